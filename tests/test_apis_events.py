@@ -43,12 +43,28 @@ def test_a_call_in_the_text_waits_for_native_calls_that_may_win() -> None:
     assert [type(event) for event in stream.close()] == [CallStart, Arguments, CallEnd]
 
 
-def test_a_live_stream_does_not_wait() -> None:
+def test_live_a_call_in_the_text_is_shown_at_once_and_its_end_waits() -> None:
     stream = Stream(format="hermes", live=True)
-    assert [type(event) for event in stream.feed(delta(content=LEAK))] == [CallStart, Arguments, CallEnd]
-    stream.feed(delta(entry(0, "a", "g", '{"y": 2}')))
-    stream.close()
-    assert calls(stream.reply) == [("f", {"x": 1}), ("g", {"y": 2})]
+    events = feed(stream, delta(content=LEAK), delta(content=" Done."))
+    assert [type(event) for event in events[0]] == [CallStart, Arguments] and events[1] == [Text("Done.")]
+    assert [type(event) for event in stream.close()] == [CallEnd]
+    assert calls(stream.reply) == [("f", {"x": 1})]
+
+
+@pytest.mark.parametrize("text", [LEAK, "So" + LEAK, LEAK + LEAK, LEAK[:-15], LEAK.removeprefix("<tool_call>")])
+@pytest.mark.parametrize("later", ["", " Then."])
+def test_live_the_calls_that_may_run_are_those_of_the_whole_answer(text: str, later: str) -> None:
+    chunks = [*map(delta_of_text, text), delta(entry(0, "a", "g", '{"y": 2}')), delta(content=later)]
+    tools = [Tool(name="f"), Tool(name="g")]
+    at_rest, live = (run(*chunks, tools=tools, rescue="anywhere", live=live) for live in (False, True))
+    assert calls(at_rest) == [("g", {"y": 2})]
+    assert [(call.name, call.arguments) for call in live.calls] == [("g", {"y": 2})]
+    assert {problem.code for call in live.refused for problem in call.problems} <= {"call_in_text", "truncated"}
+    assert later.strip() in live.content
+
+
+def delta_of_text(text: str) -> Any:
+    return delta(content=text)
 
 
 def test_native_calls_win_over_calls_in_the_text_before_them() -> None:

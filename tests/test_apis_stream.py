@@ -162,6 +162,14 @@ def test_arguments_never_go_to_the_call_of_another_tool(points: str) -> None:
         assert calls(reply) == [("f", {}), ("g", {"y": "a"}), ("f", {})]
 
 
+@pytest.mark.parametrize("name", ["f", "g"])
+def test_one_id_for_two_calls_at_two_indexes_is_two_calls(name: str) -> None:
+    second = [delta(entry(1, "a", name, "")), delta(entry(1, arguments='{"y"')), delta(entry(1, arguments=": 2}"))]
+    reply = run(delta(entry(0, "a", "f", '{"x": 1}')), *second, tools=TOOLS)
+    assert calls(reply) == [("f", {"x": 1}), (name, {"y": 2})] and codes(reply) == []
+    assert [call.id for call in reply.attempts] == ["a", "a_dup_1"]
+
+
 def test_a_name_may_come_in_pieces() -> None:
     chunks = [delta(entry(0, "a", piece)) for piece in ("get", "_wea", "ther")]
     assert calls(run(*chunks, delta(entry(0, arguments="{}")))) == [("get_weather", {})]
@@ -296,6 +304,41 @@ def test_a_responses_stream_without_indexes_is_read() -> None:
     added = {"type": "response.output_item.added", "item": {**ITEM, "arguments": ""}}
     pieces = [{"type": "response.function_call_arguments.delta", "item_id": "fc", "delta": d} for d in ('{"x"', ": 1}")]
     assert calls(run(added, *pieces)) == [("f", {"x": 1})]
+
+
+LEAKED = '<tool_call>{"name": "f", "arguments": {"x": 1}}</tool_call>'
+MESSAGE = {"type": "message", "id": "m", "content": [{"type": "output_text", "text": LEAKED}]}
+THOUGHT = {"type": "reasoning", "id": "m", "summary": [{"type": "summary_text", "text": LEAKED}]}
+POINTERS: dict[str, Json] = {"index": {"output_index": 0}, "id": {"item_id": "m"}, "nothing": {}}
+POINTERS["both"] = {"output_index": 0, "item_id": "m"}
+
+
+@pytest.mark.parametrize("first", list(POINTERS))
+@pytest.mark.parametrize("last", ["index", "nothing"])
+@pytest.mark.parametrize("item", [MESSAGE, THOUGHT], ids=["text", "reasoning"])
+def test_what_a_responses_stream_says_again_is_not_said_twice(item: Json, first: str, last: str) -> None:
+    """Whatever the server leaves out: a text that counted twice would run its calls twice."""
+    kind = "output_text" if item["type"] == "message" else "reasoning_summary_text"
+    pieces = [{"type": f"response.{kind}.delta", "delta": part, **POINTERS[first]} for part in (LEAKED[:9], LEAKED[9:])]
+    done = {"type": "response.output_item.done", "item": item, **POINTERS[last]}
+    ending = {"type": "response.completed", "response": {"status": "completed", "output": [item]}}
+    reply = run(*pieces, done, ending, tools=TOOLS)
+    assert calls(reply) == [("f", {"x": 1})] and not reply.content and not reply.reasoning
+
+
+def test_what_only_the_end_of_a_responses_stream_says_is_read_behind_a_search_of_the_servers() -> None:
+    search = {"type": "web_search_call", "id": "w", "status": "completed"}
+    ending = {"type": "response.completed", "response": {"status": "completed", "output": [search, MESSAGE]}}
+    reply = run({"type": "response.output_item.done", "output_index": 0, "item": search}, ending, tools=TOOLS)
+    assert calls(reply) == [("f", {"x": 1})]
+
+
+def test_arguments_of_two_responses_calls_go_by_the_ids_of_their_items() -> None:
+    items = [{**ITEM, "id": f"fc{i}", "call_id": f"c{i}", "arguments": ""} for i in range(2)]
+    added = [{"type": "response.output_item.added", "output_index": i, "item": item} for i, item in enumerate(items)]
+    pieces = [(0, '{"x"'), (1, '{"x": '), (0, ": 1}"), (1, "2}")]
+    args = [{"type": "response.function_call_arguments.delta", "item_id": f"fc{i}", "delta": d} for i, d in pieces]
+    assert calls(run(*added, *args)) == [("f", {"x": 1}), ("f", {"x": 2})]
 
 
 def test_an_incomplete_response_never_completes_a_call() -> None:

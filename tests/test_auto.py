@@ -306,3 +306,27 @@ def test_after_very_many_openers_without_a_call_no_more_are_looked_at() -> None:
         parser.feed(text[start : start + 999])
     parser.close()
     assert parser.reply == reply
+
+
+@pytest.mark.parametrize(
+    ("text", "format", "content"),
+    [
+        ("<|start|>assistant to=user<|message|>Good morning.<|eom|>", "muse", "Good morning."),
+        (
+            "<|start|>assistant to=self<|message|>Hm.<|eom|><|start|>assistant to=user<|message|>Yes.<|eom|>",
+            "muse",
+            "Yes.",
+        ),
+        ("Now.\n<|start|>assistant to=user<|message|>Yes.<|end|>", "muse", "Now.\nYes."),
+        ("<|start|>assistant<|channel|>final<|message|>Good morning.<|return|>", "harmony", "Good morning."),
+        ("<|start|>assistant<|message|>Good morning.<|end|>", "harmony", "Good morning."),
+    ],
+)
+def test_a_header_that_formats_begin_alike_is_told_by_what_follows(text: str, format: str, content: str) -> None:
+    reply = read_auto(text, like=format)
+    assert (reply.format, reply.content, reply.problems) == (format, content, ())
+
+
+def test_a_header_to_a_tool_without_a_channel_is_told_by_its_arguments() -> None:
+    text = '<|start|>assistant to=f<|message|>{"s": "x"}<|call|>'
+    assert (read_auto(text, like="harmony").format, len(read_auto(text).calls)) == ("harmony", 1)

@@ -8,7 +8,8 @@ import pytest
 from loopback import ask
 from rightcall import Toolset
 from rightcall.backends.address import check_api
-from rightcall.backends.body import wire_id, write
+from rightcall.backends.body import write
+from rightcall.backends.history_bodies import wire_id
 from rightcall.backends.plain_prompt import as_text, text_format
 from rightcall.backends.plan import Choice, grammar_fields, make_plan
 from rightcall.backends.profiles import PROFILES, UNKNOWN, IdRule, Profile

@@ -13,7 +13,8 @@ from reported import CUT, GOOD, LEFT_IN_TEXT, NEAR, PLAIN, REFUSED, REPAIRED, TE
 from rightcall.reports.logged_rows import TallySink, TallyWork
 from rightcall.reports.reply_tally import ReplyTally
 from rightcall.rows.engines import InlineEngine
-from rightcall.rows.mapping import map_rows
+from rightcall.rows.mapping import Watch, map_rows
+from rightcall.rows.outcomes import Totals
 from rightcall.rows.reply_lines import RowReading
 from rightcall.rows.row_fields import RowKeys
 from rightcall.rows.row_sources import sources_of
@@ -154,12 +155,42 @@ def test_the_screen_fits_the_terminal_and_has_the_headline_first(columns: str, t
 # -- parts -------------------------------------------------------------------------------------------------------------
 
 
-def mapped(paths: list[str], part_size: int) -> ReplyTally:
+def mapped(paths: list[str], part_size: int, *, resume: bool = False, watch: Watch | None = None) -> ReplyTally:
     sources = sources_of(paths)
-    sink = TallySink(sources)
-    work = TallyWork(RowKeys(), TOOLS, RowReading(format="hermes"))
-    map_rows(sources, work, sink, InlineEngine(), part_size=part_size)
+    work = TallyWork("key", RowKeys(), TOOLS, RowReading(format="hermes"))
+    with TallySink(sources, resume=resume) as sink:
+        map_rows(sources, work, sink, InlineEngine(), part_size=part_size, watch=watch)
     return sink.tally
+
+
+def test_a_report_that_was_broken_off_is_gone_on_with_part_by_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    path = log(tmp_path / "a.jsonl", texts(*(GOOD, REPAIRED, REFUSED, CUT, NEAR) * 8))
+
+    def stop(totals: Totals) -> None:
+        if totals.parts == 5:
+            raise KeyboardInterrupt
+
+    resumed: list[int] = []
+    whole = mapped([path], 300)
+    with pytest.raises(KeyboardInterrupt):
+        mapped([path], 300, watch=stop)
+    assert mapped([path], 300, resume=True, watch=lambda totals: resumed.append(totals.resumed)) == whole
+    assert resumed[-1] > 0
+    assert not list((tmp_path / "state" / "rightcall" / "unfinished").iterdir())
+
+
+def test_a_report_needs_no_place_to_write_unless_it_is_to_be_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "state").write_text("no folder")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    path = log(tmp_path / "a.jsonl", texts(GOOD, REPAIRED))
+    assert run("report", path).exit_code == 0
+    assert "Not a directory" in failed(run("report", path, "--resume"), 1)
+    assert "cannot be read twice" in failed(run("report", "-", "--rows-as", "jsonl", "--resume"), 2)
 
 
 def test_a_log_gives_the_same_tally_however_it_is_cut(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from captured import CONVERSATIONS, FORGE_ROW, conversation, rows, write
 from command import failed, run
-from rightcall.datasets import imported, row_runs
+from rightcall.datasets import row_runs
 from rightcall.datasets.deduping import dedupe_files
 from rightcall.datasets.exporting import export
 from rightcall.datasets.imported import import_files
@@ -22,7 +22,8 @@ from rightcall.datasets.minhash import likeness, plan, signature
 from rightcall.datasets.mutating import mutate_files
 from rightcall.datasets.spilling import RowNumbers, Sorted
 from rightcall.datasets.twins import Twins, fingerprint
-from rightcall.errors import CallerError
+from rightcall.errors import CallerError, FileFailed
+from rightcall.rows import mapping
 from rightcall.types import Json
 
 
@@ -169,12 +170,19 @@ def test_thousands_that_are_all_alike_take_time_that_grows_with_their_number() -
 
 # -- many workers ------------------------------------------------------------------------------------------------------
 
+
+def _imported(name: str) -> Callable[..., Any]:
+    return lambda files, out, **how: import_files([files[0].with_name(name)], out, refused=print, **how)
+
+
 COMMANDS: dict[str, Callable[..., Any]] = {
     "label": label_files,
     "dedupe": dedupe_files,
     "mutate": partial(mutate_files, formats=["hermes"]),
     "export": partial(export, to="trl-sft"),
-    "import": lambda files, out, **how: import_files([files[0].with_name("logs.jsonl")], out, refused=print, **how),
+    "export to Parquet": lambda files, out, **how: export(files, out.with_suffix(".parquet"), to="trl-sft", **how),
+    "import": _imported("logs.jsonl"),
+    "import of lines that belong together": _imported("forge.jsonl"),
 }
 
 
@@ -183,7 +191,13 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     entries = [row for at in range(40) for row in conversation(f"g-{at}", CONVERSATIONS["right"], run=at)]
     path = write(tmp_path_factory.mktemp("many") / "rows.jsonl", entries)
     export([path], path.with_name("logs.jsonl"), to="openai-sft")
+    export([path], path.with_name("forge.jsonl"), to="forge-capture")
     return path
+
+
+def _made(folder: Path) -> dict[str, bytes]:
+    """What is in a folder, but for the time in a manifest."""
+    return {path.name: path.read_bytes() for path in folder.iterdir() if not path.name.endswith(".manifest.json")}
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -191,34 +205,54 @@ def test_two_workers_write_what_one_writes(
     name: str, many: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(row_runs, "PART", 40_000)
-    monkeypatch.setattr(imported, "unix_ms", lambda: 1)
     for jobs in (1, 2):
-        COMMANDS[name]([many], tmp_path / str(jobs), jobs=jobs)
-    assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes() != b""
-    assert {path.name for path in tmp_path.iterdir()} - {"1.manifest.json", "2.manifest.json"} == {"1", "2"}
+        (tmp_path / str(jobs)).mkdir()
+        COMMANDS[name]([many], tmp_path / str(jobs) / "out", jobs=jobs)
+    one, two = _made(tmp_path / "1"), _made(tmp_path / "2")
+    assert one == two and len(one) == 1 and b"" not in one.values()
 
 
-@pytest.mark.parametrize("name", ["label", "dedupe", "mutate"])
-def test_what_was_broken_off_is_gone_on_with(
+@pytest.mark.parametrize("name", COMMANDS)
+def test_what_was_broken_off_anywhere_is_gone_on_with_and_nothing_is_done_twice(
     name: str, many: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(row_runs, "PART", 40_000)
-    COMMANDS[name]([many], tmp_path / "whole", jobs=1)
-    read: list[int] = []
+    worked: list[bytes] = []
+    do = mapping.PartWork.__call__
 
-    def stop(size: int) -> None:
-        read.append(size)
-        if len(read) == 3:
-            raise KeyboardInterrupt
+    def watched(self: mapping.PartWork, item: bytes) -> bytes:
+        worked.append(item)
+        return do(self, item)
 
-    with pytest.raises(KeyboardInterrupt):
-        COMMANDS[name]([many], tmp_path / "out", jobs=1, seen=stop)
-    before = many.stat().st_size - sum(read)
-    read.clear()
-    COMMANDS[name]([many], tmp_path / "out", jobs=1, resume=True, seen=read.append)
-    assert before > 0
-    assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "whole"]
+    monkeypatch.setattr(mapping.PartWork, "__call__", watched)
+    steps: list[int] = []
+    (tmp_path / "whole").mkdir()
+    COMMANDS[name]([many], tmp_path / "whole" / "out", jobs=1, seen=steps.append)
+    parts = len(worked)
+    for last in {1, len(steps) // 2, len(steps)}:
+        folder, left = tmp_path / str(last), iter(range(last - 1))
+        folder.mkdir()
+        worked.clear()
+        with pytest.raises(KeyboardInterrupt):
+            COMMANDS[name]([many], folder / "out", jobs=1, seen=lambda size, left=left: _step(left))
+        assert not (folder / "out").exists()
+        COMMANDS[name]([many], folder / "out", jobs=1, resume=True)
+        assert len(worked) == parts
+        assert _made(folder) == _made(tmp_path / "whole")
+
+
+def test_a_second_run_to_the_same_file_leaves_that_of_the_first_alone(many: Path, tmp_path: Path) -> None:
+    def other(size: int) -> None:
+        with pytest.raises(FileFailed, match="another run writes to"):
+            label_files([many], tmp_path / "out", jobs=1)
+
+    label_files([many], tmp_path / "out", jobs=1, seen=other)
+    assert len((tmp_path / "out").read_bytes().splitlines()) == 80
+
+
+def _step(left: Iterator[int]) -> None:
+    if next(left, None) is None:
+        raise KeyboardInterrupt
 
 
 # -- files -------------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from rightcall.capture.settings import SYSTEM
 from rightcall.capture.stubs import StubOutcome
 from rightcall.datasets.conversations import CapturedConversation
 from rightcall.datasets.exporting import export
-from rightcall.datasets.imported import rows_of
+from rightcall.datasets.imported_line import rows_of
 from rightcall.datasets.label import Labeller
 from rightcall.datasets.message_shapes import SHAPES, LeftOut, MessageOptions
 from rightcall.datasets.row_files import BadRows
@@ -271,7 +271,8 @@ def test_parquet_is_compressed_private_and_marked(tmp_path: Path) -> None:
     export([write(tmp_path / "a.jsonl", labelled())], tmp_path / "out.parquet", to="trl-sft", turns=True)
     file = parquet.ParquetFile(tmp_path / "out.parquet")
     assert file.metadata.row_group(0).column(0).compression == "ZSTD"
-    assert json.loads(file.schema_arrow.metadata[b"rightcall"]) == {"private": True, "shape": "trl-turns"}
+    marks = {"private": True, "shape": "trl-sft", "turns": True}
+    assert json.loads(file.schema_arrow.metadata[b"rightcall"]) == marks
     assert (tmp_path / "out.parquet").stat().st_mode & 0o777 == 0o600
 
 
@@ -324,16 +325,37 @@ def calls_in(example: Json) -> list[tuple[str, Json]]:
 @pytest.mark.parametrize("to", ["openai-sft", "trl-sft", "sharegpt"])
 @given(turns=st.lists(CALLS, min_size=1, max_size=3))
 def test_export_then_import_gives_the_same_calls(to: str, turns: list[list[tuple[str, Json]]]) -> None:
-    (example,) = SHAPES[to](CapturedConversation(run_of(turns)), MessageOptions())
+    (example,) = SHAPES[to].examples(CapturedConversation(run_of(turns)), MessageOptions())
     assert isinstance(example, dict)
     assert calls_in(example) == [call for turn in turns for call in turn]
 
 
 @given(turns=st.lists(CALLS, min_size=1, max_size=2))
 def test_single_turns_out_and_back_give_the_same_calls(turns: list[list[tuple[str, Json]]]) -> None:
-    found = list(SHAPES["trl-sft"](CapturedConversation(run_of(turns)), MessageOptions(turns=True)))
+    found = list(SHAPES["trl-sft"].examples(CapturedConversation(run_of(turns)), MessageOptions(turns=True)))
     for at, example in enumerate(found):
         assert isinstance(example, dict)
+        assert calls_in(example) == [call for turn in turns[: at + 1] for call in turn]
+
+
+@given(turns=st.lists(CALLS, min_size=1, max_size=2))
+def test_judged_turns_out_and_back_give_the_same_calls(turns: list[list[tuple[str, Json]]]) -> None:
+    made = [{**row, "label": {"label": "valid", "by": "scenario", "why": ""}} for row in run_of(turns)]
+    found = list(SHAPES["trl-kto"].examples(CapturedConversation(made), MessageOptions()))
+    assert [each["label"] for each in found if isinstance(each, dict)] == [True] * (len(turns) + 1)
+    for at, example in enumerate(found):
+        assert isinstance(example, dict)
+        assert calls_in(example) == [call for turn in turns[: at + 1] for call in turn]
+
+
+@given(turns=st.lists(CALLS, min_size=1, max_size=2))
+def test_of_a_pair_out_and_back_the_chosen_calls_are_the_same(turns: list[list[tuple[str, Json]]]) -> None:
+    receipt = {"rule": "scalar_type", "kind": "schema", "path": "/x", "before": "1", "after": "1"}
+    made = [{**row, "reply": "broken", "repairs": [receipt]} if "call" in row else row for row in run_of(turns)]
+    found = list(SHAPES["trl-preference"].examples(CapturedConversation(made), MessageOptions()))
+    assert len(found) == len(turns)
+    for at, example in enumerate(found):
+        assert isinstance(example, dict) and example["rejected"] == [{"role": "assistant", "content": "broken"}]
         assert calls_in(example) == [call for turn in turns[: at + 1] for call in turn]
 
 
@@ -343,7 +365,7 @@ def test_text_out_and_back_gives_the_same_calls_or_is_left_out(
     format: str, turns: list[list[tuple[str, Json]]]
 ) -> None:
     how = MessageOptions(format=formats.find(format))
-    for at, example in enumerate(SHAPES["text"](CapturedConversation(run_of(turns)), how)):
+    for at, example in enumerate(SHAPES["text"].examples(CapturedConversation(run_of(turns)), how)):
         if isinstance(example, LeftOut):
             assert "cannot carry it" in str(example)
         else:
@@ -455,7 +477,7 @@ def test_forge_rows_have_the_fields_of_their_schema_and_no_other(tmp_path: Path)
 @given(turns=st.lists(CALLS, min_size=1, max_size=3))
 def test_forge_rows_out_and_back_are_the_same_calls_of_the_same_run(turns: list[list[tuple[str, Json]]]) -> None:
     before = [row for row in run_of(turns) if "candidate_call" in row]
-    sent = list(SHAPES["forge-capture"](CapturedConversation(before), MessageOptions()))
+    sent = list(SHAPES["forge-capture"].examples(CapturedConversation(before), MessageOptions()))
     back = list(rows_of({"schema_version": "forge-dataset-capture/v1", "rows": sent}, group="x", kind="capture"))
     for one, other in zip(before, back, strict=True):
         assert faults(other) == []

@@ -3,6 +3,7 @@
 Where Ray is not installed, nothing of this runs; `make ray` installs it.
 """
 
+import json
 import os
 import socket
 import subprocess
@@ -14,14 +15,14 @@ from typing import Any
 
 import pytest
 
-from captured import CONVERSATIONS, conversation, write
+from captured import CONVERSATIONS, RIGHT, SHOP, TO_REJECT, conversation, write
+from command import run
 from rightcall.datasets import row_runs
-from rightcall.datasets.deduping import dedupe_files
-from rightcall.datasets.label import label_files
-from rightcall.datasets.mutating import mutate_files
+from rightcall.datasets.exporting import export
 from rightcall.errors import WorkerLost
 from rightcall.files.file_kinds import LINES
 from rightcall.files.jsonl import encode_row
+from rightcall.rows import mapping
 from rightcall.rows.engine_names import engine_of
 from rightcall.rows.mapping import map_rows
 from rightcall.rows.outcomes import RowWork, Totals
@@ -117,17 +118,67 @@ def _stop_at(parts: int) -> Any:
     return watch
 
 
-@pytest.mark.parametrize("command", ["label", "dedupe", "mutate"])
-def test_the_dataset_commands_write_the_same_with_both(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+# -- the commands ------------------------------------------------------------------------------------------------------
+
+REPLIES = [
+    {"id": at, "model": f"m{at % 3}", "text": f"{RIGHT if at % 3 else TO_REJECT}\n{'é' * (at % 17)}"}
+    for at in range(900)
+]
+
+
+@pytest.fixture(scope="module")
+def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what the commands read."""
+    folder = tmp_path_factory.mktemp("given")
+    entries = [row for at in range(30) for row in conversation(f"g-{at}", CONVERSATIONS["retried"], run=at)]
+    write(folder / "rows.jsonl", entries)
+    (folder / "log.jsonl").write_bytes(b"".join(map(encode_row, REPLIES)) + b"{torn\n")
+    (folder / "tools.json").write_text(json.dumps(SHOP.tools.definitions()))
+    calls = [{"id": at, "calls": [{"name": "get_product", "arguments": '{"product_id": 7}'}]} for at in range(900)]
+    (folder / "calls.jsonl").write_bytes(b"".join(map(encode_row, calls)))
+    export([folder / "rows.jsonl"], folder / "forge.jsonl", to="forge-capture")
+    batch = [{"custom_id": f"r{at}", "body": {"messages": [{"role": "user", "content": "?"}]}} for at in range(300)]
+    answers = [{"custom_id": f"r{at}", "response": {"body": ANSWER}} for at in range(300)]
+    (folder / "batch.jsonl").write_bytes(b"".join(map(encode_row, [*batch, *answers])))
+    return folder
+
+
+ANSWER = {"object": "chat.completion", "choices": [{"message": {"role": "assistant", "content": "Yes."}}]}
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "parse": ("parse", "--rows", "log.jsonl", "--tools", "tools.json", "--out", "OUT"),
+    "check": ("check", "--rows", "calls.jsonl", "--tools", "tools.json", "--out", "OUT"),
+    "repair": ("repair", "--rows", "calls.jsonl", "--tools", "tools.json", "--out", "OUT"),
+    "report": ("report", "log.jsonl", "--tools", "tools.json", "--html", "OUT"),
+    "dataset import": ("dataset", "import", "log.jsonl", "--from", "text", "--tools", "tools.json", "-o", "OUT"),
+    "dataset import, joined": ("dataset", "import", "batch.jsonl", "forge.jsonl", "-o", "OUT"),
+    "dataset label": ("dataset", "label", "rows.jsonl", "-o", "OUT"),
+    "dataset dedupe": ("dataset", "dedupe", "rows.jsonl", "--near", "0.9", "-o", "OUT"),
+    "dataset mutate": ("dataset", "mutate", "rows.jsonl", "--format", "hermes", "-o", "OUT"),
+    "dataset export": ("dataset", "export", "rows.jsonl", "--to", "trl-preference", "-o", "OUT"),
+    "dataset export, Parquet": ("dataset", "export", "rows.jsonl", "--to", "openai-sft", "-o", "OUT.parquet"),
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_writes_the_same_with_both(
+    name: str, given: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(row_runs, "PART", 40_000)
-    entries = [row for at in range(30) for row in conversation(f"g-{at}", CONVERSATIONS["right"], run=at)]
-    path = write(tmp_path / "rows.jsonl", entries)
-    make: Any = {"label": label_files, "dedupe": dedupe_files, "mutate": mutate_files}[command]
+    monkeypatch.setattr(row_runs, "PART", 20_000)
+    monkeypatch.setattr(mapping.map_rows, "__kwdefaults__", {"part_size": 20_000, "watch": None})
+    monkeypatch.chdir(given)
+    said = []
     for engine in ("local", "ray"):
-        make([path], tmp_path / engine, engine=engine, jobs=2)
-    assert (tmp_path / "ray").read_bytes() == (tmp_path / "local").read_bytes() != b""
+        words = [each.replace("OUT", str(tmp_path / engine)) for each in COMMANDS[name]]
+        done = run(*words, "--jobs", "2", "--engine", engine, "--json")
+        assert done.exit_code in (0, 1) and done.stdout, done.output
+        said.append({key: each for key, each in json.loads(done.stdout).items() if key not in VARYING})
+    suffix = ".parquet" if "Parquet" in name else ""
+    here, there = ((tmp_path / f"{engine}{suffix}").read_bytes() for engine in ("local", "ray"))
+    assert here == there != b""
+    assert said[0] == said[1] != {}
+
+
+VARYING = {"output", "path", "manifest", "seconds", "rows_per_second"}
 
 
 # -- a store that speaks S3 --------------------------------------------------------------------------------------------

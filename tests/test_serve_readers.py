@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rightcall.backends.request import OPAQUE
+from rightcall.apis.chat_shape import OPAQUE
 from rightcall.serve.client_request import RefusedRequest
 from rightcall.serve.request_readers import READERS, read_request
 from rightcall.types import Json
@@ -226,7 +226,7 @@ def test_a_custom_tool_is_a_function_that_takes_its_text_and_is_told_its_grammar
 
 def test_functions_of_a_namespace_have_names_of_their_own() -> None:
     close = {"type": "function", "name": "close", "parameters": SCHEMA}
-    tools = [
+    tools: list[Json] = [
         {"type": "namespace", "name": "a", "tools": [close]},
         {"type": "namespace", "name": "b", "tools": [close]},
         close,
@@ -241,13 +241,13 @@ def test_functions_of_a_namespace_have_names_of_their_own() -> None:
 
 
 def test_calls_of_every_kind_in_a_history_are_calls_of_what_is_offered() -> None:
-    tools = [
+    tools: list[Json] = [
         {"type": "namespace", "name": "ns", "tools": [{"type": "function", "name": "f", "parameters": SCHEMA}]},
         {"type": "custom", "name": "patch"},
         {"type": "local_shell"},
         {"type": "tool_search", "execution": "client", "parameters": SCHEMA},
     ]
-    items = [
+    items: list[Json] = [
         {"type": "function_call", "call_id": "1", "name": "f", "namespace": "ns", "arguments": "{}"},
         {"type": "custom_tool_call", "call_id": "2", "name": "patch", "input": "*** Begin"},
         {"type": "local_shell_call", "call_id": "3", "action": {"type": "exec", "command": ["ls"]}},

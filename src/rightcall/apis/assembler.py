@@ -1,7 +1,8 @@
 """Deltas in, events and a reply out: one answer of a provider, native calls and text alike.
 
 Native calls win: calls that stand in the text count only if the answer has none of its own. So a call found in the text
-waits until the answer is over; with `live` it goes out at once, and native calls that follow are kept beside it.
+waits until the answer is over. With `live` it is shown as it comes, and only its end waits: if native calls follow, it
+ends as a call that may not run.
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ class Assembler:
         self._parser: Parser | None = None
         self._base = first  # index of the first call in the text being read
         self._held: list[Event] = []
+        self._holds = False  # everything that follows
         self._again = False  # what follows was given out as text before
         self._said = False
         self._thoughts: list[str] = []
@@ -94,10 +96,7 @@ class Assembler:
         self._end_text(self._finish)
         if self._calls is not None:
             self._calls.close(self._finish in CUT)
-        for event in self._held:
-            if event is not _END_OF_TEXT:
-                self._give(event)
-        self._held = []
+        self._give_held()
         self._look_into_reasoning()
 
     def take(self) -> list[Event]:
@@ -125,9 +124,8 @@ class Assembler:
     def _native(self) -> Calls:
         if self._calls is None:
             self._end_text()
-            held, self._held = self._held, []
-            if not self._manner.live:
-                self._count = self._first
+            held, self._held, self._holds = self._held, [], False
+            self._count = self._first + len(self._given_ids)
             manner = self._manner
             self._calls = Calls(
                 self._out,
@@ -138,9 +136,24 @@ class Assembler:
                 live=manner.live,
                 limits=manner.limits,
             )
-            self._out.extend(self._as_text(held))
+            for event in held:
+                self._lose(event)
         self._end_text()
         return self._calls
+
+    def _lose(self, event: Event) -> None:
+        """An event that was held, of an answer that has calls of its own: a call that was shown already may not run,
+        any other is text."""
+        number = event.call if isinstance(event, Problem) else getattr(event, "index", None)
+        if number not in self._given_ids:
+            self._out.extend(self._event_as_text(event))
+        elif isinstance(event, CallEnd):
+            lost = Problem("call_in_text", _SHOWN_CALL_IN_TEXT, call=event.index)
+            self._out.append(lost)
+            problems = (*event.call.problems, lost)
+            self._give(CallEnd(event.index, msgspec.structs.replace(event.call, problems=problems)))
+        else:
+            self._give(event)
 
     def _as_text(self, events: Iterable[Event]) -> list[Event]:
         """What was found in the text of an answer that has calls of its own: its calls are text."""
@@ -193,7 +206,7 @@ class Assembler:
         self._from_text(_closed(parser, finish))
         self._parser = None
         self._again = False
-        if self._held:
+        if self._holds:
             self._held.append(_END_OF_TEXT)
         name = format_of(parser)
         if self._calls is None and (self._count > self._base or _has_protocol(name)):
@@ -203,21 +216,23 @@ class Assembler:
         if self._calls is not None:
             self._out.extend(self._as_text(events))
             return
-        base, holds = self._base, not self._manner.live
         for event in events:
             if isinstance(event, CallStart):
                 self._count += 1
-            renumbered = _renumbered(event, base) if base else event
-            if holds and (self._held or _starts_call(event)):
-                self._held.append(renumbered)
-            else:
-                self._give(renumbered)
+            self._holds = self._holds or _takes_back(event) or (isinstance(event, CallStart) and not self._manner.live)
+            self._hold_or_give(_renumbered(event, self._base) if self._base else event)
 
     def _hold_or_give(self, event: Event) -> None:
-        if self._held:
+        if self._holds or _settles(event):
             self._held.append(event)
         else:
             self._give(event)
+
+    def _give_held(self) -> None:
+        for event in self._held:
+            if event is not _END_OF_TEXT:
+                self._give(event)
+        self._held = []
 
     def _give(self, event: Event) -> None:
         """An event goes out; a call found in the text gets the id it will keep."""
@@ -293,6 +308,7 @@ _LOSSES = (
 )  # after one of these the end of the answer may be missing
 _END_OF_TEXT = Recast(0, "reasoning")  # where a run of text ended, among the events that are held
 _CALL_IN_TEXT = "the text holds a call too; it stays text, since the answer has calls of its own"
+_SHOWN_CALL_IN_TEXT = "the call stands in the text of an answer that has calls of its own; only those are run"
 _CALL_IN_REASONING = "the call stood in the reasoning; write calls after it"
 
 
@@ -302,8 +318,14 @@ def _has_protocol(name: str) -> bool:
     return format is not None and format.protocol is not None
 
 
-def _starts_call(event: Event) -> bool:
-    return isinstance(event, CallStart) or (isinstance(event, Recast) and event.kind != "reasoning")
+def _takes_back(event: Event) -> bool:
+    """Is text that was given out given again, as a call?"""
+    return isinstance(event, Recast) and event.kind != "reasoning"
+
+
+def _settles(event: Event) -> bool:
+    """Does the event say whether a call may run?"""
+    return isinstance(event, CallEnd) or (isinstance(event, Problem) and event.call is not None)
 
 
 def _closed(parser: Parser, finish: str | None) -> list[Event]:

@@ -209,8 +209,7 @@ class Gather:
 
     def _is_another_name(self, call: Gathered, piece: DeltaPiece) -> bool:
         """No arguments yet: is this a part of the name, the name again, or the next call's?"""
-        elsewhere = None not in (piece.slot, call.slot) and piece.slot != call.slot
-        if elsewhere and (piece.name != call.name or not piece.arguments):
+        if _is_elsewhere(call, piece) and (piece.name != call.name or not piece.arguments):
             return True
         if piece.name == call.name:
             return False
@@ -222,7 +221,7 @@ class Gather:
         state = call.scan()
         if state.whole:
             repeated = bool(piece.id) and piece.id == call.id and call.is_text(piece.arguments)
-            return bool(piece.arguments.strip(_BLANKS)) and not repeated
+            return not repeated if piece.arguments.strip(_BLANKS) else _is_elsewhere(call, piece)
         if not _opens(piece) or call.custom:
             return False
         return not state.broken and state.would_break(piece.arguments)
@@ -236,6 +235,11 @@ class Gather:
             if tools is None or call.name in tools or call.name + name not in tools:
                 return  # repeated whole, not the second half of a name that repeats itself
         call.name += name
+
+
+def _is_elsewhere(call: Gathered, piece: DeltaPiece) -> bool:
+    """Does the provider count this piece as another call's?"""
+    return None not in (piece.slot, call.slot) and piece.slot != call.slot
 
 
 def _opens(piece: DeltaPiece) -> bool:

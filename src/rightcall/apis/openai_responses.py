@@ -26,6 +26,7 @@ from rightcall.types import Call, Json, Reply
 from rightcall.wire.how_ended import CUT, finish_of
 
 _CALLS = ("function_call", "custom_tool_call")
+_TOLD = {"message": "said", "reasoning": "thought"}
 _BREAK = "\n\n"  # between the parts of one item's reasoning
 _CUT_ITEM = ("truncated", "the answer ended before the call did; send the whole call again")
 _KNOWN = frozenset(("type", "id", "call_id", "name", "arguments", "input", "status"))
@@ -128,58 +129,78 @@ def chunk(payload: Json, seen: Seen) -> Deltas:
     return [] if kind.startswith("response.") else whole(payload)
 
 
-def _slot(payload: Json) -> Slot | None:
-    index = payload.get("output_index")
-    return index if type(index) is int else text(payload.get("item_id")) or None
+def _pointers(payload: Json) -> list[Slot]:
+    """What says which item an event is about; some servers leave out the index, some the id."""
+    index, item = payload.get("output_index"), obj(payload.get("item")) or {}
+    named = text(payload.get("item_id")) or text(item.get("id"))
+    return [*([index] if type(index) is int else []), *([named] if named else [])]
+
+
+def _slot(payload: Json, seen: Seen) -> Slot | None:
+    """Where the call is counted that an event is about."""
+    pointers = _pointers(payload)
+    if len(pointers) > 1:
+        seen["slot", pointers[1]] = pointers[0]
+    return seen.get(("slot", pointers[0]), pointers[0]) if pointers else None
+
+
+def _see(kind: str, payload: Json, seen: Seen, part: Any = True) -> Any:
+    """A piece of an item's text, or the item: what of it came last, None where this is the first."""
+    places = [(kind, pointer) for pointer in _pointers(payload)]
+    before = next((seen[place] for place in places if place in seen), None)
+    seen.update(dict.fromkeys(places, part))
+    seen[kind] = True
+    return before
+
+
+def _was_seen(kind: str, payload: Json, seen: Seen) -> bool:
+    """Did the text of the item that ends come before? What says nothing that the end says too is of the item that ends
+    next."""
+    last = seen.pop(("last", kind), None)
+    is_next = last is not None and {*map(type, last)}.isdisjoint(map(type, _pointers(payload)))
+    return _see(kind, payload, seen) is not None or is_next
 
 
 def _on_text(payload: Json, seen: Seen) -> Iterator[Delta]:
-    seen["said", _slot(payload)] = seen["said"] = True
+    _see("said", payload, seen)
+    seen["last", "said"] = _pointers(payload)
     yield Said(text(payload.get("delta")))
 
 
 def _on_thought(payload: Json, seen: Seen) -> Iterator[Delta]:
-    slot = _slot(payload)
     part = (text(payload.get("type")), payload.get("summary_index"), payload.get("content_index"))
-    before = seen.get(("thought", slot))
-    seen["thought", slot], seen["thought"] = part, True
+    before = _see("thought", payload, seen, part) if _pointers(payload) else seen.get(("last", "part"))
+    seen["last", "thought"], seen["last", "part"], seen["thought"] = _pointers(payload), part, True
     yield Thought(text(payload.get("delta")) if before in (None, part) else _BREAK + text(payload.get("delta")))
 
 
 def _on_added(payload: Json, seen: Seen) -> Iterator[Delta]:
     item = obj(payload.get("item")) or {}
     if item.get("type") in _CALLS:
-        call = _call(item, _slot(payload) if _slot(payload) is not None else text(item.get("id")) or None)
+        call = _call(item, _slot(payload, seen))
         seen["ids", call.id] = True
         yield call
 
 
 def _on_arguments(payload: Json, seen: Seen) -> Iterator[Delta]:
     custom = "custom" in text(payload.get("type"))
-    yield DeltaPiece(slot=_slot(payload), arguments=text(payload.get("delta")), custom=custom)
+    yield DeltaPiece(slot=_slot(payload, seen), arguments=text(payload.get("delta")), custom=custom)
 
 
 def _on_arguments_done(payload: Json, seen: Seen) -> Iterator[Delta]:
     custom = "input" in payload
     said = text(payload.get("input")) if custom else arguments(payload.get("arguments"))
-    yield DeltaPiece(slot=_slot(payload), arguments=said, custom=custom, all=True)
+    yield DeltaPiece(slot=_slot(payload, seen), arguments=said, custom=custom, all=True)
 
 
 def _on_done(payload: Json, seen: Seen) -> Iterator[Delta]:
     item = obj(payload.get("item")) or {}
-    slot = _slot(payload)
     if item.get("type") in _CALLS:
-        slot = slot if slot is not None else text(item.get("id")) or None
-        call = _ended_call(item, slot)
+        call = _ended_call(item, _slot(payload, seen))
         seen["ids", call.id] = True
         yield call
-        yield End(slot)
-    elif item.get("type") == "reasoning":
-        if ("thought", slot) not in seen:
-            seen["thought", slot] = seen["thought"] = True
-            yield from _item(item)
-    elif ("said", slot) not in seen:
-        seen["said", slot] = seen["said"] = True
+        yield End(call.slot)
+    elif (kind := _TOLD.get(text(item.get("type")))) and not _was_seen(kind, payload, seen):
         yield from _item(item)
 
 
@@ -193,7 +214,7 @@ def _on_end(payload: Json, seen: Seen) -> Iterator[Delta]:
                 yield from _item(item, over=_is_over(response))
             elif call.fault is not None:
                 yield call
-        elif ("thought" if item.get("type") == "reasoning" else "said") not in seen:
+        elif _TOLD.get(text(item.get("type"))) not in seen:
             yield from _item(item)
     ending = list(_ending(response))
     yield from ending or [Stop(finish_of(text(payload.get("type")).removeprefix("response.")))]
@@ -267,7 +288,10 @@ def assistant_message(
 
 def _written(call: Call, extras: Extras | None) -> Json:
     fields = fields_of(extras, call.id)
-    if fields.pop("type", "") == "custom_tool_call":
+    kind = fields.pop("type", "")
+    if kind not in ("", *_CALLS):  # an item of a tool's own, which says what it was called with
+        return {"type": kind, "call_id": call.id, **fields}
+    if kind == "custom_tool_call":
         return {
             "type": "custom_tool_call",
             "call_id": call.id,

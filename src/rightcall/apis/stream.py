@@ -39,8 +39,8 @@ class Stream:
     The options are those of `read`: `api`, `tools`, `format`, `reasoning`, `repair`, `rescue`, `reasoning_calls`,
     `choice`, `ids` and `limits`. And two:
 
-    - `live`: string arguments go out while they arrive, as a preview, and calls found in the text as soon as they are
-      found; otherwise those wait, since native calls may follow and win.
+    - `live`: string arguments go out while they arrive, as a preview, of calls found in the text too. The end of those
+      waits for the end of the answer: native calls that follow win, and a call in the text then may not run.
     - `hold`: text that may turn out to be reasoning or a call waits, so that nothing is ever taken back by a `Recast`.
     """
 

@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Mapping
 from typing import NamedTuple, cast
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 from rightcall.api_names import Api, api_name
 from rightcall.errors import CallerError
@@ -41,10 +41,17 @@ HABITS: dict[Api, Habit] = {
         ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
     ),
     "ollama": Habit("/api/chat", "http://127.0.0.1:11434", ("OLLAMA_HOST",), ("OLLAMA_API_KEY",)),
+    "gemini": Habit(
+        "/v1beta/models",
+        "https://generativelanguage.googleapis.com",
+        ("GOOGLE_GEMINI_BASE_URL", "GEMINI_BASE_URL"),
+        ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    ),
 }
 # Ends that a base URL may have though it should not: the longest first.
 _ODD_CHAR = re.compile(r"[\x00-\x20\x7f]")
-_ENDS = ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages", "/api/chat", "/v1")
+_PATHS = ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages", "/v1beta/models", "/api/chat")
+_ENDS = (*_PATHS, "/v1beta", "/v1")
 
 
 def check_api(api: str) -> Api:
@@ -78,11 +85,23 @@ def root(base_url: str) -> str:
 def address(base_url: str, api: Api) -> str:
     """Where requests go. A URL that already ends in the path of this API, under any version, stays as it is."""
     path, stripped = HABITS[api].path, base_url.rstrip("/")
-    ends = [short for each in HABITS.values() if stripped.endswith(short := each.path.removeprefix("/v1"))]
-    if ends and max(ends, key=len) == path.removeprefix("/v1"):
+    ends = [short for each in HABITS.values() if stripped.endswith(short := _unversioned(each.path))]
+    if ends and max(ends, key=len) == _unversioned(path):
         _checked(stripped)
         return stripped
     return root(base_url) + path
+
+
+def _unversioned(path: str) -> str:
+    return path.removeprefix("/v1beta").removeprefix("/v1")
+
+
+def request_address(address: str, api: Api, model: str, *, stream: bool) -> str:
+    """Where one request goes. Gemini has the model in the address, and another one for a stream."""
+    if api != "gemini":
+        return address
+    verb = "streamGenerateContent?alt=sse" if stream else "generateContent"
+    return f"{address}/{quote(model.removeprefix('models/'), safe='')}:{verb}"
 
 
 def _checked(base_url: str) -> SplitResult:

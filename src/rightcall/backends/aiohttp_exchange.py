@@ -136,6 +136,8 @@ def auth_headers(key: Key | None, api: Api) -> dict[str, str]:
         return {}
     if api == "messages" and key.name != "ANTHROPIC_AUTH_TOKEN":
         return {"x-api-key": key.reveal()}
+    if api == "gemini":
+        return {"x-goog-api-key": key.reveal()}
     return {"Authorization": f"Bearer {key.reveal()}"}
 
 

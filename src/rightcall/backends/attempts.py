@@ -13,6 +13,7 @@ import msgspec
 from rightcall.apis.deltas import Fault
 from rightcall.apis.sdk_view import error_text, obj
 from rightcall.apis.stream import Stream
+from rightcall.backends.address import request_address
 from rightcall.backends.aiohttp_exchange import out_of_time
 from rightcall.backends.body import RequestPlan, write
 from rightcall.backends.event_stream import MAX_LINE, Payload, ServerEvents, Signal
@@ -64,7 +65,8 @@ class Asking:
         """What the server says as events, then the answer."""
         reader, facts = _reader(plan), Metadata(plan.api)
         raw: list[Json] = []
-        sent = Sent("POST", self._backend.address, write(plan), self._backend.headers)
+        url = request_address(self._backend.address, plan.api, plan.model, stream=plan.stream)
+        sent = Sent("POST", url, write(plan), self._backend.headers)
         async with aclosing(self._persistent(sent, plan)) as payloads:
             async for payload in payloads:
                 if isinstance(payload, Signal):

@@ -144,15 +144,15 @@ def start(
     begins anew, and with `force` so does one that is no cassette. Raises `BadCassette`, `FileFailed`."""
     check(path, force=force)
     with Journal(path, CASSETTE, torn="cut", fresh=fresh, force=force) as journal:
-        begins = [head] if journal.is_empty or journal.begins_anew else []
-        journal.append_bytes(b"".join([_line(each) for each in (*begins, *first)]))
+        begins: list[CassetteHead | Recorded] = [head] if journal.is_empty or journal.begins_anew else []
+        journal.append_bytes(b"".join([cassette_line(each) for each in (*begins, *first)]))
         journal.make_private()
 
 
 def append(path: str | os.PathLike[str], recorded: Recorded) -> None:
     """One more line, whole or not at all. Raises `FileFailed`; what was there before is there then."""
     with Journal(path, CASSETTE, torn="cut") as journal:
-        journal.append_bytes(_line(recorded))
+        journal.append_bytes(cassette_line(recorded))
 
 
 class Tape:
@@ -175,7 +175,8 @@ class Tape:
             self._has_begun = True
 
 
-def _line(value: msgspec.Struct) -> bytes:
+def cassette_line(value: CassetteHead | Recorded) -> bytes:
+    """A line of a cassette: its first one, or an exchange."""
     return json.dumps(msgspec.to_builtins(value), separators=(",", ":")).encode("ascii") + b"\n"
 
 

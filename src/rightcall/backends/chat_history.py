@@ -66,7 +66,8 @@ def _turn(message: Json, made: dict[str, Call]) -> HistoryTurn:
     if role in ("tool", "function"):
         id, name = text(message.get("tool_call_id")), text(message.get("name"))
         call = made.get(id) or Call(name, {}, "{}", id)
-        return HistoryTurn("tool", _result(content), call=call, is_error=message.get("is_error") is True)
+        failed, extras = message.get("is_error") is True, obj(message.get(OPAQUE)) or {}
+        return HistoryTurn("tool", _result(content), call=call, extras=extras, is_error=failed)
     if role != "assistant":
         return HistoryTurn("system" if role == "developer" else role, content)
     thought = text(message.get("reasoning_content")) or text(message.get("reasoning"))

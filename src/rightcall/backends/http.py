@@ -1,4 +1,5 @@
-"""One way to ask any server that speaks OpenAI's Chat or Responses, Anthropic's Messages, Ollama's own, or completions.
+"""One way to ask any server that speaks OpenAI's Chat or Responses, Anthropic's Messages, Ollama's own, Gemini's, or
+completions.
 
     backend = Backend("http://127.0.0.1:8080", api="chat", model="qwen3")
     answer = backend.complete_sync(Request(messages=[{"role": "user", "content": "Weather in Oslo?"}], tools=[weather]))
@@ -31,8 +32,9 @@ class Backend(BaseBackend):
     """A model behind an address, asked through any of the known APIs. Use it as it is, or with `async with` to keep
     connections open.
 
-    - `base_url`: where it is; None: what OPENAI_BASE_URL, ANTHROPIC_BASE_URL or OLLAMA_HOST says.
-    - `api`: `chat`, `responses`, `messages`, `ollama` or `completions`, or the name of its SDK.
+    - `base_url`: where it is; None: what OPENAI_BASE_URL, ANTHROPIC_BASE_URL, OLLAMA_HOST or GOOGLE_GEMINI_BASE_URL
+      says.
+    - `api`: `chat`, `responses`, `messages`, `ollama`, `gemini` or `completions`, or the name of its SDK.
     - `model`: the model to ask, unless a request names another.
     - `mode`: how tools are offered, unless a request says otherwise: "native" (the API's own field), "text" (in the
       prompt), "grammar" (in the prompt, and the server is held to it), or "auto", which finds out what works.
@@ -100,11 +102,11 @@ class Backend(BaseBackend):
 
     async def models(self) -> list[str]:
         """The names of the models that the server lists. Raises a `BackendError`."""
-        listed = await self.get("/api/tags" if self.api == "ollama" else "/v1/models")
+        listed = await self.get(LISTS.get(self.api, "/v1/models"))
         body = listed[1] if isinstance(listed[1], dict) else {}
         entries = body.get("data") or body.get("models") or []
         names = [each.get("id") or each.get("name") for each in entries if isinstance(each, dict)]
-        return [name for name in names if isinstance(name, str)]
+        return [name.removeprefix("models/") for name in names if isinstance(name, str)]
 
     async def profile(self) -> tuple[Profile | None, str]:
         """What kind of server this is, if it can be told, and by what."""
@@ -115,6 +117,15 @@ class Backend(BaseBackend):
         `BackendError`."""
         asking = Asking(self, within=within)
         return await asking.get(Sent("GET", self.root + path, None, self.headers))
+
+    async def way(self, request: Request) -> Choice:
+        """How tools are best offered for this `request`, and why. Raises a `BackendError` where that must be asked and
+        cannot be."""
+        return await self._modes.choose(request, self.mode, self._model(request), self._probe, self.get)
+
+    def other_way(self, request: Request, choice: Choice, error: BackendError) -> Choice | None:
+        """Another way, if the server does not take this one; None where the `error` is no matter of that."""
+        return self._modes.refused(self._model(request), choice, error)
 
     # -- asking --------------------------------------------------------------------------------------------------------
 
@@ -164,6 +175,10 @@ class Backend(BaseBackend):
         return request.model or self.model
 
 
+LISTS = {"ollama": "/api/tags", "gemini": "/v1beta/models"}
+_SECRET = ("authorization", "x-api-key", "x-goog-api-key", "cookie", "proxy-authorization")
+
+
 def _headers(given: Mapping[str, str], api: str) -> dict[str, str]:
     usual = {
         "Content-Type": "application/json",
@@ -172,7 +187,7 @@ def _headers(given: Mapping[str, str], api: str) -> dict[str, str]:
     }
     if api == "messages":
         usual["anthropic-version"] = "2023-06-01"
-    secret = [name for name in given if name.lower() in ("authorization", "x-api-key", "cookie", "proxy-authorization")]
+    secret = [name for name in given if name.lower() in _SECRET]
     if secret:
         raise CallerError(
             f"the header {secret[0]} holds a secret; set a variable to the key and name it with api_key_env"

@@ -19,7 +19,10 @@ from rightcall.types import Json
 _IGNORED = frozenset(("user", "metadata", "stream_options", "prompt_cache_key", "safety_identifier"))
 _IDS = frozenset(("id", "call_id", "tool_call_id", "tool_use_id"))
 _ARGUMENTS = frozenset(("input", "arguments"))  # of a call, where an id is the model's own word
-_ROUTE = re.compile(r"/(?:v\d[^/]*/)?(?:chat/completions|completions|responses|messages|models)$|/api/\w+(?:/\w+)?$")
+_ROUTE = re.compile(
+    r"/(?:v\d[^/]*/)?(?:chat/completions|completions|responses|messages|models)$|/api/\w+(?:/\w+)?$"
+    r"|/v\d[^/]*/models/[^/:]+:\w+$"  # of Gemini
+)
 
 
 def canonical(asked: Asked) -> Json:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rightcall.api_names import Api
+from rightcall.apis.gemini import field
 from rightcall.apis.sdk_view import obj, objects, text
 from rightcall.backends.request import Usage
 from rightcall.types import Json
@@ -91,6 +92,22 @@ def _ollama(facts: Metadata, payload: Json) -> None:
     facts.count(prompt=payload.get("prompt_eval_count"), completion=payload.get("eval_count"))
 
 
+def _gemini(facts: Metadata, payload: Json) -> None:
+    facts.model = text(field(payload, "modelVersion")) or facts.model
+    feedback = obj(field(payload, "promptFeedback")) or {}
+    facts.end(field(feedback, "blockReason"))
+    for candidate in objects(payload.get("candidates"))[:1]:
+        facts.end(field(candidate, "finishReason"))
+    facts.is_answer = facts.is_answer or "candidates" in payload or bool(feedback)
+    usage = obj(field(payload, "usageMetadata")) or {}
+    facts.count(
+        prompt=field(usage, "promptTokenCount"),
+        completion=field(usage, "candidatesTokenCount"),
+        cached=field(usage, "cachedContentTokenCount"),
+        reasoning=field(usage, "thoughtsTokenCount"),
+    )
+
+
 # What every answer of a dialect has, for an error that says what is missing.
 SHAPES: dict[str, str] = {
     "chat": "`choices` with a message",
@@ -98,6 +115,7 @@ SHAPES: dict[str, str] = {
     "responses": "`output`",
     "messages": "`content`",
     "ollama": "`message`",
+    "gemini": "`candidates`",
 }
 
 _READERS: dict[Api, Callable[[Metadata, Json], None]] = {
@@ -106,4 +124,5 @@ _READERS: dict[Api, Callable[[Metadata, Json], None]] = {
     "responses": _responses,
     "messages": _anthropic,
     "ollama": _ollama,
+    "gemini": _gemini,
 }

@@ -18,6 +18,7 @@ PROVIDERS: dict[Api, Provider] = {
     "messages": "messages",
     "ollama": "ollama",
     "completions": "chat",
+    "gemini": "gemini",
 }
 
 
@@ -31,6 +32,11 @@ class Naming:
         self.tools = tools
         if tools is not None and self._forth:
             self.tools = Toolset([msgspec.structs.replace(tool, name=self.out(tool.name)) for tool in tools])
+
+    @property
+    def renames(self) -> bool:
+        """Has the server a name of its own for any of them?"""
+        return bool(self._forth)
 
     def out(self, name: str) -> str:
         return self._forth.get(name, name)

@@ -106,6 +106,14 @@ PROFILES: dict[str, Profile] = {
         signs=(ServerSign(host="api.mistral.ai"),),
         note="demands ids of nine letters or digits",
     ),
+    "gemini": Profile(
+        name="gemini",
+        title="Gemini",
+        parallel=False,
+        reasoning=("thought",),
+        signs=(ServerSign(host="generativelanguage.googleapis.com"),),
+        note="wants the signatures of its thoughts back with its calls",
+    ),
     "llama.cpp": Profile(
         name="llama.cpp",
         title="llama.cpp",
@@ -163,7 +171,7 @@ PROFILES: dict[str, Profile] = {
 UNKNOWN = Profile(name="", title="unknown")
 
 # Dialects that have tools by their own definition, whoever speaks them.
-BY_API: dict[str, str] = {"messages": "anthropic", "responses": "openai", "ollama": "ollama"}
+BY_API: dict[str, str] = {"messages": "anthropic", "responses": "openai", "ollama": "ollama", "gemini": "gemini"}
 
 
 def find_profile(name: str) -> Profile:

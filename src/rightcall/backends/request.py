@@ -41,6 +41,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     - `format`: what to read calls in text as; "auto" finds out.
     - `reasoning`, `repair`, `limits`: how the answer is read, as in `parse`.
     - `temperature`, `max_tokens`, `seed`, `stop`: as servers take them; `stop` is a tuple of strings.
+    - `sampling`: how else the answer is to be written, under the names of OpenAI's Chat (`top_p`, `response_format`,
+      `reasoning_effort` ...); what the server's API has no field for is left out.
     - `extra`: fields that go into the body as they are, and win over what would stand there.
     - `ids`: the ids of the conversation, so that none comes twice.
     - `live`: string arguments go out while they arrive, as in `Parser`.
@@ -61,6 +63,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     max_tokens: int | None = None
     seed: int | None = None
     stop: tuple[str, ...] = ()
+    sampling: Json = {}
     extra: Json = {}
     ids: Ids | None = None
     live: bool = False

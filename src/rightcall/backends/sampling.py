@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from rightcall.api_names import Api
@@ -121,6 +122,7 @@ def _at(body: Any, place: tuple[str, ...]) -> Any:
     return body
 
 
+@cache
 def _snake(name: str) -> str:
     return "".join(["_" + char.lower() if char.isupper() else char for char in name])
 

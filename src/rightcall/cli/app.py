@@ -14,6 +14,7 @@ from rightcall.cli.chat_command import chat
 from rightcall.cli.contract_command import contract
 from rightcall.cli.dataset_cleaning import dedupe, mutate
 from rightcall.cli.dataset_command import app as dataset
+from rightcall.cli.dataset_exchange import export, import_
 from rightcall.cli.demo_command import demo
 from rightcall.cli.domains_command import domains
 from rightcall.cli.explain_command import explain
@@ -26,6 +27,8 @@ from rightcall.cli.parse_command import detect, parse
 from rightcall.cli.render_command import render
 from rightcall.cli.replay_command import replay
 from rightcall.cli.report_command import report
+from rightcall.cli.run_command import run
+from rightcall.cli.serve_command import serve
 from rightcall.cli.tools_command import tools
 
 app = CommandGroup(add_completion=True)
@@ -62,12 +65,16 @@ app.command()(detect)
 app.add_typer(formats, name="formats")
 app.command()(explain)
 app.command()(replay)
+app.command()(serve)
 app.command()(demo)
 app.command()(chat)
+app.command()(run)
 app.command()(capture)
 app.add_typer(model, name="model")
 app.add_typer(mcp, name="mcp")
 app.command()(domains)
+dataset.command()(export)
+dataset.command("import")(import_)
 dataset.command()(dedupe)
 dataset.command()(mutate)
 app.add_typer(dataset, name="dataset")

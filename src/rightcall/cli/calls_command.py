@@ -102,7 +102,7 @@ def _rows(
     json: bool,
 ) -> Totals:
     with usage_errors():
-        key = run_key(many, what, policy, files=(tools,))
+        key = run_key(many.keys, what, policy, files=(tools,))
         gives: Literal["counts", "calls"] = "counts" if what == "check" else "calls"
         work = CallsWork(key, many.keys, read_tools(tools), policy, gives)
     return run_rows(what, files, many, work, CHECKED if what == "check" else REPAIRED, json=json)

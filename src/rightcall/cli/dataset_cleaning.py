@@ -12,7 +12,7 @@ from rightcall.cli.dataset_command import Files, To, failures, show_result
 from rightcall.cli.inputs import AsJson, Force, FormatFile, choose_format_name
 from rightcall.cli.option_groups import grouped
 from rightcall.cli.progress import reading
-from rightcall.cli.workers import Workers
+from rightcall.cli.workers import Workers, broken_off
 from rightcall.errors import CallerError
 
 Near = Annotated[
@@ -43,7 +43,7 @@ def dedupe(
     """
     from rightcall.datasets.deduping import dedupe_files
 
-    with failures(), reading("dedupe", files, passes=2) as seen:
+    with broken_off(), failures(), reading("dedupe", files, passes=2) as seen:
         options = {"near": near, "keys": key or (), "seen": seen, "force": force, **workers.told()}
         made = dedupe_files(files, output, **options)
     told = msgspec.to_builtins(made)
@@ -88,7 +88,7 @@ def mutate(
     """
     from rightcall.datasets.mutating import mutate_files
 
-    with failures(), reading("mutate", files) as seen:
+    with broken_off(), failures(), reading("mutate", files) as seen:
         caps = _caps(kind, most)
         own = [choose_format_name("auto", format_file)] if format_file else []
         wires = [*[choose_format_name(name, None) for name in format or ()], *own]

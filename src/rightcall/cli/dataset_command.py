@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,22 +11,11 @@ import msgspec
 import typer
 
 from rightcall.capture import catalogue
-from rightcall.cli.completing import format_names, read_format_names
 from rightcall.cli.help_page import CommandGroup
 from rightcall.cli.inputs import (
     AsJson,
     Force,
-    FormatFile,
-    Policy,
-    ReasoningCalls,
-    ReasoningCallsPolicy,
-    Rescue,
-    RescuePolicy,
-    ToolsFile,
-    checked,
-    choose_format_name,
     read_text,
-    read_tools,
     refuse,
     say,
     usage_errors,
@@ -37,9 +24,9 @@ from rightcall.cli.layout import console, paragraph
 from rightcall.cli.option_groups import grouped
 from rightcall.cli.progress import reading
 from rightcall.cli.safe import brief, json_text
-from rightcall.cli.workers import EngineOptions, Workers
+from rightcall.cli.workers import Workers, broken_off
 from rightcall.datasets.row_files import BadRows, Where
-from rightcall.errors import CallerError, WorkerLost
+from rightcall.errors import CallerError
 from rightcall.files.streams import is_standard_output
 
 app = CommandGroup(help="Check, label, split, redact, export and import rows of captures.")
@@ -52,43 +39,13 @@ OutDir = Annotated[str, typer.Option("--out-dir", "-o", metavar="DIR", help="The
 DomainNames = Annotated[str, typer.Option("--domains", metavar="A,B", help="Names of domains, or TOML files.")]
 
 
-class ExportShape(StrEnum):
-    openai_sft = "openai-sft"
-    trl_sft = "trl-sft"
-    trl_preference = "trl-preference"
-    trl_kto = "trl-kto"
-    sharegpt = "sharegpt"
-    verifier = "verifier"
-    forge_capture = "forge-capture"
-    text = "text"
-
-
-def _log_kind(given: str) -> str:
-    from rightcall.datasets.logs import log_kind
-
-    return log_kind(given)
-
-
-LogName = Annotated[
-    str,
-    typer.Option(
-        "--from",
-        parser=checked(_log_kind),
-        metavar="KIND",
-        help="What the lines are; auto tells each by its keys. chat, messages, responses, gemini and ollama are logs "
-        "of these APIs (openai, anthropic and google are known too), batch requests and results of a batch, cassette "
-        "what --record wrote, capture rows of forge-dataset, sharegpt and glaive datasets, text what a model wrote.",
-    ),
-]
-
-
 @contextmanager
 def failures() -> Iterator[None]:
     """Rows that are not sound and files that cannot be used end in one line and exit code 1; wrong usage in 2."""
     with usage_errors():
         try:
             yield
-        except (BadRows, WorkerLost) as error:
+        except BadRows as error:
             say(str(error))
             raise typer.Exit(1) from error
 
@@ -114,7 +71,7 @@ def _counts(said: object) -> str:
     return f"{said:,}" if isinstance(said, int) else str(said)
 
 
-def _tell(where: Where, why: str) -> None:
+def tell_row(where: Where, why: str) -> None:
     paragraph(console(stderr=True), brief(f"{where} {why}", 1_000), hang=2)
 
 
@@ -128,7 +85,7 @@ def validate(files: Files, json: AsJson = False) -> None:
     from rightcall.datasets.validating import validate as validated
 
     with failures(), reading("validate", files) as seen:
-        report = validated(files, tell=_tell, seen=seen)
+        report = validated(files, tell=tell_row, seen=seen)
     told = msgspec.to_builtins(report)
     lines = {"rows": report.rows, "bad": report.bad, "schemas": report.schemas, "labels": report.labels}
     show_result(json, told, {**lines, "buckets": report.buckets})
@@ -146,7 +103,7 @@ def stats(
     json: AsJson = False,
 ) -> None:
     """Count rows by label, tool, domain, format and repair, as shares, and measure their lengths."""
-    from rightcall.cli.page_screen import screen, show_page
+    from rightcall.cli.page_screen import show_page
     from rightcall.cli.stats_page import KIND, stats_page
     from rightcall.datasets.stats import statistics
     from rightcall.files.whole_files import WholeFile
@@ -161,7 +118,7 @@ def stats(
     if json:
         typer.echo(json_text(found.told()))
     else:
-        show_page(screen(), page)
+        show_page(console(), page)
 
 
 @app.command()
@@ -205,7 +162,7 @@ def label(
     """Label calls without a model: by `check`, and by the calls that their scenario accepts."""
     from rightcall.datasets.label import label_files
 
-    with failures(), reading("label", files) as seen:
+    with broken_off(), failures(), reading("label", files) as seen:
         own = catalogue.find_domains([name.strip() for name in domains.split(",") if name.strip()])
         counts = dict(label_files(files, output, domains=own, seen=seen, force=force, **workers.told()).most_common())
     show_result(json, {"labels": counts, "output": output}, {"labels": counts, "output": output})
@@ -290,123 +247,8 @@ def release(
     from rightcall.datasets.releasing import release_files
 
     with failures(), reading("release", files) as seen:
-        rows, refused = release_files(files, output, by=by, note=note, refused=_tell, seen=seen, force=force)
+        rows, refused = release_files(files, output, by=by, note=note, refused=tell_row, seen=seen, force=force)
     told = {"released": rows, "refused": refused, "output": output}
     show_result(json, told, told)
     if refused:
         raise typer.Exit(1)
-
-
-@app.command()
-@grouped
-def export(
-    *,
-    files: Files,
-    output: To,
-    to: Annotated[ExportShape, typer.Option("--to", help="The shape that the trainer reads.")],
-    turns: Annotated[bool, typer.Option("--turns", help="trl-sft: an example for each good turn.")] = False,
-    format: Annotated[
-        str | None,
-        typer.Option(
-            "--format", "-f", metavar="NAME", help="text: the wire format to write.", autocompletion=format_names
-        ),
-    ] = None,
-    format_file: FormatFile = None,
-    public: Annotated[bool, typer.Option("--public", help="A file for everyone: only of released rows.")] = False,
-    keep_system: Annotated[
-        bool,
-        typer.Option("--keep-system", help="Leave in what the harness told the model."),
-    ] = False,
-    workers: EngineOptions,
-    force: Force = False,
-    json: AsJson = False,
-) -> None:
-    """Write rows in the shape of a trainer; a name that ends in .parquet is written as Parquet.
-
-    The file is private (mode 0600) unless --public, which refuses every row that was not released: exit code 1, and
-    nothing is written. What a shape cannot say is left out and counted, and so is every example in which nobody asks or
-    the answer is empty.
-    """
-    from rightcall.datasets.exporting import Unreleased
-    from rightcall.datasets.exporting import export as exported
-
-    with failures(), reading("export", files) as seen:
-        try:
-            wire = choose_format_name(format or "auto", format_file) if format or format_file else None
-            options: dict[str, Any] = {"to": to.value, "turns": turns, "format": wire, "public": public}
-            made = exported(files, output, keep_system=keep_system, seen=seen, force=force, **options, **workers.told())
-        except Unreleased as error:
-            for where, why in error.rows:
-                _tell(where, why)
-            raise
-    told = msgspec.to_builtins(made)
-    show_result(json, told, told)
-    if made.why_empty:
-        say(made.why_empty)
-
-
-@app.command("import")
-@grouped
-def import_(
-    *,
-    files: Files,
-    output: To,
-    kind: LogName = "auto",
-    tools: ToolsFile = None,
-    format: Annotated[
-        str,
-        typer.Option(
-            *("--format", "-f"),
-            metavar="NAME",
-            help="The format of texts that a model wrote.",
-            autocompletion=read_format_names,
-        ),
-    ] = "auto",
-    format_file: FormatFile = None,
-    policy: Annotated[Policy, typer.Option("--repair", help="How much may be repaired.")] = Policy.safe,
-    rescue: RescuePolicy = Rescue.safe,
-    reasoning_calls: ReasoningCallsPolicy = ReasoningCalls.safe,
-    model: Annotated[str, typer.Option(help="The model, where a log does not say it.")] = "unknown",
-    workers: EngineOptions,
-    force: Force = False,
-    json: AsJson = False,
-) -> None:
-    """Turn logs and datasets of others into rows: read, repaired and checked as a live model is, receipts kept.
-
-    Cassettes, batches, logs of the APIs (whole or streamed), and datasets, one JSON object on a line. Ids, model and
-    time are kept. A request and its result are joined by their id, and exchanges of one conversation are one group. A
-    line in which nothing is found is refused: the first three are told with their reason, the rest counted, and the
-    exit code is 1.
-    """
-    from rightcall.datasets.imported import import_files
-
-    refused, passed = _FirstOfMany("refused"), Counter[str]()
-    with failures(), reading("import", files) as seen:
-        options: dict[str, Any] = {"kind": kind, "repair": policy.value, "model": model}
-        options |= {"rescue": rescue.value, "reasoning_calls": reasoning_calls.value, "force": force, "seen": seen}
-        options |= {"format": choose_format_name(format, format_file), **workers.told()}
-        options["passed_over"] = lambda where, why: passed.update([why])
-        counts = import_files(files, output, tools=read_tools(tools), refused=refused.tell, **options)
-    refused.tell_rest()
-    show_result(json, {**counts, "output": output}, {**counts, "passed_over": dict(passed), "output": output})
-    if counts["refused"]:
-        raise typer.Exit(1)
-
-
-class _FirstOfMany:
-    """Tells of the first three lines; of a million others only how many they are."""
-
-    def __init__(self, what: str) -> None:
-        self._what, self._count = what, 0
-
-    def tell(self, where: Where, why: str) -> None:
-        self._count += 1
-        if self._count <= _TOLD_OF:
-            _tell(where, why)
-
-    def tell_rest(self) -> None:
-        if self._count > _TOLD_OF:
-            typer.echo(f"and {self._count - _TOLD_OF:,} more lines are {self._what}", err=True)
-
-
-_TOLD_OF = 3

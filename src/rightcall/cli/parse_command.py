@@ -126,7 +126,7 @@ def _parse_rows(
     json: bool,
 ) -> None:
     with usage_errors():
-        key = run_key(many, "parse", options, files=(format_file, tools))
+        key = run_key(many.keys, "parse", options, files=(format_file, tools))
         chosen = choose_format(str(options.format), format_file)
         work = ReplyWork(key, many.keys, read_tools(tools), msgspec.structs.replace(options, format=chosen))
     end_rows(run_rows("parse", files, many, work, REPLIES, json=json))

@@ -25,13 +25,14 @@ from rightcall.cli.inputs import (
     say,
     usage_errors,
 )
+from rightcall.cli.layout import console
 from rightcall.cli.option_groups import grouped
 from rightcall.cli.progress import working
+from rightcall.cli.row_options import run_key
 from rightcall.cli.safe import brief, json_text
-from rightcall.cli.workers import EngineChoice
-from rightcall.errors import WorkerLost
+from rightcall.cli.workers import Workers, broken_off
 from rightcall.rows.engine_names import engine_of
-from rightcall.rows.mapping import map_rows
+from rightcall.rows.mapping import map_rows, refuse_stdin
 from rightcall.rows.reply_lines import RowReading
 from rightcall.rows.row_fields import RowKeys
 from rightcall.rows.row_sources import sources_of
@@ -58,12 +59,6 @@ class LogRows(msgspec.Struct, frozen=True, kw_only=True):
         str | None,
         typer.Option(metavar="KIND", help="What stdin holds, or a file whose name does not say it."),
     ] = None
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", min=1, metavar="N", help="Processes; else one per core.")
-    ] = None
-    engine: Annotated[EngineChoice, typer.Option("--engine", help="Who works: processes of this machine, or Ray.")] = (
-        EngineChoice.local
-    )
     text_key: Annotated[str | None, typer.Option(metavar="KEY", help="Where the reply stands: a dotted path.")] = None
     model_key: Annotated[str | None, typer.Option(metavar="KEY", help="Where the model's name stands.")] = None
     server_key: Annotated[str | None, typer.Option(metavar="KEY", help="Where the server's name stands.")] = None
@@ -97,6 +92,7 @@ def report(
     json: AsJson = False,
     force: Force = False,
     many: LogRows,
+    workers: Workers,
 ) -> None:
     """Say what went wrong in logs of replies: calls that may run, were repaired or refused, and why.
 
@@ -109,8 +105,8 @@ def report(
 
     with usage_errors():
         work = _work(reading, many)
-    tally = _tallied(logs, work, many)
-    before = _tallied(compare, work, many) if compare else None
+    tally = _tallied(logs, work, many, workers)
+    before = _tallied(compare, work, many, workers) if compare else None
     comparison = compared(before, tally) if before is not None else None
     page = report_page(tally, _title(logs), comparison=comparison, old=_title(compare or []))
     if html is not None:
@@ -130,21 +126,20 @@ def _work(reading: LogReading, many: LogRows) -> TallyWork:
         reasoning_calls=reading.reasoning_calls.value,
     )
     keys = RowKeys(many.text_key, None, many.model_key, many.tools_key)
-    return TallyWork(keys, read_tools(reading.tools), options, server_key=many.server_key)
+    key = run_key(keys, "report", many.server_key, reading, files=(reading.format_file, reading.tools))
+    return TallyWork(key, keys, read_tools(reading.tools), options, server_key=many.server_key)
 
 
-def _tallied(logs: Sequence[str], work: TallyWork, many: LogRows) -> ReplyTally:
+def _tallied(logs: Sequence[str], work: TallyWork, many: LogRows, workers: Workers) -> ReplyTally:
     from rightcall.reports.logged_rows import TallySink
 
-    with usage_errors():
+    with broken_off(), usage_errors():
         sources = sources_of(logs, rows_as=many.rows_as)
-        sink = TallySink(sources)
-        with working("report", sources) as watch:
-            try:
-                _tell_faults(map_rows(sources, work, sink, engine_of(many.engine.value, many.jobs), watch=watch))
-            except WorkerLost as error:
-                say(str(error))
-                raise typer.Exit(1) from error
+        if workers.resume:
+            refuse_stdin(sources)
+        engine = engine_of(workers.engine or "local", workers.jobs)
+        with TallySink(sources, resume=workers.resume) as sink, working("report", sources) as watch:
+            _tell_faults(map_rows(sources, work, sink, engine, watch=watch))
     return sink.tally
 
 
@@ -169,12 +164,12 @@ def _write(page: WebPage, html: str, sources: Sequence[str], *, force: bool) -> 
 
 
 def _tell(page: WebPage, tally: ReplyTally, comparison: Comparison | None, samples: int, *, json: bool) -> None:
-    from rightcall.cli.page_screen import screen, show_page
+    from rightcall.cli.page_screen import show_page
     from rightcall.reports.report_json import report_json
 
     if json:
         typer.echo(json_text(report_json(tally, comparison)))
     elif tally.total.counts["replies"]:
-        show_page(screen(), page, samples=samples)
+        show_page(console(), page, samples=samples)
     else:
         say("no line holds a reply; --text-key says where it stands")

@@ -12,12 +12,11 @@ import msgspec
 import typer
 from rich.console import Console
 
-from rightcall.cli.inputs import read_bytes, refuse, say, usage_errors
+from rightcall.cli.inputs import read_bytes, refuse, usage_errors
 from rightcall.cli.layout import console, row
 from rightcall.cli.progress import working
 from rightcall.cli.safe import brief, json_text
-from rightcall.cli.workers import EngineChoice
-from rightcall.errors import WorkerLost
+from rightcall.cli.workers import EngineChoice, broken_off
 from rightcall.files.file_kinds import FileKind
 from rightcall.files.streams import is_stream
 from rightcall.rows.engine_names import engine_of
@@ -86,10 +85,10 @@ def one_file(files: Sequence[str] | None) -> str:
     return files[0] if files else "-"
 
 
-def run_key(options: RowOptions, *said: object, files: Sequence[str | None]) -> str:
-    """What the lines depend on: the options, and what is in the files that they name."""
+def run_key(keys: RowKeys, *said: object, files: Sequence[str | None]) -> str:
+    """What the outcome depends on: the options, and what is in the files that they name."""
     digests = [name and blake2b(read_bytes(name), digest_size=16).hexdigest() for name in files]
-    return json_text([msgspec.to_builtins(options.keys), [str(each) for each in said], digests])
+    return json_text([msgspec.to_builtins(keys), [str(each) for each in said], digests])
 
 
 def run_rows(
@@ -99,23 +98,17 @@ def run_rows(
     if options.resume and (options.out is None or is_stream(options.out)):
         refuse("--resume goes on with a file: name it with --out")
     start = time.monotonic()
-    with usage_errors():
+    with broken_off(can_go_on=options.out is not None), usage_errors():
         sources = sources_of(files or ["-"], rows_as=options.rows_as)
         if options.resume:
             refuse_stdin(sources)
         names = [source.path for source in sources if source.path != "-"]
+        engine = engine_of(options.engine or "local", options.jobs)
         with (
             sink_to(options.out, kind, sources=names, resume=options.resume, force=options.force) as sink,
             working(what, sources) as watch,
         ):
-            try:
-                totals = map_rows(sources, work, sink, engine_of(options.engine or "local", options.jobs), watch=watch)
-            except WorkerLost as error:
-                say(str(error))
-                raise typer.Exit(1) from error
-            except KeyboardInterrupt:
-                say("broken off" + ("; --resume goes on with it" if options.out else ""))
-                raise typer.Exit(130) from None
+            totals = map_rows(sources, work, sink, engine, watch=watch)
     _tell(totals, options.out, time.monotonic() - start, json=json)
     return totals
 

@@ -1,33 +1,30 @@
 """Rows of captures as conversations: the turns of one run of a scenario, in order, with their verdict.
 
-    for conversation in CapturedConversations(["capture.jsonl"]):
-        conversation.turns[-1].messages, conversation.turns[-1].assistant, conversation.turns[-1].good
-
-Rows of one conversation may lie anywhere in the files. Their places are kept on disk; memory holds one conversation.
+conversation = CapturedConversation(rows)
+conversation.turns[-1].messages, conversation.turns[-1].assistant, conversation.turns[-1].good
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from functools import cached_property, lru_cache
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 from rightcall.apis.openai_chat import assistant_message
 from rightcall.apis.sdk_view import dumps
-from rightcall.capture.captured_rows import FORGE, OUTCOME, SCHEMA, asked, blocking_of, call_of, tools_of
+from rightcall.capture.captured_rows import OUTCOME, asked, blocking_of, call_of, tools_of
 from rightcall.capture.settings import SYSTEM
 from rightcall.contracts.texts import TITLE
-from rightcall.datasets.label import sound
-from rightcall.datasets.row_files import RowReader, Scratch, Seen, Where, digest
 from rightcall.datasets.validating import label_of
 from rightcall.declare.provider_forms import to_provider
 from rightcall.declare.toolset import Toolset
-from rightcall.files.jsonl import read_lines
 from rightcall.types import Call, Json
 
-LONGEST = 1_000  # rows of one conversation; those behind are left out
+
+def conversation_key(row: Json) -> str:
+    """What the rows of one conversation have in common."""
+    return f"{row['example_group_id']}\0{row['proxy_trace']['model']}"
 
 
 def verdict(row: Json) -> bool | None:
@@ -160,62 +157,3 @@ def _text(content: Any) -> str:
         return content
     parts = content if isinstance(content, list) else []
     return "\n".join([part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)])
-
-
-# -- out of files ------------------------------------------------------------------------------------------------------
-
-_IN_ORDER = """
-    SELECT key, file, place, size FROM (
-        SELECT rowid AS number, key, file, place, size, min(rowid) OVER (PARTITION BY key) AS first FROM lines
-    ) ORDER BY first, number
-"""
-
-
-class CapturedConversations:
-    """The conversations of files, in the order in which they begin. Raises `BadRows` at a row that is not sound.
-
-    `each` is shown every row before the first conversation is given. `left_out` counts rows of conversations that are
-    longer than any real one.
-    """
-
-    def __init__(
-        self,
-        paths: Iterable[str | Path],
-        *,
-        each: Callable[[Where, Json], None] | None = None,
-        seen: Seen | None = None,
-        keep_system: bool = False,
-    ) -> None:
-        self._paths = [Path(path) for path in paths]
-        self._each, self._seen, self._kept = each, seen, keep_system
-        self.left_out = 0
-
-    def __iter__(self) -> Iterator[CapturedConversation]:
-        reader = RowReader(self._paths)
-        with Scratch() as scratch:
-            scratch.db.execute("CREATE TABLE lines (key BLOB, file INT, place INT, size INT)")
-            scratch.insert("INSERT INTO lines VALUES (?, ?, ?, ?)", self._places())
-            try:
-                for _, lines in groupby(scratch.db.execute(_IN_ORDER), key=lambda line: line[0]):
-                    yield CapturedConversation(self._rows(lines, reader), keep_system=self._kept)
-            finally:
-                reader.close()
-
-    def _places(self) -> Iterator[tuple[bytes, int, int, int]]:
-        for at, path in enumerate(self._paths):
-            for line in read_lines(path, seen=self._seen):
-                where = Where(str(path), line.number)
-                row = sound(where, line.row, SCHEMA, FORGE)
-                if self._each is not None:
-                    self._each(where, row)
-                key = f"{row['example_group_id']}\0{row['proxy_trace']['model']}"
-                yield digest(key), at, line.place, line.size
-
-    def _rows(self, lines: Iterable[Any], reader: RowReader) -> list[Json]:
-        rows: list[Json] = []
-        for _, file, place, size in lines:
-            if len(rows) < LONGEST:
-                rows.append(reader.row(file, place, size))
-            else:
-                self.left_out += 1
-        return rows

@@ -15,7 +15,7 @@ from rightcall.capture.captured_rows import FORGE, SCHEMA, LineFault
 from rightcall.datasets import row_runs
 from rightcall.datasets.label import unsound
 from rightcall.datasets.row_files import BadRows, Seen
-from rightcall.datasets.row_runs import RowRun, RowSpool, whole_output
+from rightcall.datasets.row_runs import RowRun, whole_output
 from rightcall.datasets.twins import Twins, fingerprint
 from rightcall.datasets.written_kinds import DEDUPED
 from rightcall.errors import CallerError
@@ -24,6 +24,7 @@ from rightcall.rows.outcomes import RowOutcome
 from rightcall.rows.parts import parts_of
 from rightcall.rows.row_sources import RowSource
 from rightcall.rows.sinks import Sink
+from rightcall.rows.spool import RowSpool
 from rightcall.types import Json
 
 LEAST = 0.3  # how alike two rows may be asked to be: below, everything is like everything
@@ -68,15 +69,15 @@ def dedupe_files(
     """
     if near is not None and not LEAST <= near <= 1:
         raise CallerError(f"how alike rows must be is a number from {LEAST} to 1, not {near}")
-    files, twins = [str(path) for path in paths], Twins(near)
-    how = RowRun(engine, jobs, resume, seen)
+    how, twins = RowRun(engine, jobs, resume, seen), Twins(near)
+    files = how.sources(paths)
     with whole_output(output, DEDUPED, files, force=force) as sink, RowSpool(output, "prints", resume=resume) as spool:
         sink.begin("dedupe")
         how.work(files, PrintWork(tuple(keys), near is not None), spool)
         for record in _records(spool.pieces(), twins.size):
             twins.add(record)
         twins.find()
-        _write_once(how.sources(files), twins, sink)
+        _write_once(files, twins, sink)
         sink.finish()
     return Deduped(twins.rows, twins.rows - twins.dropped.count, twins.exact, twins.near, str(output))
 

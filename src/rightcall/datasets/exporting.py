@@ -9,28 +9,30 @@ every row was released and `public` is asked for.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from hashlib import sha256
-from itertools import chain
+from itertools import islice
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
 import msgspec
 
 from rightcall import formats
 from rightcall.capture.captured_rows import unix_ms
-from rightcall.datasets.conversations import CapturedConversations
-from rightcall.datasets.example_work import examples
-from rightcall.datasets.message_shapes import SHAPES, LeftOut, MessageOptions
-from rightcall.datasets.releasing import is_released
+from rightcall.datasets.export_work import LONGEST, ROW, UNRELEASED, ConversationWork, ExampleWork, reasons
+from rightcall.datasets.gathering import GatheredRows
+from rightcall.datasets.message_shapes import SHAPES, MessageOptions
 from rightcall.datasets.row_files import BadRows, Seen, Where
-from rightcall.datasets.validating import count
-from rightcall.datasets.written_kinds import EXPORT, EXPORTED, PARQUET, manifest, manifest_of
+from rightcall.datasets.row_runs import RowRun, read_files
+from rightcall.datasets.written_kinds import EXPORT, EXPORTED, MANIFEST, PARQUET, manifest, manifest_of
 from rightcall.errors import CallerError
 from rightcall.files.streams import is_stream
 from rightcall.files.whole_files import PRIVATE, PUBLIC, Outputs, WholeFile
-from rightcall.rows.engine_names import engine_of
+from rightcall.rows.remote_sink import refuse_existing, send, unfinished
+from rightcall.rows.row_sources import RowSource
+from rightcall.rows.spool import RowSpool
+from rightcall.rows.stores import STDIN, open_source
 from rightcall.types import Json
 
 
@@ -85,32 +87,6 @@ class Unreleased(BadRows):
 _MOST_TOLD = 1_000
 
 
-class _Gate:
-    """Looks at every row before the first example is written."""
-
-    def __init__(self, public: bool) -> None:
-        self.public, self.unlabelled, self.count = public, 0, 0
-        self.refused: list[tuple[Where, str]] = []
-
-    def __call__(self, where: Where, row: Json) -> None:
-        self.unlabelled += "label" not in row
-        why = is_released(row) if self.public else ""
-        if why:
-            self.count += 1
-            if len(self.refused) < _MOST_TOLD:
-                self.refused.append((where, why))
-
-    def open(self) -> None:
-        if self.count:
-            raise Unreleased(self.refused, self.count)
-
-
-class ExportWriter(Protocol):
-    rows: int
-
-    def write(self, row: Json) -> None: ...
-
-
 def export(
     paths: Iterable[str | Path],
     output: str | Path,
@@ -122,6 +98,7 @@ def export(
     keep_system: bool = False,
     engine: str = "local",
     jobs: int | None = None,
+    resume: bool = False,
     seen: Seen | None = None,
     force: bool = False,
 ) -> Exported:
@@ -136,41 +113,73 @@ def export(
     - `format`: for "text", and needed there: the format to write calls in.
     - `public`: every row must be released; the files may then be read by anybody, otherwise by you alone.
     - `keep_system`: leave in what a capture, or a backend that asks for text, told the model of its own accord.
-    - `engine`, `jobs`: who makes the examples ("local" or "ray"), and how many at a time.
-    - `seen`: is called after every line with the bytes it took, to show progress.
+    - `engine`, `jobs`, `resume`: as in `label_files`.
+    - `seen`: is called now and then with the bytes that were read since, to show progress.
     - `force`: also write over a file of another kind.
 
     Raises `Unreleased` if a row may not be public, `BadRows` for rows that are not sound; then nothing is written.
     """
-    files, how = [Path(path) for path in paths], _how(to, turns, format)
-    mode = PUBLIC if public else PRIVATE
-    out = WholeFile(output, PARQUET if _is_parquet(output) else EXPORT, sources=files, mode=mode, force=force)
-    beside = WholeFile(manifest_of(out.path), manifest(EXPORTED), sources=files, mode=mode, force=force)
+    how, run = _how(to, turns, format), RowRun(engine, jobs, resume, seen)
+    sources = run.sources(paths)
+    columns = (SHAPES[to].turns if turns else SHAPES[to].columns) if _is_parquet(output) else None
+    with (
+        _placed(output, sources, public=public, force=force) as (beside, out),
+        RowSpool(output, "rows", resume=resume) as rows,
+        RowSpool(output, "examples", resume=resume) as made,
+    ):
+        counts = run.work(sources, ConversationWork(public=public), rows).counts
+        if counts["unreleased"]:
+            raise _unreleased(rows, sources, counts["unreleased"])
+        with GatheredRows(rows, ROW, most=LONGEST) as gathered:
+            counts += run.work([gathered], ExampleWork(to, how, keep_system=keep_system, columns=columns), made).counts
+        left_out = reasons(counts)
+        if gathered.left_out:
+            left_out["rows behind the first thousand of a conversation"] = gathered.left_out
+        _write(made, out, to, how, columns, public=public)
+        if beside is not None:
+            beside.write_json(_manifest(sources, output, out, to, how, public, counts["examples"], left_out))
+    told = "" if beside is None else f"{output}{MANIFEST}"
+    given = dict(left_out.most_common())
+    return Exported(counts["examples"], counts["conversations"], given, counts["unlabelled"], str(output), told, public)
+
+
+@contextmanager
+def _placed(
+    output: str | Path, sources: Sequence[RowSource], *, public: bool, force: bool
+) -> Iterator[tuple[WholeFile | None, WholeFile]]:
+    """The manifest, unless the rows go to a stream, and the file. Both appear when the block ends well; for a store,
+    they are made here and then sent."""
+    name = str(output)
+    place = unfinished(name) if "://" in name else Path(name)
+    if "://" in name:
+        refuse_existing(name, force=force)
+    shared: dict[str, Any] = {"sources": read_files(sources), "mode": PUBLIC if public else PRIVATE, "force": force}
+    out = WholeFile(place, PARQUET if _is_parquet(output) else EXPORT, **shared)
+    beside = None if is_stream(place) else WholeFile(manifest_of(place), manifest(EXPORTED), **shared)
     # The manifest goes first: it is what an export is known by, should the two be torn apart.
-    with Outputs(*([] if is_stream(output) else [beside]), out) as outputs:
-        gate = _Gate(public)
-        conversations = CapturedConversations(files, each=gate, seen=seen, keep_system=keep_system)
-        stream = iter(conversations)
-        first = next(stream, None)  # every row has passed the gate by now
-        gate.open()
+    files = [each for each in (beside, out) if each is not None]
+    with Outputs(*files) as outputs:
         outputs.open()
-        left_out: Counter[str] = Counter()
-        number = 0
-        with _writer(out, to, how, public) as writer:
-            whole = stream if first is None else chain([first], stream)
-            for made in examples(whole, to, how, engine_of(engine, jobs)):
-                number += 1
-                for example in made:
-                    if isinstance(example, LeftOut):
-                        count(left_out, str(example), 100)
-                    else:
-                        writer.write(example)
-        if conversations.left_out:
-            left_out["rows behind the first thousand of a conversation"] = conversations.left_out
-        if not is_stream(output):
-            beside.write_json(_manifest(files, out, to, how, public, writer.rows, left_out))
-    reasons, told = dict(left_out.most_common()), "" if is_stream(output) else str(beside.path)
-    return Exported(writer.rows, number, reasons, gate.unlabelled, str(output), told, public)
+        yield beside, out
+    if "://" in name:
+        send(manifest_of(place), f"{name}{MANIFEST}")
+        send(place, name)
+
+
+def _unreleased(rows: RowSpool, sources: Sequence[RowSource], total: int) -> Unreleased:
+    found = (frame for frame in rows.frames() if frame.tag == UNRELEASED)
+    told = [(Where(sources[frame.source].name, frame.line), frame.data.decode()) for frame in islice(found, _MOST_TOLD)]
+    return Unreleased(told, total)
+
+
+def _write(made: RowSpool, out: WholeFile, to: str, how: MessageOptions, columns: Json | None, *, public: bool) -> None:
+    if columns is None:
+        for piece in made.pieces():
+            out.write_bytes(piece)
+        return
+    from rightcall.datasets.parquet import write_tables
+
+    write_tables((data for data, _ in made.parts()), out, shape=to, turns=how.turns, columns=columns, public=public)
 
 
 def _is_parquet(output: str | Path) -> bool:
@@ -180,23 +189,23 @@ def _is_parquet(output: str | Path) -> bool:
 def _how(to: str, turns: bool, format: str | None) -> MessageOptions:
     if to not in SHAPES:
         raise CallerError(f"no shape {to!r:.40}; there are {', '.join(SHAPES)}")
-    if (format is not None) != (to == "text"):
+    if (format is not None) != SHAPES[to].takes_format:
         raise CallerError("plain text needs a format, such as --format hermes, and only plain text takes one")
-    if turns and to != "trl-sft":
-        raise CallerError("--turns is for trl-sft: the other shapes have their own unit")
+    if turns and SHAPES[to].turns is None:
+        able = [name for name, shape in SHAPES.items() if shape.turns is not None]
+        raise CallerError(f"--turns is for {', '.join(able)}: the other shapes have their own unit")
     return MessageOptions(turns, formats.find(format) if format is not None else None)
 
 
-def _writer(out: WholeFile, to: str, how: MessageOptions, public: bool) -> AbstractContextManager[ExportWriter]:
-    if not _is_parquet(out.path):
-        return nullcontext(out)
-    from rightcall.datasets.parquet import ParquetRows
-
-    return ParquetRows(out, shape="trl-turns" if how.turns else to, public=public)
-
-
 def _manifest(
-    files: list[Path], out: WholeFile, to: str, how: MessageOptions, public: bool, examples: int, left_out: Counter[str]
+    sources: Sequence[RowSource],
+    output: str | Path,
+    out: WholeFile,
+    to: str,
+    how: MessageOptions,
+    public: bool,
+    examples: int,
+    left_out: Counter[str],
 ) -> Json:
     return {
         "schema_version": EXPORTED,
@@ -204,16 +213,19 @@ def _manifest(
         "shape": to,
         "format": None if how.format is None else how.format.name,
         "turns": how.turns,
-        "inputs": [{"path": str(file), "sha256": _sha256(file)} for file in files],
-        "output": {"path": str(out.path), "sha256": out.sha256(), "examples": examples},
+        "inputs": [{"path": source.path, "sha256": _sha256(source.path)} for source in sources],
+        "output": {"path": str(output), "sha256": out.sha256(), "examples": examples},
         "left_out": dict(left_out.most_common()),
         "created_unix_ms": unix_ms(),
     }
 
 
-def _sha256(path: Path) -> str:
+def _sha256(path: str) -> str | None:
+    """None of standard input, which cannot be read again."""
+    if path == STDIN:
+        return None
     found = sha256()
-    with path.open("rb") as file:
+    with open_source(path) as file:
         while data := file.read(1 << 16):
             found.update(data)
     return found.hexdigest()

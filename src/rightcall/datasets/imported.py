@@ -1,114 +1,39 @@
-"""`dataset import`: logs of others as rows of ours, through the same reading, repair and check as a live model.
-
-    rows_of({"messages": [...], "tools": [...]}, group="import-log-1")   ->   rows of rightcall-capture/v1
-
-Each call is a row, with its receipts and problems; each answer without a call is an outcome. `import_line` does the
-work of one line and knows of no other; what lines have to do with each other is settled by `joining`.
-"""
+"""`dataset import`: files of logs of others as rows of ours. Each line is read apart; what lines have to do with each
+other is settled afterwards, in their order."""
 
 from __future__ import annotations
 
-import json
-import pickle
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
-from itertools import islice
+from itertools import chain
 from pathlib import Path
-from typing import Any
 
-import msgspec
-from msgspec.structs import replace
-
-from rightcall.apis.sdk_view import dumps
-from rightcall.capture.captured_rows import RESPOND, LineFault, unix_ms
-from rightcall.datasets.joining import LinkedTurns, LogLine, joined_lines
-from rightcall.datasets.log_walk import LogWalk
-from rightcall.datasets.logged import PassedOver
-from rightcall.datasets.logs import conversation, log_kind
+from rightcall.capture.captured_rows import unix_ms
+from rightcall.datasets.gathering import GatheredRows
+from rightcall.datasets.import_work import (
+    ASIDE,
+    MADE,
+    MOST_JOINED,
+    ImportFrame,
+    ImportWork,
+    JoinedImportWork,
+    read_frame,
+)
+from rightcall.datasets.imported_line import ImportOptions
+from rightcall.datasets.linked_turns import LinkedTurns
+from rightcall.datasets.logs import log_kind
 from rightcall.datasets.row_files import Seen, Where, digest
-from rightcall.datasets.text_logs import listed_tools
-from rightcall.datasets.validating import count
+from rightcall.datasets.row_runs import RowRun, whole_output
 from rightcall.datasets.written_kinds import IMPORTED
 from rightcall.declare.toolset import Toolset
-from rightcall.errors import CallerError, RightcallError
-from rightcall.files.whole_files import WholeFile
-from rightcall.rows.engine_names import engine_of
-from rightcall.rows.engines import Engine
-from rightcall.strict_json import MAX_DEPTH, Undecodable, decode
-from rightcall.types import Json
+from rightcall.formats import find
+from rightcall.rows.row_sources import RowSource
+from rightcall.rows.sinks import Sink
+from rightcall.rows.spool import RowSpool
+from rightcall.rows.stores import store_of
 
-_KEPT = 200_000  # characters of tools that are kept when read
-
-
-class ImportOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What the lines are, and how they are read: as in `import_files`. `at` is the time of lines that say none."""
-
-    kind: str = "auto"
-    tools: Toolset | None = None
-    format: str = "auto"
-    repair: str = "safe"
-    rescue: str = "safe"
-    reasoning_calls: str = "safe"
-    model: str = "unknown"
-    at: int | None = None
-
-
-class ImportedLine(msgspec.Struct, frozen=True):
-    """The rows of a line. `before` and `after` stand for what an exchange goes on from and where it ends; `why` says
-    why there are no rows, and `is_refused` whether there should be some."""
-
-    rows: list[Json] = []
-    before: list[bytes] = []
-    after: bytes = b""
-    why: str = ""
-    is_refused: bool = False
-
-
-def import_line(row: Json | LineFault, group: str, how: ImportOptions) -> ImportedLine:
-    """What one line comes to. Never raises because of what it holds."""
-    try:
-        if isinstance(row, LineFault):
-            raise CallerError(row.message)
-        walk = _walk(row, group, how)
-        rows = list(walk.rows())
-    except PassedOver as reason:
-        return ImportedLine(why=str(reason))
-    except RightcallError as error:
-        return ImportedLine(why=str(error), is_refused=True)
-    return ImportedLine(rows, walk.before, walk.after)
-
-
-def rows_of(row: Json, *, group: str, **options: Any) -> Iterator[Json]:
-    """The rows of one logged conversation. Raises `RightcallError` if it is none, or its tools cannot be used."""
-    return _walk(row, group, ImportOptions(**options)).rows()
-
-
-def _walk(row: Json, group: str, how: ImportOptions) -> LogWalk:
-    log = conversation(row, how.kind)
-    toolset = how.tools if how.tools is not None else _tools(log.tools or listed_tools(log.entries))
-    reading = {"format": log.format if how.format == "auto" else how.format, "repair": how.repair}
-    reading |= {"rescue": how.rescue, "reasoning_calls": how.reasoning_calls}
-    return LogWalk(log, toolset, log.group or group, reading, log.model or how.model, how.at)
-
-
-def _tools(given: Any) -> Toolset | None:
-    """Tools as logged: definitions of any provider, or JSON text with them. None if there are none."""
-    if isinstance(given, str) and given.strip():
-        given = decode(given, MAX_DEPTH)
-    if not given or isinstance(given, Undecodable):
-        return None
-    said = dumps(given)
-    return _read_tools(said) if len(said) < _KEPT else _read_tools.__wrapped__(said)
-
-
-@lru_cache(64)
-def _read_tools(said: str) -> Toolset:
-    """Conversations share their tools: what was read is kept for a while."""
-    return Toolset([tool for tool in Toolset(json.loads(said)) if tool.name != RESPOND.name])
-
-
-# -- files -------------------------------------------------------------------------------------------------------------
+_TOGETHER = 1 << 18  # bytes that are written at a time
+Told = Callable[[Where, str], None]
 
 
 def import_files(
@@ -126,6 +51,7 @@ def import_files(
     passed_over: Callable[[Where, str], None] | None = None,
     engine: str = "local",
     jobs: int | None = None,
+    resume: bool = False,
     seen: Seen | None = None,
     force: bool = False,
 ) -> Counter[str]:
@@ -137,72 +63,86 @@ def import_files(
     - `kind`: what the lines are; "auto" tells by their keys.
     - `tools`: what could be called, where the logs do not say.
     - `format`, `repair`, `rescue`, `reasoning_calls`: as in `parse`.
-    - `model`: the model's name, where the logs do not say.
+    - `model`: the model's name, where the logs do not say. Their time is then that of the file.
     - `refused`: is told of each line in which nothing is found, with its place and the reason.
     - `passed_over`: is told of each line that is as it should be and holds no conversation, such as the head of a
       cassette.
-    - `engine`, `jobs`: who reads the lines ("local" or "ray"), and how many at a time.
+    - `engine`, `jobs`, `resume`: as in `label_files`.
     - `seen`, `force`: as in `export`.
     """
-    files, counts = list(paths), Counter[str]()
+    run = RowRun(engine, jobs, resume, seen)
+    sources = run.sources(paths)
     how = ImportOptions(
         kind=log_kind(kind),
         tools=tools,
-        format=format,
+        format=format if format == "auto" else find(format),
         repair=repair,
         rescue=rescue,
         reasoning_calls=reasoning_calls,
         model=model,
-        at=unix_ms(),
     )
-    tell = passed_over or (lambda where, why: None)
-    with WholeFile(output, IMPORTED, sources=files, force=force) as out, LinkedTurns() as linked:
-        for where, made in _imported(joined_lines(files, how.kind, seen=seen), how, engine_of(engine, jobs)):
-            if not made.rows:
-                counts["refused" if made.is_refused else "passed_over"] += 1
-                (refused if made.is_refused else tell)(where, made.why)
+    with (
+        whole_output(output, IMPORTED, sources, force=force) as sink,
+        RowSpool(output, "read", resume=resume) as alone,
+        RowSpool(output, "joined", resume=resume) as joined,
+        LinkedTurns() as linked,
+    ):
+        sink.begin("import")
+        _read(run, sources, how, alone, joined)
+        placed = _Placed(sources, linked, refused, passed_over or (lambda where, why: None))
+        _write(placed.lines(chain(_frames(alone), _frames(joined))), sink)
+        sink.finish()
+    return placed.counts
+
+
+def _read(run: RowRun, sources: list[RowSource], how: ImportOptions, alone: RowSpool, joined: RowSpool) -> None:
+    times = [store_of(source.path).time_ms(source.path) or unix_ms() for source in sources]
+    run.work(sources, ImportWork(how, times), alone)
+    with GatheredRows(alone, ASIDE, most=MOST_JOINED) as gathered:
+        run.work([gathered], JoinedImportWork(how, times), joined)
+
+
+def _frames(spool: RowSpool) -> Iterator[tuple[int, int, ImportFrame]]:
+    for each in spool.frames():
+        if each.tag == MADE:
+            frame = read_frame(each.data)
+            source, line = frame.place or (each.source, each.line)
+            yield source, line, frame
+
+
+def _write(lines: Iterator[bytes], sink: Sink) -> None:
+    waiting, size = list[bytes](), 0
+    for line in lines:
+        waiting.append(line)
+        size += len(line)
+        if size >= _TOGETHER:
+            sink.write(b"".join(waiting), {})
+            waiting, size = [], 0
+    sink.write(b"".join(waiting), {})
+
+
+class _Placed:
+    """What lines came to, put in their places: each exchange in its conversation."""
+
+    def __init__(self, sources: list[RowSource], linked: LinkedTurns, refused: Told, passed_over: Told) -> None:
+        self._names, self._linked = [source.name for source in sources], linked
+        self._refused, self._passed_over = refused, passed_over
+        self.counts: Counter[str] = Counter()
+
+    def lines(self, frames: Iterable[tuple[int, int, ImportFrame]]) -> Iterator[bytes]:
+        for source, line, frame in frames:
+            where = Where(self._names[source], line)
+            if not frame.rows:
+                self.counts["refused" if frame.is_refused else "passed_over"] += 1
+                (self._refused if frame.is_refused else self._passed_over)(where, frame.why)
                 continue
-            counts["conversations"] += linked.take(made.rows, made.before, made.after)
-            for each in made.rows:
-                _counted(counts, each)
-                out.write(each)
-    return counts
-
-
-_TOGETHER = 32  # lines that travel to a worker together
-
-
-def _imported(lines: Iterator[LogLine], how: ImportOptions, engine: Engine) -> Iterator[tuple[Where, ImportedLine]]:
-    """Each line with what it comes to, in order. They are read one after the other, and worked on by many."""
-    for result in engine.map(_ImportWork(how), _batches(lines)):
-        yield from pickle.loads(result)  # noqa: S301 - our own bytes
-
-
-def _batches(lines: Iterator[LogLine]) -> Iterator[bytes]:
-    while batch := list(islice(lines, _TOGETHER)):
-        yield pickle.dumps(batch)
-
-
-class _ImportWork:
-    """What an engine carries: lines in, what they come to out."""
-
-    def __init__(self, how: ImportOptions) -> None:
-        self._how = how
-
-    def __call__(self, item: bytes) -> bytes:
-        return pickle.dumps([(line.where, self._line(line)) for line in pickle.loads(item)])  # noqa: S301 - our own bytes
-
-    def _line(self, line: LogLine) -> ImportedLine:
-        how = self._how if line.kind == self._how.kind else replace(self._how, kind=line.kind)
-        return import_line(line.row, group_of(line.where), how)
+            own = frame.group or group_of(where)
+            name = self._linked.name(own, frame.ends, frame.end)
+            self.counts["conversations"] += name == own
+            self.counts.update(frame.counts)
+            yield from [row.line(own + row.suffix if row.suffix else name) for row in frame.rows]
 
 
 def group_of(where: Where) -> str:
     """The name of the conversation that begins with this line."""
     return f"import-{digest(where.path).hex()[:8]}-{where.number:08d}"
-
-
-def _counted(counts: Counter[str], row: Json) -> None:
-    count(counts, "calls" if "candidate_call" in row else "answers")
-    counts["repairs"] += len(row.get("repairs", ()))
-    counts["problems"] += len(row["problems"])

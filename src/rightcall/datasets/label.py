@@ -174,7 +174,7 @@ def label_files(
     Raises `BadRows`.
     """
     own, how = list(domains), RowRun(engine, jobs, resume, seen)
-    files = [str(path) for path in paths]
+    files = how.sources(paths)
     with whole_output(output, LABELLED, files, resume=resume, force=force) as sink:
         try:
             return how.work(files, LabelWork(own, in_order=False), sink).counts

@@ -1,6 +1,6 @@
 """Captured conversations in the shapes that trainers read: one function each, all in `SHAPES`.
 
-    for example in SHAPES["trl-sft"](conversation, How()):    # a dict, or a `LeftOut` that says why there is none
+    for example in SHAPES["trl-sft"].examples(conversation, MessageOptions()):    # a dict, or a `LeftOut`: why not
 
 A turn is good if its rows are labelled valid, or have no label and nothing that blocks. What cannot be said in a shape
 is left out, never bent.
@@ -9,12 +9,13 @@ is left out, never bent.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from rightcall.apis.sdk_view import dumps
 from rightcall.apis.whole import read
+from rightcall.datasets.columns import FORGED, JUDGED, OPENAI, PAIRS, PROMPTED, SFT, SHAREGPT, VERIFIER, WRITTEN
 from rightcall.datasets.conversations import CapturedConversation, CapturedTurn
 from rightcall.datasets.forge_rows import forge_row
 from rightcall.datasets.verifier import training_row
@@ -343,13 +344,49 @@ def _render(message: Json, format: Format, conversation: CapturedConversation) -
     return render(parts, format=format, tools=conversation.tools)
 
 
-SHAPES: dict[str, Callable[[CapturedConversation, MessageOptions], Found]] = {
-    "openai-sft": _openai_sft,
-    "trl-sft": _trl_sft,
-    "trl-preference": _trl_preference,
-    "trl-kto": _trl_kto,
-    "sharegpt": _sharegpt,
-    "verifier": _verifier,
-    "forge-capture": _forge_capture,
-    "text": _text,
+class TrainingShape(NamedTuple):
+    """A shape that a trainer reads.
+
+    - `examples`: what a conversation is in it.
+    - `columns`: its columns in Parquet; `turns` those with `--turns`, where it knows that.
+    - `example`, `arguments`: what an example is, and what arguments are in it, in words.
+    - `takes_format`: it is written in a wire format, which must be named.
+    """
+
+    examples: Callable[[CapturedConversation, MessageOptions], Found]
+    columns: Json
+    example: str
+    arguments: str
+    turns: Json | None = None
+    takes_format: bool = False
+
+
+SHAPES: dict[str, TrainingShape] = {
+    "openai-sft": TrainingShape(_openai_sft, OPENAI, "a conversation; a bad turn in it has weight 0", "text"),
+    "trl-sft": TrainingShape(
+        _trl_sft,
+        SFT,
+        "a conversation without a bad turn; with `--turns` each good turn as prompt and completion",
+        "objects",
+        PROMPTED,
+    ),
+    "trl-preference": TrainingShape(
+        _trl_preference,
+        PAIRS,
+        "chosen and rejected: a repaired call against the call as it was sent, a good turn against the bad one before",
+        "objects",
+    ),
+    "trl-kto": TrainingShape(_trl_kto, JUDGED, "each judged turn, with whether it is good", "objects"),
+    "sharegpt": TrainingShape(_sharegpt, SHAREGPT, "a conversation, as LLaMA-Factory reads it", "in a JSON text"),
+    "verifier": TrainingShape(_verifier, VERIFIER, "a labelled call, `toolcall-verifier-training/v1`", "objects"),
+    "forge-capture": TrainingShape(
+        _forge_capture, FORGED, "a call that was answered, `forge-dataset-capture/v1`", "objects"
+    ),
+    "text": TrainingShape(
+        _text,
+        WRITTEN,
+        "each good turn as a model would write it in a wire format: `--format hermes`, or any other",
+        "as the format has them",
+        takes_format=True,
+    ),
 }

@@ -22,7 +22,7 @@ from rightcall.datasets.label import Labeller, unsound
 from rightcall.datasets.mutations import KINDS
 from rightcall.datasets.mutations.truth import BUCKET, Truth
 from rightcall.datasets.row_files import Seen, digest
-from rightcall.datasets.row_runs import RowRun, RowSpool, whole_output
+from rightcall.datasets.row_runs import RowRun, whole_output
 from rightcall.datasets.spilling import RowNumbers, Sorted
 from rightcall.datasets.written_kinds import MUTATED
 from rightcall.errors import CallerError
@@ -30,6 +30,7 @@ from rightcall.files.jsonl import encode_row
 from rightcall.formats import FORMATS, NAMED_ONLY, find
 from rightcall.rows.batches import RowBatch
 from rightcall.rows.outcomes import RowOutcome
+from rightcall.rows.spool import RowSpool
 from rightcall.types import Json
 
 MOST, SEED = 1_000, "rightcall-mutate-v1"
@@ -78,8 +79,8 @@ def mutate_files(
     """
     caps = dict.fromkeys(KINDS, MOST) if kinds is None else dict(kinds)
     known_kinds(caps)
-    files, how = [str(path) for path in paths], RowRun(engine, jobs, resume, seen)
-    counts = Counter[str]()
+    how, counts = RowRun(engine, jobs, resume, seen), Counter[str]()
+    files = how.sources(paths)
     with whole_output(output, MUTATED, files, force=force) as sink, RowSpool(output, "made", resume=resume) as spool:
         sink.begin("mutate")
         totals = how.work(files, MutateWork(Mutator(caps, formats, seed)), spool)

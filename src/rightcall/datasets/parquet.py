@@ -6,9 +6,8 @@ disagree on a type; `datasets` gives them back as objects, because the file says
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from types import TracebackType
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from rightcall.errors import FileFailed
@@ -17,96 +16,61 @@ from rightcall.files.file_kinds import failed
 from rightcall.files.whole_files import WholeFile
 from rightcall.types import Json
 
-_BATCH = 1_000
-_TEXT: Json = {"dtype": "string", "_type": "Value"}
-_FLAG: Json = {"dtype": "bool", "_type": "Value"}
-_COUNT: Json = {"dtype": "int64", "_type": "Value"}
-_JSON: Json = {"_type": "Json"}
+_BATCH = 1_000  # rows of a group, at least
 
 
-def _list(feature: Json) -> Json:
-    return {"_type": "List", "feature": feature}
+def packed_table(rows: list[Json], columns: Json) -> bytes:
+    """Rows as a table, on its way from the process that made them."""
+    arrow, _ = _pyarrow()
+    stored = [{name: _stored(row.get(name), feature) for name, feature in columns.items()} for row in rows]
+    schema = _schema(arrow, columns)
+    arrays = [_column(arrow, [row[field.name] for row in stored], field.type) for field in schema]
+    sink = arrow.BufferOutputStream()
+    with arrow.ipc.new_stream(sink, schema) as writer:
+        writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
+    return bytes(sink.getvalue())
 
 
-def _message(arguments: Json, **more: Json) -> Json:
-    function = {"name": _TEXT, "arguments": arguments}
-    calls = _list({"id": _TEXT, "type": _TEXT, "function": function})
-    return {"role": _TEXT, "content": _TEXT, "tool_calls": calls, "tool_call_id": _TEXT, **more}
-
-
-_SAID = _list(_message(_JSON, name=_TEXT, reasoning_content=_TEXT))
-_TOOLS = _list(_JSON)
-_PLAIN = _list({"role": _TEXT, "content": _TEXT})
-_INPUT: Json = {"schema_version": _TEXT, "user_request": _TEXT, "workflow_state": _JSON, "available_tools": _TOOLS}
-_INPUT |= {"candidate_call": {"name": _TEXT, "arguments": _JSON}, "metadata": _JSON}
-
-# The columns of each shape, as the feature types of `datasets`.
-COLUMNS: dict[str, Json] = {
-    "openai-sft": {"messages": _list(_message(_TEXT, weight=_COUNT)), "tools": _TOOLS, "parallel_tool_calls": _FLAG},
-    "trl-sft": {"messages": _SAID, "tools": _TOOLS},
-    "trl-turns": {"prompt": _SAID, "completion": _SAID, "tools": _TOOLS},
-    "trl-preference": {"prompt": _SAID, "chosen": _SAID, "rejected": _SAID, "tools": _TOOLS},
-    "trl-kto": {"prompt": _SAID, "completion": _SAID, "label": _FLAG, "tools": _TOOLS},
-    "sharegpt": {"conversations": _list({"from": _TEXT, "value": _TEXT}), "system": _TEXT, "tools": _TEXT},
-    "forge-capture": {
-        **dict.fromkeys(("schema_version", "kind", "example_group_id", "source_bucket", "user_request"), _TEXT),
-        **dict.fromkeys(("workflow_state", "candidate_call", "tool_result", "proxy_trace", "metadata"), _JSON),
-        "available_tools": _TOOLS,
-    },
-    "verifier": {"schema_version": _TEXT, "input": _INPUT, "label": _TEXT, "review": _JSON},
-    "text": {"prompt": _PLAIN, "completion": _TEXT, "format": _TEXT, "tools": _TOOLS},
-}
-
-
-class ParquetRows:
-    """The rows of an `Output` that is open, in Parquet: gathered, and written a thousand at a time."""
-
-    def __init__(self, out: WholeFile, *, shape: str, public: bool) -> None:
-        self._columns = COLUMNS[shape]
-        self._marks = {
-            "huggingface": json.dumps({"info": {"features": self._columns}}),
-            "rightcall": json.dumps({"private": not public, "shape": shape}),
-        }
-        self._out = out
-        self._rows: list[Json] = []
-        self.rows = 0
-
-    def __enter__(self) -> ParquetRows:
-        arrow, parquet = _pyarrow()
-        fields = [arrow.field(name, _type(arrow, feature)) for name, feature in self._columns.items()]
-        self._schema = arrow.schema(fields, metadata=self._marks)
-        self._writer = parquet.ParquetWriter(self._out.file, self._schema, compression="zstd")
-        return self
-
-    def write(self, row: Json) -> None:
-        self._rows.append({name: _stored(row.get(name), feature) for name, feature in self._columns.items()})
-        self.rows += 1
-        if len(self._rows) == _BATCH:
-            self._flush()
-
-    def _flush(self) -> None:
-        arrow, _ = _pyarrow()
-        if self._rows:
-            columns = [_column(arrow, [row[field.name] for row in self._rows], field.type) for field in self._schema]
-            with self._told():
-                self._writer.write_table(arrow.Table.from_arrays(columns, schema=self._schema))
-            self._rows.clear()
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if error is None:
-            self._flush()
-            with self._told():
-                self._writer.close()
-        else:
-            with suppress(OSError):
-                self._writer.close()  # of a file that is given up too: its end would be written later otherwise
-
-    @contextmanager
-    def _told(self) -> Iterator[None]:
+def write_tables(
+    tables: Iterable[bytes], out: WholeFile, *, shape: str, turns: bool, columns: Json, public: bool
+) -> None:
+    """Tables as one file of Parquet, a thousand rows or more in a group."""
+    arrow, parquet = _pyarrow()
+    marks = {
+        "huggingface": json.dumps({"info": {"features": columns}}),
+        "rightcall": json.dumps({"private": not public, "shape": shape, "turns": turns}),
+    }
+    schema = _schema(arrow, columns).with_metadata(marks)
+    try:
+        writer = parquet.ParquetWriter(out.file, schema, compression="zstd")
         try:
-            yield
-        except OSError as error:
-            raise FileFailed(failed("write", self._out.path, error)) from error
+            for group in _groups(arrow, tables):
+                writer.write_table(group.replace_schema_metadata(marks))
+        except BaseException:
+            with suppress(OSError):
+                writer.close()  # of a file that is given up too: its end would be written later otherwise
+            raise
+        writer.close()
+    except OSError as error:
+        raise FileFailed(failed("write", out.path, error)) from error
+
+
+def _groups(arrow: Any, tables: Iterable[bytes]) -> Iterator[Any]:
+    waiting: list[Any] = []
+    rows = 0
+    for data in tables:
+        if data:
+            waiting.append(arrow.ipc.open_stream(data).read_all())
+            rows += waiting[-1].num_rows
+        if rows >= _BATCH:
+            yield arrow.concat_tables(waiting)
+            waiting, rows = [], 0
+    if waiting:
+        yield arrow.concat_tables(waiting)
+
+
+def _schema(arrow: Any, columns: Json) -> Any:
+    return arrow.schema([arrow.field(name, _type(arrow, feature)) for name, feature in columns.items()])
 
 
 def _pyarrow() -> tuple[Any, Any]:

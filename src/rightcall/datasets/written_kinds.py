@@ -16,6 +16,7 @@ from rightcall.datasets.schemas import CONFLICT, PROMPT, REJECT, SCHEMAS, TRAINI
 from rightcall.files.file_kinds import FileKind, FoundFile, beginning, json_lines
 from rightcall.types import Json
 
+MANIFEST = ".manifest.json"  # behind the name of the file that it is about
 ASSEMBLED, SPLIT, EXPORTED = (f"rightcall-{name}-manifest/v1" for name in ("assembled", "split", "export"))
 
 
@@ -64,7 +65,7 @@ def _has_manifest(found: FoundFile) -> bool:
 
 
 def manifest_of(path: Path) -> Path:
-    return path.with_name(path.name + ".manifest.json")
+    return path.with_name(path.name + MANIFEST)
 
 
 _LONGEST = 16_000_000

@@ -18,6 +18,7 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -105,8 +106,26 @@ class PartedFile:
             yield data
             place += len(data)
 
+    def parts(self) -> Iterator[tuple[int, bytes, Json]]:
+        """Of each part so far: where it begins, its bytes, and its note."""
+        place = 0
+        for entry, _ in islice(self._entries(), 1, None):
+            if "size" in entry:
+                yield place, self.at(place, entry["size"]), entry["note"]
+                place += entry["size"]
+
+    def at(self, place: int, size: int) -> bytes:
+        """So many bytes from a place that has been written."""
+        found: list[bytes] = []
+        while size and (data := self._step("read", os.pread, self._data, size, place)):
+            found.append(data)
+            place, size = place + len(data), size - len(data)
+        return found[0] if len(found) == 1 else b"".join(found)
+
     def discard(self) -> None:
-        """Nothing is left of it; a file in its place stays as it is."""
+        """Nothing is left of it; a file in its place stays as it is, and so does what this process did not begin."""
+        if self._data < 0:
+            return
         for path in (self.part, self.journal):
             with suppress(FileNotFoundError):
                 os.unlink(path)
@@ -171,9 +190,9 @@ class PartedFile:
         return handle
 
     def _entries(self) -> Iterator[tuple[Json, int]]:
-        """The whole lines of the journal, each with the place where it ends."""
+        """The whole lines of the journal, each with the place where it ends. May be read while it is written to."""
         place = 0
-        with os.fdopen(os.dup(self._notes), "rb") as file:
+        with open(self.journal, "rb") as file:
             for line in file:
                 row = decode_row(line) if line.endswith(b"\n") else LineFault("")
                 if isinstance(row, LineFault):

@@ -29,8 +29,8 @@ FUNCTIONARY_V2 = Format(
     "functionary_v2",
     body=NameThenJson(),
     channels=Channels(
-        start="\n<|from|>assistant\n<|recipient|>",
-        message="\n<|content|>",
+        start="\n" + Special("<|from|>") + "assistant\n" + Special("<|recipient|>"),
+        message="\n" + Special("<|content|>"),
         ends=(Special("<|stop|>"),),
         kinds={"all": "content"},
         messages={"content": ("all\n<|content|>", ""), "call": ("{name}\n<|content|>", "")},

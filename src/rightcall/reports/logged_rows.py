@@ -1,7 +1,7 @@
 """The work of `rightcall report`: the replies of the rows of a part, read and tallied.
 
-    sink = TallySink(sources)
-    map_rows(sources, TallyWork(keys, tools, options), sink)
+    with TallySink(sources) as sink:
+        map_rows(sources, TallyWork(key, keys, tools, options), sink)
     sink.tally
 
 A row is what `parse --rows` reads (a text, or a provider's answer), a line that it wrote, or a row of a capture; of the
@@ -11,7 +11,9 @@ latter two, what was read then is counted.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 import msgspec
@@ -19,6 +21,7 @@ import msgspec
 from rightcall.capture.captured_rows import FORGE, OUTCOME, SCHEMA, call_of, problems_of, tools_of
 from rightcall.datasets.schemas import faults
 from rightcall.declare.toolset import Toolset
+from rightcall.errors import FileFailed
 from rightcall.files.jsonl import LineFault
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Format
@@ -27,9 +30,12 @@ from rightcall.reports.reply_tally import ReplyTally
 from rightcall.reports.tally_bytes import packed, unpacked
 from rightcall.rows.batches import RowBatch
 from rightcall.rows.outcomes import RowOutcome
+from rightcall.rows.remote_sink import unfinished
 from rightcall.rows.reply_lines import ReplyWork, RowReading
 from rightcall.rows.row_fields import NoReply, RowKeys, model_of, reply_of, told
 from rightcall.rows.row_sources import RowSource
+from rightcall.rows.spool import RowSpool
+from rightcall.rows.stores import STDIN
 from rightcall.types import Call, Json, Part, Problem, Reply, Span, Text
 from rightcall.wire.parser import parse
 
@@ -42,9 +48,9 @@ class TallyWork(ReplyWork):
     """Tallies the replies of a part. `server_key` says where the server's name stands; None finds it by name."""
 
     def __init__(
-        self, keys: RowKeys, tools: Toolset | None, options: RowReading, *, server_key: str | None = None
+        self, key: str, keys: RowKeys, tools: Toolset | None, options: RowReading, *, server_key: str | None = None
     ) -> None:
-        super().__init__("report", keys, tools, options)
+        super().__init__(key, keys, tools, options)
         self._server_key = server_key
         self._named = options.format.name if isinstance(options.format, Format) else options.format
 
@@ -52,13 +58,12 @@ class TallyWork(ReplyWork):
         made, tally = RowOutcome(), ReplyTally()
         for number, row in batch.rows():
             made.rows += 1
-            line = number if batch.numbers is None else batch.numbers[number]
             try:
-                tally.add(self.logged(row, line))
+                tally.add(self.logged(row, batch.line(number)))
             except NoReply as error:
                 made.fault(number, str(error))
         tally.bad = made.bad
-        made.data = packed(tally, is_numbered=batch.numbers is not None)
+        made.data = packed(tally)
         return made
 
     def logged(self, row: Json | LineFault, line: int = 0) -> LoggedReply:
@@ -187,24 +192,46 @@ def _captured_spans(row: Json) -> Reread:
 
 
 class TallySink:
-    """Where the tallies of parts are merged, in order; samples get the line that they have in their file."""
+    """Where the tallies of parts are merged, in order; samples get the line that they have in their file.
 
-    def __init__(self, sources: Sequence[RowSource]) -> None:
+    What was counted is kept on disk too while the run lasts, in `$XDG_STATE_HOME/rightcall/unfinished`, and `resume`
+    goes on with it. Where that cannot be written, a run is counted in memory alone, unless it is to be gone on with.
+    """
+
+    def __init__(self, sources: Sequence[RowSource], *, resume: bool = False) -> None:
         self.tally = ReplyTally()
-        self._names = [source.name for source in sources]
-        self._source, self._lines = 0, 0
+        self._names, self._resume = [source.name for source in sources], resume
+        self._can_be_resumed = all(source.path != STDIN for source in sources)
+        self._open, self._spool = ExitStack(), None  # type: tuple[ExitStack, RowSpool | None]
 
     def begin(self, run: str) -> list[Json]:
-        return []
+        if not self._can_be_resumed:
+            return []
+        spool = RowSpool(unfinished(run), "tallies", resume=self._resume)
+        try:
+            notes = self._open.enter_context(spool).begin(run)
+        except FileFailed:
+            if self._resume:
+                raise
+            return []
+        for data, note in spool.parts():
+            self._merge(data, note)
+        self._spool = spool
+        return notes
 
     def write(self, data: bytes, note: Json) -> None:
-        source = note["source"]
-        before = self._lines if source == self._source else 0
-        self.tally.merge(unpacked(data, self._names[source], before))
-        self._source, self._lines = source, before + note["span"]
+        if self._spool is not None:
+            self._spool.write(data, note)
+        self._merge(data, note)
+
+    def _merge(self, data: bytes, note: Json) -> None:
+        self.tally.merge(unpacked(data, self._names[note["source"]], note["before"]))
 
     def finish(self) -> None:
         pass
 
-    def discard(self) -> None:
-        self.tally = ReplyTally()
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._open.__exit__(kind, error, at)

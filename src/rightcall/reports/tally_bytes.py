@@ -27,17 +27,16 @@ class _Packed(msgspec.Struct, array_like=True):
     groups: list[_Group]
     rest: _Group
     bad: int
-    is_numbered: bool
 
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(_Packed)
 
 
-def packed(tally: ReplyTally, *, is_numbered: bool = True) -> bytes:
-    """The tally as bytes. `is_numbered`: its lines count from 1 in the file; else from 0 in the part."""
+def packed(tally: ReplyTally) -> bytes:
+    """The tally as bytes; its lines are as they travel (`RowBatch.line`)."""
     groups = [_group(key, group) for key, group in tally.groups.items()]
-    made = _Packed(groups, _group(GroupKey("", "", ""), tally.rest), tally.bad, is_numbered)
+    made = _Packed(groups, _group(GroupKey("", "", ""), tally.rest), tally.bad)
     return _ENCODER.encode(made)
 
 
@@ -47,16 +46,15 @@ def _group(key: GroupKey, group: ReplyGroup) -> _Group:
 
 
 def unpacked(data: bytes, path: str, before: int) -> ReplyTally:
-    """The tally of a part of this file, in which so many lines stand before the part."""
+    """The tally of a part of this file; `before` added to a line as it travelled is that line of the file."""
     given = _DECODER.decode(data)
-    first = 0 if given.is_numbered else before + 1
-    groups = {group.key: _made(group, path, first) for group in given.groups}
-    return ReplyTally(groups, _made(given.rest, path, first), given.bad)
+    groups = {group.key: _made(group, path, before) for group in given.groups}
+    return ReplyTally(groups, _made(given.rest, path, before), given.bad)
 
 
-def _made(given: _Group, path: str, first: int) -> ReplyGroup:
+def _made(given: _Group, path: str, before: int) -> ReplyGroup:
     samples = {
-        each.finding: tuple([msgspec.structs.replace(one, path=path, line=first + one.line) for one in each.samples])
+        each.finding: tuple([msgspec.structs.replace(one, path=path, line=before + one.line) for one in each.samples])
         for each in given.found
         if each.samples
     }

@@ -14,6 +14,7 @@ ray_engine.py     the engine of a cluster: Ray Data
 engine_names.py   the engines by their names
 sinks.py          where lines go: a stream, or a file that can be gone on with
 remote_sink.py    a file in a store, sent when it is whole
+spool.py          what is made of rows and read again by the same run
 mapping.py        `map_rows`: all of it together
 row_fields.py     what a row holds: the reply, its id, the model, the tools, told by keys or found by name
 reply_lines.py    the work of `parse --rows`; call_lines.py that of `check` and `repair`

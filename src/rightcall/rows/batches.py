@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 from rightcall.errors import FileFailed
 from rightcall.files.file_kinds import LONGEST
 from rightcall.files.jsonl import LineFault, decode_row, encode_row
-from rightcall.rows.parts import ByteRange, Lines, Part, RowSlice
+from rightcall.rows.parts import ByteRange, JoinedLines, Lines, Part, RowSlice
 from rightcall.rows.stores import open_source, unreadable
 from rightcall.types import Json
 
@@ -22,13 +22,29 @@ class RowBatch:
     """The rows of a part. Blank lines are passed over, and counted: `span` is how many lines there are.
 
     A line's number counts from 0 in the part; where the part knows the numbers of its file, `numbers` has them.
+    `source` says which of the sources it is of. Of rows that were gathered each is a group, `{"rows": [...]}`, with the
+    `place` of its first.
     """
 
     def __init__(
-        self, lines: Sequence[bytes | Json], *, faults: dict[int, str] | None = None, numbers: list[int] | None = None
+        self,
+        lines: Sequence[bytes | Json],
+        *,
+        source: int = 0,
+        faults: dict[int, str] | None = None,
+        numbers: list[int] | None = None,
     ) -> None:
         self._lines, self._faults, self.numbers = lines, faults or {}, numbers
-        self.span = len(lines)
+        self.source, self.span = source, len(lines)
+
+    def line(self, number: int) -> int:
+        """The line of a row as it travels: in the part, or in the file where the part knows that."""
+        return number if self.numbers is None else self.numbers[number]
+
+    def data(self, number: int) -> bytes:
+        """A row as a line of JSON without its newline."""
+        line = self._lines[number]
+        return encode_row(line)[:-1] if isinstance(line, dict) else line
 
     def rows(self) -> Iterator[tuple[int, Json | LineFault]]:
         """Each row with the number of its line."""
@@ -54,15 +70,22 @@ class RowBatch:
 def batch_of(part: Part) -> RowBatch:
     """Reads a part. Raises `FileFailed` if that cannot be done."""
     if isinstance(part, Lines):
-        return RowBatch(_split(part.data), faults=part.faults, numbers=part.numbers)
+        return RowBatch(_split(part.data), source=part.source, faults=part.faults, numbers=part.numbers)
+    if isinstance(part, JoinedLines):
+        return RowBatch([_group(*each) for each in zip(part.groups, part.places, strict=True)], source=part.source)
     try:
         if isinstance(part, RowSlice):
-            return RowBatch(_GROUPS.rows(part))
+            return RowBatch(_GROUPS.rows(part), source=part.source)
         with open_source(part.path) as file:
             data = _range(file, part)
     except (OSError, ValueError) as error:
         raise unreadable(part.path, error) from error
-    return RowBatch(_split(data.removeprefix(_BOM) if part.start == 0 else data))
+    return RowBatch(_split(data.removeprefix(_BOM) if part.start == 0 else data), source=part.source)
+
+
+def _group(lines: list[bytes], place: tuple[int, int]) -> Json:
+    """Lines that were rows when they were gathered."""
+    return {"rows": [decode_row(line) for line in lines], "place": place}
 
 
 def _split(data: bytes) -> list[bytes]:

@@ -20,12 +20,13 @@ from rightcall.rows.batches import batch_of
 from rightcall.rows.engines import Engine
 from rightcall.rows.local_pool import LocalEngine
 from rightcall.rows.outcomes import TOLD, RowFault, RowOutcome, RowWork, Totals
-from rightcall.rows.parts import PART, Part, parts_of
+from rightcall.rows.parts import PART, Part, PartSource, parts_of
 from rightcall.rows.row_sources import RowSource
 from rightcall.rows.sinks import Sink
 from rightcall.rows.stores import STDIN, store_of
 
 Watch = Callable[[Totals], None]
+_LAYOUT = 2  # of what is kept of a part: a run of another one is not gone on with
 
 
 class PartWork:
@@ -38,8 +39,8 @@ class PartWork:
         batch = batch_of(_DECODER.decode(item))
         outcome = self._work(batch)
         outcome.span = batch.span
-        if batch.numbers is not None:
-            outcome.faults = [(batch.numbers[line], why) for line, why in outcome.faults]
+        if outcome.faults:
+            outcome.faults = [(batch.line(line), why) for line, why in outcome.faults]
         return _ENCODER.encode(outcome)
 
 
@@ -49,7 +50,7 @@ _ENCODER = msgspec.msgpack.Encoder()
 
 
 def map_rows(
-    sources: Sequence[RowSource],
+    sources: Sequence[RowSource | PartSource],
     work: RowWork,
     sink: Sink,
     engine: Engine | None = None,
@@ -60,7 +61,7 @@ def map_rows(
     """Works on all rows and gives what was counted. The bytes that go out are the same whatever the engine, the number
     of its workers, and however often it was broken off and gone on with.
 
-    - `sources`: the files, from `sources_of`.
+    - `sources`: the files, from `sources_of`; or rows that somebody else cuts.
     - `work`: what is done with the rows of a part.
     - `sink`: where lines go.
     - `engine`: who does it; None: all cores of this machine.
@@ -102,21 +103,26 @@ def _handed_out(parts: Iterable[Part], given: deque[tuple[int, int, bool]]) -> I
         yield _ENCODER.encode(part)
 
 
-def run_key(sources: Sequence[RowSource], work: RowWork, part_size: int) -> str:
+def run_key(sources: Sequence[RowSource | PartSource], work: RowWork, part_size: int) -> str:
     """What must be the same for a run to be gone on with: the files, the work, how they are cut."""
-    stamps = [None if source.path == STDIN else store_of(source.path).stamp(source.path) for source in sources]
-    said = msgspec.json.encode([sources, stamps, work.key, part_size])
+    told = [_stamped(each) if isinstance(each, RowSource) else each.told for each in sources]
+    said = msgspec.json.encode([_LAYOUT, told, work.key, part_size])
     return blake2b(said, digest_size=16).hexdigest()
+
+
+def _stamped(source: RowSource) -> tuple[RowSource, str | None]:
+    return source, None if source.path == STDIN else store_of(source.path).stamp(source.path)
 
 
 class _PartNote(msgspec.Struct):
     """What is kept of a part: enough to know the counts and line numbers of those behind it. `faults` have the lines
-    of the source, from 1."""
+    of the source, from 1; `before` added to a line as it travelled (`RowBatch.line`) is that line."""
 
     source: int
     weight: int
     rows: int
     span: int
+    before: int
     bad: int = 0
     faults: list[tuple[int, str]] = []
     counts: dict[str, int] = {}
@@ -125,7 +131,7 @@ class _PartNote(msgspec.Struct):
 class _Tally:
     """Adds up parts in their order."""
 
-    def __init__(self, sources: Sequence[RowSource], watch: Watch | None) -> None:
+    def __init__(self, sources: Sequence[RowSource | PartSource], watch: Watch | None) -> None:
         self.totals = Totals()
         self._names, self._watch = [source.name for source in sources], watch
         self._source, self._lines = 0, 0  # where the next part begins
@@ -133,7 +139,7 @@ class _Tally:
     def note(self, outcome: RowOutcome, source: int, weight: int, is_numbered: bool) -> _PartNote:
         before = 0 if is_numbered else 1 + (self._lines if source == self._source else 0)
         faults = [(before + line, why) for line, why in outcome.faults]
-        return _PartNote(source, weight, outcome.rows, outcome.span, outcome.bad, faults, outcome.counts)
+        return _PartNote(source, weight, outcome.rows, outcome.span, before, outcome.bad, faults, outcome.counts)
 
     def resumed(self, note: _PartNote) -> None:
         self.totals.resumed += note.rows

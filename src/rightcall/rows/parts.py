@@ -13,14 +13,14 @@ import shutil
 import tempfile
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 import msgspec
 
 from rightcall.files.file_kinds import LONGEST
 from rightcall.files.jsonl import encode_row
 from rightcall.rows.row_sources import RowSource
-from rightcall.rows.stores import STDIN, open_source, store_of
+from rightcall.rows.stores import STDIN, open_source, store_of, whole_name
 from rightcall.rows.unpacking import unpacked, unpacking
 
 PART = 1 << 20  # bytes
@@ -58,13 +58,37 @@ class Lines(msgspec.Struct, frozen=True, tag="lines"):
     faults: dict[int, str] = {}
 
 
-Part = ByteRange | RowSlice | Lines
+class JoinedLines(msgspec.Struct, frozen=True, tag="joined"):
+    """Groups of lines that belong together, each with the place (source and line) of its first."""
+
+    source: int
+    groups: list[list[bytes]]
+    places: list[tuple[int, int]]
+    weight: int
 
 
-def parts_of(sources: Sequence[RowSource], *, size: int = PART) -> Generator[Part, None, None]:
+Part = ByteRange | RowSlice | Lines | JoinedLines
+
+
+class PartSource(Protocol):
+    """Rows that are no file as they are: whoever has them cuts them, the same always in the same places. `told` says
+    what they are, for a run that is gone on with."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def told(self) -> str: ...
+
+    def parts(self, at: int, size: int) -> Iterator[Part]: ...
+
+
+def parts_of(sources: Sequence[RowSource | PartSource], *, size: int = PART) -> Generator[Part, None, None]:
     """All parts in order, of about `size` bytes each, cut as they are asked for."""
     for at, source in enumerate(sources):
-        if source.can_be_cut:
+        if not isinstance(source, RowSource):
+            yield from source.parts(at, size)
+        elif source.can_be_cut:
             yield from _ranges(at, source, size)
         elif source.kind == "parquet":
             yield from _slices(at, source, size)
@@ -76,7 +100,7 @@ def _ranges(at: int, source: RowSource, size: int) -> Iterator[Part]:
     whole = store_of(source.path).size(source.path)
     for start in range(0, whole, size):
         end = min(start + size, whole)
-        yield ByteRange(at, source.path, start, end, end - start)
+        yield ByteRange(at, whole_name(source.path), start, end, end - start)
 
 
 # -- streams -----------------------------------------------------------------------------------------------------------
@@ -158,7 +182,7 @@ def _slices(at: int, source: RowSource, size: int) -> Iterator[Part]:
             most = max(1, size * rows // weight) if rows else 1
             for first in range(0, rows, most):
                 count = min(most, rows - first)
-                yield RowSlice(at, path, number, first, count, weight * count // rows)
+                yield RowSlice(at, whole_name(path), number, first, count, weight * count // rows)
 
 
 @contextmanager

@@ -28,17 +28,14 @@ class RemoteSink:
         self._file = PartedFile(unfinished(path), kind, force=True)
 
     def begin(self, run: str) -> list[Json]:
-        if not self._force and RemoteStore().exists(self._path):
-            raise NotOurs(f"{self._path} is there already; name another file, or --force (force=True) to replace it")
+        refuse_existing(self._path, force=self._force)
         return self._file.begin(run, resume=self._resume)
 
     def write(self, data: bytes, note: Json) -> None:
         self._file.append(data, note)
 
     def finish(self) -> None:
-        with RemoteStore().writing(self._path) as send, self._file.part.open("rb") as file:
-            while data := file.read(_PIECE):
-                send(data)
+        _sent(self._file.part, self._path)
         self._file.publish()
         self._file.path.unlink()
 
@@ -50,6 +47,25 @@ class RemoteSink:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._file.close()
+
+
+def refuse_existing(path: str, *, force: bool) -> None:
+    """Raises `NotOurs` for a file that is there; what it is cannot be told without reading it."""
+    if not force and RemoteStore().exists(path):
+        raise NotOurs(f"{path} is there already; name another file, or --force (force=True) to replace it")
+
+
+def send(made: Path, path: str) -> None:
+    """A file of this machine to its place in a store; it is gone from here then."""
+    _sent(made, path)
+    made.unlink()
+
+
+def _sent(made: Path, path: str) -> None:
+    """In pieces, so that memory does not grow with the file."""
+    with RemoteStore().writing(path) as write, made.open("rb") as file:
+        while data := file.read(_PIECE):
+            write(data)
 
 
 def unfinished(path: str) -> Path:

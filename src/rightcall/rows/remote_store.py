@@ -38,6 +38,10 @@ class RemoteStore:
         found = self._info(path)
         return f"{found.size}:{found.mtime_ns}"
 
+    def time_ms(self, path: str) -> int | None:
+        changed = self._info(path).mtime_ns
+        return None if changed is None else int(changed) // 1_000_000
+
     def matching(self, pattern: str) -> list[str]:
         scheme, _, place = pattern.partition("://")
         if not any(sign in place for sign in _MAGIC):

@@ -32,6 +32,10 @@ class RowStore(Protocol):
         """Something that changes when the file does."""
         ...
 
+    def time_ms(self, path: str) -> int | None:
+        """When it was changed last, in milliseconds since 1970; None where nobody knows."""
+        ...
+
     def matching(self, pattern: str) -> list[str]:
         """The names that fit a glob, sorted; a name without one as it is."""
         ...
@@ -55,6 +59,9 @@ class LocalFiles:
         found = self._stat(path)
         return f"{found.st_size}:{found.st_mtime_ns}"
 
+    def time_ms(self, path: str) -> int | None:
+        return None if path == STDIN else self._stat(path).st_mtime_ns // 1_000_000
+
     def matching(self, pattern: str) -> list[str]:
         if pattern == STDIN or os.path.lexists(pattern) or not glob.has_magic(pattern):
             return [pattern]
@@ -77,6 +84,11 @@ def store_of(path: str) -> RowStore:
     from rightcall.rows.remote_store import RemoteStore
 
     return RemoteStore()
+
+
+def whole_name(path: str) -> str:
+    """The name as a process calls it that works in another folder."""
+    return path if "://" in path else os.path.abspath(path)
 
 
 def open_source(path: str) -> BinaryIO:

@@ -19,15 +19,15 @@ import msgspec
 from rightcall.api_names import Api
 from rightcall.apis.deltas import Fault
 from rightcall.apis.outgoing import argument_text
-from rightcall.apis.sdk_view import error_text, obj, text
+from rightcall.apis.sdk_view import error_text
 from rightcall.apis.stream import Stream
 from rightcall.backends.attempts import first_choice
 from rightcall.backends.event_stream import MAX_LINE, Payload, ServerEvents, Signal
 from rightcall.backends.metadata import Metadata
 from rightcall.backends.naming import Naming
 from rightcall.serve.answer_writer import AnswerEnd, AnswerUsage, AnswerWriter
-from rightcall.serve.frames import Frames
-from rightcall.serve.plain_chunks import chunk_of, plain_chunk, said_by
+from rightcall.serve.event_frames import Frames
+from rightcall.serve.plain_chunks import PlainChunks, chunk_of
 from rightcall.types import Arguments, Call, CallEnd, CallStart, Event, Json, Reasoning, Reply, Text
 
 _BROKEN = "the stream broke before its end; send the whole answer again"
@@ -72,6 +72,7 @@ class AnswerFlow:
         self._facts = Metadata(reading.api)
         self._events = ServerEvents(longest=MAX_LINE)
         self._frames = Frames() if rules.same and rules.streamed and reading.api == "chat" else None
+        self._plain = PlainChunks()
         self._make_writer = make_writer
         self._writer: AnswerWriter | None = None
         self._out: list[bytes] = []
@@ -96,6 +97,15 @@ class AnswerFlow:
         return self._writer
 
     @property
+    def api(self) -> Api:
+        return self._api
+
+    @property
+    def is_same(self) -> bool:
+        """Do server and client speak the same dialect, with nothing in between?"""
+        return self._rules.same
+
+    @property
     def facts(self) -> Metadata:
         return self._facts
 
@@ -114,16 +124,15 @@ class AnswerFlow:
         """Chunks that only hold text are read together, and go on as they are if they were only that."""
         said: list[str] = []
         plain: list[bytes] = []
-        for frame in frames.feed(data):
-            chunk = plain_chunk(frame[6:-2]) if frame.startswith(b"data: {") else None
-            if chunk is not None:
-                if self._writer is None:
-                    self._first({"id": chunk.id, "model": chunk.model, "created": chunk.created})
-                said.append(said_by(chunk))
-                plain.append(frame)
+        for run, text in self._plain.runs(frames.feed(data)):
+            if text is not None:
+                if self._writer is None and (first := self._plain.first) is not None:
+                    self._first({"id": first.id, "model": first.model, "created": first.created})
+                said.append(text)
+                plain.append(run)
                 continue
             self._plain_text(said, plain)
-            for payload in self._events.feed(frame):
+            for payload in self._events.feed(run):
                 self._take(payload)
         self._plain_text(said, plain)
         if frames.too_long:
@@ -245,6 +254,8 @@ class AnswerFlow:
     def send(self, call: Call) -> None:
         """The call goes to the client, and what waited for one."""
         self.sent.append(call)
+        if not self._rules.streamed:
+            return
         self._release()
         extras = self._stream.reply.extras.get(call.id) if self._rules.same else None
         self._give(self.writer.call(call, extras))
@@ -335,9 +346,3 @@ class AnswerFlow:
             return "tool_calls"
         said = self.reply.finish or "stop"
         return {"tool_calls": "stop", "error": "length"}.get(said, said)
-
-
-def answer_id(payload: Json) -> str:
-    """The id that a server gave its answer."""
-    inner = obj(payload.get("response")) or obj(payload.get("message")) or payload
-    return text(inner.get("id"))

@@ -54,6 +54,7 @@ class AnswerWriter(Protocol):
     """One answer. Streamed: `begin`, pieces in any order, then `finish` or `error`; or `whole`, all at once."""
 
     content_type: str
+    head: AnswerHead
 
     def __init__(self, head: AnswerHead) -> None: ...
 

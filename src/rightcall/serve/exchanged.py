@@ -9,7 +9,6 @@ Everything in it but `content` is free of what people and models wrote: names, c
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
 from collections.abc import Iterable
@@ -18,6 +17,7 @@ from typing import Any, Literal
 import msgspec
 
 from rightcall.api_names import Api
+from rightcall.ids import random_hex
 from rightcall.serve.answer_writer import AnswerUsage
 from rightcall.types import Json, Reply
 
@@ -41,7 +41,7 @@ class ExchangedContent(msgspec.Struct):
     """What was written on both sides: kept only where a capture, a recording or `--log-content` wants it.
 
     - `sent`: the body that the upstream was last sent, in its own dialect.
-    - `received`: what it answered: an object, or the list of the payloads of its stream.
+    - `received`: what it answered: an object, the list of the payloads of its stream, or its bytes.
     - `answered`: the same as the client was given it.
     """
 
@@ -134,7 +134,7 @@ class Exchanged(msgspec.Struct, kw_only=True):
 
 def new_request_id() -> str:
     """An id that no other request has."""
-    return f"req_{os.urandom(12).hex()}"
+    return "req_" + random_hex()
 
 
 def headers_of(exchanged: Exchanged) -> dict[str, str]:
@@ -153,8 +153,7 @@ def headers_of(exchanged: Exchanged) -> dict[str, str]:
         "gave-up": exchanged.gave_up,
         "warnings": _joined(exchanged.warnings),
     }
-    shown = {PREFIX + name: header_text(value) for name, value in said.items()}
-    return {name: value for name, value in shown.items() if value}
+    return {PREFIX + name: header_text(value) for name, value in said.items() if value.strip()}
 
 
 def header_text(text: str) -> str:

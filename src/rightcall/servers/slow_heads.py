@@ -8,6 +8,7 @@ Servers time bodies and the pause between two requests; the first head they wait
 from __future__ import annotations
 
 import asyncio
+from typing import cast
 
 _ENDS = (b"\r\n\r\n", b"\n\n")
 _TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
@@ -23,8 +24,7 @@ class TimedHead(asyncio.Protocol):
         self._last = b""  # the last few bytes: an end may be cut in two
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but name
         self._timer = asyncio.get_running_loop().call_later(self._seconds, self._end)
         self._inner.connection_made(transport)
 

@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 
 
 class WebServer:
-    """Listens as long as it is entered. Raises `CallerError` where nothing can listen."""
+    """Listens as long as it is entered; answers that are under way then end within `stop_seconds`. Raises `CallerError`
+    where nothing can listen."""
 
-    def __init__(self, answer: Answer, guard: Gate, *, port: int = 0) -> None:
+    def __init__(self, answer: Answer, guard: Gate, *, port: int = 0, stop_seconds: float = 1.0) -> None:
         needs("http")
-        self._answer, self.guard, self.port = answer, guard, port
+        self._answer, self.guard, self.port, self._stop_seconds = answer, guard, port, stop_seconds
         self._room = asyncio.Semaphore(guard.limits.together)
         self.runner: web.AppRunner | None = None
         self._listening: asyncio.Server | None = None
@@ -48,7 +49,7 @@ class WebServer:
         self.runner = web.AppRunner(
             app,
             access_log=None,
-            shutdown_timeout=1.0,
+            shutdown_timeout=self._stop_seconds,
             handler_cancellation=True,
             keepalive_timeout=self.guard.limits.head_seconds,
             lingering_time=1.0,  # for the rest of a body that was refused

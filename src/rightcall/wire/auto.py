@@ -38,9 +38,10 @@ _NAME = re.compile(HOLES["name"]).match
 def _ending_with(known: KnownFormats, name: str, ends: tuple[str, ...]) -> Format:
     """The format of that name, with these ends beside its own."""
     format = known.formats[name]
+    ends = tuple(end for end in ends if end not in _ends_of(format))
     markers = (*format.call, *(format.section or ()), *(format.reasoning or ()))
     own = "".join(text for marker in markers for text in alternatives(marker))
-    more = tuple(end for end in dict.fromkeys(ends) if end not in format.ends and end not in own)
+    more = tuple(end for end in dict.fromkeys(ends) if end not in own)
     return msgspec.structs.replace(format, ends=format.ends + more) if more else format
 
 
@@ -264,11 +265,16 @@ class AutoMachine:
         before = self.machine
         self._events += before.take()
         is_read = self._options.reasoning != "off"
-        ends = [end for other, _ in others or () for end in other.format.ends if isinstance(end, Special)]
+        ends = [end for other, _ in others or () for end in _ends_of(other.format) if isinstance(end, Special)]
         found = compiled(_ending_with(self._openers.formats, chosen.format.name, tuple(ends)), reasoning=is_read)
         # Its own first state is where the text so far has come to.
         self.machine = Machine(found.tagged if before.has_thought else found, self._options, self._ids)
         self.machine.feed(_take_over(self.machine, before) + rest)
+
+
+def _ends_of(format: Format) -> tuple[str, ...]:
+    """What ends a turn, or a message."""
+    return format.ends + (format.channels.ends if format.channels is not None else ())
 
 
 def _take_over(machine: Machine, before: Machine) -> str:

@@ -16,7 +16,7 @@ from rightcall.wire.buffer import Capture, Steps
 from rightcall.wire.closes_of_calls import end_message
 from rightcall.wire.interrupts import Broken, Cut, NotACall, broken_by
 from rightcall.wire.json_stream import whole_value
-from rightcall.wire.markers import Probe
+from rightcall.wire.markers import BLANKS, Probe
 from rightcall.wire.states import InChannel, InText
 from rightcall.wire.unread_calls import resync
 
@@ -48,10 +48,11 @@ def _header(m: Machine, taken: Capture, *, bare: bool) -> Steps[None]:
     """Everything up to the message; then what the message is."""
     p, channels = m.p, m.compiled.channels
     assert channels is not None
-    size = len(channels.message)
-    end = yield from _message_start(m, channels.message)
+    marker = _message_marker(channels)
+    size = len(marker)
+    end = yield from _message_start(m, marker)
     recipient, kind = read_header(p.buf[p.pos : max(end, p.pos)], channels, m.compiled.header_starts)
-    is_header = end >= 0 and not _is_other(m, channels.message, end)
+    is_header = end >= 0 and not _is_other(m, marker, end)
     if is_header and bare and not channels.to:
         is_header = yield from _is_recipient(m, recipient, end + size)
     if is_header:
@@ -65,6 +66,11 @@ def _header(m: Machine, taken: Capture, *, bare: bool) -> Steps[None]:
         m.output.say_exactly(p.release(taken), p.at)
 
 
+def _message_marker(channels: Channels) -> str:
+    """What ends a header. Blanks beside a token are the header's."""
+    return channels.message.strip(BLANKS) or channels.message
+
+
 def _enter(m: Machine, recipient: str | None, kind: str | None, end: int) -> Steps[None]:
     """The message begins whose header ends there."""
     p, channels = m.p, m.compiled.channels
@@ -75,7 +81,7 @@ def _enter(m: Machine, recipient: str | None, kind: str | None, end: int) -> Ste
         m.due_to = p.index
     is_named = m.compiled.is_named_by_header
     p.said = "" if kind is not None else _said_beside(p.buf[p.pos : end], channels, is_named)
-    m.marker(end + len(channels.message))
+    m.marker(end + len(_message_marker(channels)))
     if kind is None and is_named:
         yield from _call(m, recipient or "")
 

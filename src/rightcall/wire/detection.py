@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 
@@ -85,15 +86,28 @@ def _window(text: str, first: int, markers: Iterable[str]) -> str:
 @lru_cache(4)
 def first_headers(known: KnownFormats) -> dict[str, Probe]:
     """How a reply begins whose first header has no start, because the prompt ended with it; by the format's name."""
-    return {format.name: Probe(_header(format.channels)) for format in known.formats.values() if format.channels}
+    formats = [format for format in known.formats.values() if format.channels]
+    others = {format.channels.channel for format in formats if format.channels and format.channels.channel}
+    return {format.name: Probe(_header(format.channels, others)) for format in formats if format.channels}
 
 
-def _header(channels: Channels) -> Pat:
+def _header(channels: Channels, others: set[str]) -> Pat:
+    if channels.to and not channels.channel and channels.message.strip():
+        return _up_to_message(channels, others)
     name = seq(template(channels.to), _WORD) if channels.to else _WORD
     if channels.message.strip():
         return seq(blanks(), name, blanks(), template(channels.channel or channels.message))
     # Where the header is nothing but a name and a line break, arguments must follow, or the word for text.
     return seq(blanks(), alt(seq(name, literal("\n"), look(literal("{"))), literal("all\n")))
+
+
+def _up_to_message(channels: Channels, others: set[str]) -> Pat:
+    """A header that is nothing but its recipient, whatever that is: as the format itself reads it, if it was damaged.
+    One that another format introduces a channel with is that one's."""
+    message, stops = channels.message.strip(), "|".join(map(re.escape, sorted(others)))
+    head = re.escape(message[0])
+    run = rf"(?:[^{head}\n]|(?!{re.escape(message)}{'|' + stops if stops else ''}){head}){{0,256}}+"
+    return seq(blanks(), template(channels.to), Pat(run, run, sure=RUN), literal(message))
 
 
 def _rank(text: str, found: Compiled, tools: Toolset | None) -> tuple[int, int, int, int]:

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, TypeVar
 
 from rightcall.formats.spec import Body, Channels, Format, Marker, Pair, Special, alternatives
 from rightcall.wire.bodies import BODIES
-from rightcall.wire.markers import END, NAME, Pat, literal, look, ordered, seq, template, templates
+from rightcall.wire.markers import BLANKS, END, NAME, Pat, blanks, literal, look, ordered, seq, template, templates
 from rightcall.wire.shown import BODY, CALL, SECTION
 
 Action = Literal[
@@ -23,6 +23,7 @@ Action = Literal[
     "content_close",
     "inline",
     "end",
+    "struck",
     "header",
     "tag",
     "done",
@@ -41,6 +42,7 @@ class Sign(NamedTuple):
 A = TypeVar("A")
 Entries = list[tuple[Sign, Pat]]
 _SURE = 3  # characters of a tag that tell it
+_STRIKE, _STRIKE_END = "<s>", "</s>"  # struck-out text in HTML, whose end is also how many models end a turn
 
 
 class FormatMarkers:
@@ -60,6 +62,7 @@ class FormatMarkers:
         self.closes = entries("closer", format.call[1])
         self.body_closes = [pat for body in format.bodies for pat in _closing(body)]
         self.turns = _turns(format)
+        self.strikes = [(Sign("struck"), literal(_STRIKE))] if any(map(is_strike_end, format.ends)) else []
 
     def _calls(self) -> Entries:
         return [entry for entry in entries("call", self.format.call[0]) if entry[1].head != "`"]
@@ -73,12 +76,12 @@ class FormatMarkers:
         return [pat for body in self.format.bodies for pat in _nameless(body)]
 
     def hints(self) -> list[Pat]:
-        """How the tags of a body begin, whatever becomes of them."""
+        """How the tags of a body begin, whatever becomes of them: their first word."""
         kinds = [(BODIES[type(body)], body) for body in self.format.bodies]
         texts = [
             text for kind, body in kinds for text in (*ordered(body_open(body)), *ordered(kind.param_opening(body)))
         ]
-        starts = dict.fromkeys(text.partition("{")[0].rstrip('=" ') for text in texts)
+        starts = dict.fromkeys(text.partition("{")[0].rstrip('=" ').partition(" ")[0] for text in texts)
         return [literal(start) for start in starts if len(start) > _SURE and not start[0].isalnum()]
 
     def named(self) -> list[Pat]:
@@ -124,6 +127,11 @@ def sign_of(action: Action, text: str) -> Sign:
     return Sign(action, isinstance(text, Special), bool(getattr(text, "tokens", ())))
 
 
+def is_strike_end(marker: Marker) -> bool:
+    """Does this close struck-out text, where some is open?"""
+    return _STRIKE_END in alternatives(marker)
+
+
 def unique(entries: list[tuple[A, Pat]]) -> list[tuple[A, Pat]]:
     """Each pattern once: what stands first says what it does."""
     return list({pat.whole: (sign, pat) for sign, pat in reversed(entries)}.values())
@@ -162,8 +170,19 @@ def _headers(channels: Channels) -> Entries:
         starts += [channels.channel] if channels.channel else []
         return [(sign, look(template(start))) for start in starts]
     # The header is the recipient itself: only a whole one tells a header from text.
-    name = seq(NAME, literal(channels.message))
-    return [(sign, look(seq(template(start), name))) for start in starts]
+    name = named_header(channels)
+    return [(sign, look(seq(template(start), *_gap_behind(start), name))) for start in starts]
+
+
+def _gap_behind(start: str) -> list[Pat]:
+    """Detokenizers write blanks behind a token."""
+    return [blanks()] if isinstance(start, Special) else []
+
+
+def named_header(channels: Channels) -> Pat:
+    """A header that is nothing but its recipient."""
+    message = channels.message.strip(BLANKS)
+    return seq(NAME, blanks(), literal(message)) if message else seq(NAME, literal(channels.message))
 
 
 # -- of bodies ---------------------------------------------------------------------------------------------------------

@@ -7,16 +7,17 @@ from functools import lru_cache
 
 from rightcall.formats import NAMED_ONLY
 from rightcall.formats.registered import KnownFormats, known_formats
-from rightcall.formats.spec import Format, Marker, NameThenJson, Special, alternatives
+from rightcall.formats.spec import Channels, Format, Marker, NameThenJson, Special, alternatives
 from rightcall.wire.arriving_fences import FENCE_BEGIN
 from rightcall.wire.bodies import BODIES
 from rightcall.wire.compile import THINK, Compiled, compiled, search_any
 from rightcall.wire.detection import first_headers
 from rightcall.wire.format_markers import Sign, closing_sources, sign_of
-from rightcall.wire.markers import Pat, Probe, Scan, alt, blanks, look, ordered, seq, template, templates
+from rightcall.wire.markers import RUN, Pat, Probe, Scan, alt, blanks, literal, look, ordered, seq, template, templates
 from rightcall.wire.shown import BODY, CALL, INNERMOST, OUTSIDE, SECTION
 
 _MARK = Sign("content")
+_RECIPIENT = Pat(r"(?!functions\.)[A-Za-z_][\w.\-]{0,255}+", r"(?:[A-Za-z_][\w.\-]{0,255}+)?+", sure=RUN)
 _CAPITALS = re.compile(r"\[[A-Z ]+\]").fullmatch
 
 
@@ -65,12 +66,19 @@ class KnownOpeners:
             self.special.add(key)
         if sign.is_token:
             self.tokens.add(key)
-        if whole is not pat and not pat.head.isalnum():
+        if whole is not pat and sign.action != "header" and not pat.head.isalnum():
             self.of_calls.add(key)
 
 
 def _writers_first(opener: str, choices: list[tuple[Compiled, Pat]]) -> list[tuple[Compiled, Probe]]:
-    ordered = sorted(choices, key=lambda choice: not _writes(choice[0].format, opener))
+    """A header that says nothing more of its format is of that one only where it is of no other."""
+    ordered = sorted(
+        choices,
+        key=lambda choice: (
+            not _writes(choice[0].format, opener),
+            choice[0].channels is not None and choice[1].whole == opener,
+        ),
+    )
     return [(found, Probe(pat)) for found, pat in ordered]
 
 
@@ -143,7 +151,19 @@ def _header_signs(format: Format) -> Signs:
         return []
     starts = [*alternatives(format.channels.start), format.channels.channel]
     pats = [template(start) for start in starts if isinstance(start, Special)]
-    return [(pat, pat, Sign("header", True, True), OUTSIDE) for pat in pats]
+    behind = _told_by(format.channels)
+    return [(pat, seq(pat, *behind) if behind else pat, Sign("header", True, True), OUTSIDE) for pat in pats]
+
+
+def _told_by(channels: Channels) -> list[Pat]:
+    """What must follow the start of a header that other formats begin alike: where nothing introduces a channel, a
+    recipient and no arguments."""
+    if channels.channel or not channels.to:
+        return []
+    message = template(channels.message)
+    kinds = alt(*[seq(literal(kind), blanks(), message) for kind in channels.kinds])
+    name = seq(_RECIPIENT, blanks(), message, blanks(), look(Pat(r"[^{\s]", "")))
+    return [blanks(), template(channels.to), look(alt(kinds, name))]
 
 
 def _writes(format: Format, opener: str) -> bool:

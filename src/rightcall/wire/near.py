@@ -24,6 +24,8 @@ _BEFORE = {
 }
 # A name between the end of a marker and the end of its line, or the next marker.
 _BETWEEN = r"[>\]](?:functions\.)?+(?P<c>[A-Za-z_][\w.\-]{0,255}+)(?=[ \t]{0,4}+(?:\r?\n|<[^/]|\Z))"
+# A name behind a special token, with the arguments not far behind it on the line.
+_AT_TOKEN = r"[|\uff5c]>\s{0,4}+(?:functions\.)?+(?P<d>[A-Za-z_][\w.\-]{0,255}+)(?=[^\n{]{0,40}+\{)"
 _BEHIND = {
     "pythonic": r"\(",
     "apertus": r"[\"']\s{0,8}+:\s{0,8}+\{",
@@ -46,10 +48,10 @@ _TOKEN = re.compile("(" + "|".join(map(re.escape, _TOKENS)) + r")\s{0,8}+(?:```\
 _WORD_BEFORE = re.compile(rf"{_NAME}(?::\d{{1,9}})?\s{{0,8}}\Z").search
 _SHAPES = [f"(?:{source})(?P<a{i}>{_NAME})" for i, source in enumerate(_BEFORE.values())]
 _SHAPES += [f"(?<![\\w.])(?<!\\w-)(?P<b{i}>{_NAME})(?={source})" for i, source in enumerate(_BEHIND.values())]
-_NEAR = re.compile("|".join([*_SHAPES, _BETWEEN])).finditer
+_NEAR = re.compile("|".join([*_SHAPES, _BETWEEN, _AT_TOKEN])).finditer
 _FORMATS = {f"a{i}": name for i, name in enumerate(_BEFORE)} | {f"b{i}": name for i, name in enumerate(_BEHIND)}
 _LAST = f"b{len(_BEHIND) - 1}"
-_FORMATS["c"] = "glm45"
+_FORMATS |= {"c": "glm45", "d": "deepseek_v3"}
 _CONTENT = "<|content|>"  # what Functionary 2 writes before arguments
 _BEFORE_ARGUMENTS = re.compile(r"[ \t\r]*+\n([^\n{]*+)").match
 _LETTER = re.compile("[A-Za-z]").search
@@ -66,6 +68,7 @@ def near_calls(source: str, spans: list[Span], tools: Toolset | None) -> list[Pr
     if not said or not tools:
         return []
     names = [tool.name for tool in tools]
+    source = source.replace("\\n", " \n")  # a line break that is only shown; places stay what they are
     known = frozenset(names)
     notes: list[Problem] = []
     for span in said:

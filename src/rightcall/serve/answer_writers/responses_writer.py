@@ -18,6 +18,7 @@ from rightcall.serve.answer_writers.ordered_writer import Open, OrderedWriter
 from rightcall.serve.answer_writers.outgoing_call import OutgoingCall
 from rightcall.serve.answer_writers.server_fields import unwritten
 from rightcall.serve.answer_writers.wire_json import encoded, quoted
+from rightcall.serve.known_tools import call_item
 from rightcall.types import Json, Reasoning, Reply, Text
 
 _ECHOED = (
@@ -30,14 +31,6 @@ _CALLS = ("function_call", "custom_tool_call")
 _OURS = frozenset(("message", "reasoning", *_CALLS))
 _OWN_TOP = frozenset("id object created_at status error incomplete_details model output usage output_text".split())
 _REASONS = {"length": "max_output_tokens", "content_filter": "content_filter", "error": "max_output_tokens"}
-# Where calls that are an item of their own have their arguments, and what else stands there.
-_OTHERS: dict[str, tuple[str, Json]] = {
-    "tool_search_call": ("arguments", {"execution": "client"}),
-    "local_shell_call": ("action", {}),
-    "shell_call": ("action", {}),
-    "computer_call": ("action", {"pending_safety_checks": []}),
-    "apply_patch_call": ("operation", {}),
-}
 
 
 class ResponsesWriter(OrderedWriter):
@@ -221,9 +214,8 @@ class ResponsesWriter(OrderedWriter):
         if call.kind == "custom":
             own = {"id": self._new_id("ctc"), "type": "custom_tool_call", "name": call.name, "input": call.input}
         elif call.kind == "other" and call.call_type:
-            field, beside = _OTHERS.get(call.call_type, ("arguments", {}))
             arguments = {} if call.call is None else call.call.arguments
-            own = {"id": self._new_id("call"), "type": call.call_type, **beside, field: arguments}
+            own = {"id": self._new_id("call"), "type": call.call_type, **call_item(call.call_type, arguments)}
         else:
             own = {"id": self._new_id("fc"), "type": "function_call", "name": call.name, "arguments": call.arguments}
             own |= {"namespace": call.namespace} if call.namespace else {}

@@ -86,8 +86,7 @@ def _user(parts: Parts, talk: RequestMessages, ids: CallIds, at: int) -> None:
         name = text(each.get("name"))
         said, failed = _response(each.get("response"))
         inner = [made for part in objects(each.get("parts")) for made in gemini_part(part)]
-        extras = {"is_error": True} if failed else {}
-        talk.result(ids.of_result(text(each.get("id")), name), [*said, *inner], at, name=name, extras=extras)
+        talk.result(ids.of_result(text(each.get("id")), name), [*said, *inner], at, name=name, is_error=failed)
     rest = [part for part in parts if obj(field(part, "functionResponse")) is None]
     if rest or not results:
         talk.say("user", [made for part in rest for made in gemini_part(part)], at)

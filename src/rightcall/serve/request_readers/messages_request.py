@@ -17,7 +17,6 @@ from rightcall.serve.request_readers.tool_choices import chosen, read_choice
 from rightcall.types import Json
 
 _CALL = frozenset(("type", "id", "name", "input", "cache_control"))
-_RESULT = frozenset(("type", "tool_use_id", "content", "cache_control"))
 
 
 def read_messages(body: Json, model: str, stream: bool | None) -> ClientRequest:
@@ -71,9 +70,8 @@ def _user(role: str, content: Any, talk: RequestMessages, at: int) -> None:
     blocks = objects(content)
     results = [block for block in blocks if block.get("type") == "tool_result"]
     for block in results:
-        beside = {key: value for key, value in block.items() if key not in _RESULT}
-        extras = beside if beside.get("is_error") is True else {}
-        talk.result(text(block.get("tool_use_id")), messages_parts(block.get("content")), at, extras=extras)
+        parts, failed = messages_parts(block.get("content")), block.get("is_error") is True
+        talk.result(text(block.get("tool_use_id")), parts, at, is_error=failed)
     rest = [block for block in blocks if block.get("type") != "tool_result"]
     if rest or not results:
         talk.say(role, messages_parts(content if isinstance(content, str) else rest), at)

@@ -10,8 +10,8 @@ from collections import deque
 from typing import Any
 
 from rightcall.api_names import Api
+from rightcall.apis.chat_shape import OPAQUE
 from rightcall.apis.sdk_view import arguments
-from rightcall.backends.request import OPAQUE
 from rightcall.serve.client_request import RefusedRequest
 from rightcall.serve.request_readers.content_parts import Parts, content_of
 from rightcall.types import Json
@@ -94,11 +94,15 @@ class RequestMessages:
     def say(self, role: str, parts: Parts, at: int) -> None:
         self.add({"role": role, "content": content_of(parts)}, at)
 
-    def result(self, id: str, parts: Parts, at: int, *, name: str = "", extras: Json | None = None) -> None:
+    def result(
+        self, id: str, parts: Parts, at: int, *, name: str = "", is_error: bool = False, extras: Json | None = None
+    ) -> None:
         """What a call came to, with what a server of the same dialect wants to know of it."""
         message: Json = {"role": "tool", "tool_call_id": id, "content": content_of(parts)}
         if name:
             message["name"] = name
+        if is_error:
+            message["is_error"] = True
         if extras:
             message[OPAQUE] = {self.api: {"": extras}}
         self.add(message, at)

@@ -1,0 +1,174 @@
+"""Streams that go through as they are, and how one that breaks off is ended.
+
+    stream = PassedStream("chat")
+    send(stream.pass_on(data)) ...
+    send(stream.ending())          b"" where the server ended it itself
+
+Only whole events go on, byte for byte, so that the end can follow them: a client that never sees an end asks again
+without a limit.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+
+from rightcall.api_names import Api
+from rightcall.serve.event_frames import MAX_FRAME
+from rightcall.types import Json
+
+_BLOCK = re.compile(rb'"type": ?"content_block_(start|stop)"[^\n]{0,400}?"index": ?(\d{1,6})')
+
+
+class PassedStream:
+    """One stream of a server in its own dialect."""
+
+    def __init__(self, api: Api) -> None:
+        self._signs, self._end = _ENDINGS[api]
+        self._separator = b"\n" if api == "ollama" else b"\n\n"
+        self._rest: list[bytes] = []  # of an event that is not whole
+        self._size = 0
+        self._first = b""
+        self._ended = self._finished = False
+        self._open: int | None = None
+        self._watches_blocks = api == "messages"
+
+    def pass_on(self, data: bytes) -> bytes:
+        """The events that are whole now."""
+        if self._rest:
+            seam = self._rest[-1][-3:] + data
+            if not self._last_end(seam) and self._size + len(data) <= MAX_FRAME:
+                return self._keep(data)
+            data = b"".join([*self._rest, data])
+            self._rest, self._size = [], 0
+        at = self._last_end(data)
+        if not at and len(data) <= MAX_FRAME:
+            return self._keep(data)
+        whole = data[:at] if 0 < at < len(data) else data  # what is longer than any event goes on as it is
+        if len(whole) < len(data):
+            self._keep(data[at:])
+        self._see(whole)
+        return whole
+
+    def _keep(self, data: bytes) -> bytes:
+        self._rest.append(data)
+        self._size += len(data)
+        return b""
+
+    def _last_end(self, data: bytes) -> int:
+        """Where the last whole event ends; 0 if there is none."""
+        at = data.rfind(self._separator)
+        if at < 0 and self._separator == b"\n\n":
+            crlf = data.rfind(b"\r\n\r\n")
+            return crlf + 4 if crlf >= 0 else 0
+        return at + len(self._separator) if at >= 0 else 0
+
+    def _see(self, events: bytes) -> None:
+        if not self._first and b"{" in events:
+            self._first = events[:MAX_FRAME].partition(self._separator)[0]
+        finish, end = self._signs
+        self._finished = self._finished or any(sign in events for sign in finish)
+        self._ended = self._ended or any(sign in events or events.startswith(sign[1:]) for sign in end)
+        if self._watches_blocks:
+            for kind, index in _BLOCK.findall(events):
+                self._open = int(index) if kind == b"start" else None
+
+    @property
+    def is_whole(self) -> bool:
+        """Has the server said that it is over?"""
+        return self._ended or self._finished
+
+    def ending(self) -> bytes:
+        """What must follow now that nothing more comes from the server."""
+        if self._ended:
+            return b""
+        return self._end(_payload(self._first), self._finished, self._open)
+
+
+def _payload(event: bytes) -> Json:
+    """The first object of the stream, for what its end must repeat."""
+    begin = event.find(b"{")
+    try:
+        value = json.loads(event[begin:].splitlines()[0]) if begin >= 0 else {}
+    except (ValueError, IndexError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _sse(payload: Json, name: str = "") -> bytes:
+    head = f"event: {name}\n" if name else ""
+    return f"{head}data: {json.dumps(payload, separators=(',', ':'))}\n\n".encode()
+
+
+def _chat(first: Json, finished: bool, _open: int | None) -> bytes:
+    done = b"data: [DONE]\n\n"
+    if finished:
+        return done
+    choice = {"index": 0, "delta": {}, "finish_reason": "length"}
+    head = {"id": "chatcmpl-0", "object": "chat.completion.chunk", "created": 0, "model": ""}
+    return _sse({**head, **{key: first[key] for key in head if key in first}, "choices": [choice]}) + done
+
+
+def _completions(first: Json, finished: bool, _open: int | None) -> bytes:
+    done = b"data: [DONE]\n\n"
+    if finished:
+        return done
+    choice = {"index": 0, "text": "", "logprobs": None, "finish_reason": "length"}
+    head = {"id": "cmpl-0", "object": "text_completion", "created": 0, "model": ""}
+    return _sse({**head, **{key: first[key] for key in head if key in first}, "choices": [choice]}) + done
+
+
+def _messages(_first: Json, finished: bool, open_block: int | None) -> bytes:
+    out = b""
+    if open_block is not None:
+        out += _sse({"type": "content_block_stop", "index": open_block}, "content_block_stop")
+    if not finished:
+        delta = {"stop_reason": "max_tokens", "stop_sequence": None}
+        out += _sse({"type": "message_delta", "delta": delta, "usage": {"output_tokens": 0}}, "message_delta")
+    return out + _sse({"type": "message_stop"}, "message_stop")
+
+
+def _responses(first: Json, _finished: bool, _open: int | None) -> bytes:
+    begun = first.get("response")
+    response = {
+        "output": [],
+        **(begun if isinstance(begun, dict) else {}),
+        "status": "incomplete",
+        "incomplete_details": {"reason": "max_output_tokens"},
+        "usage": {"input_tokens": 0, "output_tokens": 0, "total_tokens": 0},
+    }
+    return _sse({"type": "response.incomplete", "response": response}, "response.incomplete")
+
+
+def _ollama(first: Json, _finished: bool, _open: int | None) -> bytes:
+    head = {key: first[key] for key in ("model", "created_at") if key in first}
+    message = {"role": "assistant", "content": ""}
+    return json.dumps({**head, "message": message, "done": True, "done_reason": "length"}).encode() + b"\n"
+
+
+def _gemini(_first: Json, finished: bool, _open: int | None) -> bytes:
+    if finished:
+        return b""
+    content = {"role": "model", "parts": [{"text": ""}]}
+    return _sse({"candidates": [{"index": 0, "content": content, "finishReason": "MAX_TOKENS"}]})
+
+
+def _typed(*kinds: str) -> tuple[bytes, ...]:
+    """The ways in which an event says its type. What a model writes cannot look like it: its quotes are escaped."""
+    return tuple([f'"type":{blank}"{kind}"'.encode() for kind in kinds for blank in ("", " ")])
+
+
+_Ending = Callable[[Json, bool, int | None], bytes]
+_FINISH = (b'"finish_reason":"', b'"finish_reason": "')
+_DONE = (b"\ndata: [DONE]", b"\ndata:[DONE]")
+_CLOSED = _typed("response.completed", "response.incomplete", "response.failed", "error")
+# What shows that an answer was finished, what shows that its stream is over, and how to end one that is not.
+_ENDINGS: dict[Api, tuple[tuple[tuple[bytes, ...], tuple[bytes, ...]], _Ending]] = {
+    "chat": ((_FINISH, _DONE), _chat),
+    "completions": ((_FINISH, _DONE), _completions),
+    "messages": ((_typed("message_delta"), _typed("message_stop", "error")), _messages),
+    "responses": (((), _CLOSED), _responses),
+    "ollama": (((), (b'"done":true', b'"done": true')), _ollama),
+    "gemini": (((b'"finishReason"',), ()), _gemini),
+}

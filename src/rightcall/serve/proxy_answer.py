@@ -1,0 +1,447 @@
+"""One request answered: which server is asked, how often, and what the client gets.
+
+    response = await Answering(board, asked, client).answer()
+
+A request without tools goes through as it is where the server speaks the client's dialect. Any other answer is read,
+put right and checked; one that cannot be settled is asked for again with what was wrong with it, as long as nothing of
+it has reached the client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing, asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rightcall.api_names import Api
+from rightcall.apis.sdk_view import error_text
+from rightcall.backends.body import RequestPlan, write
+from rightcall.backends.plan import Choice, make_plan
+from rightcall.backends.request import Request
+from rightcall.errors import BackendError, BodyError, DecodeError, StatusError, TimedOut, TransportError, Unsupported
+from rightcall.formats.spec import Envelope, Format
+from rightcall.ids import Ids
+from rightcall.serve.answer_flow import AnswerFlow, AnswerReading, FlowRules
+from rightcall.serve.answer_writer import AnswerHead, AnswerWriter
+from rightcall.serve.answer_writers import WRITERS, encoded, new_answer_id
+from rightcall.serve.client_answer import ClientAnswer
+from rightcall.serve.client_request import ClientRequest, RefusedRequest
+from rightcall.serve.exchanged import Exchanged
+from rightcall.serve.passed_streams import PassedStream
+from rightcall.serve.plain_requests import PlainRequest, plain_request
+from rightcall.serve.request_bodies import body_of
+from rightcall.serve.request_readers import read_request
+from rightcall.serve.settling import Settled, guard_for, settle
+from rightcall.serve.switchboard import Reached, Switchboard
+from rightcall.serve.upstream_body import dropped_fields, same_dialect_body, to_request
+from rightcall.serve.upstream_link import UpstreamAnswer, UpstreamLink, told_headers
+from rightcall.serve.upstream_tape import UpstreamTape
+from rightcall.servers.refused_requests import error_body
+from rightcall.strict_json import Undecodable, decode
+from rightcall.types import Call, Json, Reply
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+MAX_WHOLE = 64_000_000  # bytes of an answer that is read whole
+_MAX_ERROR = 64_000
+_DEPTH = 400
+# A reader for answers in which nothing may be called: whatever looks like a call is text.
+_PLAIN = Format(name="plain", body=Envelope(), call=("\ufdd0", "\ufdd1"))
+_JSON, _SSE = "application/json", "text/event-stream"
+_STREAM_KINDS = {api: writer.content_type for api, writer in WRITERS.items()} | {"completions": _SSE}
+_STREAMS = ("text/event-stream", "application/x-ndjson", "application/jsonl", "application/stream+json")
+
+
+class UpstreamRefusal(StatusError):
+    """The server answered with an error: its `status`, `body`, and the `headers` that the client should see."""
+
+    def __init__(self, message: str, status: int, body: str, told: Mapping[str, str], data: bytes, kind: str) -> None:
+        super().__init__(message, status, body, None)
+        self.told, self.data, self.kind = told, data, kind
+
+
+class ClientAsk(msgspec.Struct, frozen=True, kw_only=True):
+    """What a client sent: in which dialect, for which model, as a stream or not, and what the address says beside."""
+
+    api: Api
+    raw: bytes
+    headers: Mapping[str, str]
+    query: str = ""
+    model: str = ""
+    stream: bool | None = None
+
+
+class Answering:
+    """One request on its way."""
+
+    def __init__(self, board: Switchboard, asked: ClientAsk, client: ClientAnswer, exchanged: Exchanged) -> None:
+        self._board, self._asked, self._client, self._exchanged = board, asked, client, exchanged
+        self._settings = board.settings
+        self._read_request: ClientRequest | None = None
+        self._until = asyncio.get_running_loop().time() + board.settings.retry_seconds
+
+    @property
+    def _request(self) -> ClientRequest:
+        """What is asked for; read when it is needed."""
+        if self._read_request is None:
+            asked, exchanged = self._asked, self._exchanged
+            request = read_request(asked.api, body_of(asked.raw), model=asked.model, stream=asked.stream)
+            self._read_request = request
+            exchanged.model, exchanged.stream = request.model, request.stream
+            exchanged.tools = len(request.tools or ())
+            exchanged.warnings += request.warnings
+        return self._read_request
+
+    async def answer(self) -> web.StreamResponse:
+        """Raises `RefusedRequest` or a `BackendError` where there is no answer and nothing has gone out."""
+        plain = plain_request(self._asked.raw, self._asked.api)
+        model = self._asked.model or (plain.model if plain is not None else self._request.model)
+        self._exchanged.model = model
+        reached = self._board.reach(model)
+        for at, each in enumerate(reached):
+            self._exchanged.upstream, self._exchanged.upstream_api = each.link.name, each.link.api
+            self._exchanged.upstream_model = each.model
+            try:
+                return await self._by(each, plain)
+            except TransportError:
+                if self._client.has_content or at == len(reached) - 1:
+                    raise
+                self._exchanged.failovers += 1
+        raise AssertionError("a model has a server, or it was refused")
+
+    async def _by(self, reached: Reached, plain: PlainRequest | None) -> web.StreamResponse:
+        if plain is not None and reached.link.api == self._asked.api:
+            stream = self._asked.stream if self._asked.stream is not None else bool(plain.stream)
+            passed = await self._passed(reached, stream)
+            if passed is not None:
+                return passed
+        if self._asked.api == "completions":
+            raise RefusedRequest("no server for this model speaks completions; use /v1/chat/completions")
+        return await self._judged(reached)
+
+    # -- through as it is ----------------------------------------------------------------------------------------------
+
+    async def _passed(self, reached: Reached, stream: bool) -> web.StreamResponse | None:
+        """The answer byte for byte, if it is of the kind that was asked for; None if it must be read after all."""
+        link, asked, exchanged = reached.link, self._asked, self._exchanged
+        body = asked.raw
+        if reached.model != exchanged.model and not asked.model:
+            body = encoded({**body_of(asked.raw), "model": reached.model})
+        exchanged.mode, exchanged.stream = "pass", stream
+        exchanged.tries += 1
+        url = _with_query(link.url(reached.model, stream=stream), asked.query)
+        async with self._opened(link, url, body, same=True) as (answer, tape):
+            if not stream or answer.status != 200:
+                return await self._passed_whole(answer, tape)
+            pieces = answer.pieces()
+            async with aclosing(pieces):
+                first = await anext(pieces, b"")
+                if not _is_stream(first, asked.api):
+                    return None
+                return await self._relayed(first, pieces, answer.kind, tape)
+
+    @asynccontextmanager
+    async def _opened(
+        self, link: UpstreamLink, url: str, body: bytes, *, same: bool
+    ) -> AsyncIterator[tuple[UpstreamAnswer, UpstreamTape]]:
+        """The server's answer to this body, and what keeps it for whoever watches."""
+        tape = UpstreamTape(self._board.watch, self._exchanged, link, url, body)
+        headers = link.headers(self._asked.headers, same=same, own_key=self._board.has_key)
+        broken = ""
+        try:
+            async with link.opened(url, body, headers) as answer:
+                tape.heard(answer)
+                self._client.headers |= told_headers(answer.headers)
+                yield answer, tape
+        except BackendError as error:
+            broken = str(error)
+            raise
+        finally:
+            tape.over(broken)
+
+    async def _passed_whole(self, answer: UpstreamAnswer, tape: UpstreamTape) -> web.StreamResponse:
+        if 300 <= answer.status < 400:
+            raise await _refusal(answer)
+        data = await answer.whole(MAX_WHOLE)
+        tape.piece(data)
+        return await self._client.respond(answer.status, data, answer.headers.get("content-type", _JSON))
+
+    async def _relayed(
+        self, first: bytes, pieces: AsyncIterator[bytes], kind: str, tape: UpstreamTape
+    ) -> web.StreamResponse:
+        stream, client = PassedStream(self._asked.api), self._client
+        client.wait(lambda: self._writer({}), kind if kind in _STREAMS else _STREAM_KINDS[self._asked.api])
+        self._exchanged.note_upstream_first_byte()
+        tape.piece(first)
+        await client.send(stream.pass_on(first))
+        try:
+            async for piece in pieces:
+                tape.piece(piece)
+                await client.send(stream.pass_on(piece))
+        except BackendError as error:
+            self._exchanged.error = _code(error)
+        self._exchanged.finish = "stop" if stream.is_whole else "length"
+        await client.send(stream.ending())
+        return await client.end()
+
+    # -- read and judged -----------------------------------------------------------------------------------------------
+
+    async def _judged(self, reached: Reached) -> web.StreamResponse:
+        request, exchanged = self._request, self._exchanged
+        history = self._board.history(request, reached)
+        messages = history.messages
+        asked = to_request(request, reached.link.api, messages=messages)
+        asked = msgspec.structs.replace(asked, model=reached.model, ids=_ids(messages))
+        exchanged.warnings += dropped_fields(request, reached.link.api)
+        changed = messages if history.changes or request.previous else None
+        choice = await reached.choose(asked)
+        guard = guard_for(self._settings.guard, request)
+        again: tuple[Json, ...] = ()
+        while True:
+            flow = await self._persistent(reached, asked, choice, changed, again)
+            self._note(flow)
+            settled = settle(flow, request, messages, asked.toolset, guard, self._settings.give_up)
+            exchanged.guard += settled.guard
+            if not (settled.again and self._may_ask_again()):
+                return await self._finish(flow, settled, messages)
+            exchanged.retries += 1
+            again = (*again, *settled.again)
+
+    def _may_ask_again(self) -> bool:
+        in_time = asyncio.get_running_loop().time() < self._until
+        return in_time and self._exchanged.retries < self._settings.max_retries and not self._client.has_content
+
+    async def _persistent(
+        self,
+        reached: Reached,
+        asked: Request,
+        choice: Choice,
+        changed: list[Json] | None,
+        again: tuple[Json, ...],
+    ) -> AnswerFlow:
+        """An answer, by the way that works: one that the server refuses is given up for the next, once; a connection
+        that breaks before anything went out is made again, once."""
+        broke = False
+        while True:
+            try:
+                return await self._once(reached, asked, choice, changed, again)
+            except (UpstreamRefusal, Unsupported) as error:
+                other = None if self._client.has_content else reached.other_way(asked, choice, error)
+                if other is None:
+                    raise
+                choice = other
+            except BodyError:
+                if broke or self._client.has_content or not self._may_ask_again():
+                    raise
+                broke = True
+
+    async def _once(
+        self,
+        reached: Reached,
+        asked: Request,
+        choice: Choice,
+        changed: list[Json] | None,
+        again: tuple[Json, ...],
+    ) -> AnswerFlow:
+        """One answer of the server, read to its end."""
+        link, request = reached.link, self._request
+        said = msgspec.structs.replace(asked, messages=[*asked.messages, *again])
+        plan = make_plan(said, choice, link.api, reached.model, stream=request.stream)
+        same = self._is_same(reached, plan)
+        if same:
+            body = same_dialect_body(
+                request, model=reached.model, stream=request.stream, messages=changed, appended=again
+            )
+        else:
+            body = write(plan)
+        exchanged = self._exchanged
+        exchanged.mode, exchanged.why = choice.mode, choice.evidence
+        exchanged.tries += 1
+        reading = AnswerReading(api=link.api, naming=plan.naming, options=self._reading(reached, asked, plan))
+        flow = AnswerFlow(reading, self._writer, self._rules(same))
+        url = reached.url(request)
+        url = _with_query(url, self._asked.query) if same else url
+        async with self._opened(link, url, encoded(body), same=same) as (answer, tape):
+            if not 200 <= answer.status < 300:
+                raise await _refusal(answer)
+            await self._read(answer, flow, tape)
+        return flow
+
+    def _is_same(self, reached: Reached, plan: RequestPlan) -> bool:
+        """May the client's own body go up, and the server's own answer come down?"""
+        request, link = self._request, reached.link
+        if link.api != request.api or plan.mode != "native" or plan.naming.renames or request.previous:
+            return False
+        functions = all(each.kind == "function" for each in request.tools or ())
+        return functions or plan.profile.name in ("openai", "anthropic")
+
+    async def _read(self, answer: UpstreamAnswer, flow: AnswerFlow, tape: UpstreamTape) -> None:
+        client, broken = self._client, False
+        if self._request.stream and not client.is_stream:
+            client.wait(lambda: self._writer({}), WRITERS[self._request.api].content_type)
+        try:
+            async with aclosing(answer.pieces()) as pieces:
+                async for piece in pieces:
+                    if self._exchanged.upstream_first_byte is None:
+                        self._exchanged.note_upstream_first_byte()
+                    tape.piece(piece)
+                    await client.send(flow.feed(piece))
+        except (BodyError, TimedOut) as error:
+            self._exchanged.error = _code(error)
+            if not flow.begun and not flow.facts.ended:
+                raise
+            broken = True
+        await client.send(flow.end(broken=broken))
+        if not flow.begun:
+            _raise_for_nothing(flow, answer)
+
+    def _rules(self, same: bool) -> FlowRules:
+        request, settings = self._request, self._settings
+        return FlowRules(
+            same=same,
+            streamed=request.stream,
+            holds_text=request.choice not in ("auto", "none") and settings.guard != "none",
+            holds_calls=settings.guard == "full",
+            live=settings.stream_calls == "live",
+            parallel=request.parallel,
+            open_tools=request.open_tools,
+        )
+
+    def _reading(self, reached: Reached, asked: Request, plan: RequestPlan) -> dict[str, Any]:
+        if not self._request.tools or self._request.choice == "none":
+            return {"tools": (), "choice": "none", "format": _PLAIN, "rescue": "off", "reasoning": "off"}
+        how = reached.how
+        return {
+            "tools": plan.allowed,
+            "choice": asked.choice,
+            "format": plan.format if plan.mode != "native" else how.format,
+            "repair": how.repair,
+            "rescue": how.rescue,
+            "reasoning_calls": how.reasoning_calls,
+            "ids": asked.ids,
+        }
+
+    def _writer(self, first: Json) -> AnswerWriter:
+        """The writer of an answer that begins with this payload of the server."""
+        request = self._request
+        given = first.get("id") if request.api == "chat" else None
+        created = first.get("created")
+        head = AnswerHead(
+            id=given if isinstance(given, str) and given else new_answer_id(request.api),
+            model=request.model,
+            created=created if type(created) is int else int(self._exchanged.began),
+            request=request,
+        )
+        return WRITERS[request.api](head)
+
+    # -- the end -------------------------------------------------------------------------------------------------------
+
+    async def _finish(self, flow: AnswerFlow, settled: Settled, messages: list[Json]) -> web.StreamResponse:
+        exchanged, request = self._exchanged, self._request
+        if settled.passed:
+            exchanged.gave_up = "pass"
+        if settled.wrong:
+            exchanged.gave_up = "error"
+            if not self._client.has_begun and not flow.begun:
+                raise RefusedRequest(settled.wrong, status=400, code="invalid_tool_call")
+        for call in settled.calls:
+            flow.send(call)
+        exchanged.calls, exchanged.finish = len(flow.sent), flow.how_ended()
+        if exchanged.content is not None:
+            exchanged.content.answered = flow.reply
+        self._board.keep(request, flow, messages)
+        if request.stream:
+            await self._client.send(flow.finish(exchanged.finish))
+            return await self._client.end()
+        reply = _shown(flow)
+        given = flow.raw if flow.is_same else None
+        body = flow.writer.whole(reply, flow.ending(exchanged.finish), given)
+        return await self._client.respond(200, encoded(body))
+
+    def _note(self, flow: AnswerFlow) -> None:
+        """What is to be told of an answer."""
+        exchanged, reply = self._exchanged, flow.reply
+        exchanged.format = reply.format if reply.format != flow.api else ""
+        exchanged.repairs += [repair.rule for call in reply.attempts for repair in call.repairs]
+        exchanged.problems += [problem.code for problem in reply.problems if problem.blocking]
+        exchanged.near += sum([problem.code == "looks_like_a_call" for problem in reply.problems])
+        if exchanged.mode == "native" and exchanged.format and reply.attempts:
+            exchanged.rescues += [exchanged.format] * len(reply.attempts)
+        exchanged.tokens = flow.ending("stop").usage
+
+
+def _shown(flow: AnswerFlow) -> Reply:
+    """The reply with the calls that may go out, and no other."""
+    sent = {call.id: call for call in flow.sent}
+    parts = [sent.get(part.id) if isinstance(part, Call) else part for part in flow.reply.parts]
+    return msgspec.structs.replace(flow.reply, parts=tuple([part for part in parts if part is not None]))
+
+
+def _ids(messages: list[Json]) -> Ids:
+    """Ids that none of the conversation's calls has."""
+    ids = Ids()
+    for message in messages:
+        for call in message.get("tool_calls") or ():
+            ids.take(call.get("id") or "")
+    return ids
+
+
+def _with_query(url: str, query: str) -> str:
+    """The address with what the client's says beside its path, but for a key, and for what the address says itself."""
+    kept = [each for each in query.split("&") if each and not each.startswith(("key=", "alt="))]
+    return "&".join([url if not kept or "?" in url else f"{url}?{kept.pop(0)}", *kept])
+
+
+def _is_stream(first: bytes, api: str) -> bool:
+    """Does an answer begin like a stream of this API? One that came whole must be read."""
+    begins = first.lstrip(b"\xef\xbb\xbf \t\r\n")
+    return begins.startswith(b"{") if api == "ollama" else begins.startswith((b"data:", b"event:", b":", b"id:"))
+
+
+async def _refusal(answer: UpstreamAnswer) -> UpstreamRefusal:
+    try:
+        data = await answer.whole(_MAX_ERROR)
+    except BackendError:  # what it would have said is lost, that it refused is not
+        data = b""
+    said = data.decode("utf-8", "replace")
+    where = answer.headers.get("location", "")
+    message = f"it sends on to {where:.200}; use that as the upstream" if where else _message(said)
+    status = 502 if 300 <= answer.status < 400 else answer.status
+    return UpstreamRefusal(message, status, said, told_headers(answer.headers), data, answer.kind)
+
+
+def _message(said: str) -> str:
+    """The words of an error body, whichever of the shapes it has."""
+    value = decode(said, _DEPTH)
+    if isinstance(value, Undecodable) or not isinstance(value, dict):
+        return said.strip()[:600] or "the server said nothing"
+    return error_text(value.get("error") or value.get("detail") or value)[:600]
+
+
+def _raise_for_nothing(flow: AnswerFlow, answer: UpstreamAnswer) -> None:
+    """The server's answer was none: an error in its place, or nothing that could be read."""
+    if flow.error:
+        raise BodyError(f"the server answered with an error: {flow.error[:600]}")
+    if not flow.facts.is_answer and not flow.reply.parts:
+        raise DecodeError(f"the answer of the server is none of its API ({answer.kind or 'no content type'})", "")
+
+
+def _code(error: BackendError) -> str:
+    """One word for the log."""
+    if isinstance(error, TimedOut):
+        return "upstream_timeout"
+    return "upstream_broke" if isinstance(error, BodyError) else "upstream_unreachable"
+
+
+def failure(error: BackendError | RefusedRequest, api: Api) -> tuple[int, Json, dict[str, str]]:
+    """Status, body and headers that tell a client why it gets no answer, in its dialect."""
+    if isinstance(error, RefusedRequest):
+        return error.status, error_body(api, error.status, str(error), error.code, error.details), {}
+    if isinstance(error, UpstreamRefusal):
+        return error.status, error_body(api, error.status, str(error), "upstream_error"), dict(error.told)
+    status = 504 if isinstance(error, TimedOut) else 502
+    return status, error_body(api, status, str(error), _code(error)), {}

@@ -1,0 +1,140 @@
+"""What all requests share: the servers, which of them is asked for which model, and what is kept between two requests.
+
+board = Switchboard(settings)
+await board.connect()
+board.reach("qwen3")        the servers to ask for this model, in order
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
+
+from rightcall.backends.plan import Choice
+from rightcall.backends.request import Mode, Request
+from rightcall.errors import BackendError
+from rightcall.messages import HISTORY_PROFILES, KeptFields, SaneHistory, kept_of
+from rightcall.serve.answer_flow import AnswerFlow
+from rightcall.serve.client_request import ClientRequest, RefusedRequest
+from rightcall.serve.kept_answers import KeptAnswers
+from rightcall.serve.proxy_settings import ModelSettings, ProxySettings
+from rightcall.serve.proxy_watch import ProxyWatch
+from rightcall.serve.upstream_body import mended_history
+from rightcall.serve.upstream_link import UpstreamLink
+from rightcall.serve.upstream_routes import routed
+from rightcall.types import Json
+from rightcall.wire.parser import Policy, ReasoningCalls, Rescue
+
+_KEPT_SECONDS = 3600.0  # of what a server wants back with its calls
+_KEPT_BYTES = 16_000_000
+_ROUTES = 1000  # names of models whose way is remembered
+# Which rules a history is put right by, for the kinds of server that are known; others take what OpenAI's does.
+_HISTORIES = {"llama.cpp": "llama_cpp", "lmstudio": "llama_cpp", "vllm": "vllm", "sglang": "vllm", "ollama": "ollama"}
+
+
+class ReadingRules(msgspec.Struct, frozen=True, kw_only=True):
+    """How answers of one model are asked for and read."""
+
+    mode: Mode
+    format: str
+    repair: Policy
+    rescue: Rescue
+    reasoning_calls: ReasoningCalls
+
+
+class Reached:
+    """A server, and a model of it."""
+
+    def __init__(self, link: UpstreamLink, model: str, how: ReadingRules, lock: asyncio.Lock) -> None:
+        self.link, self.model, self.how, self._lock = link, model, how, lock
+
+    def url(self, request: ClientRequest) -> str:
+        """Where this request goes."""
+        return self.link.url(self.model, stream=request.stream)
+
+    async def choose(self, asked: Request) -> Choice:
+        """How tools are offered. Found out once for all requests that come together."""
+        asked = msgspec.structs.replace(asked, mode=self.how.mode)
+        async with self._lock:
+            return await self.link.backend.way(asked)
+
+    def other_way(self, asked: Request, choice: Choice, error: BackendError) -> Choice | None:
+        return self.link.backend.other_way(asked, choice, error)
+
+
+class Switchboard:
+    """Shared by all requests of one proxy, for as long as its settings hold."""
+
+    def __init__(self, settings: ProxySettings, watch: ProxyWatch) -> None:
+        self.settings, self.watch, self.has_key = settings, watch, settings.key is not None
+        self.links = {link.name: link for link in [UpstreamLink(each, settings) for each in settings.upstream]}
+        self._routes: dict[str, list[Reached]] = {}
+        self._locks = {name: asyncio.Lock() for name in self.links}
+        self.responses: KeptAnswers[list[Json]] = KeptAnswers(seconds=settings.store_seconds, most=settings.store_bytes)
+        self.kept: KeptAnswers[KeptFields] = KeptAnswers(seconds=_KEPT_SECONDS, most=_KEPT_BYTES)
+
+    async def connect(self) -> None:
+        for link in self.links.values():
+            await link.connect()
+
+    async def close(self) -> None:
+        for link in self.links.values():
+            await link.close()
+        await self.watch.close()
+
+    def reach(self, model: str) -> list[Reached]:
+        """The servers to ask for this model, in order. Raises `RefusedRequest` if there is none."""
+        if model not in self._routes:
+            route = routed(self.settings, model)
+            how = _rules(self.settings, route.settings)
+            links = [self.links[each.name] for each in route.upstreams]
+            if len(self._routes) >= _ROUTES:
+                self._routes.clear()  # clients can ask for any name
+            self._routes[model] = [Reached(link, route.model, how, self._locks[link.name]) for link in links]
+        return self._routes[model]
+
+    # -- conversations -------------------------------------------------------------------------------------------------
+
+    def history(self, request: ClientRequest, reached: Reached) -> SaneHistory:
+        """The conversation as this server takes it: what went before put before it, and put right."""
+        if request.previous:
+            before = self.responses.get(request.previous)
+            if before is None:
+                raise RefusedRequest(
+                    f"the response {request.previous!r:.80} is not kept any more; send the whole conversation",
+                    code="previous_response_not_found",
+                )
+            request = msgspec.structs.replace(request, messages=[*before, *request.messages])
+        own = reached.link.api == request.api and request.api != "chat"
+        profile = None if own else self._profile(reached)
+        return mended_history(request, profile, kept=self._wanted(request.messages))
+
+    def _profile(self, reached: Reached) -> str:
+        profile = reached.link.backend.known
+        name = profile.name if profile is not None else reached.link.api
+        return _HISTORIES.get(name, name if name in HISTORY_PROFILES else "openai")
+
+    def _wanted(self, history: Sequence[Json]) -> dict[str, KeptFields]:
+        ids = [call.get("id") for message in history for call in message.get("tool_calls") or ()]
+        found = {id: self.kept.get(id) for id in ids if isinstance(id, str)}
+        return {id: kept for id, kept in found.items() if kept is not None}
+
+    def keep(self, request: ClientRequest, flow: AnswerFlow, history: Sequence[Json]) -> None:
+        """What may be wanted later of an answer that went out."""
+        for id, kept in kept_of(flow.reply).items():
+            if kept.message or kept.call:
+                self.kept.put(id, kept)
+        if request.api == "responses" and request.body.get("store") is not False:
+            self.responses.put(flow.writer.head.id, [*history, flow.reply.message("chat")])
+
+
+def _rules(settings: ProxySettings, own: ModelSettings) -> ReadingRules:
+    return ReadingRules(
+        mode=own.mode or settings.mode,
+        format=own.format or settings.format,
+        repair=own.repair or settings.repair,
+        rescue=own.rescue or settings.rescue,
+        reasoning_calls=own.reasoning_calls or settings.reasoning_calls,
+    )

@@ -1,0 +1,182 @@
+"""One server behind the proxy: its connections, its key, and what is known of how it takes tools.
+
+    async with link.opened(body, headers) as answer: answer.status, answer.pieces()
+
+Connections stay open between requests. What cannot be reached raises `TransportError`, and nothing else does before the
+status is known; redirects are not followed, since a key must not travel on.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from rightcall.backends.address import request_address
+from rightcall.backends.aiohttp_exchange import auth_headers
+from rightcall.backends.http import Backend
+from rightcall.errors import BodyError, TimedOut, TransportError
+from rightcall.redaction.key import Key
+from rightcall.serve.proxy_settings import ProxySettings, UpstreamSettings
+
+if TYPE_CHECKING:
+    import aiohttp
+
+_CREDENTIALS = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
+# Headers of a client that are about its own connection, or that must not travel on.
+_OWN = frozenset(
+    "host content-length content-type transfer-encoding connection keep-alive te trailer upgrade expect "
+    "accept-encoding cookie origin referer forwarded via proxy-authorization proxy-connection".split()
+) | frozenset(_CREDENTIALS)
+_OWN_PREFIXES = ("sec-", "x-rightcall-", "x-forwarded-", "access-control-")
+# Headers of a server's answer that go on to the client.
+_TOLD = ("retry-after", "retry-after-ms", "x-request-id", "request-id", "openai-processing-ms", "x-should-retry")
+_TOLD_PREFIXES = ("x-ratelimit-", "anthropic-ratelimit-", "openai-")
+
+
+class UpstreamAnswer:
+    """What came back: the status, headers in lower case, and the body in the pieces it comes in."""
+
+    def __init__(self, response: aiohttp.ClientResponse, url: str) -> None:
+        self._response, self._url = response, url
+        self.status = response.status
+        self.headers = {name.lower(): value for name, value in response.headers.items()}
+
+    @property
+    def kind(self) -> str:
+        """Its content type, without parameters."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    async def pieces(self) -> AsyncGenerator[bytes]:
+        """Raises `BodyError` where the connection breaks, `TimedOut` where it falls silent."""
+        import aiohttp
+
+        try:
+            async for piece in self._response.content.iter_any():
+                yield piece
+        except TimeoutError:
+            raise TimedOut(f"{self._url}: nothing came for too long in the middle of the answer", "idle") from None
+        except (aiohttp.ClientError, OSError) as error:
+            said = str(error) or type(error).__name__
+            raise BodyError(f"{self._url}: the connection broke in the middle of the answer: {said:.200}") from None
+
+    async def whole(self, most: int) -> bytes:
+        """The body, of at most so many bytes; what comes after those is not read."""
+        pieces: list[bytes] = []
+        size = 0
+        async for piece in self.pieces():
+            pieces.append(piece)
+            size += len(piece)
+            if size > most:
+                break
+        return b"".join(pieces)[:most]
+
+
+class UpstreamLink:
+    """Enter it to connect. `backend` knows how the server takes tools."""
+
+    def __init__(self, upstream: UpstreamSettings, settings: ProxySettings) -> None:
+        self.settings, self.name, self.api = upstream, upstream.name or upstream.url, upstream.api
+        self._limits = settings.timeouts
+        self.backend = Backend(
+            upstream.url,
+            api=upstream.api,
+            mode=settings.mode,
+            api_key_env=upstream.api_key_env or None,
+            profile=upstream.profile or None,
+            timeouts=self._limits,
+            headers=upstream.headers,
+        )
+        self.key: Key | None = upstream.key or self.backend.key
+        self._ca = upstream.ca or settings.ca
+        self._session: aiohttp.ClientSession | None = None
+
+    def url(self, model: str, *, stream: bool) -> str:
+        """Where requests for this model go."""
+        return request_address(self.backend.address, self.api, model, stream=stream)
+
+    async def connect(self) -> None:
+        """Makes ready to ask; nothing is sent."""
+        import aiohttp
+
+        context = ssl.create_default_context(cafile=self._ca) if self._ca else None
+        connector = aiohttp.TCPConnector(limit=0, ssl=context if context is not None else True)
+        limits = aiohttp.ClientTimeout(
+            total=self._limits.total, sock_connect=self._limits.connect, sock_read=self._limits.first_byte
+        )
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            timeout=limits,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            proxy=self.settings.proxy or _proxy_for(self.settings.url),
+            read_bufsize=2**18,
+        )
+        self.backend.exchange.keep()
+
+    async def close(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+        await self.backend.aclose()
+
+    def headers(self, given: Mapping[str, str], *, same: bool, own_key: bool) -> dict[str, str]:
+        """What goes with a request of a client with these headers.
+
+        - `same`: the server speaks the client's dialect, and so knows the client's headers.
+        - `own_key`: the client's credential is the proxy's, and so for nobody else.
+        """
+        out = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+        if same:
+            out |= {name: value for name, value in given.items() if _travels(name.lower())}
+        if self.api == "messages" and "anthropic-version" not in {name.lower() for name in out}:
+            out["anthropic-version"] = "2023-06-01"
+        credential = None if own_key else _credential(given)
+        key = self.key or (Key(credential, "the client's") if credential else None)
+        return {**out, **self.settings.headers, **auth_headers(key, self.api)}
+
+    @asynccontextmanager
+    async def opened(
+        self, url: str, body: bytes | None, headers: Mapping[str, str], method: str = "POST"
+    ) -> AsyncIterator[UpstreamAnswer]:
+        """Sends, and gives what comes back. The connection is closed unless the answer was read to its end."""
+        import aiohttp
+
+        assert self._session is not None, "connect first"
+        try:
+            response = await self._session.request(method, url, data=body, headers=headers, allow_redirects=False)
+        except TimeoutError:
+            raise TimedOut(f"{url}: no answer in time; is the server running?", "first_byte") from None
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            said = str(error) or type(error).__name__
+            raise TransportError(f"cannot call {url}: {said:.300}; is the server running?") from None
+        try:
+            yield UpstreamAnswer(response, url)
+        finally:
+            response.close() if not response.content.at_eof() else response.release()
+
+
+def _proxy_for(url: str) -> str | None:
+    """The proxy that the environment names for this address: HTTPS_PROXY and the like. Looked up once: the HTTP client
+    would do it with every request."""
+    from urllib.request import getproxies, proxy_bypass
+
+    parts = urlsplit(url)
+    return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
+
+
+def told_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Of a server's headers those that its answer's reader wants."""
+    return {name: value for name, value in headers.items() if name in _TOLD or name.startswith(_TOLD_PREFIXES)}
+
+
+def _travels(name: str) -> bool:
+    return name not in _OWN and not name.startswith(_OWN_PREFIXES)
+
+
+def _credential(given: Mapping[str, str]) -> str:
+    for name, value in given.items():
+        if name.lower() in _CREDENTIALS and value.strip():
+            return value.strip().removeprefix("Bearer ").removeprefix("bearer ").strip()
+    return ""

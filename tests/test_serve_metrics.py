@@ -1,0 +1,233 @@
+"""What the proxy counts and logs: every line can be read back, nothing grows without bound, nothing secret is told."""
+
+import asyncio
+import json
+import re
+import threading
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rightcall.errors import FileFailed
+from rightcall.redaction.key import Key
+from rightcall.serve.answer_writer import AnswerUsage
+from rightcall.serve.bounded_writer import BoundedWriter, LineSink
+from rightcall.serve.exchanged import Exchanged, ExchangedContent
+from rightcall.serve.prometheus_text import CounterFamily, HistogramFamily
+from rightcall.serve.proxy_metrics import ProxyMetrics
+from rightcall.serve.proxy_settings import ProxySettings, UpstreamSettings
+from rightcall.serve.proxy_watch import ProxyWatch
+from rightcall.serve.request_log import RequestLog
+
+_VALUE = r'"(?:[^"\\\n]|\\["\\n])*"'
+SAMPLE = re.compile(rf"[a-z_]+(?:\{{[a-z_]+={_VALUE}(?:,[a-z_]+={_VALUE})*\}})? [0-9.e+-]+").fullmatch
+
+
+def _done(**facts: object) -> Exchanged:
+    usual = {"id": "req_1", "route": "chat", "client_api": "chat", "upstream_api": "ollama", "upstream": "here",
+             "status": 200, "model": "m", "mode": "native", "total": 0.5, "first_byte": 0.1}  # fmt: skip
+    return Exchanged(**{**usual, **facts})  # type: ignore[arg-type]
+
+
+def test_one_request_is_counted_in_every_family_that_it_concerns() -> None:
+    metrics = ProxyMetrics()
+    metrics.count(
+        _done(repairs=["fence", "fence"], rescues=["hermes"], problems=["missing"], retries=2, near=1, calls=3,
+              guard=["loops: nudge"], error="upstream_error", client_gone=True, gave_up="pass", failovers=1,
+              tokens=AnswerUsage(10, 5), bytes_in=7, bytes_out=9, upstream_first_byte=0.05)
+    )  # fmt: skip
+    text = metrics.text()
+    for line in (
+        'rightcall_requests_total{route="chat",client="chat",upstream_api="ollama",status="200"} 1',
+        'rightcall_model_requests_total{model="m",upstream="here",mode="native"} 1',
+        'rightcall_repairs_total{rule="fence"} 2',
+        'rightcall_rescues_total{format="hermes"} 1',
+        'rightcall_problems_total{code="missing"} 1',
+        'rightcall_retries_total{upstream="here"} 2',
+        'rightcall_failovers_total{upstream="here"} 1',
+        "rightcall_near_calls_total 1",
+        'rightcall_calls_total{client="chat"} 3',
+        'rightcall_guard_total{intervention="loops: nudge"} 1',
+        'rightcall_refusals_total{code="upstream_error"} 1',
+        "rightcall_clients_gone_total 1",
+        'rightcall_gave_up_total{how="pass"} 1',
+        'rightcall_tokens_total{kind="prompt"} 10',
+        'rightcall_bytes_total{direction="out"} 9',
+        'rightcall_request_seconds_bucket{route="chat",le="0.5"} 1',
+        'rightcall_request_seconds_bucket{route="chat",le="0.25"} 0',
+        'rightcall_request_seconds_bucket{route="chat",le="+Inf"} 1',
+        'rightcall_request_seconds_sum{route="chat"} 0.5',
+        'rightcall_first_byte_seconds_count{route="chat"} 1',
+        'rightcall_upstream_first_byte_seconds_count{upstream="here"} 1',
+    ):
+        assert line + "\n" in text, line
+
+
+def test_every_family_says_what_it_is() -> None:
+    lines = ProxyMetrics().text().splitlines()
+    helped = [line.split()[2] for line in lines if line.startswith("# HELP")]
+    typed = [line.split()[2] for line in lines if line.startswith("# TYPE")]
+    assert helped == typed and len(helped) == len(set(helped)) > 20
+
+
+@given(st.text(max_size=300), st.text(max_size=300))
+def test_no_name_of_a_model_can_break_a_line(model: str, upstream: str) -> None:
+    metrics = ProxyMetrics()
+    metrics.count(_done(model=model, upstream=upstream or "x", error=model))
+    text = metrics.text().encode("utf-8").decode("utf-8")
+    for line in text.removesuffix("\n").split("\n"):
+        assert line.startswith("# ") or SAMPLE(line), line
+
+
+def test_names_without_end_are_counted_as_other() -> None:
+    metrics = ProxyMetrics()
+    for at in range(1000):
+        metrics.count(_done(model=f"model-{at}", error=f"code-{at}"))
+    assert metrics.text().count("rightcall_model_requests_total{") <= 101
+    assert 'rightcall_model_requests_total{model="other",upstream="other",mode="other"} 900\n' in metrics.text()
+
+
+@given(st.lists(st.floats(0, 1000), max_size=30))
+def test_a_histogram_counts_every_value_once_and_its_buckets_only_grow(values: list[float]) -> None:
+    family = HistogramFamily("x", "X.", bounds=(1.0, 10.0))
+    for value in values:
+        family.add(value)
+    found = [int(line.split()[-1]) for line in "".join(family.lines()).split("\n") if line.startswith("x_bucket")]
+    assert found == ([] if not values else [sum(v <= 1 for v in values), sum(v <= 10 for v in values), len(values)])
+
+
+def test_a_gauge_goes_down_too() -> None:
+    family = CounterFamily("x", "X.", kind="gauge")
+    family.add()
+    family.add((), -1)
+    assert "".join(family.lines()).endswith("# TYPE x gauge\nx 0\n")
+
+
+def test_rows_beside_the_traffic_are_counted_by_what_became_of_them(tmp_path: Path) -> None:
+    metrics, writers = ProxyMetrics(), [BoundedWriter(LineSink(str(tmp_path / name)), bytes) for name in "ab"]
+    metrics.watch("capture", *writers)
+    for writer in writers:
+        writer.put(b"{}\n", 3)
+        writer.close()
+        writer.put(b"{}\n", 3)
+    assert 'rightcall_rows_total{file="capture",outcome="written"} 2\n' in metrics.text()
+    assert 'rightcall_rows_total{file="capture",outcome="dropped"} 2\n' in metrics.text()
+
+
+# -- the log -----------------------------------------------------------------------------------------------------------
+
+SETTINGS = ProxySettings(
+    upstream=(UpstreamSettings(url="http://a", name="a", key=Key("a-key-of-ours", "K")),), key=Key("door-key-1", "D")
+)
+
+
+def _logged(path: Path, *exchanges: Exchanged, content: bool = False) -> list[dict[str, object]]:
+    log = RequestLog(msgspec.structs.replace(SETTINGS, log=str(path), log_content=content))
+    for each in exchanges:
+        log.add(each)
+    log.close()
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_the_log_has_a_line_for_each_request_and_says_only_what_there_is_to_say(tmp_path: Path) -> None:
+    first, second = _logged(tmp_path / "log", _done(repairs=["a", "a"], began=0.5), _done(id="req_2", status=400))
+    assert first["time"] == "1970-01-01T00:00:00.500Z" and first["repairs"] == {"a": 2}
+    assert (second["id"], second["status"]) == ("req_2", 400) and "error" not in second
+
+
+CONTENT = ExchangedContent(
+    sent={"messages": [{"content": "tell me of a-key-of-ours and swordfish"}]}, received={"x": 1}
+)
+
+
+def test_the_log_holds_no_content_unless_asked_and_then_no_secrets(tmp_path: Path) -> None:
+    assert "swordfish" not in json.dumps(_logged(tmp_path / "log", _done(content=CONTENT)))
+    asked = json.dumps(_logged(tmp_path / "more", _done(content=CONTENT), content=True))
+    assert "swordfish" in asked and "a-key-of-ours" not in asked
+
+
+def test_the_log_is_one_line_of_json_without_keys_whatever_a_model_is_called(tmp_path: Path) -> None:
+    hostile = "x\n\u2028\x1b[2J door-key-1 \ud800" + "y" * 1000
+    (line,) = _logged(tmp_path / "log", _done(model=hostile, warnings=[hostile], why=(hostile,)))
+    assert "door-key-1" not in json.dumps(line) and "\x1b" not in str(line["model"]) and len(str(line["model"])) < 500
+
+
+def test_a_log_that_cannot_be_written_is_told_at_the_start(tmp_path: Path) -> None:
+    with pytest.raises(FileFailed):
+        _logged(tmp_path)
+
+
+# -- writing beside the traffic ----------------------------------------------------------------------------------------
+
+
+class _StuckSink(LineSink):
+    """A disk that takes its time, or is full."""
+
+    def __init__(self, is_full: bool = False) -> None:
+        self.path, self._is_full = "stuck", is_full
+        self.open, self.got = threading.Event(), b""
+
+    def write(self, lines: bytes) -> None:
+        self.open.wait(30)
+        if self._is_full:
+            raise FileFailed("cannot write stuck: no space")
+        self.got += lines
+
+    def close(self) -> None:
+        pass
+
+
+def test_what_a_slow_disk_has_no_room_for_is_dropped_and_counted() -> None:
+    sink = _StuckSink()
+    told: list[str] = []
+    writer: BoundedWriter[bytes] = BoundedWriter(sink, bytes, tell=told.append, most_rows=3, most_bytes=100)
+    taken = [writer.put(b"x\n", 2) for _ in range(10)]
+    assert writer.put(b"y" * 200, 200) is False
+    sink.open.set()
+    writer.close(30)
+    assert writer.written == sum(taken) == len(sink.got) // 2 >= 3
+    assert writer.written + writer.dropped == 11 and len(told) == 1 and "dropped" in told[0]
+    assert writer.put(b"x", 1) is False
+
+
+def test_a_full_disk_is_told_once_and_hurts_nobody() -> None:
+    sink = _StuckSink(is_full=True)
+    told: list[str] = []
+    sink.open.set()
+    writer: BoundedWriter[bytes] = BoundedWriter(sink, bytes, tell=told.append)
+    for _ in range(50):
+        assert writer.put(b"x\n", 2)
+    writer.close(30)
+    assert (writer.failed, writer.written) == (50, 0) and len(told) == 1 and "no space" in told[0]
+
+
+def test_a_row_that_cannot_be_made_costs_only_itself() -> None:
+    sink = _StuckSink()
+    told: list[str] = []
+    sink.open.set()
+    writer: BoundedWriter[int] = BoundedWriter(sink, lambda at: b"%d\n" % (1 // at), tell=told.append)
+    for at in (1, 0, 1):
+        writer.put(at)
+    writer.close(30)
+    assert (sink.got, writer.failed, writer.written) == (b"1\n1\n", 1, 2)
+
+
+def test_everybody_who_watches_is_told_of_a_request(tmp_path: Path) -> None:
+    settings = msgspec.structs.replace(
+        SETTINGS, log=str(tmp_path / "log"), capture=str(tmp_path / "capture"), record=str(tmp_path / "tapes")
+    )
+    metrics = ProxyMetrics()
+
+    async def told() -> None:
+        watch = ProxyWatch(settings, metrics)
+        content = ExchangedContent(sent={"messages": []}, received={"choices": []})
+        watch.over(_done(content=content), watch.begin({}))
+        await watch.close()
+
+    asyncio.run(told())
+    assert len((tmp_path / "log").read_text().splitlines()) == len((tmp_path / "capture").read_text().splitlines()) == 1
+    assert 'rightcall_rows_total{file="log",outcome="written"} 1\n' in metrics.text()
+    assert [each.name for each in (tmp_path / "tapes").iterdir()] == ["a.jsonl"]

@@ -1,0 +1,245 @@
+"""A request on its way up: the client's own body where the server speaks its dialect, another's where it does not."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rightcall.apis.chat_shape import OPAQUE
+from rightcall.backends.body import write
+from rightcall.backends.plan import Choice, make_plan
+from rightcall.backends.profiles import BY_API, UNKNOWN, find_profile
+from rightcall.histories.history_work import KeptFields
+from rightcall.serve.client_request import ClientRequest
+from rightcall.serve.request_readers import READERS, read_request
+from rightcall.serve.upstream_body import dropped_fields, mended_history, same_dialect_body, to_request
+from rightcall.types import Json
+from test_serve_readers import BODIES, SCHEMA
+
+# What a dialect has no words for, and what is then left of it. A law that all pairs hold but for these.
+CANNOT_CARRY: dict[str, str] = {
+    "messages": "where a system message stands, and that a developer said it; a choice that is none is no parallel one",
+    "gemini": "where a system message stands; one call at a time",
+    "ollama": "ids, a choice, one call at a time, that a tool failed, images that are only addresses",
+    "responses": "reasoning that no server signed, stop and seed",
+    "chat": "that a tool failed, which its text says instead",
+}
+
+
+def upward(request: ClientRequest, api: Any) -> Json:
+    profile = find_profile(BY_API[api]) if api in BY_API else UNKNOWN
+    plan = make_plan(to_request(request, api), Choice("native", profile), api, "m", stream=request.stream)
+    return write(plan)
+
+
+@pytest.mark.parametrize("api", READERS)
+def test_the_body_for_a_server_of_the_same_dialect_is_the_clients_own(api: Any) -> None:
+    body = {**BODIES[api], "odd": {"kept": [1]}}
+    sent = same_dialect_body(read_request(api, body, model="m", stream=True), model="other", stream=False)
+    flags = {} if api == "gemini" else {"model": "other", "stream": False}
+    assert {key: value for key, value in sent.items() if key != "stream_options"} == {
+        key: value for key, value in {**body, **flags}.items() if key != "stream_options"
+    }
+
+
+@pytest.mark.parametrize("api", READERS)
+def test_what_a_retry_says_stands_behind_the_clients_own_conversation(api: Any) -> None:
+    request = read_request(api, BODIES[api], model="m", stream=True)
+    call = {"id": "call_9", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+    more: list[Json] = [
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "call_9", "content": "path is missing"},
+        {"role": "user", "content": "Again."},
+    ]
+    sent = same_dialect_body(request, appended=more)
+    key = {"responses": "input", "gemini": "contents"}.get(api, "messages")
+    assert sent[key][: len(BODIES[api][key])] == BODIES[api][key]
+    again = read_request(api, sent, model="m", stream=True)
+    assert again.messages[: len(request.messages)] == request.messages
+    assert [each["role"] for each in again.messages[len(request.messages) :]] == ["assistant", "tool", "user"]
+    assert again.messages[-1]["content"] == "Again."
+
+
+@pytest.mark.parametrize("api", READERS)
+def test_of_a_history_that_was_put_right_only_what_changed_is_written_anew(api: Any) -> None:
+    request = read_request(api, BODIES[api], model="m", stream=True)
+    messages = [*request.messages]
+    at = next(at for at, each in enumerate(messages) if each["role"] == "assistant")
+    messages[at] = {**messages[at], "content": "Changed."}
+    sent = same_dialect_body(request, messages=messages)
+    key = {"responses": "input", "gemini": "contents"}.get(api, "messages")
+    assert sent[key][0] is BODIES[api][key][0] and sent[key][-1] is BODIES[api][key][-1]
+    assert "Changed." in json.dumps(sent[key])
+    again = read_request(api, sent, model="m", stream=True).messages[at]
+    assert (again["content"], again.get(OPAQUE)) == ("Changed.", messages[at].get(OPAQUE))
+
+
+@pytest.mark.parametrize("api", READERS)
+def test_a_history_that_is_right_is_not_changed_for_a_server_of_its_own_dialect(api: Any) -> None:
+    assert mended_history(read_request(api, BODIES[api], model="m"), None).changes == ()
+
+
+@pytest.mark.parametrize("api", READERS)
+def test_a_call_without_a_result_gets_one_in_the_dialect_of_the_client(api: Any) -> None:
+    key = {"responses": "input", "gemini": "contents"}.get(api, "messages")
+    request = read_request(api, {**BODIES[api], key: BODIES[api][key][:-1]}, model="m")
+    mended = mended_history(request, None)
+    sent = same_dialect_body(request, messages=mended.messages)
+    assert mended.changes and sent[key][: len(BODIES[api][key]) - 1] == BODIES[api][key][:-1]
+    assert read_request(api, sent, model="m").messages[-1]["role"] == "tool"
+
+
+def test_a_system_message_among_the_others_stays_there_for_its_own_dialect() -> None:
+    said = [{"role": "user", "content": "a"}, {"role": "system", "content": "b"}, {"role": "assistant", "content": "c"}]
+    request = read_request("messages", {"messages": [*said, {"role": "user", "content": "d"}]})
+    changed = [request.messages[0], {**request.messages[1], "content": "B"}, *request.messages[2:]]
+    assert same_dialect_body(request, messages=changed)["messages"] == [
+        said[0],
+        {"role": "system", "content": "B"},
+        said[2],
+        {"role": "user", "content": "d"},
+    ]
+
+
+# -- from every dialect into every other -------------------------------------------------------------------------------
+
+WORDS = st.text("abc xyz.,{}\"'\n", min_size=1, max_size=20).filter(str.strip)
+NAMES = st.sampled_from(["read", "files.read", "x" * 70, "mcp__a__b", "1st"])
+IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0K"}}
+
+
+def call(number: int, name: str, path: str) -> Json:
+    arguments = json.dumps({"path": path}, separators=(",", ":"))
+    return {"id": f"call_{number}", "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+@st.composite
+def conversations(draw: st.DrawFn) -> Json:
+    """A body of Chat with a conversation in it, and the tools that it calls."""
+    names = draw(st.lists(NAMES, min_size=1, max_size=3, unique=True))
+    messages: list[Json] = [{"role": "system", "content": draw(WORDS)}] if draw(st.booleans()) else []
+    count = 0
+    for _ in range(draw(st.integers(1, 3))):
+        said, seen = draw(WORDS), draw(st.booleans())
+        messages.append({"role": "user", "content": [{"type": "text", "text": said}, IMAGE] if seen else said})
+        calls = [call(count + at, draw(st.sampled_from(names)), draw(WORDS)) for at in range(draw(st.integers(0, 2)))]
+        count += len(calls)
+        turn: Json = {"role": "assistant", "content": draw(WORDS)}
+        messages.append({**turn, "tool_calls": calls} if calls else turn)
+        messages += [{"role": "tool", "tool_call_id": each["id"], "content": draw(WORDS)} for each in calls]
+    tools = [{"name": name, "description": "d", "parameters": SCHEMA} for name in names]
+    return {"model": "m", "messages": messages, "tools": [{"type": "function", "function": tool} for tool in tools]}
+
+
+def essence(request: ClientRequest, names: dict[str, str]) -> list[Any]:
+    """What every dialect can carry: ids are numbered, names are the client's, what one provider reads is left out."""
+    numbers: dict[str, int] = {}
+    out = []
+    for message in request.messages:
+        calls = [
+            (
+                numbers.setdefault(each["id"], len(numbers)),
+                names[each["function"]["name"]],
+                json.loads(each["function"]["arguments"]),
+            )
+            for each in message.get("tool_calls", ())
+        ]
+        content = message["content"]
+        parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        out.append((message["role"], parts, calls, numbers.get(message.get("tool_call_id", ""))))
+    return out
+
+
+@pytest.mark.parametrize("one", READERS)
+@pytest.mark.parametrize("other", READERS)
+@settings(max_examples=15)
+@given(conversations())
+def test_a_conversation_is_the_same_in_every_dialect(one: Any, other: Any, body: Json) -> None:
+    chat = read_request("chat", body)
+    first = read_request(one, upward(chat, one), model="m")
+    second = read_request(other, upward(first, other), model="m")
+    own = [each.tool for each in chat.tools or ()]
+    theirs = [each.tool for each in second.tools or ()]
+    assert [(each.description, each.parameters) for each in theirs] == [
+        (each.description, each.parameters) for each in own
+    ]
+    names = {there.name: here.name for here, there in zip(own, theirs, strict=True)}
+    assert essence(second, names) == essence(chat, {each.name: each.name for each in own})
+
+
+def test_fields_of_sampling_are_said_where_the_other_dialect_has_them() -> None:
+    request = read_request(
+        "chat", {"messages": [], "top_p": 0.5, "top_k": 4, "logit_bias": {"1": 2}, "reasoning_effort": "high"}
+    )
+    assert upward(request, "gemini")["generationConfig"] == {
+        "topP": 0.5,
+        "topK": 4,
+        "thinkingConfig": {"thinkingLevel": "HIGH"},
+    }
+    assert upward(request, "ollama")["options"] == {"top_p": 0.5, "top_k": 4}
+    assert upward(request, "responses")["reasoning"] == {"effort": "high"} and "top_k" not in upward(
+        request, "responses"
+    )
+    assert dropped_fields(request, "messages") == ("'logit_bias' is left out: the server's API has no field for it",)
+    assert dropped_fields(request, "chat") == ()
+
+
+# -- calls that are more than calls of functions, and what providers want back ---------------------------------------
+
+
+def test_calls_of_other_kinds_go_to_a_server_as_calls_of_the_functions_it_is_offered() -> None:
+    tools = [{"type": "custom", "name": "patch"}, {"type": "local_shell"}]
+    items = [
+        {"type": "reasoning", "id": "rs_1", "encrypted_content": "E", "summary": []},
+        {"type": "custom_tool_call", "call_id": "1", "name": "patch", "input": "*** Begin"},
+        {"type": "custom_tool_call_output", "call_id": "1", "output": "done"},
+        {"type": "local_shell_call", "call_id": "2", "action": {"type": "exec", "command": ["ls"]}},
+        {"type": "local_shell_call_output", "call_id": "2", "output": "a.txt"},
+    ]
+    request = read_request("responses", {"input": items, "tools": tools})
+    sent = upward(request, "responses")
+    assert [each["type"] for each in sent["tools"]] == ["function", "function"]
+    kinds = ["reasoning", *["function_call", "function_call_output"] * 2]
+    assert [each["type"] for each in sent["input"]] == kinds and sent["input"][0] == items[0]
+    own = same_dialect_body(request, messages=[{**each, "name": "x"} for each in request.messages])["input"]
+    assert own == items
+
+
+KEPT = {
+    "messages": KeptFields({"thinking": [{"type": "thinking", "thinking": "t", "signature": "s"}]}),
+    "responses": KeptFields({"reasoning": [{"type": "reasoning", "id": "r", "encrypted_content": "e"}]}),
+    "gemini": KeptFields({}, {"thoughtSignature": "new"}),
+}
+
+
+@pytest.mark.parametrize("api", KEPT)
+def test_what_a_client_dropped_is_put_back_and_what_it_kept_is_left_alone(api: Any) -> None:
+    request = read_request(api, BODIES[api], model="m")
+    (id,) = [each["tool_calls"][0]["id"] for each in request.messages if "tool_calls" in each]
+    assert mended_history(request, None, kept={id: KEPT[api]}).changes == ()
+    bare = [{key: value for key, value in each.items() if key != OPAQUE} for each in request.messages]
+    dropped = msgspec.structs.replace(request, messages=bare)
+    mended = mended_history(dropped, None, kept={id: KEPT[api]})
+    assert [each.kind for each in mended.changes] == ["put_back"]
+    wanted = {"messages": '"signature":"s"', "responses": '"encrypted_content":"e"', "gemini": '"new"'}[api]
+    assert wanted in json.dumps(same_dialect_body(dropped, messages=mended.messages), separators=(",", ":"))
+
+
+def test_images_of_a_result_go_where_the_server_takes_them() -> None:
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0K"}}
+    blocks = [{"type": "tool_use", "id": "1", "name": "look", "input": {}}]
+    result = {"type": "tool_result", "tool_use_id": "1", "content": [{"type": "text", "text": "see"}, image]}
+    messages = [{"role": "assistant", "content": blocks}, {"role": "user", "content": [result]}]
+    request = read_request("messages", {"messages": messages})
+    chat = upward(request, "chat")["messages"]
+    assert chat[1]["content"] == "see\n(an image, which follows)" and chat[2] == {"role": "user", "content": [IMAGE]}
+    assert upward(request, "messages")["messages"] == messages
+    assert upward(request, "responses")["input"][1]["output"][1] == {
+        "type": "input_image",
+        "image_url": IMAGE["image_url"]["url"],  # type: ignore[index]
+    }
+    assert upward(request, "ollama")["messages"][1]["images"] == ["iVBORw0K"]
+    assert upward(request, "gemini")["contents"][1]["parts"][1]["inlineData"]["data"] == "iVBORw0K"
