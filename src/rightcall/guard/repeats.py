@@ -1,7 +1,8 @@
 """The same call again and again: told, then answered from what is known, then refused, then stopped.
 
-What counts is a call that asks for the same and got the same. One that was made again after something was changed asks
-anew; so does one whose result was another each time. Cycles of two to four calls count as wholes.
+What counts is a call that asks for the same and got the same. One that was made again after something was changed, in
+an earlier turn or before it in the same one, asks anew; so does one whose result was another each time. Cycles of two
+to four calls count as wholes.
 """
 
 from __future__ import annotations
@@ -31,10 +32,13 @@ def repeated(
 
     def policy(turn: Turn) -> Iterator[Intervention]:
         past = [call for call in turn.calls[-window:] if _counts(call)]
+        changes: set[str] = set()  # what this reply does before, which has no outcome yet
         for at, call in enumerate(turn.reply.attempts if turn.reply else ()):
             if call.name in exempt or not call.ok:
                 continue
-            same = _same(turn, past, call)
+            mark = fingerprint(call)
+            same = [] if changes - {mark} else _same(turn, past, call)
+            changes |= {mark} if _changes(turn, call.name) else set()
             cycles = _cycles(past, call)
             count = max(len(same), cycles)
             action = next((action for least, action in levels if count >= least), None)
