@@ -36,9 +36,9 @@ from rightcall.serve.request_bodies import body_of
 from rightcall.serve.request_readers import read_request
 from rightcall.serve.settling import Settled, guard_for, settle
 from rightcall.serve.switchboard import Reached, Switchboard
+from rightcall.serve.upstream_body import dropped_fields, same_dialect_body, to_request
 from rightcall.serve.upstream_link import UpstreamAnswer, UpstreamLink, told_headers
 from rightcall.serve.upstream_tape import UpstreamTape
-from rightcall.serve.upward import dropped_fields, same_dialect_body, to_request
 from rightcall.servers.refused_requests import error_body
 from rightcall.strict_json import Undecodable, decode
 from rightcall.types import Call, Json, Reply
