@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -93,14 +93,14 @@ class Runner:
         context: int | None = None,
         summarise: Summary | None = None,
         seconds: float | None = None,
-        journal: str | Path | None = None,
+        journal: str | Path | RunJournal | None = None,
         fields: Mapping[str, Any] | None = None,
     ) -> None:
         if conversation is not None and system:
             raise CallerError("a conversation has its own system message; pass one or the other")
         self.model, self.guard = model, Guard.of(guard)
         self.tools = self.guard.tools(tools)
-        self._journal = RunJournal(journal) if journal is not None else None
+        self._journal = RunJournal(journal) if isinstance(journal, str | Path) else journal
         found = self._journal.conversation if self._journal else None
         if conversation is not None and found is not None:
             raise CallerError(f"{journal} holds a conversation already; leave the other out, or name a new file")
@@ -210,7 +210,7 @@ class Runner:
         with LoopThread() as thread:
             return thread.run(self.run(task))
 
-    async def events(self, task: str | None = None) -> AsyncIterator[RunEvent]:
+    async def events(self, task: str | None = None) -> AsyncGenerator[RunEvent]:
         """The run of this `task` as it happens: what the model says, what the guard does, what calls come to; `Over`
         is the last. Leaving it early, or cancelling, keeps what was done."""
         if self.model is None:
