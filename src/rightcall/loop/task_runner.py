@@ -102,8 +102,8 @@ class Runner:
         self.tools = self.guard.tools(tools)
         self._journal = RunJournal(journal) if isinstance(journal, str | Path) else journal
         found = self._journal.conversation if self._journal else None
-        if conversation is not None and found is not None:
-            raise CallerError(f"{journal} holds a conversation already; leave the other out, or name a new file")
+        if conversation is not None and found is not None and conversation is not found:
+            raise CallerError("the journal holds a conversation already; leave the other out, or name a new file")
         self.conversation = conversation or found or Conversation(system=system)
         self.trace = trace
         self._choice, self._parallel, self._hooks, self._limits = choice, parallel, tuple(hooks), limits
