@@ -291,7 +291,7 @@ def _takes_no_object(p: CallBuilder, key: str) -> bool:
 
 def _json_there(p: CallBuilder, key: str) -> tuple[str, Any] | None:
     """A value that is JSON, if it and the comma or parenthesis behind it have arrived. A string is written anew: while
-    it arrives, its own spelling is not there to be kept. A word may be a string without its quotes: its schema tells."""
+    it arrives, its own spelling is not there to be kept. Where a text is wanted, a word may be one without quotes."""
     start = p.pos
     found = whole_value(p)
     is_word = found is not None and isinstance(found[1], bool) and p.kind(key) in TEXT_KINDS
