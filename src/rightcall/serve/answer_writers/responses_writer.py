@@ -293,7 +293,8 @@ class ResponsesWriter(OrderedWriter):
         return self._response("incomplete" if reason else "completed", **fields)
 
     def _failed(self, message: str, code: str) -> bytes:
-        out = self._frame("error", {"code": code, "message": message, "param": None})
+        about = {"code": code, "message": message, "param": None}  # some clients look for it here, others in `error`
+        out = self._frame("error", {**about, "error": {"type": "server_error", **about}})
         failed = self._response("failed", error={"code": code, "message": message}, output=self._output)
         return out + self._frame("response.failed", {"response": failed})
 
