@@ -73,7 +73,7 @@ CONTROL_FLOW = (
     *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
 )
 FORMAT_MACHINERY = {"formats/__init__.py", "formats/spec.py", "formats/toml.py", "formats/toml_rules.py"}
-FORMAT_MACHINERY |= {"formats/toml_text.py", "formats/registered.py", "formats/builtin.py"}
+FORMAT_MACHINERY |= {"formats/toml_text.py", "formats/special_tokens.py", "formats/registered.py", "formats/builtin.py"}
 FORMAT_LINES = 60
 NAMES_THAT_SAY_NOTHING = {"utils", "util", "helpers", "helper", "common", "misc"}
 
