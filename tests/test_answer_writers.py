@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rightcall.api_names import Api
+from rightcall.apis.sse import Payloads
 from rightcall.apis.stream import Stream
 from rightcall.apis.whole import read
+from rightcall.backends.metadata import Metadata
 from rightcall.serve.answer_writer import AnswerEnd, AnswerHead, AnswerUsage, AnswerWriter
 from rightcall.serve.answer_writers import WRITERS, encoded, new_answer_id
 from rightcall.serve.client_request import ClientRequest, ClientTool
@@ -393,6 +395,17 @@ def test_chat_says_what_it_cost_only_if_asked() -> None:
     request = ClientRequest(api="chat", model="m", messages=[])
     writer = WRITERS["chat"](AnswerHead(id="x", model="m", created=1, request=request))
     assert b"usage" not in writer.text("Hi") + writer.finish(AnswerEnd(usage=USAGE))
+
+
+@pytest.mark.parametrize("api", WRITERS)
+def test_tokens_mean_the_same_in_every_dialect(api: Api) -> None:
+    writer, facts = writer_of(api), Metadata(api)
+    for payload in Payloads().feed(writer.text("Hi") + writer.finish(AnswerEnd(usage=USAGE))):
+        assert isinstance(payload, dict)
+        facts.add(payload)
+    assert (facts.tokens.prompt, facts.tokens.completion) == (10, 5)
+    assert facts.tokens.cached == (None if api == "ollama" else 3)
+    assert facts.tokens.reasoning == (None if api in ("ollama", "messages") else 2)
 
 
 def test_an_error_in_the_middle_is_read_as_one() -> None:
