@@ -266,9 +266,11 @@ class ResponsesWriter(OrderedWriter):
 
     def _annotated(self, payload: Json) -> bytes:
         annotation = obj(payload.get("annotation"))
-        if annotation is None or self._open != "text":
+        if annotation is None:
             return b""
         self._annotations.append(annotation)
+        if self._open != "text":
+            return b""  # its text is still held back; the part will have it
         place = self._place(content_index=0, annotation_index=len(self._annotations) - 1)
         return self._frame("response.output_text.annotation.added", {**place, "annotation": annotation})
 
