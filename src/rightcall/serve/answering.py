@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -36,6 +36,7 @@ from rightcall.serve.request_bodies import body_of
 from rightcall.serve.request_readers import read_request
 from rightcall.serve.settling import Settled, guard_for, settle
 from rightcall.serve.switchboard import Reached, Switchboard
+from rightcall.serve.taken_answers import AskedUpstream, taking
 from rightcall.serve.upstream_link import UpstreamAnswer, UpstreamLink, told_headers
 from rightcall.serve.upward import dropped_fields, same_dialect_body, to_request
 from rightcall.servers.refused_requests import error_body
@@ -133,7 +134,7 @@ class Answering:
         exchanged.mode, exchanged.stream = "pass", stream
         exchanged.tries += 1
         url = _with_query(link.url(reached.model, stream=stream), asked.query)
-        async with link.opened(url, body, self._sent_headers(link, same=True)) as answer:
+        async with self._opened(link, url, body, same=True) as answer:
             self._client.headers |= told_headers(answer.headers)
             if not stream or answer.status != 200:
                 return await self._passed_whole(answer)
@@ -166,8 +167,14 @@ class Answering:
         await client.send(stream.ending())
         return await client.end()
 
-    def _sent_headers(self, link: UpstreamLink, *, same: bool) -> dict[str, str]:
-        return link.headers(self._asked.headers, same=same, own_key=self._board.has_key)
+    def _opened(
+        self, link: UpstreamLink, url: str, body: bytes, *, same: bool
+    ) -> AbstractAsyncContextManager[UpstreamAnswer]:
+        headers = link.headers(self._asked.headers, same=same, own_key=self._board.has_key)
+        opening, watchers = link.opened(url, body, headers), self._board.watchers
+        if not watchers.want_answers:
+            return opening
+        return taking(opening, AskedUpstream(link.name, url, body), self._exchanged, watchers)
 
     # -- read and judged -----------------------------------------------------------------------------------------------
 
@@ -246,7 +253,7 @@ class Answering:
         flow = AnswerFlow(reading, self._writer, self._rules(same))
         url = reached.url(request)
         url = _with_query(url, self._asked.query) if same else url
-        async with link.opened(url, encoded(body), self._sent_headers(link, same=same)) as answer:
+        async with self._opened(link, url, encoded(body), same=same) as answer:
             self._client.headers |= told_headers(answer.headers)
             if not 200 <= answer.status < 300:
                 raise await _refusal(answer)
@@ -351,6 +358,8 @@ class Answering:
         if exchanged.mode == "native" and exchanged.format and reply.attempts:
             exchanged.rescues += [exchanged.format] * len(reply.attempts)
         exchanged.tokens = flow.ending("stop").usage
+        if exchanged.content is not None:
+            exchanged.content.answered = reply
 
 
 def _shown(flow: AnswerFlow) -> Reply:

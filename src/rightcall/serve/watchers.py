@@ -36,6 +36,11 @@ class Watchers:
         metrics.watch("record", *(self._recorder.writers if self._recorder is not None else []))
 
     @property
+    def want_answers(self) -> bool:
+        """Does anybody want what servers are asked and answer?"""
+        return self._wants_content or self._recorder is not None
+
+    @property
     def records(self) -> bool:
         """Are exchanges with servers recorded?"""
         return self._recorder is not None
