@@ -4,7 +4,7 @@ what else the machine does hardly counts.
     python benchmarks/bench_scale.py [ROWS ...]              10,000 and 100,000 unless said
     python benchmarks/bench_scale.py 1000000 --only parse,dedupe
 
-Replies of 300 characters for `parse`, `dedupe` and `import`; rows of captures for `label` and `mutate`.
+Replies of 300 characters for `parse`, `dedupe`, `import` and `report`; rows of captures for the others.
 Target: ten times the rows take at most 1.3 times the memory. docs/scale.md plans with these figures.
 """
 
@@ -32,6 +32,8 @@ COMMANDS = {
     "label": "dataset label {captures} -o {out}",
     "mutate": "dataset mutate {captures} -o {out} --most 1000000000 --format hermes",
     "import": "dataset import {replies} --tools {tools} -o {out}",
+    "export": "dataset export {captures} --to trl-sft -o {out}",
+    "report": "report {replies} --format hermes --tools {tools} --html {out}",
 }
 
 
@@ -58,7 +60,7 @@ def write(folder: Path, rows: int, names: list[str]) -> None:
     (folder / "tools.json").write_text(json.dumps(TOOLS))
     with (folder / "replies.jsonl").open("wb") as file:
         file.writelines(map(reply, range(rows)))
-    if {"label", "mutate"} & set(names):
+    if {"label", "mutate", "export"} & set(names):
         with (folder / "captures.jsonl").open("wb") as file:
             for number in range(rows // 2):
                 file.writelines(map(encode_row, pair(number)))

@@ -68,6 +68,10 @@ class Way:
                 return step
         return None
 
+    def any_call(self) -> Step:
+        """What is called by a model that must call and has nothing to call for: the last step again, or a change."""
+        return self.steps[-1] if self.steps else self.stranger() or ("", {})
+
     def _tool(self, name: str) -> Tool:
         found = self.domain.tools.get(name)
         assert found is not None
@@ -77,7 +81,9 @@ class Way:
 class Fault(msgspec.Struct, frozen=True):
     """`strikes` gives the step at which it does, None for a task that cannot show it; `says` what is written then, the
     how-many-th time counted from 0. One that is `once` is over when its calls have run: the damage is done, or none
-    was. `policy` is the one that is there for it; "" where none is."""
+    was. `policy` is the one that is there for it; "" where none is. A model with a `window` reads so many characters
+    and no more, and its tools answer at length. One that is `forced` writes a call in every reply, as a grammar can
+    make it, and ends only where there is a tool to end with."""
 
     about: str
     policy: str
@@ -85,6 +91,8 @@ class Fault(msgspec.Struct, frozen=True):
     says: Callable[[Way, int, int], str]
     options: Json = {}  # of the Runner
     once: bool = False
+    window: int = 0
+    forced: bool = False
 
 
 def last(way: Way) -> int | None:
@@ -152,6 +160,10 @@ FAULTS: dict[str, Fault] = {
         lambda way, at, count: wrote(("execute_request", way.steps[at][1])),
     ),
     "missing_argument": Fault("leaves an argument out", "problems", last, _missing),
+    "one_or_the_other": Fault(
+        "names no tool there is, then leaves an argument out, in turn", "malformed_budget", last,
+        lambda way, at, count: _missing(way, at, count) if count % 2 else wrote(("do_it", way.steps[at][1])),
+    ),
     "odd_call": Fault("writes the call in a form of its own", "near_calls", last, _odd),
     "hollow_call": Fault("opens a call and writes none into it", "near_calls", last, _hollow),
     "announces": Fault(
@@ -193,6 +205,13 @@ FAULTS: dict[str, Fault] = {
         "looks for ever, at something else each time", "turn_budget",
         lambda way: 0 if way.look(0) else None, lambda way, at, count: wrote(way.look(count) or ("", {})),
     ),
+    "short_memory": Fault(
+        "forgets the task behind long results", "oversized_results", lambda way: None,
+        lambda way, at, count: "", window=120_000,
+    ),
+    "must_call": Fault(
+        "is made to call in every reply", "respond", lambda way: None, lambda way, at, count: "", forced=True,
+    ),
     "lookalike": Fault(
         "makes another, valid call that changes something", "",
         lambda way: last(way) if way.stranger() else None, _stranger, once=True,
@@ -214,7 +233,9 @@ class FaultyModel:
         self._count = 0
         self._healed = self._strikes_at is None
 
-    def say(self, messages: Sequence[Json], turn: Turn) -> str:
+    def say(self, messages: Sequence[Json], turn: Turn, offered: Sequence[str] = ()) -> str:
+        if self._fault.window and sum(len(str(message.get("content"))) for message in messages) > self._fault.window:
+            return "I have read a lot. What was the task?"
         if self._count and not self._healed and _is_told(messages):
             self._healed = self._random.random() < self._heed
         elif self._count and self._fault.once:
@@ -225,7 +246,10 @@ class FaultyModel:
             return self._fault.says(self._way, self._strikes_at or 0, self._count - 1)
         if at < len(self._way.steps):
             return wrote(self._way.steps[at])
-        return "Done." if self._way.steps else "Which one do you mean?"
+        said = "Done." if self._way.steps else "Which one do you mean?"
+        if not self._fault.forced:
+            return said
+        return wrote(("respond", {"message": said}) if "respond" in offered else self._way.any_call())
 
 
 def _is_told(messages: Sequence[Json]) -> bool:
@@ -234,6 +258,6 @@ def _is_told(messages: Sequence[Json]) -> bool:
         if message["role"] == "assistant":
             return False
         said: Any = message.get("content")
-        if str(said).startswith(("ERROR", "[")) or "\n[" in str(said) or message["role"] == "user":
+        if str(said).startswith("ERROR") or "[guard: " in str(said) or message["role"] == "user":
             return True
     return False

@@ -23,19 +23,23 @@ from faulty_models import FAULTS, Fault, FaultyModel, Way
 from report import ROOT, table, wilson
 
 from rightcall import Reply, Runner, parse
+from rightcall.backends import Request
 from rightcall.capture.catalogue import find_domains
 from rightcall.capture.domain import Domain, Scenario
 from rightcall.capture.task_outcome import CallMade, outcome
-from rightcall.dispatching.result import Result
+from rightcall.dispatching.bounded_output import BoundedOutput, Bounds, bound
+from rightcall.dispatching.result import Kind, Result
 from rightcall.guard import (
     Guard,
     GuardPolicy,
+    Respond,
     Turn,
     announced,
     failing_budget,
     malformed_budget,
     near_calls,
     one_at_a_time,
+    oversized_results,
     prerequisites,
     problems,
     repeated,
@@ -85,10 +89,12 @@ POLICIES: dict[str, Callable[[Scenario], GuardPolicy]] = {
     "repeated": lambda scenario: repeated(),
     "announced": lambda scenario: announced(),
     "silence": lambda scenario: silence(),
+    "oversized_results": lambda scenario: oversized_results(),
     "required_steps": _steps,
     "prerequisites": lambda scenario: prerequisites(_order(scenario)),
     "terminal_tools": lambda scenario: terminal_tools(*scenario.terminal) if scenario.terminal else _nothing,
     "turn_budget": lambda scenario: turn_budget(BUDGET),
+    "respond": lambda scenario: Respond(),
 }
 
 
@@ -131,10 +137,10 @@ class Run(msgspec.Struct, frozen=True):
 
 
 class StubTools:
-    """Answers calls with the stubs of a domain, and keeps what ran."""
+    """Answers calls with the stubs of a domain, and keeps what ran. Each answer is followed by so much `noise`."""
 
-    def __init__(self, domain: Domain) -> None:
-        self._domain = domain
+    def __init__(self, domain: Domain, noise: int = 0) -> None:
+        self._domain, self._noise = domain, noise
         self.made: list[CallMade] = []
 
     def run(self, calls: Sequence[Call], turn: int) -> list[Result]:
@@ -143,13 +149,21 @@ class StubTools:
             given = self._domain.run(call.name, call.arguments)
             self.made.append(CallMade(turn, call, given.status == "ok"))
             failed = given.status == "error"
-            results.append(Result(call, given.message, failed, "failed" if failed else "completed"))
+            kind: Kind = "failed" if failed else "completed"
+            results.append(Result(call, given.message, failed, kind, envelope=self._at_length(given.message)))
         return results
 
+    def _at_length(self, message: Json) -> BoundedOutput | None:
+        """The answer as a loop of one's own would send it: whole."""
+        if not self._noise:
+            return None
+        said = json.dumps(message) + "\n" + "trace line\n" * (self._noise // 11)
+        return bound(said, Bounds(string_chars=2 * len(said), total_bytes=8 * len(said)))
 
-def played(way: Way, runner: Runner, answer: Callable[[object], Reply], most: int = MOST_TURNS) -> Run:
+
+def played(way: Way, runner: Runner, answer: Callable[[Request], Reply], most: int = MOST_TURNS, noise: int = 0) -> Run:
     """One task from its request to its end."""
-    tools = StubTools(way.domain)
+    tools = StubTools(way.domain, noise)
     runner.ask(way.scenario.request)
     turns = 0
     while turns < most and (request := runner.next_request()) is not None:
@@ -177,12 +191,12 @@ def scripted(way: Way, fault: Fault, heed: float, seed: str, configuration: str)
     model = FaultyModel(way, fault, heed, seed)
     runner = Runner(None, way.domain.tools, guard=guard_of(configuration, way.scenario), **fault.options)
 
-    def answer(request: object) -> Reply:
-        messages = runner.conversation.messages
-        text = model.say(messages, Turn.of(messages, way.domain.tools))
+    def answer(request: Request) -> Reply:
+        turn = Turn.of(runner.conversation.messages, way.domain.tools)
+        text = model.say(request.messages, turn, runner.tools.names if runner.tools else ())
         return parse(text, tools=runner.tools, format="hermes", ids=runner.conversation.ids)
 
-    return played(way, runner, answer)
+    return played(way, runner, answer, noise=2 * fault.window)
 
 
 class Cell(msgspec.Struct, frozen=True):
@@ -224,11 +238,19 @@ def ways() -> list[Way]:
     return [Way(domain, scenario) for domain in find_domains(LONG) for scenario in domain.scenarios]
 
 
+def can_show(fault: Fault, way: Way) -> bool:
+    """Can this task show the fault? One that strikes at no step of its own shows where there is a call, or one behind
+    another."""
+    if fault.window or fault.forced:
+        return len(way.steps) > (1 if fault.window else 0)
+    return fault is FAULTS["none"] or fault.strikes(way) is not None
+
+
 def measured(models: Sequence[str], heeds: Sequence[float]) -> Iterator[Cell]:
     tasks = ways()
     for model in models:
         fault = FAULTS[model]
-        able = [way for way in tasks if model == "none" or fault.strikes(way) is not None]
+        able = [way for way in tasks if can_show(fault, way)]
         for heed in heeds if model != "none" else (1.0,):
             for guard in configurations(fault, heed):
                 runs = [

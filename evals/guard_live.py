@@ -1,4 +1,7 @@
-"""SmolLM2 135M over ten of the long tasks, held to a grammar, with the guard and without. See evals/guard.py."""
+"""SmolLM2 135M over ten tasks of one call each, held to a grammar, with the guard and without. See evals/guard.py.
+
+The long tasks are beyond it: of 15 calls that eight of them wanted, not one came, under any guard.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +12,23 @@ from typing import Any
 
 import msgspec
 from faulty_models import Way
-from guard import FOLDER, Run, guard_of, keep, played, save, ways
+from guard import FOLDER, Run, guard_of, keep, played, save
 from report import table, wilson
 
 from rightcall import Reply, Runner, Toolset
 from rightcall.backends.local import LocalBackend
+from rightcall.capture.catalogue import find_domains
 
-GUARDS = ("none", "task")
+GUARDS = ("none", "full", "task")
 RUNS = 5
 TURNS = 3
-OFFERED = 5
-FIELDS: dict[str, Any] = {"mode": "grammar", "temperature": 0.7, "max_tokens": 112}
+OFFERED = 3
+FIELDS: dict[str, Any] = {"mode": "grammar", "temperature": 0.7, "max_tokens": 96}
 SYSTEM = "You do what the user asks by calling tools, one after the other. When it is done, say so."
+TASKS = (
+    *("banking/balance", "calendar/list_events", "calendar/cancel_hold", "database/columns", "devops/status"),
+    *("home/light_off", "home/how_warm", "shopping/product_details", "support/lookup_ticket", "support/search_kb"),
+)
 
 
 class LiveRun(msgspec.Struct, frozen=True):
@@ -36,17 +44,19 @@ class LiveRun(msgspec.Struct, frozen=True):
 
 
 def tasks() -> list[Way]:
-    """Of each domain the shortest task with an order, and the shortest that must be refused after a look."""
+    """Ten tasks of one call with plain arguments. The task's own guard knows which tool ends it."""
     found = []
-    for tag in (("order", "prerequisite"), ("refuse",)):
-        for domain in dict.fromkeys([way.domain for way in ways()]):
-            able = [way for way in ways() if way.domain is domain and set(tag) & set(way.scenario.tags)]
-            found.append(min(able, key=lambda way: len(way.steps)))
+    for task in TASKS:
+        name, _, scenario = task.partition("/")
+        (domain,) = find_domains([name])
+        asked = domain.by_name[scenario]
+        ends = (asked.calls[0].name,)
+        found.append(Way(domain, msgspec.structs.replace(asked, required_steps=ends, terminal=ends)))
     return found
 
 
 def offered(way: Way) -> Toolset:
-    """The task's tools and others of its domain, five in all: a long list is slow to read, and more to be wrong in."""
+    """The task's tool and others of its domain, three in all: a long list is slow to read, and more to be wrong in."""
     own = {name for name, _ in way.steps}
     others = [tool.name for tool in way.domain.tools if tool.name not in own][: max(0, OFFERED - len(own))]
     return Toolset([tool for tool in way.domain.tools if tool.name in own or tool.name in others])

@@ -22,41 +22,16 @@ class GuardedModel(Model):
         while True:
             response = await self._wrapped.get_response(system_instructions, talk, *rest, **more)
             items = response.to_input_items()
-            reply = read({"choices": [{"message": _history(items)[-1]}]}, tools=self._tools)
-            judged = self._guard.judge(Turn.of(_history(talk), self._tools, reply=reply))
+            reply = read(items, api="responses", tools=self._tools)
+            judged = self._guard.judge(Turn.of(talk, self._tools, reply=reply, api="responses"))
             if judged.decision == "stop":
                 response.output[:] = [_message(judged.reason)]
             if judged.decision != "again":
                 return response
-            told = [message for message in judged.messages() if message["role"] != "assistant"]
-            talk += [*items, *[_item(message) for message in told]]
+            talk += [*items, *judged.messages(api="responses")[len(reply.message("responses")) :]]
 
     def stream_response(self, *given: Any, **more: Any) -> Any:
         return self._wrapped.stream_response(*given, **more)
-
-
-def _history(items: list[Any]) -> list[dict[str, Any]]:
-    """As much of the history as the guard reads, in the shape of OpenAI's Chat."""
-    found: list[dict[str, Any]] = []
-    for item in items:
-        kind, role = item.get("type", "message"), item.get("role")
-        if kind == "function_call":
-            function = {"name": item["name"], "arguments": item["arguments"]}
-            call = {"id": item["call_id"], "type": "function", "function": function}
-            if not found or found[-1]["role"] != "assistant":
-                found.append({"role": "assistant", "content": ""})
-            found[-1].setdefault("tool_calls", []).append(call)
-        elif kind == "function_call_output":
-            found.append({"role": "tool", "tool_call_id": item["call_id"], "content": str(item["output"])})
-        elif kind == "message" and role in ("user", "assistant", "system", "developer"):
-            found.append({"role": role, "content": item["content"]})
-    return found or [{"role": "assistant", "content": ""}]
-
-
-def _item(message: dict[str, Any]) -> dict[str, Any]:
-    if message["role"] == "user":
-        return message
-    return {"type": "function_call_output", "call_id": message["tool_call_id"], "output": message["content"]}
 
 
 def _message(said: str) -> ResponseOutputMessage:

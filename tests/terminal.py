@@ -1,20 +1,24 @@
-"""A terminal of any width, for commands that run in this process: what they draw on it, without colours."""
+"""A terminal of any width, for commands that run in this process: what they draw on it, without colours. And one for a
+process of its own, which somebody sits at."""
 
 import fcntl
 import os
 import pty
 import re
 import struct
+import subprocess
 import sys
 import termios
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from typing import NamedTuple
 
 import pytest
 
+from command import hear_ctrl_c
 from rightcall.cli.app import app
 
 _STEERING = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -74,3 +78,63 @@ def drawn(*args: str, width: int) -> Drawn:
         except SystemExit as ended:
             code = int(ended.code or 0)
     return Drawn(out.close(), err.close(), code)
+
+
+class Sitting:
+    """A command in a terminal of its own: what it shows, and what somebody types."""
+
+    def __init__(self, *args: str, **env: str) -> None:
+        self._ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
+        plain = {"TERM": "dumb", "NO_COLOR": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "rightcall", *args],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env={**os.environ, **plain, **env},
+            preexec_fn=_own_terminal,
+        )
+        os.close(theirs)
+
+    def until(self, *wanted: str) -> str:
+        """What it shows, up to and with these texts in this order."""
+        return until(self._ours, *[text.encode() for text in wanted]).decode()
+
+    def types(self, text: str) -> None:
+        os.write(self._ours, text.encode())
+
+    def leaves(self) -> int:
+        """Ctrl-C at the prompt, and how the command ended. One that comes before `input` listens is lost in CPython."""
+        for _ in range(20):
+            self.types("\x03")
+            with suppress(subprocess.TimeoutExpired):
+                return self.process.wait(3)
+        raise AssertionError("it did not end")
+
+    def __enter__(self) -> "Sitting":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._ours)
+
+
+def _own_terminal() -> None:
+    """Ctrl-C is heard, also if whoever started the tests ignores it."""
+    hear_ctrl_c()
+    os.setsid()
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def until(terminal: int, *wanted: bytes) -> bytes:
+    """What a terminal shows, up to and with these texts in this order."""
+    seen, rest, end = b"", list(wanted), time.monotonic() + 60
+    at = 0
+    while rest and time.monotonic() < end:
+        seen += os.read(terminal, 4096)
+        while rest and (found := seen.find(rest[0], at)) >= 0:
+            at = found + len(rest.pop(0))
+    assert not rest, seen
+    return seen

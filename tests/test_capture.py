@@ -264,7 +264,7 @@ def test_a_torn_line_is_refused_without_resume(tmp_path: Path) -> None:
 
 
 def test_two_captures_do_not_write_to_one_file(tmp_path: Path) -> None:
-    with Journal(tmp_path / "c.jsonl", alone=True), pytest.raises(FileFailed, match="another capture writes to it"):
+    with Journal(tmp_path / "c.jsonl", alone=True), pytest.raises(FileFailed, match="another program writes to it"):
         captured(tmp_path / "c.jsonl", DONE)
 
 

@@ -6,7 +6,6 @@ import os
 import pty
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from rightcall.backends.local import LocalBackend, LocalServer, LocalServerError
 from rightcall.backends.replay import ReplayBackend
 from rightcall.backends.request import Request
 from stand_in_llama import model_file, put
+from terminal import until
 
 TOOLS = [
     {
@@ -195,15 +195,3 @@ def test_in_a_terminal_there_is_a_prompt_and_ctrl_d_ends_it(model: str, llama: P
         chat.wait()
         os.close(parent)
     assert b"Ctrl-D ends it" in seen
-
-
-def until(terminal: int, *wanted: bytes) -> bytes:
-    """What a terminal shows, up to and with these texts in this order."""
-    seen, rest, end = b"", list(wanted), time.monotonic() + 60
-    at = 0
-    while rest and time.monotonic() < end:
-        seen += os.read(terminal, 4096)
-        while rest and (found := seen.find(rest[0], at)) >= 0:
-            at = found + len(rest.pop(0))
-    assert not rest, seen
-    return seen

@@ -72,6 +72,15 @@ def test_a_doubled_close_of_a_call_or_of_all_calls_is_dropped_with_a_note(
         assert codes(reply) == ["stray_marker"] and not reply.content.strip()
 
 
+@pytest.mark.parametrize("format", ["minicpm5", "minimax_m2", "kimi_k3", "deepseek_v32", "muse", "invoke"])
+def test_words_and_a_second_close_of_a_call_say_that_it_had_not_ended(format: str) -> None:
+    at, size = next((at, size) for what, at, size in closes(FORMATS[format]) if what == "body")
+    text = written(FORMATS[format])
+    doubled = text[: at + size] + " where id=7 " + text[at : at + size] + text[at + size :]
+    reply = hold_of_every_cut(doubled, Setting(format, TOOLS))
+    assert reply.calls == () and "ambiguous_end" in codes(reply)
+
+
 @pytest.mark.parametrize("format", SECTIONS)
 @pytest.mark.parametrize("calls", [1, 2])
 def test_words_between_a_call_and_the_close_of_all_calls_are_told(format: str, calls: int) -> None:

@@ -338,6 +338,27 @@ def test_single_turns_out_and_back_give_the_same_calls(turns: list[list[tuple[st
         assert calls_in(example) == [call for turn in turns[: at + 1] for call in turn]
 
 
+@given(turns=st.lists(CALLS, min_size=1, max_size=2))
+def test_judged_turns_out_and_back_give_the_same_calls(turns: list[list[tuple[str, Json]]]) -> None:
+    made = [{**row, "label": {"label": "valid", "by": "scenario", "why": ""}} for row in run_of(turns)]
+    found = list(SHAPES["trl-kto"].examples(CapturedConversation(made), MessageOptions()))
+    assert [each["label"] for each in found if isinstance(each, dict)] == [True] * (len(turns) + 1)
+    for at, example in enumerate(found):
+        assert isinstance(example, dict)
+        assert calls_in(example) == [call for turn in turns[: at + 1] for call in turn]
+
+
+@given(turns=st.lists(CALLS, min_size=1, max_size=2))
+def test_of_a_pair_out_and_back_the_chosen_calls_are_the_same(turns: list[list[tuple[str, Json]]]) -> None:
+    receipt = {"rule": "scalar_type", "kind": "schema", "path": "/x", "before": "1", "after": "1"}
+    made = [{**row, "reply": "broken", "repairs": [receipt]} if "call" in row else row for row in run_of(turns)]
+    found = list(SHAPES["trl-preference"].examples(CapturedConversation(made), MessageOptions()))
+    assert len(found) == len(turns)
+    for at, example in enumerate(found):
+        assert isinstance(example, dict) and example["rejected"] == [{"role": "assistant", "content": "broken"}]
+        assert calls_in(example) == [call for turn in turns[: at + 1] for call in turn]
+
+
 @pytest.mark.parametrize("format", ["hermes", "mistral_v11", "llama3_json", "deepseek_v3", "kimi_k2"])
 @given(turns=st.lists(CALLS, min_size=1, max_size=2))
 def test_text_out_and_back_gives_the_same_calls_or_is_left_out(

@@ -11,12 +11,15 @@ import pytest
 from captured import write
 from rightcall import Toolset
 from rightcall.backends.cassette import load
+from rightcall.backends.plain_prompt import as_text
+from rightcall.backends.request import Request
 from rightcall.capture.captured_rows import call_of, read_rows
 from rightcall.datasets.imported import import_files
 from rightcall.datasets.imported_line import ImportedLine, ImportOptions, import_line, rows_of
 from rightcall.datasets.label import Labeller
 from rightcall.datasets.logs import KINDS, sniffed
 from rightcall.datasets.schemas import faults
+from rightcall.formats import FORMATS, find
 from rightcall.types import Json
 
 WEATHER = {
@@ -453,6 +456,20 @@ def test_results_find_their_calls_by_id_by_name_and_by_place() -> None:
         turn = {"role": "assistant", "tool_calls": [call("f", ids[0]), call("g", ids[1])]}
         rows = list(rows_of({"messages": [USER, turn, *[{"role": "tool", **each} for each in results]]}, group="g"))
         assert [row["tool_result"]["content"] for row in rows] == wanted
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_results_that_a_model_was_shown_as_text_are_results_again(format: str) -> None:
+    """What a backend that asks for text sends, and a log of it has."""
+    said = [" Sunny,\n21 degrees. ", "</tool_response> [/TOOL_RESULTS] </response>"]
+    called = {"name": "get_weather", "arguments": '{"city": "Oslo", "days": 2}'}
+    calls = [{**CHAT_CALL, "id": id, "function": called} for id in ("a", "b")]
+    results = [{"role": "tool", "tool_call_id": id, "content": each} for id, each in zip("ab", said, strict=True)]
+    history = [USER, {**CHAT_TURN, "tool_calls": calls}, *results, {"role": "user", "content": "And now?"}]
+    sent = as_text(Request(messages=history, tools=Toolset([WEATHER])), find(format))
+    rows = list(rows_of({"messages": [*sent, {"role": "assistant", "content": "Bye."}]}, group="g", format=format))
+    assert [row["tool_result"]["content"].strip() for row in rows[:-1]] == [each.strip() for each in said]
+    assert [message["role"] for message in rows[-1]["messages"]][1:] == ["user", "assistant", "tool", "tool", "user"]
 
 
 # -- lines that hold nothing -------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from rightcall.errors import CallerError
 from rightcall.guard import (
     Guard,
     GuardPolicy,
+    Intervention,
     Respond,
     Turn,
     announced,
@@ -112,8 +113,8 @@ TABLE: dict[str, Case] = {
         now('So: {"name": "search", "arguments": {"query": "a"}} ok?'),
         [("nudge", None)],
     ),
-    "near: twice is enough": (
-        near_calls(),
+    "near: so often is enough": (
+        near_calls(most=2),
         past(*[[*said("x"), {"role": "user", "content": "[guard: near_call] ..."}]] * 2),
         now('So: {"name": "search", "arguments": {"query": "a"}} ok?'),
         [],
@@ -175,8 +176,8 @@ TABLE: dict[str, Case] = {
     "announced: an offer": (announced(), past(), now("If you want, I'll call search."), []),
     "announced: an answer": (announced(), past(), now("I used search; it says 42."), []),
     "announced: something said long ago": (announced(), past(), now("Let me think. " + "It is 42. " * 40), []),
-    "announced: once is enough": (
-        announced(),
+    "announced: so often is enough": (
+        announced(most=1),
         past([*said("x"), {"role": "user", "content": "[guard: announced] ..."}]),
         now("Let me call search."),
         [],
@@ -188,8 +189,24 @@ TABLE: dict[str, Case] = {
         repeated(),
         past(said(("edit", {"path": "b", "text": "x"}))),
         now(("edit", {"text": "x", "path": "b"})),
+        [("refuse", 0)],
+    ),
+    "repeated: a change that went well is not made twice": (repeated(), past(said(B)), now(B), [("refuse", 0)]),
+    "repeated: a change that failed may come again": (
+        repeated(),
+        past(said(B, results=["ERROR: x"])),
+        now(B),
         [("tell", 0)],
     ),
+    "repeated: a change after another": (repeated(), past(said(B), said(END)), now(B), []),
+    "repeated: a change by a tool that is exempt": (repeated(exempt=["edit"]), past(said(B)), now(B), []),
+    "repeated: a change, for ever": (
+        repeated(),
+        past(said(B), *[said(B, results=["ERROR: [guard: repeated] x"])] * 4),
+        now(B),
+        [("stop", None)],
+    ),
+    "repeated: twice in one reply": (repeated(), past(), now(A, B, A), [("refuse", 2)]),
     "repeated: third is answered": (repeated(), past(said(A), said(A)), now(A), [("answer", 0)]),
     "repeated: fourth is refused": (repeated(), past(*[said(A)] * 3), now(A), [("refuse", 0)]),
     "repeated: sixth stops": (repeated(), past(*[said(A)] * 5), now(A), [("stop", None)]),
@@ -197,7 +214,7 @@ TABLE: dict[str, Case] = {
         repeated(),
         past(said(A, results=["1"]), said(A, results=["2"])),
         now(A),
-        [("tell", 0)],
+        [],
     ),
     "repeated: after a change": (repeated(), past(said(A), said(B)), now(A), []),
     "repeated: failures are not answered from": (
@@ -310,11 +327,11 @@ def test_a_nudge_grows_with_each_turn_in_a_row() -> None:
 )
 def test_a_model_that_only_talks_is_not_asked_for_ever(policy: GuardPolicy, choice: str) -> None:
     guard, history, decisions = Guard(policy), [ASKED], []
-    for _ in range(5):
+    for _ in range(6):
         judged = guard.judge(Turn.of(history, TOOLS, reply=now("Done."), choice=choice))
         decisions.append(judged.decision)
         history += judged.messages()
-    assert decisions == ["again"] * 4 + ["stop"]
+    assert decisions == ["again"] * 5 + ["stop"]
 
 
 def test_what_was_known_is_the_answer_and_the_model_is_asked_again() -> None:
@@ -346,6 +363,31 @@ def test_the_same_call_is_told_then_answered_then_refused_then_stopped() -> None
         messages += judged.messages(asyncio.run(dispatch(judged.calls, LOOKS)))
         actions += [each.action for each in judged.interventions] or ["run"]
     assert actions == ["run", "tell", "answer", "refuse", "refuse", "stop"]
+
+
+def test_what_is_told_of_a_whole_reply_stands_behind_its_last_result_and_is_counted() -> None:
+    def always(turn: Turn) -> list[Intervention]:
+        return [Intervention("slow_down", "nudge", "told", f"[guard: slow_down] {turn.told('slow_down')}")]
+
+    messages: list[Any] = [ASKED]
+    for at in range(3):
+        judged = Guard(always).judge(Turn.of(messages, LOOKS, reply=now(("search", {"query": str(at)}), B)))
+        messages += judged.messages(asyncio.run(dispatch(judged.calls, LOOKS)))
+        assert messages[-1]["content"] == f"changed\n[guard: slow_down] {at}"
+        assert messages[-2]["content"] == f"found {at}"
+
+
+def test_an_answer_that_looks_like_a_call_ends_the_history_where_nobody_tells_it_so() -> None:
+    judged = Guard.of("none").judge(Turn.of([ASKED], TOOLS, reply=now('So: {"name": "search", "arguments": {}} ok?')))
+    assert judged.decision == "done"
+    assert [message["role"] for message in judged.messages()] == ["assistant"]
+
+
+def test_a_change_that_is_held_back_is_told_with_what_it_gave_and_no_more_of_it_than_can_be_read() -> None:
+    history = past(said(B, results=["done " + "x" * 5_000]))
+    (each,) = Guard(repeated()).judge(Turn.of(history, LOOKS, reply=now(B))).interventions
+    assert "It gave: done xxx" in each.message
+    assert len(each.message) < 700
 
 
 def test_a_call_that_was_refused_for_another_reason_may_come_again() -> None:

@@ -55,7 +55,7 @@ PROCESSES = set(
 FILE_METHODS = {"read_text", "write_text", "read_bytes", "write_bytes"}
 HEAVY = set("pydantic jsonschema_rs llguidance typer rich jinja2 aiohttp starlette uvicorn xllamacpp".split())
 
-MAY_DIAL = {"backends", "mcp", "serve"}
+MAY_DIAL = {"backends", "mcp", "serve/upstream_link.py"}
 MAY_LISTEN = {"servers", "serve", "backends/replay.py", "backends/relay.py", "mcp"}
 MAY_BIND = {"servers", "mcp/server.py"}
 MAY_USE_FILES = set("files loop rows webpages workspace backends capture datasets serve cli".split())
@@ -73,7 +73,7 @@ CONTROL_FLOW = (
     *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
 )
 FORMAT_MACHINERY = {"formats/__init__.py", "formats/spec.py", "formats/toml.py", "formats/toml_rules.py"}
-FORMAT_MACHINERY |= {"formats/toml_text.py", "formats/registered.py", "formats/builtin.py"}
+FORMAT_MACHINERY |= {"formats/toml_text.py", "formats/special_tokens.py", "formats/registered.py", "formats/builtin.py"}
 FORMAT_LINES = 60
 NAMES_THAT_SAY_NOTHING = {"utils", "util", "helpers", "helper", "common", "misc"}
 

@@ -199,6 +199,61 @@ def test_a_cancelled_run_keeps_what_was_done_and_every_call_has_a_result() -> No
     assert "it may have done a part of its work" in runner.conversation.messages[-1]["content"]
 
 
+class Hanging(Scripted):
+    """A model that never answers."""
+
+    async def _events(self, request: Request) -> AsyncGenerator[Event | Answer]:
+        await asyncio.Event().wait()
+        yield Text("")
+
+
+def test_a_run_that_is_cancelled_while_the_model_is_asked_is_cancelled_and_can_go_on() -> None:
+    async def cancelled() -> Runner:
+        runner = Runner(Hanging(""), TOOLS)
+        task = asyncio.create_task(runner.run("go"))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return runner
+
+    runner = asyncio.run(cancelled())
+    assert (runner.conversation.status, roles(runner.conversation)) == ("cancelled", ["user"])
+    runner.model = Scripted("Here.")
+    assert runner.run_sync("And now?").answer == "Here."
+
+
+async def never(place: str) -> str:
+    """Waits for ever."""
+    await asyncio.Event().wait()
+    return place
+
+
+@pytest.mark.parametrize("model", [Hanging(""), Scripted(call("never", place="a"))], ids=["the model", "a tool"])
+def test_a_task_ends_in_time_whoever_takes_too_long(model: Scripted) -> None:
+    runner = Runner(model, [never], seconds=0.05)
+    over = runner.run_sync("go")
+    assert (over.status, over.reason) == ("stopped", "the task took longer than 0.05 seconds")
+    assert not history_faults(runner.conversation.messages, profile="vllm")
+
+
+def test_a_run_that_is_left_before_its_calls_has_a_result_for_each_and_goes_on() -> None:
+    async def left() -> Runner:
+        runner = Runner(Scripted(call("lok", place="a") + call("look", place="a"), "Empty."), TOOLS)
+        events = runner.events("go")
+        async for event in events:
+            if isinstance(event, Intervention):
+                break
+        await events.aclose()  # type: ignore[attr-defined]
+        return runner
+
+    runner = asyncio.run(left())
+    assert not history_faults(runner.conversation.messages, profile="vllm")
+    assert "left before it" in runner.conversation.messages[-1]["content"]
+    assert runner.run_sync().answer == "Empty."
+
+
 def test_a_task_ends_when_its_time_is_over() -> None:
     runner = Runner(Scripted(*[call("look", place=str(n)) for n in range(20)]), TOOLS, seconds=0)
     over = runner.run_sync("go")
@@ -226,6 +281,66 @@ def test_a_conversation_goes_to_json_and_on_from_it() -> None:
     for wrong in wrongs:
         with pytest.raises(CallerError, match="conversation"):
             Conversation.from_json(wrong)
+
+
+def test_a_conversation_in_the_middle_of_a_turn_goes_to_json_and_on_from_it() -> None:
+    """What was refused is known; what was to run is not, and does not run again."""
+    runner = Runner(None, TOOLS)
+    runner.ask("go")
+    asked = runner.next_request()
+    assert asked is not None
+    judged = runner.receive(
+        parse(call("lok", place="a") + call("look", place="b"), tools=TOOLS, format="hermes", ids=asked.ids)
+    )
+    assert len(judged.calls) == 1
+    again = Conversation.from_json(json.loads(json.dumps(runner.conversation.to_json())))
+    assert roles(again) == ["user", "assistant", "tool", "tool"]
+    said = [message["content"] for message in again.messages[2:]]
+    assert said[0].startswith("ERROR: [guard: unknown_tool]") and "not known what became" in said[1]
+    assert not history_faults(again.messages, profile="vllm")
+    assert Runner(Scripted("Empty."), TOOLS, conversation=again).run_sync().answer == "Empty."
+
+
+def test_a_journal_with_a_conversation_takes_no_other(tmp_path: Path) -> None:
+    journal = tmp_path / "run.jsonl"
+    first = Runner(Scripted("ok"), TOOLS, journal=journal)
+    first.run_sync("go")
+    first.close()
+    with pytest.raises(CallerError, match="holds a conversation already"):
+        Runner(None, TOOLS, journal=journal, conversation=Conversation())
+
+
+def test_a_run_goes_on_from_every_line_of_its_journal_and_nothing_runs_twice(tmp_path: Path) -> None:
+    """Whenever the program ended: each call ran at most once, and the task comes to its end."""
+    ran: list[str] = []
+
+    @tool
+    def put(place: str) -> str:
+        """Puts something."""
+        ran.append(place)
+        return "put"
+
+    texts = [call("put", place="a"), call("nope") + call("put", place="b"), "", call("put", place="c"), "All done."]
+    journal = tmp_path / "run.jsonl"
+    first = Runner(Scripted(*texts), [put], journal=journal)
+    assert first.run_sync("go").answer == "All done."
+    first.close()
+    assert ran == ["a", "b", "c"]
+    lines = journal.read_bytes().splitlines(keepends=True)
+    for number in range(2, len(lines) + 1):
+        cut = tmp_path / f"{number}.jsonl"
+        cut.write_bytes(b"".join(lines[:number]))
+        state = json.loads(lines[number - 1])["state"]
+        runner = Runner(Scripted("All done."), [put], journal=cut)
+        before = [message["content"] for message in runner.conversation.messages if message["role"] == "user"]
+        assert before[0] == "go"
+        over = runner.run_sync()
+        assert (over.status, over.answer) == ("done", "All done.") and state["status"] in ("open", "done")
+        assert not [
+            each for each in history_faults(runner.conversation.messages, profile="vllm") if "nothing" not in each
+        ]
+        runner.close()
+    assert ran == ["a", "b", "c"]
 
 
 KILLED = """
@@ -303,6 +418,25 @@ def test_no_call_is_separated_from_its_result_whatever_the_window(groups: list[l
         assert kept == messages
 
 
+def test_what_the_user_last_said_stays_however_long_ago_it_was() -> None:
+    turns = [{"role": "assistant", "content": "x" * 400}] * 300
+    talk = [{"role": "user", "content": "first"}, *turns, {"role": "user", "content": "now this"}, *turns]
+    kept = fit([*talk, {"role": "user", "content": "[guard: silence] Your reply was empty."}], 2_000)
+    assert estimate(kept) <= 2_000
+    assert [message["content"] for message in kept if message["role"] == "user"][::2] == ["first", "now this"]
+
+
+def test_a_window_over_a_long_history_counts_it_a_few_times_only() -> None:
+    counted: list[int] = []
+
+    def count(messages: Any) -> int:
+        counted.append(len(messages))
+        return estimate(messages)
+
+    fit([{"role": "user", "content": "x" * 40}] * 5_000, 500, count=count, summarise=lambda gone: "s" * 4_000)
+    assert len(counted) < 40
+
+
 def test_what_is_left_out_can_be_summed_up() -> None:
     old = [{"role": "assistant", "content": "x" * 4_000}] * 6
     messages = [{"role": "user", "content": "go"}, *old, {"role": "user", "content": "now"}]
@@ -327,3 +461,27 @@ def test_every_intervention_is_an_event_of_the_span_around_it() -> None:
     (event,) = seen.get_finished_spans()[0].events
     assert event.name == "rightcall.intervention"
     assert (event.attributes or {})["rightcall.policy"] == "unknown_tool"
+    seen.clear()
+    runner.next_request()
+    runner.receive(parse(call("lok", place="a"), tools=TOOLS, format="hermes"))
+    (alone,) = seen.get_finished_spans()
+    assert (alone.name, [each.name for each in alone.events]) == ("rightcall.guard", ["rightcall.intervention"])
+
+
+def test_a_result_that_is_cut_is_an_intervention_too_and_told_once() -> None:
+    trace = Trace()
+    call_made = {"id": "a", "type": "function", "function": {"name": "look", "arguments": '{"place": "a"}'}}
+    talk = Conversation(
+        [
+            {"role": "user", "content": "go"},
+            {"role": "assistant", "content": "", "tool_calls": [call_made]},
+            {"role": "tool", "tool_call_id": "a", "content": "x" * 50_000},
+        ]
+    )
+    model = Scripted(call("look", place="b"), "Empty.")
+    runner = Runner(model, TOOLS, conversation=talk, trace=trace)
+    assert runner.run_sync().answer == "Empty."
+    assert [(each.policy, each.action) for each in trace if isinstance(each, Intervention)] == [
+        ("oversized_results", "cut")
+    ]
+    assert all(len(request.messages[2]["content"]) < 20_000 for request in model.asked)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from rightcall.errors import CallerError
 from rightcall.messages import HISTORY_PROFILES, KeptFields, history_faults, kept_of, sane
+from rightcall.strict_json import MAX_DEPTH, decode, is_object
 from rightcall.types import Call, Reasoning, Reply
 
 PROFILES = sorted(HISTORY_PROFILES)
@@ -284,3 +285,21 @@ def test_what_a_client_dropped_is_put_back_by_the_id_of_its_call() -> None:
 def test_a_profile_that_there_is_none_of_names_those_there_are() -> None:
     with pytest.raises(CallerError, match=r"no profile 'opnai'.*openai, vllm"):
         sane([], profile="opnai")
+
+
+texts_of_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+).map(lambda value: json.dumps(value, ensure_ascii=False))
+odd_texts = st.sampled_from(
+    ['{"a":1e999}', '{"a":NaN}', '{"a":"\\ud800"}', '{"a":1,"a":2}', '{"a":"\t"}', " {}\n", "{}x", '{"a":"\ud800"}']
+    + ['{"a":' * depth + "1" + "}" * depth for depth in (199, 200, 201, 3000)]
+    + ['{"a":' + "[" * depth + "]" * depth + "}" for depth in (198, 199, 200)]
+    + ['{"a":' + "9" * digits + "}" for digits in (30, 5000)]
+)
+
+
+@given(text=texts_of_json | odd_texts)
+def test_an_object_is_one_by_the_short_way_if_and_only_if_by_the_long_one(text: str) -> None:
+    assert is_object(text) is isinstance(decode(text, MAX_DEPTH), dict)

@@ -1,5 +1,6 @@
 """What the proxy counts and logs: every line can be read back, nothing grows without bound, nothing secret is told."""
 
+import asyncio
 import json
 import re
 import threading
@@ -18,9 +19,8 @@ from rightcall.serve.exchanged import Exchanged, ExchangedContent
 from rightcall.serve.prometheus_text import CounterFamily, HistogramFamily
 from rightcall.serve.proxy_metrics import ProxyMetrics
 from rightcall.serve.proxy_settings import ProxySettings, UpstreamSettings
+from rightcall.serve.proxy_watch import ProxyWatch
 from rightcall.serve.request_log import RequestLog
-from rightcall.serve.traffic_record import UpstreamExchange
-from rightcall.serve.watchers import Watchers
 
 _VALUE = r'"(?:[^"\\\n]|\\["\\n])*"'
 SAMPLE = re.compile(rf"[a-z_]+(?:\{{[a-z_]+={_VALUE}(?:,[a-z_]+={_VALUE})*\}})? [0-9.e+-]+").fullmatch
@@ -221,11 +221,13 @@ def test_everybody_who_watches_is_told_of_a_request(tmp_path: Path) -> None:
     )
     metrics = ProxyMetrics()
 
-    watchers, exchanged = Watchers(settings, metrics), _done()
-    with watchers.watching(exchanged, {}):
-        exchanged.content = ExchangedContent(sent={"messages": []}, received={"choices": []})
-    watchers.record(UpstreamExchange(upstream="a", url="http://a/v1/models", method="GET", status=200))
-    watchers.close()
+    async def told() -> None:
+        watch = ProxyWatch(settings, metrics)
+        content = ExchangedContent(sent={"messages": []}, received={"choices": []})
+        watch.over(_done(content=content), watch.begin({}))
+        await watch.close()
+
+    asyncio.run(told())
     assert len((tmp_path / "log").read_text().splitlines()) == len((tmp_path / "capture").read_text().splitlines()) == 1
     assert 'rightcall_rows_total{file="log",outcome="written"} 1\n' in metrics.text()
-    assert 'rightcall_rows_total{file="record",outcome="written"} 1\n' in metrics.text()
+    assert [each.name for each in (tmp_path / "tapes").iterdir()] == ["a.jsonl"]

@@ -1,4 +1,4 @@
-"""A call of any format that is shown on one line, or with its line breaks written as `\\n`, is told and does not run."""
+"""A call of any format that is shown on one line, or with its line breaks written as `\\n`, is told and never runs."""
 
 from __future__ import annotations
 

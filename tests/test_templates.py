@@ -358,16 +358,23 @@ def test_what_a_template_says_is_made_visible(tmp_path: Path) -> None:
 # -- where no format reads it ------------------------------------------------------------------------------------------
 
 _EACH = "{% for m in messages %}{{ m.content or '' }}{% for c in m.tool_calls or [] %}BEFORE{% endfor %}{% endfor %}"
+_ITEMS = "{% for k, v in c.function.arguments | items %}"
+_VALUE = "{{ v if v is string else v | tojson }}"
 UNKNOWN = {
     "an envelope with keys of its own": '<<do>>{"verb": "{{ c.function.name }}", '
     '"with": {{ c.function.arguments | tojson }}}<<done>>',
+    "tags around each argument": "<do>\n<use tool={{ c.function.name }}>\nITEMS"
+    "<with key={{ k }}>\nVALUE\n</with>\n{% endfor %}</use>\n</do>\n",
+    "tags that are the keys": '<use tool="{{ c.function.name }}">ITEMS<{{ k }}>VALUE</{{ k }}>{% endfor %}</use>',
+    "a name, then tags for keys and for values": "[do]{{ c.function.name }}\n"
+    "ITEMS[k]{{ k }}[/k]\n[v]VALUE[/v]\n{% endfor %}[/do]",
     "a name, then JSON": "@@run {{ c.function.name }} => {{ c.function.arguments | tojson }} @@end\\n",
 }
 
 
 @pytest.mark.parametrize("kind", UNKNOWN)
 def test_a_wire_that_no_format_reads_is_drafted(kind: str, tmp_path: Path) -> None:
-    template = _EACH.replace("BEFORE", UNKNOWN[kind])
+    template = _EACH.replace("BEFORE", UNKNOWN[kind]).replace("ITEMS", _ITEMS).replace("VALUE", _VALUE)
     found = detect_template(template)
     assert found.formats == () and found.draft
     format = Format.from_toml(found.draft)

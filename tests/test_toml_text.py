@@ -5,10 +5,13 @@ import pytest
 
 from rightcall import Format
 from rightcall.formats import FORMATS
+from rightcall.formats.special_tokens import tokens_of
 from rightcall.formats.toml_text import format_to_toml
 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_format_reads_back_as_it_was_written(name: str) -> None:
     own = msgspec.structs.replace(FORMATS[name], name="my_own", aliases=())
-    assert Format.from_toml(format_to_toml(own)) == own
+    back = Format.from_toml(format_to_toml(own))
+    assert back == own
+    assert set(tokens_of(back)) == set(tokens_of(own))

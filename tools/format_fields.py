@@ -23,6 +23,8 @@ KINDS: dict[str, type[Body]] = {
     "tscall": TsCall,
 }
 _OWN_MEANING = {
+    ("format", "special"): "markers, or parts of them, that are one token each in the model's vocabulary: they end a "
+    "thought, for nobody writes one by chance, and a grammar asks for the token itself.",
     ("pythonic", "wrap"): "what stands before, between and after several calls.",
     ("tscall", "labels"): "words that may stand before the name with a colon and are not read.",
     ("protocol", "done"): "the pair around the last word, which says that the task is done.",
@@ -56,6 +58,7 @@ AROUND: dict[str, str] = {
     "content": 'content = [["<say>", "</say>"]]',
     "ends": 'ends = ["<|end|>"]',
     "citations": 'citations = ["<cite>", "</cite>"]',
+    "special": 'ends = ["<|end|>"]\nspecial = ["<|end|>"]',
     "tools": 'tools = "hermes"',
     "aliases": 'aliases = ["my-model", "my_model_2"]',
     "models": 'models = "My Model 7B"',

@@ -57,6 +57,7 @@ scan_unique: Scanner = make_scanner(_UNIQUE)  # type: ignore[arg-type]
 
 _BLANKS = re.compile(r"[ \t\r\n]*+").match
 MAX_DEPTH = 200
+_OBJECTS = msgspec.json.Decoder(dict[str, object])
 _MOST_TWICE = 64
 # Codes of what is not JSON and must not be read in any other way either.
 REFUSED = frozenset(("too_deep", "not_finite", "duplicate_argument", "duplicate_key"))
@@ -65,6 +66,18 @@ REFUSED = frozenset(("too_deep", "not_finite", "duplicate_argument", "duplicate_
 def decode(text: str, depth: int) -> Any:
     """The value of a JSON text, or `Undecodable`. Of a key that stands twice in an object the last value counts."""
     return _decode(text, depth, scan_once)
+
+
+def is_object(text: str) -> bool:
+    """Does `decode` read an object here, nested no deeper than `MAX_DEPTH`?"""
+    if text.count("{") + text.count("[") <= MAX_DEPTH:
+        try:
+            _OBJECTS.decode(text)  # takes less than `decode` does, and three times as fast
+        except ValueError:
+            pass
+        else:
+            return True
+    return isinstance(decode(text, MAX_DEPTH), dict)
 
 
 def _decode(text: str, depth: int, scan: Scanner) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable
+from concurrent.futures import Future
 from typing import Self, TypeVar
 
 T = TypeVar("T")
@@ -19,8 +20,12 @@ class LoopThread:
         self._thread.start()
         return self
 
+    def start(self, work: Awaitable[T]) -> Future[T]:
+        """Begins with it, and does not wait. Whoever lets go of what is given lets go of the work, too."""
+        return asyncio.run_coroutine_threadsafe(_awaited(work), self._loop)
+
     def run(self, work: Awaitable[T]) -> T:
-        done = asyncio.run_coroutine_threadsafe(_awaited(work), self._loop)
+        done = self.start(work)
         try:
             return done.result()
         except BaseException:

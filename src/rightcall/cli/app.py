@@ -27,6 +27,7 @@ from rightcall.cli.parse_command import detect, parse
 from rightcall.cli.render_command import render
 from rightcall.cli.replay_command import replay
 from rightcall.cli.report_command import report
+from rightcall.cli.run_command import run
 from rightcall.cli.serve_command import serve
 from rightcall.cli.tools_command import tools
 
@@ -67,6 +68,7 @@ app.command()(replay)
 app.command()(serve)
 app.command()(demo)
 app.command()(chat)
+app.command()(run)
 app.command()(capture)
 app.add_typer(model, name="model")
 app.add_typer(mcp, name="mcp")

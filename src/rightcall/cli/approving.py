@@ -42,13 +42,14 @@ def asked(shown: str, rule: AllowRule | None) -> Permission:
     return permission(typed("allow? "), rule)
 
 
-def typed(prompt: str) -> str:
-    """A line from the terminal; "" at its end. The prompt is never part of what the command prints."""
+def typed(prompt: str, *, ends: str = "") -> str:
+    """A line from the terminal; `ends` where there are no more. The prompt is never part of what the command prints."""
     if sys.stdout.isatty():
         with suppress(ImportError):
             import readline  # noqa: F401 - gives `input` its line editing
         with suppress(EOFError):
             return input(prompt)
-        return ""
+        return ends
     print(prompt, end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().rstrip("\n")
+    line = sys.stdin.readline()
+    return line.rstrip("\n") if line else ends

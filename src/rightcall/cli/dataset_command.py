@@ -103,7 +103,7 @@ def stats(
     json: AsJson = False,
 ) -> None:
     """Count rows by label, tool, domain, format and repair, as shares, and measure their lengths."""
-    from rightcall.cli.page_screen import screen, show_page
+    from rightcall.cli.page_screen import show_page
     from rightcall.cli.stats_page import KIND, stats_page
     from rightcall.datasets.stats import statistics
     from rightcall.files.whole_files import WholeFile
@@ -118,7 +118,7 @@ def stats(
     if json:
         typer.echo(json_text(found.told()))
     else:
-        show_page(screen(), page)
+        show_page(console(), page)
 
 
 @app.command()

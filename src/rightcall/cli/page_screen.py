@@ -6,10 +6,9 @@ show_page(out, report_page(tally, "logs.jsonl"), samples=6)
 from __future__ import annotations
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
-from rightcall.cli.layout import Screen, room
+from rightcall.cli.layout import paragraph, room
 from rightcall.cli.safe import brief, visible
 from rightcall.cli.show import STYLES
 from rightcall.safe_text import percent
@@ -38,20 +37,17 @@ _LABEL, _BAR = 26, 40
 _AROUND = 160  # characters of a sample before what it is about, and behind
 
 
-def screen(*, stderr: bool = False) -> Console:
-    """A console that wraps at the terminal's width, in a pipe too: bars have one."""
-    out = Screen(stderr=stderr)
-    out.soft_wrap = False
-    out.width = max(room(out) or _USUAL, NARROWEST)
-    return out
+def _columns(out: Console) -> int:
+    """How wide bars and rows of numbers may be, in a pipe too."""
+    return max(room(out) or _USUAL, NARROWEST)
 
 
 def show_page(out: Console, page: WebPage, *, samples: int = 6) -> None:
     """Prints a page. Of its samples as many cards are shown as told; of folded tables the title."""
     top = page.headline
-    out.print(Text.assemble((visible(top.figure), "bold"), " ", (visible(top.says, one_line=True), "bold")))
+    paragraph(out, f"{visible(top.figure)} {visible(top.says, one_line=True)}", "bold", hang=2)
     for note in top.notes:
-        out.print(Text(brief(note, 400)))
+        paragraph(out, brief(note, 400), hang=2)
     for part in page.parts:
         if isinstance(part, FigureTiles):
             _tiles(out, part)
@@ -66,7 +62,7 @@ def show_page(out: Console, page: WebPage, *, samples: int = 6) -> None:
 
 def _heading(out: Console, title: str, note: str = "") -> None:
     out.print()
-    out.print(Text.assemble((brief(title), "bold"), (f"  {brief(note)}" if note else "", "dim")))
+    paragraph(out, Text.assemble((brief(title), "bold"), (f"  {brief(note)}" if note else "", "dim")), hang=2)
 
 
 def _tiles(out: Console, part: FigureTiles) -> None:
@@ -74,8 +70,8 @@ def _tiles(out: Console, part: FigureTiles) -> None:
     wide = max(len(tile.label) for tile in part.tiles)
     figure = max(len(tile.figure) for tile in part.tiles)
     for tile in part.tiles:
-        said = (f"{tile.figure:>{figure}}", _TONES[tile.tone])
-        out.print(Text.assemble(f"{brief(tile.label):<{wide}}  ", said, (f"  {brief(tile.note)}", "dim")))
+        said = Text.assemble(f"{brief(tile.label):<{wide}}  ", (f"{tile.figure:>{figure}}  ", _TONES[tile.tone]))
+        paragraph(out, brief(tile.note), "dim", label=said)
 
 
 # -- tables ------------------------------------------------------------------------------------------------------------
@@ -90,7 +86,7 @@ def _table(out: Console, part: PageTable) -> None:
     titles = [column.title for column in part.columns]
     rows = [[_said(cell) for cell in row] for row in part.rows]
     widths = [max(map(len, column)) for column in zip(titles[1:], *[row[1:] for row in rows], strict=True)]
-    gap = next((gap for gap in (3, 2, 1) if sum(widths) + gap * len(widths) <= out.width), 0)
+    gap = next((gap for gap in (3, 2, 1) if sum(widths) + gap * len(widths) <= _columns(out)), 0)
     if gap:
         out.print(
             Text("".join([f"{'':{gap}}{title:>{wide}}" for title, wide in zip(titles[1:], widths, strict=True)]), "dim")
@@ -105,9 +101,10 @@ def _table(out: Console, part: PageTable) -> None:
 
 def _name(out: Console, cell: Cell) -> None:
     if isinstance(cell, NamedCell):
-        out.print(Text.assemble((brief(cell.name), "bold"), (f"  {brief(cell.below)}" if cell.below else "", "dim")))
+        below = f"  {brief(cell.below)}" if cell.below else ""
+        paragraph(out, Text.assemble((brief(cell.name), "bold"), (below, "dim")), hang=2)
     else:
-        out.print(Text(_said(cell), "bold"))
+        paragraph(out, _said(cell), "bold", hang=2)
 
 
 def _numbers(said: list[str], cells: tuple[Cell, ...], widths: list[int], gap: int) -> Text:
@@ -121,7 +118,7 @@ def _pairs(out: Console, titles: list[str], said: list[str], cells: tuple[Cell, 
     """Numbers that do not fit side by side: with their names, as many on a line as there is room for."""
     line = Text("  ")
     for title, text, cell in zip(titles, said, cells, strict=True):
-        if len(line) > 2 and len(line) + len(title) + len(text) + 3 > out.width:
+        if len(line) > 2 and len(line) + len(title) + len(text) + 3 > _columns(out):
             out.print(line)
             line = Text("  ")
         line.append("  " if len(line) > 2 else "").append(f"{title} ", "dim").append(text, _style(cell))
@@ -154,24 +151,24 @@ def _chart(out: Console, chart: BarChart) -> None:
     labels = [brief(row.label, 60) for row in chart.rows]
     wide = min(_LABEL, max(map(len, labels)))
     counts = max(len(row.count) for row in chart.rows)
-    room = min(_BAR, out.width - wide - counts - 16)
+    longest = min(_BAR, _columns(out) - wide - counts - 16)
     most = max(row.rate.rate for row in chart.rows) or 1.0
     for row, label in zip(chart.rows, labels, strict=True):
         if len(label) > wide:
-            out.print(Text(f"  {label}"))
+            paragraph(out, label, label="  ", hang=4)
             label = ""
-        bar = "" if len(chart.rows) == 1 else _drawn(row, most, room)
+        bar = "" if len(chart.rows) == 1 else _drawn(row, most, longest)
         said = f" {percent(row.rate.rate):>8}  {row.count:>{counts}}"
         out.print(Text.assemble(f"  {label:<{wide}}  ", (bar, _TONES[row.rate.tone]), said))
     if chart.more:
-        out.print(Text(f"  {chart.more}", "dim"))
+        paragraph(out, chart.more, "dim", label="  ")
 
 
-def _drawn(row: BarRow, most: float, room: int) -> str:
-    eighths = round(8 * room * row.rate.rate / most)
+def _drawn(row: BarRow, most: float, longest: int) -> str:
+    eighths = round(8 * longest * row.rate.rate / most)
     whole, part = divmod(eighths, 8)
     drawn = "█" * whole + ("", *"▏▎▍▌▋▊▉")[part]
-    return f"{drawn or '▏':<{room}}"
+    return f"{drawn or '▏':<{longest}}"
 
 
 # -- samples -----------------------------------------------------------------------------------------------------------
@@ -189,13 +186,11 @@ def _cards(out: Console, part: SampleCards, most: int) -> None:
 
 def _card(out: Console, card: SampleCard) -> None:
     title = Text.assemble((brief(card.kind), _TONES[card.tone]), " ", (brief(card.name), "bold"))
-    out.print(title.append(f"  {brief(card.source, 300)}", "dim"))
+    paragraph(out, title.append(f"  {brief(card.source, 300)}", "dim"), hang=2)
     for sample in card.samples:
-        out.print(Padding(_sample(out, sample), (0, 0, 0, 4), expand=False))
+        paragraph(out, _sample(out, sample), label="    ")
         if sample.says:
-            out.print(
-                Padding(Text(f"{brief(sample.where)}: {brief(sample.says, 300)}", "dim"), (0, 0, 0, 4), expand=False)
-            )
+            paragraph(out, f"{brief(sample.where)}: {brief(sample.says, 300)}", "dim", label="    ")
 
 
 def _sample(out: Console, sample: PageSample) -> Text:

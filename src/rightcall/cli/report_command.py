@@ -25,6 +25,7 @@ from rightcall.cli.inputs import (
     say,
     usage_errors,
 )
+from rightcall.cli.layout import console
 from rightcall.cli.option_groups import grouped
 from rightcall.cli.progress import working
 from rightcall.cli.row_options import run_key
@@ -163,12 +164,12 @@ def _write(page: WebPage, html: str, sources: Sequence[str], *, force: bool) -> 
 
 
 def _tell(page: WebPage, tally: ReplyTally, comparison: Comparison | None, samples: int, *, json: bool) -> None:
-    from rightcall.cli.page_screen import screen, show_page
+    from rightcall.cli.page_screen import show_page
     from rightcall.reports.report_json import report_json
 
     if json:
         typer.echo(json_text(report_json(tally, comparison)))
     elif tally.total.counts["replies"]:
-        show_page(screen(), page, samples=samples)
+        show_page(console(), page, samples=samples)
     else:
         say("no line holds a reply; --text-key says where it stands")

@@ -10,10 +10,12 @@ from rightcall.apis.sdk_view import objects, text
 from rightcall.apis.whole import read, read_all
 from rightcall.capture.captured_rows import CallTrace, capture_row, outcome_row
 from rightcall.capture.stubs import StubOutcome
-from rightcall.datasets.logged import Log, LogTurn
+from rightcall.contracts.results import results_in
+from rightcall.datasets.logged import Entry, Log, LogTurn
 from rightcall.datasets.row_files import running_digest
 from rightcall.declare.toolset import Toolset
 from rightcall.errors import CallerError
+from rightcall.formats import FORMATS
 from rightcall.ids import Ids
 from rightcall.types import Call, Json, Reply
 from rightcall.wire.parser import parse
@@ -29,6 +31,7 @@ class LogWalk:
     def __init__(
         self, log: Log, tools: Toolset | None, group: str, how: Mapping[str, str], model: str, at: int | None
     ) -> None:
+        self.entries = list(log.entries)
         self.log, self.tools, self.group, self.how, self.model = log, tools, group, how, model
         self.at = at if log.at is None else log.at
         self.told = Toolset.lenient([]) if tools is None else tools
@@ -47,7 +50,7 @@ class LogWalk:
     def rows(self) -> Iterator[Json]:
         """Raises `CallerError` where no turn of the model says anything."""
         found: list[str] = []
-        for at, entry in enumerate(self.log.entries):
+        for at, entry in enumerate(self.entries):
             if not isinstance(entry, LogTurn):
                 self._add(self._message(at, entry))
                 continue
@@ -143,10 +146,12 @@ class LogWalk:
         """Goes on behind a turn: the results right behind it, by the number of their call. A result belongs to the call
         whose id it has, else whose name, else to the first that has none."""
         self._add(assistant)
+        if reply.attempts:
+            self._open_results(at + 1, reply)
         waiting = dict(enumerate(reply.attempts))
         found: dict[int, StubOutcome] = {}
-        for number in range(at + 1, len(self.log.entries)):
-            entry = self.log.entries[number]
+        for number in range(at + 1, len(self.entries)):
+            entry = self.entries[number]
             if isinstance(entry, LogTurn) or entry["role"] != "tool" or not waiting:
                 break
             index = self._whose(entry, waiting)
@@ -154,6 +159,22 @@ class LogWalk:
             status = "error" if entry.get("status") == "error" else "ok"
             found[index] = StubOutcome(status, entry.get("result", entry["content"]))  # type: ignore[arg-type]
         return found
+
+    def _open_results(self, at: int, reply: Reply) -> None:
+        """A model without a role for results is shown them in messages of the user: these become results again."""
+        form = reply.format if reply.format in FORMATS else "contract"
+        while at < len(self.entries):
+            entry = self.entries[at]
+            if isinstance(entry, LogTurn) or entry["role"] != "user":
+                return
+            found, rest = results_in(entry["content"], format=form)
+            if not found:
+                return
+            told: list[Entry] = [{"role": "tool", "name": name, "content": said} for name, said in found]
+            self.entries[at : at + 1] = [*told, *([{**entry, "content": rest}] if rest else [])]
+            at += len(told)
+            if rest:
+                return
 
     def _whose(self, result: Json, waiting: dict[int, Call]) -> int:
         id, name = text(result.get("tool_call_id")), text(result.get("name"))

@@ -89,7 +89,8 @@ class Spans(Hook):
         span.end()
 
     def intervened(self, intervention: Intervention) -> None:
-        """An event `rightcall.intervention` of the span that is open around the turn (`intervention`)."""
+        """An event `rightcall.intervention` (`intervention`) of the span that is open around the turn; where none is,
+        of a span `rightcall.guard` of its own."""
         from opentelemetry import trace
 
         said = {
@@ -99,7 +100,12 @@ class Spans(Hook):
         }
         if intervention.call is not None:
             said["rightcall.call"] = str(intervention.call)
-        trace.get_current_span().add_event("rightcall.intervention", said)
+        current = trace.get_current_span()
+        if current.is_recording():
+            current.add_event("rightcall.intervention", said)
+            return
+        with self._tracer.start_as_current_span("rightcall.guard") as span:
+            span.add_event("rightcall.intervention", said)
 
     def _closed(self, invocation: Invocation) -> Any:
         """The span, no longer the current one. None for a call that this hook was not asked about."""

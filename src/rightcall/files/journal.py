@@ -146,7 +146,7 @@ class Journal:
             raise FileFailed(self._in_use())
 
     def _in_use(self) -> str:
-        return f"cannot lock {self.path}: another capture writes to it; wait, or name another file"
+        return f"cannot lock {self.path}: another program writes to it; wait, or name another file"
 
     def _beside(self) -> Draft:
         """It is locked, as the file whose place it takes."""

@@ -4,12 +4,17 @@ from rightcall.formats.hermes import HERMES
 from rightcall.formats.spec import Envelope, Format, Special, replace
 
 GRANITE4 = replace(
-    HERMES, name="granite4", reasoning=None, ends=("<|end_of_text|>",), aliases=("granite-4",), models="Granite 4"
+    HERMES,
+    name="granite4",
+    reasoning=None,
+    ends=(Special("<|end_of_text|>"),),
+    aliases=("granite-4",),
+    models="Granite 4",
 )
 GRANITE3 = Format(
     "granite3",
     body=Envelope(wrap=("[", ", ", "]")),
-    call=(("<|tool_call|>", "<tool_call>", ""), ""),
+    call=((Special("<|tool_call|>"), "<tool_call>", ""), ""),
     reasoning=(("<think>", "Here is my thought process:"), ("</think>", "Here is my response:")),
     content=(("<response>", "</response>"),),
     # The second is Phi-4-mini's, which opens its calls with the same token.

@@ -1,6 +1,6 @@
 """Hermes, Qwen 2.5, Qwen 3 and their kin:  `<tool_call>\\n{"name": "f", "arguments": {"x": 1}}\\n</tool_call>`"""
 
-from rightcall.formats.spec import Envelope, Format, replace
+from rightcall.formats.spec import Envelope, Format, Special, replace
 
 _THINK = ("<think>\n", "\n</think>\n\n")
 
@@ -10,7 +10,7 @@ HERMES = Format(
     call=("<tool_call>\n", "\n</tool_call>"),
     between="\n",
     reasoning=(("<think>\n", "<scratch_pad>\n"), ("\n</think>\n\n", "\n</scratch_pad>\n")),
-    ends=("<|im_end|>", "<|endoftext|>"),
+    ends=(Special("<|im_end|>"), Special("<|endoftext|>")),
     tools="hermes",
     aliases=("qwen", "qwen25", "qwen2.5", "qwen3", "trinity", "qwq", "internvl", "smollm3"),
     models="Hermes 2/3, Qwen2.5, Qwen3, QwQ, Trinity, InternVL, SmolLM3",
@@ -20,7 +20,7 @@ ERNIE45 = replace(
     name="ernie45",
     reasoning=_THINK,
     content=(("<response>\n", "\n</response>\n"),),
-    ends=("</s>", "<|end_of_sentence|>"),
+    ends=(Special("</s>"), Special("<|end_of_sentence|>"), Special("<|im_end|>")),
     tools="ernie",
     aliases=("ernie",),
     models="ERNIE 4.5",
@@ -45,9 +45,9 @@ REKA_EDGE = replace(
 INTERNLM2 = Format(
     "internlm2",
     body=Envelope(args=("parameters", "arguments")),
-    call=(("<|action_start|><|plugin|>\n", "<|action_start|> <|plugin|>"), "<|action_end|>"),
+    call=(Special("<|action_start|>") + Special("<|plugin|>") + "\n", Special("<|action_end|>")),
     reasoning=_THINK,
-    ends=("<|im_end|>",),
+    ends=(Special("<|im_end|>"),),
     tools="flat",
     aliases=("internlm", "interns1"),
     models="InternLM2.5, Intern-S1",

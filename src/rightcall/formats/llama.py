@@ -1,6 +1,7 @@
 """Llama 3 and 4:  `<|python_tag|>{"name": "f", "parameters": {"x": 1}}`   `<|python_start|>[f(x=1)]<|python_end|>`"""
 
 from rightcall.formats.spec import Envelope, Format, Pythonic, Special
+from rightcall.formats.turn_ends import TURN_ENDS
 
 _START, _END = Special("<|python_start|>"), Special("<|python_end|>")
 _ENDS = (Special("<|eom_id|>"), Special("<|eot_id|>"), Special("<|eot|>"), Special("<|eom|>"))
@@ -27,7 +28,7 @@ LLAMA4_PYTHONIC = Format(
 PYTHONIC = Format(
     "pythonic",
     body=Pythonic(),
-    ends=(*_ENDS, Special("<end_of_turn>")),
+    ends=TURN_ENDS,
     tools="indented",
     aliases=("toolace", "llama3_pythonic"),
     models="Llama 3.2, ToolACE",

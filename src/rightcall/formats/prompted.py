@@ -2,13 +2,14 @@
 `Action: f\\nAction Input: {"x": 1}`   `<invoke name="f">...</invoke>`   a fence of `tool_code` with `f(x=1)`"""
 
 from rightcall.formats.spec import Format, NameThenJson, Params, Pythonic
+from rightcall.formats.turn_ends import TURN_ENDS
 
 REACT = Format(
     "react",
     body=NameThenJson(open="Action: {name}\nAction Input: "),
     between="\n",
     # What follows is the tool's to say; a model that goes on has made it up.
-    ends=("\nObservation:",),
+    ends=("\nObservation:", *TURN_ENDS),
     models="any model that was prompted for ReAct",
 )
 INVOKE = Format(
@@ -28,7 +29,7 @@ TOOL_CODE = Format(
     body=Pythonic(wrap=("", "\n", "")),
     call=(("```tool_code\n", "```tool_code\nprint("), ("\n```", ")\n```")),
     between="\n",
-    ends=("<end_of_turn>",),
+    ends=TURN_ENDS,
     tools="pythonic",
     models="Gemma 2 and 3, any model that was prompted for tool_code",
 )

@@ -4,9 +4,10 @@
     call = ["<call>", "</call>"]
     body = { kind = "envelope" }
 
-The keys are the fields of `Format`; `body` is a table (or an array of tables) whose `kind` is the body kind in small
-letters. A marker is a string, or an array of alternatives. Every mistake is a `BadFormat` that says where, why and what
-to write instead. Whether a format that reads well also *works* is for the laws to say: `rightcall formats check`.
+The keys are the fields of `Format`, and `special`; `body` is a table (or an array of tables) whose `kind` is the body
+kind in small letters. A marker is a string, or an array of alternatives. Every mistake is a `BadFormat` that says
+where, why and what to write instead. Whether a format that reads well also *works* is for the laws to say: `rightcall
+formats check`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import msgspec
 
 from rightcall.formats.builtin import ALIASES, FORMATS
 from rightcall.formats.spec import Body, Channels, Format, Protocol
+from rightcall.formats.special_tokens import is_in_a_marker, with_tokens
 from rightcall.formats.toml_rules import (
     ANY_TEXT,
     LITERAL,
@@ -41,6 +43,7 @@ MAX_BODIES = 8
 # The standard parser takes quadratic time on a key of thousands of dotted parts; a key cannot span lines.
 MAX_DOTS = 64
 
+SPECIAL = "special"
 _RESERVED = ("auto", "contract")
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}").fullmatch
 _ALIAS = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}").fullmatch
@@ -52,6 +55,7 @@ def format_from_toml(text: str) -> Format:
 
     kinds = {kind.__struct_config__.tag: kind for kind in BODIES}
     data = _load(text)
+    special = _special(data.pop(SPECIAL, ()))
     _known_keys(data, kinds)
     try:
         written = msgspec.convert(data, _written(tuple(BODIES)))
@@ -60,7 +64,18 @@ def format_from_toml(text: str) -> Format:
         refuse(where.strip("`$.") or "the file", what[0].lower() + what[1:], "docs/formats.md shows whole examples")
     format = Format(**{field: getattr(written, field) for field in Format.__struct_fields__})
     check_format_value(format)
-    return format
+    for i, token in enumerate(special):
+        if not is_in_a_marker(format, token):
+            refuse(f"{SPECIAL}[{i}]", f"no marker holds {token[:80]!r}", "write it as it stands in a marker")
+    return with_tokens(format, special)
+
+
+def _special(given: Any) -> tuple[str, ...]:
+    """What a file says of the vocabulary: no part of a format, but of its markers."""
+    if not isinstance(given, list | tuple) or not all(isinstance(each, str) for each in given):
+        refuse(SPECIAL, "it is no array of texts", 'write special = ["<|call|>"]')
+    each(SPECIAL, given, LITERAL)
+    return tuple(given)
 
 
 def check_format_value(format: Format) -> None:
@@ -134,7 +149,7 @@ def _known_body_keys(table: dict[str, Any], kinds: Mapping[Any, type[Body]], whe
 
 
 def _only(table: dict[str, Any], struct: type[msgspec.Struct], where: str) -> None:
-    known = struct.__struct_fields__
+    known = (*struct.__struct_fields__, *([SPECIAL] if struct is Format else []))
     for key in table:
         if key not in known:
             refuse(f"{where}{key[:80]!r}" if where else repr(key[:80]), "there is no such key", nearest(key, known))

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from rightcall.formats.spec import Format
+from rightcall.formats.special_tokens import tokens_of
 
 _LONGEST = 60
 _PLAIN = re.compile(r"[A-Za-z0-9_\-]+").fullmatch
@@ -18,7 +19,8 @@ _PLAIN = re.compile(r"[A-Za-z0-9_\-]+").fullmatch
 def format_to_toml(format: Format) -> str:
     """The text of a file that defines this format. Its name and aliases must be its own to be read back."""
     plain = {key: value for key, value in _differing(format).items() if key not in ("body", "channels", "protocol")}
-    lines = [_line(key, value) for key, value in plain.items()]
+    tokens = tokens_of(format)
+    lines = [_line(key, value) for key, value in {**plain, **({"special": tokens} if tokens else {})}.items()]
     for key in ("channels", "protocol"):
         table = getattr(format, key)
         lines += _tables(key, _differing(table)) if table is not None else []

@@ -12,7 +12,7 @@ from rightcall.guard.turn import Turn, content_text
 
 def tool_choice() -> GuardPolicy:
     """The turn's `choice` holds: no call with "none", a call with "required", and no other tool than the one named.
-    The fifth reply in a row without the call stops the task."""
+    The sixth reply in a row without the call stops the task."""
 
     def policy(turn: Turn) -> Iterator[Intervention]:
         if turn.reply is None or turn.choice == "auto":

@@ -8,7 +8,7 @@ from rightcall.dispatching.trace import Intervention
 from rightcall.guard.turn import Turn
 
 LONGEST_NUDGE = 1_200
-UNHEEDED = 4  # turns in a row in which the same was asked for; a loop must end also where nobody listens
+UNHEEDED = 5  # turns in a row in which the same was asked for; a loop must end also where nobody listens
 GuardPolicy = Callable[[Turn], Iterable[Intervention]]
 
 

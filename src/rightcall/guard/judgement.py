@@ -74,23 +74,33 @@ class Judgement(msgspec.Struct, frozen=True):
         - `results`: what the calls to run came to.
         - `api`: as in `answers`.
         """
-        every = [*[self._with_notes(result) for result in results], *self.results]
-        turn = self.reply.message(api)
-        said = answers(self.reply, every, api=api)
         nudges = [each.message for each in self.interventions if each.action == "nudge"]
-        if nudges and not self.reply.attempts:
-            said = [_from_user("\n".join(nudges), api)]
+        if self.reply.attempts:
+            every = [self._with_notes(result, nudges) for result in (*results, *self.results)]
+            said = answers(self.reply, every, api=api)
+        else:
+            said = [_from_user("\n".join(nudges), api)] if nudges else []
+        turn = self.reply.message(api)
         return [*(turn if isinstance(turn, list) else [turn]), *said]
 
-    def _with_notes(self, result: Result) -> Result:
+    def _with_notes(self, result: Result, nudges: list[str]) -> Result:
+        """What is told of a call stands behind its result; what is told of the whole reply behind the last one."""
+        attempts = self.reply.attempts
         notes = [
             each.message
             for each in self.interventions
-            if each.action == "tell" and each.call is not None and self.reply.attempts[each.call].id == result.id
+            if each.action == "tell" and each.call is not None and attempts[each.call].id == result.id
         ]
+        notes += nudges if result.id == attempts[-1].id else []
         if not notes:
             return result
         return msgspec.structs.replace(result, output="\n".join([result.outcome.output, *notes]), envelope=None)
+
+
+def cut(turn: Turn, said: Iterable[Intervention]) -> list[Json]:
+    """The messages of the `turn`, with those results cut that policies `said` should be."""
+    cuts = {each.at: each.message for each in said if each.action == "cut"}
+    return [{**message, "content": cuts[at]} if at in cuts else message for at, message in enumerate(turn.messages)]
 
 
 def _from_user(words: str, api: str) -> Json:
@@ -129,9 +139,9 @@ class Guard:
         return given if not brought else Toolset(*([given] if given else []), *brought)
 
     def prepare(self, turn: Turn) -> list[Json]:
-        """The messages of the `turn` as they should be sent: results that are too large are cut."""
-        cuts = {each.at: each.message for each in self.interventions(turn) if each.action == "cut"}
-        return [{**message, "content": cuts[at]} if at in cuts else message for at, message in enumerate(turn.messages)]
+        """The messages of the `turn` as they should be sent, in the shape of OpenAI's Chat: results that are too large
+        are cut."""
+        return cut(turn, self.interventions(turn))
 
     def interventions(self, turn: Turn) -> list[Intervention]:
         """What the policies say of this `turn`, in order; of one call only the first that keeps it from running."""

@@ -9,7 +9,7 @@ from rightcall.guard.intervention import GuardPolicy, told
 from rightcall.guard.turn import Turn
 
 
-def malformed_budget(most: int = 3) -> GuardPolicy:
+def malformed_budget(most: int = 5) -> GuardPolicy:
     """The task stops when this many turns in a row (`most`) made only calls that could not run, and another does."""
 
     def policy(turn: Turn) -> Iterator[Intervention]:
@@ -20,7 +20,7 @@ def malformed_budget(most: int = 3) -> GuardPolicy:
     return policy
 
 
-def failing_budget(most: int = 4) -> GuardPolicy:
+def failing_budget(most: int = 6) -> GuardPolicy:
     """The task stops when this many turns in a row (`most`) made only calls that failed, and the next makes calls of
     the same tools."""
 

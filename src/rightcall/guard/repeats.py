@@ -2,6 +2,9 @@
 
 What counts is a call that asks for the same and got the same. One that was made again after something was changed asks
 anew; so does one whose result was another each time. Cycles of two to four calls count as wholes.
+
+A call that may change something (its tool is not `read_only`) and went well is not run a second time at all: what it
+did is done, and an answer from what is known would let the model believe that it was done twice. It is told so.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from rightcall.guard.turn import PastCall, Turn
 from rightcall.types import Call
 
 _LONGEST_CYCLE = 4
+_ECHO = 400  # characters of an earlier result that are shown again
 
 
 def repeated(
@@ -23,22 +27,30 @@ def repeated(
     """A call that was made before with the same outcome.
 
     - `tell`, `answer`, `refuse`, `stop`: after so many earlier calls of the same it is told, answered with what it gave
-      before without running, refused, and the task stopped. A number that is never reached switches one off.
+      before without running, refused, and the task stopped. A number that is never reached switches one off. A call
+      that went well and whose tool is not `read_only` is refused where another would be told or answered.
     - `window`: how many calls back are looked at.
-    - `exempt`: tools that may be asked again and again, such as those that wait for something.
+    - `exempt`: tools that may be asked again and again, such as those that wait for something, or go one step further
+      with each call.
     """
     levels = ((stop, "stop"), (refuse, "refuse"), (answer, "answer"), (tell, "tell"))
 
     def policy(turn: Turn) -> Iterator[Intervention]:
         past = [call for call in turn.calls[-window:] if _counts(call)]
+        now: set[str] = set()
         for at, call in enumerate(turn.reply.attempts if turn.reply else ()):
             if call.name in exempt or not call.ok:
+                continue
+            if len(now) == len(now := now | {fingerprint(call)}):
+                yield _said("twice", at, call, 1, "")
                 continue
             same = _same(turn, past, call)
             cycles = _cycles(past, call)
             count = max(len(same), cycles)
             action = next((action for least, action in levels if count >= least), None)
             known = next((each.result for each in reversed(same) if each.outcome == "ok"), None)
+            if action in ("tell", "answer") and known is not None and same and _changes(turn, call.name):
+                action = "hold"
             if action == "answer" and known is None:
                 action = "refuse" if cycles >= answer else "tell"
             if action is not None:
@@ -59,7 +71,7 @@ def _same(turn: Turn, past: Sequence[PastCall], call: Call) -> list[PastCall]:
     for each in reversed(past):
         if each.name == call.name and each.fingerprint == mark:
             if each.outcome != "refused" and any(_differ(each, other) for other in found):
-                break
+                return found[::-1] if len(found) > 1 else []
             found.append(each)
         elif each.outcome == "ok" and _changes(turn, each.name):
             break
@@ -97,13 +109,17 @@ def _cycles(past: Sequence[PastCall], call: Call) -> int:
 
 def _said(action: str, at: int, call: Call, count: int, known: str) -> Intervention:
     times = f"{count} times before" if count > 1 else "before"
-    reason = f"{call.name} was called with the same arguments {times}, to the same end"
+    reason = f"{call.name:.60} was called with the same arguments {times}, to the same end"
     words = {
         "tell": f"You made this very call {times} and got the same. Use what it gave, or try something else.",
+        "twice": "This call stands in your reply twice; it was made once.",
+        "hold": f"This call was not made a second time: it went well before and may have changed something. It gave: "
+        f"{known[:_ECHO]}{'...' if len(known) > _ECHO else ''}. Go on from there.",
         "refuse": f"This call was not run: you made it {times} and got the same. Do something else, or answer now.",
-        "stop": f"The task was stopped: the same call of {call.name} came again and again.",
+        "stop": f"The task was stopped: the same call of {call.name:.60} came again and again.",
         "answer": "",
     }[action]
     message = known if action == "answer" else told("repeated", words)
     call_at = None if action == "stop" else at
-    return Intervention("repeated", action, reason, message, call_at)  # type: ignore[arg-type]
+    done = "refuse" if action in ("hold", "twice") else action
+    return Intervention("repeated", done, reason, message, call_at)  # type: ignore[arg-type]

@@ -21,7 +21,7 @@ _OFFER = re.compile(
 _LAST = 240
 
 
-def announced(*, most: int = 1) -> GuardPolicy:
+def announced(*, most: int = 3) -> GuardPolicy:
     """A reply that says it will call a tool, and calls none, is asked to do it.
 
     - `most`: how often in one task; a model that means no call says so then.
@@ -106,7 +106,7 @@ def _spoken(message: str) -> str:
     return message
 
 
-def silence(*, most: int = 2) -> GuardPolicy:
+def silence(*, most: int = 4) -> GuardPolicy:
     """A reply with neither text nor a call is asked again, and the task is stopped after so many in a row (`most`)."""
 
     def policy(turn: Turn) -> Iterator[Intervention]:

@@ -24,7 +24,7 @@ def required_steps(*steps: str, before: Sequence[str] = ()) -> GuardPolicy:
     - `before`: the tools that end the task and wait for the steps; without any, it is a reply without calls that must
       wait.
 
-    The fifth answer in a row that comes too early stops the task.
+    The sixth answer in a row that comes too early stops the task.
     """
 
     def policy(turn: Turn) -> Iterator[Intervention]:
@@ -85,7 +85,7 @@ def terminal_tools(*names: str, required: bool = True) -> GuardPolicy:
     """The task is done once one of these tools was called and went well.
 
     - `names`: the tools that end it.
-    - `required`: nothing else does: a reply without calls is asked to make one of them, and the fifth in a row stops
+    - `required`: nothing else does: a reply without calls is asked to make one of them, and the sixth in a row stops
       the task.
     """
 

@@ -72,7 +72,7 @@ def _urged(turn: Turn, call: Call, again: int) -> str:
     return words + (". If you cannot make this call, do without it and say so" if again > 1 else "")
 
 
-def near_calls(*, most: int = 2) -> GuardPolicy:
+def near_calls(*, most: int = 4) -> GuardPolicy:
     """A text that nearly is a call, with no call beside it, is told so: otherwise a loop ends as if it had its answer.
 
     - `most`: in how many turns of one task.

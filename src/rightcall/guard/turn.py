@@ -25,9 +25,11 @@ from rightcall.strict_json import MAX_DEPTH, decode
 from rightcall.types import Call, Json, Reply
 
 CallState = Literal["ok", "failed", "refused", "open"]
+_MARK = "[guard: "
 _TOLD = re.compile(r"(?:ERROR: )?\[guard: ([a-z_]{1,40})\] ")
 _EACH_TOLD = re.compile(r"^\[guard: ([a-z_]{1,40})\] ", re.MULTILINE)
 _NOT_RUN = ("ERROR: the call was not run", "the call was not run")
+_NOBODY: frozenset[str] = frozenset()
 _REMINDER = ("<system-reminder>", "</system-reminder>")  # of Claude Code, beside results
 _FAILED = ("ERROR", "Error", "error:", '{"error"', "Traceback (most")
 
@@ -35,15 +37,16 @@ _FAILED = ("ERROR", "Error", "error:", '{"error"', "Traceback (most")
 class PastCall:
     """A call of an earlier turn, made of its `name`, its `id` and the arguments as they were `given`. Its `result` is
     text, None where there is none; its `outcome` says what came of it: "ok", "failed", "refused" (it was not run) or
-    "open"; `told` is the policy that spoke in its place."""
+    "open"; `told` is the policy that spoke in its place, `noted` are those that spoke behind its result."""
 
-    __slots__ = ("_fingerprint", "_given", "id", "name", "outcome", "result", "told")
+    __slots__ = ("_fingerprint", "_given", "id", "name", "noted", "outcome", "result", "told")
 
     def __init__(self, name: str, id: str, given: Any) -> None:
         self.name, self.id, self._given = name, id, given
         self.result: str | None = None
         self.outcome: CallState = "open"
         self.told = ""
+        self.noted: tuple[str, ...] = ()
         self._fingerprint = ""
 
     @property
@@ -60,11 +63,12 @@ class PastCall:
         return self._fingerprint
 
     def _answer(self, result: str, is_error: bool | None) -> None:
-        found = _TOLD.match(result)
-        while not found and _TOLD.match(result, (end := result.rfind("\n")) + 1):  # said behind it, not in its place
-            result = result[:end]
-        self.told = found[1] if found else ""
-        if found or result.startswith(_NOT_RUN):
+        if _MARK in result:
+            found = _TOLD.match(result)
+            while not found and (note := _TOLD.match(result, (end := result.rfind("\n")) + 1)):
+                self.noted, result = (*self.noted, note[1]), result[:end]
+            self.told = found[1] if found else ""
+        if self.told or result.startswith(_NOT_RUN):
             self.outcome = "refused"
         elif is_error or (is_error is None and result.startswith(_FAILED)):
             self.outcome = "failed"
@@ -127,7 +131,7 @@ class Turn:
         - `api`: whose messages they are, as in `rightcall.messages.chat_messages`.
         """
         given = chat_messages(history, api=api)
-        start = next((at for at in range(len(given) - 1, -1, -1) if _is_users(given[at])), 0)
+        start = next((at for at in range(len(given) - 1, -1, -1) if is_users(given[at])), 0)
         past = tuple(_turns(given[start:]))
         return cls(past, Toolset.of(tools), reply=reply, choice=choice, parallel=parallel, messages=given)
 
@@ -140,6 +144,12 @@ class Turn:
     def done(self) -> frozenset[str]:
         """The names of the tools that were called and did not fail."""
         return frozenset([call.name for call in self.calls if call.outcome == "ok"])
+
+    def answered(self, reply: Reply) -> Turn:
+        """The same turn, now that the model has said this `reply`."""
+        return Turn(
+            self.past, self.tools, reply=reply, choice=self.choice, parallel=self.parallel, messages=self.messages
+        )
 
     def told(self, policy: str) -> int:
         """In how many turns in a row, up to the last one, this `policy` has spoken."""
@@ -165,7 +175,7 @@ def _streak(holds: Iterable[bool]) -> int:
     return count
 
 
-def _is_users(message: Mapping[str, Any]) -> bool:
+def is_users(message: Mapping[str, Any]) -> bool:
     """Is it a user who speaks? A nudge in the user's role is none, nor is what a client adds by itself."""
     if message.get("role") != "user":
         return False
@@ -198,14 +208,14 @@ def _turns(messages: Sequence[Mapping[str, Any]]) -> list[PastTurn]:
             call = waiting.pop(text(message.get("tool_call_id")), None)
             if call is not None:
                 call._answer(content_text(message.get("content")), message.get("is_error"))
-                if call.told and made:
-                    made[-1][2].add(call.told)
+                if made and (call.told or call.noted):
+                    made[-1][2].update({call.told, *call.noted} - {""})
         elif role == "user" and _TOLD.match(said := content_text(message.get("content"))):
             if answered:
                 made.append(("", [], set()))
             made[-1][2].update(_EACH_TOLD.findall(said))
             answered = True
-    return [PastTurn(said, tuple(calls), frozenset(told)) for said, calls, told in made]
+    return [PastTurn(said, tuple(calls), frozenset(told) if told else _NOBODY) for said, calls, told in made]
 
 
 def _call(given: Any) -> PastCall:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from operator import is_
 from typing import Any
 
 from rightcall.apis.sdk_view import dumps, items, obj, text
 from rightcall.histories.history_work import HistoryItem, HistoryWork
-from rightcall.strict_json import MAX_DEPTH, decode
+from rightcall.strict_json import MAX_DEPTH, decode, is_object
 from rightcall.types import Json
 
 LONGEST_ECHO = 500
@@ -40,6 +41,8 @@ def _put_right(work: HistoryWork, item: HistoryItem) -> None:
         return
     given = items(item.message["tool_calls"])
     calls = [_call(work, item, at, each) for at, each in enumerate(given)]
+    if given and None not in given and all(map(is_, calls, given)):
+        return
     named = [call for call in calls if call is not None]
     if len(named) < len(calls):
         item.poison = _shifted(item.poison, [call is not None for call in calls])
@@ -56,6 +59,8 @@ def _shifted(poison: dict[int, str], stays: list[bool]) -> dict[int, str]:
 
 
 def _call(work: HistoryWork, item: HistoryItem, at: int, given: Any) -> Json | None:
+    if work.profile.arguments == "text" and _is_fit(given):
+        return given  # type: ignore[no-any-return]
     call = obj(given)
     if call is None:
         return None
@@ -71,6 +76,17 @@ def _call(work: HistoryWork, item: HistoryItem, at: int, given: Any) -> Json | N
     rest = {key: value for key, value in call.items() if key not in ("name", "arguments")}
     made = {**rest, "type": "function", "function": fit}
     return call if made == call and type(arguments) is type(function.get("arguments")) else made
+
+
+def _is_fit(call: Any) -> bool:
+    """Is it a call of a function as most are: with a name, and arguments that are the text of an object?"""
+    if type(call) is not dict or call.get("type") != "function" or "name" in call or "arguments" in call:
+        return False
+    function = call.get("function")
+    if type(function) is not dict:
+        return False
+    name, given = function.get("name"), function.get("arguments")
+    return type(name) is str and name != "" and name == name.strip() and type(given) is str and is_object(given)
 
 
 def _arguments(work: HistoryWork, item: HistoryItem, at: int, given: Any) -> Any:

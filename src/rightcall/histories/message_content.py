@@ -10,7 +10,8 @@ from rightcall.histories.history_profiles import REASONING_KEYS
 from rightcall.histories.history_work import HistoryItem, HistoryWork
 from rightcall.types import Json
 
-_ALWAYS = {"role", "content", "tool_calls", "tool_call_id"}
+_ALWAYS = frozenset(("role", "content", "tool_calls", "tool_call_id"))
+_UNTHOUGHT = frozenset(REASONING_KEYS).isdisjoint
 
 
 def fit_content(work: HistoryWork, messages: list[HistoryItem]) -> list[HistoryItem]:
@@ -20,8 +21,11 @@ def fit_content(work: HistoryWork, messages: list[HistoryItem]) -> list[HistoryI
         if _is_silent(item.message):
             work.tell("empty_turn", item, "a turn without text or calls is left out")
             continue
-        fit = _content(work, item.message)
         had = item.message.get("content")
+        if type(had) is str and had:
+            out.append(item)
+            continue
+        fit = _content(work, item.message)
         if fit != had or "content" not in item.message:
             if had is not None or not item.message.get("tool_calls"):
                 work.tell("content", item, f"content {_kind(had)} became {_kind(fit)}")
@@ -86,10 +90,15 @@ def _part(part: Any) -> str:
 def fit_reasoning(work: HistoryWork, messages: list[HistoryItem]) -> list[HistoryItem]:
     """Reasoning goes back under the name the server knows, and fields that a client dropped are put back."""
     for item in messages:
-        if item.message["role"] == "assistant":
+        if item.message["role"] == "assistant" and (_asks_more(work) or not _UNTHOUGHT(item.message)):
             _put_back(work, item)
             _fit_thought(work, item)
     return messages
+
+
+def _asks_more(work: HistoryWork) -> bool:
+    """May something have to be put where there is no reasoning?"""
+    return work.profile.needs_reasoning or bool(work.kept)
 
 
 def _put_back(work: HistoryWork, item: HistoryItem) -> None:
@@ -137,7 +146,10 @@ def _one_voice(work: HistoryWork, item: HistoryItem, thought: str) -> None:
 def fit_fields(work: HistoryWork, messages: list[HistoryItem]) -> list[HistoryItem]:
     """Fields that the server refuses are left out; so are those that say nothing."""
     fields = work.profile.fields
+    known = None if fields is None else fields | _ALWAYS | {work.profile.reasoning}
     for item in messages:
+        if item.message.get("tool_calls", True) and (known is None or item.message.keys() <= known):
+            continue
         refused = [key for key in item.message if not _may_stand(key, item.message, fields, work.profile.reasoning)]
         if refused:
             work.tell("field", item, f"left out, since the server refuses it: {', '.join(map(str, refused))[:120]}")

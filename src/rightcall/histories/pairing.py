@@ -34,6 +34,8 @@ class _Made:
 
 def paired(work: HistoryWork, messages: list[HistoryItem]) -> list[HistoryItem]:
     """Results stand behind their calls, in their order; ids are such as the server takes, and each is used once."""
+    if _are_paired(work, messages):
+        return messages
     made = {id(item): _made(item) for item in messages if item.message["role"] == "assistant"}
     orphans = _match(messages, made)
     out: list[HistoryItem] = []
@@ -50,6 +52,27 @@ def paired(work: HistoryWork, messages: list[HistoryItem]) -> list[HistoryItem]:
             out += [_result(work, one) for one in calls]
     _tell_moved(work, messages, out)
     return out
+
+
+def _are_paired(work: HistoryWork, messages: list[HistoryItem]) -> bool:
+    """Do results stand behind their calls in their order, under ids that the server takes and that come once?"""
+    waiting: list[str] = []
+    used: set[str] = set()
+    for item in messages:
+        message = item.message
+        if message["role"] == "tool":
+            if not waiting or message.get("tool_call_id") != waiting.pop():
+                return False
+            continue
+        if waiting or item.poison:
+            return False
+        waiting = [text(call.get("id")) for call in reversed(items(message.get("tool_calls")))]
+        used.update(waiting)
+        if not all(waiting):
+            return False
+    nine = work.profile.ids == "nine"
+    calls = sum(len(items(item.message.get("tool_calls"))) for item in messages)
+    return not waiting and len(used) == calls and not (nine and not all(map(is_nine, used)))
 
 
 def _made(item: HistoryItem) -> list[_Made]:

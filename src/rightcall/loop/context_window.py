@@ -2,16 +2,19 @@
 
     fit(messages, 4_000)
 
-First old results are shortened, then the oldest exchanges go, whole. The system message, the first thing the user said
-and the last exchanges stay as they are. Tokens are counted as four characters each unless somebody counts better.
+First old results are shortened, then the oldest exchanges go, whole. The system message, the first and the last thing
+the user said and the last exchanges stay as they are. Tokens are counted as four characters each unless somebody
+counts better.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from rightcall.apis.sdk_view import dumps
+from rightcall.guard.turn import is_users
 from rightcall.types import Json
 
 SHORT = 400
@@ -38,20 +41,41 @@ def fit(
     """
     if count(messages) <= tokens:
         return list(messages)
-    head, groups = _grouped(messages)
-    kept = [*head]
-    old, recent = groups[:-RECENT], groups[-RECENT:]
-    short = [[_shortened(message) for message in group] for group in old]
-    for gone in range(len(short) + 1):
-        note = _note(old[:gone], summarise if gone and _fits(head, short[gone:], recent, tokens, count) else None)
-        kept = [*head, *note, *_flat(short[gone:]), *_flat(recent)]
-        if count(kept) <= tokens:
-            break
-    return kept
+    window = _Window(messages)
+    gone = window.least(tokens, count)
+    if not gone or summarise is None:
+        return window.without(gone)
+    said = summarise(window.lost(gone))
+    if count(window.without(gone, said)) > tokens:  # a long summary, which needs room of its own
+        gone = window.least(tokens, count, said)
+        said = summarise(window.lost(gone))
+    return window.without(gone, said)
 
 
-def _fits(head: list[Json], old: list[list[Json]], recent: list[list[Json]], tokens: int, count: Count) -> bool:
-    return count([*head, *_flat(old), *_flat(recent)]) <= tokens
+class _Window:
+    """Messages in exchanges that go or stay whole. What leads stays, so do the last exchanges, and what the user last
+    said; results of the others are shortened before any of them goes."""
+
+    def __init__(self, messages: Sequence[Json]) -> None:
+        self._head, groups = _grouped(messages)
+        self._recent = groups[-RECENT:]
+        self._old = groups[:-RECENT]
+        self._short = [[_shortened(message) for message in group] for group in self._old]
+        asked = [at for at, group in enumerate(groups) if is_users(group[0])]
+        self._stays = asked[-1] if asked else -1
+
+    def least(self, tokens: int, count: Count, said: str = "") -> int:
+        """How many of the oldest exchanges must go; the more go the fewer tokens are left."""
+        return bisect_left(range(len(self._old)), True, key=lambda gone: count(self.without(gone, said)) <= tokens)
+
+    def lost(self, gone: int) -> list[Json]:
+        return _flat([group for at, group in enumerate(self._old[:gone]) if at != self._stays])
+
+    def without(self, gone: int, said: str = "") -> list[Json]:
+        """The messages, but for so many of the oldest exchanges; `said` stands for them."""
+        asked = self._old[self._stays] if 0 <= self._stays < gone else []
+        note = _note(self.lost(gone), said)
+        return [*self._head, *note, *asked, *_flat(self._short[gone:]), *_flat(self._recent)]
 
 
 def _grouped(messages: Sequence[Json]) -> tuple[list[Json], list[list[Json]]]:
@@ -79,14 +103,12 @@ def _shortened(message: Json) -> Json:
     return {**message, "content": said[:half] + _SHORTENED.format(lost=len(said) - SHORT) + said[-half:]}
 
 
-def _note(gone: list[list[Json]], summarise: Summary | None) -> list[Json]:
+def _note(gone: list[Json], said: str) -> list[Json]:
     if not gone:
         return []
-    if summarise is not None:
-        return [{"role": "user", "content": summarise(_flat(gone))}]
-    calls = sum(len(message.get("tool_calls") or ()) for message in _flat(gone))
-    turns = sum(message.get("role") == "assistant" for message in _flat(gone))
-    return [{"role": "user", "content": _DROPPED.format(turns=turns, calls=calls)}]
+    calls = sum(len(message.get("tool_calls") or ()) for message in gone)
+    turns = sum(message.get("role") == "assistant" for message in gone)
+    return [{"role": "user", "content": said or _DROPPED.format(turns=turns, calls=calls)}]
 
 
 def _flat(groups: Sequence[Sequence[Any]]) -> list[Any]:

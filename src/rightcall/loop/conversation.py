@@ -4,13 +4,13 @@
     conversation.ask("What is in the file?")
     later = Conversation.from_json(conversation.to_json())
 
-A turn whose calls have not been answered yet is `pending`. When a conversation is taken up again with one, its calls
-are answered by saying that nobody knows what became of them: they are never run a second time.
+A turn whose calls have not been answered yet is `pending`. When a conversation is taken up again with one, those of its
+calls that were to run are answered by saying that nobody knows what became of them: they are never run a second time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -53,6 +53,7 @@ class Conversation:
         self.reason = ""
         self.answer = ""
         self.pending: Json | None = None
+        self.known: dict[str, str] = {}
         for message in self.messages:
             for call in message.get("tool_calls") or ():
                 self.ids.take(str(call.get("id") or ""))
@@ -65,14 +66,15 @@ class Conversation:
         self.messages.append({"role": "user", "content": text})
         self.status, self.reason, self.answer = "open", "", ""
 
-    def begin(self, message: Json) -> None:
-        """A turn of the model, the assistant's `message`: kept apart until its calls are answered."""
-        self.pending = message
+    def begin(self, message: Json, known: Mapping[str, str] | None = None) -> None:
+        """A turn of the model, the assistant's `message`: kept apart until its calls are answered. `known` are the
+        answers of calls that are not run, by their ids."""
+        self.pending, self.known = message, dict(known or {})
 
     def settle(self, messages: Sequence[Json]) -> None:
         """The pending turn and the answers to its calls, all in `messages`, are part of the history now."""
         self.messages += messages
-        self.pending = None
+        self.pending, self.known = None, {}
 
     def end(self, status: Status, reason: str = "", answer: str = "") -> None:
         """It is over, with this `status`, for this `reason`; the `answer` is what the user is to read."""
@@ -95,6 +97,7 @@ class Conversation:
             "version": _VERSION,
             "messages": self.messages,
             "pending": self.pending,
+            "known": self.known,
             "status": self.status,
             "reason": self.reason,
             "answer": self.answer,
@@ -112,15 +115,16 @@ class Conversation:
             made.spent = msgspec.convert(data.get("spent", {}), Spent)
             made.interventions = msgspec.convert(data.get("interventions", []), list[Intervention])
             made.status = msgspec.convert(data.get("status", "open"), Status)
+            known = msgspec.convert(data.get("known", {}), dict[str, str])
         except (msgspec.ValidationError, TypeError, AttributeError, ValueError) as error:
             raise CallerError(f"this is no conversation that can be taken up again: {error}") from None
         made.reason, made.answer = str(data.get("reason", "")), str(data.get("answer", ""))
         if isinstance(data.get("pending"), dict):
-            made.settle(unanswered(data["pending"]))
+            made.settle(unanswered(data["pending"], known))
         return made
 
 
-def unanswered(message: Json) -> list[Json]:
+def unanswered(message: Json, known: Mapping[str, str]) -> list[Json]:
     """A turn whose calls were running when the program ended, and what the model is told of them."""
-    calls = message.get("tool_calls") or ()
-    return [message, *[{"role": "tool", "tool_call_id": call.get("id"), "content": _LOST} for call in calls]]
+    ids = [str(call.get("id")) for call in message.get("tool_calls") or ()]
+    return [message, *[{"role": "tool", "tool_call_id": id, "content": known.get(id, _LOST)} for id in ids]]

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from rightcall.backends.base import BaseBackend
+from rightcall.backends.base import BaseBackend, Streaming
 from rightcall.backends.loop_thread import LoopThread
 from rightcall.backends.request import Request
 from rightcall.declare.toolset import Tools
@@ -31,10 +31,10 @@ from rightcall.dispatching.result import Result, not_run
 from rightcall.dispatching.run_limits import RunLimits
 from rightcall.dispatching.trace import Intervention, Trace
 from rightcall.errors import CallerError, DispatchStopped
-from rightcall.guard.judgement import Guard, Judgement
+from rightcall.guard.judgement import Guard, Judgement, cut
 from rightcall.guard.turn import Turn
 from rightcall.loop.context_window import Summary, fit
-from rightcall.loop.conversation import Conversation
+from rightcall.loop.conversation import Conversation, Status
 from rightcall.loop.run_journal import RunJournal
 from rightcall.types import Event, Reply
 
@@ -93,22 +93,25 @@ class Runner:
         context: int | None = None,
         summarise: Summary | None = None,
         seconds: float | None = None,
-        journal: str | Path | None = None,
+        journal: str | Path | RunJournal | None = None,
         fields: Mapping[str, Any] | None = None,
     ) -> None:
         if conversation is not None and system:
             raise CallerError("a conversation has its own system message; pass one or the other")
         self.model, self.guard = model, Guard.of(guard)
         self.tools = self.guard.tools(tools)
-        self._journal = RunJournal(journal) if journal is not None else None
+        self._journal = RunJournal(journal) if isinstance(journal, str | Path) else journal
         found = self._journal.conversation if self._journal else None
+        if conversation is not None and found is not None:
+            raise CallerError(f"{journal} holds a conversation already; leave the other out, or name a new file")
         self.conversation = conversation or found or Conversation(system=system)
         self.trace = trace
         self._choice, self._parallel, self._hooks, self._limits = choice, parallel, tuple(hooks), limits
         self._context, self._summarise, self._seconds = context, summarise, seconds
         self._fields = dict(fields or {})
+        self._asked: Turn | None = None
         self._judged: Judgement | None = None
-        self._began = time.monotonic()
+        self._until: float | None = None
 
     # -- one step at a time -------------------------------------------------------------------------------------------
 
@@ -123,8 +126,11 @@ class Runner:
             raise CallerError("the calls of the last turn have no results yet; give them first")
         if self.conversation.status != "open":
             return None
-        turn = self._turn(None)
-        messages = self.guard.prepare(turn)
+        turn = self._asked = self._turn()
+        said = self.guard.interventions(turn)
+        told = {each.at for each in self.conversation.interventions if each.action == "cut"}
+        self._tell([each for each in said if each.at not in told])
+        messages = cut(turn, said)
         if self._context is not None:
             messages = fit(messages, self._context, summarise=self._summarise)
         return Request(
@@ -139,15 +145,13 @@ class Runner:
     def receive(self, reply: Reply, *, seconds: float = 0.0) -> Judgement:
         """What is to become of this `reply`; its `calls` are to be run, and their results given. `seconds` is how long
         it took."""
-        judged = self.guard.judge(self._turn(reply))
-        self.conversation.interventions += judged.interventions
+        asked, self._asked = self._asked, None
+        if asked is None or asked.messages != self.conversation.messages:
+            asked = self._turn()
+        judged = self.guard.judge(asked.answered(reply))
+        self._tell(judged.interventions)
         self.conversation.add(reply, calls=len(judged.calls), seconds=seconds)
-        if self.trace is not None:
-            self.trace.add(judged.interventions)
-        for hook in [hook for hook in self._hooks if isinstance(hook, Hook)]:
-            for each in judged.interventions:
-                hook.intervened(each)
-        self.conversation.begin(reply.message())
+        self.conversation.begin(reply.message(), {result.id: result.text for result in judged.results})
         self._judged = judged
         self._write()
         if not judged.calls:
@@ -166,13 +170,22 @@ class Runner:
             self.conversation.end("stopped" if stopped else "done", why, judged.answer)
         self._write()
 
+    def _tell(self, interventions: Sequence[Intervention]) -> None:
+        """Into the conversation, the trace, and every hook that wants to know."""
+        self.conversation.interventions += interventions
+        if self.trace is not None:
+            self.trace.add(interventions)
+        for hook in [hook for hook in self._hooks if isinstance(hook, Hook)]:
+            for each in interventions:
+                hook.intervened(each)
+
     def close(self) -> None:
         """Lets go of the journal. May be called twice."""
         if self._journal is not None:
             self._journal.close()
 
-    def _turn(self, reply: Reply | None) -> Turn:
-        turn = Turn.of(self.conversation.messages, self.tools, reply=reply, parallel=self._parallel, api="chat")
+    def _turn(self) -> Turn:
+        turn = Turn.of(self.conversation.messages, self.tools, parallel=self._parallel, api="chat")
         made = any(call.outcome == "ok" for call in turn.calls)
         turn.choice = "auto" if made and self._choice != "none" else self._choice
         return turn
@@ -197,7 +210,7 @@ class Runner:
         with LoopThread() as thread:
             return thread.run(self.run(task))
 
-    async def events(self, task: str | None = None) -> AsyncIterator[RunEvent]:
+    async def events(self, task: str | None = None) -> AsyncGenerator[RunEvent]:
         """The run of this `task` as it happens: what the model says, what the guard does, what calls come to; `Over`
         is the last. Leaving it early, or cancelling, keeps what was done."""
         if self.model is None:
@@ -206,55 +219,80 @@ class Runner:
             )
         if task is not None:
             self.ask(task)
-        self._began = time.monotonic()
+        self._until = None if self._seconds is None else asyncio.get_running_loop().time() + self._seconds
         while (request := self._in_time()) is not None:
-            began = time.monotonic()
-            async with self.model.stream(request) as stream:
-                async for event in stream:
-                    yield event
-            judged = self.receive(stream.answer, seconds=time.monotonic() - began)
-            for intervention in judged.interventions:
-                yield intervention
-            if judged.calls:
-                for result in await self._act(judged):
+            try:
+                async with self.model.stream(request) as stream:
+                    began = time.monotonic()
+                    while (event := await self._next(stream)) is not None:
+                        yield event
+                judged = self.receive(stream.answer, seconds=time.monotonic() - began)
+            except TimeoutError:
+                if not self._is_late():
+                    raise
+                continue
+            except asyncio.CancelledError:
+                self._end("cancelled", "the run was cancelled")
+                raise
+            try:
+                for intervention in judged.interventions:
+                    yield intervention
+                for result in [*(await self._act(judged) if judged.calls else ()), *judged.results]:
                     yield CallRan(result)
-            for result in judged.results:
-                yield CallRan(result)
+            finally:
+                if self._judged is judged:  # whoever listened has left, or a hook has failed
+                    self.give([not_run(call, "the run was left before it") for call in judged.calls])
         yield Over(self.conversation.status, self.conversation.reason, self.conversation.answer)
+
+    async def _next(self, stream: Streaming) -> Event | None:
+        async with asyncio.timeout_at(self._until):
+            return await anext(stream, None)
 
     def _in_time(self) -> Request | None:
         request = self.next_request()
-        if request is not None and self._seconds is not None and time.monotonic() - self._began > self._seconds:
-            self.conversation.end("stopped", f"the task took longer than {self._seconds:g} seconds")
-            self._write()
+        if request is not None and self._is_late():
+            self._end("stopped", f"the task took longer than {self._seconds:g} seconds")
             return None
         return request
 
+    def _is_late(self) -> bool:
+        return self._until is not None and asyncio.get_running_loop().time() >= self._until
+
+    def _end(self, status: Status, reason: str) -> None:
+        self.conversation.end(status, reason)
+        self._write()
+
     async def _act(self, judged: Judgement) -> Sequence[Result]:
         """Runs the calls. However that ends, each has a result, and the history holds it."""
+        lost = [not_run(call, "it was cancelled") for call in judged.calls]
+        results: Sequence[Result]
         try:
-            results: Sequence[Result] = await dispatch(
-                judged.calls,
-                self.tools or (),
-                hooks=self._hooks,
-                trace=self.trace,
-                limits=self._limits,
-                parallel=self._parallel,
-            )
+            async with asyncio.timeout_at(self._until):
+                results = await self._dispatched(judged)
         except DispatchStopped as stopped:
             results = stopped.results
             self.give(results)
-            self.conversation.end("stopped", str(stopped))
-            self._write()
-            return results
-        except asyncio.CancelledError as cancelled:
-            results = getattr(cancelled, "results", [not_run(call, "it was cancelled") for call in judged.calls])
+            self._end("stopped", str(stopped))
+        except TimeoutError as late:
+            results = getattr(late.__cause__, "results", lost)  # the loop ends by itself: it is late
             self.give(results)
-            self.conversation.end("cancelled", "the run was cancelled")
-            self._write()
+        except asyncio.CancelledError as cancelled:
+            self.give(getattr(cancelled, "results", lost))
+            self._end("cancelled", "the run was cancelled")
             raise
-        self.give(results)
+        else:
+            self.give(results)
         return results
+
+    async def _dispatched(self, judged: Judgement) -> Sequence[Result]:
+        return await dispatch(
+            judged.calls,
+            self.tools or (),
+            hooks=self._hooks,
+            trace=self.trace,
+            limits=self._limits,
+            parallel=self._parallel,
+        )
 
 
 async def run(

@@ -26,8 +26,8 @@ from rightcall.backends.event_stream import MAX_LINE, Payload, ServerEvents, Sig
 from rightcall.backends.metadata import Metadata
 from rightcall.backends.naming import Naming
 from rightcall.serve.answer_writer import AnswerEnd, AnswerUsage, AnswerWriter
-from rightcall.serve.frames import Frames
-from rightcall.serve.plain_chunks import chunk_of, plain_runs, said_by
+from rightcall.serve.event_frames import Frames
+from rightcall.serve.plain_chunks import PlainChunks, chunk_of
 from rightcall.types import Arguments, Call, CallEnd, CallStart, Event, Json, Reasoning, Reply, Text
 
 _BROKEN = "the stream broke before its end; send the whole answer again"
@@ -72,6 +72,7 @@ class AnswerFlow:
         self._facts = Metadata(reading.api)
         self._events = ServerEvents(longest=MAX_LINE)
         self._frames = Frames() if rules.same and rules.streamed and reading.api == "chat" else None
+        self._plain = PlainChunks()
         self._make_writer = make_writer
         self._writer: AnswerWriter | None = None
         self._out: list[bytes] = []
@@ -123,12 +124,11 @@ class AnswerFlow:
         """Chunks that only hold text are read together, and go on as they are if they were only that."""
         said: list[str] = []
         plain: list[bytes] = []
-        for run, chunks in plain_runs(frames.feed(data)):
-            if chunks is not None:
-                if self._writer is None:
-                    first = chunks[0]
+        for run, text in self._plain.runs(frames.feed(data)):
+            if text is not None:
+                if self._writer is None and (first := self._plain.first) is not None:
                     self._first({"id": first.id, "model": first.model, "created": first.created})
-                said.append(said_by(chunks))
+                said.append(text)
                 plain.append(run)
                 continue
             self._plain_text(said, plain)

@@ -40,12 +40,12 @@ LONGEST = 400  # characters of one header: proxies refuse heads of a few thousan
 class ExchangedContent(msgspec.Struct):
     """What was written on both sides: kept only where a capture, a recording or `--log-content` wants it.
 
-    - `sent`: the body that the upstream was last sent, in its own dialect, as an object or its bytes.
+    - `sent`: the body that the upstream was last sent, in its own dialect.
     - `received`: what it answered: an object, the list of the payloads of its stream, or its bytes.
     - `answered`: the same as the client was given it.
     """
 
-    sent: Json | bytes | None = None
+    sent: Json | None = None
     received: Any = None
     answered: Reply | None = None
 

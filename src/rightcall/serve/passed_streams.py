@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable
 
 from rightcall.api_names import Api
-from rightcall.serve.frames import MAX_FRAME
+from rightcall.serve.event_frames import MAX_FRAME
 from rightcall.types import Json
 
 _BLOCK = re.compile(rb'"type": ?"content_block_(start|stop)"[^\n]{0,400}?"index": ?(\d{1,6})')

@@ -1,6 +1,6 @@
 """Chunks of a Chat stream that hold a piece of text and nothing else, told without making an object of them.
 
-    plain_runs(b'data: {"id": "c", ..., "delta": {"content": "Hi"}}]}\n\ndata: [DONE]\n\n')
+    PlainChunks().runs(b'data: {"id": "c", ..., "delta": {"content": "Hi"}}]}\n\ndata: [DONE]\n\n')
 
 Most of a stream is such chunks. One that is written as every client takes it may go on as it came, with all that it has
 beside; any other is read and written anew.
@@ -8,6 +8,7 @@ beside; any other is read and written anew.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, Literal
 
@@ -44,23 +45,67 @@ class PlainChunk(msgspec.Struct):
 
 _END, _FIELD = b"\n\n", b"data: "
 _LAST = 3  # frames at the end of a piece that are rarely plain: how the answer ended, what it cost, that it is over
-_decode = msgspec.json.Decoder(list[PlainChunk]).decode
+_CONTENT = re.compile(rb'"content": ?("(?:[^"\\]|\\.)*+")')
+_decode_chunks = msgspec.json.Decoder(list[PlainChunk]).decode
+_decode_texts = msgspec.json.Decoder(list[str]).decode
 
 
-def plain_runs(frames: bytes) -> Iterator[tuple[bytes, list[PlainChunk] | None]]:
-    """The frames in order: runs of plain chunks together with what they are, the others one by one."""
-    chunks = _plain(frames)
-    if chunks is not None:
-        yield frames, chunks
-        return
-    at = _last_frames(frames)
-    chunks = _plain(frames[:at]) if at else None
-    if chunks is not None:
-        yield frames[:at], chunks
-        frames = frames[at:]
-    for frame in frames.split(_END):
-        if frame:
-            yield frame + _END, _plain(frame + _END)
+class PlainChunks:
+    """The chunks of one stream. From the first plain one it learns what stands around the text in all of them, so that
+    only the texts must be read; a chunk that looks otherwise is read whole."""
+
+    def __init__(self) -> None:
+        self._before = self._behind = b""
+        self.first: PlainChunk | None = None
+
+    def runs(self, frames: bytes) -> Iterator[tuple[bytes, str | None]]:
+        """The frames in order: runs of plain chunks with what they say, the others one by one with None."""
+        if not self._before:
+            self._read(frames[: frames.find(_END) + len(_END)])
+        at = len(frames)
+        said = self._quick(frames)
+        if said is None:
+            at = _last_frames(frames)
+            said = self._quick(frames[:at])
+        if said is None and at:
+            said = self._read(frames[:at])
+        if said is not None:
+            yield frames[:at], said
+            frames = frames[at:]
+        for frame in frames.split(_END):
+            if frame:
+                yield frame + _END, self._read(frame + _END)
+
+    def _quick(self, frames: bytes) -> str | None:
+        """What they say, if all look as the first did."""
+        before, behind = self._before, self._behind
+        if not before or not (frames.startswith(before) and frames.endswith(behind)):
+            return None
+        texts = frames[len(before) : -len(behind)].split(behind + before)
+        try:
+            found = _decode_texts(b"[%b]" % b",".join(texts))
+        except (msgspec.DecodeError, RecursionError):
+            return None
+        return "".join(found) if len(found) == len(texts) else None
+
+    def _read(self, frames: bytes) -> str | None:
+        """What they say, if all are plain and of the first choice."""
+        if not frames.startswith(_FIELD):
+            return None
+        try:
+            found = _decode_chunks(b"[%b]" % frames[len(_FIELD) : -len(_END)].replace(_END + _FIELD, b","))
+        except (msgspec.DecodeError, RecursionError):
+            return None
+        if any(chunk.choices[0].index for chunk in found):
+            return None
+        self.first = self.first or found[0]
+        self._learn(frames[: frames.find(_END) + len(_END)])
+        return "".join([chunk.choices[0].delta.content for chunk in found])
+
+    def _learn(self, frame: bytes) -> None:
+        found = _CONTENT.search(frame)
+        if found is not None and frame.count(b'"content"') == 1:
+            self._before, self._behind = frame[: found.start(1)], frame[found.end(1) :]
 
 
 def _last_frames(frames: bytes) -> int:
@@ -69,22 +114,6 @@ def _last_frames(frames: bytes) -> int:
     for _ in range(_LAST):
         at = frames.rfind(_END, 0, max(at, 0))
     return at + len(_END) if at > 0 else 0
-
-
-def _plain(frames: bytes) -> list[PlainChunk] | None:
-    """All of them, if all are plain and of the first choice: JSON is told fastest in one piece."""
-    if not frames.startswith(_FIELD):
-        return None
-    try:
-        found = _decode(b"[%b]" % frames[len(_FIELD) : -len(_END)].replace(_END + _FIELD, b","))
-    except (msgspec.DecodeError, RecursionError):
-        return None
-    return None if any(chunk.choices[0].index for chunk in found) else found
-
-
-def said_by(chunks: list[PlainChunk]) -> str:
-    """What they say, one after the other."""
-    return "".join([chunk.choices[0].delta.content for chunk in chunks])
 
 
 def chunk_of(text: str) -> dict[str, Any]:

@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Self
 from rightcall.api_names import Api
 from rightcall.errors import BackendError
 from rightcall.serve.answer_writers import encoded
-from rightcall.serve.answering import Answering, ClientAsk, failure
 from rightcall.serve.client_answer import ClientAnswer
 from rightcall.serve.client_request import RefusedRequest
-from rightcall.serve.exchanged import Exchanged, new_request_id
+from rightcall.serve.exchanged import Exchanged, ExchangedContent, new_request_id
+from rightcall.serve.proxy_answer import Answering, ClientAsk, failure
 from rightcall.serve.proxy_doors import DOORS, kept_response
 from rightcall.serve.proxy_metrics import ProxyMetrics
 from rightcall.serve.proxy_paths import Door, door_of
 from rightcall.serve.proxy_settings import ProxySettings
+from rightcall.serve.proxy_watch import ProxyWatch
 from rightcall.serve.switchboard import Switchboard
-from rightcall.serve.watchers import Watchers
 from rightcall.servers.web import WebServer
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Proxy:
             await self._close_retired()
 
     async def _made(self, settings: ProxySettings) -> Switchboard:
-        board = Switchboard(settings, Watchers(settings, self._metrics))
+        board = Switchboard(settings, ProxyWatch(settings, self._metrics))
         await board.connect()
         return board
 
@@ -109,23 +109,30 @@ class Proxy:
         )
         client = ClientAnswer(http, exchanged, board.settings)
         api: Api = (door.api if door is not None else None) or "chat"
-        with board.watchers.watching(exchanged, http.headers) as carried:
-            try:
-                return await self._answered(http, door, board, client, exchanged, carried)
-            except (RefusedRequest, BackendError) as error:
-                return await _told(error, api, client, exchanged)
-            except ConnectionError:
-                exchanged.client_gone = True
-                return client.response
-            except asyncio.CancelledError:
-                exchanged.client_gone = True
-                raise
-            except Exception:  # noqa: BLE001 - whatever it is, the client gets an answer, and the log the reason
-                _LOG.exception("request %s failed", exchanged.id)
-                wrong = RefusedRequest("the proxy failed; its log says why", status=500, code="proxy_failed")
-                return await _told(wrong, api, client, exchanged)
-            finally:
-                await client.stop()
+        watch = board.watch
+        span = watch.begin(http.headers)
+        if board.settings.wants_content:
+            exchanged.content = ExchangedContent()
+        self._metrics.requests_open.add()
+        try:
+            return await self._answered(http, door, board, client, exchanged, watch.carried(span))
+        except (RefusedRequest, BackendError) as error:
+            return await _told(error, api, client, exchanged)
+        except ConnectionError:
+            exchanged.client_gone = True
+            return client.response
+        except asyncio.CancelledError:
+            exchanged.client_gone = True
+            raise
+        except Exception:  # noqa: BLE001 - whatever it is, the client gets an answer, and the log the reason
+            _LOG.exception("request %s failed", exchanged.id)
+            wrong = RefusedRequest("the proxy failed; its log says why", status=500, code="proxy_failed")
+            return await _told(wrong, api, client, exchanged)
+        finally:
+            await client.stop()
+            self._metrics.requests_open.add((), -1)
+            exchanged.total = exchanged.seconds()
+            watch.over(exchanged, span)
 
     async def _answered(
         self,

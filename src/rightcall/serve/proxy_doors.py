@@ -148,7 +148,7 @@ async def _version(
 async def _metrics(
     http: web.Request, door: Door, board: Switchboard, client: ClientAnswer, exchanged: Exchanged
 ) -> web.StreamResponse:
-    return await client.respond(200, board.watchers.metrics.text().encode(), CONTENT_TYPE)
+    return await client.respond(200, board.watch.metrics.text().encode(), CONTENT_TYPE)
 
 
 async def _count_tokens(

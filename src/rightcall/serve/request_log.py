@@ -15,7 +15,7 @@ import msgspec
 
 from rightcall.apis.sdk_view import dumps
 from rightcall.apis.sse import json_value
-from rightcall.files.jsonl import decode_row, encode_row
+from rightcall.files.jsonl import encode_row
 from rightcall.redaction.pieces import without_secrets
 from rightcall.redaction.scrubber import Scrubber
 from rightcall.redaction.secret_names import is_secret_name
@@ -55,7 +55,7 @@ class RequestLog:
         if self._content and exchanged.content is not None:
             kept = exchanged.content
             row["content"] = {
-                "sent": self._scrubber.value(as_object(kept.sent)),
+                "sent": self._scrubber.value(kept.sent),
                 "received": clean_answer(kept.received, self._scrubber) if kept.received else None,
                 "answered": self._scrubber.value(_reply(kept.answered)),
             }
@@ -124,14 +124,6 @@ def _rounded(seconds: float | None) -> float | None:
 def _tokens(exchanged: Exchanged) -> Json:
     kinds = ("prompt", "completion", "cached", "reasoning")
     return {kind: many for kind in kinds if (many := getattr(exchanged.tokens, kind)) is not None}
-
-
-def as_object(body: Json | bytes | None) -> Json | None:
-    """A body as an object; None for what is none."""
-    if not isinstance(body, bytes):
-        return body
-    value = decode_row(body)
-    return value if isinstance(value, dict) else None
 
 
 def clean_answer(received: Any, scrubber: Scrubber) -> Any:

@@ -20,15 +20,16 @@ from rightcall.serve.answer_flow import AnswerFlow
 from rightcall.serve.client_request import ClientRequest, RefusedRequest
 from rightcall.serve.kept_answers import KeptAnswers
 from rightcall.serve.proxy_settings import ModelSettings, ProxySettings
+from rightcall.serve.proxy_watch import ProxyWatch
+from rightcall.serve.upstream_body import mended_history
 from rightcall.serve.upstream_link import UpstreamLink
 from rightcall.serve.upstream_routes import routed
-from rightcall.serve.upward import mended_history
-from rightcall.serve.watchers import Watchers
 from rightcall.types import Json
 from rightcall.wire.parser import Policy, ReasoningCalls, Rescue
 
 _KEPT_SECONDS = 3600.0  # of what a server wants back with its calls
 _KEPT_BYTES = 16_000_000
+_ROUTES = 1000  # names of models whose way is remembered
 # Which rules a history is put right by, for the kinds of server that are known; others take what OpenAI's does.
 _HISTORIES = {"llama.cpp": "llama_cpp", "lmstudio": "llama_cpp", "vllm": "vllm", "sglang": "vllm", "ollama": "ollama"}
 
@@ -66,9 +67,10 @@ class Reached:
 class Switchboard:
     """Shared by all requests of one proxy, for as long as its settings hold."""
 
-    def __init__(self, settings: ProxySettings, watchers: Watchers) -> None:
-        self.settings, self.watchers, self.has_key = settings, watchers, settings.key is not None
+    def __init__(self, settings: ProxySettings, watch: ProxyWatch) -> None:
+        self.settings, self.watch, self.has_key = settings, watch, settings.key is not None
         self.links = {link.name: link for link in [UpstreamLink(each, settings) for each in settings.upstream]}
+        self._routes: dict[str, list[Reached]] = {}
         self._locks = {name: asyncio.Lock() for name in self.links}
         self.responses: KeptAnswers[list[Json]] = KeptAnswers(seconds=settings.store_seconds, most=settings.store_bytes)
         self.kept: KeptAnswers[KeptFields] = KeptAnswers(seconds=_KEPT_SECONDS, most=_KEPT_BYTES)
@@ -80,14 +82,18 @@ class Switchboard:
     async def close(self) -> None:
         for link in self.links.values():
             await link.close()
-        await asyncio.to_thread(self.watchers.close)  # it waits for a disk
+        await self.watch.close()
 
     def reach(self, model: str) -> list[Reached]:
         """The servers to ask for this model, in order. Raises `RefusedRequest` if there is none."""
-        route = routed(self.settings, model)
-        how = _rules(self.settings, route.settings)
-        links = [self.links[each.name] for each in route.upstreams]
-        return [Reached(link, route.model, how, self._locks[link.name]) for link in links]
+        if model not in self._routes:
+            route = routed(self.settings, model)
+            how = _rules(self.settings, route.settings)
+            links = [self.links[each.name] for each in route.upstreams]
+            if len(self._routes) >= _ROUTES:
+                self._routes.clear()  # clients can ask for any name
+            self._routes[model] = [Reached(link, route.model, how, self._locks[link.name]) for link in links]
+        return self._routes[model]
 
     # -- conversations -------------------------------------------------------------------------------------------------
 

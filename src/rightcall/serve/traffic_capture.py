@@ -16,7 +16,7 @@ from rightcall.redaction.scrubber import Scrubber
 from rightcall.serve.bounded_writer import BoundedWriter, LineSink
 from rightcall.serve.exchanged import Exchanged
 from rightcall.serve.proxy_settings import ProxySettings
-from rightcall.serve.request_log import as_object, clean_answer, known_secrets, log_row
+from rightcall.serve.request_log import clean_answer, known_secrets, log_row
 
 _FACTS = ("client", "upstream", "mode", "format", "repairs", "rescues", "problems", "retries", "finish")
 
@@ -47,7 +47,7 @@ class TrafficCapture:
                 "id": exchanged.id,
                 "time": facts["time"],
                 "model": facts.get("upstream_model") or facts.get("model", ""),
-                "request": self._scrubber.value(as_object(content.sent)),
+                "request": self._scrubber.value(content.sent),
                 "response": clean_answer(content.received, self._scrubber),
                 "rightcall": {name: facts[name] for name in _FACTS if name in facts},
             }

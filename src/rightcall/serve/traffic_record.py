@@ -30,7 +30,7 @@ from rightcall.files.journal import Journal
 from rightcall.files.jsonl import ensure_parent_dir
 from rightcall.serve.bounded_writer import BoundedWriter, LineSink
 from rightcall.serve.proxy_settings import ProxySettings, UpstreamSettings
-from rightcall.serve.request_log import as_object, known_secrets
+from rightcall.serve.request_log import known_secrets
 from rightcall.types import Json
 
 _ODD = re.compile(r"[^A-Za-z0-9._-]")
@@ -44,7 +44,7 @@ class UpstreamExchange(msgspec.Struct, frozen=True, kw_only=True):
     upstream: str
     url: str
     method: Literal["GET", "POST"] = "POST"
-    body: Json | bytes | None = None
+    body: Json | None = None
     status: int = 0
     headers: dict[str, str] = {}
     pieces: list[bytes] = []
@@ -54,8 +54,7 @@ class UpstreamExchange(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def size(self) -> int:
         """About how much there is to write."""
-        asked = len(self.body) if isinstance(self.body, bytes) else 2000
-        return sum([len(each) for each in self.pieces]) + asked
+        return sum([len(each) for each in self.pieces]) + 2000
 
 
 class TrafficRecorder:
@@ -84,7 +83,7 @@ class TrafficRecorder:
         return list(self._writers.values())
 
     def _line(self, exchange: UpstreamExchange) -> bytes:
-        path, body = without_keys([urlsplit(exchange.url).path, as_object(exchange.body)], *self._own)
+        path, body = without_keys([urlsplit(exchange.url).path, exchange.body], *self._own)
         it = exchange
         response = response_of(it.status, it.headers, it.pieces, it.delays, it.broken, *self._own)
         return cassette_line(Recorded(Asked(it.method, path, body), response))

@@ -1,19 +1,20 @@
 """A first draft of a format, from what a template writes: what stands around known calls says what the markers are.
 
-It knows calls whose arguments are JSON: an object with name and arguments, or a name and then an object. A draft that
-does not give the same calls back is none.
+It knows calls whose arguments are JSON (an object with name and arguments, or a name and then an object), and those
+whose arguments stand in tags. A draft that does not give the same calls back is none.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from rightcall.errors import BadFormat, CannotCarry
-from rightcall.formats.spec import Body, Envelope, Format, NameThenJson, replace
+from rightcall.formats.spec import Body, Envelope, Format, NameThenJson, Params, replace
 from rightcall.formats.toml import check_format_value
+from rightcall.templates.tag_drafting import tagged, tagged_again
 from rightcall.types import Call
 
 _NAME = "my_format"
@@ -30,27 +31,42 @@ class DraftedCall(NamedTuple):
 
 def drafts(text: str, calls: tuple[Call, ...]) -> Iterator[Format]:
     """Formats that may have written these calls as this text, the fullest first. They are sound, and not yet tried."""
-    found = _located(text, calls)
-    if not found or any(each.body != found[0].body for each in found):
-        return
-    for format in _around(text, found):
-        try:
-            check_format_value(format)
-        except (BadFormat, CannotCarry):
-            continue
-        yield format
+    for find in (_json_call, _tagged_call):
+        found = _located(text, calls, find)
+        for format in _around(text, found) if found else ():
+            try:
+                check_format_value(format)
+            except (BadFormat, CannotCarry):
+                continue
+            yield format
 
 
-def _located(text: str, calls: tuple[Call, ...]) -> list[DraftedCall]:
-    """Each call's place, in order; none if one is missing."""
+Finder = Callable[[str, int, Call, DraftedCall | None], DraftedCall | None]
+
+
+def _located(text: str, calls: tuple[Call, ...], find: Finder) -> list[DraftedCall]:
+    """Each call's place, in order; none if one is missing, or written in another way."""
     found: list[DraftedCall] = []
     for call in calls:
-        begin = found[-1].end if found else 0
-        place = next(_places(text, begin, call), None)
-        if place is None:
+        place = find(text, found[-1].end if found else 0, call, found[0] if found else None)
+        if place is None or (found and place.body != found[0].body):
             return []
         found.append(place)
     return found
+
+
+def _json_call(text: str, begin: int, call: Call, first: DraftedCall | None) -> DraftedCall | None:
+    return next(_places(text, begin, call), None)
+
+
+def _tagged_call(text: str, begin: int, call: Call, first: DraftedCall | None) -> DraftedCall | None:
+    """Of a call with one argument nothing tells what stands between two: it must be written as the first is."""
+    if first is None:
+        found = tagged(text, begin, call)
+        return None if found is None else DraftedCall(*found)
+    assert isinstance(first.body, Params)
+    again = tagged_again(text, begin, call, first.body)
+    return None if again is None else DraftedCall(*again, first.body)
 
 
 def _places(text: str, begin: int, call: Call) -> Iterator[DraftedCall]:

@@ -1,4 +1,5 @@
-"""For tests of one's own: the laws that every format keeps, and recordings in place of models.
+"""For tests of one's own: the laws that every format keeps, what clients insist on in an answer (`conforms`), and
+recordings in place of models.
 
     assert check_format(Format.from_toml(text)) == []
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         swallowing_law,
         truncation_law,
     )
+    from rightcall.testing.conformance import conforms
 
 __all__ = [
     "Case",
@@ -46,6 +48,7 @@ __all__ = [
     "Violation",
     "auto_law",
     "check_format",
+    "conforms",
     "cut_law",
     "cuttings",
     "ends_law",
@@ -72,6 +75,7 @@ __getattr__ = on_first_use(
         "Violation": "rightcall.laws",
         "auto_law": "rightcall.laws",
         "check_format": "rightcall.laws",
+        "conforms": "rightcall.testing.conformance",
         "cut_law": "rightcall.laws",
         "cuttings": "rightcall.laws",
         "ends_law": "rightcall.laws",

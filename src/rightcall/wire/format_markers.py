@@ -23,6 +23,7 @@ Action = Literal[
     "content_close",
     "inline",
     "end",
+    "struck",
     "header",
     "tag",
     "done",
@@ -41,6 +42,7 @@ class Sign(NamedTuple):
 A = TypeVar("A")
 Entries = list[tuple[Sign, Pat]]
 _SURE = 3  # characters of a tag that tell it
+_STRIKE, _STRIKE_END = "<s>", "</s>"  # struck-out text in HTML, whose end is also how many models end a turn
 
 
 class FormatMarkers:
@@ -60,6 +62,7 @@ class FormatMarkers:
         self.closes = entries("closer", format.call[1])
         self.body_closes = [pat for body in format.bodies for pat in _closing(body)]
         self.turns = _turns(format)
+        self.strikes = [(Sign("struck"), literal(_STRIKE))] if any(map(is_strike_end, format.ends)) else []
 
     def _calls(self) -> Entries:
         return [entry for entry in entries("call", self.format.call[0]) if entry[1].head != "`"]
@@ -73,12 +76,12 @@ class FormatMarkers:
         return [pat for body in self.format.bodies for pat in _nameless(body)]
 
     def hints(self) -> list[Pat]:
-        """How the tags of a body begin, whatever becomes of them."""
+        """How the tags of a body begin, whatever becomes of them: their first word."""
         kinds = [(BODIES[type(body)], body) for body in self.format.bodies]
         texts = [
             text for kind, body in kinds for text in (*ordered(body_open(body)), *ordered(kind.param_opening(body)))
         ]
-        starts = dict.fromkeys(text.partition("{")[0].rstrip('=" ') for text in texts)
+        starts = dict.fromkeys(text.partition("{")[0].rstrip('=" ').partition(" ")[0] for text in texts)
         return [literal(start) for start in starts if len(start) > _SURE and not start[0].isalnum()]
 
     def named(self) -> list[Pat]:
@@ -122,6 +125,11 @@ def _sides(pair: Pair | None, opens: Action, closes: Action) -> tuple[Entries, E
 
 def sign_of(action: Action, text: str) -> Sign:
     return Sign(action, isinstance(text, Special), bool(getattr(text, "tokens", ())))
+
+
+def is_strike_end(marker: Marker) -> bool:
+    """Does this close struck-out text, where some is open?"""
+    return _STRIKE_END in alternatives(marker)
 
 
 def unique(entries: list[tuple[A, Pat]]) -> list[tuple[A, Pat]]:

@@ -55,7 +55,7 @@ class Machine:
 
     __slots__ = (
         *("_steps", "compiled", "due_to", "format_name", "has_thought", "held", "in_content", "is_cut", "is_over"),
-        *("output", "p", "refused", "rehearsal", "room", "state", "thought", "thought_end", "words_from"),
+        *("output", "p", "refused", "rehearsal", "room", "state", "struck", "thought", "thought_end", "words_from"),
     )
 
     def __init__(self, compiled: Compiled, options: ReadOptions, ids: Ids) -> None:
@@ -67,6 +67,7 @@ class Machine:
         self.due_to: int | None = None  # a header said that a call follows: how many there were before it
         self.words_from = 0  # how much was said before a place where nothing but calls belongs
         self.in_content = False  # a marker that opens text was seen, and not yet its close
+        self.struck = 0  # how many tags that strike text out are open
         self.refused = 0  # how many calls outside all blocks were none that may run
         self.is_over = False  # the reply was longer than it may be
         self.is_cut = False  # the answer was cut off

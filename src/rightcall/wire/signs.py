@@ -24,7 +24,7 @@ from rightcall.wire.closes_of_calls import (
     tell_unclosed,
     tell_words,
 )
-from rightcall.wire.format_markers import Action, Sign
+from rightcall.wire.format_markers import Action, Sign, is_strike_end
 from rightcall.wire.markers import Probe
 from rightcall.wire.states import InChannel, InReasoning, InSection, InText
 
@@ -278,6 +278,10 @@ def on_line(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
 def on_end(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
     p = m.p
     marker = found.group()
+    if m.struck and is_strike_end(marker) and not m.output.fresh:
+        m.struck -= 1
+        m.say_exactly(p.pos + len(marker))
+        return
     if not m.output.thinking and (yield from _is_shown_end(m, marker, sign)):
         m.say_exactly(p.pos + len(marker))
         return
@@ -294,7 +298,15 @@ def on_end(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
         m.output.turn(thinking=False)
         m.state = InText()
     m.marker(p.pos + len(marker))
+    m.struck = 0
     m.output.shown.begin_result(marker)
+
+
+def on_struck(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
+    """Text is struck out, as HTML has it: the tag that ends it does not end the turn."""
+    m.struck += 1
+    m.say(found.end())
+    return ()
 
 
 def _is_shown_end(m: Machine, marker: str, sign: Sign) -> Steps[bool]:
@@ -369,6 +381,7 @@ ACTIONS: dict[Action, Callable[[Machine, re.Match[str], Sign], Iterable[None]]] 
     "content_close": on_content_close,
     "inline": on_inline,
     "end": on_end,
+    "struck": on_struck,
     "header": on_header,
     "tag": on_tag,
     "done": on_done,

@@ -121,6 +121,11 @@ class EditLog(Hook):
             self._shown[invocation] = edit
         return edit
 
+    def fails(self, invocation: Invocation) -> bool:
+        """Was it seen, when somebody looked, that this `invocation` will fail? Then there is nothing to ask: where it
+        would no longer fail it does not run."""
+        return invocation in self._shown and self._shown[invocation] is None
+
     def before(self, invocation: Invocation) -> Skip | None:
         """Looks at the file again: an `invocation` that is not what was shown does not run."""
         was_shown, shown = invocation in self._shown, self._shown.pop(invocation, None)
@@ -151,8 +156,8 @@ class EditLog(Hook):
 
 
 def undo(root: Root, edit: FileEdit) -> str:
-    """The file below `root` is as it was before this `edit`; says so. Raises `ToolError` where it was changed since, or cannot be
-    written, or was too large to be kept: then it stays as it is."""
+    """The file below `root` is as it was before this `edit`; says so. Raises `ToolError` where it was changed since, or
+    cannot be written, or was too large to be kept: then it stays as it is."""
     parts = root.parts(edit.path)
     with root.changing:
         if edit.before is None and not edit.is_new:

@@ -21,6 +21,7 @@ from rightcall.types import Json, Reasoning, Reply, Text
 
 _FINISHES = {"length": "MAX_TOKENS", "content_filter": "SAFETY", "error": "OTHER"}
 _OWN_PART = frozenset(("text", "thought", "functionCall", "function_call", "thoughtSignature", "thought_signature"))
+_SAID = frozenset(("text", "functionCall", "function_call"))
 _OWN_CANDIDATE = frozenset(("content", "index", "finishReason", "finish_reason"))
 _OWN_TOP = frozenset(
     "candidates usageMetadata usage_metadata modelVersion model_version responseId response_id error".split()
@@ -74,10 +75,11 @@ class GeminiWriter(OrderedWriter):
         candidate = next(iter(objects(payload.get("candidates"))), {})
         parts = _other_parts(candidate)
         fields, beside = unwritten(candidate, _OWN_CANDIDATE), unwritten(payload, _OWN_TOP)
+        signed = b"".join([self._signed(part) for part in _all_parts(candidate) if "functionCall" not in part])
         if not (parts or fields or beside):
-            return b""
+            return signed
         out = self._turn_to("") if parts else self.begin()
-        return out + self._parts(parts, fields, beside)
+        return signed + out + self._parts(parts, fields, beside)
 
     def _finished(self, end: AnswerEnd, word: str) -> bytes:
         beside = {"usageMetadata": gemini_usage(end.usage), **unwritten(end.beside, _OWN_TOP)}
@@ -100,7 +102,7 @@ class GeminiWriter(OrderedWriter):
         if signed and last is not None:
             last.update(signed)
         finish = _FINISHES.get(self.finish_word(end.finish), "STOP")
-        content = {"parts": parts, "role": "model"}
+        content = {"parts": parts or [{"text": ""}], "role": "model"}
         candidate = {"content": content, "finishReason": finish, "index": 0, **unwritten(theirs, _OWN_CANDIDATE)}
         beside = unwritten({**(given or {}), **end.beside}, _OWN_TOP)
         return {"candidates": [candidate], "usageMetadata": gemini_usage(end.usage), **self._top, **beside}
@@ -120,8 +122,11 @@ def _call_part(call: OutgoingCall) -> Json:
 
 def _other_parts(candidate: Json) -> list[Json]:
     """Parts that are neither text, thought nor a call: code that the server ran, data."""
-    parts = objects((obj(candidate.get("content")) or {}).get("parts"))
-    return [part for part in parts if unwritten(part, _OWN_PART) and not (part.keys() & {"text", "functionCall"})]
+    return [part for part in _all_parts(candidate) if unwritten(part, _OWN_PART) and not (part.keys() & _SAID)]
+
+
+def _all_parts(candidate: Json) -> list[Json]:
+    return objects((obj(candidate.get("content")) or {}).get("parts"))
 
 
 def gemini_usage(usage: AnswerUsage) -> Json:

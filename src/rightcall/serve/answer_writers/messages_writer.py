@@ -128,6 +128,8 @@ class MessagesWriter(OrderedWriter):
             return _frame({**payload, "index": self._next}) if kind == "content_block_delta" else b""
         if kind == "content_block_delta":
             return self._passed_delta(obj(payload.get("delta")) or {})
+        if kind == "message_delta":
+            self._beside = payload
         return self.begin() + _PING if kind == "ping" else b""
 
     def _passed_block(self, block: Json, index: Any) -> bytes:

@@ -60,7 +60,10 @@ class OllamaWriter(OrderedWriter):
     def _passed(self, payload: Json) -> bytes:
         message = unwritten(obj(payload.get("message")) or {}, _OWN_MESSAGE)
         beside = unwritten(payload, _OWN_TOP)
-        if payload.get("done") is True or not (message or beside):
+        if payload.get("done") is True:
+            self._beside = beside
+            return b""
+        if not (message or beside):
             return b""
         return self._line({"role": "assistant", "content": "", **message}, {"done": False, **beside})
 

@@ -13,6 +13,8 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Literal
 
+from msgspec import structs
+
 from rightcall.ids import Ids
 from rightcall.serve.answer_writer import AnswerEnd, AnswerHead
 from rightcall.serve.answer_writers.outgoing_call import LiveCall, OutgoingCall, outgoing
@@ -36,6 +38,7 @@ class OrderedWriter:
         self._ids = Ids()
         self._live: LiveCall | None = None
         self._was_cut = False  # a call went out, or was held, that is not whole
+        self._beside: Json = {}  # what the last event of a server of this dialect held besides
 
     # -- what a caller gives ------------------------------------------------------------------------------------------
 
@@ -91,11 +94,12 @@ class OrderedWriter:
         live = self._live
         if live is None:
             return b""
+        made = live.whole()
+        if made is None:
+            return self._cut_off(live)
         self._live, self._open = None, ""
         if live.held:
-            made = live.whole()
-            self._was_cut = self._was_cut or made is None
-            return b"" if made is None else self._counted(made)
+            return self._counted(made)
         self.calls += 1
         if live.json.strip():
             return self._call_ended(live.call, live.json, whole=True)
@@ -110,6 +114,7 @@ class OrderedWriter:
             return b""
         out = self.begin() + self._closed_open()
         self._open = "over"
+        end = structs.replace(end, beside={**self._beside, **end.beside}) if self._beside else end
         return out + self._finished(end, self.finish_word(end.finish))
 
     def error(self, message: str, code: str = "upstream_error") -> bytes:
@@ -148,8 +153,10 @@ class OrderedWriter:
 
     def _broken_off(self, live: LiveCall) -> bytes:
         """Something else follows a call that nobody ended: it counts if it is whole."""
-        if live.json.strip() and live.whole() is not None:
-            return self.call_end()
+        return self.call_end() if live.json.strip() else self._cut_off(live)
+
+    def _cut_off(self, live: LiveCall) -> bytes:
+        """The arguments are no whole object: the answer must not end as if they were."""
         self._live, self._open, self._was_cut = None, "", True
         return b"" if live.held else self._call_ended(live.call, live.json, whole=False)
 

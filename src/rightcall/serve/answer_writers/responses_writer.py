@@ -16,25 +16,21 @@ from rightcall.apis.sdk_view import obj, objects, text
 from rightcall.serve.answer_writer import AnswerEnd, AnswerHead, AnswerUsage
 from rightcall.serve.answer_writers.ordered_writer import Open, OrderedWriter
 from rightcall.serve.answer_writers.outgoing_call import OutgoingCall
+from rightcall.serve.answer_writers.server_fields import unwritten
 from rightcall.serve.answer_writers.wire_json import encoded, quoted
+from rightcall.serve.known_tools import call_item
 from rightcall.types import Json, Reasoning, Reply, Text
 
 _ECHOED = (
     *("max_output_tokens", "metadata", "previous_response_id", "reasoning", "store", "temperature", "text"),
     *("tool_choice", "top_p", "truncation", "user"),
 )
+_OWN_REASONING = frozenset(("type", "summary", "content", "status"))
+_ENDS = ("response.completed", "response.incomplete", "response.failed")
 _CALLS = ("function_call", "custom_tool_call")
 _OURS = frozenset(("message", "reasoning", *_CALLS))
 _OWN_TOP = frozenset("id object created_at status error incomplete_details model output usage output_text".split())
 _REASONS = {"length": "max_output_tokens", "content_filter": "content_filter", "error": "max_output_tokens"}
-# Where calls that are an item of their own have their arguments, and what else stands there.
-_OTHERS: dict[str, tuple[str, Json]] = {
-    "tool_search_call": ("arguments", {"execution": "client"}),
-    "local_shell_call": ("action", {}),
-    "shell_call": ("action", {}),
-    "computer_call": ("action", {"pending_safety_checks": []}),
-    "apply_patch_call": ("operation", {}),
-}
 
 
 class ResponsesWriter(OrderedWriter):
@@ -45,10 +41,12 @@ class ResponsesWriter(OrderedWriter):
         self._stem = head.id.removeprefix("resp_")
         self._number = 0  # of the next event
         self._output: list[Json] = []  # the items that are done, and those that pass
-        self._places: dict[Any, int] = {}  # of items that pass: from the server's place to ours
+        self._places: dict[int, int] = {}  # of items that pass: from the server's place to ours
         self._item: Json = {}  # the one that is open
         self._said: list[str] = []
         self._annotations: list[Json] = []
+        self._reasoning_id = ""  # the server's own, of the reasoning that comes
+        self._server_ids: set[str] = set()  # of items that go out under the id that the server gave them
         self._delta_head = self._delta_tail = b""
 
     # -- events --------------------------------------------------------------------------------------------------------
@@ -100,8 +98,12 @@ class ResponsesWriter(OrderedWriter):
 
     # -- text and reasoning --------------------------------------------------------------------------------------------
 
-    def _new_id(self, prefix: str) -> str:
-        return f"{prefix}_{self._stem}_{len(self._output)}"
+    def _new_id(self, prefix: str, theirs: str = "") -> str:
+        """An id for the next item: the server's own the first time that it comes."""
+        if not theirs or theirs in self._server_ids:
+            return f"{prefix}_{self._stem}_{len(self._output)}"
+        self._server_ids.add(theirs)
+        return theirs
 
     def _place(self, **fields: Any) -> Json:
         return {"item_id": self._item["id"], "output_index": len(self._output), **fields}
@@ -127,7 +129,8 @@ class ResponsesWriter(OrderedWriter):
         return added + self._frame("response.content_part.added", {**place, "part": part})
 
     def _opened_reasoning(self, fields: Json) -> bytes:
-        id = text(fields.get("id")) or self._new_id("rs")
+        id = self._new_id("rs", text(fields.get("id")) or self._reasoning_id)
+        self._reasoning_id = ""
         self._said = []
         return self._added({"id": id, "type": "reasoning", "summary": []})
 
@@ -164,12 +167,14 @@ class ResponsesWriter(OrderedWriter):
 
     def _signed(self, fields: Json) -> bytes:
         """The fields go on the reasoning item when it is done; given before any of it, they begin one."""
-        kept = {key: value for key, value in fields.items() if key not in ("type", "summary") and value is not None}
+        kept = unwritten(fields, _OWN_REASONING)
         out = b""
         if self._open != "reasoning" or (self._item.get("encrypted_content") and "encrypted_content" in kept):
             out = self._turn_to("") + self._opened_reasoning(kept)
             self._open = "reasoning"
-        self._item = {**self._item, **kept}
+        elif kept.get("id", self._item["id"]) != self._item["id"]:
+            self._item = {**self._item, "id": self._new_id("rs", text(kept["id"]))}
+        self._item = {**kept, **self._item}
         return out
 
     # -- calls ---------------------------------------------------------------------------------------------------------
@@ -209,9 +214,8 @@ class ResponsesWriter(OrderedWriter):
         if call.kind == "custom":
             own = {"id": self._new_id("ctc"), "type": "custom_tool_call", "name": call.name, "input": call.input}
         elif call.kind == "other" and call.call_type:
-            field, beside = _OTHERS.get(call.call_type, ("arguments", {}))
             arguments = {} if call.call is None else call.call.arguments
-            own = {"id": self._new_id("call"), "type": call.call_type, **beside, field: arguments}
+            own = {"id": self._new_id("call"), "type": call.call_type, **call_item(call.call_type, arguments)}
         else:
             own = {"id": self._new_id("fc"), "type": "function_call", "name": call.name, "arguments": call.arguments}
             own |= {"namespace": call.namespace} if call.namespace else {}
@@ -220,25 +224,45 @@ class ResponsesWriter(OrderedWriter):
     # -- what a server of this dialect sent besides --------------------------------------------------------------------
 
     def _passed(self, payload: Json) -> bytes:
-        kind, place = text(payload.get("type")), payload.get("output_index")
+        kind, item = text(payload.get("type")), obj(payload.get("item")) or {}
         if kind == "response.output_text.annotation.added":
             return self._annotated(payload)
-        item = obj(payload.get("item")) or {}
-        if kind == "response.output_item.added" and item and item.get("type") not in _OURS:
-            out = self._turn_to("")
-            self._places[place] = len(self._output)
-            self._output.append(item)
-        elif place not in self._places or not kind.startswith("response."):
+        if item.get("type") == "reasoning":
+            return self._passed_reasoning(kind, item)
+        if kind in _ENDS:
+            self._beside = obj(payload.get("response")) or {}
+        theirs = payload.get("output_index")
+        if type(theirs) is not int or not kind.startswith("response."):
             return b""
-        else:
-            out = b""
+        if kind == "response.output_item.added" and item.get("type", "message") not in _OURS:
+            return self._passed_item(theirs, item)
+        if theirs not in self._places:
+            return b""
+        place = self._places[theirs]
         if kind == "response.output_item.done":
-            self._output[self._places[place]] = item
-            place = self._places.pop(place)
-        else:
-            place = self._places[place]
+            del self._places[theirs]
+            item = self._output[place] = {**item, "id": self._output[place]["id"]}
+            return self._frame(kind, {"output_index": place, "item": item})
         fields = {key: value for key, value in payload.items() if key not in ("type", "sequence_number")}
-        return out + self._frame(kind, {**fields, "output_index": place})
+        return self._frame(kind, {**fields, "output_index": place})
+
+    def _passed_item(self, theirs: int, item: Json) -> bytes:
+        """An item that is not ours begins: a tool that the server runs itself."""
+        if theirs in self._places:
+            return b""
+        out = self._turn_to("")
+        item = {**item, "id": self._new_id("item", text(item.get("id")))}
+        self._places[theirs] = place = len(self._output)
+        self._output.append(item)
+        return out + self._frame("response.output_item.added", {"output_index": place, "item": item})
+
+    def _passed_reasoning(self, kind: str, item: Json) -> bytes:
+        """A server's reasoning is sent back as it came: under its own id, with what is encrypted in it."""
+        if kind == "response.output_item.added":
+            self._reasoning_id = text(item.get("id"))
+            return b""
+        signed = self._signed(item) if self._open == "reasoning" or item.get("encrypted_content") else b""
+        return signed + self._closed_open() if self._open == "reasoning" else signed
 
     def _annotated(self, payload: Json) -> bytes:
         annotation = obj(payload.get("annotation"))
@@ -260,8 +284,12 @@ class ResponsesWriter(OrderedWriter):
     def _ended(self, end: AnswerEnd, word: str) -> Json:
         reason = _REASONS.get(word)
         status: Json = {"incomplete_details": {"reason": reason}} if reason else {}
-        beside = {key: value for key, value in end.beside.items() if key not in _OWN_TOP and value is not None}
-        fields = {**beside, **status, "output": self._output, "usage": responses_usage(end.usage)}
+        fields = {
+            **unwritten(end.beside, _OWN_TOP),
+            **status,
+            "output": self._output,
+            "usage": responses_usage(end.usage),
+        }
         return self._response("incomplete" if reason else "completed", **fields)
 
     def _failed(self, message: str, code: str) -> bytes:
@@ -281,8 +309,7 @@ class ResponsesWriter(OrderedWriter):
             parts = [part for part in parts if not (signed and isinstance(part, Reasoning))]
         for part in parts:
             self._output.append(self._part_item(part))
-        beside = {key: value for key, value in theirs.items() if key not in _OWN_TOP and value is not None}
-        return {**self._ended(end, self.finish_word(end.finish)), **beside}
+        return {**self._ended(end, self.finish_word(end.finish)), **unwritten(theirs, _OWN_TOP)}
 
     def _part_item(self, part: Text | Reasoning | OutgoingCall) -> Json:
         if isinstance(part, OutgoingCall):

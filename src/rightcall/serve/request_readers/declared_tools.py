@@ -20,7 +20,7 @@ from rightcall.declare.providers import definition_tool
 from rightcall.declare.toolset import Toolset
 from rightcall.schema.refusals import Refused
 from rightcall.serve.client_request import ClientTool, ToolKind
-from rightcall.serve.request_readers.known_tools import TOOL_SEARCH, KnownTool, known_tool, screen_size
+from rightcall.serve.known_tools import TOOL_SEARCH, KnownTool, known_tool, screen_size
 from rightcall.types import Json, Tool
 
 _LONGEST_NAME = 200

@@ -10,6 +10,7 @@ from typing import Any
 from rightcall.apis.sdk_view import dumps, items, obj, objects, text
 from rightcall.backends.sampling import read_sampling
 from rightcall.serve.client_request import ClientRequest, RefusedRequest
+from rightcall.serve.known_tools import is_call, item_call
 from rightcall.serve.request_readers.body_fields import limits
 from rightcall.serve.request_readers.content_parts import (
     Parts,
@@ -19,7 +20,6 @@ from rightcall.serve.request_readers.content_parts import (
     text_part,
 )
 from rightcall.serve.request_readers.declared_tools import DeclaredTools, declared, entries
-from rightcall.serve.request_readers.known_tools import is_call, item_call
 from rightcall.serve.request_readers.request_messages import NOWHERE, RequestMessages, entry
 from rightcall.serve.request_readers.tool_choices import chosen, read_choice
 from rightcall.types import Json

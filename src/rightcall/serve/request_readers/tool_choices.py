@@ -11,8 +11,8 @@ import msgspec
 
 from rightcall.apis.gemini import field
 from rightcall.apis.sdk_view import items, obj, text
+from rightcall.serve.known_tools import known_tool
 from rightcall.serve.request_readers.declared_tools import DeclaredTools
-from rightcall.serve.request_readers.known_tools import known_tool
 
 _WORDS = {"auto": "auto", "any": "required", "required": "required", "none": "none", "validated": "auto"}
 

@@ -206,7 +206,7 @@ class PythonicReader(BodyReader):
         if char in ",)":
             p.give(prefix + meant(p, key, Read('""', "", bare=(Odd((), ""),)))[0])
             return ""
-        json = _json_there(p)
+        json = _json_there(p, key)
         if json is None and char in "'\"bBrRuUfF" and (yield from _at_string(p)):
             return (yield from self._string(p, key, prefix, values))
         if json is None:
@@ -289,12 +289,13 @@ def _takes_no_object(p: CallBuilder, key: str) -> bool:
     return isinstance(schema, dict) and schema.get("type") != "object"
 
 
-def _json_there(p: CallBuilder) -> tuple[str, Any] | None:
+def _json_there(p: CallBuilder, key: str) -> tuple[str, Any] | None:
     """A value that is JSON, if it and the comma or parenthesis behind it have arrived. A string is written anew: while
-    it arrives, its own spelling is not there to be kept."""
+    it arrives, its own spelling is not there to be kept. Where a text is wanted, a word may be one without quotes."""
     start = p.pos
     found = whole_value(p)
-    if found is not None and _ENDS_VALUE(p.buf, p.pos) is None:
+    is_word = found is not None and isinstance(found[1], bool) and p.kind(key) in TEXT_KINDS
+    if is_word or (found is not None and _ENDS_VALUE(p.buf, p.pos) is None):
         p.pos = start
         return None
     if found is not None and isinstance(found[1], str):

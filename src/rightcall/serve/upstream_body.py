@@ -25,11 +25,13 @@ from rightcall.histories.history_profiles import HistoryProfile, history_profile
 from rightcall.histories.history_work import KeptFields
 from rightcall.histories.sanitiser import SaneHistory, sane
 from rightcall.serve.client_request import ClientRequest
+from rightcall.serve.put_back import kept_for, put_back
 from rightcall.serve.request_readers.request_messages import NOWHERE
 from rightcall.types import Json
 
 # Parts that a server of any dialect can be given; others only their own provider knows.
 _CARRIED = frozenset(("text", "image_url", "file", "input_audio", "refusal", "video_url", "audio_url"))
+_KINDS = frozenset(("type", "name", "namespace"))  # of a call: what it is besides a call of a function
 _LISTS: dict[Api, str] = {
     "chat": "messages",
     "responses": "input",
@@ -44,7 +46,7 @@ def to_request(request: ClientRequest, api: Api = "chat", *, messages: Sequence[
     had to be put right or go on."""
     said = request.messages if messages is None else messages
     return Request(
-        messages=said if api == request.api else [_carried(message) for message in said],
+        messages=[_of_functions(each if api == request.api else _carried(each)) for each in said],
         tools=request.toolset,
         choice=request.choice if request.tools else "auto",
         parallel=request.parallel,
@@ -80,6 +82,20 @@ def _carried(message: Json) -> Json:
     return {**message, "content": [_named(part) for part in objects(content)]}
 
 
+def _of_functions(message: Json) -> Json:
+    """The message without what makes its calls more than calls of the functions that are offered: a server of the
+    client's dialect would take them for calls of tools that it is not told of."""
+    kept = obj(message.get(OPAQUE)) or {}
+    if not any(_KINDS.intersection(fields) for extras in kept.values() for fields in extras.values()):
+        return message
+    plain = {api: {id: _unkind(fields) for id, fields in extras.items()} for api, extras in kept.items()}
+    return {**message, OPAQUE: plain}
+
+
+def _unkind(fields: Json) -> Json:
+    return {} if "type" in fields else {key: value for key, value in fields.items() if key not in _KINDS}
+
+
 def _named(part: Json) -> Json:
     kind = text(part.get("type"))
     return (
@@ -100,10 +116,13 @@ def mended_history(
 ) -> SaneHistory:
     """The conversation as a server takes it. `profile` is that of a server that speaks Chat; None for one that speaks
     the client's own dialect, where that is another. Without `changes` the client's body may go up as it is."""
-    found = _OWN if profile is None else history_profile(profile)
+    found = _OWN if profile in (None, "ollama") else history_profile(profile or "")  # Ollama's shape is written later
     if found.fields is not None:
         found = msgspec.structs.replace(found, fields=found.fields | {OPAQUE, "is_error"})
-    return sane(request.messages, profile=found, kept=kept)
+    of_chat = {id: each for id, each in (kept or {}).items() if not kept_for(each)}
+    messages, changes = put_back(request.messages, kept or {})
+    made = sane(messages, profile=found, kept=of_chat)
+    return msgspec.structs.replace(made, changes=(*changes, *made.changes)) if changes else made
 
 
 # -- the client's own body ---------------------------------------------------------------------------------------------

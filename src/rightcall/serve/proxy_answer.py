@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, aclosing
+from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -36,9 +36,9 @@ from rightcall.serve.request_bodies import body_of
 from rightcall.serve.request_readers import read_request
 from rightcall.serve.settling import Settled, guard_for, settle
 from rightcall.serve.switchboard import Reached, Switchboard
-from rightcall.serve.taken_answers import AskedUpstream, taking
+from rightcall.serve.upstream_body import dropped_fields, same_dialect_body, to_request
 from rightcall.serve.upstream_link import UpstreamAnswer, UpstreamLink, told_headers
-from rightcall.serve.upward import dropped_fields, same_dialect_body, to_request
+from rightcall.serve.upstream_tape import UpstreamTape
 from rightcall.servers.refused_requests import error_body
 from rightcall.strict_json import Undecodable, decode
 from rightcall.types import Call, Json, Reply
@@ -134,47 +134,59 @@ class Answering:
         exchanged.mode, exchanged.stream = "pass", stream
         exchanged.tries += 1
         url = _with_query(link.url(reached.model, stream=stream), asked.query)
-        async with self._opened(link, url, body, same=True) as answer:
-            self._client.headers |= told_headers(answer.headers)
+        async with self._opened(link, url, body, same=True) as (answer, tape):
             if not stream or answer.status != 200:
-                return await self._passed_whole(answer)
+                return await self._passed_whole(answer, tape)
             pieces = answer.pieces()
             async with aclosing(pieces):
                 first = await anext(pieces, b"")
                 if not _is_stream(first, asked.api):
                     return None
-                return await self._relayed(first, pieces, answer)
+                return await self._relayed(first, pieces, answer.kind, tape)
 
-    async def _passed_whole(self, answer: UpstreamAnswer) -> web.StreamResponse:
+    @asynccontextmanager
+    async def _opened(
+        self, link: UpstreamLink, url: str, body: bytes, *, same: bool
+    ) -> AsyncIterator[tuple[UpstreamAnswer, UpstreamTape]]:
+        """The server's answer to this body, and what keeps it for whoever watches."""
+        tape = UpstreamTape(self._board.watch, self._exchanged, link, url, body)
+        headers = link.headers(self._asked.headers, same=same, own_key=self._board.has_key)
+        broken = ""
+        try:
+            async with link.opened(url, body, headers) as answer:
+                tape.heard(answer)
+                self._client.headers |= told_headers(answer.headers)
+                yield answer, tape
+        except BackendError as error:
+            broken = str(error)
+            raise
+        finally:
+            tape.over(broken)
+
+    async def _passed_whole(self, answer: UpstreamAnswer, tape: UpstreamTape) -> web.StreamResponse:
         if 300 <= answer.status < 400:
             raise await _refusal(answer)
         data = await answer.whole(MAX_WHOLE)
+        tape.piece(data)
         return await self._client.respond(answer.status, data, answer.headers.get("content-type", _JSON))
 
-    async def _relayed(self, first: bytes, pieces: AsyncIterator[bytes], answer: UpstreamAnswer) -> web.StreamResponse:
+    async def _relayed(
+        self, first: bytes, pieces: AsyncIterator[bytes], kind: str, tape: UpstreamTape
+    ) -> web.StreamResponse:
         stream, client = PassedStream(self._asked.api), self._client
-        client.wait(
-            lambda: self._writer({}), answer.kind if answer.kind in _STREAMS else _STREAM_KINDS[self._asked.api]
-        )
+        client.wait(lambda: self._writer({}), kind if kind in _STREAMS else _STREAM_KINDS[self._asked.api])
         self._exchanged.note_upstream_first_byte()
+        tape.piece(first)
         await client.send(stream.pass_on(first))
         try:
             async for piece in pieces:
+                tape.piece(piece)
                 await client.send(stream.pass_on(piece))
         except BackendError as error:
             self._exchanged.error = _code(error)
         self._exchanged.finish = "stop" if stream.is_whole else "length"
         await client.send(stream.ending())
         return await client.end()
-
-    def _opened(
-        self, link: UpstreamLink, url: str, body: bytes, *, same: bool
-    ) -> AbstractAsyncContextManager[UpstreamAnswer]:
-        headers = link.headers(self._asked.headers, same=same, own_key=self._board.has_key)
-        opening, watchers = link.opened(url, body, headers), self._board.watchers
-        if not watchers.want_answers:
-            return opening
-        return taking(opening, AskedUpstream(link.name, url, body), self._exchanged, watchers)
 
     # -- read and judged -----------------------------------------------------------------------------------------------
 
@@ -253,11 +265,10 @@ class Answering:
         flow = AnswerFlow(reading, self._writer, self._rules(same))
         url = reached.url(request)
         url = _with_query(url, self._asked.query) if same else url
-        async with self._opened(link, url, encoded(body), same=same) as answer:
-            self._client.headers |= told_headers(answer.headers)
+        async with self._opened(link, url, encoded(body), same=same) as (answer, tape):
             if not 200 <= answer.status < 300:
                 raise await _refusal(answer)
-            await self._read(answer, flow)
+            await self._read(answer, flow, tape)
         return flow
 
     def _is_same(self, reached: Reached, plan: RequestPlan) -> bool:
@@ -268,7 +279,7 @@ class Answering:
         functions = all(each.kind == "function" for each in request.tools or ())
         return functions or plan.profile.name in ("openai", "anthropic")
 
-    async def _read(self, answer: UpstreamAnswer, flow: AnswerFlow) -> None:
+    async def _read(self, answer: UpstreamAnswer, flow: AnswerFlow, tape: UpstreamTape) -> None:
         client, broken = self._client, False
         if self._request.stream and not client.is_stream:
             client.wait(lambda: self._writer({}), WRITERS[self._request.api].content_type)
@@ -277,6 +288,7 @@ class Answering:
                 async for piece in pieces:
                     if self._exchanged.upstream_first_byte is None:
                         self._exchanged.note_upstream_first_byte()
+                    tape.piece(piece)
                     await client.send(flow.feed(piece))
         except (BodyError, TimedOut) as error:
             self._exchanged.error = _code(error)
@@ -339,6 +351,8 @@ class Answering:
         for call in settled.calls:
             flow.send(call)
         exchanged.calls, exchanged.finish = len(flow.sent), flow.how_ended()
+        if exchanged.content is not None:
+            exchanged.content.answered = flow.reply
         self._board.keep(request, flow, messages)
         if request.stream:
             await self._client.send(flow.finish(exchanged.finish))
@@ -358,8 +372,6 @@ class Answering:
         if exchanged.mode == "native" and exchanged.format and reply.attempts:
             exchanged.rescues += [exchanged.format] * len(reply.attempts)
         exchanged.tokens = flow.ending("stop").usage
-        if exchanged.content is not None:
-            exchanged.content.answered = reply
 
 
 def _shown(flow: AnswerFlow) -> Reply:

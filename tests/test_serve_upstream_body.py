@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,9 +12,10 @@ from rightcall.apis.chat_shape import OPAQUE
 from rightcall.backends.body import write
 from rightcall.backends.plan import Choice, make_plan
 from rightcall.backends.profiles import BY_API, UNKNOWN, find_profile
+from rightcall.histories.history_work import KeptFields
 from rightcall.serve.client_request import ClientRequest
 from rightcall.serve.request_readers import READERS, read_request
-from rightcall.serve.upward import dropped_fields, mended_history, same_dialect_body, to_request
+from rightcall.serve.upstream_body import dropped_fields, mended_history, same_dialect_body, to_request
 from rightcall.types import Json
 from test_serve_readers import BODIES, SCHEMA
 
@@ -183,3 +185,61 @@ def test_fields_of_sampling_are_said_where_the_other_dialect_has_them() -> None:
     )
     assert dropped_fields(request, "messages") == ("'logit_bias' is left out: the server's API has no field for it",)
     assert dropped_fields(request, "chat") == ()
+
+
+# -- calls that are more than calls of functions, and what providers want back ---------------------------------------
+
+
+def test_calls_of_other_kinds_go_to_a_server_as_calls_of_the_functions_it_is_offered() -> None:
+    tools = [{"type": "custom", "name": "patch"}, {"type": "local_shell"}]
+    items = [
+        {"type": "reasoning", "id": "rs_1", "encrypted_content": "E", "summary": []},
+        {"type": "custom_tool_call", "call_id": "1", "name": "patch", "input": "*** Begin"},
+        {"type": "custom_tool_call_output", "call_id": "1", "output": "done"},
+        {"type": "local_shell_call", "call_id": "2", "action": {"type": "exec", "command": ["ls"]}},
+        {"type": "local_shell_call_output", "call_id": "2", "output": "a.txt"},
+    ]
+    request = read_request("responses", {"input": items, "tools": tools})
+    sent = upward(request, "responses")
+    assert [each["type"] for each in sent["tools"]] == ["function", "function"]
+    kinds = ["reasoning", *["function_call", "function_call_output"] * 2]
+    assert [each["type"] for each in sent["input"]] == kinds and sent["input"][0] == items[0]
+    own = same_dialect_body(request, messages=[{**each, "name": "x"} for each in request.messages])["input"]
+    assert own == items
+
+
+KEPT = {
+    "messages": KeptFields({"thinking": [{"type": "thinking", "thinking": "t", "signature": "s"}]}),
+    "responses": KeptFields({"reasoning": [{"type": "reasoning", "id": "r", "encrypted_content": "e"}]}),
+    "gemini": KeptFields({}, {"thoughtSignature": "new"}),
+}
+
+
+@pytest.mark.parametrize("api", KEPT)
+def test_what_a_client_dropped_is_put_back_and_what_it_kept_is_left_alone(api: Any) -> None:
+    request = read_request(api, BODIES[api], model="m")
+    (id,) = [each["tool_calls"][0]["id"] for each in request.messages if "tool_calls" in each]
+    assert mended_history(request, None, kept={id: KEPT[api]}).changes == ()
+    bare = [{key: value for key, value in each.items() if key != OPAQUE} for each in request.messages]
+    dropped = msgspec.structs.replace(request, messages=bare)
+    mended = mended_history(dropped, None, kept={id: KEPT[api]})
+    assert [each.kind for each in mended.changes] == ["put_back"]
+    wanted = {"messages": '"signature":"s"', "responses": '"encrypted_content":"e"', "gemini": '"new"'}[api]
+    assert wanted in json.dumps(same_dialect_body(dropped, messages=mended.messages), separators=(",", ":"))
+
+
+def test_images_of_a_result_go_where_the_server_takes_them() -> None:
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0K"}}
+    blocks = [{"type": "tool_use", "id": "1", "name": "look", "input": {}}]
+    result = {"type": "tool_result", "tool_use_id": "1", "content": [{"type": "text", "text": "see"}, image]}
+    messages = [{"role": "assistant", "content": blocks}, {"role": "user", "content": [result]}]
+    request = read_request("messages", {"messages": messages})
+    chat = upward(request, "chat")["messages"]
+    assert chat[1]["content"] == "see\n(an image, which follows)" and chat[2] == {"role": "user", "content": [IMAGE]}
+    assert upward(request, "messages")["messages"] == messages
+    assert upward(request, "responses")["input"][1]["output"][1] == {
+        "type": "input_image",
+        "image_url": IMAGE["image_url"]["url"],  # type: ignore[index]
+    }
+    assert upward(request, "ollama")["messages"][1]["images"] == ["iVBORw0K"]
+    assert upward(request, "gemini")["contents"][1]["parts"][1]["inlineData"]["data"] == "iVBORw0K"

@@ -1,0 +1,20 @@
+"""The tokens with which most models end a turn, for formats that any model may write."""
+
+from rightcall.formats.spec import Special
+
+TURN_ENDS = (
+    Special("<|im_end|>"),
+    Special("<|endoftext|>"),
+    Special("</s>"),
+    Special("<|eot_id|>"),
+    Special("<|eom_id|>"),
+    Special("<|eot|>"),
+    Special("<|eom|>"),
+    Special("<|end_of_text|>"),
+    Special("<end_of_turn>"),
+    Special("<eos>"),
+    Special("<|end|>"),
+    Special("<|eos|>"),
+    Special("<｜end▁of▁sentence｜>"),
+    Special("<|END_OF_TURN_TOKEN|>"),
+)

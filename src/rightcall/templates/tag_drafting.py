@@ -1,0 +1,135 @@
+"""A draft of a wire in which each argument stands between tags of its own, from calls whose arguments are known.
+
+    <use tool="get_weather"><with key="city">Oslo</with> ... </use>     ->   Params(open='<use tool="{name}">', ...)
+
+What stands between a key, its value and the next key says what the tags are; it must be the same for all of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from rightcall.formats.spec import Params
+from rightcall.types import Call
+
+_OPENERS = "<["
+_LONGEST = 128  # of what may stand between two things that belong together
+
+
+class _Argument(NamedTuple):
+    """Where an argument's key and value stand."""
+
+    key: str
+    key_at: int
+    key_end: int
+    value_at: int
+    value_end: int
+
+
+def tagged(text: str, begin: int, call: Call) -> tuple[int, int, Params] | None:
+    """Where this call stands behind `begin`, and the body that would read it; None if no tags tell."""
+    name_at = text.find(call.name, begin)
+    while name_at >= 0:
+        found = _arguments(text, name_at + len(call.name), call)
+        body = _body(text, name_at, call.name, found) if found else None
+        if body is not None:
+            return body
+        name_at = text.find(call.name, name_at + 1)
+    return None
+
+
+def tagged_again(text: str, begin: int, call: Call, body: Params) -> tuple[int, int] | None:
+    """Where another call stands that is written by this body."""
+    opens = str(body.open).replace("{name}", call.name).rstrip()
+    start = text.find(opens, begin)
+    found = _arguments(text, start + len(opens), call) if start >= 0 else []
+    if not found:
+        return None
+    end = found[-1].value_end
+    for closes in (str(body.value_close).replace("{key}", found[-1].key).rstrip(), str(body.close).strip()):
+        rest = text[end:].lstrip() if closes.strip() == closes else text[end:]
+        if not rest.startswith(closes):
+            return None
+        end = len(text) - len(rest) + len(closes)
+    return start, end
+
+
+def _arguments(text: str, at: int, call: Call) -> list[_Argument]:
+    """The arguments in their order, each right behind the one before; none if one is missing."""
+    found: list[_Argument] = []
+    for key, value in call.arguments.items():
+        key_at = text.find(key, at, at + _LONGEST)
+        value_at, said = next(_said(text, key_at + len(key), value), (-1, "")) if key_at >= 0 else (-1, "")
+        if value_at < 0:
+            return []
+        at = value_at + len(said)
+        found.append(_Argument(key, key_at, key_at + len(key), value_at, at))
+    return found
+
+
+def _said(text: str, at: int, value: Any) -> Iterator[tuple[int, str]]:
+    """The value in the ways that templates write it, where it stands near enough."""
+    ways = [value] if isinstance(value, str) else []
+    ways += [json.dumps(value, ensure_ascii=False), json.dumps(value, separators=(",", ":")), str(value)]
+    for said in ways:
+        found = text.find(said, at, at + _LONGEST + len(said))
+        if found >= 0:
+            yield found, said
+
+
+def _body(text: str, name_at: int, name: str, found: list[_Argument]) -> tuple[int, int, Params] | None:
+    start = _tag_start(text, name_at)
+    name_end = name_at + len(name)
+    heads = [text[name_end : found[0].key_at], *[text[a.value_end : b.key_at] for a, b in _pairs(found)]]
+    before = _shared_tag(heads)
+    inside = {text[each.key_end : each.value_at] for each in found}
+    closes = {head[: len(head) - len(before)].replace(one.key, "{key}") for head, (one, _) in _between(heads, found)}
+    if len(inside) != 1 or len(closes) != 1 or not before:
+        return None
+    value_close = closes.pop()
+    last = found[-1]
+    end = last.value_end + len(value_close.replace("{key}", last.key))
+    if text[last.value_end : end] != value_close.replace("{key}", last.key):
+        value_close = value_close.rstrip()
+        end = last.value_end + len(value_close.replace("{key}", last.key))
+    close = _closing(text, end)
+    opens = text[start:name_at] + "{name}" + heads[0][: len(heads[0]) - len(before)]
+    param = before + "{key}" + inside.pop()
+    return start, end + len(close), Params(opens, param, value_close, close)
+
+
+def _pairs(found: list[_Argument]) -> list[tuple[_Argument, _Argument]]:
+    return list(pairwise(found))
+
+
+def _between(heads: list[str], found: list[_Argument]) -> list[tuple[str, tuple[_Argument, _Argument]]]:
+    """What stands between two arguments, which begins with what closes the first of them."""
+    return list(zip(heads[1:], _pairs(found), strict=True))
+
+
+def _shared_tag(heads: list[str]) -> str:
+    """The beginning of a tag that stands before every key."""
+    starts = [max(head.rfind(sign) for sign in _OPENERS) for head in heads]
+    tags = {head[start:] if start >= 0 else "" for head, start in zip(heads, starts, strict=True)}
+    return tags.pop() if len(tags) == 1 else ""
+
+
+def _tag_start(text: str, at: int) -> int:
+    """Where the tag begins that a name stands in; the name itself, if in none."""
+    line = text.rfind("\n", 0, at) + 1
+    start = max(text.rfind(sign, line, at) for sign in _OPENERS)
+    is_open = start >= 0 and not any(sign in text[start:at] for sign in ">]")
+    return start if is_open else at
+
+
+def _closing(text: str, at: int) -> str:
+    """The closing tag that stands right behind the last value, with the blanks before it; "" if none does."""
+    rest = text[at : at + _LONGEST]
+    tag = rest.lstrip()
+    if not tag.startswith(("</", "[/")):
+        return ""
+    end = next((place for place, char in enumerate(tag) if char in ">]"), -1)
+    return rest[: len(rest) - len(tag)] + tag[: end + 1] if end >= 0 else ""
