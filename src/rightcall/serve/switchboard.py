@@ -107,13 +107,14 @@ class Switchboard:
                     code="previous_response_not_found",
                 )
             request = msgspec.structs.replace(request, messages=[*before, *request.messages])
-        own = reached.link.api == request.api and request.api != "chat"
-        profile = None if own else self._profile(reached)
-        return mended_history(request, profile, kept=self._wanted(request.messages))
+        return mended_history(request, self._profile(request, reached.link), kept=self._wanted(request.messages))
 
-    def _profile(self, reached: Reached) -> str:
-        profile = reached.link.backend.known
-        name = profile.name if profile is not None else reached.link.api
+    def _profile(self, request: ClientRequest, link: UpstreamLink) -> str | None:
+        """By which rules; None for what every server of the client's own dialect takes."""
+        known = link.backend.known
+        if link.api == request.api and (known is None or request.api != "chat"):
+            return None
+        name = known.name if known is not None else link.api
         return _HISTORIES.get(name, name if name in HISTORY_PROFILES else "openai")
 
     def _wanted(self, history: Sequence[Json]) -> dict[str, KeptFields]:
