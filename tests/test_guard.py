@@ -217,6 +217,14 @@ TABLE: dict[str, Case] = {
         [],
     ),
     "repeated: after a change": (repeated(), past(said(A), said(B)), now(A), []),
+    "repeated: after a change in the same turn": (repeated(), past(said(A)), now(B, A), []),
+    "repeated: before a change in the same turn": (repeated(), past(said(A)), now(A, B), [("tell", 0)]),
+    "repeated: a failing change in every turn": (
+        repeated(),
+        past(*[said(B, A, results=["ERROR: x", "1"])] * 2),
+        now(B, A),
+        [("refuse", 0)],
+    ),
     "repeated: failures are not answered from": (
         repeated(),
         past(*[said(A, results=["ERROR: x"])] * 2),

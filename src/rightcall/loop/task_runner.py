@@ -166,7 +166,7 @@ class Runner:
         self.conversation.settle(judged.messages(results))
         if judged.over(results):
             stopped = judged.decision == "stop"
-            why = "; ".join([each.reason for each in judged.interventions if each.action == "stop"])
+            why = "; ".join(dict.fromkeys([each.reason for each in judged.interventions if each.action == "stop"]))
             self.conversation.end("stopped" if stopped else "done", why, judged.answer)
         self._write()
 
