@@ -100,7 +100,7 @@ def _are_messages(value: object) -> bool:
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
         return False
     kinds = (dict, Mapping)  # most are plain, and an abstract class is slow to ask
-    return all([isinstance(each, kinds) and isinstance(each.get("role"), str) for each in value])
+    return all(isinstance(each, kinds) and isinstance(each.get("role"), str) for each in value)
 
 
 class Usage(msgspec.Struct, frozen=True):
