@@ -100,7 +100,8 @@ class _Declaring:
 
     def read(self, entry: Json, at: int, namespace: str = "") -> None:
         kind = text(entry.get("type"))
-        if entry.get("defer_loading") is True or text(entry.get("name")) in _SEARCHES:
+        name = text((obj(entry.get("function")) or entry).get("name"))
+        if entry.get("defer_loading") is True or name in _SEARCHES:
             self.open_tools = True
         if field(entry, "functionDeclarations") is not None:
             self._gemini(entry, at)

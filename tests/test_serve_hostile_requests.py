@@ -1,0 +1,107 @@
+"""Bodies that no client should send: nothing but a refusal, and no server is asked in a way that cannot be written."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rightcall.backends.body import write
+from rightcall.backends.plan import Choice, make_plan
+from rightcall.backends.profiles import BY_API, UNKNOWN, find_profile
+from rightcall.serve.client_request import RefusedRequest
+from rightcall.serve.request_readers import READERS, read_request
+from rightcall.serve.upstream_body import dropped_fields, mended_history, same_dialect_body, to_request
+from rightcall.types import Json
+from test_serve_readers import BODIES
+
+KEYS = (
+    "role content type text parts name id call_id tool_call_id tool_use_id tool_calls function arguments input output "
+    "source data url image_url file thinking signature summary encrypted_content functionCall functionResponse args "
+    "response thoughtSignature inlineData mimeType parameters input_schema properties tools functionDeclarations "
+    "custom format namespace description action operation tool_choice mode allowed_tools options system stop "
+    "generationConfig instructions systemInstruction execution defer_loading max_tokens temperature images "
+    "previous_response_id thread"
+).split()
+WORDS = (
+    "user assistant system developer tool function model tool_result tool_use message reasoning function_call image "
+    "function_call_output custom_tool_call custom namespace tool_search bash_20250124 local_shell_call object string "
+    "any auto required document \ud800 \x00 data:;base64, thinking text input_text input_image"
+).split()
+LEAVES = (
+    st.none() | st.booleans() | st.integers(-1, 1 << 70) | st.floats() | st.sampled_from(WORDS) | st.text(max_size=3)
+)
+VALUES: st.SearchStrategy[Any] = st.recursive(
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=6),
+    max_leaves=40,
+)
+ENTRIES = st.lists(st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=8), max_size=6)
+LISTS = ("messages", "input", "contents")
+
+
+def all_ways(api: Any, body: Any) -> None:
+    """Everything that is done with a request before a server is asked."""
+    try:
+        request = read_request(api, body, model="m", stream=True)
+    except RefusedRequest:
+        return
+    assert len(request.origins) == len(request.messages)
+    assert all(isinstance(each["role"], str) for each in request.messages)
+    mended = mended_history(request, "strict")
+    same_dialect_body(request, messages=mended.messages, appended=mended.messages[:1])
+    for other in READERS:
+        dropped_fields(request, other)
+        profile = find_profile(BY_API[other]) if other in BY_API else UNKNOWN
+        write(make_plan(to_request(request, other), Choice("native", profile), other, "m", stream=True))
+
+
+@pytest.mark.parametrize("api", READERS)
+@settings(max_examples=25)
+@given(entries=ENTRIES, tools=VALUES | ENTRIES, rest=st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=6))
+def test_a_body_of_wrong_types_is_read_or_refused(api: Any, entries: list[Json], tools: Any, rest: Json) -> None:
+    all_ways(api, {**rest, **dict.fromkeys(LISTS, entries), "tools": tools})
+
+
+@pytest.mark.parametrize("api", READERS)
+@given(st.data())
+def test_a_real_body_with_any_value_in_any_place_is_read_or_refused(api: Any, data: st.DataObject) -> None:
+    body = json.loads(json.dumps(BODIES[api]))
+    place: Any = body
+    while data.draw(st.booleans(), label="deeper"):
+        inner = [
+            each for each in (place.values() if isinstance(place, dict) else place) if isinstance(each, dict | list)
+        ]
+        if not any(inner):
+            break
+        place = data.draw(st.sampled_from([each for each in inner if each]), label="place")
+    key = data.draw(st.sampled_from(list(place) if isinstance(place, dict) else list(range(len(place)))), label="key")
+    place[key] = data.draw(VALUES, label="value")
+    all_ways(api, body)
+
+
+def deep(depth: int) -> Json:
+    value: Json = {}
+    for _ in range(depth):
+        value = {"properties": {"content": [value]}}
+    return value
+
+
+@pytest.mark.parametrize("api", READERS)
+@pytest.mark.parametrize("depth", [100, 5_000])
+def test_a_body_may_be_deep(api: Any, depth: int) -> None:
+    held = deep(depth)
+    entry = {"role": "user", "content": [held], "parts": [held, {"functionResponse": {"response": held}}]}
+    call = {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": held}}]}
+    tools = [{"type": "function", "name": "f", "parameters": held, "function": {"name": "f", "parameters": held}}]
+    all_ways(api, {**{key: [entry, call] for key in LISTS}, "tools": tools})
+
+
+@pytest.mark.parametrize("api", READERS)
+def test_names_that_only_differ_behind_their_end_stay_apart(api: Any) -> None:
+    entries = [{"type": "namespace", "name": "n" * 300, "tools": [{"name": f"f{at}"} for at in range(300)]}]
+    if api != "responses":
+        entries = [{"name": f"{'n' * 150}{at}"} for at in range(300)]
+    found = read_request(api, {**{key: [] for key in LISTS}, "tools": entries})
+    assert len({each.tool.name for each in found.tools or ()}) == 300
