@@ -12,8 +12,10 @@ from collections.abc import Sequence
 
 import msgspec
 
+from rightcall.api_names import Api
 from rightcall.backends.plan import Choice
 from rightcall.backends.request import Mode, Request
+from rightcall.constrain.grammar_value import Server
 from rightcall.errors import BackendError
 from rightcall.messages import HISTORY_PROFILES, KeptFields, SaneHistory, kept_of
 from rightcall.serve.answer_flow import AnswerFlow
@@ -42,6 +44,7 @@ class ReadingRules(msgspec.Struct, frozen=True, kw_only=True):
     repair: Policy
     rescue: Rescue
     reasoning_calls: ReasoningCalls
+    grammar: Server | None = None  # in whose form a grammar is sent, where that was said
 
 
 class Reached:
@@ -58,7 +61,8 @@ class Reached:
         """How tools are offered. Found out once for all requests that come together."""
         asked = msgspec.structs.replace(asked, mode=self.how.mode)
         async with self._lock:
-            return await self.link.backend.way(asked)
+            choice = await self.link.backend.way(asked)
+        return choice if self.how.grammar is None else _constrained(choice, self.how.grammar, self.link.api)
 
     def other_way(self, asked: Request, choice: Choice, error: BackendError) -> Choice | None:
         return self.link.backend.other_way(asked, choice, error)
@@ -138,4 +142,11 @@ def _rules(settings: ProxySettings, own: ModelSettings) -> ReadingRules:
         repair=own.repair or settings.repair,
         rescue=own.rescue or settings.rescue,
         reasoning_calls=own.reasoning_calls or settings.reasoning_calls,
+        grammar=own.grammar,
     )
+
+
+def _constrained(choice: Choice, grammar: Server, api: Api) -> Choice:
+    """The same choice, where a grammar goes out in the form of this server."""
+    profile = msgspec.structs.replace(choice.profile, grammar=grammar, grammar_apis=(api,))
+    return msgspec.structs.replace(choice, profile=profile)
