@@ -138,7 +138,9 @@ def test_a_key_is_asked_for_in_every_way_that_clients_send_one() -> None:
             given = ({"Authorization": "Bearer open-sesame-1"}, {"x_api_key": "open-sesame-1"},
                      {"x_goog_api_key": "open-sesame-1"})  # fmt: skip
             assert [served.ask("/v1/chat/completions", ASKED, **each)[0] for each in given] == [200, 200, 200]
-            assert served.ask("/health")[0] == 200
+            assert served.ask("/health")[0] == 200 and served.ask("/ready")[0] != 401
+            counted = served.ask("/metrics", x_api_key="open-sesame-1")[2]
+            assert 'rightcall_refusals_total{code="invalid_api_key"} 2\n' in counted
             assert served.stop() == 0
 
 
@@ -164,6 +166,15 @@ def test_every_setting_is_an_option_with_its_help() -> None:
     page = " ".join(run("serve", "--help").stdout.split())
     for setting in SETTINGS.values():
         assert f"{setting.flag} " in page and setting.help.split(".")[0] in page, setting.name
+
+
+def test_a_grammar_is_sent_in_the_form_that_the_table_of_the_model_names(tmp_path: Path) -> None:
+    config = tmp_path / "a.toml"
+    with scripted(_calls) as (url, asked):
+        config.write_text(f'upstream = "{url}/v1"\n[models."m"]\nmode = "grammar"\ngrammar = "vllm"\n')
+        with _served("--config", str(config)) as served:
+            served.ask("/v1/chat/completions", ASKED)
+            assert "structured_outputs" in asked[-1] and "tools" not in asked[-1]
 
 
 MODELS = {"object": "list", "data": [{"id": "m", "owned_by": "vllm"}]}
