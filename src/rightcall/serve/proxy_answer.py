@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rightcall.api_names import Api
-from rightcall.apis.sdk_view import error_text
+from rightcall.apis.sdk_view import error_text, objects, text
 from rightcall.backends.body import RequestPlan, write
 from rightcall.backends.plan import Choice, make_plan
 from rightcall.backends.request import Request
@@ -392,8 +392,8 @@ def _ids(messages: list[Json]) -> Ids:
     """Ids that none of the conversation's calls has."""
     ids = Ids()
     for message in messages:
-        for call in message.get("tool_calls") or ():
-            ids.take(call.get("id") or "")
+        for call in objects(message.get("tool_calls")):
+            ids.take(text(call.get("id")))
     return ids
 
 
