@@ -7,7 +7,7 @@ RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit smoke bench bfcl classes damage grammar gbnf model capture guard frameworks killtest typescript shown laws mutants fuzz pagetests ray venv clean
+.PHONY: help demo test lint unit smoke bench bfcl classes damage grammar gbnf model capture guard turns frameworks killtest typescript shown laws mutants fuzz pagetests ray venv clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -68,6 +68,9 @@ guard: $(VENV)/.local ## what each policy of the guard is worth: scripted models
 	$(VENV)/bin/rightcall model pull smollm2
 	$(RUN) evals/guard.py $(FLAGS)
 	$(RUN) evals/guard.py --live $(FLAGS)
+
+turns: $(VENV)/.dev ## a million random turns of a runner: no exception, no lost message, no call without a result
+	RIGHTCALL_TURNS=$${RIGHTCALL_TURNS:-1000000} $(RUN) -m pytest -o faulthandler_timeout=0 tests/test_random_turns.py
 
 frameworks: $(VENV)/.frameworks ## run the guard in the loops of LangGraph, pydantic-ai and openai-agents
 	$(RUN) -m pytest tests/test_framework_examples.py

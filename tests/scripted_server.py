@@ -22,11 +22,21 @@ def _frames(payloads: list[Json], path: str) -> Iterator[bytes]:
 
 
 @contextmanager
-def scripted(answers: Answers) -> Iterator[tuple[str, list[Json]]]:
-    """Its address, and the bodies of the requests so far. A list is streamed, in pieces that cut it anywhere."""
+def scripted(answers: Answers, gets: dict[str, Json] | None = None) -> Iterator[tuple[str, list[Json]]]:
+    """Its address, and the bodies of the requests so far. A list is streamed, in pieces that cut it anywhere. `gets` is
+    what each path is to GET; others are 404."""
     asked: list[Json] = []
 
     class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            found = (gets or {}).get(self.path)
+            data = json.dumps(found or {}).encode()
+            self.send_response(404 if found is None else 200)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
             asked.append(body)

@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rightcall.api_names import Api
+from rightcall.apis.sse import Payloads
 from rightcall.apis.stream import Stream
 from rightcall.apis.whole import read
+from rightcall.backends.metadata import Metadata
 from rightcall.serve.answer_writer import AnswerEnd, AnswerHead, AnswerUsage, AnswerWriter
 from rightcall.serve.answer_writers import WRITERS, encoded, new_answer_id
 from rightcall.serve.client_request import ClientRequest, ClientTool
@@ -305,6 +307,40 @@ def test_thinking_keeps_its_signature() -> None:
     assert reply.extras[""] == {"thinking": [{"type": "thinking", "thinking": "hm", "signature": "c2ln"}]}
 
 
+def test_two_thoughts_keep_each_its_own_signature() -> None:
+    writer = writer_of("messages")
+    written = b""
+    for at, thought in enumerate(["one", "two"]):
+        signed = {"type": "signature_delta", "signature": f"c2ln{at}"}
+        written += writer.reasoning(thought)
+        written += writer.passed({"type": "content_block_delta", "index": at, "delta": signed})
+        written += writer.passed({"type": "content_block_stop", "index": at})
+    reply = read_back("messages", written + writer.finish(AnswerEnd()))
+    found = [(block["thinking"], block["signature"]) for block in reply.extras[""]["thinking"]]
+    assert found == [("one", "c2ln0"), ("two", "c2ln1")]
+
+
+def test_citations_and_annotations_stay_with_the_text() -> None:
+    citation = {"type": "char_location", "cited_text": "x"}
+    delta = {"type": "content_block_delta", "index": 0, "delta": {"type": "citations_delta", "citation": citation}}
+    writer = writer_of("messages")
+    written = writer.passed(delta) + writer.text("Hi") + writer.passed(delta) + writer.finish(AnswerEnd())
+    assert written.count(b'"citation":{"type":"char_location"') == 2 and conforms(written, "messages") == []
+    noted = {"type": "response.output_text.annotation.added", "output_index": 0, "annotation": {"url": "u"}}
+    writer = writer_of("responses")
+    written = writer.passed(noted) + writer.text("Hi") + writer.passed(noted) + writer.finish(AnswerEnd())
+    (item,) = payloads(written)[-1]["response"]["output"]
+    assert item["content"][0]["annotations"] == [{"url": "u"}] * 2 and conforms(written, "responses") == []
+
+
+def test_what_a_server_said_at_the_end_stays_at_the_end() -> None:
+    writer = writer_of("messages")
+    theirs = {"type": "message_delta", "delta": {"stop_reason": "stop_sequence", "stop_sequence": "END"}, "context": 1}
+    written = writer.text("Hi") + writer.passed(theirs) + writer.finish(AnswerEnd())
+    (ending,) = [each for each in payloads(written) if each["type"] == "message_delta"]
+    assert ending["delta"] == theirs["delta"] and ending["context"] == 1 and conforms(written, "messages") == []
+
+
 def test_reasoning_items_keep_their_id_and_what_is_encrypted() -> None:
     writer = writer_of("responses")
     item = {"id": "rs_1", "type": "reasoning", "summary": []}
@@ -393,6 +429,17 @@ def test_chat_says_what_it_cost_only_if_asked() -> None:
     request = ClientRequest(api="chat", model="m", messages=[])
     writer = WRITERS["chat"](AnswerHead(id="x", model="m", created=1, request=request))
     assert b"usage" not in writer.text("Hi") + writer.finish(AnswerEnd(usage=USAGE))
+
+
+@pytest.mark.parametrize("api", WRITERS)
+def test_tokens_mean_the_same_in_every_dialect(api: Api) -> None:
+    writer, facts = writer_of(api), Metadata(api)
+    for payload in Payloads().feed(writer.text("Hi") + writer.finish(AnswerEnd(usage=USAGE))):
+        assert isinstance(payload, dict)
+        facts.add(payload)
+    assert (facts.tokens.prompt, facts.tokens.completion) == (10, 5)
+    assert facts.tokens.cached == (None if api == "ollama" else 3)
+    assert facts.tokens.reasoning == (None if api in ("ollama", "messages") else 2)
 
 
 def test_an_error_in_the_middle_is_read_as_one() -> None:

@@ -33,6 +33,7 @@ COMPLETED = {
     "rightcall formats herm": "hermes",
     "rightcall capture --domains shop": "shopping",
     "rightcall parse --format min": "mine",
+    "rightcall run --guard f": "full",
 }
 
 

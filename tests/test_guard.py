@@ -217,6 +217,14 @@ TABLE: dict[str, Case] = {
         [],
     ),
     "repeated: after a change": (repeated(), past(said(A), said(B)), now(A), []),
+    "repeated: after a change in the same turn": (repeated(), past(said(A)), now(B, A), []),
+    "repeated: before a change in the same turn": (repeated(), past(said(A)), now(A, B), [("tell", 0)]),
+    "repeated: a failing change in every turn": (
+        repeated(),
+        past(*[said(B, A, results=["ERROR: x", "1"])] * 2),
+        now(B, A),
+        [("refuse", 0)],
+    ),
     "repeated: failures are not answered from": (
         repeated(),
         past(*[said(A, results=["ERROR: x"])] * 2),
@@ -318,6 +326,36 @@ def test_a_nudge_grows_with_each_turn_in_a_row() -> None:
     assert len(set(told[:3])) == 3
     assert told[2] == told[3]
     assert told[2].startswith("[guard: required_steps] STOP.")
+
+
+ESCALATING: dict[str, tuple[GuardPolicy, Reply, dict[str, Any]]] = {
+    "unknown_tool": (unknown_tool(), now(("serch", {})), {}),
+    "problems": (problems(), now(("search", {})), {}),
+    "near_call": (near_calls(), now('So: {"name": "search", "arguments": {"query": "a"}} ok?'), {}),
+    "prerequisites": (prerequisites({"edit": ("search", "query")}), now(("edit", {"path": "p" * 9_000})), {}),
+    "required_steps": (required_steps("search", before=["finish"]), now(END), {}),
+    "terminal_tools": (terminal_tools("finish"), now("Done."), {}),
+    "tool_choice": (tool_choice(), now("x"), {"choice": "required"}),
+    "tool_choice, another": (tool_choice(), now(B), {"choice": "search"}),
+    "announced": (announced(), now("Let me call search."), {}),
+    "silence": (silence(), now(""), {}),
+    "one_at_a_time": (one_at_a_time(), now(A, B), {"parallel": False}),
+    "repeated": (repeated(answer=99), now(B), {}),
+    "respond": (Respond("finish"), now(A, END), {}),
+}
+
+
+@pytest.mark.parametrize("case", ESCALATING)
+def test_every_nudge_is_plainer_the_next_time_and_never_long(case: str) -> None:
+    policy, reply, how = ESCALATING[case]
+    messages: list[Any] = past(said(B)) if case == "repeated" else [ASKED]
+    told: list[str] = []
+    for _ in range(4 if case == "repeated" else 3):
+        judged = Guard(policy).judge(Turn.of(messages, LOOKS, reply=reply, **how))
+        told += [each.message for each in judged.interventions if each.action in ("refuse", "nudge", "tell", "stop")]
+        messages += judged.messages(outcomes(judged.calls))
+    assert len(set(told)) >= (2 if case == "repeated" else 3)
+    assert all(len(each) <= 1_200 and each.startswith(f"[guard: {case.partition(',')[0]}] ") for each in told)
 
 
 @pytest.mark.parametrize(
@@ -470,12 +508,12 @@ guards = st.sampled_from(
 )
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(guard=guards, turns=st.lists(replies, max_size=17), choice=st.sampled_from(["auto", "required", "none", "edit"]))
 def test_in_any_conversation_nothing_is_lost_and_every_call_has_its_result(
     guard: Guard, turns: list[Reply], choice: str
 ) -> None:
-    """About 10,000 turns in two seconds."""
+    """The guard alone; test_random_turns.py has ten thousand turns of a runner."""
     tools = guard.tools(TOOLS)
     messages: list[Any] = [ASKED]
     for at, turn_reply in enumerate(turns):

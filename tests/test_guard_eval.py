@@ -42,8 +42,9 @@ def test_a_model_without_a_fault_completes_every_task_under_every_guard(guard: A
 
 
 FAULTY = (
-    "unknown_name missing_argument one_or_the_other odd_call hollow_call announces silent answers_at_once two_at_once repeats "
-    "goes_round keeps_failing ends_early skips_ahead goes_on wanders short_memory must_call lookalike acts_unasked"
+    "unknown_name missing_argument one_or_the_other odd_call hollow_call announces silent answers_at_once two_at_once "
+    "repeats goes_round keeps_failing ends_early skips_ahead goes_on wanders short_memory must_call lookalike "
+    "acts_unasked"
 ).split()
 
 

@@ -254,3 +254,14 @@ def test_the_real_model_answers_and_says_the_same_again() -> None:
         grammar = ask("/chat/completions", {**body, "grammar": 'root ::= "red" | "blue"'})["choices"]
     assert first == second and first[0]["message"]["content"]
     assert grammar[0]["message"]["content"] in ("red", "blue")
+
+
+@pytest.mark.skipif(not MODEL_IS_HERE, reason="needs the extra `local` and `rightcall model pull smollm2`")
+def test_the_real_model_is_an_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is far too small for the work; what it does is seen, kept and counted."""
+    monkeypatch.setenv("RIGHTCALL_RUNS", str(tmp_path / "runs"))
+    limits = ["--max-turns", "1", "--max-tokens", "24", "--temperature", "0", "--guard", "none"]
+    done = run("run", "Say hello.", "--local", "smollm2", "--cwd", str(tmp_path), "--plan", "--json", *limits)
+    over = json.loads(done.stdout.splitlines()[-1])
+    assert done.exit_code == (over["status"] != "done"), done.output
+    assert over["event"] == "over" and over["turns"] and over["completion"]

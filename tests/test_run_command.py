@@ -171,8 +171,6 @@ def test_the_tools_of_an_mcp_server_are_there_too(folder: Path) -> None:
     pytest.importorskip("mcp")
     server = f"{shlex.quote(sys.executable)} {shlex.quote(str(Path(__file__).parent / 'mcp_server.py'))}"
     with agent(folder, [("add", {"a": 2, "b": 3})], "Five.") as it:
-        refused = it("Add.", "--mcp", server)
-        assert refused.exit_code == 1 and "did not allow add" in it.told()[0]
         done = it("Add.", "--mcp", server, "--allow", "add")
         assert done.exit_code == 0 and 'add        {"a": 2, "b": 3}' in done.stdout
         assert json.loads(it.told()[0]) == {"sum": 5}

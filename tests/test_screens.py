@@ -95,6 +95,7 @@ EXAMPLES: dict[str, Example] = {
     "replay": lambda at: [str(at.folder / "no.jsonl")],
     "demo": lambda at: ["--recorded"],
     "chat": lambda at: ["--base-url", "http://127.0.0.1:9/v1", "--retries", "0", "-m", "any"],
+    "run": lambda at: ["--replay", str(Path(__file__).parent.parent / "examples" / "run.jsonl")],
     "capture": lambda at: [*("-m", "any", "--replay", str(at.cassette), "-o", at.out), "--domains", "shopping"],
     "domains": lambda at: ["shopping"],
     "report": lambda at: [at("log.jsonl", json.dumps({"id": "1", "model": "a", "text": REPLY}) + "\n")],

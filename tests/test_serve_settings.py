@@ -12,6 +12,7 @@ from rightcall.formats.toml_text import _value as toml_value
 from rightcall.serve.proxy_settings import SETTINGS, ProxySettings, Setting
 from rightcall.serve.settings_source import SettingsSource, source_of
 from rightcall.serve.toml_lines import line_of
+from rightcall.serve.upstream_routes import routed
 from rightcall.serve.upstream_spelling import guessed_api, split_api
 
 URL = "http://127.0.0.1:8080/v1"
@@ -237,3 +238,13 @@ def test_the_line_of_a_key_is_found_in_every_kind_of_table() -> None:
     text = 'a = 1\n[b]\n"c d" = 2\n[[e]]\nf = 1\n[[e]]\nf = 2\n[g."h*"]\ni.j = 3\n'
     places = {("a",): 1, ("b", "c d"): 3, ("e", 0, "f"): 5, ("e", 1, "f"): 7, ("g", "h*", "i", "j"): 9, ("x",): 0}
     assert {place: line_of(text, place) for place in places} == places
+
+
+def test_the_settings_that_the_document_shows_are_settings(tmp_path: Path) -> None:
+    document = (Path(__file__).parent.parent / "docs" / "proxy.md").read_text("utf-8")
+    file = tmp_path / "serve.toml"
+    file.write_text(document.partition("<!-- file: serve.toml -->\n```toml\n")[2].partition("```")[0])
+    settings = SettingsSource(config=str(file), environ={"ANTHROPIC_API_KEY": "sk-ant-1234"}).read()
+    haiku, opus = routed(settings, "claude-haiku-5"), routed(settings, "claude-opus-5")
+    assert (haiku.model, haiku.upstreams[0].name, haiku.settings.mode) == ("qwen3-8b", "small", "text")
+    assert [each.name for each in opus.upstreams] == ["large"]

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rightcall.api_names import APIS, Api
 from rightcall.backends.cassette import CassetteHead as CassetteHead
 from rightcall.backends.cassette import load, start
 from rightcall.backends.local import LocalServer
@@ -24,7 +25,7 @@ from rightcall.errors import CallerError
 from rightcall.redaction.key import Key
 from rightcall.servers.asgi import guarded
 from rightcall.servers.gate import RequestHead, RequestLimits, given_key, guarding, new_key
-from rightcall.servers.refused_requests import body_of
+from rightcall.servers.refused_requests import api_of, body_of, error_body
 from rightcall.servers.web import WebServer
 from stand_in_llama import model_file, put
 
@@ -214,6 +215,36 @@ def test_a_refusal_is_worded_as_the_api_of_the_path_does(path: str, where: list[
     for name in where:
         found = found[name]
     assert "has no key" in found and "Authorization: Bearer" in found
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 413, 429, 500, 502, 503, 504, 529])
+def test_an_error_is_worded_as_the_dialect_does(status: int) -> None:
+    details = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
+    bodies: dict[Api, Any] = {api: error_body(api, status, "what", "a_code", details) for api in APIS}
+    assert bodies["ollama"] == {"error": "what"}
+    kind = bodies["messages"]["error"].pop("type")
+    assert bodies["messages"] == {"type": "error", "error": {"message": "what", "details": details}}
+    for api in ("chat", "responses", "completions"):
+        error = {"message": "what", "type": kind, "param": None, "code": "a_code", "details": details}
+        assert bodies[api] == {"error": error}
+    google = bodies["gemini"]["error"]
+    assert (google["code"], google["message"]) == (status, "what") and google["status"].isupper()
+    assert google["details"][0]["reason"] == "A_CODE" and google["details"][1] == details
+
+
+@pytest.mark.parametrize(
+    "path, api",
+    [
+        ("/v1/chat/completions", "chat"),
+        ("/v1/responses/compact", "responses"),
+        ("/v1/messages/count_tokens", "messages"),
+        ("/api/chat", "ollama"),
+        ("/v1beta/models/x:streamGenerateContent", "gemini"),
+        ("/", "chat"),
+    ],
+)
+def test_a_path_tells_its_dialect(path: str, api: str) -> None:
+    assert api_of(path) == api
 
 
 # -- the servers, by sockets -------------------------------------------------------------------------------------------

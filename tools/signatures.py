@@ -136,10 +136,16 @@ def _factories(value: Any) -> Mapping[str, str]:
     return {name: repr(factory()) for name, factory in made.items() if factory in (dict, list, set)}
 
 
+def _is_plain(value: msgspec.Struct) -> bool:
+    """Is it what its class makes of nothing?"""
+    needed = [field for field in msgspec.structs.fields(value) if field.required]
+    return not needed and value == type(value)()
+
+
 def _default(value: Any) -> str:
     if inspect.isbuiltin(value):
         return f"{value.__module__}.{value.__name__}"
     if isinstance(value, msgspec.Struct):
-        return f"{type(value).__name__}()" if value == type(value)() else "..."
+        return f"{type(value).__name__}()" if _is_plain(value) else "..."
     shown = repr(value)
     return "..." if len(shown) > _LONGEST_DEFAULT or " at 0x" in shown else shown.replace("'", '"')

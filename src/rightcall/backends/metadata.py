@@ -40,6 +40,11 @@ class Metadata:
             self.ended = True
 
 
+def _summed(count: Any, *beside: Any) -> int | None:
+    """A count with those that stand beside it; None where there is none."""
+    return sum([each for each in (count, *beside) if type(each) is int]) if type(count) is int else None
+
+
 def _chat(facts: Metadata, payload: Json) -> None:
     facts.model = text(payload.get("model")) or facts.model
     for choice in objects(payload.get("choices"))[:1]:
@@ -78,7 +83,8 @@ def _anthropic(facts: Metadata, payload: Json) -> None:
     facts.ended = facts.ended or payload.get("type") == "message_stop"
     usage = obj(message.get("usage")) or obj(payload.get("usage")) or {}
     facts.count(
-        prompt=usage.get("input_tokens"),
+        # what is read from a cache, or put there, is counted beside the input
+        prompt=_summed(*[usage.get(f"{name}input_tokens") for name in ("", "cache_read_", "cache_creation_")]),
         completion=usage.get("output_tokens"),
         cached=usage.get("cache_read_input_tokens"),
     )
@@ -102,7 +108,8 @@ def _gemini(facts: Metadata, payload: Json) -> None:
     usage = obj(field(payload, "usageMetadata")) or {}
     facts.count(
         prompt=field(usage, "promptTokenCount"),
-        completion=field(usage, "candidatesTokenCount"),
+        # what was thought is counted beside the answer
+        completion=_summed(field(usage, "candidatesTokenCount"), field(usage, "thoughtsTokenCount")),
         cached=field(usage, "cachedContentTokenCount"),
         reasoning=field(usage, "thoughtsTokenCount"),
     )

@@ -26,6 +26,7 @@ MOST_DIFF = 200  # lines of a diff
 MOST_OUTPUT = 16  # lines of an output
 _FILES = (READ_FILE, WRITE_FILE, EDIT_FILE, LIST_DIR)
 _DIFF = {"+": "green", "-": "red", "@": "cyan", "\\": "dim"}
+_SAID_BY_THE_CALL = ("problems", "unknown_tool")
 _WAITING = "waiting for the model"
 
 
@@ -143,6 +144,8 @@ class RunScreen:
         self._status.show(_WAITING)
 
     def _guard(self, note: Json) -> None:
+        if note["action"] == "refuse" and note["policy"] in _SAID_BY_THE_CALL:
+            return
         row(self._out, "guard", f"{note['policy']}: {note['action']}: {brief(str(note['reason']), 300)}", "yellow")
 
     def _undone(self, note: Json) -> None:

@@ -120,7 +120,7 @@ async def _reloaded(proxy: Any, source: SettingsSource, before: ProxySettings) -
         say(f"the settings are as they were: {error}")
         return before
     fixed = changed_at_start_only(before, settings)
-    say("the settings were read again" + (f"; {' and '.join(fixed)} change with the next start" if fixed else ""))
+    say("the settings were read again" + (f"; at the next start: {', '.join(fixed)}" if fixed else ""))
     return settings
 
 

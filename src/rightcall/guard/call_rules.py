@@ -9,6 +9,8 @@ from rightcall.dispatching.trace import Intervention
 from rightcall.guard.intervention import GuardPolicy, asked, told
 from rightcall.guard.turn import Turn, content_text
 
+_ONE = "One call at a time: look at the first result, then send this again."
+
 
 def tool_choice() -> GuardPolicy:
     """The turn's `choice` holds: no call with "none", a call with "required", and no other tool than the one named.
@@ -31,7 +33,7 @@ def tool_choice() -> GuardPolicy:
                     action="refuse",
                     call=at,
                     reason=f"tool_choice is {turn.choice!r:.60}, and {call.name!r:.60} was called",
-                    message=told("tool_choice", words),
+                    message=told("tool_choice", words, turn.told("tool_choice")),
                 )
         if not attempts and turn.choice != "none":
             yield asked("tool_choice", turn, f"tool_choice is {turn.choice!r:.60}, and nothing was called", words)
@@ -52,7 +54,7 @@ def one_at_a_time() -> GuardPolicy:
                 action="refuse",
                 call=at,
                 reason="several calls at once, where one is allowed",
-                message=told("one_at_a_time", "One call at a time: look at the first result, then send this again."),
+                message=told("one_at_a_time", _ONE, turn.told("one_at_a_time")),
             )
 
     return policy

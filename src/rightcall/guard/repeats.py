@@ -1,7 +1,8 @@
 """The same call again and again: told, then answered from what is known, then refused, then stopped.
 
-What counts is a call that asks for the same and got the same. One that was made again after something was changed asks
-anew; so does one whose result was another each time. Cycles of two to four calls count as wholes.
+What counts is a call that asks for the same and got the same. One that was made again after something was changed, in
+an earlier turn or before it in the same one, asks anew; so does one whose result was another each time. Cycles of two
+to four calls count as wholes.
 
 A call that may change something (its tool is not `read_only`) and went well is not run a second time at all: what it
 did is done, and an answer from what is known would let the model believe that it was done twice. It is told so.
@@ -38,13 +39,15 @@ def repeated(
     def policy(turn: Turn) -> Iterator[Intervention]:
         past = [call for call in turn.calls[-window:] if _counts(call)]
         now: set[str] = set()
+        changed = False  # by this reply, before the call
         for at, call in enumerate(turn.reply.attempts if turn.reply else ()):
+            asks_anew, changed = changed, changed or (call.ok and _changes(turn, call.name))
             if call.name in exempt or not call.ok:
                 continue
             if len(now) == len(now := now | {fingerprint(call)}):
                 yield _said("twice", at, call, 1, "")
                 continue
-            same = _same(turn, past, call)
+            same = [] if asks_anew else _same(turn, past, call)
             cycles = _cycles(past, call)
             count = max(len(same), cycles)
             action = next((action for least, action in levels if count >= least), None)

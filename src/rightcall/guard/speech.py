@@ -39,7 +39,9 @@ def announced(*, most: int = 3) -> GuardPolicy:
                 action="nudge",
                 reason=f"{what} was announced and not made",
                 message=told(
-                    "announced", f"You announced {what} but made none. Make the call now, or give your final answer."
+                    "announced",
+                    f"You announced {what} but made none. Make the call now, or give your final answer.",
+                    turn.ever_told("announced"),
                 ),
             )
 
@@ -94,7 +96,7 @@ class Respond:
                     action="refuse",
                     call=at,
                     reason="an answer beside other calls",
-                    message=told("respond", words),
+                    message=told("respond", words, turn.told("respond")),
                 )
                 continue
             said = str(attempts[at].arguments.get("message", ""))
@@ -118,7 +120,7 @@ def silence(*, most: int = 4) -> GuardPolicy:
             policy="silence",
             action="stop" if again >= most else "nudge",
             reason="the reply is empty" + (f", {again + 1} times in a row" if again else ""),
-            message=told("silence", "Your reply was empty. Make a call, or give your answer."),
+            message=told("silence", "Your reply was empty. Make a call, or give your answer.", again),
         )
 
     return policy

@@ -38,7 +38,7 @@ def required_steps(*steps: str, before: Sequence[str] = ()) -> GuardPolicy:
                 yield _refused("required_steps", at, f"{call.name} before {', '.join(missing)}", words)
         if not turn.reply.attempts:
             words = way.format(name="your answer", missing=", ".join(missing), first=missing[0])
-            yield asked("required_steps", turn, f"an answer before {', '.join(missing)}", words)
+            yield asked("required_steps", turn, f"an answer before {', '.join(missing)}", words, tier=0)
 
     return policy
 
@@ -58,7 +58,7 @@ def prerequisites(needs: Mapping[str, str | tuple[str, str] | Sequence[str | tup
                 words = (
                     f"{call.name} was not run: call {named} first, look at what it gives, then call {call.name} again."
                 )
-                yield _refused("prerequisites", at, f"{call.name} before {named}", words)
+                yield _refused("prerequisites", at, f"{call.name} before {named}", words, turn.told("prerequisites"))
 
     return policy
 
@@ -103,5 +103,5 @@ def terminal_tools(*names: str, required: bool = True) -> GuardPolicy:
     return policy
 
 
-def _refused(policy: str, at: int, reason: str, words: str) -> Intervention:
-    return Intervention(policy=policy, action="refuse", call=at, reason=reason, message=told(policy, words))
+def _refused(policy: str, at: int, reason: str, words: str, again: int = 0) -> Intervention:
+    return Intervention(policy=policy, action="refuse", call=at, reason=reason, message=told(policy, words, again))

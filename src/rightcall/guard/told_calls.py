@@ -32,7 +32,7 @@ def unknown_tool() -> GuardPolicy:
                     action="refuse",
                     call=at,
                     reason=f"there is no tool {call.name!r:.60}",
-                    message=told("unknown_tool", words),
+                    message=told("unknown_tool", words, turn.told("unknown_tool")),
                 )
 
     return policy
@@ -87,7 +87,7 @@ def near_calls(*, most: int = 4) -> GuardPolicy:
                 policy="near_call",
                 action="nudge",
                 reason="the text looks like a call and is none",
-                message=told("near_call", feedback(reply)),
+                message=told("near_call", feedback(reply), turn.ever_told("near_call")),
             )
 
     return policy

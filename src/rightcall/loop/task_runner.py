@@ -102,8 +102,8 @@ class Runner:
         self.tools = self.guard.tools(tools)
         self._journal = RunJournal(journal) if isinstance(journal, str | Path) else journal
         found = self._journal.conversation if self._journal else None
-        if conversation is not None and found is not None:
-            raise CallerError(f"{journal} holds a conversation already; leave the other out, or name a new file")
+        if conversation is not None and found is not None and conversation is not found:
+            raise CallerError("the journal holds a conversation already; leave the other out, or name a new file")
         self.conversation = conversation or found or Conversation(system=system)
         self.trace = trace
         self._choice, self._parallel, self._hooks, self._limits = choice, parallel, tuple(hooks), limits
@@ -166,7 +166,7 @@ class Runner:
         self.conversation.settle(judged.messages(results))
         if judged.over(results):
             stopped = judged.decision == "stop"
-            why = "; ".join([each.reason for each in judged.interventions if each.action == "stop"])
+            why = "; ".join(dict.fromkeys([each.reason for each in judged.interventions if each.action == "stop"]))
             self.conversation.end("stopped" if stopped else "done", why, judged.answer)
         self._write()
 

@@ -92,7 +92,7 @@ class AnswerWriter(Protocol):
         """The events that close an answer, whatever was open."""
 
     def error(self, message: str, code: str = "upstream_error") -> bytes:
-        """An error in the middle of an answer, and what must follow it."""
+        """An error in the middle of an answer, or in its place, and what must follow it. It begins nothing."""
 
     def alive(self) -> bytes:
         """A sign of life that every client takes and none counts as content."""

@@ -82,6 +82,7 @@ class Answering:
         self._board, self._asked, self._client, self._exchanged = board, asked, client, exchanged
         self._settings = board.settings
         self._read_request: ClientRequest | None = None
+        self._broke = False  # a connection, before anything of the answer went out
         self._until = asyncio.get_running_loop().time() + board.settings.retry_seconds
 
     @property
@@ -225,7 +226,6 @@ class Answering:
     ) -> AnswerFlow:
         """An answer, by the way that works: one that the server refuses is given up for the next, once; a connection
         that breaks before anything went out is made again, once."""
-        broke = False
         while True:
             try:
                 return await self._once(reached, asked, choice, changed, again)
@@ -235,9 +235,9 @@ class Answering:
                     raise
                 choice = other
             except BodyError:
-                if broke or self._client.has_content or not self._may_ask_again():
+                if self._broke or self._client.has_content or not self._may_ask_again():
                     raise
-                broke = True
+                self._broke = True
 
     async def _once(
         self,
@@ -292,9 +292,9 @@ class Answering:
                     await client.send(flow.feed(piece))
         except (BodyError, TimedOut) as error:
             self._exchanged.error = _code(error)
-            if not flow.begun and not flow.facts.ended:
+            if not (flow.begun or flow.facts.ended or self._broke):
                 raise
-            broken = True
+            broken = True  # what has come is better than nothing
         await client.send(flow.end(broken=broken))
         if not flow.begun:
             _raise_for_nothing(flow, answer)

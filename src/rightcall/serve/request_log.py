@@ -13,7 +13,10 @@ from typing import Any
 
 import msgspec
 
+from rightcall.apis.sdk_view import dumps
+from rightcall.apis.sse import json_value
 from rightcall.files.jsonl import encode_row
+from rightcall.redaction.pieces import without_secrets
 from rightcall.redaction.scrubber import Scrubber
 from rightcall.redaction.secret_names import is_secret_name
 from rightcall.safe_text import visible
@@ -51,8 +54,11 @@ class RequestLog:
         row = log_row(exchanged, self._clean)
         if self._content and exchanged.content is not None:
             kept = exchanged.content
-            said: Json = {"sent": kept.sent, "received": kept.received, "answered": _reply(kept.answered)}
-            row["content"] = self._scrubber.value(said)
+            row["content"] = {
+                "sent": self._scrubber.value(kept.sent),
+                "received": clean_answer(kept.received, self._scrubber) if kept.received else None,
+                "answered": self._scrubber.value(_reply(kept.answered)),
+            }
         return encode_row(row)
 
     def _cleaned(self, text: str) -> str:
@@ -118,6 +124,21 @@ def _rounded(seconds: float | None) -> float | None:
 def _tokens(exchanged: Exchanged) -> Json:
     kinds = ("prompt", "completion", "cached", "reasoning")
     return {kind: many for kind in kinds if (many := getattr(exchanged.tokens, kind)) is not None}
+
+
+def clean_answer(received: Any, scrubber: Scrubber) -> Any:
+    """An answer without secrets: an object, or the text of a stream's events, since one may stand in several."""
+    if isinstance(received, dict):
+        return scrubber.value(received)
+    pieces = [received] if isinstance(received, bytes) else [_event(each) for each in received]
+    clean, _ = without_secrets(pieces, [0] * len(pieces), scrubber)
+    text = b"".join(clean).decode("utf-8", "replace")
+    whole = json_value(text)
+    return whole if isinstance(whole, dict) else text
+
+
+def _event(payload: Json) -> bytes:
+    return f"data: {dumps(payload)}\n\n".encode("utf-8", "surrogatepass")
 
 
 def _reply(reply: Reply | None) -> Any:

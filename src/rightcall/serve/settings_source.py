@@ -318,9 +318,16 @@ def _check_loop(settings: ProxySettings) -> None:
             )
 
 
+# What the door of a proxy is made of: it stays as it was built.
+_FIXED = (
+    *("host", "port", "key_env", "no_key", "allow_origin", "allow_host", "stop_seconds"),
+    *("body_bytes", "header_count", "header_bytes", "head_seconds", "body_seconds", "concurrency"),
+)
+
+
 def changed_at_start_only(before: ProxySettings, after: ProxySettings) -> list[str]:
     """The settings that differ and that a running proxy cannot take up."""
-    return [name for name in ("host", "port") if getattr(before, name) != getattr(after, name)]
+    return [name for name in _FIXED if getattr(before, name) != getattr(after, name)]
 
 
 def source_of(flags: Mapping[str, Any], config: str = "", environ: Mapping[str, str] | None = None) -> SettingsSource:

@@ -12,8 +12,10 @@ from collections.abc import Sequence
 
 import msgspec
 
+from rightcall.api_names import Api
 from rightcall.backends.plan import Choice
 from rightcall.backends.request import Mode, Request
+from rightcall.constrain.grammar_value import Server
 from rightcall.errors import BackendError
 from rightcall.messages import HISTORY_PROFILES, KeptFields, SaneHistory, kept_of
 from rightcall.serve.answer_flow import AnswerFlow
@@ -42,6 +44,7 @@ class ReadingRules(msgspec.Struct, frozen=True, kw_only=True):
     repair: Policy
     rescue: Rescue
     reasoning_calls: ReasoningCalls
+    grammar: Server | None = None  # in whose form a grammar is sent, where that was said
 
 
 class Reached:
@@ -58,7 +61,8 @@ class Reached:
         """How tools are offered. Found out once for all requests that come together."""
         asked = msgspec.structs.replace(asked, mode=self.how.mode)
         async with self._lock:
-            return await self.link.backend.way(asked)
+            choice = await self.link.backend.way(asked)
+        return choice if self.how.grammar is None else _constrained(choice, self.how.grammar, self.link.api)
 
     def other_way(self, asked: Request, choice: Choice, error: BackendError) -> Choice | None:
         return self.link.backend.other_way(asked, choice, error)
@@ -107,13 +111,14 @@ class Switchboard:
                     code="previous_response_not_found",
                 )
             request = msgspec.structs.replace(request, messages=[*before, *request.messages])
-        own = reached.link.api == request.api and request.api != "chat"
-        profile = None if own else self._profile(reached)
-        return mended_history(request, profile, kept=self._wanted(request.messages))
+        return mended_history(request, self._profile(request, reached.link), kept=self._wanted(request.messages))
 
-    def _profile(self, reached: Reached) -> str:
-        profile = reached.link.backend.known
-        name = profile.name if profile is not None else reached.link.api
+    def _profile(self, request: ClientRequest, link: UpstreamLink) -> str | None:
+        """By which rules; None for what every server of the client's own dialect takes."""
+        known = link.backend.known
+        if link.api == request.api and (known is None or request.api != "chat"):
+            return None
+        name = known.name if known is not None else link.api
         return _HISTORIES.get(name, name if name in HISTORY_PROFILES else "openai")
 
     def _wanted(self, history: Sequence[Json]) -> dict[str, KeptFields]:
@@ -137,4 +142,11 @@ def _rules(settings: ProxySettings, own: ModelSettings) -> ReadingRules:
         repair=own.repair or settings.repair,
         rescue=own.rescue or settings.rescue,
         reasoning_calls=own.reasoning_calls or settings.reasoning_calls,
+        grammar=own.grammar,
     )
+
+
+def _constrained(choice: Choice, grammar: Server, api: Api) -> Choice:
+    """The same choice, where a grammar goes out in the form of this server."""
+    profile = msgspec.structs.replace(choice.profile, grammar=grammar, grammar_apis=(api,))
+    return msgspec.structs.replace(choice, profile=profile)

@@ -10,18 +10,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import Any
 
-from rightcall.apis.sdk_view import dumps
-from rightcall.apis.sse import json_value
 from rightcall.files.jsonl import encode_row
-from rightcall.redaction.pieces import without_secrets
 from rightcall.redaction.scrubber import Scrubber
 from rightcall.serve.bounded_writer import BoundedWriter, LineSink
 from rightcall.serve.exchanged import Exchanged
 from rightcall.serve.proxy_settings import ProxySettings
-from rightcall.serve.request_log import known_secrets, log_row
-from rightcall.types import Json
+from rightcall.serve.request_log import clean_answer, known_secrets, log_row
 
 _FACTS = ("client", "upstream", "mode", "format", "repairs", "rescues", "problems", "retries", "finish")
 
@@ -53,25 +48,11 @@ class TrafficCapture:
                 "time": facts["time"],
                 "model": facts.get("upstream_model") or facts.get("model", ""),
                 "request": self._scrubber.value(content.sent),
-                "response": self._answer(content.received),
+                "response": clean_answer(content.received, self._scrubber),
                 "rightcall": {name: facts[name] for name in _FACTS if name in facts},
             }
         )
 
-    def _answer(self, received: Any) -> Any:
-        """An object, or the text of a stream's events: a secret may stand in several of them."""
-        if isinstance(received, dict):
-            return self._scrubber.value(received)
-        pieces = [received] if isinstance(received, bytes) else [_event(each) for each in received]
-        clean, _ = without_secrets(pieces, [0] * len(pieces), self._scrubber)
-        text = b"".join(clean).decode("utf-8", "replace")
-        whole = json_value(text)
-        return whole if isinstance(whole, dict) else text
-
     def close(self) -> None:
         """What waits is written."""
         self.writer.close()
-
-
-def _event(payload: Json) -> bytes:
-    return f"data: {dumps(payload)}\n\n".encode("utf-8", "surrogatepass")

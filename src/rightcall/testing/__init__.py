@@ -1,7 +1,7 @@
-"""For tests of one's own: the laws that every format keeps, what clients insist on in an answer (`conforms`), and
-recordings in place of models.
+"""For tests of one's own: the laws of formats, what clients insist on in an answer, recordings in place of models.
 
     assert check_format(Format.from_toml(text)) == []
+    assert conforms(stream, "messages") == []
 
 The pytest fixture `rightcall_cassette` comes with the package; it replays a model that was recorded once.
 """

@@ -57,7 +57,10 @@ def _header(m: Machine, taken: Capture, *, bare: bool) -> Steps[None]:
         is_header = yield from _is_recipient(m, recipient, end + size)
     if is_header:
         p.drop(taken)
-        yield from _enter(m, recipient, kind, end)
+        yield from _enter(m, recipient, kind, end, end + size)
+    elif lone := _lone_header(m, size):
+        p.drop(taken)
+        yield from _enter(m, lone[0], None, lone[1], lone[1])
     else:
         # Its first character is text, and the search goes on behind it.
         is_cut = p.ended and end < 0 and len(p.buf) - p.pos < _MAX_HEADER + size
@@ -66,13 +69,32 @@ def _header(m: Machine, taken: Capture, *, bare: bool) -> Steps[None]:
         m.output.say_exactly(p.release(taken), p.at)
 
 
+def _lone_header(m: Machine, size: int) -> tuple[str, int] | None:
+    """A header to a tool that no message follows, because the call ends there, or the text: the tool, and the header's
+    end."""
+    p, channels = m.p, m.compiled.channels
+    if channels is None or not (channels.to and m.compiled.is_named_by_header):
+        return None
+    text = p.buf[p.pos : p.pos + _MAX_HEADER]
+    scan = m.compiled.text
+    stops = (found for found in scan.finditer(text, 1) if scan.actions[found.lastindex or 0].action in _NO_HEADER)
+    stop = next(stops, None)
+    is_cut = stop is None and p.ended and len(p.buf) - p.pos < _MAX_HEADER + size
+    if not is_cut and (stop is None or not ends_call(m, stop.group())):
+        return None
+    text = text[: stop.start()] if stop else text
+    recipient, kind = read_header(text, channels, m.compiled.header_starts)
+    is_tool = bool(recipient) and (p.tools is None or recipient in p.tools)
+    return (recipient, p.pos + len(text)) if recipient and kind is None and is_tool else None
+
+
 def _message_marker(channels: Channels) -> str:
     """What ends a header. Blanks beside a token are the header's."""
     return channels.message.strip(BLANKS) or channels.message
 
 
-def _enter(m: Machine, recipient: str | None, kind: str | None, end: int) -> Steps[None]:
-    """The message begins whose header ends there."""
+def _enter(m: Machine, recipient: str | None, kind: str | None, end: int, start: int) -> Steps[None]:
+    """The message begins at `start` whose header ends at `end`."""
     p, channels = m.p, m.compiled.channels
     assert channels is not None
     m.leave_for_call()
@@ -81,7 +103,7 @@ def _enter(m: Machine, recipient: str | None, kind: str | None, end: int) -> Ste
         m.due_to = p.index
     is_named = m.compiled.is_named_by_header
     p.said = "" if kind is not None else _said_beside(p.buf[p.pos : end], channels, is_named)
-    m.marker(end + len(_message_marker(channels)))
+    m.marker(start)
     if kind is None and is_named:
         yield from _call(m, recipient or "")
 

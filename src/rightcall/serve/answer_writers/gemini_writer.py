@@ -86,7 +86,8 @@ class GeminiWriter(OrderedWriter):
         return self._parts([], {"finishReason": _FINISHES.get(word, "STOP")}, beside) + self._ending()
 
     def _failed(self, message: str, code: str) -> bytes:
-        return self._framed(encoded(error_body("gemini", 502, message, code))) + self._ending()
+        opening = b"" if self._has_begun else self._begun()
+        return opening + self._framed(encoded(error_body("gemini", 502, message, code))) + self._ending()
 
     def _ending(self) -> bytes:
         return b"]" if self.head.as_array else b""

@@ -128,6 +128,8 @@ class MessagesWriter(OrderedWriter):
             return _frame({**payload, "index": self._next}) if kind == "content_block_delta" else b""
         if kind == "content_block_delta":
             return self._passed_delta(obj(payload.get("delta")) or {})
+        if kind == "content_block_stop" and self._open == "reasoning":
+            return self._closed_open()  # the next thinking has a signature of its own
         if kind == "message_delta":
             self._beside = payload
         return self.begin() + _PING if kind == "ping" else b""

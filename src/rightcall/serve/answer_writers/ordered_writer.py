@@ -120,9 +120,8 @@ class OrderedWriter:
     def error(self, message: str, code: str = "upstream_error") -> bytes:
         if self._open == "over":
             return b""
-        out = self.begin()
         self._open, self._live = "over", None
-        return out + self._failed(message, code)
+        return self._failed(message, code)
 
     def alive(self) -> bytes:
         return b"" if self._open == "over" else self._sign_of_life()

@@ -266,9 +266,11 @@ class ResponsesWriter(OrderedWriter):
 
     def _annotated(self, payload: Json) -> bytes:
         annotation = obj(payload.get("annotation"))
-        if annotation is None or self._open != "text":
+        if annotation is None:
             return b""
         self._annotations.append(annotation)
+        if self._open != "text":
+            return b""  # its text is still held back; the part will have it
         place = self._place(content_index=0, annotation_index=len(self._annotations) - 1)
         return self._frame("response.output_text.annotation.added", {**place, "annotation": annotation})
 
@@ -293,7 +295,8 @@ class ResponsesWriter(OrderedWriter):
         return self._response("incomplete" if reason else "completed", **fields)
 
     def _failed(self, message: str, code: str) -> bytes:
-        out = self._frame("error", {"code": code, "message": message, "param": None})
+        about = {"code": code, "message": message, "param": None}  # some clients look for it here, others in `error`
+        out = self._frame("error", {**about, "error": {"type": "server_error", **about}})
         failed = self._response("failed", error={"code": code, "message": message}, output=self._output)
         return out + self._frame("response.failed", {"response": failed})
 

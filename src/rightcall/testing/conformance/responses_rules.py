@@ -51,7 +51,7 @@ class ResponsesRules(StreamRules):
         if name is not None and name != kind:
             self.say(f"the `event:` line must name the type {kind!r:.60}, not {name!r:.60}")
         self._counted(payload)
-        if not self._created and kind != "response.created":
+        if not self._created and kind not in ("response.created", "error"):
             self.say("the stream must begin with response.created")
         self._created = True
         if kind == "error":
@@ -168,7 +168,7 @@ class ResponsesRules(StreamRules):
     def _on_end(self, payload: Json) -> None:
         response = obj(payload.get("response")) or {}
         self.ended = str(payload.get("type"))
-        if response.get("id") != self._id:
+        if self._id is not None and response.get("id") != self._id:
             self.say("the response ends under another `id`")
         if payload.get("type") != f"response.{response.get('status')}":
             self.say(f"the `status` of the response is {response.get('status')!r:.40}")

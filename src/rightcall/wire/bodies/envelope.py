@@ -294,15 +294,20 @@ class EnvelopeReader(BodyReader):
 
     def _begin_late(self, p: CallBuilder, parts: Parts, bare: bool) -> None:
         """The envelope ended before name and arguments had both been seen: behind an opener still a call."""
-        if bare and not (self._is_declared(p, parts) or (parts.has_args and parts.name and not parts.doubtful)):
-            raise NotACall
         name, repairs = parts.name or "", tuple[Repair, ...]()
-        if not name and p.policy("") != "off":
+        if not name and p.policy("") != "off" and (not bare or self._lacks_name(parts)):
             name, repairs = find_name_of(parts, self.names, p.tools)
+        if bare and not (self._is_declared(p, parts) or (parts.has_args and name and not parts.doubtful)):
+            raise NotACall
         call = p.begin(name, parts.id, repairs)
         parts.value = Undecodable
         if parts.has_args:
             call.parts.append(parts.json)
+
+    def _lacks_name(self, parts: Parts) -> bool:
+        """Is all of an envelope there but what the name's key should hold?"""
+        is_blank = any(key in self.names for key in parts.seen)
+        return is_blank and parts.has_args and isinstance(parts.value, dict) and bool(parts.value)
 
     def _is_declared(self, p: CallBuilder, parts: Parts) -> bool:
         """Does an envelope without a marker before it name a declared tool, and hold nothing that is not a call's?"""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rightcall.formats.spec import Envelope
 from rightcall.strict_json import Undecodable
-from rightcall.wire.bodies.envelope_parts import ARGUMENTS, OddMember, Parts, take_colon, take_comma
+from rightcall.wire.bodies.envelope_parts import ARGUMENTS, OddMember, Parts, is_no_name, take_colon, take_comma
 from rightcall.wire.buffer import Steps
 from rightcall.wire.call_builder import CallBuilder
 from rightcall.wire.interrupts import Cut, NotACall
@@ -98,10 +98,13 @@ class EnvelopeMembers:
 
     def _other(self, p: CallBuilder, parts: Parts, key: str, bare: bool) -> Steps[None]:
         """A member that is neither the name nor the arguments."""
-        if bare and p.call is None and not self._is_of_call(key):
+        may_doubt = bare and p.call is None and not self._is_of_call(key)
+        if may_doubt and key not in self.names:
             self._doubt(p, parts, key)
         if isinstance(value := (yield from json_value(p))[1], Undecodable):
             raise OddMember
+        if may_doubt and key in self.names and not is_no_name(key, value, self.names):
+            self._doubt(p, parts, key)
         if key in self.ids and isinstance(value, str) and p.call is None and not parts.id:
             parts.id = value
         if parts.seen.get(key, ARGUMENTS) is not ARGUMENTS:

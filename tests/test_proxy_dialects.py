@@ -1,0 +1,107 @@
+"""Every client dialect on every server dialect: what a server says comes out, in the order and shape of the client's.
+
+Laws over answers that hypothesis makes, cut anywhere; no network here.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dialects import WIRES, Answer, Cutter, Wired
+from proxied import DIALECTS, SCHEMA, Json
+from rightcall import Reply, Stream, Tool, Toolset
+from rightcall.api_names import Api
+from rightcall.backends.naming import Naming
+from rightcall.serve.answer_flow import AnswerFlow, AnswerReading, FlowRules
+from rightcall.serve.answer_writer import AnswerHead, AnswerWriter
+from rightcall.serve.answer_writers import WRITERS, new_answer_id
+from rightcall.serve.client_request import ClientRequest
+from rightcall.testing import conforms
+
+TOOLS = Toolset([Tool(name="get_weather", parameters=SCHEMA)])
+PAIRS = list(itertools.product(DIALECTS, DIALECTS))
+WORDS = st.text("ab c\n.", max_size=12).map(lambda text: f"said {text}" if text.strip() else "")
+CALLS = st.lists(
+    st.builds(
+        lambda number, city, days: Wired(f"call_{number}", "get_weather", json.dumps({"city": city, "days": days})),
+        st.integers(0, 10**6),
+        st.text('Oslo é\n"{}', max_size=8),
+        st.integers(-5, 5),
+    ),
+    max_size=3,
+    unique_by=lambda call: call.id,
+).map(tuple)
+ANSWERS = st.builds(Answer, WORDS, WORDS, CALLS, st.just("stop"))
+
+
+def framed(api: Api, payloads: list[Json]) -> bytes:
+    if api == "ollama":
+        return b"".join([json.dumps(each).encode() + b"\n" for each in payloads])
+    named = [f"event: {each['type']}\n" if "type" in each else "" for each in payloads]
+    out = b"".join([f"{name}data: {json.dumps(each)}\n\n".encode() for name, each in zip(named, payloads, strict=True)])
+    return out + (b"data: [DONE]\n\n" if api == "chat" else b"")
+
+
+def flow_of(client: Api, server: Api, *, live: bool = False) -> AnswerFlow:
+    request = ClientRequest(api=client, model="m", messages=[], stream=True)
+
+    def writer(first: Json) -> AnswerWriter:
+        return WRITERS[client](AnswerHead(id=new_answer_id(client), model="m", created=1, request=request))
+
+    reading = AnswerReading(api=server, naming=Naming(TOOLS, server), options={"tools": TOOLS})
+    return AnswerFlow(reading, writer, FlowRules(same=client == server, live=live))
+
+
+def passed(flow: AnswerFlow, pieces: list[bytes]) -> bytes:
+    out = [flow.feed(piece) for piece in pieces]
+    out.append(flow.end())
+    return b"".join([*out, flow.finish(flow.how_ended())])
+
+
+def read_back(api: Api, data: bytes) -> Reply:
+    stream = Stream(api, tools=TOOLS)
+    stream.feed(data)
+    stream.close()
+    return stream.reply
+
+
+def cut(data: bytes, places: list[int]) -> list[bytes]:
+    edges = [0, *sorted(place % (len(data) + 1) for place in places), len(data)]
+    return [data[a:b] for a, b in itertools.pairwise(edges)]
+
+
+@pytest.mark.parametrize(("client", "server"), PAIRS)
+@given(answer=ANSWERS, data=st.data(), places=st.lists(st.integers(0, 4000), max_size=5), live=st.booleans())
+def test_a_client_gets_what_the_server_said_whatever_both_speak(
+    client: Api, server: Api, answer: Answer, data: st.DataObject, places: list[int], live: bool
+) -> None:
+    sent = framed(server, list(WIRES[server][1](answer, Cutter(data))))
+    flow = flow_of(client, server, live=live)
+    out = passed(flow, cut(sent, places))
+    assert conforms(out, client) == []
+    reply = read_back(client, out)
+    assert [(call.name, call.arguments) for call in reply.calls] == [
+        (call.name, json.loads(call.arguments)) for call in answer.calls
+    ]
+    assert reply.refused == ()
+    assert reply.content.strip() == answer.text.strip()
+    assert reply.reasoning.strip() == answer.reasoning.strip()
+
+
+@pytest.mark.parametrize(("client", "server"), PAIRS)
+@given(answer=ANSWERS, data=st.data(), end=st.integers(0, 4000))
+def test_an_answer_that_breaks_off_anywhere_ends_properly_and_loses_no_whole_call(
+    client: Api, server: Api, answer: Answer, data: st.DataObject, end: int
+) -> None:
+    sent = framed(server, list(WIRES[server][1](answer, Cutter(data))))
+    flow = flow_of(client, server)
+    out = flow.feed(sent[: end % (len(sent) + 1)]) + flow.end(broken=True)
+    out += flow.finish(flow.how_ended())
+    assert conforms(out, client) == []
+    made = [(call.name, json.loads(call.arguments)) for call in answer.calls]
+    assert all((call.name, call.arguments) in made for call in read_back(client, out).calls)
