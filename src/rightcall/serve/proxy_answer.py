@@ -277,8 +277,10 @@ class Answering:
         request, link = self._request, reached.link
         if link.api != request.api or plan.mode != "native" or plan.naming.renames or request.previous:
             return False
-        functions = all(each.kind == "function" for each in request.tools or ())
-        return functions or plan.profile.name in ("openai", "anthropic")
+        kinds = {each.kind for each in request.tools or ()}
+        return kinds <= {"function"} or (
+            plan.profile.name in ("openai", "anthropic") and "namespace" not in kinds  # its calls have two names
+        )
 
     async def _read(self, answer: UpstreamAnswer, flow: AnswerFlow, tape: UpstreamTape) -> None:
         client, broken = self._client, False
