@@ -189,6 +189,22 @@ def test_check_tells_what_each_server_is_and_fails_for_one_that_is_not_there() -
         assert both.exit_code == 1 and "vLLM" in both.stdout and "is the server running" in both.stdout
 
 
+def test_models_are_listed_one_by_one_too_and_aliases_with_them(tmp_path: Path) -> None:
+    config = tmp_path / "a.toml"
+    with scripted(_calls, {"/v1/models": MODELS}) as (url, _):
+        config.write_text(f'upstream = "{url}/v1"\n[models."org/best"]\nalias = "m"\n')
+        with _served("--config", str(config)) as served:
+            ids = [each["id"] for each in json.loads(served.ask("/v1/models")[2])["data"]]
+            assert ids == ["m", "org/best"]
+            assert json.loads(served.ask("/models/org/best")[2])["id"] == "org/best"
+            assert json.loads(served.ask("/v1/models/m", anthropic_version="2023-06-01")[2])["type"] == "model"
+            assert json.loads(served.ask("/v1beta/models/m")[2])["name"] == "models/m"
+            assert json.loads(served.ask("/v1/models?client_version=1")[2])["models"] == []
+            assert served.ask("/v1/models/none")[0] == 404
+            assert "tools" in json.loads(served.ask("/api/show", {"model": "m"})[2])["capabilities"]
+            assert served.ask("/api/show", {"model": "none"})[0] == 404
+
+
 def test_the_lines_for_clients_lead_to_this_machine() -> None:
     lines = client_lines(reachable("http://0.0.0.0:8787"))
     assert lines["Anthropic"] == "ANTHROPIC_BASE_URL=http://127.0.0.1:8787"

@@ -241,3 +241,11 @@ def test_everybody_who_watches_is_told_of_a_request(tmp_path: Path) -> None:
     assert len((tmp_path / "log").read_text().splitlines()) == len((tmp_path / "capture").read_text().splitlines()) == 1
     assert 'rightcall_rows_total{file="log",outcome="written"} 1\n' in metrics.text()
     assert [each.name for each in (tmp_path / "tapes").iterdir()] == ["a.jsonl"]
+
+
+def test_who_cannot_watch_with_all_files_leaves_none_open(tmp_path: Path) -> None:
+    settings = msgspec.structs.replace(SETTINGS, log=str(tmp_path / "log"), capture=str(tmp_path))
+    before = threading.active_count()
+    with pytest.raises(FileFailed):
+        ProxyWatch(settings, ProxyMetrics())
+    assert threading.active_count() == before

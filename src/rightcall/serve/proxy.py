@@ -181,6 +181,5 @@ async def _told(
     exchanged.error = exchanged.error or (error.code if isinstance(error, RefusedRequest) else type(error).__name__)
     if not client.has_begun:
         return await client.respond(status, encoded(body), headers=headers)
-    writer = client.writer
-    await client.send((b"" if client.has_content else writer.begin()) + writer.error(str(error)))
+    await client.send(client.writer.error(str(error)))
     return await client.end()

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import msgspec
 
 from rightcall.api_names import Api
+from rightcall.apis.stream import Stream
 from rightcall.backends.plan import Choice
 from rightcall.backends.request import Mode, Request
 from rightcall.constrain.grammar_value import Server
@@ -26,7 +27,7 @@ from rightcall.serve.proxy_watch import ProxyWatch
 from rightcall.serve.upstream_body import mended_history
 from rightcall.serve.upstream_link import UpstreamLink
 from rightcall.serve.upstream_routes import routed
-from rightcall.types import Json
+from rightcall.types import Json, Tool
 from rightcall.wire.parser import Policy, ReasoningCalls, Rescue
 
 _KEPT_SECONDS = 3600.0  # of what a server wants back with its calls
@@ -82,6 +83,7 @@ class Switchboard:
     async def connect(self) -> None:
         for link in self.links.values():
             await link.connect()
+        _make_ready()
 
     async def close(self) -> None:
         for link in self.links.values():
@@ -150,3 +152,11 @@ def _constrained(choice: Choice, grammar: Server, api: Api) -> Choice:
     """The same choice, where a grammar goes out in the form of this server."""
     profile = msgspec.structs.replace(choice.profile, grammar=grammar, grammar_apis=(api,))
     return msgspec.structs.replace(choice, profile=profile)
+
+
+def _make_ready() -> None:
+    """Reads an answer once: what is compiled on first use is compiled before the first client waits."""
+    tools = [Tool(name="f", parameters={"type": "object", "properties": {"x": {"type": "string"}}})]
+    stream = Stream("chat", tools=tools, live=True)
+    stream.feed({"choices": [{"index": 0, "delta": {"content": '<tool_call>{"name": "f", "arguments": {"x": "a"}}'}}]})
+    stream.close()
