@@ -22,7 +22,8 @@ def tokens_of(format: Format) -> tuple[str, ...]:
 
 def with_tokens(format: Format, tokens: Sequence[str]) -> Format:
     """The format with these tokens marked as such wherever a marker holds them."""
-    return _marked(format, tokens) if tokens else format  # type: ignore[no-any-return]
+    marked: Format = _marked(format, tokens)
+    return marked
 
 
 def is_in_a_marker(format: Format, token: str) -> bool:
