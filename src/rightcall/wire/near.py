@@ -56,6 +56,8 @@ _CONTENT = "<|content|>"  # what Functionary 2 writes before arguments
 _BEFORE_ARGUMENTS = re.compile(r"[ \t\r]*+\n([^\n{]*+)").match
 _LETTER = re.compile("[A-Za-z]").search
 _TAG = re.compile(r"[\"'>\s]{0,8}+<").match
+# Words between a name and an object, and the object's first key.
+_OBJECT = re.compile(r"[^{}\w][^{}]{0,47}+\{\s{0,16}+[\"']([^\"'\\]{1,128}+)[\"']\s{0,8}+:").match
 _MOST = 8
 _FAR = 280
 _LONGEST = 400_000
@@ -80,7 +82,7 @@ def near_calls(source: str, spans: list[Span], tools: Toolset | None) -> list[Pr
         if len(notes) >= _MOST:
             break
         if not notes and len(names) <= _FEW:
-            notes += _glued(source, span.start, end, names)
+            notes += _glued(source, span.start, end, names) or _spoken(source, span.start, end, tools)
         if not notes:
             notes += _at_token(source, span.start, end)
     return notes[:_MOST]
@@ -124,6 +126,21 @@ def _glued(source: str, start: int, end: int, names: list[str]) -> list[Problem]
         at = source.find(name, start, end)
         if at >= 0 and _TAG(source, at + len(name), end):
             return [_note(name, at, end, "glm45")]
+    return []
+
+
+def _spoken(source: str, start: int, end: int, tools: Toolset) -> list[Problem]:
+    """A name, a few words, and an object whose first key is an argument of the tool: `tool: f, input: {...}`"""
+    for tool in tools:
+        at = start
+        for _ in range(_MOST):
+            at = source.find(tool.name, at, end)
+            found = _OBJECT(source, at + len(tool.name), end) if at >= 0 else None
+            if found is not None and found[1] in tools.kinds(tool.name):
+                return [_note(tool.name, at, end, "generic_json")]
+            if at < 0:
+                break
+            at += len(tool.name)
     return []
 
 
