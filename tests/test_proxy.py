@@ -469,3 +469,15 @@ def test_tools_of_other_kinds_are_no_reason_to_refuse_a_request() -> None:
         assert "web_search" in got.headers["x-rightcall-warnings"]
 
     run(story, called)
+
+
+def test_a_server_that_falls_silent_in_the_middle_is_not_waited_for_without_end() -> None:
+    async def mute(writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(40)
+
+    async def story(proxy: Proxied) -> None:
+        got = await proxy.ask("chat", stream=True)
+        assert (got.status, got.reply.content, got.reply.finish, got.wrong) == (200, "Well, let me look", "length", [])
+
+    said = chunked(events(delta(content="Well, let me look"), done=False), then=mute)
+    run(story, said, idle_seconds=0.3)

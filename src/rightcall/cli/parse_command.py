@@ -5,21 +5,12 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated
 
-import msgspec
 import typer
 
 from rightcall.cli.inputs import (
     AsJson,
     File,
     Files,
-    FormatFile,
-    FormatName,
-    Policy,
-    ReasoningCalls,
-    ReasoningCallsPolicy,
-    RepairPolicy,
-    Rescue,
-    RescuePolicy,
     ToolsFile,
     choose_format,
     own_formats,
@@ -31,6 +22,7 @@ from rightcall.cli.inputs import (
 )
 from rightcall.cli.layout import console, heading
 from rightcall.cli.option_groups import grouped
+from rightcall.cli.reading_options import ReadingOptions
 from rightcall.cli.row_options import RowOptions, end_rows, one_file, run_key, run_rows
 from rightcall.cli.safe import json_text
 from rightcall.cli.show import show_events, show_reply, show_spans
@@ -50,15 +42,10 @@ class ReasoningMode(StrEnum):
 def parse(
     *,
     files: Files = None,
-    format: FormatName = "auto",
-    format_file: FormatFile = None,
-    tools: ToolsFile = None,
+    how: ReadingOptions,
     reasoning: Annotated[
         ReasoningMode, typer.Option(help="auto: by its markers; open: the prompt had opened it; off: take it as text.")
     ] = ReasoningMode.auto,
-    repair: RepairPolicy = Policy.safe,
-    rescue: RescuePolicy = Rescue.safe,
-    reasoning_calls: ReasoningCallsPolicy = ReasoningCalls.safe,
     finish: Annotated[
         str | None,
         typer.Option(
@@ -81,23 +68,12 @@ def parse(
     of JSON, in order, on all cores; exit code 1 means that some rows hold no reply.
     """
     if many.wanted:
-        options = RowReading(format, reasoning.value, repair.value, rescue.value, reasoning_calls.value, finish)
         _refuse_with_rows(stream=stream, live=live, explain=explain)
-        _parse_rows(files, many, options, format_file, tools, json=json)
+        _parse_rows(files, many, how, reasoning, finish, json=json)
         return
     file = one_file(files)
     with usage_errors():
-        chosen, toolset = choose_format(format, format_file), read_tools(tools)
-        parser = Parser(
-            chosen,
-            tools=toolset,
-            reasoning=reasoning.value,
-            repair=repair.value,
-            rescue=rescue.value,
-            reasoning_calls=reasoning_calls.value,
-            spans=explain,
-            live=live,
-        )
+        parser = _parser(how, reasoning, spans=explain, live=live)
     text = read_text(file)
     events = _feed(parser, text, stream or len(text) or 1, finish)
     reply = parser.reply
@@ -110,6 +86,19 @@ def parse(
         raise typer.Exit(1)
 
 
+def _parser(how: ReadingOptions, reasoning: ReasoningMode, *, spans: bool, live: bool) -> Parser:
+    return Parser(
+        choose_format(how.format, how.format_file),
+        tools=read_tools(how.tools),
+        reasoning=reasoning.value,
+        repair=how.repair.value,
+        rescue=how.rescue.value,
+        reasoning_calls=how.reasoning_calls.value,
+        spans=spans,
+        live=live,
+    )
+
+
 def _refuse_with_rows(**given: object) -> None:
     for name, value in given.items():
         if value:
@@ -119,16 +108,23 @@ def _refuse_with_rows(**given: object) -> None:
 def _parse_rows(
     files: list[str] | None,
     many: RowOptions,
-    options: RowReading,
-    format_file: str | None,
-    tools: str | None,
+    how: ReadingOptions,
+    reasoning: ReasoningMode,
+    finish: str | None,
     *,
     json: bool,
 ) -> None:
     with usage_errors():
-        key = run_key(many.keys, "parse", options, files=(format_file, tools))
-        chosen = choose_format(str(options.format), format_file)
-        work = ReplyWork(key, many.keys, read_tools(tools), msgspec.structs.replace(options, format=chosen))
+        key = run_key(many.keys, "parse", how, reasoning, finish, files=(how.format_file, how.tools))
+        options = RowReading(
+            choose_format(how.format, how.format_file),
+            reasoning.value,
+            how.repair.value,
+            how.rescue.value,
+            how.reasoning_calls.value,
+            finish,
+        )
+        work = ReplyWork(key, many.keys, read_tools(how.tools), options)
     end_rows(run_rows("parse", files, many, work, REPLIES, json=json))
 
 

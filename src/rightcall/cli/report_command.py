@@ -8,26 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from rightcall.cli.inputs import (
-    AsJson,
-    Force,
-    FormatFile,
-    FormatName,
-    Policy,
-    ReasoningCalls,
-    ReasoningCallsPolicy,
-    RepairPolicy,
-    Rescue,
-    RescuePolicy,
-    ToolsFile,
-    choose_format,
-    read_tools,
-    say,
-    usage_errors,
-)
+from rightcall.cli.inputs import AsJson, Force, choose_format, read_tools, say, usage_errors
 from rightcall.cli.layout import console
 from rightcall.cli.option_groups import grouped
 from rightcall.cli.progress import working
+from rightcall.cli.reading_options import ReadingOptions
 from rightcall.cli.row_options import run_key, tell_faults
 from rightcall.cli.safe import json_text
 from rightcall.cli.workers import Workers, broken_off
@@ -64,17 +49,6 @@ class LogRows(msgspec.Struct, frozen=True, kw_only=True):
     tools_key: Annotated[str | None, typer.Option(metavar="KEY", help="Where the tools of a row stand.")] = None
 
 
-class LogReading(msgspec.Struct, frozen=True, kw_only=True):
-    """How the replies of a log are read."""
-
-    format: FormatName = "auto"
-    format_file: FormatFile = None
-    tools: ToolsFile = None
-    repair: RepairPolicy = Policy.safe
-    rescue: RescuePolicy = Rescue.safe
-    reasoning_calls: ReasoningCallsPolicy = ReasoningCalls.safe
-
-
 @grouped
 def report(
     *,
@@ -87,7 +61,7 @@ def report(
         str | None, typer.Option("--html", metavar="FILE", help="Write one page too, which can be mailed.")
     ] = None,
     samples: Annotated[int, typer.Option(min=0, help="Of how many findings samples are printed.")] = 6,
-    reading: LogReading,
+    reading: ReadingOptions,
     json: AsJson = False,
     force: Force = False,
     many: LogRows,
@@ -115,7 +89,7 @@ def report(
         raise typer.Exit(1)
 
 
-def _work(reading: LogReading, many: LogRows) -> TallyWork:
+def _work(reading: ReadingOptions, many: LogRows) -> TallyWork:
     from rightcall.reports.logged_rows import TallyWork
 
     options = RowReading(
