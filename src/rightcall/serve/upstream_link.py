@@ -12,7 +12,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from rightcall.api_names import Api
@@ -46,6 +46,15 @@ class UpstreamAnswer:
         self._last, self._is_late = 0.0, False
         self.status = response.status
         self.headers = {name.lower(): value for name, value in response.headers.items()}
+
+    @property
+    def is_ok(self) -> bool:
+        return 200 <= self.status < 300
+
+    @property
+    def is_error(self) -> bool:
+        """Does the status say what is wrong? Others are about the connection, and no client's business."""
+        return 400 <= self.status < 600
 
     @property
     def kind(self) -> str:
@@ -159,6 +168,20 @@ class UpstreamLink:
         key = self.key or (Key(credential, "the client's") if credential else None)
         return {**out, **self.settings.headers, **auth_headers(key, self.api)}
 
+    async def _asked(
+        self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> aiohttp.ClientResponse:
+        """What a server answers. It may close a connection that has waited for the next request while that is on its
+        way: it has not heard it then, and is asked once more."""
+        import aiohttp
+
+        assert self._session is not None, "connect first"
+        given: dict[str, Any] = {"data": body, "headers": headers, "allow_redirects": False}
+        try:
+            return await self._session.request(method, url, **given)
+        except aiohttp.ServerDisconnectedError:
+            return await self._session.request(method, url, **given)
+
     @asynccontextmanager
     async def opened(
         self, url: str, body: bytes | None, headers: Mapping[str, str], method: str = "POST"
@@ -166,9 +189,8 @@ class UpstreamLink:
         """Sends, and gives what comes back. The connection is closed unless the answer was read to its end."""
         import aiohttp
 
-        assert self._session is not None, "connect first"
         try:
-            response = await self._session.request(method, url, data=body, headers=headers, allow_redirects=False)
+            response = await self._asked(method, url, body, headers)
         except TimeoutError:
             raise TimedOut(f"{url}: no answer in time; is the server running?", "first_byte") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
