@@ -124,7 +124,8 @@ def resync(block: Block, *, headed: bool = False) -> Steps[bool]:
         turn = p.capture() if turn is None else turn
         p.pos += size
         action, size = yield from _next_sign(block.p, scan, 0)
-    if action == "stop" and block.bare and not block.first and (yield from _is_all_of_it(block)):
+    is_doubtful = action == "stop" or (turn is not None and not action)
+    if is_doubtful and block.bare and not block.first and (yield from _is_all_of_it(block)):
         action = "close"
     if turn is not None:
         (p.drop if action.endswith("close") else p.give_back)(turn)
