@@ -24,7 +24,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from measure import table, verdict
 
@@ -62,7 +62,7 @@ class Upstream(asyncio.Protocol):
     """Answers every POST with the same stream, each chunk its own write; `pace` seconds between two."""
 
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-    frames = [_frame(at) for at in range(CHUNKS)]
+    frames: ClassVar = [_frame(at) for at in range(CHUNKS)]
     done = b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n"
     models = b'{"object":"list","data":[{"id":"m","object":"model","owned_by":"vllm"}]}'
     pace = 0.0
@@ -148,8 +148,8 @@ class Load(asyncio.Protocol):
 
     request = b""
     until = 0.0
-    first: list[float] = []
-    total: list[float] = []
+    first: ClassVar[list[float]] = []
+    total: ClassVar[list[float]] = []
     faults = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

@@ -153,11 +153,11 @@ class StubTools:
             results.append(Result(call, given.message, failed, kind, envelope=self._at_length(given.message)))
         return results
 
-    def _at_length(self, message: Json) -> BoundedOutput | None:
+    def _at_length(self, message: str) -> BoundedOutput | None:
         """The answer as a loop of one's own would send it: whole."""
         if not self._noise:
             return None
-        said = json.dumps(message) + "\n" + "trace line\n" * (self._noise // 11)
+        said = message + "\n" + "trace line\n" * (self._noise // 11)
         return bound(said, Bounds(string_chars=2 * len(said), total_bytes=8 * len(said)))
 
 

@@ -1,8 +1,8 @@
 """The proxy in front of a server of this machine that does what a test tells it to, and clients of every dialect.
 
-    async with proxied(chunked(events(...)), api="chat") as proxy:
-        got = await proxy.ask("messages", stream=True)
-        got.status, got.reply, got.wrong
+async with proxied(chunked(events(...)), api="chat") as proxy:
+    got = await proxy.ask("messages", stream=True)
+    got.status, got.reply, got.wrong
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from contextlib import asynccontextmanager
 from typing import Any, NamedTuple, cast
 
 import aiohttp
-from loopback import Answering, Loopback, serving
 
+from loopback import Answering, Loopback, serving
 from rightcall import Reply, Stream, read
 from rightcall.api_names import Api
 from rightcall.serve.proxy import Proxy

@@ -24,6 +24,7 @@ from rightcall.datasets.label import Labeller
 from rightcall.dispatching.hook import Invocation
 from rightcall.errors import CallerError
 from rightcall.workspace import Approval, Permission
+from terminal import Sitting
 
 OPEN = """
 name = "rooms"
@@ -204,3 +205,40 @@ def test_the_command_runs_the_tools_of_a_module_or_of_a_server(
     assert sent["messages"][0] == {"role": "system", "content": "You add."}
     assert json.loads(done.stdout)["models"]["m"]["right_arguments"] == 1
     assert rows(Path("c.jsonl"))[0]["tool_result"] == {"status": "ok", "content": {"sum": 5}}
+
+
+def test_somebody_at_a_terminal_is_asked_before_each_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("adding.py").write_text(MODULE)
+    Path("sums.toml").write_text(ADDS)
+    options = (
+        "--model",
+        "m",
+        "--mode",
+        "native",
+        "--domains",
+        "sums.toml",
+        "-o",
+        "c.jsonl",
+        "--tools",
+        "adding.py:add",
+    )
+
+    def sit(url: str) -> int:
+        with Sitting("capture", "--base-url", url, *options, "--tools", "adding.py:add") as seat:
+            seat.until('run add {"a": 2, "b": 3}?', "allow? ")
+            seat.types("yes\n")
+            seat.until('run add {"a": 9, "b": 9}?', "allow? ")
+            seat.types("not these\n")
+            seat.until("capture complete")
+            return seat.process.wait()
+
+    async def go() -> int:
+        first, second = (calling(("add", f'{{"a": {a}, "b": {b}}}')) for a, b in ((2, 3), (9, 9)))
+        async with serving(first, second, DONE) as model:
+            return await asyncio.to_thread(sit, model.url)
+
+    assert asyncio.run(go()) == 0
+    allowed, refused, _ = rows(Path("c.jsonl"))
+    assert allowed["tool_result"] == {"status": "ok", "content": {"sum": 5}}
+    assert refused["tool_result"]["status"] == "error" and "not these" in json.dumps(refused["tool_result"])

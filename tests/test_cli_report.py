@@ -97,7 +97,7 @@ def test_lines_without_a_reply_are_told_and_counted(tmp_path: Path) -> None:
     assert result.exit_code == 0
     assert "6 lines hold no reply." in result.stdout
     lines = result.stderr.splitlines()
-    assert len(lines) == 4 and lines[0].startswith(f"{path}:2 ") and lines[-1] == "and 3 more lines like these"
+    assert len(lines) == 4 and lines[0].startswith(f"{path}:2 ") and lines[-1] == "and 3 more rows like these"
 
 
 def test_a_log_of_nothing_is_one(tmp_path: Path) -> None:

@@ -245,7 +245,7 @@ def test_a_run_that_is_left_before_its_calls_has_a_result_for_each_and_goes_on()
         async for event in events:
             if isinstance(event, Intervention):
                 break
-        await events.aclose()  # type: ignore[attr-defined]
+        await events.aclose()
         return runner
 
     runner = asyncio.run(left())

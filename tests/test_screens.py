@@ -93,6 +93,7 @@ EXAMPLES: dict[str, Example] = {
     "formats detect": lambda at: [at("chat.jinja", TEMPLATE)],
     "explain": lambda at: ["ambiguous_end"],
     "replay": lambda at: [str(at.folder / "no.jsonl")],
+    "serve": lambda at: ["--upstream", "http://127.0.0.1:9/v1", "--check"],
     "demo": lambda at: ["--recorded"],
     "chat": lambda at: ["--base-url", "http://127.0.0.1:9/v1", "--retries", "0", "-m", "any"],
     "run": lambda at: ["--replay", str(Path(__file__).parent.parent / "examples" / "run.jsonl")],

@@ -138,7 +138,9 @@ def test_a_key_is_asked_for_in_every_way_that_clients_send_one() -> None:
             given = ({"Authorization": "Bearer open-sesame-1"}, {"x_api_key": "open-sesame-1"},
                      {"x_goog_api_key": "open-sesame-1"})  # fmt: skip
             assert [served.ask("/v1/chat/completions", ASKED, **each)[0] for each in given] == [200, 200, 200]
-            assert served.ask("/health")[0] == 200
+            assert served.ask("/health")[0] == 200 and served.ask("/ready")[0] != 401
+            counted = served.ask("/metrics", x_api_key="open-sesame-1")[2]
+            assert 'rightcall_refusals_total{code="invalid_api_key"} 2\n' in counted
             assert served.stop() == 0
 
 
@@ -166,6 +168,15 @@ def test_every_setting_is_an_option_with_its_help() -> None:
         assert f"{setting.flag} " in page and setting.help.split(".")[0] in page, setting.name
 
 
+def test_a_grammar_is_sent_in_the_form_that_the_table_of_the_model_names(tmp_path: Path) -> None:
+    config = tmp_path / "a.toml"
+    with scripted(_calls) as (url, asked):
+        config.write_text(f'upstream = "{url}/v1"\n[models."m"]\nmode = "grammar"\ngrammar = "vllm"\n')
+        with _served("--config", str(config)) as served:
+            served.ask("/v1/chat/completions", ASKED)
+            assert "structured_outputs" in asked[-1] and "tools" not in asked[-1]
+
+
 MODELS = {"object": "list", "data": [{"id": "m", "owned_by": "vllm"}]}
 
 
@@ -176,6 +187,22 @@ def test_check_tells_what_each_server_is_and_fails_for_one_that_is_not_there() -
         assert fine.exit_code == 0 and (found["kind"], found["models"], found["mode"]) == ("vLLM", ["m"], "native")
         both = run("serve", "--upstream", f"{url}/v1", "--upstream", "http://127.0.0.1:9", "--check")
         assert both.exit_code == 1 and "vLLM" in both.stdout and "is the server running" in both.stdout
+
+
+def test_models_are_listed_one_by_one_too_and_aliases_with_them(tmp_path: Path) -> None:
+    config = tmp_path / "a.toml"
+    with scripted(_calls, {"/v1/models": MODELS}) as (url, _):
+        config.write_text(f'upstream = "{url}/v1"\n[models."org/best"]\nalias = "m"\n')
+        with _served("--config", str(config)) as served:
+            ids = [each["id"] for each in json.loads(served.ask("/v1/models")[2])["data"]]
+            assert ids == ["m", "org/best"]
+            assert json.loads(served.ask("/models/org/best")[2])["id"] == "org/best"
+            assert json.loads(served.ask("/v1/models/m", anthropic_version="2023-06-01")[2])["type"] == "model"
+            assert json.loads(served.ask("/v1beta/models/m")[2])["name"] == "models/m"
+            assert json.loads(served.ask("/v1/models?client_version=1")[2])["models"] == []
+            assert served.ask("/v1/models/none")[0] == 404
+            assert "tools" in json.loads(served.ask("/api/show", {"model": "m"})[2])["capabilities"]
+            assert served.ask("/api/show", {"model": "none"})[0] == 404
 
 
 def test_the_lines_for_clients_lead_to_this_machine() -> None:

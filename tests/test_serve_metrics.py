@@ -106,6 +106,16 @@ def test_a_gauge_goes_down_too() -> None:
     assert "".join(family.lines()).endswith("# TYPE x gauge\nx 0\n")
 
 
+def test_requests_and_streams_are_open_until_they_are_over() -> None:
+    metrics, one, other = ProxyMetrics(), _done(id="1"), _done(id="2", stream=True)
+    metrics.opened(one)
+    metrics.opened(other)
+    assert "rightcall_requests_open 2\n" in metrics.text() and "rightcall_streams_open 1\n" in metrics.text()
+    metrics.count(one)
+    metrics.count(other)
+    assert "rightcall_requests_open 0\n" in metrics.text() and "rightcall_streams_open 0\n" in metrics.text()
+
+
 def test_rows_beside_the_traffic_are_counted_by_what_became_of_them(tmp_path: Path) -> None:
     metrics, writers = ProxyMetrics(), [BoundedWriter(LineSink(str(tmp_path / name)), bytes) for name in "ab"]
     metrics.watch("capture", *writers)
@@ -231,3 +241,11 @@ def test_everybody_who_watches_is_told_of_a_request(tmp_path: Path) -> None:
     assert len((tmp_path / "log").read_text().splitlines()) == len((tmp_path / "capture").read_text().splitlines()) == 1
     assert 'rightcall_rows_total{file="log",outcome="written"} 1\n' in metrics.text()
     assert [each.name for each in (tmp_path / "tapes").iterdir()] == ["a.jsonl"]
+
+
+def test_who_cannot_watch_with_all_files_leaves_none_open(tmp_path: Path) -> None:
+    settings = msgspec.structs.replace(SETTINGS, log=str(tmp_path / "log"), capture=str(tmp_path))
+    before = threading.active_count()
+    with pytest.raises(FileFailed):
+        ProxyWatch(settings, ProxyMetrics())
+    assert threading.active_count() == before

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from command import MINE
+from rightcall import formats
 from rightcall.errors import CallerError
 from rightcall.formats.toml_text import _value as toml_value
 from rightcall.serve.proxy_settings import SETTINGS, ProxySettings, Setting
@@ -43,7 +45,7 @@ def _given_by_flag(name: str, value: object) -> SettingsSource:
     return SettingsSource(flags={**WITH, name: as_text}, environ={"MINE": "abcdefgh1"})
 
 
-@pytest.mark.parametrize("name", [*SETTINGS])
+@pytest.mark.parametrize("name", [name for name in SETTINGS if name != "format_file"])  # its file is read: see below
 def test_a_flag_a_variable_and_a_toml_key_of_the_same_name_mean_the_same(name: str, tmp_path: Path) -> None:
     setting, value = SETTINGS[name], _sample(SETTINGS[name])
     as_text = " ".join(value) if isinstance(value, list) else str(value)
@@ -248,3 +250,16 @@ def test_the_settings_that_the_document_shows_are_settings(tmp_path: Path) -> No
     haiku, opus = routed(settings, "claude-haiku-5"), routed(settings, "claude-opus-5")
     assert (haiku.model, haiku.upstreams[0].name, haiku.settings.mode) == ("qwen3-8b", "small", "text")
     assert [each.name for each in opus.upstreams] == ["large"]
+
+
+def test_a_format_of_one_s_own_is_known_by_its_file(tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text(MINE, "utf-8")
+    environ = {"RIGHTCALL_SERVE_UPSTREAM": "http://127.0.0.1:1", "RIGHTCALL_SERVE_FORMAT_FILE": str(own)}
+    try:
+        settings = SettingsSource(flags={}, environ=environ).read()
+        assert settings.format == "mine"
+    finally:
+        formats.unregister("mine")
+    with pytest.raises(CallerError, match="format_file"):
+        SettingsSource(flags={}, environ={**environ, "RIGHTCALL_SERVE_FORMAT_FILE": str(tmp_path / "none")}).read()

@@ -19,13 +19,13 @@ from rightcall.serve.upstream_body import dropped_fields, mended_history, same_d
 from rightcall.types import Json
 from test_serve_readers import BODIES, SCHEMA
 
-# What a dialect has no words for, and what is then left of it. A law that all pairs hold but for these.
-CANNOT_CARRY: dict[str, str] = {
-    "messages": "where a system message stands, and that a developer said it; a choice that is none is no parallel one",
-    "gemini": "where a system message stands; one call at a time",
-    "ollama": "ids, a choice, one call at a time, that a tool failed, images that are only addresses",
-    "responses": "reasoning that no server signed, stop and seed",
-    "chat": "that a tool failed, which its text says instead",
+# What a dialect has no words for, and so what no law can ask of it.
+CANNOT_CARRY: dict[str, frozenset[str]] = {
+    "chat": frozenset(("is_error",)),  # which the text of a result says instead
+    "responses": frozenset(("is_error", "stop", "seed", "reasoning")),  # reasoning only as the server signed it
+    "messages": frozenset(("seed", "developer", "reasoning")),
+    "ollama": frozenset(("choice", "parallel", "is_error", "ids")),
+    "gemini": frozenset(("parallel", "developer", "reasoning")),
 }
 
 
@@ -131,7 +131,18 @@ def conversations(draw: st.DrawFn) -> Json:
         messages.append({**turn, "tool_calls": calls} if calls else turn)
         messages += [{"role": "tool", "tool_call_id": each["id"], "content": draw(WORDS)} for each in calls]
     tools = [{"name": name, "description": "d", "parameters": SCHEMA} for name in names]
-    return {"model": "m", "messages": messages, "tools": [{"type": "function", "function": tool} for tool in tools]}
+    named = {"type": "function", "function": {"name": names[0]}}
+    return {
+        "model": "m",
+        "messages": messages,
+        "tools": [{"type": "function", "function": tool} for tool in tools],
+        "tool_choice": draw(st.sampled_from(["auto", "required", "none", named])),
+        "parallel_tool_calls": draw(st.booleans()),
+        "max_tokens": draw(st.integers(1, 9000)),
+        "temperature": draw(st.sampled_from([0.0, 0.5, 1.0])),
+        "stop": draw(st.sampled_from([["A"], ["A", "B"]])),
+        "seed": 7,
+    }
 
 
 def essence(request: ClientRequest, names: dict[str, str]) -> list[Any]:
@@ -158,6 +169,9 @@ def essence(request: ClientRequest, names: dict[str, str]) -> list[Any]:
 @settings(max_examples=15)
 @given(conversations())
 def test_a_conversation_is_the_same_in_every_dialect(one: Any, other: Any, body: Json) -> None:
+    lost = CANNOT_CARRY[one] | CANNOT_CARRY[other]
+    if "choice" in lost:  # only the tools that may be called are offered then
+        body = {**body, "tool_choice": "required"}
     chat = read_request("chat", body)
     first = read_request(one, upward(chat, one), model="m")
     second = read_request(other, upward(first, other), model="m")
@@ -168,6 +182,11 @@ def test_a_conversation_is_the_same_in_every_dialect(one: Any, other: Any, body:
     ]
     names = {there.name: here.name for here, there in zip(own, theirs, strict=True)}
     assert essence(second, names) == essence(chat, {each.name: each.name for each in own})
+    lost |= {"parallel"} if chat.choice == "none" else set()  # of no calls there are never two
+    assert "choice" in lost or names.get(second.choice, second.choice) == chat.choice
+    for name in {"parallel", "stop", "seed"} - lost:
+        assert getattr(second, name) == getattr(chat, name)
+    assert (second.max_tokens, second.temperature) == (chat.max_tokens, chat.temperature)
 
 
 def test_fields_of_sampling_are_said_where_the_other_dialect_has_them() -> None:
@@ -185,6 +204,20 @@ def test_fields_of_sampling_are_said_where_the_other_dialect_has_them() -> None:
     )
     assert dropped_fields(request, "messages") == ("'logit_bias' is left out: the server's API has no field for it",)
     assert dropped_fields(request, "chat") == ()
+
+
+@pytest.mark.parametrize("one", READERS)
+@pytest.mark.parametrize("other", READERS)
+def test_that_a_tool_failed_is_carried_or_said(one: Any, other: Any) -> None:
+    messages = [
+        {"role": "assistant", "content": "", "tool_calls": [call(0, "read", "a")]},
+        {"role": "tool", "tool_call_id": "call_0", "content": "no such file", "is_error": True},
+    ]
+    first = read_request(one, upward(read_request("chat", {"messages": messages}), one), model="m")
+    result = read_request(other, upward(first, other), model="m").messages[-1]
+    flagged = "is_error" not in CANNOT_CARRY[one] | CANNOT_CARRY[other]
+    assert result.get("is_error", False) is flagged
+    assert result["content"] == ("no such file" if flagged else "ERROR: no such file")
 
 
 # -- calls that are more than calls of functions, and what providers want back ---------------------------------------

@@ -99,7 +99,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 def _are_messages(value: object) -> bool:
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
         return False
-    return all(isinstance(each, Mapping) and isinstance(each.get("role"), str) for each in value)
+    kinds = (dict, Mapping)  # most are plain, and an abstract class is slow to ask
+    return all(isinstance(each, kinds) and isinstance(each.get("role"), str) for each in value)
 
 
 class Usage(msgspec.Struct, frozen=True):

@@ -8,7 +8,7 @@ import msgspec
 import typer
 
 from rightcall.cli.completing import format_names
-from rightcall.cli.dataset_command import Files, To, failures, show_result
+from rightcall.cli.dataset_command import RowFiles, To, failures, show_result
 from rightcall.cli.inputs import AsJson, Force, FormatFile, choose_format_name
 from rightcall.cli.option_groups import grouped
 from rightcall.cli.progress import reading
@@ -28,7 +28,7 @@ Keys = Annotated[
 @grouped
 def dedupe(
     *,
-    files: Files,
+    files: RowFiles,
     output: To,
     near: Near = None,
     key: Keys = None,
@@ -69,7 +69,7 @@ Wires = Annotated[
 @grouped
 def mutate(
     *,
-    files: Files,
+    files: RowFiles,
     output: To,
     kind: Kinds = None,
     most: Most = 1_000,

@@ -32,6 +32,12 @@ from rightcall.files.streams import is_standard_output
 app = CommandGroup(help="Check, label, split, redact, export and import rows of captures.")
 
 Files = Annotated[list[str], typer.Argument(metavar="FILES", help="Files of rows, as JSON lines.")]
+RowFiles = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILES", help="Files of rows, and globs: .jsonl, .csv, .parquet, also .gz and .zst; - is stdin."
+    ),
+]
 To = Annotated[
     str, typer.Option("--output", "-o", metavar="FILE", help="The file to write. It appears when it is whole.")
 ]
@@ -149,7 +155,7 @@ def _names(given: str) -> list[str]:
 @grouped
 def label(
     *,
-    files: Files,
+    files: RowFiles,
     output: To,
     domains: Annotated[
         str,

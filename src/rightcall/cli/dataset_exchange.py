@@ -10,7 +10,7 @@ import msgspec
 import typer
 
 from rightcall.cli.completing import format_names, read_format_names
-from rightcall.cli.dataset_command import Files, To, failures, show_result, tell_row
+from rightcall.cli.dataset_command import RowFiles, To, failures, show_result, tell_row
 from rightcall.cli.inputs import (
     AsJson,
     Force,
@@ -57,7 +57,7 @@ LogName = Annotated[
 @grouped
 def export(
     *,
-    files: Files,
+    files: RowFiles,
     output: To,
     to: Annotated[ExportShape, typer.Option("--to", help="The shape that the trainer reads.")],
     turns: Annotated[bool, typer.Option("--turns", help="trl-sft: an example for each good turn.")] = False,
@@ -104,7 +104,7 @@ def export(
 @grouped
 def import_(
     *,
-    files: Files,
+    files: RowFiles,
     output: To,
     kind: LogName = "auto",
     tools: ToolsFile = None,

@@ -28,8 +28,8 @@ from rightcall.cli.inputs import (
 from rightcall.cli.layout import console
 from rightcall.cli.option_groups import grouped
 from rightcall.cli.progress import working
-from rightcall.cli.row_options import run_key
-from rightcall.cli.safe import brief, json_text
+from rightcall.cli.row_options import run_key, tell_faults
+from rightcall.cli.safe import json_text
 from rightcall.cli.workers import Workers, broken_off
 from rightcall.rows.engine_names import engine_of
 from rightcall.rows.mapping import map_rows, refuse_stdin
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from rightcall.reports.log_changes import Comparison
     from rightcall.reports.logged_rows import TallyWork
     from rightcall.reports.reply_tally import ReplyTally
-    from rightcall.rows.outcomes import Totals
     from rightcall.webpages.page_parts import WebPage
 
 Logs = Annotated[
@@ -139,15 +138,8 @@ def _tallied(logs: Sequence[str], work: TallyWork, many: LogRows, workers: Worke
             refuse_stdin(sources)
         engine = engine_of(workers.engine or "local", workers.jobs)
         with TallySink(sources, resume=workers.resume) as sink, working("report", sources) as watch:
-            _tell_faults(map_rows(sources, work, sink, engine, watch=watch))
+            tell_faults(map_rows(sources, work, sink, engine, watch=watch))
     return sink.tally
-
-
-def _tell_faults(totals: Totals) -> None:
-    for fault in totals.faults:
-        typer.echo(brief(str(fault), 1_000), err=True)
-    if totals.bad > len(totals.faults):
-        typer.echo(f"and {totals.bad - len(totals.faults):,} more lines like these", err=True)
 
 
 def _title(logs: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 
 from rightcall.cli.inputs import read_bytes, refuse, usage_errors
-from rightcall.cli.layout import console, row
+from rightcall.cli.layout import console, paragraph, row
 from rightcall.cli.progress import working
 from rightcall.cli.safe import brief, json_text
 from rightcall.cli.workers import EngineChoice, broken_off
@@ -114,10 +114,7 @@ def run_rows(
 
 
 def _tell(totals: Totals, out: str | None, seconds: float, *, json: bool) -> None:
-    for fault in totals.faults:
-        typer.echo(brief(str(fault), 1_000), err=True)
-    if totals.bad > len(totals.faults):
-        typer.echo(f"and {totals.bad - len(totals.faults):,} more rows like these", err=True)
+    tell_faults(totals)
     aside = out is None or is_stream(out)  # what is on standard output is the lines themselves
     rate = (totals.rows - totals.resumed) / max(seconds, 1e-9)
     if json:
@@ -127,6 +124,15 @@ def _tell(totals: Totals, out: str | None, seconds: float, *, json: bool) -> Non
     elif not aside or sys.stderr.isatty():
         fast = f", {rate:,.0f} rows a second" if rate > 100 else ""
         _show(console(stderr=aside), totals, f"{seconds:,.1f} s{fast}", out)
+
+
+def tell_faults(totals: Totals) -> None:
+    """The first rows that hold nothing, each with its place and why; of the rest how many they are."""
+    out, more = console(stderr=True), totals.bad - len(totals.faults)
+    for fault in totals.faults:
+        paragraph(out, brief(str(fault), 1_000), hang=2)
+    if more:
+        paragraph(out, f"and {more:,} more {'row' if more == 1 else 'rows'} like these")
 
 
 def _show(shown: Console, totals: Totals, time: str, out: str | None) -> None:

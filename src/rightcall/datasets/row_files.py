@@ -54,30 +54,32 @@ def running_digest() -> blake2b:
 
 
 class Scratch:
-    """A database with these tables, in a folder of its own that is gone afterwards. Only keys and places are kept in
-    it, never rows."""
+    """A database with these tables. Only keys and places are kept in it, never rows. Its file has no name once it is
+    open, so that nothing is left of it however the process ends."""
 
     def __init__(self, *tables: str) -> None:
         try:
-            self._folder = tempfile.mkdtemp(prefix="rightcall-")
+            folder = tempfile.mkdtemp(prefix="rightcall-")
         except OSError as error:
             raise FileFailed(f"cannot make a scratch folder: {error.strerror}; set TMPDIR") from error
-        self.db = sqlite3.connect(os.path.join(self._folder, "scratch.db"), isolation_level=None)
+        self.db = sqlite3.connect(os.path.join(folder, "scratch.db"), isolation_level=None)
         settings = ("journal_mode=OFF", "synchronous=OFF", "temp_store=FILE", "cache_size=-2000")
         try:
             for statement in (*[f"PRAGMA {setting}" for setting in settings], *tables):
                 self.db.execute(statement)
         except sqlite3.Error as error:
             self.__exit__(type(error), error, None)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def __enter__(self) -> Scratch:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.db.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
         if isinstance(error, sqlite3.Error):
-            raise FileFailed(f"cannot write to the scratch folder {self._folder}: {error}; set TMPDIR") from error
+            place = tempfile.gettempdir()
+            raise FileFailed(f"cannot write to the scratch folder {place}: {error}; set TMPDIR") from error
 
     def insert(self, statement: str, values: Iterable[tuple[Any, ...]]) -> None:
         self.db.execute("BEGIN")

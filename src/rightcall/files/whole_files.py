@@ -141,6 +141,8 @@ class WholeFile:
     def _step(self, name: str, do: Any, *given: Any) -> Any:
         try:
             return do(*given)
+        except BrokenPipeError:  # of a stream: whoever read it has enough, which is for the whole command to know
+            raise
         except (OSError, ValueError) as error:
             raise FileFailed(failed(name, self.path, error)) from error
 

@@ -22,7 +22,7 @@ def tokens_of(format: Format) -> tuple[str, ...]:
 
 def with_tokens(format: Format, tokens: Sequence[str]) -> Format:
     """The format with these tokens marked as such wherever a marker holds them."""
-    return _marked(format, tokens) if tokens else format  # type: ignore[no-any-return]
+    return _marked(format, tokens) if tokens else format
 
 
 def is_in_a_marker(format: Format, token: str) -> bool:

@@ -51,6 +51,8 @@ class StreamSink:
     def write(self, data: bytes, note: Json) -> None:
         try:
             write_all(self._handle, data)
+        except BrokenPipeError:  # whoever read it has enough: that is for the whole command to know
+            raise
         except OSError as error:
             raise FileFailed(failed("write", self.path, error)) from error
 

@@ -86,6 +86,7 @@ class AnswerFlow:
         self.waiting: list[Call] = []  # calls that are right, and wait for the end
         self.refused: list[Call] = []
         self.left_out: list[Call] = []  # right, but one too many
+        self.is_spoiled = False  # a call went out in part, and is wrong
         self.error = ""  # what the server says in place of an answer
         self.reply = Reply()
         self.raw: Json | None = None  # an answer that came whole
@@ -234,7 +235,7 @@ class AnswerFlow:
         if not self.may_go(call):
             self.refused.append(call)
             if began is not None:
-                self.error = self.error or "a call that had begun to go out turned out to be wrong"
+                self._spoil("a call that had begun to go out turned out to be wrong")
         elif began is not None:
             self._end_live(call, "".join(began))
         elif not self._rules.parallel and (self.sent or self.waiting):
@@ -285,6 +286,11 @@ class AnswerFlow:
             self._live_sent.append(event.json)
             self._give(self.writer.call_piece(event.json))
 
+    def _spoil(self, why: str) -> None:
+        """What has gone out cannot be taken back: the client must learn that it is not to be trusted."""
+        self.is_spoiled = True
+        self.error = self.error or why
+
     def _is_unknown(self, name: str) -> bool:
         return not name.strip() or not (self._rules.open_tools or self._declared(name))
 
@@ -296,7 +302,7 @@ class AnswerFlow:
         self.sent.append(call)
         settled = argument_text(call)
         if not settled.startswith(sent):
-            self.error = self.error or "a call that had begun to go out was settled otherwise"
+            self._spoil("a call that had begun to go out was settled otherwise")
             return
         rest = settled[len(sent) :]
         self._give((self.writer.call_piece(rest) if rest else b"") + self.writer.call_end())

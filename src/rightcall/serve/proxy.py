@@ -54,7 +54,13 @@ class Proxy:
     async def __aenter__(self) -> Self:
         gate = self.settings.gate()
         self._board = await self._made(self.settings)
-        self._server = WebServer(self._handle, gate, port=self.settings.port, stop_seconds=self.settings.stop_seconds)
+        self._server = WebServer(
+            self._handle,
+            gate,
+            port=self.settings.port,
+            stop_seconds=self.settings.stop_seconds,
+            refused=self._note_refused,
+        )
         await self._server.__aenter__()
         return self
 
@@ -83,6 +89,12 @@ class Proxy:
         for board in [each for each in self._retired if not self._busy.get(each)]:
             self._retired.discard(board)
             await board.close()
+
+    def _note_refused(self, method: str, status: int, code: str) -> None:
+        """A request that did not come in is counted and logged too."""
+        assert self._board is not None
+        exchanged = Exchanged(id=new_request_id(), route="refused", method=method[:20], status=status, error=code)
+        self._board.watch.over(exchanged)
 
     # -- requests ------------------------------------------------------------------------------------------------------
 
@@ -113,7 +125,7 @@ class Proxy:
         span = watch.begin(http.headers)
         if board.settings.wants_content:
             exchanged.content = ExchangedContent()
-        self._metrics.requests_open.add()
+        self._metrics.opened(exchanged)
         try:
             return await self._answered(http, door, board, client, exchanged, watch.carried(span))
         except (RefusedRequest, BackendError) as error:
@@ -130,7 +142,6 @@ class Proxy:
             return await _told(wrong, api, client, exchanged)
         finally:
             await client.stop()
-            self._metrics.requests_open.add((), -1)
             exchanged.total = exchanged.seconds()
             watch.over(exchanged, span)
 
@@ -170,6 +181,5 @@ async def _told(
     exchanged.error = exchanged.error or (error.code if isinstance(error, RefusedRequest) else type(error).__name__)
     if not client.has_begun:
         return await client.respond(status, encoded(body), headers=headers)
-    writer = client.writer
-    await client.send((b"" if client.has_content else writer.begin()) + writer.error(str(error)))
+    await client.send(client.writer.error(str(error)))
     return await client.end()

@@ -82,6 +82,8 @@ class Answering:
         self._board, self._asked, self._client, self._exchanged = board, asked, client, exchanged
         self._settings = board.settings
         self._read_request: ClientRequest | None = None
+        self._flow: AnswerFlow | None = None
+        self._broke = False  # a connection, before anything of the answer went out
         self._until = asyncio.get_running_loop().time() + board.settings.retry_seconds
 
     @property
@@ -174,7 +176,7 @@ class Answering:
         self, first: bytes, pieces: AsyncIterator[bytes], kind: str, tape: UpstreamTape
     ) -> web.StreamResponse:
         stream, client = PassedStream(self._asked.api), self._client
-        client.wait(lambda: self._writer({}), kind if kind in _STREAMS else _STREAM_KINDS[self._asked.api])
+        client.wait(self._own_writer, kind if kind in _STREAMS else _STREAM_KINDS[self._asked.api])
         self._exchanged.note_upstream_first_byte()
         tape.piece(first)
         await client.send(stream.pass_on(first))
@@ -225,7 +227,6 @@ class Answering:
     ) -> AnswerFlow:
         """An answer, by the way that works: one that the server refuses is given up for the next, once; a connection
         that breaks before anything went out is made again, once."""
-        broke = False
         while True:
             try:
                 return await self._once(reached, asked, choice, changed, again)
@@ -235,9 +236,9 @@ class Answering:
                     raise
                 choice = other
             except BodyError:
-                if broke or self._client.has_content or not self._may_ask_again():
+                if self._broke or self._client.has_content or not self._may_ask_again():
                     raise
-                broke = True
+                self._broke = True
 
     async def _once(
         self,
@@ -262,7 +263,7 @@ class Answering:
         exchanged.mode, exchanged.why = choice.mode, choice.evidence
         exchanged.tries += 1
         reading = AnswerReading(api=link.api, naming=plan.naming, options=self._reading(reached, asked, plan))
-        flow = AnswerFlow(reading, self._writer, self._rules(same))
+        flow = self._flow = AnswerFlow(reading, self._writer, self._rules(same))
         url = reached.url(request)
         url = _with_query(url, self._asked.query) if same else url
         async with self._opened(link, url, encoded(body), same=same) as (answer, tape):
@@ -276,13 +277,15 @@ class Answering:
         request, link = self._request, reached.link
         if link.api != request.api or plan.mode != "native" or plan.naming.renames or request.previous:
             return False
-        functions = all(each.kind == "function" for each in request.tools or ())
-        return functions or plan.profile.name in ("openai", "anthropic")
+        kinds = {each.kind for each in request.tools or ()}
+        return kinds <= {"function"} or (
+            plan.profile.name in ("openai", "anthropic") and "namespace" not in kinds  # its calls have two names
+        )
 
     async def _read(self, answer: UpstreamAnswer, flow: AnswerFlow, tape: UpstreamTape) -> None:
         client, broken = self._client, False
         if self._request.stream and not client.is_stream:
-            client.wait(lambda: self._writer({}), WRITERS[self._request.api].content_type)
+            client.wait(self._own_writer, self._own_writer().content_type)
         try:
             async with aclosing(answer.pieces()) as pieces:
                 async for piece in pieces:
@@ -292,9 +295,9 @@ class Answering:
                     await client.send(flow.feed(piece))
         except (BodyError, TimedOut) as error:
             self._exchanged.error = _code(error)
-            if not flow.begun and not flow.facts.ended:
+            if not (flow.begun or flow.facts.ended or self._broke):
                 raise
-            broken = True
+            broken = True  # what has come is better than nothing
         await client.send(flow.end(broken=broken))
         if not flow.begun:
             _raise_for_nothing(flow, answer)
@@ -335,8 +338,13 @@ class Answering:
             model=request.model,
             created=created if type(created) is int else int(self._exchanged.began),
             request=request,
+            as_array=request.api == "gemini" and "alt=sse" not in self._asked.query,
         )
         return WRITERS[request.api](head)
+
+    def _own_writer(self) -> AnswerWriter:
+        """The writer of the answer that is under way, if there is one."""
+        return self._flow.writer if self._flow is not None else self._writer({})
 
     # -- the end -------------------------------------------------------------------------------------------------------
 
@@ -355,7 +363,8 @@ class Answering:
             exchanged.content.answered = flow.reply
         self._board.keep(request, flow, messages)
         if request.stream:
-            await self._client.send(flow.finish(exchanged.finish))
+            spoiled = flow.writer.error(flow.error, "invalid_tool_call") if flow.is_spoiled else b""
+            await self._client.send(spoiled or flow.finish(exchanged.finish))
             return await self._client.end()
         reply = _shown(flow)
         given = flow.raw if flow.is_same else None

@@ -15,7 +15,16 @@ from rightcall.serve.answer_writers import encoded
 from rightcall.serve.client_answer import ClientAnswer
 from rightcall.serve.client_request import RefusedRequest
 from rightcall.serve.exchanged import Exchanged, Route
-from rightcall.serve.model_lists import OLLAMA_VERSION, ListedModel, Shape, merged, model_list, read_models, shown_model
+from rightcall.serve.model_lists import (
+    OLLAMA_VERSION,
+    ListedModel,
+    Shape,
+    merged,
+    model_entry,
+    model_list,
+    read_models,
+    shown_model,
+)
 from rightcall.serve.prometheus_text import CONTENT_TYPE
 from rightcall.serve.proxy_paths import Door
 from rightcall.serve.request_bodies import body_of
@@ -119,7 +128,16 @@ async def _models(
         shape = "messages"
     else:
         shape = "codex" if "client_version" in http.query else "openai"
-    return await client.respond(200, encoded(model_list(shape, await _listed(board))))
+    listed = await _listed(board)
+    body = model_entry(shape, _named(listed, door.id)) if door.id else model_list(shape, listed)
+    return await client.respond(200, encoded(body))
+
+
+def _named(listed: list[ListedModel], name: object) -> ListedModel:
+    found = next((each for each in listed if each.id == name), None)
+    if found is None:
+        raise RefusedRequest(f"there is no model {name!r:.100} here", status=404, code="model_not_found")
+    return found
 
 
 async def _tags(
@@ -132,10 +150,7 @@ async def _show(
     http: web.Request, door: Door, board: Switchboard, client: ClientAnswer, exchanged: Exchanged
 ) -> web.StreamResponse:
     body = body_of(await http.read())
-    name = body.get("model") or body.get("name")
-    found = next((each for each in await _listed(board) if each.id == name), None)
-    if found is None:
-        raise RefusedRequest(f"there is no model {name!r:.100} here", status=404, code="model_not_found")
+    found = _named(await _listed(board), body.get("model") or body.get("name"))
     return await client.respond(200, encoded(shown_model(found)))
 
 

@@ -19,7 +19,7 @@ _MODELS = 100  # names of models: clients can send any
 
 
 class ProxyMetrics:
-    """All families. `requests_open` and `streams_open` are told by whoever answers; the rest comes from `count`."""
+    """All families. A request is told of twice: when it comes (`opened`), and when it is over (`count`)."""
 
     def __init__(self) -> None:
         made = CounterFamily
@@ -56,8 +56,9 @@ class ProxyMetrics:
         self.gone = made("rightcall_clients_gone_total", "Clients that left before the end.")
         self.tokens = made("rightcall_tokens_total", "Tokens as upstreams counted them.", ("kind",))
         self.bytes = made("rightcall_bytes_total", "Bytes of bodies, from and to clients.", ("direction",))
-        self.requests_open = made("rightcall_requests_open", "Requests that are being answered.", kind="gauge")
-        self.streams_open = made("rightcall_streams_open", "Streams that are being written.", kind="gauge")
+        self._open: dict[str, Exchanged] = {}
+        self._requests_open = made("rightcall_requests_open", "Requests that are being answered.", kind="gauge")
+        self._streams_open = made("rightcall_streams_open", "Those of them that are streams.", kind="gauge")
         self._rows = made(
             "rightcall_rows_total",
             "Rows of the log, the capture and the recordings: written, dropped for want of room, or failed.",
@@ -69,8 +70,13 @@ class ProxyMetrics:
         self._started = made("rightcall_start_time_seconds", "When the proxy started.", kind="gauge")
         self._started.set(time.time())
 
+    def opened(self, exchanged: Exchanged) -> None:
+        """One request came."""
+        self._open[exchanged.id] = exchanged
+
     def count(self, exchanged: Exchanged) -> None:
         """One request is over."""
+        self._open.pop(exchanged.id, None)
         route = exchanged.route
         self.requests.add((route, exchanged.client_api, exchanged.upstream_api, str(exchanged.status)))
         if exchanged.upstream:
@@ -123,6 +129,8 @@ class ProxyMetrics:
 
     def text(self) -> str:
         """All of it, as Prometheus reads it."""
+        self._requests_open.set(len(self._open))
+        self._streams_open.set(sum([each.stream for each in self._open.values()]))
         for file in dict.fromkeys([file for file, _ in self._writers]):
             own = [writer for name, writer in self._writers if name == file]
             for outcome in ("written", "dropped", "failed"):

@@ -15,12 +15,13 @@ from rightcall.api_names import Api
 from rightcall.serve.exchanged import Route
 
 _GEMINI = re.compile(r"/(?:v1|v1beta|v1alpha)?/?models/([^/]{1,400}):(generateContent|streamGenerateContent)")
+_MODELS = re.compile(r"(?:/v1|(/v1beta|/v1alpha))?/models(?:/(.{1,400}))?")
 _VERSION = re.compile(r"/v1(?=/|$)")
 
 
 class Door(NamedTuple):
     """What is asked for, in which dialect; of Gemini's also the model and whether it is a stream, which stand in the
-    path; of a stored response its id."""
+    path; of a stored response and of one model in the list its id."""
 
     route: Route
     api: Api | None = None
@@ -38,7 +39,6 @@ _DOORS: dict[tuple[str, str], Door] = {
     ("POST", "/messages"): Door("messages", "messages"),
     ("POST", "/messages/count_tokens"): Door("count_tokens", "messages"),
     ("POST", "/api/chat"): Door("ollama", "ollama"),
-    ("GET", "/models"): Door("models"),
     ("GET", "/api/tags"): Door("tags", "ollama"),
     ("POST", "/api/show"): Door("show", "ollama"),
     ("GET", "/api/version"): Door("version", "ollama"),
@@ -69,8 +69,9 @@ def door_of(method: str, path: str) -> Door | None:
         return Door("health")
     if plain.startswith("/responses/") and method in ("GET", "DELETE"):
         return Door("responses", "responses", id=plain.removeprefix("/responses/"))
-    if path.rstrip("/") in ("/v1beta/models", "/v1alpha/models") and method == "GET":
-        return Door("models", "gemini")
-    if plain in _FORWARDED.get(method, ()) or (method == "GET" and plain.startswith("/models/")):
+    listed = _MODELS.fullmatch(path.rstrip("/")) if method == "GET" else None
+    if listed is not None:
+        return Door("models", "gemini" if listed[1] else None, id=unquote(listed[2] or ""))
+    if plain in _FORWARDED.get(method, ()):
         return Door("forward")
     return _DOORS.get((method, plain))

@@ -132,6 +132,7 @@ class ProxySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         ),
     ] = "auto"
     format: Annotated[str, said("What calls in text are read as; auto finds out.", CALLS, "NAME")] = "auto"
+    format_file: Annotated[str, said("A TOML file with a format of one's own, to read calls as.", CALLS, "FILE")] = ""
     repair: Annotated[
         Policy,
         said(

@@ -36,9 +36,17 @@ class ProxyWatch:
     ) -> None:
         self.metrics = metrics
         self._traces = ProxyTraces() if settings.trace else None
-        self._log = RequestLog(settings, tell=tell) if settings.log else None
-        self._capture = TrafficCapture(settings, tell=tell) if settings.capture else None
-        self.recorder = TrafficRecorder(settings, tell=tell) if settings.record else None
+        self._log: RequestLog | None = None
+        self._capture: TrafficCapture | None = None
+        self.recorder: TrafficRecorder | None = None
+        try:
+            self._log = RequestLog(settings, tell=tell) if settings.log else None
+            self._capture = TrafficCapture(settings, tell=tell) if settings.capture else None
+            self.recorder = TrafficRecorder(settings, tell=tell) if settings.record else None
+        except BaseException:
+            for each in self._files:
+                each.close()
+            raise
         self.metrics.watch("log", *([self._log.writer] if self._log is not None else []))
         self.metrics.watch("capture", *([self._capture.writer] if self._capture is not None else []))
         self.metrics.watch("record", *(self.recorder.writers if self.recorder is not None else []))
@@ -63,5 +71,8 @@ class ProxyWatch:
 
     async def close(self) -> None:
         """What waits is written, within seconds."""
-        watching = [each for each in (self._log, self._capture, self.recorder) if each is not None]
-        await asyncio.gather(*[asyncio.to_thread(each.close) for each in watching])
+        await asyncio.gather(*[asyncio.to_thread(each.close) for each in self._files])
+
+    @property
+    def _files(self) -> list[RequestLog | TrafficCapture | TrafficRecorder]:
+        return [each for each in (self._log, self._capture, self.recorder) if each is not None]

@@ -13,6 +13,7 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, NoReturn
 
 import msgspec
@@ -20,8 +21,10 @@ import msgspec
 from rightcall.api_names import APIS, api_name
 from rightcall.backends.address import HABITS, find_key, is_private
 from rightcall.backends.profiles import find_profile
-from rightcall.errors import CallerError
+from rightcall.errors import BadFormat, CallerError
 from rightcall.formats import find
+from rightcall.formats.registered import register
+from rightcall.formats.spec import Format
 from rightcall.redaction.key import Key
 from rightcall.serve.proxy_settings import (
     PREFIX,
@@ -240,7 +243,9 @@ def _finished(settings: ProxySettings, environ: Mapping[str, str]) -> ProxySetti
     if not settings.upstream:
         raise CallerError("no server to stand before; say where it is: --upstream http://127.0.0.1:8080/v1")
     ups = _named_apart([_with_key(each, settings, environ) for each in settings.upstream])
-    settings = msgspec.structs.replace(settings, upstream=ups, key=_own_key(settings, environ))
+    settings = msgspec.structs.replace(
+        settings, upstream=ups, key=_own_key(settings, environ), format=_own_format(settings)
+    )
     _check_formats(settings)
     _check_routes(settings)
     _check_loop(settings)
@@ -285,6 +290,22 @@ def _named_apart(upstreams: list[UpstreamSettings]) -> tuple[UpstreamSettings, .
             raise CallerError(f"two upstreams are named {each.name!r}; give each a name of its own")
         found.append(each if many == 1 else msgspec.structs.replace(each, name=f"{each.name}-{many}"))
     return tuple(found)
+
+
+def _own_format(settings: ProxySettings) -> str:
+    """The name of the format: that of the file's, if there is one, which is known from then on."""
+    if not settings.format_file:
+        return settings.format
+    try:
+        own = Format.from_toml(Path(settings.format_file).read_text("utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise CallerError(f"format_file: cannot read {settings.format_file!r:.200}: {error}") from None
+    except BadFormat as error:
+        raise CallerError(f"format_file {settings.format_file!r:.200}: {error}") from None
+    if settings.format not in ("auto", own.name):
+        raise CallerError("format and format_file both say what the format is; give one of them")
+    register(own)
+    return own.name
 
 
 def _check_formats(settings: ProxySettings) -> None:

@@ -12,8 +12,11 @@ from collections.abc import Sequence
 
 import msgspec
 
+from rightcall.api_names import Api
+from rightcall.apis.stream import Stream
 from rightcall.backends.plan import Choice
 from rightcall.backends.request import Mode, Request
+from rightcall.constrain.grammar_value import Server
 from rightcall.errors import BackendError
 from rightcall.messages import HISTORY_PROFILES, KeptFields, SaneHistory, kept_of
 from rightcall.serve.answer_flow import AnswerFlow
@@ -24,7 +27,7 @@ from rightcall.serve.proxy_watch import ProxyWatch
 from rightcall.serve.upstream_body import mended_history
 from rightcall.serve.upstream_link import UpstreamLink
 from rightcall.serve.upstream_routes import routed
-from rightcall.types import Json
+from rightcall.types import Json, Tool
 from rightcall.wire.parser import Policy, ReasoningCalls, Rescue
 
 _KEPT_SECONDS = 3600.0  # of what a server wants back with its calls
@@ -42,6 +45,7 @@ class ReadingRules(msgspec.Struct, frozen=True, kw_only=True):
     repair: Policy
     rescue: Rescue
     reasoning_calls: ReasoningCalls
+    grammar: Server | None = None  # in whose form a grammar is sent, where that was said
 
 
 class Reached:
@@ -58,7 +62,8 @@ class Reached:
         """How tools are offered. Found out once for all requests that come together."""
         asked = msgspec.structs.replace(asked, mode=self.how.mode)
         async with self._lock:
-            return await self.link.backend.way(asked)
+            choice = await self.link.backend.way(asked)
+        return choice if self.how.grammar is None else _constrained(choice, self.how.grammar, self.link.api)
 
     def other_way(self, asked: Request, choice: Choice, error: BackendError) -> Choice | None:
         return self.link.backend.other_way(asked, choice, error)
@@ -78,6 +83,7 @@ class Switchboard:
     async def connect(self) -> None:
         for link in self.links.values():
             await link.connect()
+        _make_ready()
 
     async def close(self) -> None:
         for link in self.links.values():
@@ -107,13 +113,14 @@ class Switchboard:
                     code="previous_response_not_found",
                 )
             request = msgspec.structs.replace(request, messages=[*before, *request.messages])
-        own = reached.link.api == request.api and request.api != "chat"
-        profile = None if own else self._profile(reached)
-        return mended_history(request, profile, kept=self._wanted(request.messages))
+        return mended_history(request, self._profile(request, reached.link), kept=self._wanted(request.messages))
 
-    def _profile(self, reached: Reached) -> str:
-        profile = reached.link.backend.known
-        name = profile.name if profile is not None else reached.link.api
+    def _profile(self, request: ClientRequest, link: UpstreamLink) -> str | None:
+        """By which rules; None for what every server of the client's own dialect takes."""
+        known = link.backend.known
+        if link.api == request.api and (known is None or request.api != "chat"):
+            return None
+        name = known.name if known is not None else link.api
         return _HISTORIES.get(name, name if name in HISTORY_PROFILES else "openai")
 
     def _wanted(self, history: Sequence[Json]) -> dict[str, KeptFields]:
@@ -137,4 +144,19 @@ def _rules(settings: ProxySettings, own: ModelSettings) -> ReadingRules:
         repair=own.repair or settings.repair,
         rescue=own.rescue or settings.rescue,
         reasoning_calls=own.reasoning_calls or settings.reasoning_calls,
+        grammar=own.grammar,
     )
+
+
+def _constrained(choice: Choice, grammar: Server, api: Api) -> Choice:
+    """The same choice, where a grammar goes out in the form of this server."""
+    profile = msgspec.structs.replace(choice.profile, grammar=grammar, grammar_apis=(api,))
+    return msgspec.structs.replace(choice, profile=profile)
+
+
+def _make_ready() -> None:
+    """Reads an answer once: what is compiled on first use is compiled before the first client waits."""
+    tools = [Tool(name="f", parameters={"type": "object", "properties": {"x": {"type": "string"}}})]
+    stream = Stream("chat", tools=tools, live=True)
+    stream.feed({"choices": [{"index": 0, "delta": {"content": '<tool_call>{"name": "f", "arguments": {"x": "a"}}'}}]})
+    stream.close()

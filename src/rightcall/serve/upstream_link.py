@@ -8,6 +8,7 @@ status is known; redirects are not followed, since a key must not travel on.
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -39,8 +40,9 @@ _TOLD_PREFIXES = ("x-ratelimit-", "anthropic-ratelimit-", "openai-")
 class UpstreamAnswer:
     """What came back: the status, headers in lower case, and the body in the pieces it comes in."""
 
-    def __init__(self, response: aiohttp.ClientResponse, url: str) -> None:
-        self._response, self._url = response, url
+    def __init__(self, response: aiohttp.ClientResponse, url: str, idle: float) -> None:
+        self._response, self._url, self._idle = response, url, idle
+        self._last, self._is_late = 0.0, False
         self.status = response.status
         self.headers = {name.lower(): value for name, value in response.headers.items()}
 
@@ -53,14 +55,30 @@ class UpstreamAnswer:
         """Raises `BodyError` where the connection breaks, `TimedOut` where it falls silent."""
         import aiohttp
 
+        loop = asyncio.get_running_loop()
+        self._last = loop.time()
+        self._watch(loop)
         try:
             async for piece in self._response.content.iter_any():
+                self._last = loop.time()
                 yield piece
-        except TimeoutError:
-            raise TimedOut(f"{self._url}: nothing came for too long in the middle of the answer", "idle") from None
         except (aiohttp.ClientError, OSError) as error:
+            if self._is_late or isinstance(error, TimeoutError):
+                late = f"nothing came for {self._idle:g} s in the middle of the answer; raise the idle limit"
+                raise TimedOut(f"{self._url}: {late} if the model is that slow", "idle") from None
             said = str(error) or type(error).__name__
             raise BodyError(f"{self._url}: the connection broke in the middle of the answer: {said:.200}") from None
+        finally:
+            self._timer.cancel()
+
+    def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Ends the answer once nothing has come for so long; one timer for all of its pieces."""
+        left = self._last + self._idle - loop.time()
+        if left > 0:
+            self._timer = loop.call_later(left, self._watch, loop)
+        else:
+            self._is_late = True
+            self._response.close()
 
     async def whole(self, most: int) -> bytes:
         """The body, of at most so many bytes; what comes after those is not read."""
@@ -104,7 +122,9 @@ class UpstreamLink:
         context = ssl.create_default_context(cafile=self._ca) if self._ca else None
         connector = aiohttp.TCPConnector(limit=0, ssl=context if context is not None else True)
         limits = aiohttp.ClientTimeout(
-            total=self._limits.total, sock_connect=self._limits.connect, sock_read=self._limits.first_byte
+            total=self._limits.total,
+            sock_connect=self._limits.connect,
+            sock_read=max(self._limits.first_byte, self._limits.idle),
         )
         self._session = aiohttp.ClientSession(
             connector=connector,
@@ -152,7 +172,7 @@ class UpstreamLink:
             said = str(error) or type(error).__name__
             raise TransportError(f"cannot call {url}: {said:.300}; is the server running?") from None
         try:
-            yield UpstreamAnswer(response, url)
+            yield UpstreamAnswer(response, url, self._limits.idle)
         finally:
             response.close() if not response.content.at_eof() else response.release()
 

@@ -24,7 +24,7 @@ _HOST = re.compile(r"(\[[0-9A-Fa-f:.%]{2,60}\]|[A-Za-z0-9._-]{1,253})(?::(\d{1,5
 _WITH_BODY = ("POST", "PUT", "PATCH")
 _KEY_HEADERS = ("x-api-key", "x-goog-api-key")  # Anthropic's clients, and Google's
 _ONCE = ("host", "origin", "authorization", *_KEY_HEADERS, "content-type", "content-length")
-OPEN = ("/health", "/v1/health")
+OPEN = ("/health", "/v1/health", "/health/liveliness", "/health/readiness", "/ready")
 
 
 class RequestLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,7 +145,7 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
         if head.method in _WITH_BODY and kind != "application/json":
             cure = "send JSON with the header Content-Type: application/json"
             return RequestRefusal(415, "not_json", f"a body of the kind {kind[:80]!r} is not read here; {cure}")
-        return None if head.path in OPEN and head.method == "GET" else self._known(headers)
+        return None if head.path in OPEN and head.method in ("GET", "HEAD") else self._known(headers)
 
     def _known(self, headers: Mapping[str, str]) -> RequestRefusal | None:
         if self.key is None or any(_same(each, self.key.reveal()) for each in _given(headers)):

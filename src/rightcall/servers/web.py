@@ -26,10 +26,19 @@ if TYPE_CHECKING:
 
 class WebServer:
     """Listens as long as it is entered; answers that are under way then end within `stop_seconds`. Raises `CallerError`
-    where nothing can listen."""
+    where nothing can listen. `refused` is told of requests that do not come in: method, status, code."""
 
-    def __init__(self, answer: Answer, guard: Gate, *, port: int = 0, stop_seconds: float = 1.0) -> None:
+    def __init__(
+        self,
+        answer: Answer,
+        guard: Gate,
+        *,
+        port: int = 0,
+        stop_seconds: float = 1.0,
+        refused: Callable[[str, int, str], None] | None = None,
+    ) -> None:
         needs("http")
+        self._refused = refused
         self._answer, self.guard, self.port, self._stop_seconds = answer, guard, port, stop_seconds
         self._room = asyncio.Semaphore(guard.limits.together)
         self.runner: web.AppRunner | None = None
@@ -90,7 +99,7 @@ class WebServer:
         if refused is None and self._room.locked():
             refused = self.guard.too_many()
         if refused is not None:
-            return _said(refused, request)
+            return self._said(refused, request)
         async with self._room:
             return await self._answered(request)
 
@@ -104,10 +113,15 @@ class WebServer:
             async with asyncio.timeout(self.guard.limits.seconds):
                 await request.read()
         except web.HTTPRequestEntityTooLarge:
-            return _said(self.guard.too_long(), request)
+            return self._said(self.guard.too_long(), request)
         except TimeoutError:
-            return _said(self.guard.too_slow(), request)
+            return self._said(self.guard.too_slow(), request)
         return await self._answer(request)
+
+    def _said(self, refused: RequestRefusal, request: web.Request) -> web.StreamResponse:
+        if self._refused is not None:
+            self._refused(request.method, refused.status, refused.code)
+        return _said(refused, request)
 
 
 def _said(refused: RequestRefusal, request: web.Request) -> web.StreamResponse:

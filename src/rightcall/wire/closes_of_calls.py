@@ -62,7 +62,7 @@ def begin_calls(m: Machine) -> None:
 
 def tell_words(m: Machine, where: str) -> None:
     """Words that stand where nothing but calls belongs are text: they are told, and no call is refused for them."""
-    if m.output.text_chars > m.words_from:
+    if m.output.text_chars > m.words_from and not m.p.full:
         message = f"words stand in the {where} before {m.p.at}; they are text, and no part of a call"
         m.p.note("trailing_content", message)
     m.words_from = m.output.text_chars
@@ -71,7 +71,7 @@ def tell_words(m: Machine, where: str) -> None:
 def leave_section(m: Machine) -> None:
     """What surrounds calls was opened, and its close has not come: where words follow, they may be what is left of
     it."""
-    if type(m.state) is InSection and m.state.is_open and m.output.text_chars > m.words_from:
+    if type(m.state) is InSection and m.state.is_open and not m.p.full and m.output.text_chars > m.words_from:
         m.p.note("unclosed", f"the marker that closes the calls is missing; what follows them up to {m.p.at} is text")
 
 
