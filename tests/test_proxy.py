@@ -310,6 +310,27 @@ def test_a_silent_server_is_waited_for_with_signs_of_life() -> None:
     run(story, late, hold_headers=0.1, keep_alive=0.1)
 
 
+@pytest.mark.parametrize("tools", [True, False])
+@pytest.mark.parametrize("refused", [False, True])
+def test_the_head_goes_out_while_the_server_has_not_even_begun(tools: bool, refused: bool) -> None:
+    may_answer = asyncio.Event()
+
+    async def late(writer: asyncio.StreamWriter) -> None:
+        await may_answer.wait()
+        await (json_answer({"error": {"message": "no room"}}, 500) if refused else RIGHT)(writer)
+
+    async def story(proxy: Proxied) -> None:
+        path, body = asked("chat", stream=True, tools=tools)
+        async with proxy.session.post(proxy.proxy.address + path, json=body) as got:
+            assert got.status == 200 and (await got.content.readany()).startswith(b":")
+            may_answer.set()
+            data = await got.content.read()
+        assert (b"no room" in data) is refused and (b"get_weather" in data) is not refused
+        assert data.endswith(b"data: [DONE]\n\n")
+
+    run(story, late, hold_headers=0.1, keep_alive=0.1)
+
+
 def test_a_client_that_leaves_ends_the_server_s_work() -> None:
     async def endless(writer: asyncio.StreamWriter) -> None:
         await chunked(events(delta(content="Hello"), done=False), ends=False)(writer)

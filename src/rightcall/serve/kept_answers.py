@@ -34,7 +34,7 @@ class KeptAnswers(Generic[T]):
     def put(self, name: str, value: T) -> None:
         """Keeps it, and forgets what there is no more room for."""
         self.forget(name)
-        size = len(name) + len(msgspec.json.encode(value, enc_hook=repr))
+        size = len(name) + _size(value)
         if size > self._most or not self._seconds:
             return
         self._kept[name] = (self._clock() + self._seconds, size, value)
@@ -61,3 +61,11 @@ class KeptAnswers(Generic[T]):
 
     def _is_old(self, name: str) -> bool:
         return self._kept[name][0] < self._clock()
+
+
+def _size(value: object) -> int:
+    """About how many bytes it is as JSON, also where that has no word for it: half a character, a very long integer."""
+    try:
+        return len(msgspec.json.encode(value, enc_hook=repr))
+    except (UnicodeEncodeError, OverflowError):
+        return len(repr(value))

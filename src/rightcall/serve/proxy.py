@@ -166,7 +166,7 @@ class Proxy:
             api=door.api or "chat",
             raw=raw,
             headers={**http.headers, **carried} if carried else http.headers,
-            query=http.query_string,
+            query=http.rel_url.raw_query_string,
             model=door.model,
             stream=door.stream,
         )

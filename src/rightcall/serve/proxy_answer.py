@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rightcall.api_names import Api
-from rightcall.apis.sdk_view import error_text
+from rightcall.apis.sdk_view import error_text, objects, text
 from rightcall.backends.body import RequestPlan, write
 from rightcall.backends.plan import Choice, make_plan
 from rightcall.backends.request import Request
@@ -51,6 +51,7 @@ _MAX_ERROR = 64_000
 _DEPTH = 400
 # A reader for answers in which nothing may be called: whatever looks like a call is text.
 _PLAIN = Format(name="plain", body=Envelope(), call=("\ufdd0", "\ufdd1"))
+COMPLETES: tuple[Api, ...] = ("completions", "chat", "responses")
 _JSON, _SSE = "application/json", "text/event-stream"
 _STREAM_KINDS = {api: writer.content_type for api, writer in WRITERS.items()} | {"completions": _SSE}
 _STREAMS = ("text/event-stream", "application/x-ndjson", "application/jsonl", "application/stream+json")
@@ -116,14 +117,23 @@ class Answering:
         raise AssertionError("a model has a server, or it was refused")
 
     async def _by(self, reached: Reached, plain: PlainRequest | None) -> web.StreamResponse:
-        if plain is not None and reached.link.api == self._asked.api:
+        if self._asked.api == "completions":
+            return await self._completed(reached)
+        if plain is not None and reached.link.api == self._asked.api and not self._wants_array:
             stream = self._asked.stream if self._asked.stream is not None else bool(plain.stream)
             passed = await self._passed(reached, stream)
             if passed is not None:
                 return passed
-        if self._asked.api == "completions":
-            raise RefusedRequest("no server for this model speaks completions; use /v1/chat/completions")
         return await self._judged(reached)
+
+    async def _completed(self, reached: Reached) -> web.StreamResponse:
+        """Text that goes on, which is nobody's to judge. Servers that speak Chat mostly have it too."""
+        if reached.link.api not in COMPLETES:
+            raise RefusedRequest("no server for this model speaks completions; use /v1/chat/completions")
+        passed = await self._passed(reached, self._request.stream)
+        if passed is None:
+            raise DecodeError("the answer of the server is no stream of completions", "")
+        return passed
 
     # -- through as it is ----------------------------------------------------------------------------------------------
 
@@ -135,9 +145,11 @@ class Answering:
             body = encoded({**body_of(asked.raw), "model": reached.model})
         exchanged.mode, exchanged.stream = "pass", stream
         exchanged.tries += 1
-        url = _with_query(link.url(reached.model, stream=stream), asked.query)
+        url = _with_query(link.url(reached.model, stream=stream, api=asked.api), asked.query)
+        if stream:
+            self._client.wait(self._own_writer, _STREAM_KINDS[asked.api])
         async with self._opened(link, url, body, same=True) as (answer, tape):
-            if not stream or answer.status != 200:
+            if not stream or not 200 <= answer.status < 300:
                 return await self._passed_whole(answer, tape)
             pieces = answer.pieces()
             async with aclosing(pieces):
@@ -168,8 +180,12 @@ class Answering:
     async def _passed_whole(self, answer: UpstreamAnswer, tape: UpstreamTape) -> web.StreamResponse:
         if 300 <= answer.status < 400:
             raise await _refusal(answer)
-        data = await answer.whole(MAX_WHOLE)
+        data = await answer.whole(MAX_WHOLE + 1)
         tape.piece(data)
+        if len(data) > MAX_WHOLE:
+            raise BodyError(f"the answer of the server is larger than {MAX_WHOLE:,} bytes")
+        if self._client.has_begun:  # the head could not wait for this status
+            raise _refused(answer, data)
         return await self._client.respond(answer.status, data, answer.headers.get("content-type", _JSON))
 
     async def _relayed(
@@ -266,6 +282,8 @@ class Answering:
         flow = self._flow = AnswerFlow(reading, self._writer, self._rules(same))
         url = reached.url(request)
         url = _with_query(url, self._asked.query) if same else url
+        if request.stream and not self._client.is_stream:
+            self._client.wait(self._own_writer, self._own_writer().content_type)
         async with self._opened(link, url, encoded(body), same=same) as (answer, tape):
             if not 200 <= answer.status < 300:
                 raise await _refusal(answer)
@@ -284,8 +302,6 @@ class Answering:
 
     async def _read(self, answer: UpstreamAnswer, flow: AnswerFlow, tape: UpstreamTape) -> None:
         client, broken = self._client, False
-        if self._request.stream and not client.is_stream:
-            client.wait(self._own_writer, self._own_writer().content_type)
         try:
             async with aclosing(answer.pieces()) as pieces:
                 async for piece in pieces:
@@ -338,9 +354,15 @@ class Answering:
             model=request.model,
             created=created if type(created) is int else int(self._exchanged.began),
             request=request,
-            as_array=request.api == "gemini" and "alt=sse" not in self._asked.query,
+            as_array=self._wants_array,
         )
-        return WRITERS[request.api](head)
+        return WRITERS["chat" if request.api == "completions" else request.api](head)
+
+    @property
+    def _wants_array(self) -> bool:
+        """A Gemini stream as one JSON array: servers are asked for events."""
+        asked = self._asked
+        return asked.api == "gemini" and asked.stream is True and "alt=sse" not in asked.query.split("&")
 
     def _own_writer(self) -> AnswerWriter:
         """The writer of the answer that is under way, if there is one."""
@@ -394,8 +416,8 @@ def _ids(messages: list[Json]) -> Ids:
     """Ids that none of the conversation's calls has."""
     ids = Ids()
     for message in messages:
-        for call in message.get("tool_calls") or ():
-            ids.take(call.get("id") or "")
+        for call in objects(message.get("tool_calls")):
+            ids.take(text(call.get("id")))
     return ids
 
 
@@ -416,6 +438,10 @@ async def _refusal(answer: UpstreamAnswer) -> UpstreamRefusal:
         data = await answer.whole(_MAX_ERROR)
     except BackendError:  # what it would have said is lost, that it refused is not
         data = b""
+    return _refused(answer, data)
+
+
+def _refused(answer: UpstreamAnswer, data: bytes) -> UpstreamRefusal:
     said = data.decode("utf-8", "replace")
     where = answer.headers.get("location", "")
     message = f"it sends on to {where:.200}; use that as the upstream" if where else _message(said)

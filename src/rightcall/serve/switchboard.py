@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import msgspec
 
 from rightcall.api_names import Api
+from rightcall.apis.sdk_view import objects
 from rightcall.apis.stream import Stream
 from rightcall.backends.plan import Choice
 from rightcall.backends.request import Mode, Request
@@ -124,7 +125,7 @@ class Switchboard:
         return _HISTORIES.get(name, name if name in HISTORY_PROFILES else "openai")
 
     def _wanted(self, history: Sequence[Json]) -> dict[str, KeptFields]:
-        ids = [call.get("id") for message in history for call in message.get("tool_calls") or ()]
+        ids = [call.get("id") for message in history for call in objects(message.get("tool_calls"))]
         found = {id: self.kept.get(id) for id in ids if isinstance(id, str)}
         return {id: kept for id, kept in found.items() if kept is not None}
 

@@ -15,7 +15,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from rightcall.backends.address import request_address
+from rightcall.api_names import Api
+from rightcall.backends.address import HABITS, request_address
 from rightcall.backends.aiohttp_exchange import auth_headers
 from rightcall.backends.http import Backend
 from rightcall.errors import BodyError, TimedOut, TransportError
@@ -29,7 +30,7 @@ _CREDENTIALS = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
 # Headers of a client that are about its own connection, or that must not travel on.
 _OWN = frozenset(
     "host content-length content-type transfer-encoding connection keep-alive te trailer upgrade expect "
-    "accept-encoding cookie origin referer forwarded via proxy-authorization proxy-connection".split()
+    "accept-encoding content-encoding cookie origin referer forwarded via proxy-authorization proxy-connection".split()
 ) | frozenset(_CREDENTIALS)
 _OWN_PREFIXES = ("sec-", "x-rightcall-", "x-forwarded-", "access-control-")
 # Headers of a server's answer that go on to the client.
@@ -111,8 +112,10 @@ class UpstreamLink:
         self._ca = upstream.ca or settings.ca
         self._session: aiohttp.ClientSession | None = None
 
-    def url(self, model: str, *, stream: bool) -> str:
-        """Where requests for this model go."""
+    def url(self, model: str, *, stream: bool, api: Api | None = None) -> str:
+        """Where requests for this model go; those in another of its dialects than it is asked by, if `api` says so."""
+        if api == "completions" != self.api:
+            return self.backend.root + HABITS[api].path
         return request_address(self.backend.address, self.api, model, stream=stream)
 
     async def connect(self) -> None:

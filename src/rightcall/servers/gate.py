@@ -165,6 +165,9 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
     def too_long(self) -> RequestRefusal:
         return RequestRefusal(413, "body_too_large", f"the body is larger than {self.limits.body:,} bytes; send less")
 
+    def unreadable(self) -> RequestRefusal:
+        return RequestRefusal(400, "bad_body", "the body is not what its headers say; send it plain and whole")
+
     def too_slow(self) -> RequestRefusal:
         return RequestRefusal(
             408, "too_slow", f"the body did not come within {self.limits.seconds:g} seconds; send it again"

@@ -116,6 +116,8 @@ class WebServer:
             return self._said(self.guard.too_long(), request)
         except TimeoutError:
             return self._said(self.guard.too_slow(), request)
+        except web.RequestPayloadError:
+            return self._said(self.guard.unreadable(), request)
         return await self._answer(request)
 
     def _said(self, refused: RequestRefusal, request: web.Request) -> web.StreamResponse:

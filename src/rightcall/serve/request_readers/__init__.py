@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rightcall.api_names import Api
+from rightcall.apis.sdk_view import text
 from rightcall.serve.client_request import ClientRequest, RefusedRequest
 from rightcall.serve.request_readers.chat_request import read_chat
 from rightcall.serve.request_readers.gemini_request import read_gemini
@@ -38,4 +39,7 @@ def read_request(api: Api, body: Any, *, model: str = "", stream: bool | None = 
     """
     if not isinstance(body, dict):
         raise RefusedRequest(f"the body is of the type {type(body).__name__}; send a JSON object")
+    if api == "completions":  # passed through: nothing else of it must be known
+        streamed = body.get("stream") is True if stream is None else stream
+        return ClientRequest(api=api, model=model or text(body.get("model")), messages=[], stream=streamed, body=body)
     return READERS[api](body, model, stream)

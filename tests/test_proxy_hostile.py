@@ -1,0 +1,86 @@
+"""The proxy over real sockets, and requests that no client should send: an answer or a clear refusal, never our fault."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any
+
+import pytest
+
+from loopback import chat, chunked, events, json_answer, silence
+from proxied import Proxied, asked
+from test_proxy import RIGHT, run
+
+NO_CALLS: list[Any] = [[None], {"a": 1}, 7, [{"id": [], "function": []}]]
+
+
+@pytest.mark.parametrize("calls", NO_CALLS)
+def test_calls_of_wrong_types_in_the_history_are_no_failure_of_the_proxy(calls: Any) -> None:
+    async def story(proxy: Proxied) -> None:
+        history = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "", "tool_calls": calls}]
+        got = await proxy.ask("chat", stream=True, messages=history)
+        assert got.status == 200
+
+    run(story, RIGHT)
+
+
+@pytest.mark.parametrize("odd", ["\ud800", 10**40])
+def test_a_response_that_cannot_be_written_as_json_is_kept_all_the_same(odd: Any) -> None:
+    async def story(proxy: Proxied) -> None:
+        given = [{"role": "user", "content": "Hi \ud800" if odd == "\ud800" else "Hi", "odd": odd}]
+        got = await proxy.ask("responses", stream=False, input=given)
+        assert (got.status, got.reply.content) == (200, "Hello")
+
+    run(story, json_answer(chat("Hello")))
+
+
+@pytest.mark.parametrize("tools", [True, False])
+def test_a_packed_body_is_unpacked_and_one_that_only_says_so_refused(tools: bool) -> None:
+    async def story(proxy: Proxied) -> None:
+        path, body = asked("chat", stream=False, tools=tools)
+        raw = json.dumps(body).encode()
+        head = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+        for data, status in ((gzip.compress(raw), 200), (raw, 400)):
+            async with proxy.session.post(proxy.proxy.address + path, data=data, headers=head) as got:
+                assert got.status == status, await got.text()
+        assert len(proxy.server.posts) == 1 and "content-encoding" not in proxy.server.posts[0].headers
+
+    run(story, json_answer(chat("Hello")))
+
+
+@pytest.mark.parametrize("more", [{}, {"tools": [1], "model": 7}])
+def test_completions_pass_through_to_a_server_that_is_asked_by_chat(more: Any) -> None:
+    sent = events(
+        {"id": "c", "object": "text_completion", "choices": [{"index": 0, "text": "a", "finish_reason": "stop"}]}
+    )
+
+    async def story(proxy: Proxied) -> None:
+        body = {"model": "m", "prompt": "x", "stream": True, **more}
+        async with proxy.session.post(proxy.proxy.address + "/v1/completions?a=%26%23", json=body) as got:
+            assert (got.status, await got.read()) == (200, b"".join(sent))
+        assert proxy.server.posts[0].path == "/v1/completions?a=%26%23" and proxy.server.posts[0].body == body
+
+    run(story, chunked(sent))
+
+
+def test_completions_are_waited_for_with_signs_of_life() -> None:
+    async def story(proxy: Proxied) -> None:
+        body = {"model": "m", "prompt": "x", "stream": True}
+        async with proxy.session.post(proxy.proxy.address + "/v1/completions", json=body) as got:
+            assert (await got.content.readany()).startswith(b":")
+
+    run(story, silence, hold_headers=0.05, keep_alive=0.05)
+
+
+def test_a_gemini_stream_that_is_not_asked_for_as_events_is_an_array() -> None:
+    said = {"candidates": [{"content": {"role": "model", "parts": [{"text": "Hi"}]}, "finishReason": "STOP"}]}
+
+    async def story(proxy: Proxied) -> None:
+        for tools in (True, False):
+            path, body = asked("gemini", stream=True, tools=tools)
+            async with proxy.session.post(proxy.proxy.address + path.partition("?")[0], json=body) as got:
+                assert got.content_type == "application/json"
+                assert (await got.json())[0]["candidates"][0]["content"]["parts"][0]["text"] == "Hi"
+
+    run(story, chunked(events(said, done=False)), api="gemini")
