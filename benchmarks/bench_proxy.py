@@ -347,9 +347,8 @@ def soak(seconds: float) -> int:
             print(f"{time.monotonic() - begun:6.0f} s  {seen[-1]:6.1f} MB", file=sys.stderr)
         said = json.loads((loader.stdout or sys.stdin).read())
     early, late = statistics.median(seen[len(seen) // 4 : len(seen) // 2]), statistics.median(seen[-len(seen) // 4 :])
-    print(
-        f"500 streams for {seconds:.0f} s: {said['made']} answers, {said['faults']} faults; {early:.0f} -> {late:.0f} MB"
-    )
+    answered = f"{said['made']} answers, {said['faults']} faults"
+    print(f"500 streams for {seconds:.0f} s: {answered}; {early:.0f} -> {late:.0f} MB")
     return 0 if late <= early * 1.1 + 2 and not said["faults"] else 1
 
 

@@ -330,3 +330,16 @@ def test_a_header_that_formats_begin_alike_is_told_by_what_follows(text: str, fo
 def test_a_header_to_a_tool_without_a_channel_is_told_by_its_arguments() -> None:
     text = '<|start|>assistant to=f<|message|>{"s": "x"}<|call|>'
     assert (read_auto(text, like="harmony").format, len(read_auto(text).calls)) == ("harmony", 1)
+
+
+@pytest.mark.parametrize("opener", ["<｜tool_calls_begin｜>", "<｜tool▁calls▁begin｜>", "<|tool_calls_section_begin|>"])
+@pytest.mark.parametrize("behind", ["<｜tool▁sep｜>", "<｜tool▁sep｜>{}", "<|tool_call_argument_begin|>{}", "<|tool"])
+def test_an_opener_of_one_format_before_a_token_of_another_is_read_the_same_however_it_is_cut(
+    opener: str, behind: str
+) -> None:
+    whole, parser = parse(opener + behind), Parser()
+    for char in opener + behind:
+        parser.feed(char)
+    parser.close()
+    assert [(call.name, call.raw) for call in parser.reply.attempts] == [(c.name, c.raw) for c in whole.attempts]
+    assert parser.reply.content == whole.content

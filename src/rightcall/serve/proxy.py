@@ -61,7 +61,11 @@ class Proxy:
             stop_seconds=self.settings.stop_seconds,
             refused=self._note_refused,
         )
-        await self._server.__aenter__()
+        try:
+            await self._server.__aenter__()
+        except BaseException:
+            await self._board.close()
+            raise
         return self
 
     async def __aexit__(self, *_: object) -> None:

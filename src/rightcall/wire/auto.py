@@ -211,6 +211,8 @@ class AutoMachine:
             return True
         if opens:
             choices = openers.candidates[action]
+            if not ended and any(each.body_begins.at(behind, 0, False) is None for each, _ in choices):
+                return True
             self._switch(_holder(choices, behind), choices)
             return True
         p = self.machine.p
