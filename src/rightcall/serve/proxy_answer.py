@@ -52,6 +52,7 @@ _DEPTH = 400
 # A reader for answers in which nothing may be called: whatever looks like a call is text.
 _PLAIN = Format(name="plain", body=Envelope(), call=("\ufdd0", "\ufdd1"))
 COMPLETES: tuple[Api, ...] = ("completions", "chat", "responses")
+_LIVE: tuple[Api, ...] = ("chat", "responses", "messages")  # the others have no word for a piece of a call
 _BEGINNING = 16  # bytes that tell a stream from a whole answer and from an error
 _ERRORS = (b'data: {"error"', b'data:{"error"', b'{"error"', b"event: error", b"event:error")
 _JSON, _SSE = "application/json", "text/event-stream"
@@ -329,7 +330,8 @@ class Answering:
             streamed=request.stream,
             holds_text=request.choice not in ("auto", "none") and settings.guard != "none",
             holds_calls=settings.guard == "full",
-            live=settings.stream_calls == "live",
+            live=settings.stream_calls == "live" and request.api in _LIVE,
+            passes=settings.give_up == "pass",
             parallel=request.parallel,
             open_tools=request.open_tools,
         )
@@ -376,13 +378,13 @@ class Answering:
 
     async def _finish(self, flow: AnswerFlow, settled: Settled, messages: list[Json]) -> web.StreamResponse:
         exchanged, request = self._exchanged, self._request
-        if settled.passed:
+        if settled.passed or flow.passed_live:
             exchanged.gave_up = "pass"
         if settled.wrong:
             exchanged.gave_up = "error"
             if not self._client.has_begun and not flow.begun:
                 raise RefusedRequest(settled.wrong, status=400, code="invalid_tool_call")
-        for call in settled.calls:
+        for call in () if flow.is_spoiled else settled.calls:
             flow.send(call)
         exchanged.calls, exchanged.finish = len(flow.sent), flow.how_ended()
         if exchanged.content is not None:
@@ -413,7 +415,8 @@ def _shown(flow: AnswerFlow) -> Reply:
     """The reply with the calls that may go out, and no other."""
     sent = {call.id: call for call in flow.sent}
     parts = [sent.get(part.id) if isinstance(part, Call) else part for part in flow.reply.parts]
-    return msgspec.structs.replace(flow.reply, parts=tuple([part for part in parts if part is not None]))
+    # Without its problems: a reply tells them to whatever call stands in their place now.
+    return msgspec.structs.replace(flow.reply, parts=tuple([part for part in parts if part is not None]), problems=())
 
 
 def _ids(messages: list[Json]) -> Ids:
