@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from loopback import call_delta, chunked, delta, events
-from proxied import DIALECTS, Proxied
+from proxied import DIALECTS, Proxied, asked, got
 from rightcall.api_names import Api
 from test_proxy import LEAK, OSLO, RIGHT, TEXT, made, run
 
@@ -26,10 +26,10 @@ def test_right_calls_go_out_whatever_stands_between_them(api: Api, stream: bool,
     wrong = {"city": "a", "zzz": 1}
 
     async def story(proxy: Proxied) -> None:
-        got = await proxy.ask(api, stream=stream)
-        cities = sorted([str(given) for _, given in made(got.reply)])
+        told = await proxy.ask(api, stream=stream)
+        cities = sorted([str(given) for _, given in made(told.reply)])
         meant = [{"city": "Oslo"}, {"city": "Bergen"}, *([wrong] if give_up == "pass" else [])]
-        assert (got.wrong, cities) == ([], sorted(map(str, meant)))
+        assert (told.wrong, cities) == ([], sorted(map(str, meant)))
 
     three = called('{"city": "Oslo"}', '{"city": "a", "zzz": 1}', '{"city": "Bergen"}')
     run(story, chunked(events(*three, END)), give_up=give_up)
@@ -43,8 +43,8 @@ def test_a_demanded_call_that_never_comes_leaves_the_text(api: Api, stream: bool
         demand = {"toolConfig": {"functionCallingConfig": {"mode": "ANY"}}}
 
     async def story(proxy: Proxied) -> None:
-        got = await proxy.ask(api, stream=stream, **demand)
-        assert (got.status, got.reply.content, got.wrong) == (200, "Hello", [])
+        told = await proxy.ask(api, stream=stream, **demand)
+        assert (told.status, told.reply.content, told.wrong) == (200, "Hello", [])
 
     run(story, chunked(events(*TEXT)), max_retries=1)
 
@@ -59,10 +59,24 @@ def test_a_call_that_repeats_itself_without_end_is_no_empty_answer(stream: bool)
     history = [{"role": "user", "content": "Weather?"}, *turn(0), *turn(1), *turn(2), *turn(3)]
 
     async def story(proxy: Proxied) -> None:
-        got = await proxy.ask("chat", stream=stream, messages=history)
-        assert got.status == 400 and got.headers["x-rightcall-guard"] == "repeated: refuse"
+        told = await proxy.ask("chat", stream=stream, messages=history)
+        assert told.status == 400 and told.headers["x-rightcall-guard"] == "repeated: refuse"
 
     run(story, RIGHT, guard="full")
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("guard", ["none", "parse", "full"])
+def test_a_tool_that_was_not_declared_may_be_called_where_some_are_deferred(stream: bool, guard: str) -> None:
+    deferred = {"name": "Placeholder", "input_schema": {"type": "object"}, "defer_loading": True}
+
+    async def story(proxy: Proxied) -> None:
+        path, body = asked("messages", stream=stream, tools=False)
+        async with proxy.session.post(proxy.proxy.address + path, json={**body, "tools": [deferred]}) as answer:
+            reply = got("messages", answer.status, {}, await answer.read(), stream=stream).reply
+        assert (answer.status, made(reply)) == (200, [("WebSearch", {"query": "x"})])
+
+    run(story, chunked(events(call_delta('{"query": "x"}', "WebSearch", "call_a"), END)), guard=guard)
 
 
 # -- as they come ------------------------------------------------------------------------------------------------------
@@ -81,23 +95,23 @@ def live(*pieces: Any, **settings: Any) -> dict[Api, Any]:
 
 @pytest.mark.parametrize("rest", ['"Oslo", "days": "3"}', '"Oslo", "zzz": "3"}'])
 def test_a_live_call_that_breaks_its_schema_stays_as_it_was_written(rest: str) -> None:
-    for api, got in live(*called('{"city": '), call_delta(rest)).items():
-        assert (got.status, got.wrong, len(got.reply.calls)) == (200, [], 1), api
-        assert got.reply.calls[0].arguments["city"] == "Oslo"
+    for api, told in live(*called('{"city": '), call_delta(rest)).items():
+        assert (told.status, told.wrong, len(told.reply.calls)) == (200, [], 1), api
+        assert told.reply.calls[0].arguments["city"] == "Oslo"
 
 
 def test_a_live_call_that_must_not_go_on_ends_in_an_error() -> None:
-    for api, got in live(*called('{"city": '), call_delta('"Oslo", "zzz": 1}'), give_up="error").items():
-        ended = got.status == 400 or (got.status == 200 and got.reply.finish == "error")
-        assert ended and not got.wrong, (api, got)
+    for api, told in live(*called('{"city": '), call_delta('"Oslo", "zzz": 1}'), give_up="error").items():
+        ended = told.status == 400 or (told.status == 200 and told.reply.finish == "error")
+        assert ended and not told.wrong, (api, told)
 
 
 def test_live_calls_whose_pieces_come_mixed_are_kept_apart() -> None:
     first, second = called('{"city": ', '{"city": "Ber')
-    for api, got in live(first, second, call_delta('"Oslo"}'), call_delta('gen"}', index=1)).items():
-        assert (got.wrong, made(got.reply)) == ([], [*OSLO, ("get_weather", {"city": "Bergen"})]), api
+    for api, told in live(first, second, call_delta('"Oslo"}'), call_delta('gen"}', index=1)).items():
+        assert (told.wrong, made(told.reply)) == ([], [*OSLO, ("get_weather", {"city": "Bergen"})]), api
 
 
 def test_a_call_in_text_is_never_live() -> None:
-    for api, got in live(delta(content=LEAK)).items():
-        assert (got.wrong, made(got.reply)) == ([], OSLO), api
+    for api, told in live(delta(content=LEAK)).items():
+        assert (told.wrong, made(told.reply)) == ([], OSLO), api

@@ -34,7 +34,7 @@ from rightcall.serve.passed_streams import PassedStream
 from rightcall.serve.plain_requests import PlainRequest, plain_request
 from rightcall.serve.request_bodies import body_of
 from rightcall.serve.request_readers import read_request
-from rightcall.serve.settling import Settled, guard_for, settle
+from rightcall.serve.settling import Settled, freed, guard_for, settle
 from rightcall.serve.switchboard import Reached, Switchboard
 from rightcall.serve.upstream_body import dropped_fields, same_dialect_body, to_request
 from rightcall.serve.upstream_link import UpstreamAnswer, UpstreamLink, told_headers
@@ -413,7 +413,7 @@ class Answering:
 
 def _shown(flow: AnswerFlow) -> Reply:
     """The reply with the calls that may go out, and no other."""
-    sent = {call.id: call for call in flow.sent}
+    sent = {call.id: freed(call) for call in flow.sent}
     parts = [sent.get(part.id) if isinstance(part, Call) else part for part in flow.reply.parts]
     # Without its problems: a reply tells them to whatever call stands in their place now.
     return msgspec.structs.replace(flow.reply, parts=tuple([part for part in parts if part is not None]), problems=())
