@@ -90,6 +90,10 @@ class UpstreamAnswer:
             self._is_late = True
             self._response.close()
 
+    def break_off(self) -> None:
+        """Whoever reads it finds the connection broken."""
+        self._response.close()
+
     async def whole(self, most: int) -> bytes:
         """The body, of at most so many bytes; what comes after those is not read."""
         pieces: list[bytes] = []
@@ -120,6 +124,7 @@ class UpstreamLink:
         self.key: Key | None = upstream.key or self.backend.key
         self._ca = upstream.ca or settings.ca
         self._session: aiohttp.ClientSession | None = None
+        self._under_way: set[UpstreamAnswer] = set()
 
     def url(self, model: str, *, stream: bool, api: Api | None = None) -> str:
         """Where requests for this model go; those in another of its dialects than it is asked by, if `api` says so."""
@@ -146,6 +151,11 @@ class UpstreamLink:
             read_bufsize=2**18,
         )
         self.backend.exchange.keep()
+
+    def break_off(self) -> None:
+        """Ends the answers that are under way, as if the server had left."""
+        for answer in self._under_way:
+            answer.break_off()
 
     async def close(self) -> None:
         session, self._session = self._session, None
@@ -196,9 +206,12 @@ class UpstreamLink:
         except (aiohttp.ClientError, OSError, ValueError) as error:
             said = str(error) or type(error).__name__
             raise TransportError(f"cannot call {url}: {said:.300}; is the server running?") from None
+        answer = UpstreamAnswer(response, url, self._limits.idle)
+        self._under_way.add(answer)
         try:
-            yield UpstreamAnswer(response, url, self._limits.idle)
+            yield answer
         finally:
+            self._under_way.discard(answer)
             response.close() if not response.content.at_eof() else response.release()
 
 
