@@ -333,7 +333,7 @@ def test_the_head_goes_out_while_the_server_has_not_even_begun(tools: bool, refu
 
 def test_a_client_that_leaves_ends_the_server_s_work() -> None:
     async def endless(writer: asyncio.StreamWriter) -> None:
-        await chunked(events(delta(content="Hello"), done=False), ends=False)(writer)
+        await chunked(events(delta(content="Hello, I will look"), done=False), ends=False)(writer)
         while True:
             writer.write(b"%x\r\n%b\r\n" % (len(b": wait\n\n"), b": wait\n\n"))
             await writer.drain()

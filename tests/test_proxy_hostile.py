@@ -1,4 +1,4 @@
-"""The proxy over real sockets, and requests that no client should send: an answer or a refusal, never our fault."""
+"""The proxy and requests that no client should send: an answer or a clear refusal, never a fault of ours."""
 
 from __future__ import annotations
 

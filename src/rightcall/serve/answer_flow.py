@@ -28,6 +28,7 @@ from rightcall.backends.naming import Naming
 from rightcall.serve.answer_writer import AnswerEnd, AnswerUsage, AnswerWriter
 from rightcall.serve.event_frames import Frames
 from rightcall.serve.plain_chunks import PlainChunks, chunk_of
+from rightcall.strict_json import is_object
 from rightcall.types import Arguments, Call, CallEnd, CallStart, Event, Json, Reasoning, Reply, Text
 
 _BROKEN = "the stream broke before its end; send the whole answer again"
@@ -41,6 +42,7 @@ class FlowRules(msgspec.Struct, frozen=True, kw_only=True):
     - `holds_text`: a call is demanded; text waits until there is one.
     - `holds_calls`: calls wait for the end, where somebody judges them.
     - `live`: arguments of the server's own calls go on as they come.
+    - `passes`: such a call that turns out to break its schema stays as it was written.
     - `parallel`: more than one call may go on.
     - `open_tools`: a tool that is not declared may be called.
     """
@@ -50,6 +52,7 @@ class FlowRules(msgspec.Struct, frozen=True, kw_only=True):
     holds_text: bool = False
     holds_calls: bool = False
     live: bool = False
+    passes: bool = False
     parallel: bool = True
     open_tools: bool = False
 
@@ -78,7 +81,9 @@ class AnswerFlow:
         self._out: list[bytes] = []
         self._blank = ""  # white space that is held back
         self._held: list[Event] = []  # text that waits for a call
-        self._live_sent: list[str] | None = None  # the pieces of the call that goes out as it comes
+        self._live_at: int | None = None  # the call that goes out as it comes
+        self._live_sent: list[str] = []  # its pieces
+        self._behind: list[Call] = []  # calls that were over before it was
         self._payloads = 0
         self._early: list[bytes] = []  # events that are none of the answer's content, before it began
         self.begun = False  # something of the answer has gone to the client
@@ -86,6 +91,7 @@ class AnswerFlow:
         self.waiting: list[Call] = []  # calls that are right, and wait for the end
         self.refused: list[Call] = []
         self.left_out: list[Call] = []  # right, but one too many
+        self.passed_live = False  # a call went out as it came, though it should have been another
         self.is_spoiled = False  # a call went out in part, and is wrong
         self.error = ""  # what the server says in place of an answer
         self.reply = Reply()
@@ -205,7 +211,7 @@ class AnswerFlow:
             elif isinstance(event, CallEnd):
                 named = self._naming.event(event)
                 assert isinstance(named, CallEnd)
-                self._call(named.call)
+                self._call(named.index, named.call)
             elif self._rules.live and isinstance(event, CallStart | Arguments):
                 self._live(self._naming.event(event))
 
@@ -214,7 +220,10 @@ class AnswerFlow:
             return
         if self._rules.holds_text and not self.sent:
             self._held.append(Text(said))
-            return
+        else:
+            self._say(said)
+
+    def _say(self, said: str) -> None:
         said = self._blank + said
         self._blank = ""
         if said.isspace():
@@ -230,14 +239,21 @@ class AnswerFlow:
         else:
             self._give(self.writer.reasoning(thought))
 
-    def _call(self, call: Call) -> None:
-        began, self._live_sent = self._live_sent, None
+    def _call(self, at: int, call: Call) -> None:
+        if self._live_at == at:
+            self._live_at = None
+            self._end_live(call, "".join(self._live_sent))
+            behind, self._behind = self._behind, []
+            for other in behind:
+                self._settle(other)
+        elif self._live_at is not None:
+            self._behind.append(call)  # one call at a time is open
+        else:
+            self._settle(call)
+
+    def _settle(self, call: Call) -> None:
         if not self.may_go(call):
             self.refused.append(call)
-            if began is not None:
-                self._spoil("a call that had begun to go out turned out to be wrong")
-        elif began is not None:
-            self._end_live(call, "".join(began))
         elif not self._rules.parallel and (self.sent or self.waiting):
             self.left_out.append(call)
         elif self._rules.holds_calls or not self._rules.streamed:
@@ -268,7 +284,7 @@ class AnswerFlow:
             if isinstance(event, Reasoning):
                 self._give(self.writer.reasoning(event.text))
             elif isinstance(event, Text):
-                self._text(event.text)
+                self._say(event.text)
         self._blank = ""
 
     # -- live ----------------------------------------------------------------------------------------------------------
@@ -277,12 +293,13 @@ class AnswerFlow:
         """A call of the server's own goes out as it comes, one at a time and while it is right so far."""
         if isinstance(event, CallStart):
             may = self._stream.has_native_calls and not self._rules.holds_calls and self._rules.streamed
-            if not may or (self.sent and not self._rules.parallel) or self._is_unknown(event.name):
+            may = may and self._live_at is None and (self._rules.parallel or not self.sent)
+            if not may or self._is_unknown(event.name):
                 return
             self._blank = ""
-            self._live_sent = []
+            self._live_at, self._live_sent = event.index, []
             self._give(self.writer.call_begin(event.id, event.name))
-        elif isinstance(event, Arguments) and self._live_sent is not None:
+        elif isinstance(event, Arguments) and event.index == self._live_at:
             self._live_sent.append(event.json)
             self._give(self.writer.call_piece(event.json))
 
@@ -299,13 +316,20 @@ class AnswerFlow:
         return tools is None or self._naming.out(name) in tools
 
     def _end_live(self, call: Call, sent: str) -> None:
-        self.sent.append(call)
+        """What has gone out of it can only go on. If it should have been another, it stays as it was written where
+        that may be passed, since the client's own check says what is wrong with it."""
         settled = argument_text(call)
-        if not settled.startswith(sent):
-            self._spoil("a call that had begun to go out was settled otherwise")
+        if self.may_go(call) and settled.startswith(sent):
+            rest = settled[len(sent) :]
+            self._give((self.writer.call_piece(rest) if rest else b"") + self.writer.call_end())
+        elif self._rules.passes and is_object(sent):
+            self.passed_live = True
+            self._give(self.writer.call_end())
+        else:
+            self.refused.append(call)
+            self._spoil("a call that had begun to go out turned out to be wrong")
             return
-        rest = settled[len(sent) :]
-        self._give((self.writer.call_piece(rest) if rest else b"") + self.writer.call_end())
+        self.sent.append(call)
 
     # -- bytes for the client ------------------------------------------------------------------------------------------
 

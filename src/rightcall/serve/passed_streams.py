@@ -29,31 +29,35 @@ class PassedStream:
         self._separator = b"\n" if api == "ollama" else b"\n\n"
         self._rest: list[bytes] = []  # of an event that is not whole
         self._size = 0
+        self._seam = b""  # its last bytes: what ends it may come in pieces
         self._first = b""
         self._ended = self._finished = False
         self._open: int | None = None
         self._watches_blocks = api == "messages"
+        self._last = _LAST.get(api, ())
+        self._is_cut = False  # the server's last event waits for what it left out before it
 
     def pass_on(self, data: bytes) -> bytes:
         """The events that are whole now."""
+        if self._is_cut:
+            return b""
         if self._rest:
-            seam = self._rest[-1][-3:] + data
-            if not self._last_end(seam) and self._size + len(data) <= MAX_FRAME:
+            if not self._last_end(self._seam + data) and self._size + len(data) <= MAX_FRAME:
                 return self._keep(data)
             data = b"".join([*self._rest, data])
-            self._rest, self._size = [], 0
+            self._rest, self._size, self._seam = [], 0, b""
         at = self._last_end(data)
         if not at and len(data) <= MAX_FRAME:
             return self._keep(data)
         whole = data[:at] if 0 < at < len(data) else data  # what is longer than any event goes on as it is
         if len(whole) < len(data):
             self._keep(data[at:])
-        self._see(whole)
-        return whole
+        return self._seen(whole)
 
     def _keep(self, data: bytes) -> bytes:
         self._rest.append(data)
         self._size += len(data)
+        self._seam = (self._seam + data)[-3:]
         return b""
 
     def _last_end(self, data: bytes) -> int:
@@ -63,6 +67,17 @@ class PassedStream:
             crlf = data.rfind(b"\r\n\r\n")
             return crlf + 4 if crlf >= 0 else 0
         return at + len(self._separator) if at >= 0 else 0
+
+    def _seen(self, events: bytes) -> bytes:
+        """The events, up to a last one that comes before the answer was finished: no client takes such an end."""
+        self._see(events)
+        if self._finished or not self._last:
+            return events
+        at = min([found for sign in self._last if (found := (b"\n" + events).find(sign)) >= 0], default=-1)
+        if at < 0:
+            return events
+        self._is_cut, self._ended = True, False
+        return events[: self._last_end(events[:at])]
 
     def _see(self, events: bytes) -> None:
         if not self._first and b"{" in events:
@@ -163,6 +178,8 @@ _Ending = Callable[[Json, bool, int | None], bytes]
 _FINISH = (b'"finish_reason":"', b'"finish_reason": "')
 _DONE = (b"\ndata: [DONE]", b"\ndata:[DONE]")
 _CLOSED = _typed("response.completed", "response.incomplete", "response.failed", "error")
+# The event that says nothing but that the stream is over.
+_LAST: dict[Api, tuple[bytes, ...]] = {"chat": _DONE, "completions": _DONE, "messages": _typed("message_stop")}
 # What shows that an answer was finished, what shows that its stream is over, and how to end one that is not.
 _ENDINGS: dict[Api, tuple[tuple[tuple[bytes, ...], tuple[bytes, ...]], _Ending]] = {
     "chat": ((_FINISH, _DONE), _chat),

@@ -84,7 +84,7 @@ class PlainChunks:
         texts = frames[len(before) : -len(behind)].split(behind + before)
         try:
             found = _decode_texts(b"[%b]" % b",".join(texts))
-        except (msgspec.DecodeError, RecursionError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
         return "".join(found) if len(found) == len(texts) else None
 
@@ -94,7 +94,7 @@ class PlainChunks:
             return None
         try:
             found = _decode_chunks(b"[%b]" % frames[len(_FIELD) : -len(_END)].replace(_END + _FIELD, b","))
-        except (msgspec.DecodeError, RecursionError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
         if any(chunk.choices[0].index for chunk in found):
             return None

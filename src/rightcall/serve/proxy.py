@@ -32,6 +32,7 @@ from rightcall.servers.web import WebServer
 if TYPE_CHECKING:
     from aiohttp import web
 
+_LAST_WORDS = 1.0  # seconds for answers whose time is up to say so
 _LOG = logging.getLogger("rightcall.serve")
 
 
@@ -58,7 +59,7 @@ class Proxy:
             self._handle,
             gate,
             port=self.settings.port,
-            stop_seconds=self.settings.stop_seconds,
+            stop_seconds=self.settings.stop_seconds + _LAST_WORDS,
             refused=self._note_refused,
         )
         try:
@@ -69,11 +70,21 @@ class Proxy:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        late = asyncio.create_task(self._end_late_answers())
         if self._server is not None:
             await self._server.__aexit__()
-        for board in {self._board, *self._retired} - {None}:
-            assert board is not None
+        late.cancel()
+        for board in self._boards():
             await board.close()
+
+    async def _end_late_answers(self) -> None:
+        """Answers that are not over in time end as if their servers had left: a client that sees no end asks again."""
+        await asyncio.sleep(self.settings.stop_seconds)
+        for board in self._boards():
+            board.break_off()
+
+    def _boards(self) -> list[Switchboard]:
+        return [each for each in {self._board, *self._retired} if each is not None]
 
     async def reload(self, settings: ProxySettings) -> None:
         """Goes on with these settings: requests that are being answered end under the old ones. What it listens on, and

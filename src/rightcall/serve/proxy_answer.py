@@ -34,7 +34,7 @@ from rightcall.serve.passed_streams import PassedStream
 from rightcall.serve.plain_requests import PlainRequest, plain_request
 from rightcall.serve.request_bodies import body_of
 from rightcall.serve.request_readers import read_request
-from rightcall.serve.settling import Settled, guard_for, settle
+from rightcall.serve.settling import Settled, freed, guard_for, settle
 from rightcall.serve.switchboard import Reached, Switchboard
 from rightcall.serve.upstream_body import dropped_fields, same_dialect_body, to_request
 from rightcall.serve.upstream_link import UpstreamAnswer, UpstreamLink, told_headers
@@ -52,6 +52,9 @@ _DEPTH = 400
 # A reader for answers in which nothing may be called: whatever looks like a call is text.
 _PLAIN = Format(name="plain", body=Envelope(), call=("\ufdd0", "\ufdd1"))
 COMPLETES: tuple[Api, ...] = ("completions", "chat", "responses")
+_LIVE: tuple[Api, ...] = ("chat", "responses", "messages")  # the others have no word for a piece of a call
+_BEGINNING = 16  # bytes that tell a stream from a whole answer and from an error
+_ERRORS = (b'data: {"error"', b'data:{"error"', b'{"error"', b"event: error", b"event:error")
 _JSON, _SSE = "application/json", "text/event-stream"
 _STREAM_KINDS = {api: writer.content_type for api, writer in WRITERS.items()} | {"completions": _SSE}
 _STREAMS = ("text/event-stream", "application/x-ndjson", "application/jsonl", "application/stream+json")
@@ -149,11 +152,11 @@ class Answering:
         if stream:
             self._client.wait(self._own_writer, _STREAM_KINDS[asked.api])
         async with self._opened(link, url, body, same=True) as (answer, tape):
-            if not stream or not 200 <= answer.status < 300:
+            if not stream or not answer.is_ok:
                 return await self._passed_whole(answer, tape)
             pieces = answer.pieces()
             async with aclosing(pieces):
-                first = await anext(pieces, b"")
+                first = await _beginning(pieces)
                 if not _is_stream(first, asked.api):
                     return None
                 return await self._relayed(first, pieces, answer.kind, tape)
@@ -177,13 +180,15 @@ class Answering:
         finally:
             tape.over(broken)
 
-    async def _passed_whole(self, answer: UpstreamAnswer, tape: UpstreamTape) -> web.StreamResponse:
-        if 300 <= answer.status < 400:
+    async def _passed_whole(self, answer: UpstreamAnswer, tape: UpstreamTape) -> web.StreamResponse | None:
+        if not (answer.is_ok or answer.is_error):
             raise await _refusal(answer)
         data = await answer.whole(MAX_WHOLE + 1)
         tape.piece(data)
         if len(data) > MAX_WHOLE:
             raise BodyError(f"the answer of the server is larger than {MAX_WHOLE:,} bytes")
+        if answer.is_ok and not data.lstrip().startswith(b"{"):
+            return None
         if self._client.has_begun:  # the head could not wait for this status
             raise _refused(answer, data)
         return await self._client.respond(answer.status, data, answer.headers.get("content-type", _JSON))
@@ -285,7 +290,7 @@ class Answering:
         if request.stream and not self._client.is_stream:
             self._client.wait(self._own_writer, self._own_writer().content_type)
         async with self._opened(link, url, encoded(body), same=same) as (answer, tape):
-            if not 200 <= answer.status < 300:
+            if not answer.is_ok:
                 raise await _refusal(answer)
             await self._read(answer, flow, tape)
         return flow
@@ -325,7 +330,8 @@ class Answering:
             streamed=request.stream,
             holds_text=request.choice not in ("auto", "none") and settings.guard != "none",
             holds_calls=settings.guard == "full",
-            live=settings.stream_calls == "live",
+            live=settings.stream_calls == "live" and request.api in _LIVE,
+            passes=settings.give_up == "pass",
             parallel=request.parallel,
             open_tools=request.open_tools,
         )
@@ -372,13 +378,13 @@ class Answering:
 
     async def _finish(self, flow: AnswerFlow, settled: Settled, messages: list[Json]) -> web.StreamResponse:
         exchanged, request = self._exchanged, self._request
-        if settled.passed:
+        if settled.passed or flow.passed_live:
             exchanged.gave_up = "pass"
         if settled.wrong:
             exchanged.gave_up = "error"
             if not self._client.has_begun and not flow.begun:
                 raise RefusedRequest(settled.wrong, status=400, code="invalid_tool_call")
-        for call in settled.calls:
+        for call in () if flow.is_spoiled else settled.calls:
             flow.send(call)
         exchanged.calls, exchanged.finish = len(flow.sent), flow.how_ended()
         if exchanged.content is not None:
@@ -407,9 +413,10 @@ class Answering:
 
 def _shown(flow: AnswerFlow) -> Reply:
     """The reply with the calls that may go out, and no other."""
-    sent = {call.id: call for call in flow.sent}
+    sent = {call.id: freed(call) for call in flow.sent}
     parts = [sent.get(part.id) if isinstance(part, Call) else part for part in flow.reply.parts]
-    return msgspec.structs.replace(flow.reply, parts=tuple([part for part in parts if part is not None]))
+    # Without its problems: a reply tells them to whatever call stands in their place now.
+    return msgspec.structs.replace(flow.reply, parts=tuple([part for part in parts if part is not None]), problems=())
 
 
 def _ids(messages: list[Json]) -> Ids:
@@ -427,9 +434,21 @@ def _with_query(url: str, query: str) -> str:
     return "&".join([url if not kept or "?" in url else f"{url}?{kept.pop(0)}", *kept])
 
 
+async def _beginning(pieces: AsyncIterator[bytes]) -> bytes:
+    """As much of an answer as shows what it is."""
+    first = b""
+    async for piece in pieces:
+        first += piece
+        if len(first.lstrip()) > _BEGINNING:
+            break
+    return first
+
+
 def _is_stream(first: bytes, api: str) -> bool:
-    """Does an answer begin like a stream of this API? One that came whole must be read."""
-    begins = first.lstrip(b"\xef\xbb\xbf \t\r\n")
+    """Does an answer begin like a stream of this API? One that came whole must be read, and so must an error."""
+    begins = first.lstrip()
+    if begins.startswith(_ERRORS):
+        return False
     return begins.startswith(b"{") if api == "ollama" else begins.startswith((b"data:", b"event:", b":", b"id:"))
 
 
@@ -445,7 +464,7 @@ def _refused(answer: UpstreamAnswer, data: bytes) -> UpstreamRefusal:
     said = data.decode("utf-8", "replace")
     where = answer.headers.get("location", "")
     message = f"it sends on to {where:.200}; use that as the upstream" if where else _message(said)
-    status = 502 if 300 <= answer.status < 400 else answer.status
+    status = answer.status if answer.is_error else 502
     return UpstreamRefusal(message, status, said, told_headers(answer.headers), data, answer.kind)
 
 

@@ -92,7 +92,9 @@ def pardoned(flow: AnswerFlow) -> Reply:
     if not forgiven:
         return reply
     parts = [freed(part) if isinstance(part, Call) and part.id in forgiven else part for part in reply.parts]
-    return msgspec.structs.replace(reply, parts=tuple(parts))
+    # Problems are told to the calls of a reply when it is made, so those of the forgiven go too.
+    left = [each for each in reply.problems if each.call is None or reply.attempts[each.call].id not in forgiven]
+    return msgspec.structs.replace(reply, parts=tuple(parts), problems=tuple(left))
 
 
 def freed(call: Call) -> Call:
@@ -122,4 +124,5 @@ def _wrong(flow: AnswerFlow, request: ClientRequest, judged: Judgement, give_up:
         return "the model's call cannot be trusted: " + "; ".join(dict.fromkeys(problems))[:600]
     if give_up == "error" and request.choice not in ("auto", "none"):
         return f"a call was demanded (tool_choice {request.choice!r:.80}), and the model made none"
-    return judged.reason if judged.decision == "stop" and not flow.reply.content else ""
+    is_over = judged.decision == "stop" or (judged.decision == "again" and flow.reply.attempts)
+    return judged.reason if is_over and not flow.reply.content else ""

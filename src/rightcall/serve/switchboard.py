@@ -86,6 +86,11 @@ class Switchboard:
             await link.connect()
         _make_ready()
 
+    def break_off(self) -> None:
+        """Answers that are under way end with what has come."""
+        for link in self.links.values():
+            link.break_off()
+
     async def close(self) -> None:
         for link in self.links.values():
             await link.close()

@@ -12,7 +12,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from rightcall.api_names import Api
@@ -48,6 +48,15 @@ class UpstreamAnswer:
         self.headers = {name.lower(): value for name, value in response.headers.items()}
 
     @property
+    def is_ok(self) -> bool:
+        return 200 <= self.status < 300
+
+    @property
+    def is_error(self) -> bool:
+        """Does the status say what is wrong? Others are about the connection, and no client's business."""
+        return 400 <= self.status < 600
+
+    @property
     def kind(self) -> str:
         """Its content type, without parameters."""
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -81,6 +90,10 @@ class UpstreamAnswer:
             self._is_late = True
             self._response.close()
 
+    def break_off(self) -> None:
+        """Whoever reads it finds the connection broken."""
+        self._response.close()
+
     async def whole(self, most: int) -> bytes:
         """The body, of at most so many bytes; what comes after those is not read."""
         pieces: list[bytes] = []
@@ -111,6 +124,7 @@ class UpstreamLink:
         self.key: Key | None = upstream.key or self.backend.key
         self._ca = upstream.ca or settings.ca
         self._session: aiohttp.ClientSession | None = None
+        self._under_way: set[UpstreamAnswer] = set()
 
     def url(self, model: str, *, stream: bool, api: Api | None = None) -> str:
         """Where requests for this model go; those in another of its dialects than it is asked by, if `api` says so."""
@@ -138,6 +152,11 @@ class UpstreamLink:
         )
         self.backend.exchange.keep()
 
+    def break_off(self) -> None:
+        """Ends the answers that are under way, as if the server had left."""
+        for answer in self._under_way:
+            answer.break_off()
+
     async def close(self) -> None:
         session, self._session = self._session, None
         if session is not None:
@@ -159,6 +178,20 @@ class UpstreamLink:
         key = self.key or (Key(credential, "the client's") if credential else None)
         return {**out, **self.settings.headers, **auth_headers(key, self.api)}
 
+    async def _asked(
+        self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> aiohttp.ClientResponse:
+        """What a server answers. It may close a connection that has waited for the next request while that is on its
+        way: it has not heard it then, and is asked once more."""
+        import aiohttp
+
+        assert self._session is not None, "connect first"
+        given: dict[str, Any] = {"data": body, "headers": headers, "allow_redirects": False}
+        try:
+            return await self._session.request(method, url, **given)
+        except aiohttp.ServerDisconnectedError:
+            return await self._session.request(method, url, **given)
+
     @asynccontextmanager
     async def opened(
         self, url: str, body: bytes | None, headers: Mapping[str, str], method: str = "POST"
@@ -166,17 +199,19 @@ class UpstreamLink:
         """Sends, and gives what comes back. The connection is closed unless the answer was read to its end."""
         import aiohttp
 
-        assert self._session is not None, "connect first"
         try:
-            response = await self._session.request(method, url, data=body, headers=headers, allow_redirects=False)
+            response = await self._asked(method, url, body, headers)
         except TimeoutError:
             raise TimedOut(f"{url}: no answer in time; is the server running?", "first_byte") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
             said = str(error) or type(error).__name__
             raise TransportError(f"cannot call {url}: {said:.300}; is the server running?") from None
+        answer = UpstreamAnswer(response, url, self._limits.idle)
+        self._under_way.add(answer)
         try:
-            yield UpstreamAnswer(response, url, self._limits.idle)
+            yield answer
         finally:
+            self._under_way.discard(answer)
             response.close() if not response.content.at_eof() else response.release()
 
 
