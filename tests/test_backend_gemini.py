@@ -77,7 +77,11 @@ async def test_a_call_comes_back_under_its_own_name_whole_and_streamed() -> None
             "Let me see.",
             "Hm",
         )
-        assert (answer.tokens.prompt, answer.tokens.completion, answer.tokens.reasoning) == (7, 5, 2)
+        assert (answer.tokens.prompt, answer.tokens.completion, answer.tokens.reasoning) == (
+            7,
+            7,
+            2,
+        )  # thoughts are completion too
         assert answer.model == "gemini-x"
 
 

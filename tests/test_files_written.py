@@ -24,6 +24,8 @@ from rightcall.capture.resumption import journal_of
 from rightcall.cli.app import app
 from rightcall.datasets.exporting import export
 from rightcall.datasets.releasing import redact_files
+from rightcall.errors import NotOurs
+from rightcall.serve.bounded_writer import LineSink
 from stub_model import served
 
 
@@ -89,8 +91,11 @@ AT_ONCE = [place for place in PLACES if place.command != "demo"]  # the demo tak
 # Options that take a path and only read what is there, or hand a folder to tools that have rules of their own.
 READ = {
     *("--tools", "--format-file", "--terms", "--examples", "--replay", "--workspace", "--local", "--system"),
+    *("--ca", "--config", "--cwd"),
     *("FILE|-", "FILES", "FILE|NAME", "CASSETTE", "NAME|FILE", "[check] [NAMES|FILES]"),
 }
+# Of a server, and the journal of a run, which is never written over: line by line, see below.
+APPENDED = {"--log", "--capture", "--record", "--journal"}
 INSIDE = {"--combined-output"}  # a name in a folder that has its own rows above
 
 
@@ -180,13 +185,30 @@ def test_every_option_that_takes_a_path_is_in_the_table_or_only_read() -> None:
     found = {(name, option) for name, command in COMMANDS.items() for option in paths(command)}
     assert written <= found
     rest = {option for _, option in found - written}
-    assert rest - READ - INSIDE == set() and rest >= READ | INSIDE
+    assert rest - READ - INSIDE - APPENDED == set() and rest >= READ | INSIDE | APPENDED
 
 
 def test_every_command_that_writes_can_be_forced_and_says_so_alike() -> None:
     told = {name: each.help for name, command in COMMANDS.items() for each in command.params if "--force" in each.opts}
-    assert set(told) == {place.command for place in PLACES} | {"model pull"}
+    assert set(told) == {place.command for place in PLACES} | {"model pull", "run"}
     assert len(set(told.values())) == 1
+
+
+@pytest.mark.parametrize("there", [b"Dear diary,\nno line end", b"\0" * 100, b"\x89PNG\r\n\x1a\n"])
+def test_lines_are_appended_to_lines_and_to_nothing_else(there: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "log"
+    file.write_bytes(there)
+    with pytest.raises(NotOurs):
+        LineSink(str(file))
+    assert file.read_bytes() == there
+
+
+def test_a_journal_of_a_run_takes_no_other_file_s_place(tmp_path: Path, url: str) -> None:
+    file = tmp_path / "diary"
+    file.write_text("Dear diary,", "utf-8")
+    words = ["run", "Hi", "--model", "m", "--base-url", url, "--journal", str(file), "--cwd", str(tmp_path)]
+    assert run(*words).exit_code == 2
+    assert file.read_text("utf-8") == "Dear diary,"
 
 
 # -- what is there -----------------------------------------------------------------------------------------------------

@@ -41,7 +41,15 @@ def _errors() -> list[type[RightcallError]]:
 
 def _made(kind: type[RightcallError]) -> RightcallError:
     """One of this kind, whatever it takes."""
-    values = {"str": "é'x", "int": 3, "float": 2.5, "float | None": 2.5, "list[tuple[Where, str]]": [("a:1", "secret")]}
+    values = {
+        "str": "é'x",
+        "bytes": b"x",
+        "Mapping[str, str]": {"a": "b"},
+        "int": 3,
+        "float": 2.5,
+        "float | None": 2.5,
+        "list[tuple[Where, str]]": [("a:1", "secret")],
+    }
     init = kind.__init__
     if init is Exception.__init__:
         return kind("é'x")

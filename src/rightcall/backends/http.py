@@ -124,7 +124,8 @@ class Backend(BaseBackend):
         return await self._modes.choose(request, self.mode, self._model(request), self._probe, self.get)
 
     def other_way(self, request: Request, choice: Choice, error: BackendError) -> Choice | None:
-        """Another way, if the server does not take this one; None where the `error` is no matter of that."""
+        """Another way for this `request`, if the server does not take the one of `choice`; None where the `error` is no
+        matter of that."""
         return self._modes.refused(self._model(request), choice, error)
 
     # -- asking --------------------------------------------------------------------------------------------------------

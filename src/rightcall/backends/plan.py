@@ -17,12 +17,13 @@ from rightcall.types import Json
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """How tools are offered, by what kind of server, and why."""
+    """How tools are offered: the `mode`, the `profile` of the server, the `evidence` for it in words, and whether it was
+    found out (`is_auto`) and so may be thought over."""
 
     mode: str
     profile: Profile = UNKNOWN
     evidence: tuple[str, ...] = ()
-    is_auto: bool = False  # found out, and so open to second thoughts
+    is_auto: bool = False
 
 
 def make_plan(request: Request, choice: Choice, api: Api, model: str, *, stream: bool) -> RequestPlan:

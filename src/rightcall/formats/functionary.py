@@ -33,7 +33,10 @@ FUNCTIONARY_V2 = Format(
         message="\n" + Special("<|content|>"),
         ends=(Special("<|stop|>"),),
         kinds={"all": "content"},
-        messages={"content": ("all\n<|content|>", ""), "call": ("{name}\n<|content|>", "")},
+        messages={
+            "content": ("all\n" + Special("<|content|>"), ""),
+            "call": ("{name}\n" + Special("<|content|>"), ""),
+        },
     ),
     tools="typescript",
     models="Functionary 2.x",

@@ -65,7 +65,7 @@ class UpstreamRefusal(StatusError):
 
     def __init__(self, message: str, status: int, body: str, told: Mapping[str, str], data: bytes, kind: str) -> None:
         super().__init__(message, status, body, None)
-        self.told, self.data, self.kind = told, data, kind
+        self.told, self.data, self.kind = dict(told), data, kind
 
 
 class ClientAsk(msgspec.Struct, frozen=True, kw_only=True):
