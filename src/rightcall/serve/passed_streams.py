@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 
 from rightcall.api_names import Api
 from rightcall.serve.event_frames import MAX_FRAME
@@ -189,3 +189,23 @@ _ENDINGS: dict[Api, tuple[tuple[tuple[bytes, ...], tuple[bytes, ...]], _Ending]]
     "ollama": (((), (b'"done":true', b'"done": true')), _ollama),
     "gemini": (((b'"finishReason"',), ()), _gemini),
 }
+_BEGINNING = 16  # bytes that tell a stream from a whole answer and from an error
+_ERRORS = (b'data: {"error"', b'data:{"error"', b'{"error"', b"event: error", b"event:error")
+
+
+async def beginning(pieces: AsyncIterator[bytes]) -> bytes:
+    """As much of an answer as shows what it is."""
+    first = b""
+    async for piece in pieces:
+        first += piece
+        if len(first.lstrip()) > _BEGINNING:
+            break
+    return first
+
+
+def is_stream(first: bytes, api: str) -> bool:
+    """Does an answer begin like a stream of this API? One that came whole must be read, and so must an error."""
+    begins = first.lstrip()
+    if begins.startswith(_ERRORS):
+        return False
+    return begins.startswith(b"{") if api == "ollama" else begins.startswith((b"data:", b"event:", b":", b"id:"))
