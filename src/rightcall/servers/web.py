@@ -137,10 +137,8 @@ def _quiet_log() -> logging.Logger:
 
 
 def _is_ours(record: logging.LogRecord) -> bool:
-    from aiohttp.http_exceptions import HttpProcessingError
-
     error = record.exc_info[1] if record.exc_info else None
-    return not isinstance(error, HttpProcessingError)
+    return type(error).__module__ != "aiohttp.http_exceptions"  # its faults of reading, under no public name
 
 
 def _said(refused: RequestRefusal, request: web.Request) -> web.StreamResponse:
