@@ -17,8 +17,8 @@ from rightcall.types import Json
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """How tools are offered: the `mode`, the `profile` of the server, the `evidence` for it in words, and whether it was
-    found out (`is_auto`) and so may be thought over."""
+    """How tools are offered: the `mode`, the `profile` of the server, the `evidence` for it in words, and whether it
+    was found out (`is_auto`) and so may be thought over."""
 
     mode: str
     profile: Profile = UNKNOWN
