@@ -96,3 +96,17 @@ def test_a_head_that_cannot_be_read_is_refused_and_not_logged(caplog: pytest.Log
 
     run(story, RIGHT)
     assert not caplog.records
+
+
+@pytest.mark.parametrize("model", ["\ud800", "../../x?y#z", "a\r\nb: c", "m" * 5000])
+def test_any_name_of_a_model_can_be_asked_for_where_it_stands_in_the_address(model: str) -> None:
+    async def story(proxy: Proxied) -> None:
+        told = await proxy.ask("chat", stream=False, model=model)
+        assert told.status == 200
+        assert proxy.server.posts[0].path.startswith("/v1beta/models/") and proxy.server.posts[0].path.count("/") == 3
+
+    run(
+        story,
+        json_answer({"candidates": [{"content": {"parts": [{"text": "Hi"}]}, "finishReason": "STOP"}]}),
+        api="gemini",
+    )
