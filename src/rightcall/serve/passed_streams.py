@@ -71,7 +71,7 @@ class PassedStream:
     def _seen(self, events: bytes) -> bytes:
         """The events, up to a last one that comes before the answer was finished: no client takes such an end."""
         self._see(events)
-        if self._finished or not self._last:
+        if not self._ended or self._finished or not self._last:
             return events
         at = min([found for sign in self._last if (found := (b"\n" + events).find(sign)) >= 0], default=-1)
         if at < 0:
