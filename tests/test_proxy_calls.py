@@ -79,6 +79,16 @@ def test_a_tool_that_was_not_declared_may_be_called_where_some_are_deferred(stre
     run(story, chunked(events(call_delta('{"query": "x"}', "WebSearch", "call_a"), END)), guard=guard)
 
 
+def test_of_several_choices_the_first_goes_on_and_the_client_is_told() -> None:
+    two = {"choices": [{"index": at, "delta": {"content": f"Choice {at}."}} for at in (0, 1)]}
+
+    async def story(proxy: Proxied) -> None:
+        told = await proxy.ask("chat", stream=True, n=2)
+        assert (told.reply.content, told.wrong) == ("Choice 0.", []) and "'n'" in told.headers["x-rightcall-warnings"]
+
+    run(story, chunked(events(two, delta("stop"))))
+
+
 # -- as they come ------------------------------------------------------------------------------------------------------
 
 

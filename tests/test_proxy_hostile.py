@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 from typing import Any
@@ -84,3 +85,28 @@ def test_a_gemini_stream_that_is_not_asked_for_as_events_is_an_array() -> None:
                 assert (await got.json())[0]["candidates"][0]["content"]["parts"][0]["text"] == "Hi"
 
     run(story, chunked(events(said, done=False)), api="gemini")
+
+
+def test_a_head_that_cannot_be_read_is_refused_and_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def story(proxy: Proxied) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(proxy.proxy.address.rpartition(":")[2]))
+        writer.write(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization : Bearer sk-secret\x00\r\n\r\n")
+        assert b" 400 " in await reader.readline()
+        writer.close()
+
+    run(story, RIGHT)
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("model", ["\ud800", "../../x?y#z", "a\r\nb: c", "m" * 5000])
+def test_any_name_of_a_model_can_be_asked_for_where_it_stands_in_the_address(model: str) -> None:
+    async def story(proxy: Proxied) -> None:
+        told = await proxy.ask("chat", stream=False, model=model)
+        assert told.status == 200
+        assert proxy.server.posts[0].path.startswith("/v1beta/models/") and proxy.server.posts[0].path.count("/") == 3
+
+    run(
+        story,
+        json_answer({"candidates": [{"content": {"parts": [{"text": "Hi"}]}, "finishReason": "STOP"}]}),
+        api="gemini",
+    )

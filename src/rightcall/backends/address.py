@@ -101,7 +101,7 @@ def request_address(address: str, api: Api, model: str, *, stream: bool) -> str:
     if api != "gemini":
         return address
     verb = "streamGenerateContent?alt=sse" if stream else "generateContent"
-    return f"{address}/{quote(model.removeprefix('models/'), safe='')}:{verb}"
+    return f"{address}/{quote(model.removeprefix('models/'), safe='', errors='replace')}:{verb}"
 
 
 def _checked(base_url: str) -> SplitResult:

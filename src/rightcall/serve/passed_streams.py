@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 
 from rightcall.api_names import Api
 from rightcall.serve.event_frames import MAX_FRAME
@@ -71,7 +71,7 @@ class PassedStream:
     def _seen(self, events: bytes) -> bytes:
         """The events, up to a last one that comes before the answer was finished: no client takes such an end."""
         self._see(events)
-        if self._finished or not self._last:
+        if not self._ended or self._finished or not self._last:
             return events
         at = min([found for sign in self._last if (found := (b"\n" + events).find(sign)) >= 0], default=-1)
         if at < 0:
@@ -189,3 +189,23 @@ _ENDINGS: dict[Api, tuple[tuple[tuple[bytes, ...], tuple[bytes, ...]], _Ending]]
     "ollama": (((), (b'"done":true', b'"done": true')), _ollama),
     "gemini": (((b'"finishReason"',), ()), _gemini),
 }
+_BEGINNING = 16  # bytes that tell a stream from a whole answer and from an error
+_ERRORS = (b'data: {"error"', b'data:{"error"', b'{"error"', b"event: error", b"event:error")
+
+
+async def beginning(pieces: AsyncIterator[bytes]) -> bytes:
+    """As much of an answer as shows what it is."""
+    first = b""
+    async for piece in pieces:
+        first += piece
+        if len(first.lstrip()) > _BEGINNING:
+            break
+    return first
+
+
+def is_stream(first: bytes, api: str) -> bool:
+    """Does an answer begin like a stream of this API? One that came whole must be read, and so must an error."""
+    begins = first.lstrip()
+    if begins.startswith(_ERRORS):
+        return False
+    return begins.startswith(b"{") if api == "ollama" else begins.startswith((b"data:", b"event:", b":", b"id:"))

@@ -20,13 +20,14 @@ from rightcall.serve.answer_writers import encoded
 from rightcall.serve.client_answer import ClientAnswer
 from rightcall.serve.client_request import RefusedRequest
 from rightcall.serve.exchanged import Exchanged, ExchangedContent, new_request_id
-from rightcall.serve.proxy_answer import Answering, ClientAsk, failure
+from rightcall.serve.proxy_answer import Answering, ClientAsk
 from rightcall.serve.proxy_doors import DOORS, kept_response
 from rightcall.serve.proxy_metrics import ProxyMetrics
 from rightcall.serve.proxy_paths import Door, door_of
 from rightcall.serve.proxy_settings import ProxySettings
 from rightcall.serve.proxy_watch import ProxyWatch
 from rightcall.serve.switchboard import Switchboard
+from rightcall.serve.upstream_refusals import failure
 from rightcall.servers.web import WebServer
 
 if TYPE_CHECKING:

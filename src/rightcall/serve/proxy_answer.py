@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rightcall.api_names import Api
-from rightcall.apis.sdk_view import error_text, objects, text
+from rightcall.apis.sdk_view import objects, text
 from rightcall.backends.body import RequestPlan, write
 from rightcall.backends.plan import Choice, make_plan
 from rightcall.backends.request import Request
-from rightcall.errors import BackendError, BodyError, DecodeError, StatusError, TimedOut, TransportError, Unsupported
+from rightcall.errors import BackendError, BodyError, DecodeError, TimedOut, TransportError, Unsupported
 from rightcall.formats.spec import Envelope, Format
 from rightcall.ids import Ids
 from rightcall.serve.answer_flow import AnswerFlow, AnswerReading, FlowRules
@@ -30,7 +30,7 @@ from rightcall.serve.answer_writers import WRITERS, encoded, new_answer_id
 from rightcall.serve.client_answer import ClientAnswer
 from rightcall.serve.client_request import ClientRequest, RefusedRequest
 from rightcall.serve.exchanged import Exchanged
-from rightcall.serve.passed_streams import PassedStream
+from rightcall.serve.passed_streams import PassedStream, beginning, is_stream
 from rightcall.serve.plain_requests import PlainRequest, plain_request
 from rightcall.serve.request_bodies import body_of
 from rightcall.serve.request_readers import read_request
@@ -38,34 +38,21 @@ from rightcall.serve.settling import Settled, freed, guard_for, settle
 from rightcall.serve.switchboard import Reached, Switchboard
 from rightcall.serve.upstream_body import dropped_fields, same_dialect_body, to_request
 from rightcall.serve.upstream_link import UpstreamAnswer, UpstreamLink, told_headers
+from rightcall.serve.upstream_refusals import UpstreamRefusal, error_code, refusal_of, refused_with
 from rightcall.serve.upstream_tape import UpstreamTape
-from rightcall.servers.refused_requests import error_body
-from rightcall.strict_json import Undecodable, decode
 from rightcall.types import Call, Json, Reply
 
 if TYPE_CHECKING:
     from aiohttp import web
 
 MAX_WHOLE = 64_000_000  # bytes of an answer that is read whole
-_MAX_ERROR = 64_000
-_DEPTH = 400
 # A reader for answers in which nothing may be called: whatever looks like a call is text.
 _PLAIN = Format(name="plain", body=Envelope(), call=("\ufdd0", "\ufdd1"))
 COMPLETES: tuple[Api, ...] = ("completions", "chat", "responses")
 _LIVE: tuple[Api, ...] = ("chat", "responses", "messages")  # the others have no word for a piece of a call
-_BEGINNING = 16  # bytes that tell a stream from a whole answer and from an error
-_ERRORS = (b'data: {"error"', b'data:{"error"', b'{"error"', b"event: error", b"event:error")
 _JSON, _SSE = "application/json", "text/event-stream"
 _STREAM_KINDS = {api: writer.content_type for api, writer in WRITERS.items()} | {"completions": _SSE}
 _STREAMS = ("text/event-stream", "application/x-ndjson", "application/jsonl", "application/stream+json")
-
-
-class UpstreamRefusal(StatusError):
-    """The server answered with an error: its `status`, `body`, and the `headers` that the client should see."""
-
-    def __init__(self, message: str, status: int, body: str, told: Mapping[str, str], data: bytes, kind: str) -> None:
-        super().__init__(message, status, body, None)
-        self.told, self.data, self.kind = dict(told), data, kind
 
 
 class ClientAsk(msgspec.Struct, frozen=True, kw_only=True):
@@ -156,8 +143,8 @@ class Answering:
                 return await self._passed_whole(answer, tape)
             pieces = answer.pieces()
             async with aclosing(pieces):
-                first = await _beginning(pieces)
-                if not _is_stream(first, asked.api):
+                first = await beginning(pieces)
+                if not is_stream(first, asked.api):
                     return None
                 return await self._relayed(first, pieces, answer.kind, tape)
 
@@ -182,7 +169,7 @@ class Answering:
 
     async def _passed_whole(self, answer: UpstreamAnswer, tape: UpstreamTape) -> web.StreamResponse | None:
         if not (answer.is_ok or answer.is_error):
-            raise await _refusal(answer)
+            raise await refusal_of(answer)
         data = await answer.whole(MAX_WHOLE + 1)
         tape.piece(data)
         if len(data) > MAX_WHOLE:
@@ -190,7 +177,7 @@ class Answering:
         if answer.is_ok and not data.lstrip().startswith(b"{"):
             return None
         if self._client.has_begun:  # the head could not wait for this status
-            raise _refused(answer, data)
+            raise refused_with(answer, data)
         return await self._client.respond(answer.status, data, answer.headers.get("content-type", _JSON))
 
     async def _relayed(
@@ -206,7 +193,7 @@ class Answering:
                 tape.piece(piece)
                 await client.send(stream.pass_on(piece))
         except BackendError as error:
-            self._exchanged.error = _code(error)
+            self._exchanged.error = error_code(error)
         self._exchanged.finish = "stop" if stream.is_whole else "length"
         await client.send(stream.ending())
         return await client.end()
@@ -291,7 +278,7 @@ class Answering:
             self._client.wait(self._own_writer, self._own_writer().content_type)
         async with self._opened(link, url, encoded(body), same=same) as (answer, tape):
             if not answer.is_ok:
-                raise await _refusal(answer)
+                raise await refusal_of(answer)
             await self._read(answer, flow, tape)
         return flow
 
@@ -315,7 +302,7 @@ class Answering:
                     tape.piece(piece)
                     await client.send(flow.feed(piece))
         except (BodyError, TimedOut) as error:
-            self._exchanged.error = _code(error)
+            self._exchanged.error = error_code(error)
             if not (flow.begun or flow.facts.ended or self._broke):
                 raise
             broken = True  # what has come is better than nothing
@@ -434,68 +421,9 @@ def _with_query(url: str, query: str) -> str:
     return "&".join([url if not kept or "?" in url else f"{url}?{kept.pop(0)}", *kept])
 
 
-async def _beginning(pieces: AsyncIterator[bytes]) -> bytes:
-    """As much of an answer as shows what it is."""
-    first = b""
-    async for piece in pieces:
-        first += piece
-        if len(first.lstrip()) > _BEGINNING:
-            break
-    return first
-
-
-def _is_stream(first: bytes, api: str) -> bool:
-    """Does an answer begin like a stream of this API? One that came whole must be read, and so must an error."""
-    begins = first.lstrip()
-    if begins.startswith(_ERRORS):
-        return False
-    return begins.startswith(b"{") if api == "ollama" else begins.startswith((b"data:", b"event:", b":", b"id:"))
-
-
-async def _refusal(answer: UpstreamAnswer) -> UpstreamRefusal:
-    try:
-        data = await answer.whole(_MAX_ERROR)
-    except BackendError:  # what it would have said is lost, that it refused is not
-        data = b""
-    return _refused(answer, data)
-
-
-def _refused(answer: UpstreamAnswer, data: bytes) -> UpstreamRefusal:
-    said = data.decode("utf-8", "replace")
-    where = answer.headers.get("location", "")
-    message = f"it sends on to {where:.200}; use that as the upstream" if where else _message(said)
-    status = answer.status if answer.is_error else 502
-    return UpstreamRefusal(message, status, said, told_headers(answer.headers), data, answer.kind)
-
-
-def _message(said: str) -> str:
-    """The words of an error body, whichever of the shapes it has."""
-    value = decode(said, _DEPTH)
-    if isinstance(value, Undecodable) or not isinstance(value, dict):
-        return said.strip()[:600] or "the server said nothing"
-    return error_text(value.get("error") or value.get("detail") or value)[:600]
-
-
 def _raise_for_nothing(flow: AnswerFlow, answer: UpstreamAnswer) -> None:
     """The server's answer was none: an error in its place, or nothing that could be read."""
     if flow.error:
         raise BodyError(f"the server answered with an error: {flow.error[:600]}")
     if not flow.facts.is_answer and not flow.reply.parts:
         raise DecodeError(f"the answer of the server is none of its API ({answer.kind or 'no content type'})", "")
-
-
-def _code(error: BackendError) -> str:
-    """One word for the log."""
-    if isinstance(error, TimedOut):
-        return "upstream_timeout"
-    return "upstream_broke" if isinstance(error, BodyError) else "upstream_unreachable"
-
-
-def failure(error: BackendError | RefusedRequest, api: Api) -> tuple[int, Json, dict[str, str]]:
-    """Status, body and headers that tell a client why it gets no answer, in its dialect."""
-    if isinstance(error, RefusedRequest):
-        return error.status, error_body(api, error.status, str(error), error.code, error.details), {}
-    if isinstance(error, UpstreamRefusal):
-        return error.status, error_body(api, error.status, str(error), "upstream_error"), dict(error.told)
-    status = 504 if isinstance(error, TimedOut) else 502
-    return status, error_body(api, status, str(error), _code(error)), {}

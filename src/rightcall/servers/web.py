@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Self
 
@@ -61,6 +62,7 @@ class WebServer:
             shutdown_timeout=self._stop_seconds,
             handler_cancellation=True,
             keepalive_timeout=self.guard.limits.head_seconds,
+            logger=_quiet_log(),
             lingering_time=1.0,  # for the rest of a body that was refused
         )
         await self.runner.setup()
@@ -124,6 +126,19 @@ class WebServer:
         if self._refused is not None:
             self._refused(request.method, refused.status, refused.code)
         return _said(refused, request)
+
+
+def _quiet_log() -> logging.Logger:
+    """A log for what goes wrong in here. What is no HTTP is not in it: a stranger could fill a disk with such requests,
+    and the lines that cannot be read may hold a key."""
+    log = logging.getLogger("rightcall.servers")
+    log.addFilter(_is_ours)
+    return log
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    error = record.exc_info[1] if record.exc_info else None
+    return type(error).__module__ != "aiohttp.http_exceptions"  # its faults of reading, under no public name
 
 
 def _said(refused: RequestRefusal, request: web.Request) -> web.StreamResponse:
