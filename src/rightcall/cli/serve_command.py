@@ -67,8 +67,8 @@ def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 def _spare_the_collector() -> None:
-    """What was loaded until now stays: the collector need not look at it again, and seldom at what comes and goes with a
-    request. That is a fifth of the time of a request with tools."""
+    """What was loaded until now stays: the collector need not look at it again, and seldom at what comes and goes with
+    a request. That is a fifth of the time of a request with tools."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 50, 100)
