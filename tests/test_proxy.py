@@ -481,3 +481,15 @@ def test_a_server_that_falls_silent_in_the_middle_is_not_waited_for_without_end(
 
     said = chunked(events(delta(content="Well, let me look"), done=False), then=mute)
     run(story, said, idle_seconds=0.3)
+
+
+def test_one_stream_has_one_id_whether_its_chunks_are_the_server_s_or_ours() -> None:
+    head = {"id": "chatcmpl-7", "object": "chat.completion.chunk", "created": 5, "model": "m"}
+    said = [{**head, **delta(content=f"word {at}, ")} for at in range(20)]
+
+    async def story(proxy: Proxied) -> None:
+        got = await proxy.ask("chat", stream=True)
+        chunks = [json.loads(line[6:]) for line in got.data.decode().splitlines() if line.startswith("data: {")]
+        assert len(chunks) > 5 and {chunk["id"] for chunk in chunks} == {"chatcmpl-7"}
+
+    run(story, chunked(events(*said, {**head, **delta("stop")})))

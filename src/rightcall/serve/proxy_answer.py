@@ -275,7 +275,7 @@ class Answering:
         url = reached.url(request)
         url = _with_query(url, self._asked.query) if same else url
         if request.stream and not self._client.is_stream:
-            self._client.wait(self._own_writer, self._own_writer().content_type)
+            self._client.wait(self._own_writer, _JSON if self._wants_array else _STREAM_KINDS[request.api])
         async with self._opened(link, url, encoded(body), same=same) as (answer, tape):
             if not answer.is_ok:
                 raise await refusal_of(answer)
@@ -359,7 +359,8 @@ class Answering:
 
     def _own_writer(self) -> AnswerWriter:
         """The writer of the answer that is under way, if there is one."""
-        return self._flow.writer if self._flow is not None else self._writer({})
+        known = self._flow.known_writer if self._flow is not None else None
+        return self._writer({}) if known is None else known
 
     # -- the end -------------------------------------------------------------------------------------------------------
 
