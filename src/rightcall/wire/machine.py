@@ -250,7 +250,8 @@ class Machine:
         """What was held were calls."""
         if self.held is not None:
             self.p.drop(self.held.start)
-            self.output.events = self.held.ready + self.output.events
+            self.held.ready.extend(self.output.events)  # in place: there may be many of them, and many times
+            self.output.events = self.held.ready
             self.held = None
 
     # -- calls ---------------------------------------------------------------------------------------------------------

@@ -18,7 +18,8 @@ Tile = tuple[int, SpanKind]  # where a span ends that begins where the one befor
 class Snapshot(msgspec.Struct, frozen=True):
     """An output as it was: what is needed to take back what came after."""
 
-    tiles: list[Tile]
+    tiles: list[Tile]  # the output's own list, which only grows: the first `over` of it count
+    over: int
     kind: SpanKind
     tiled: int
     blanks: list[str]
@@ -161,11 +162,12 @@ class Output:
 
     def snapshot(self) -> Snapshot:
         flow = self.fresh, self.is_silent, self._last, self._last_tag, self.text_chars, self.said_from, self.is_placed
-        return Snapshot(self._tiles[:], self._kind, self.tiled, self._blanks[:], *flow)
+        return Snapshot(self._tiles, len(self._tiles), self._kind, self.tiled, self._blanks[:], *flow)
 
     def restore(self, before: Snapshot, events: list[Event]) -> None:
         """Nothing of what came since counts; these events are still to go out."""
         self.events = events
+        del before.tiles[before.over :]
         self._tiles, self._kind, self.tiled, self._blanks = before.tiles, before.kind, before.tiled, before.blanks
         self.fresh, self.is_silent, self._last = before.fresh, before.is_silent, before.last
         self._last_tag, self.text_chars = before.last_tag, before.text_chars

@@ -43,7 +43,8 @@ def stands(m: Machine, kept: Rehearsal) -> None:
     """The thought was not closed later: what was read since stands."""
     m.p.drop(kept.start)
     m.p.in_thought = False
-    m.output.events = kept.ready + m.output.events
+    kept.ready.extend(m.output.events)
+    m.output.events = kept.ready
 
 
 def take_back(m: Machine, kept: Rehearsal) -> None:
