@@ -66,6 +66,15 @@ class ClientAsk(msgspec.Struct, frozen=True, kw_only=True):
     stream: bool | None = None
 
 
+class UpstreamQuestion(msgspec.Struct, frozen=True):
+    """What the server is asked: as it is `asked`, the history in the shape of Chat if it had to be `changed`, and what
+    the model is told when it is asked `again`."""
+
+    asked: Request
+    changed: list[Json] | None
+    again: tuple[Json, ...] = ()
+
+
 class Answering:
     """One request on its way."""
 
@@ -210,36 +219,29 @@ class Answering:
         changed = messages if history.changes or request.previous else None
         choice = await reached.choose(asked)
         guard = guard_for(self._settings.guard, request)
-        again: tuple[Json, ...] = ()
+        question = UpstreamQuestion(asked, changed)
         while True:
-            flow = await self._persistent(reached, asked, choice, changed, again)
+            flow = await self._persistent(reached, question, choice)
             self._note(flow)
             settled = settle(flow, request, messages, asked.toolset, guard, self._settings.give_up)
             exchanged.guard += settled.guard
             if not (settled.again and self._may_ask_again()):
                 return await self._finish(flow, settled, messages)
             exchanged.retries += 1
-            again = (*again, *settled.again)
+            question = msgspec.structs.replace(question, again=(*question.again, *settled.again))
 
     def _may_ask_again(self) -> bool:
         in_time = asyncio.get_running_loop().time() < self._until
         return in_time and self._exchanged.retries < self._settings.max_retries and not self._client.has_content
 
-    async def _persistent(
-        self,
-        reached: Reached,
-        asked: Request,
-        choice: Choice,
-        changed: list[Json] | None,
-        again: tuple[Json, ...],
-    ) -> AnswerFlow:
+    async def _persistent(self, reached: Reached, question: UpstreamQuestion, choice: Choice) -> AnswerFlow:
         """An answer, by the way that works: one that the server refuses is given up for the next, once; a connection
         that breaks before anything went out is made again, once."""
         while True:
             try:
-                return await self._once(reached, asked, choice, changed, again)
+                return await self._once(reached, question, choice)
             except (UpstreamRefusal, Unsupported) as error:
-                other = None if self._client.has_content else reached.other_way(asked, choice, error)
+                other = None if self._client.has_content else reached.other_way(question.asked, choice, error)
                 if other is None:
                     raise
                 choice = other
@@ -248,22 +250,19 @@ class Answering:
                     raise
                 self._broke = True
 
-    async def _once(
-        self,
-        reached: Reached,
-        asked: Request,
-        choice: Choice,
-        changed: list[Json] | None,
-        again: tuple[Json, ...],
-    ) -> AnswerFlow:
+    async def _once(self, reached: Reached, question: UpstreamQuestion, choice: Choice) -> AnswerFlow:
         """One answer of the server, read to its end."""
-        link, request = reached.link, self._request
-        said = msgspec.structs.replace(asked, messages=[*asked.messages, *again])
+        link, request, asked = reached.link, self._request, question.asked
+        said = msgspec.structs.replace(asked, messages=[*asked.messages, *question.again])
         plan = make_plan(said, choice, link.api, reached.model, stream=request.stream)
         same = self._is_same(reached, plan)
         if same:
             body = same_dialect_body(
-                request, model=reached.model, stream=request.stream, messages=changed, appended=again
+                request,
+                model=reached.model,
+                stream=request.stream,
+                messages=question.changed,
+                appended=question.again,
             )
         else:
             body = write(plan)
