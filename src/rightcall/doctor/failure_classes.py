@@ -71,7 +71,7 @@ _LIST = (
         slug="lost_in_stream",
         number=2,
         title="The stream loses what the whole answer has",
-        what="Streamed, the arguments, the first piece or the second call are missing; in a whole answer they are there.",
+        what="Streamed, the arguments, the first piece or the second call are missing; whole, they are there.",
         cure="Tools are offered in the prompt and the text is read here, the same however it is cut.",
         flags=("--mode", "text"),
         threads=_threads(
@@ -83,7 +83,7 @@ _LIST = (
         slug="broken_arguments",
         number=3,
         title="The arguments are no JSON",
-        what="The arguments of a call are no text of a JSON object: cut, in Python's notation, fenced or parsed already.",
+        what="The arguments of a call are no JSON object in a text: cut, Python, fenced, or parsed already.",
         cure="They are repaired with a receipt; what cannot be is asked for again.",
         threads=_threads(
             "ggml-org/llama.cpp#13825 ggml-org/llama.cpp#14051 ggml-org/llama.cpp#16710 open-webui/open-webui#21983"
