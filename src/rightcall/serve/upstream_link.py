@@ -125,6 +125,7 @@ class UpstreamLink:
         self._ca = upstream.ca or settings.ca
         self._session: aiohttp.ClientSession | None = None
         self._under_way: set[UpstreamAnswer] = set()
+        self.refused: set[str] = set()  # fields that it does not take
 
     def url(self, model: str, *, stream: bool, api: Api | None = None) -> str:
         """Where requests for this model go; those in another of its dialects than it is asked by, if `api` says so."""
