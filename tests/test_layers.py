@@ -55,7 +55,7 @@ PROCESSES = set(
 FILE_METHODS = {"read_text", "write_text", "read_bytes", "write_bytes"}
 HEAVY = set("pydantic jsonschema_rs llguidance typer rich jinja2 aiohttp starlette uvicorn xllamacpp".split())
 
-MAY_DIAL = {"backends", "mcp", "serve/upstream_link.py"}
+MAY_DIAL = {"backends", "mcp", "serve/upstream_lines.py", "serve/upstream_link.py"}
 MAY_LISTEN = {"servers", "serve", "backends/replay.py", "backends/relay.py", "mcp"}
 MAY_BIND = {"servers", "mcp/server.py"}
 MAY_USE_FILES = set("files loop rows webpages workspace backends capture datasets serve cli".split())
