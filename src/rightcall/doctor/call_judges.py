@@ -74,7 +74,8 @@ def unreadable(call: SeenCall) -> ProbeFinding | None:
         return fault("broken_arguments", f"the arguments are no text: {_said(given)}")
     value = call.value
     if isinstance(value, str) or (not call.as_text and isinstance(given, str)):
-        return fault("double_encoded", f"the arguments are a text in a text: {_said(given)}")
+        what = "a text in a text" if call.as_text else "a text, and no object"
+        return fault("broken_arguments", f"the arguments are {what}: {_said(given)}")
     if value is None and str(given).strip() == "null":
         return fault("empty_arguments", "the arguments are null")
     if not isinstance(value, dict):

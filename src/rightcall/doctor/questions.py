@@ -196,7 +196,7 @@ _LIST = (
     ServerQuestion(name="none", messages=[_user(_ASK)], tools=(WEATHER,), choice="none"),
     ServerQuestion(
         name="history",
-        messages=[_user(_ASK), _called(), _result(), _user("Say that in one short sentence.")],
+        messages=[_user(_ASK), _called(), _result()],
         tools=(WEATHER,),
         refused="history_order",
     ),
