@@ -25,6 +25,7 @@ ORDER = (
 EXCEPTIONS: dict[tuple[str, str], str] = {
     ("formats/toml.py", "wire"): "what a file may say of a body is said where the body kind is",
     ("formats/__init__.py", "files"): "formats of one's own are found in folders",
+    ("testing/__init__.py", "doctor"): "tests of one's own look for everything in one room, a server's doctor too",
     ("types.py", "declare"): "a tool that comes out of another process is declared again",
     ("types.py", "repairs"): "a call is made of argument text with the repairs and checks of every other",
     ("types.py", "apis"): "a reply writes itself for a history, in the words of an API",
