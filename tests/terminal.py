@@ -5,6 +5,7 @@ import fcntl
 import os
 import pty
 import re
+import select
 import struct
 import subprocess
 import sys
@@ -104,8 +105,16 @@ class Sitting:
     def types(self, text: str) -> None:
         os.write(self._ours, text.encode())
 
+    def stops(self, wanted: str) -> None:
+        """Ctrl-C at the prompt until it shows this. One that comes before `input` listens is lost in CPython."""
+        for _ in range(20):
+            self.types("\x03")
+            if shows(self._ours, 3, wanted.encode())[1]:
+                return
+        raise AssertionError(f"it did not show {wanted}")
+
     def leaves(self) -> int:
-        """Ctrl-C at the prompt, and how the command ended. One that comes before `input` listens is lost in CPython."""
+        """Ctrl-C at the prompt until it ends, and how it ended."""
         for _ in range(20):
             self.types("\x03")
             with suppress(subprocess.TimeoutExpired):
@@ -130,11 +139,17 @@ def _own_terminal() -> None:
 
 def until(terminal: int, *wanted: bytes) -> bytes:
     """What a terminal shows, up to and with these texts in this order."""
-    seen, rest, end = b"", list(wanted), time.monotonic() + 60
+    seen, found = shows(terminal, 60, *wanted)
+    assert found, seen
+    return seen
+
+
+def shows(terminal: int, seconds: float, *wanted: bytes) -> tuple[bytes, bool]:
+    """What a terminal shows within this time, and whether these texts came, in this order."""
+    seen, rest, end = b"", list(wanted), time.monotonic() + seconds
     at = 0
-    while rest and time.monotonic() < end:
+    while rest and select.select([terminal], [], [], max(0.0, end - time.monotonic()))[0]:
         seen += os.read(terminal, 4096)
         while rest and (found := seen.find(rest[0], at)) >= 0:
             at = found + len(rest.pop(0))
-    assert not rest, seen
-    return seen
+    return seen, not rest

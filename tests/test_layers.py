@@ -18,7 +18,7 @@ ORDER = (
     "errors extras lazy_names safe_text types api_names problems strict_json json_pointer redaction servers values "
     "ids schema declare checks repairs formats shapes wire laws templates apis contracts constrain masks histories "
     "messages dispatching hooks files rows webpages workspace mcp guard backends testing loop capture datasets "
-    "reports evaluation serve cli"
+    "reports evaluation serve doctor cli"
 ).split()
 
 # (file, imported layer): why this one import may point to a later layer

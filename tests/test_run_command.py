@@ -380,8 +380,7 @@ def test_ctrl_c_stops_the_task_keeps_what_was_done_and_leaves_at_the_prompt(fold
 def test_ctrl_c_at_a_question_stops_the_task_and_changes_nothing(folder: Path) -> None:
     with agent(folder, [EDIT], "Done.") as it, sitting(it, "Go.") as user:
         user.until("allow? ")
-        user.types("\x03")
-        user.until("you stopped it")
+        user.stops("you stopped it")
         assert user.process.wait(60) == 1
     assert it.file == BEFORE
 

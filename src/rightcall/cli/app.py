@@ -16,6 +16,7 @@ from rightcall.cli.dataset_cleaning import dedupe, mutate
 from rightcall.cli.dataset_command import app as dataset
 from rightcall.cli.dataset_exchange import export, import_
 from rightcall.cli.demo_command import demo
+from rightcall.cli.doctor_command import doctor
 from rightcall.cli.domains_command import domains
 from rightcall.cli.eval_command import eval_
 from rightcall.cli.explain_command import explain
@@ -67,6 +68,7 @@ app.add_typer(formats, name="formats")
 app.command()(explain)
 app.command()(replay)
 app.command()(serve)
+app.command()(doctor)
 app.command()(demo)
 app.command()(chat)
 app.command()(run)

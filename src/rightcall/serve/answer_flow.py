@@ -32,6 +32,7 @@ from rightcall.strict_json import is_object
 from rightcall.types import Arguments, Call, CallEnd, CallStart, Event, Json, Reasoning, Reply, Text
 
 _BROKEN = "the stream broke before its end; send the whole answer again"
+_WHOLE_CALLS: tuple[Api, ...] = ("ollama", "gemini")  # their streams have no word for a piece of a call
 
 
 class FlowRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -199,6 +200,8 @@ class AnswerFlow:
         for payload in self._events.close():
             self._take(payload)
         unfinished = self._rules.streamed and self.raw is None and not self._facts.ended and self._payloads
+        if self.api in _WHOLE_CALLS and self._stream.has_native_calls:
+            unfinished = False  # its calls come in one piece, so an end that is not told has cut none of them
         if not self.error and ((broken and not self._facts.ended) or unfinished):
             self._process(self._stream.feed(Fault("truncated", _BROKEN)))
         self._process(self._stream.close())

@@ -1,0 +1,390 @@
+"""What users of tool calling suffer from, as data: one value for each class of failure.
+
+    FAILURE_CLASSES["call_as_text"].title       "The call comes back as text"
+    FAILURE_CLASSES["call_as_text"].line(url)   "rightcall serve --upstream http://..."
+
+`number` is the rank by how often it was reported; two classes of one number were reported together and have different
+cures. `threads` are public reports of it, `owner/repository#number`.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import Literal
+
+import msgspec
+
+Where = Literal["server", "model", "client"]
+Cured = Literal["cured", "told"]
+
+
+class FailureClass(msgspec.Struct, frozen=True, kw_only=True):
+    """One class of failure.
+
+    - `slug`: its stable name.
+    - `number`: its rank.
+    - `title`, `what`: for people, in a few words and in a sentence.
+    - `where`: who shows it: a server in its answers, a model in what it writes, a client in what it does.
+    - `part`: the module that cures it.
+    - `cure`: how, in a sentence.
+    - `flags`: of `rightcall serve`, beside `--upstream`, where the proxy cures it; None where it is no matter of it.
+    - `outcome`: `cured`, or `told` where nobody but the server can cure it and it is only said.
+    - `threads`: public reports.
+    """
+
+    slug: str
+    number: int
+    title: str
+    what: str
+    where: Where = "server"
+    part: str = "rightcall.serve"
+    cure: str
+    flags: tuple[str, ...] | None = ()
+    outcome: Cured = "cured"
+    threads: tuple[str, ...] = ()
+
+    def line(self, upstream: str) -> str:
+        """The command that cures it for this server; empty where the proxy is not the cure."""
+        if self.flags is None:
+            return ""
+        return shlex.join(["rightcall", "serve", "--upstream", upstream, *self.flags])
+
+
+def _threads(said: str) -> tuple[str, ...]:
+    return tuple(said.split())
+
+
+_LIST = (
+    FailureClass(
+        slug="call_as_text",
+        number=1,
+        title="The call comes back as text",
+        what="The model wrote a call in its own format, and the server handed it on as content, with no tool_calls.",
+        cure="Calls in the text are read in every format, whichever parser the server was started with.",
+        threads=_threads(
+            "vllm-project/vllm#40911 vllm-project/vllm#39468 vllm-project/vllm#47903 ollama/ollama#11185 "
+            "NousResearch/hermes-agent#87900 aaif-goose/goose#3748 continuedev/continue#12890 jundot/omlx#2565 "
+            "anomalyco/opencode#1034 vllm-project/vllm#21571"
+        ),
+    ),
+    FailureClass(
+        slug="lost_in_stream",
+        number=2,
+        title="The stream loses what the whole answer has",
+        what="Streamed, the arguments, the first piece or the second call are missing; whole, they are there.",
+        cure="Tools are offered in the prompt and the text is read here, the same however it is cut.",
+        flags=("--mode", "text"),
+        threads=_threads(
+            "vllm-project/vllm#55082 vllm-project/vllm#48347 vllm-project/vllm#47901 vllm-project/vllm#44326 "
+            "vllm-project/vllm#42683 sgl-project/sglang#37634 BerriAI/litellm#25321 BerriAI/litellm#25836"
+        ),
+    ),
+    FailureClass(
+        slug="broken_arguments",
+        number=3,
+        title="The arguments are no JSON",
+        what="The arguments of a call are no JSON object in a text: cut, Python, fenced, or parsed already.",
+        cure="They are repaired with a receipt; what cannot be is asked for again.",
+        threads=_threads(
+            "ggml-org/llama.cpp#13825 ggml-org/llama.cpp#14051 ggml-org/llama.cpp#16710 open-webui/open-webui#21983"
+        ),
+    ),
+    FailureClass(
+        slug="poisoned_history",
+        number=4,
+        title="One bad call poisons the session",
+        what="A broken call that once got into the history makes the server refuse every later request.",
+        part="rightcall.histories",
+        cure="The history is put right before each request; what the client keeps is left alone.",
+        threads=_threads(
+            "MoonshotAI/kimi-cli#1171 MoonshotAI/kimi-cli#2165 vllm-project/vllm#43995 noonghunna/club-3090#1195 "
+            "NVIDIA-NeMo/Gym#3474"
+        ),
+    ),
+    FailureClass(
+        slug="lost_reasoning",
+        number=5,
+        title="Reasoning is wanted back",
+        what="The server refuses a history whose calls come without the reasoning or the signature it gave with them.",
+        cure="What a server gave with its calls is kept by their ids and put back where the client dropped it.",
+        threads=_threads(
+            "continuedev/continue#10193 charmbracelet/crush#2696 mastra-ai/mastra#13635 langchain-ai/langchain#34166 "
+            "langgenius/dify-official-plugins#2088 Gitlawb/openclaude#67 AstrBotDevs/AstrBot#9217"
+        ),
+    ),
+    FailureClass(
+        slug="schema_kills_grammar",
+        number=6,
+        title="One schema takes down every tool",
+        what="A keyword in one tool's schema makes the server refuse the request, or drop the constraint in silence.",
+        cure="Tools are offered in the prompt, and the whole schema is held here.",
+        flags=("--mode", "text"),
+        threads=_threads(
+            "firecrawl/firecrawl#4512 lmstudio-ai/lmstudio-bug-tracker#2193 QwenLM/qwen-code#10520 "
+            "codefuturist/email-mcp#58 containers/kubernetes-mcp-server#758 ggml-org/llama.cpp#19051"
+        ),
+    ),
+    FailureClass(
+        slug="double_encoded",
+        number=7,
+        title="Nested JSON is encoded twice",
+        what="An argument that is declared as an object or a list arrives as a text that holds one.",
+        cure="It is decoded where the schema says so and the text is exactly that, with a receipt.",
+        threads=_threads(
+            "anomalyco/opencode#8249 earendil-works/pi#9569 MoonshotAI/kimi-cli#2513 tashfeenahmed/freellmapi#193 "
+            "coder/coder#28044"
+        ),
+    ),
+    FailureClass(
+        slug="wrong_types",
+        number=8,
+        title="Values have the wrong type",
+        what='Numbers, booleans and null arrive as texts, or texts as numbers: "false" for false, 2134 for "02134".',
+        cure="Values are read by the schema, also through unions; what does not fit stays as it was.",
+        threads=_threads(
+            "vllm-project/vllm#36032 sgl-project/sglang#27640 ollama/ollama#12621 NVIDIA/TensorRT-LLM#12173 "
+            "ml-explore/mlx-lm#1310 lablup/mlxcel#1336"
+        ),
+    ),
+    FailureClass(
+        slug="repeated_calls",
+        number=9,
+        title="The same call again and again",
+        what="The model makes one call, or a few in turn, without end.",
+        where="model",
+        part="rightcall.guard",
+        cure="Repeats are counted; the model is told, then the call is refused.",
+        flags=("--guard", "full"),
+        threads=_threads(
+            "anomalyco/opencode#28596 earendil-works/pi#9637 PrimeIntellect-ai/prime-agent#1326 HKUDS/nanobot#3077 "
+            "charmbracelet/crush#2130"
+        ),
+    ),
+    FailureClass(
+        slug="bad_ids",
+        number=10,
+        title="Ids are missing, empty or twice",
+        what="A call has no id, an empty one, one that is no text, one that changes, or one that another call has.",
+        cure="Every call gets an id that is new in its conversation; the server's own are kept beside them.",
+        threads=_threads(
+            "open-webui/open-webui#28570 continuedev/continue#12627 QwenLM/qwen-code#8382 "
+            "NousResearch/hermes-agent#72766 anomalyco/opencode#4590 openai/openai-node#1946"
+        ),
+    ),
+    FailureClass(
+        slug="bad_index",
+        number=11,
+        title="Parallel calls run together",
+        what="The index of streamed calls is missing, always 0 or changing, or a name is said twice, so calls merge.",
+        cure="Pieces are put together by id, index, place and what is whole already; the client gets strict deltas.",
+        threads=_threads(
+            "zed-industries/zed#42584 vercel/ai#7238 anomalyco/opencode#17902 danny-avila/LibreChat#13987 "
+            "huggingface/smolagents#1958 openai/openai-python#3425 maximhq/bifrost#1829"
+        ),
+    ),
+    FailureClass(
+        slug="bad_translation",
+        number=12,
+        title="The answer breaks the rules of its dialect",
+        what="Events or fields are missing, doubled or out of order, mostly where one API is translated into another.",
+        cure="The answer is read leniently and written anew, as the strictest clients want it.",
+        threads=_threads(
+            "BerriAI/litellm#25561 BerriAI/litellm#29286 BerriAI/litellm#30014 BerriAI/litellm#32357 "
+            "openai/codex#10635 ggml-org/llama.cpp#20156 unslothai/unsloth#9121"
+        ),
+    ),
+    FailureClass(
+        slug="cut_but_run",
+        number=13,
+        title="A call that was cut looks whole",
+        what="An answer that ran into max_tokens ends as if it were done, and its half call may be run.",
+        cure="Whether a call is whole is told by its JSON, not by the finish reason; half ones never go out.",
+        threads=_threads(
+            "QwenLM/qwen-code#2021 ahwurm/localharness#77 can1357/oh-my-pi#1786 jaseci-labs/jac#6766 "
+            "NousResearch/hermes-agent#74798"
+        ),
+    ),
+    FailureClass(
+        slug="think_tags",
+        number=14,
+        title="Think tags swallow the call",
+        what="A call that is written in the reasoning is lost, or reasoning stands in the content with its tags.",
+        cure="Reasoning is told from text; a call in it counts only where the turn would end with nothing else.",
+        threads=_threads(
+            "vllm-project/vllm#55759 lmstudio-ai/lmstudio-bug-tracker#1592 InternLM/lmdeploy#4580 "
+            "unslothai/unsloth#5704 waybarrios/vllm-mlx#168"
+        ),
+    ),
+    FailureClass(
+        slug="history_order",
+        number=15,
+        title="Histories are refused for their order",
+        what="Results without calls, two turns of one role, null content: the server refuses what clients send.",
+        part="rightcall.histories",
+        cure="The history is put right for the kind of server before it is sent.",
+        threads=_threads(
+            "langchain-ai/langchain#33265 openclaw/openclaw#29220 mistralai/mistral-vibe#1006 "
+            "ggml-org/llama.cpp#13178 lmstudio-ai/lmstudio-bug-tracker#842 huggingface/text-generation-inference#3198"
+        ),
+    ),
+    FailureClass(
+        slug="context_cut",
+        number=16,
+        title="The prompt is cut in silence",
+        what="A prompt that is longer than the server's window loses its front, and with it the tools, without a word.",
+        part="rightcall.doctor",
+        cure="It is told: the tokens that the server counted against what was sent. Give the server a larger window.",
+        flags=None,
+        outcome="told",
+        threads=_threads("ollama/ollama#18107 ollama/ollama#7987 haoxiang-xu/PuPu#129"),
+    ),
+    FailureClass(
+        slug="oversized_result",
+        number=17,
+        title="A result is larger than the window",
+        what="The result of one tool fills the context, and every request after it fails.",
+        where="client",
+        part="rightcall.dispatching",
+        cure="`dispatch` cuts results to size and says how to get the rest.",
+        flags=None,
+        threads=_threads("charmbracelet/crush#3480 QwenLM/qwen-code#2439 NousResearch/hermes-agent#56059"),
+    ),
+    FailureClass(
+        slug="wrong_names",
+        number=18,
+        title="The call names no tool",
+        what="The name has control tokens in it, lacks its prefix, is spelled otherwise or is made up.",
+        cure="Control tokens are taken off and the one tool that is meant is found; else the model is told the names.",
+        threads=_threads(
+            "vllm-project/vllm#32587 vllm-project/vllm#35906 openai/openai-agents-python#1196 vercel/ai#2786 "
+            "zed-industries/zed#29946 livekit/agents#6085"
+        ),
+    ),
+    FailureClass(
+        slug="wrong_parameters",
+        number=19,
+        title="Arguments have the wrong names",
+        what="An argument goes by another name than the schema's.",
+        where="model",
+        part="rightcall.repairs",
+        cure="The one parameter that is meant is found; else the model is told which there are.",
+        flags=("--repair", "lenient"),
+        threads=_threads("openclaw/openclaw#52164 openclaw/openclaw#57554 cortexkit/aft#148"),
+    ),
+    FailureClass(
+        slug="tool_choice_ignored",
+        number=20,
+        title="tool_choice is not kept",
+        what="A required call does not come, another tool is called than the named one, or none brings a call.",
+        cure="What was asked for is enforced: by the prompt or a grammar, else by asking again.",
+        flags=("--guard", "full"),
+        threads=_threads(
+            "ollama/ollama#17921 vllm-project/vllm#54808 vllm-project/vllm#55080 vercel/ai#8992 "
+            "pydantic/pydantic-ai#2799"
+        ),
+    ),
+    FailureClass(
+        slug="empty_arguments",
+        number=21,
+        title="No arguments is nothing at all",
+        what='A call without arguments has "", null or no arguments where clients want "{}".',
+        cure="Where nothing is required, nothing is {}.",
+        threads=_threads(
+            "vllm-project/vllm#19419 langchain-ai/langchain#27602 langchain-ai/langchain#34190 simonw/llm#1164 "
+            "agno-agi/agno#10254 pydantic/pydantic-ai#822"
+        ),
+    ),
+    FailureClass(
+        slug="wrong_finish",
+        number=22,
+        title="The finish reason is wrong",
+        what="An answer with calls ends with stop, twice, or not at all; clients drop the calls, or ask without end.",
+        cure="Each answer ends once, with the reason that its content has.",
+        threads=_threads(
+            "sgl-project/sglang#2877 BerriAI/litellm#12862 RayBytes/ChatMock#114 BerriAI/litellm#27139 "
+            "ollama/ollama#7963"
+        ),
+    ),
+    FailureClass(
+        slug="announced_only",
+        number=23,
+        title="The call is announced and not made",
+        what="The model says that it will call a tool, and ends its turn.",
+        where="model",
+        part="rightcall.guard",
+        cure="It is asked once more.",
+        flags=("--guard", "full"),
+        threads=_threads("RooCodeInc/Roo-Code#10547 anthropics/claude-code#63880 OpenHands/software-agent-sdk#1896"),
+    ),
+    FailureClass(
+        slug="escaped_text",
+        number=24,
+        title="Code arrives escaped",
+        what="Line breaks and quotation marks in an argument stand there as \\n and &quot;.",
+        where="model",
+        part="rightcall.repairs",
+        cure="It is undone only for a parameter that asks for it, since it may be meant.",
+        flags=None,
+        threads=_threads("openclaw/openclaw#14452 cline/cline#7698 Kilo-Org/kilocode#4052"),
+    ),
+    FailureClass(
+        slug="no_native_tools",
+        number=25,
+        title="The server has no tools",
+        what="It refuses the field, or drops it without a word, so that the model never hears of any tool.",
+        cure="Tools are offered in the prompt, in the model's own format.",
+        flags=("--mode", "text"),
+        threads=_threads(
+            "pydantic/pydantic-ai#2170 aaif-goose/goose#6690 aaif-goose/goose#8269 continuedev/continue#6723"
+        ),
+    ),
+    FailureClass(
+        slug="too_many_tools",
+        number=26,
+        title="Too many tools",
+        what="The tools fill the context, and the model chooses badly among them.",
+        where="client",
+        part="rightcall.declare",
+        cure="Offer fewer: `Toolset` picks them by name.",
+        flags=None,
+        threads=_threads("openai/codex#9266 anomalyco/opencode#8625 modelcontextprotocol/python-sdk#2619"),
+    ),
+    FailureClass(
+        slug="refused_names",
+        number=26,
+        title="Names of tools are refused",
+        what="A tool's name has a dot or is longer than 64 characters, which MCP allows and the server does not.",
+        cure="The server is given a name that it takes; the client sees its own.",
+        threads=_threads("openai/codex#8174 github/copilot-cli#1879 microsoft/vscode#243602"),
+    ),
+    FailureClass(
+        slug="refused_fields",
+        number=27,
+        title="Fields of a request are refused",
+        what='A field that clients send (strict, parallel_tool_calls, "tools": []) makes the server refuse it all.',
+        cure="What the server cannot be told is left out.",
+        threads=_threads(
+            "open-webui/open-webui#26655 OpenCoworkAI/open-cowork#232 QuantumNous/new-api#2763 "
+            "tensorzero/tensorzero#2805"
+        ),
+    ),
+    FailureClass(
+        slug="idle_stream",
+        number=27,
+        title="Streams are silent until they die",
+        what="Nothing comes for so long that a client or something between gives up, or the stream breaks off.",
+        cure="Signs of life go out, and a stream that broke off is ended or asked for again.",
+        threads=_threads("maximhq/bifrost#5010 BerriAI/litellm-docs#646"),
+    ),
+    FailureClass(
+        slug="refused_results",
+        number=27,
+        title="Results that are not plain text",
+        what="A result that is a list of parts or an image is refused, or its content is lost.",
+        part="rightcall.histories",
+        cure="Results are written as the server takes them.",
+        threads=_threads("zhukunpenglinyutong/jetbrains-cc-gui#984 anomalyco/opencode#28859 vllm-project/vllm#39614"),
+    ),
+)
+
+FAILURE_CLASSES: dict[str, FailureClass] = {each.slug: each for each in _LIST}

@@ -1,0 +1,109 @@
+"""One request to a server and all that came back, byte for byte: status, headers, body, and when it came.
+
+    line = ServerLine("http://127.0.0.1:8080", "chat", api_key_env=None, seconds=60)
+    raw = await line.ask({"model": "m", "messages": [...]}, "m", stream=True)
+
+A server that never answers, never ends or sends without limit costs so many seconds and bytes, and no more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Literal
+
+import msgspec
+
+from rightcall.api_names import Api
+from rightcall.backends.address import address, find_key, own_secrets, request_address, root
+from rightcall.backends.aiohttp_exchange import Wire
+from rightcall.backends.exchange import Sent, Timeouts
+from rightcall.backends.http import Backend
+from rightcall.errors import BackendError, BodyError, TimedOut
+from rightcall.redaction.pieces import without_secrets
+from rightcall.redaction.scrubber import Scrubber
+from rightcall.types import Json
+
+MOST_BYTES = 4_000_000
+Break = Literal["", "unreachable", "silent", "broke", "endless"]
+
+
+class RawAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What came back. `broke` says how it ended before its time: nothing came (`unreachable`), nothing more came
+    (`silent`), the connection closed (`broke`), or it did not end within its limits (`endless`)."""
+
+    status: int = 0
+    headers: dict[str, str] = {}
+    body: bytes = b""
+    first_byte: float = 0.0
+    seconds: float = 0.0
+    pieces: int = 0
+    broke: Break = ""
+    says: str = ""
+
+    @property
+    def is_ok(self) -> bool:
+        return 200 <= self.status < 300 and not self.broke
+
+    @property
+    def is_refused(self) -> bool:
+        return self.status >= 400
+
+    @property
+    def kind(self) -> str:
+        """Its content type, without parameters."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+class ServerLine:
+    """The way to one server in one dialect."""
+
+    def __init__(self, url: str, api: Api, *, api_key_env: str | None, seconds: float) -> None:
+        self.api: Api = api
+        self.root, self._address = root(url), address(url, api)
+        self._seconds = seconds
+        key = find_key(api, api_key_env, self._address)
+        self._wire = Wire(key, api, Timeouts(connect=min(10.0, seconds), first_byte=seconds, idle=seconds))
+        self._headers = Backend(url, api=api, exchange=self._wire).headers
+        self.scrubber = Scrubber(own_secrets(key))
+
+    def keep(self) -> None:
+        """Connections stay open from now on."""
+        self._wire.keep()
+
+    async def aclose(self) -> None:
+        await self._wire.aclose()
+
+    async def ask(self, body: Json, model: str, *, stream: bool) -> RawAnswer:
+        """Never raises for what a server does."""
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+        url = request_address(self._address, self.api, model, stream=stream)
+        got: dict[str, Any] = {}
+        pieces: list[bytes] = []
+        try:
+            await self._gather(Sent("POST", url, body, self._headers, begun + self._seconds), got, pieces, begun)
+        except BackendError as error:
+            got |= {"broke": _broke(error, pieces), "says": self.scrubber.text(str(error))}
+        clean, _ = without_secrets(pieces, [0] * len(pieces), self.scrubber)
+        return RawAnswer(body=b"".join(clean), seconds=loop.time() - begun, pieces=len(pieces), **got)
+
+    async def _gather(self, sent: Sent, got: dict[str, Any], pieces: list[bytes], begun: float) -> None:
+        size = 0
+        async with self._wire.open(sent) as received:
+            got |= {"status": received.status, "headers": received.headers}
+            async for piece in received.chunks:
+                if not pieces:
+                    got["first_byte"] = asyncio.get_running_loop().time() - begun
+                pieces.append(piece)
+                size += len(piece)
+                if size > MOST_BYTES:
+                    got |= {"broke": "endless", "says": f"more than {MOST_BYTES:,} bytes came, and no end"}
+                    return
+
+
+def _broke(error: BackendError, pieces: list[bytes]) -> Break:
+    if not pieces:
+        return "unreachable"
+    if isinstance(error, TimedOut):
+        return "endless" if error.stage == "total" else "silent"
+    return "broke" if isinstance(error, BodyError) else "unreachable"

@@ -1,0 +1,98 @@
+"""From a case to a finding, and from many findings to one result."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+
+from rightcall.apis.sdk_view import error_text
+from rightcall.doctor.diagnosis import ProbeEvidence, ProbeResult
+from rightcall.doctor.judging import VERDICTS, Case, Finding, fault
+from rightcall.doctor.probes import Probe
+from rightcall.redaction.scrubber import Scrubber
+from rightcall.strict_json import Undecodable, decode
+
+_MOST_SHOWN = 4000  # characters of a request, and of an answer
+_DEPTH = 400
+_THOUGHTS = re.compile(r"reasoning|thought|thinking|signature", re.IGNORECASE)
+
+
+def finding(probe: Probe, case: Case) -> Finding:
+    """What the probe says of this case: first whether there is an answer at all."""
+    raw, seen = case.raw, case.seen
+    if raw.broke == "unreachable":
+        return Finding("unreachable", "", raw.says)
+    if raw.is_refused:
+        return _refused(probe, case)
+    if raw.broke:
+        return fault("idle_stream", raw.says)
+    if not 200 <= raw.status < 300:
+        return Finding("not offered", "", f"the server answers with status {raw.status}")
+    if seen.error:
+        return fault("idle_stream", f"an error stands in place of an answer: {seen.error[:200]}")
+    if not seen.is_json:
+        return fault("bad_translation", "the answer is no JSON object")
+    return probe.judge(case)
+
+
+def _refused(probe: Probe, case: Case) -> Finding:
+    status, said = case.raw.status, refusal_words(case.raw.body)
+    words = f"status {status}: {said}"
+    if status in (401, 403, 429):
+        return Finding("unreachable", "", words)
+    if probe.refusal is not None:
+        return probe.refusal(case)
+    plain = case.others.get(("plain", "whole"))
+    no_tools = case.question.tools and case.question.name != "plain" and plain is not None and plain.raw.is_refused
+    if not case.question.refused or no_tools:
+        return Finding("not offered", "", words)
+    if case.question.refused == "history_order" and _THOUGHTS.search(said):
+        return fault("lost_reasoning", words)
+    if case.question.choice != "auto":
+        return Finding("not offered", "tool_choice_ignored", words)
+    return fault(case.question.refused, words)
+
+
+def refusal_words(body: bytes) -> str:
+    """What an error body says, whichever of the shapes it has."""
+    said = body[:64_000].decode("utf-8", "replace")
+    value = decode(said, _DEPTH)
+    if isinstance(value, Undecodable) or not isinstance(value, dict):
+        return " ".join(said.split())[:300] or "nothing was said"
+    return error_text(value.get("error") or value.get("detail") or value)[:300]
+
+
+def result(probe: Probe, cases: list[Case], scrubber: Scrubber) -> ProbeResult:
+    """One result of all times that a question was asked in one way."""
+    found = [finding(probe, case) for case in cases]
+    counts = Counter([each.verdict for each in found])
+    worst = [each for each in VERDICTS[:2] if counts[each]]
+    verdict = worst[0] if worst else counts.most_common(1)[0][0]
+    at = next(at for at, each in enumerate(found) if each.verdict == verdict)
+    case = cases[at]
+    return ProbeResult(
+        probe=probe.name,
+        title=probe.title,
+        api=case.api,
+        way=case.way,
+        verdict=verdict,
+        slug=found[at].slug,
+        says=found[at].says,
+        passed=counts["ok"],
+        of=len(cases),
+        evidence=None if verdict == "ok" else _evidence(case, scrubber),
+        is_curable=probe.is_curable,
+    )
+
+
+def _evidence(case: Case, scrubber: Scrubber) -> ProbeEvidence:
+    request = scrubber.text(json.dumps(case.body, ensure_ascii=False))
+    answer = case.raw.body.decode("utf-8", "replace") or case.raw.says
+    return ProbeEvidence(
+        request=request[:_MOST_SHOWN],
+        status=case.raw.status,
+        answer=answer[:_MOST_SHOWN],
+        request_left_out=max(0, len(request) - _MOST_SHOWN),
+        answer_left_out=max(0, len(answer) - _MOST_SHOWN),
+    )

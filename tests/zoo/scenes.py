@@ -1,0 +1,193 @@
+"""What a client asks in the tests of the zoo: the tools it declares and the conversation it sends, in every dialect.
+
+asked("plain", "messages", model="no_index", stream=True)       path and body
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from zoo.question import Json
+
+USER = "What does hello.txt say?"
+READ: Json = {
+    "type": "object",
+    "properties": {
+        "path": {"type": "string"},
+        "line": {"type": "integer"},
+        "all": {"type": ["boolean", "null"]},
+        "tags": {"type": "array", "items": {"type": "string"}},
+        "where": {"type": "object", "properties": {"depth": {"type": "integer"}}, "required": ["depth"]},
+    },
+    "required": ["path"],
+    "additionalProperties": False,
+}
+WRITE: Json = {
+    "type": "object",
+    "properties": {"path": {"type": "string"}, "content": {"type": "string"}},
+    "required": ["path", "content"],
+    "additionalProperties": False,
+}
+NOTHING: Json = {"type": "object", "properties": {}}
+TOOLS: dict[str, Json] = {"read_file": READ, "write_file": WRITE, "get_time": NOTHING}
+
+
+def asked(scene: str, api: str, *, model: str, stream: bool) -> tuple[str, Json]:
+    """Path and body of the request of a scene."""
+    played = SCENES[scene]
+    return worded(api, played.get("turns", ASKS), played.get("tools", TOOLS), model, stream, played.get("choice", ""))
+
+
+# -- conversations, in the shape of Chat -------------------------------------------------------------------------------
+
+
+def user(text: str = USER) -> Json:
+    return {"role": "user", "content": text}
+
+
+def call(arguments: str = '{"path": "hello.txt"}', id: str = "call_before1", name: str = "read_file") -> Json:
+    return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def made(*calls: Json, content: Any = None, **more: Any) -> Json:
+    return {"role": "assistant", "content": content, "tool_calls": list(calls), **more}
+
+
+def result(content: Any = "no such file", id: str = "call_before1") -> Json:
+    return {"role": "tool", "tool_call_id": id, "content": content}
+
+
+ASKS = [user()]
+SCENES: dict[str, Json] = {
+    "plain": {},
+    "no_arguments": {"turns": [user("Call get_time {} now.")]},
+    "required": {"choice": "required"},
+    "none": {"choice": "none"},
+    "second_round": {
+        "turns": [user(), made(call(id="functions.read_file:0")), result(id="functions.read_file:0"), user()]
+    },
+}
+
+
+# -- in every dialect --------------------------------------------------------------------------------------------------
+
+
+def worded(
+    api: str, turns: list[Json], tools: dict[str, Json], model: str, stream: bool, choice: str
+) -> tuple[str, Json]:
+    """Path and body of a request with this conversation and these tools."""
+    path, body = _WORDED[api](turns, tools, model, stream, choice)
+    return path, body
+
+
+def _functions(tools: dict[str, Json]) -> list[Json]:
+    return [{"name": name, "description": f"{name}.", "parameters": schema} for name, schema in tools.items()]
+
+
+def _chat(turns: list[Json], tools: dict[str, Json], model: str, stream: bool, choice: str) -> tuple[str, Json]:
+    offered = [{"type": "function", "function": function} for function in _functions(tools)]
+    wanted: Json = {"tool_choice": choice} if choice else {}
+    body: Json = {
+        "model": model,
+        "stream": stream,
+        "messages": turns,
+        **({"tools": offered} if tools else {}),
+        **wanted,
+    }
+    return "/v1/chat/completions", body
+
+
+def _ollama(turns: list[Json], tools: dict[str, Json], model: str, stream: bool, choice: str) -> tuple[str, Json]:
+    _, body = _chat([_ollama_turn(turn) for turn in turns], tools, model, stream, "")
+    return "/api/chat", body
+
+
+def _ollama_turn(turn: Json) -> Json:
+    calls = [{"function": {**each["function"], "arguments": _given(each)}} for each in turn.get("tool_calls", ())]
+    return {**turn, "content": turn.get("content") or "", **({"tool_calls": calls} if calls else {})}
+
+
+def _given(entry: Json) -> Any:
+    try:
+        return json.loads(entry["function"]["arguments"])
+    except ValueError:
+        return {}
+
+
+def _responses(turns: list[Json], tools: dict[str, Json], model: str, stream: bool, choice: str) -> tuple[str, Json]:
+    items: list[Json] = []
+    for turn in turns:
+        if turn["role"] == "tool":
+            items.append({"type": "function_call_output", "call_id": turn["tool_call_id"], "output": turn["content"]})
+            continue
+        if turn.get("content"):
+            items.append({"type": "message", "role": turn["role"], "content": turn["content"]})
+        for each in turn.get("tool_calls", ()):
+            items.append({"type": "function_call", "call_id": each["id"], **each["function"]})
+    offered = [{"type": "function", **function} for function in _functions(tools)]
+    wanted = {"tool_choice": choice} if choice else {}
+    return "/v1/responses", {
+        "model": model,
+        "stream": stream,
+        "input": items,
+        "tools": offered,
+        "store": False,
+        **wanted,
+    }
+
+
+def _messages(turns: list[Json], tools: dict[str, Json], model: str, stream: bool, choice: str) -> tuple[str, Json]:
+    out: list[Json] = []
+    for turn in turns:
+        if turn["role"] == "tool":
+            block = {"type": "tool_result", "tool_use_id": turn["tool_call_id"], "content": turn["content"]}
+            out.append({"role": "user", "content": [block]})
+            continue
+        blocks: list[Json] = [{"type": "text", "text": turn["content"]}] if turn.get("content") else []
+        for each in turn.get("tool_calls", ()):
+            blocks.append(
+                {"type": "tool_use", "id": each["id"], "name": each["function"]["name"], "input": _given(each)}
+            )
+        out.append({"role": turn["role"], "content": blocks})
+    offered = [
+        {"name": each["name"], "description": each["description"], "input_schema": each["parameters"]}
+        for each in _functions(tools)
+    ]
+    wanted: Json = {"tool_choice": {"type": {"required": "any"}.get(choice, choice)}} if choice else {}
+    return "/v1/messages", {
+        "model": model, "stream": stream, "max_tokens": 4000, "messages": out, "tools": offered, **wanted,
+    }  # fmt: skip
+
+
+def _gemini(turns: list[Json], tools: dict[str, Json], model: str, stream: bool, choice: str) -> tuple[str, Json]:
+    names = {each["id"]: each["function"]["name"] for turn in turns for each in turn.get("tool_calls", ())}
+    contents: list[Json] = []
+    for turn in turns:
+        if turn["role"] == "tool":
+            name = names.get(turn["tool_call_id"], "read_file")
+            answered = {"id": turn["tool_call_id"], "name": name, "response": {"output": turn["content"]}}
+            contents.append({"role": "user", "parts": [{"functionResponse": answered}]})
+            continue
+        parts: list[Json] = [{"text": turn["content"]}] if turn.get("content") else []
+        for each in turn.get("tool_calls", ()):
+            given = {"id": each["id"], "name": each["function"]["name"], "args": _given(each)}
+            parts.append({"functionCall": given})
+        contents.append({"role": "model" if turn["role"] == "assistant" else turn["role"], "parts": parts})
+    offered = [
+        {"name": each["name"], "description": each["description"], "parametersJsonSchema": each["parameters"]}
+        for each in _functions(tools)
+    ]
+    mode = {"required": "ANY", "none": "NONE"}.get(choice)
+    wanted = {"toolConfig": {"functionCallingConfig": {"mode": mode}}} if mode else {}
+    verb = "streamGenerateContent?alt=sse" if stream else "generateContent"
+    return f"/v1beta/models/{model}:{verb}", {
+        "contents": contents,
+        "tools": [{"functionDeclarations": offered}],
+        **wanted,
+    }
+
+
+_WORDED: dict[str, Any] = {
+    "chat": _chat, "responses": _responses, "messages": _messages, "ollama": _ollama, "gemini": _gemini,
+}  # fmt: skip

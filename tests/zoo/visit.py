@@ -1,0 +1,135 @@
+"""Visits to the zoo: a client asks a bad server without the proxy and through it, and what it saw is judged.
+
+with Visits() as visits:
+    visits.bare(server, "chat", stream=True)            what is wrong with what a client saw; "" if nothing is
+    visits.proxied(server, "chat", stream=True)         the same through the proxy, in any dialect of the client
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack
+from typing import Any, NamedTuple, Self, TypeVar, cast
+
+import aiohttp
+
+from rightcall.serve.proxy import Proxy
+from rightcall.serve.proxy_settings import ProxySettings, UpstreamSettings
+from rightcall.testing import conforms
+from zoo.bad_server import BadServer
+from zoo.keeper import Keeper, keeping
+from zoo.naive import Seen, naive
+from zoo.question import Json, Question
+from zoo.scenes import asked
+
+T = TypeVar("T")
+_SETTINGS: Json = {"mode": "native", "port": 0, "first_byte_seconds": 20.0, "idle_seconds": 20.0, "stop_seconds": 0.5}
+
+
+class Heard(NamedTuple):
+    """An answer as it came: what a client makes of it is `seen`, or it `broke`."""
+
+    status: int
+    headers: dict[str, str]
+    data: bytes
+    seen: Seen | None
+    broke: str
+    faults: list[str]
+
+
+class Visits:
+    """The zoo, and a proxy before it for each dialect and settings, for as long as this is open."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._proxies: dict[str, Proxy] = {}
+        self._stack = AsyncExitStack()
+        self.keeper = Keeper()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self.run(self._open())
+        return self
+
+    def __exit__(self, *gone: object) -> None:
+        self.run(self._stack.aclose())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
+
+    async def _open(self) -> None:
+        self.keeper = await self._stack.enter_async_context(keeping())
+        self._session = await self._stack.enter_async_context(aiohttp.ClientSession())
+
+    async def _proxy(self, api: str, settings: Json) -> Proxy:
+        key = json.dumps([api, settings], sort_keys=True)
+        if key not in self._proxies:
+            upstream = UpstreamSettings(url=self.keeper.url, api=cast(Any, api), name="zoo")
+            made = ProxySettings(upstream=(upstream,), **cast(Any, {**_SETTINGS, **settings}))
+            self._proxies[key] = await self._stack.enter_async_context(Proxy(made))
+        return self._proxies[key]
+
+    def address(self, server: BadServer, api: str) -> str:
+        """Of the proxy before this server, which speaks `api`."""
+        return self.run(self._proxy(api, server.settings)).address
+
+    # -- asking --------------------------------------------------------------------------------------------------------
+
+    def hear(self, base: str, path: str, body: Json, api: str, *, stream: bool) -> Heard:
+        """Asks there, and reads the answer as a client of this dialect does."""
+        return self.run(self._hear(base + path, body, api, stream=stream))
+
+    async def _hear(self, url: str, body: Json, api: str, *, stream: bool) -> Heard:
+        broke, data, status, headers = "", b"", 0, {}
+        try:
+            async with self._session.post(url, json=body) as answer:
+                status, headers = answer.status, {name.lower(): value for name, value in answer.headers.items()}
+                async for piece, _ in answer.content.iter_chunks():
+                    data += piece
+        except aiohttp.ClientError as error:
+            broke = repr(error)
+        if status != 200:
+            return Heard(status, headers, data, None, broke or f"status {status}: {data[:300].decode()}", [])
+        try:
+            seen = naive(api, data, stream=stream)
+        except Exception as error:  # noqa: BLE001  (whatever breaks a client is what the zoo is about)
+            return Heard(status, headers, data, None, repr(error), faults(api, data, stream=stream))
+        return Heard(status, headers, data, None if broke else seen, broke, faults(api, data, stream=stream))
+
+    def bare(self, server: BadServer, api: str, *, stream: bool) -> Heard:
+        path, body = asked(server.scene, api, model=server.name, stream=stream)
+        return self.hear(f"{self.keeper.url}/{server.name}", path, body, api, stream=stream)
+
+    def proxied(self, server: BadServer, api: str, *, stream: bool, client: str = "") -> Heard:
+        path, body = asked(server.scene, client or api, model=server.name, stream=stream)
+        return self.hear(self.address(server, api), path, body, client or api, stream=stream)
+
+
+def faults(api: str, data: bytes, *, stream: bool) -> list[str]:
+    """How an answer breaks the rules of its dialect."""
+    return conforms(data if stream else json.loads(data), api)
+
+
+def wrong_with(heard: Heard, server: BadServer, api: str, *, stream: bool) -> str:
+    """What of this is not as it was meant; empty if all is."""
+    _, body = asked(server.scene, api, model=server.name, stream=stream)
+    question = Question(api, body, stream)
+    meant = server.meant(question)
+    if heard.seen is None:
+        return "" if server.right == "error" and heard.status == 400 else heard.broke
+    if server.right == "text":
+        return f"calls that were not meant: {heard.seen.calls}" if heard.seen.calls else ""
+    if server.right == "error":
+        return f"no error: {heard.seen}"
+    if heard.seen.calls != [(call.name, call.arguments) for call in meant.calls]:
+        return f"calls {heard.seen.calls}, text {heard.seen.text!r:.80}"
+    known = json.dumps(body)
+    old = [id for id in heard.seen.ids if isinstance(id, str) and json.dumps(id) in known]
+    return f"ids that the conversation has already: {old}" if old else ""
