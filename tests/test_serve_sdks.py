@@ -220,3 +220,36 @@ def test_google_is_told_of_an_error_in_the_middle() -> None:
     errors = pytest.importorskip("google.genai.errors")
     with pytest.raises(errors.APIError, match="it broke"):
         streamed("gemini", ask_gemini, broken=True)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_google_runs_the_calls_of_a_stream_and_keeps_the_conversation() -> None:
+    genai = pytest.importorskip("google.genai")
+    looked: list[str] = []
+
+    def look(city: str, n: int = 0) -> str:
+        """Look."""
+        looked.append(city)
+        return "sunny"
+
+    def written(*said: str, calls: bool) -> list[bytes]:
+        writer = writer_of("gemini")
+        out = [writer.alive(), *map(writer.text, said), writer.call(CALLS[0]) if calls else b""]
+        return [piece for piece in [*out, writer.alive(), writer.finish(END)] if piece]
+
+    async def ask(url: str) -> Any:
+        client = genai.Client(api_key="x", http_options={"base_url": url})
+        chat = client.aio.chats.create(model="m", config={"tools": [look]})
+        said = "".join([chunk.text or "" async for chunk in await chat.send_message_stream("Hi")])
+        await client.aio.aclose()
+        return said, [content.role for content in chat.get_history(curated=True)]
+
+    async def run() -> Any:
+        answers = [written("One", " moment.", calls=True), written(*TEXT, calls=False)]
+        async with serving(*[chunked(said) for said in answers]) as server:
+            return await ask(server.url), server.posts[-1].body["contents"]
+
+    (said, kept), sent = asyncio.run(run())
+    assert looked == ["Oslo"] and said == f"One moment.{SAID}"
+    assert "functionResponse" in sent[-1]["parts"][0] and "functionCall" in sent[-2]["parts"][0]
+    assert kept.count("user") == 2 and "model" in kept

@@ -35,6 +35,11 @@ class Keeper:
         self.heard: list[tuple[str, Json]] = []  # the name that was asked for, and the body
         self.url = ""
 
+    def forget(self) -> None:
+        """As if nothing had been asked yet."""
+        self._asked.clear()
+        self.heard.clear()
+
     def app(self) -> web.Application:
         app = web.Application(client_max_size=64 << 20)
         app.router.add_route("*", "/{tail:.*}", self._handle)

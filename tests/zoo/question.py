@@ -76,6 +76,17 @@ class Question(NamedTuple):
         return _words(users[-1]) if users else ""
 
     @property
+    def told(self) -> str:
+        """All words of users."""
+        return "\n".join([_words(turn) for turn in self.turns if turn.get("role") == "user" and not _results(turn)])
+
+    @property
+    def rounds(self) -> int:
+        """How often results were sent, however many at once."""
+        came = [bool(_results(turn)) for turn in self.turns]
+        return sum([here and not before for before, here in zip([False, *came], came, strict=False)])
+
+    @property
     def choice(self) -> str:
         """`auto`, `none`, `required`, or the name of a tool that is demanded."""
         if self.api == "gemini":

@@ -3,7 +3,8 @@
 reply_to(question)      Said(calls=(Made("read_file", {"path": "hello.txt"}),))
 
 Which tool is called, and with what, is found in the schemas that the client sent, so that any agent can be answered.
-A user who names a tool and the arguments behind it, `get_time {"zone": "CET"}`, gets just those calls.
+A user who names a tool and the arguments behind it, `get_time {"zone": "CET"}`, gets just those calls; one who says
+"call a {...}, then call b {...}" gets them one after the other.
 """
 
 from __future__ import annotations
@@ -57,6 +58,10 @@ class Said(NamedTuple):
 
 def reply_to(question: Question) -> Said:
     """The right answer."""
+    steps = _steps(question.told)
+    if steps and question.tools and question.choice != "none":
+        due = steps[question.rounds : question.rounds + 1]
+        return Said(calls=_numbered(due, question)) if due else Said(text=FINAL)
     if not question.tools or question.choice == "none":
         return Said(text="A title for a task" if not question.results else FINAL)
     demanded = [tool for tool in question.tools if tool.name == question.choice]
@@ -82,16 +87,29 @@ def _numbered(calls: list[Made], question: Question) -> tuple[Made, ...]:
     return tuple([call._replace(id=f"call_zoo{before + at}a7") for at, call in enumerate(calls)])
 
 
+def _steps(told: str) -> list[Made]:
+    """The calls that a user wants one after the other."""
+    if ", then call " not in told:
+        return []
+    return [
+        made for match in re.finditer(r"[Cc]all (\S+) (?=\{)", told) if (made := _spelled(match[1], told, match.end()))
+    ]
+
+
+def _spelled(name: str, text: str, at: int) -> Made | None:
+    try:
+        return Made(name, json.JSONDecoder().raw_decode(text, at)[0])
+    except ValueError:
+        return None
+
+
 def _named(asks: str, tools: list[Offered]) -> list[Made]:
     """The calls that a user spells out."""
     found: list[tuple[int, Made]] = []
     for tool in tools:
         for match in re.finditer(rf"(?<![\w.]){re.escape(tool.name)}(?: with)? *(?=\{{)", asks):
-            try:
-                given, _ = json.JSONDecoder().raw_decode(asks, match.end())
-            except ValueError:
-                continue
-            found.append((match.start(), Made(tool.name, given)))
+            made = _spelled(tool.name, asks, match.end())
+            found += [(match.start(), made)] if made else []
     return [made for _, made in sorted(found, key=lambda each: each[0])]
 
 

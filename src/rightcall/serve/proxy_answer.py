@@ -160,7 +160,7 @@ class Answering:
                 first = await beginning(pieces)
                 if not is_stream(first, asked.api):
                     return None
-                return await self._relayed(first, pieces, answer.kind, tape)
+                return await self._relayed(first, pieces, answer, tape)
 
     @asynccontextmanager
     async def _opened(
@@ -195,21 +195,21 @@ class Answering:
         return await self._client.respond(answer.status, data, answer.headers.get("content-type", _JSON))
 
     async def _relayed(
-        self, first: bytes, pieces: AsyncIterator[bytes], kind: str, tape: UpstreamTape
+        self, first: bytes, pieces: AsyncIterator[bytes], answer: UpstreamAnswer, tape: UpstreamTape
     ) -> web.StreamResponse:
-        stream, client = PassedStream(self._asked.api), self._client
+        stream, client, kind = PassedStream(self._asked.api), self._client, answer.kind
         client.wait(self._own_writer, kind if kind in _STREAMS else _STREAM_KINDS[self._asked.api])
         self._exchanged.note_upstream_first_byte()
         tape.piece(first)
-        await client.send(stream.pass_on(first))
+        await client.send(stream.pass_on(first), is_last=answer.is_read)
         try:
             async for piece in pieces:
                 tape.piece(piece)
-                await client.send(stream.pass_on(piece))
+                await client.send(stream.pass_on(piece), is_last=answer.is_read)
         except BackendError as error:
             self._exchanged.error = error_code(error)
         self._exchanged.finish = "stop" if stream.is_whole else "length"
-        await client.send(stream.ending())
+        await client.send(stream.ending(), is_last=True)
         return await client.end()
 
     # -- read and judged -----------------------------------------------------------------------------------------------
@@ -316,13 +316,13 @@ class Answering:
                     if self._exchanged.upstream_first_byte is None:
                         self._exchanged.note_upstream_first_byte()
                     tape.piece(piece)
-                    await client.send(flow.feed(piece))
+                    await client.send(flow.feed(piece), is_last=answer.is_read)
         except (BodyError, TimedOut) as error:
             self._exchanged.error = error_code(error)
             if not (flow.begun or flow.facts.ended or self._broke):
                 raise
             broken = True  # what has come is better than nothing
-        await client.send(flow.end(broken=broken))
+        await client.send(flow.end(broken=broken), is_last=True)
         if not flow.begun:
             _raise_for_nothing(flow, answer)
 
@@ -397,7 +397,7 @@ class Answering:
         self._board.keep(request, flow, messages)
         if request.stream:
             spoiled = flow.writer.error(flow.error, "invalid_tool_call") if flow.is_spoiled else b""
-            await self._client.send(spoiled or flow.finish(exchanged.finish))
+            await self._client.send(spoiled or flow.finish(exchanged.finish), is_last=True)
             return await self._client.end()
         reply = _shown(flow)
         given = flow.raw if flow.is_same else None

@@ -3,8 +3,9 @@
     data: {"candidates": [{"content": {"parts": [{"text": "Hi"}], "role": "model"}, "index": 0}],
            "modelVersion": "m", "responseId": "r"}
 
-Google's own clients take a comment for JSON and break, and keep every `content` they see for the history: a sign of
-life is an event without candidates.
+Google's own clients take a comment for JSON and break; a sign of life is an empty line. They forget an answer in which
+an event has no `content`, and the calls of one whose last event has none: the finish comes with the last call, or with a
+text of nothing, as Google sends it.
 """
 
 from __future__ import annotations
@@ -40,11 +41,19 @@ class GeminiWriter(OrderedWriter):
         self._text_tail = b'}],"role":"model"},"index":0}],' + encoded(self._top)[1:]
         self._thought_tail = b',"thought":true' + self._text_tail
         self._first = True
+        self._waiting: list[Json] = []  # the parts of a call, until it is known whether the finish goes with them
 
     def _begun(self) -> bytes:
         return b"[" if self.head.as_array else b""
 
     def _framed(self, written: bytes) -> bytes:
+        return self._after_waiting() + self._one_frame(written)
+
+    def _after_waiting(self) -> bytes:
+        waiting, self._waiting = self._waiting, []
+        return self._parts(waiting) if waiting else b""
+
+    def _one_frame(self, written: bytes) -> bytes:
         if not self.head.as_array:
             return b"data: " + written + b"\r\n\r\n"
         between, self._first = b"" if self._first else b",\r\n", False
@@ -64,7 +73,9 @@ class GeminiWriter(OrderedWriter):
         return self.begin() + self._parts([{"text": "", **thought, "thoughtSignature": signature}])
 
     def _call(self, call: OutgoingCall) -> bytes:
-        return self._parts([_call_part(call)])
+        before = self._after_waiting()
+        self._waiting = [_call_part(call)]
+        return before
 
     def _parts(self, parts: list[Json], fields: Json | None = None, beside: Json | None = None) -> bytes:
         content = {"content": {"parts": parts, "role": "model"}} if parts else {}
@@ -83,7 +94,8 @@ class GeminiWriter(OrderedWriter):
 
     def _finished(self, end: AnswerEnd, word: str) -> bytes:
         beside = {"usageMetadata": gemini_usage(end.usage), **unwritten(end.beside, _OWN_TOP)}
-        return self._parts([], {"finishReason": _FINISHES.get(word, "STOP")}, beside) + self._ending()
+        parts, self._waiting = self._waiting or [{"text": ""}], []
+        return self._parts(parts, {"finishReason": _FINISHES.get(word, "STOP")}, beside) + self._ending()
 
     def _failed(self, message: str, code: str) -> bytes:
         opening = b"" if self._has_begun else self._begun()
@@ -93,7 +105,7 @@ class GeminiWriter(OrderedWriter):
         return b"]" if self.head.as_array else b""
 
     def _sign_of_life(self) -> bytes:
-        return b"\n" if self.head.as_array else self._framed(encoded(self._top))
+        return b"\n" if self.head.as_array else b"\r\n"
 
     def whole(self, reply: Reply, end: AnswerEnd, given: Json | None = None) -> Json:
         theirs = next(iter(objects((given or {}).get("candidates"))), {})
