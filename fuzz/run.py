@@ -198,6 +198,8 @@ def setting(format: str, rng: random.Random) -> Setting:
             rng.choice(("auto", "auto", "open", "off")),  # type: ignore[arg-type]
             rng.choice(("off", "safe", "lenient")),  # type: ignore[arg-type]
             limits=None if rng.random() < 0.8 else few,
+            finish=None if rng.random() < 0.9 else "length",
+            reasoning_calls="safe" if rng.random() < 0.9 else "never",
         ),
         rng.randrange(10**9),
     )

@@ -37,10 +37,11 @@ class Setting(NamedTuple):
     choice: str | None = None
     limits: Limits | None = None
     finish: str | None = None
+    reasoning_calls: Literal["never", "safe"] = "safe"
 
     @property
     def how(self) -> How:
-        return How(self.reasoning, self.repair, self.choice, self.limits, self.finish)
+        return How(self.reasoning, self.repair, self.choice, self.limits, self.finish, self.reasoning_calls)
 
 
 def read(chunks: Iterable[str], setting: Setting, *, live: bool = False, hold: bool = False) -> Reading:

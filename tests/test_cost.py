@@ -65,6 +65,23 @@ def test_many_unknown_names_are_cheap() -> None:
     assert growth(many_unknown_names, Way("hermes"), size=1_500) <= MOST
 
 
+# What is read as calls and taken back, again and again.
+TAKEN_BACK = {
+    "rehearsals": ("lfm2", "<think>a<|tool_call_start|>[ping()]<|tool_call_end|></think>b"),
+    "openers in a thought": ("kimi_k2", "<think>a<|tool_calls_section_begin|></think>b"),
+    "lines that were no calls": ("contract", "ping({})\nand so on\n\n"),
+}
+
+
+@pytest.mark.parametrize("what", TAKEN_BACK)
+def test_what_is_taken_back_costs_no_more_than_what_was_read_since(what: str) -> None:
+    format, unit = TAKEN_BACK[what]
+    found = {
+        way: growth(lambda size: unit * (size // len(unit)), Way(format, *how), size=1_500) for way, how in WAYS.items()
+    }
+    assert {way: times for way, times in found.items() if times > MOST} == {}
+
+
 # -- the meter bites ---------------------------------------------------------------------------------------------------
 
 # What is done to the source of the parser, so that reading becomes quadratic.

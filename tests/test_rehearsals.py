@@ -6,6 +6,8 @@ of their own.
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 
 from cuts import Setting, hold_of_every_cut
@@ -13,6 +15,8 @@ from replies import read
 from rightcall import Call, Reply, Toolset, parse, render
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import alternatives
+from rightcall.laws import How, cut_law, opener_law
+from rightcall.laws.marker_texts import fill, openers_of
 from rightcall.types import CallEnd
 from rightcall.wire.compile import compiled
 from rightcall.wire.parser import Parser
@@ -150,3 +154,34 @@ def test_a_call_behind_a_special_token_in_a_thought_that_was_cut_is_refused(name
     reply = read(f"{_thought(name)[0]}I send it. {_call(name, 'owl')}", name, TOOLS, finish="length")
     assert [call.arguments for call in reply.refused] == [{"word": "owl"}]
     assert [problem.code for problem in reply.problems] == ["call_in_open_reasoning"]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("reasoning_calls", ["safe", "never"])
+def test_an_opener_that_holds_nothing_is_told_where_the_reply_ends_with_the_thought(
+    name: str, reasoning_calls: Literal["safe", "never"]
+) -> None:
+    format = FORMATS[name]
+    how = How("open", reasoning_calls=reasoning_calls)
+    for opener in openers_of(format, "lookup"):
+        for close in {*(fill(str(alternatives(close)[0])) for close in (format.call[1], "", " is a marker.")), ""}:
+            for end in ("", "</think>"):
+                text = f"Well, {opener}{close}{end}"
+                assert opener_law(format, text, tools=TOOLS, how=how) == [], text
+                assert cut_law(format, text, tools=TOOLS, how=how) == [], text
+
+
+@pytest.mark.parametrize("name", ["auto", *FORMATS])
+@pytest.mark.parametrize("finish", [None, "length"])
+def test_a_call_that_stays_in_the_last_thought_leaves_a_note(name: str, finish: str | None) -> None:
+    call = _call("kimi_k2" if name == "auto" else name, "owl")
+    for text in (f"The page says: {call}", f"The page says: {call} Hm.", f"The page says: {call}</think>"):
+        setting = Setting(name, TOOLS, "open", finish=finish, reasoning_calls="never")
+        reply = hold_of_every_cut(text, setting)
+        told = [problem.code for problem in reply.problems]
+        assert reply.attempts or "looks_like_a_call" in told or reply.content, text
+
+
+def test_a_thought_with_an_answer_behind_it_leaves_no_note() -> None:
+    reply = parse(f"<think>Or {_call('hermes', 'owl')}?</think>It is a bird.", format="hermes", tools=TOOLS)
+    assert reply.problems == ()

@@ -514,8 +514,9 @@ NOTES: tuple[Code, ...] = (
     ),
     Code(
         "looks_like_a_call",
-        "The text holds what looks like a call of a declared tool, and was not taken for one: it stands between text, "
-        "is only shown, or is written in no format that was asked for.",
+        "The text, or reasoning that nothing follows, holds what looks like a call of a declared tool, and was not "
+        "taken for one: it stands between text or in a thought, is only shown, or is written in no format that was "
+        "asked for.",
         'If it was meant as a call, send it as the format asks for; `rescue="anywhere"` takes more for calls.',
         'I would send {"name": "list_bookings", "arguments": {}} now.',
         blocking=False,

@@ -9,7 +9,7 @@ from typing import Any
 from rightcall.apis.sdk_view import text
 from rightcall.checks import check
 from rightcall.declare.toolset import Toolset
-from rightcall.doctor.judging import OK, Case, Finding, fault, model
+from rightcall.doctor.judging import OK, ProbedCase, ProbeFinding, fault, model
 from rightcall.doctor.questions import LONG_WORDS
 from rightcall.doctor.seen_answer import SeenCall
 from rightcall.repairs.whole_call import repair
@@ -20,7 +20,7 @@ _NOT_PLAIN = re.compile(r"[^a-z0-9]+")
 _MOJIBAKE = ("\ufffd", "Ã¶", "å\x8c", "ð\x9f")
 
 
-def leaked(case: Case) -> Reply | None:
+def leaked(case: ProbedCase) -> Reply | None:
     """The text read as a model's own, if there is a call in it."""
     said = case.seen.text
     if not said.strip() or not case.question.tools:
@@ -29,7 +29,7 @@ def leaked(case: Case) -> Reply | None:
     return reply if reply.attempts else None
 
 
-def in_text(case: Case) -> Finding | None:
+def in_text(case: ProbedCase) -> ProbeFinding | None:
     """The call that stands in the text, where there is none beside it."""
     if case.seen.calls:
         return None
@@ -41,7 +41,7 @@ def in_text(case: Case) -> Finding | None:
     return None
 
 
-def no_call(case: Case) -> Finding:
+def no_call(case: ProbedCase) -> ProbeFinding:
     """There is none: is it the server's doing?"""
     found = in_text(case)
     if found is not None:
@@ -54,7 +54,7 @@ def no_call(case: Case) -> Finding:
     )
 
 
-def made(case: Case) -> Finding:
+def made(case: ProbedCase) -> ProbeFinding:
     """Did calls come, and can a client read them?"""
     if not case.seen.calls:
         return no_call(case)
@@ -65,7 +65,7 @@ def made(case: Case) -> Finding:
     return OK
 
 
-def unreadable(call: SeenCall) -> Finding | None:
+def unreadable(call: SeenCall) -> ProbeFinding | None:
     """Why a client cannot read the arguments of this call."""
     given = call.arguments
     if given is None or given == "":
@@ -74,7 +74,8 @@ def unreadable(call: SeenCall) -> Finding | None:
         return fault("broken_arguments", f"the arguments are no text: {_said(given)}")
     value = call.value
     if isinstance(value, str) or (not call.as_text and isinstance(given, str)):
-        return fault("double_encoded", f"the arguments are a text in a text: {_said(given)}")
+        what = "a text in a text" if call.as_text else "a text, and no object"
+        return fault("broken_arguments", f"the arguments are {what}: {_said(given)}")
     if value is None and str(given).strip() == "null":
         return fault("empty_arguments", "the arguments are null")
     if not isinstance(value, dict):
@@ -82,7 +83,7 @@ def unreadable(call: SeenCall) -> Finding | None:
     return None
 
 
-def _not_json(given: Any) -> Finding:
+def _not_json(given: Any) -> ProbeFinding:
     try:
         _, end = json.JSONDecoder().raw_decode(str(given).lstrip())
     except (ValueError, RecursionError):
@@ -103,7 +104,7 @@ def is_cut(given: str) -> bool:
     return False
 
 
-def misnamed(call: SeenCall, case: Case) -> Finding | None:
+def misnamed(call: SeenCall, case: ProbedCase) -> ProbeFinding | None:
     """Why the call names none of the tools."""
     names = [tool.name for tool in case.question.tools]
     if call.name in names:
@@ -123,7 +124,7 @@ def _said(value: Any) -> str:
     return written if len(written) <= 160 else f"{written[:157]}..."
 
 
-def fitting(case: Case) -> Finding:
+def fitting(case: ProbedCase) -> ProbeFinding:
     """Do the arguments, as a client reads them, fit the tool's schema?"""
     found = made(case)
     if found.verdict != "ok":
@@ -136,7 +137,7 @@ def fitting(case: Case) -> Finding:
     return OK
 
 
-def _fits(call: SeenCall, tools: Toolset) -> Finding:
+def _fits(call: SeenCall, tools: Toolset) -> ProbeFinding:
     """What a server may have done to a value is what the schema can undo; all else the model wrote."""
     given = Call(text(call.name), call.value, "")
     problems = [each for each in check(given, tools) if each.blocking]
@@ -159,7 +160,7 @@ def _is_encoded(value: Any) -> bool:
         return False
 
 
-def kept_letters(case: Case) -> Finding:
+def kept_letters(case: ProbedCase) -> ProbeFinding:
     """Nested arguments whose letters came through."""
     found = fitting(case)
     if found.verdict == "ok":
@@ -169,7 +170,7 @@ def kept_letters(case: Case) -> Finding:
     return found
 
 
-def long_and_whole(case: Case) -> Finding:
+def long_and_whole(case: ProbedCase) -> ProbeFinding:
     """A long argument that came whole."""
     found = fitting(case)
     if found.verdict != "ok":
@@ -180,7 +181,7 @@ def long_and_whole(case: Case) -> Finding:
     return OK
 
 
-def both(case: Case) -> Finding:
+def both(case: ProbedCase) -> ProbeFinding:
     """Two calls in one answer, apart from each other."""
     found = made(case)
     if found.verdict != "ok":
@@ -190,6 +191,6 @@ def both(case: Case) -> Finding:
     return OK
 
 
-def without_arguments(case: Case) -> Finding:
+def without_arguments(case: ProbedCase) -> ProbeFinding:
     """A call of a tool that takes none."""
     return made(case)

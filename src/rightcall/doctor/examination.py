@@ -18,10 +18,10 @@ from rightcall.api_names import Api
 from rightcall.backends.exchange import Retries, Timeouts
 from rightcall.backends.http import Backend
 from rightcall.doctor.diagnosis import Diagnosis, ProbeResult, SpokenDialect
-from rightcall.doctor.judging import Case
+from rightcall.doctor.judging import ProbedCase
 from rightcall.doctor.probes import PROBES
 from rightcall.doctor.question_bodies import Sending, body_of, going_on
-from rightcall.doctor.questions import BARE, QUESTIONS, Question, Way
+from rightcall.doctor.questions import BARE, QUESTIONS, ServerQuestion, Way
 from rightcall.doctor.raw_answer import RawAnswer, ServerLine
 from rightcall.doctor.seen_answer import see
 from rightcall.doctor.verdicts import refusal_words, result
@@ -143,7 +143,7 @@ class _Rounds:
 
     # -- asking --------------------------------------------------------------------------------------------------------
 
-    def _asked(self, api: Api) -> list[tuple[Question, Way, int]]:
+    def _asked(self, api: Api) -> list[tuple[ServerQuestion, Way, int]]:
         """Every question of this dialect, each way, as often as it is to be asked."""
         return [
             (question, way, number)
@@ -161,15 +161,17 @@ class _Rounds:
         return list(self._judged(api, cases))
 
     async def _round(
-        self, api: Api, asked: Iterable[tuple[Question, Way, int]], before: dict[tuple[str, Way, int], Case]
-    ) -> dict[tuple[str, Way, int], Case]:
+        self, api: Api, asked: Iterable[tuple[ServerQuestion, Way, int]], before: dict[tuple[str, Way, int], ProbedCase]
+    ) -> dict[tuple[str, Way, int], ProbedCase]:
         asked = list(asked)
         plain = {number: case for (name, way, number), case in before.items() if (name, way) == ("plain", "whole")}
         made = await asyncio.gather(*[self._ask(question, api, way, plain.get(at)) for question, way, at in asked])
         keys = [(question.name, way, at) for question, way, at in asked]
         return {key: case for key, case in zip(keys, made, strict=True) if case is not None}
 
-    async def _ask(self, question: Question, api: Api, way: Way, plain: Case | None = None) -> Case | None:
+    async def _ask(
+        self, question: ServerQuestion, api: Api, way: Way, plain: ProbedCase | None = None
+    ) -> ProbedCase | None:
         """None where there is nothing to go on from, or the budget is spent."""
         line, stream = self._lines[api], way == "streamed"
         body = body_of(question, api, self._settings.model, stream=stream, sending=self._sending[api])
@@ -190,7 +192,7 @@ class _Rounds:
 
     # -- judging -------------------------------------------------------------------------------------------------------
 
-    def _judged(self, api: Api, cases: dict[tuple[str, Way, int], Case]) -> Iterable[ProbeResult]:
+    def _judged(self, api: Api, cases: dict[tuple[str, Way, int], ProbedCase]) -> Iterable[ProbeResult]:
         for probe in PROBES.values():
             for way in probe.ways:
                 mine = [
@@ -211,13 +213,13 @@ def _wanted(sending: Sending, refused: str) -> Sending:
     return sending
 
 
-def _others(cases: dict[tuple[str, Way, int], Case], number: int) -> dict[tuple[str, Way], Case]:
+def _others(cases: dict[tuple[str, Way, int], ProbedCase], number: int) -> dict[tuple[str, Way], ProbedCase]:
     """The cases of the same round; of questions that are asked once, that one."""
     first = {(name, way): case for (name, way, at), case in cases.items() if at == 0}
     return first | {(name, way): case for (name, way, at), case in cases.items() if at == number}
 
 
-def _followed(question: Question, api: Api, body: Json, plain: Case | None) -> Json | None:
+def _followed(question: ServerQuestion, api: Api, body: Json, plain: ProbedCase | None) -> Json | None:
     """The next request after the answer to `plain`; None where no call came, or there is no reasoning to drop."""
     if plain is None or not plain.raw.is_ok or not plain.seen.calls:
         return None
@@ -228,15 +230,15 @@ def _followed(question: Question, api: Api, body: Json, plain: Case | None) -> J
     return dropped if dropped != kept else None
 
 
-def _case(question: Question, api: Api, way: Way, body: Json, raw: RawAnswer) -> Case:
+def _case(question: ServerQuestion, api: Api, way: Way, body: Json, raw: RawAnswer) -> ProbedCase:
     stream = way == "streamed"
     wire = wire_faults(raw, api, stream=stream) if raw.is_ok else []
-    return Case(
+    return ProbedCase(
         api=api, way=way, question=question, body=body, raw=raw, seen=see(raw, api, stream=stream), wire=tuple(wire)
     )
 
 
-def _is_spoken(case: Case, words: str, *, named: bool) -> tuple[bool, str]:
+def _is_spoken(case: ProbedCase, words: str, *, named: bool) -> tuple[bool, str]:
     """Whether the answer to a plain greeting is one in this dialect, and what it says otherwise. A dialect that was
     named is examined wherever its address is there."""
     raw, seen = case.raw, case.seen

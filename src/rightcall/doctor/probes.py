@@ -14,7 +14,7 @@ from rightcall.doctor.questions import BOTH, WHOLE, Way
 STREAMED: tuple[Way, ...] = ("streamed",)
 
 
-class Probe(msgspec.Struct, frozen=True, kw_only=True):
+class ServerProbe(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that is looked at.
 
     - `name`: its stable name.
@@ -35,8 +35,10 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     is_curable: bool = True
 
 
-def _probe(name: str, title: str, question: str, judge: Judge, ways: tuple[Way, ...] = BOTH, **more: Any) -> Probe:
-    return Probe(name=name, title=title, question=question, judge=judge, ways=ways, **more)
+def _probe(
+    name: str, title: str, question: str, judge: Judge, ways: tuple[Way, ...] = BOTH, **more: Any
+) -> ServerProbe:
+    return ServerProbe(name=name, title=title, question=question, judge=judge, ways=ways, **more)
 
 
 _LIST = (
@@ -80,4 +82,4 @@ _LIST = (
     _probe("tool_names", "names with dots, and long", "tool_names", answers.accepted, WHOLE),
     _probe("image", "an image", "image", answers.accepted, WHOLE),
 )
-PROBES: dict[str, Probe] = {each.name: each for each in _LIST}
+PROBES: dict[str, ServerProbe] = {each.name: each for each in _LIST}

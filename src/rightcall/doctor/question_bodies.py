@@ -18,7 +18,7 @@ from rightcall.backends.body import write
 from rightcall.backends.plan import Choice, make_plan
 from rightcall.backends.profiles import UNKNOWN
 from rightcall.backends.request import Request
-from rightcall.doctor.questions import Question
+from rightcall.doctor.questions import ServerQuestion
 from rightcall.doctor.seen_answer import SeenAnswer, SeenCall
 from rightcall.types import Call, Json
 
@@ -40,7 +40,7 @@ class Sending(msgspec.Struct, frozen=True, kw_only=True):
     temperature: float | None = 0.0
 
 
-def body_of(question: Question, api: Api, model: str, *, stream: bool, sending: Sending) -> Json:
+def body_of(question: ServerQuestion, api: Api, model: str, *, stream: bool, sending: Sending) -> Json:
     """The body that a client would send."""
     request = Request(
         messages=question.messages,

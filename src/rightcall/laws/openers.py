@@ -15,6 +15,7 @@ from rightcall.laws.samples import PROSE, damaged, heap, renderings
 from rightcall.laws.shown_text import is_plain
 from rightcall.types import Reply, Span
 from rightcall.wire.bodies import BODIES
+from rightcall.wire.compile import THINK
 from rightcall.wire.markers import BLANKS
 
 _TAILS = (
@@ -49,7 +50,7 @@ def opener_law(format: Format, text: str, *, tools: Toolset | None = None, how: 
     try:
         reply = read(format, [text], tools=tools, how=how).reply
         for at, end in _openers_in(format, text, tools):
-            what = _silence(format, text, at, end, reply, tools)
+            what = _silence(format, text, at, end, reply, tools, how)
             if what:
                 return [Violation("opener", f"{text[at:end]!r} at {at} {what}: {_seen(reply)}", text)]
     except Exception as error:  # noqa: BLE001 - whatever it is, it is reported as a violation
@@ -57,12 +58,12 @@ def opener_law(format: Format, text: str, *, tools: Toolset | None = None, how: 
     return []
 
 
-def _silence(format: Format, text: str, at: int, end: int, reply: Reply, tools: Toolset | None) -> str:
+def _silence(format: Format, text: str, at: int, end: int, reply: Reply, tools: Toolset | None, how: How) -> str:
     if not is_plain(text, at, reply.spans or ()) or _is_inside_shown(format, text, at, reply):
         return ""
-    if not (_is_heard(reply, text, at, end) or _in_message(format, reply, text, at, end)):
+    if not (_is_heard(format, reply, text, at, end) or _in_message(format, reply, text, at, end)):
         return "is silent"
-    needs_attempt = _body_follows(format, text[end:], tools) and not _is_thought(reply, at)
+    needs_attempt = _body_follows(format, text[end:], tools) and not _may_stay(reply, at, how)
     return "with a body behind it is no attempt" if needs_attempt and not reply.attempts else ""
 
 
@@ -92,13 +93,13 @@ def _openers_in(format: Format, text: str, tools: Toolset | None) -> Iterator[tu
             yield match.span()
 
 
-def _is_heard(reply: Reply, text: str, at: int, end: int) -> bool:
+def _is_heard(format: Format, reply: Reply, text: str, at: int, end: int) -> bool:
     """Is there an attempt at this place, or a problem that belongs to no call?"""
     return (
         any(problem.call is None for problem in reply.problems)
         or _attempt_here(reply, text, at, end)
         or any(not call.raw.strip() for call in reply.attempts)  # which has no place of its own
-        or _is_thought(reply, at)
+        or _is_thought(format, reply, text, at)
     )
 
 
@@ -129,13 +130,24 @@ def _kind_at(spans: Sequence[Span], at: int) -> str:
     return next((span.kind for span in spans if span.start <= at < span.end), "")
 
 
-def _is_thought(reply: Reply, at: int) -> bool:
-    """Does the opener stand in reasoning that was closed? There it may be a thought."""
+def _is_thought(format: Format, reply: Reply, text: str, at: int) -> bool:
+    """Does the opener stand in reasoning with text, a call or another thought behind it, or in a message that its
+    header calls reasoning? There it may be a thought."""
     spans = reply.spans or ()
-    for i, span in enumerate(spans):
-        if span.start <= at < span.end and span.kind == "reasoning":
-            return i + 1 < len(spans) or bool(reply.attempts)
-    return False
+    if _kind_at(spans, at) != "reasoning":
+        return False
+    if format.channels is not None or any(span.kind != "marker" for span in spans if span.start > at):
+        return True
+    thinks = [opens.strip() for opens in (THINK[0], *alternatives((format.reasoning or ("",))[0])) if opens.strip()]
+    return any(text.find(opens, at) >= 0 for opens in thinks)
+
+
+def _may_stay(reply: Reply, at: int, how: How) -> bool:
+    """May a call stay in the reasoning that it stands in, because that was closed or nothing is taken out of it?"""
+    spans = reply.spans or ()
+    behind = next((i + 1 for i, span in enumerate(spans) if span.start <= at < span.end), 0)
+    is_closed = behind < len(spans) or bool(reply.attempts)
+    return _kind_at(spans, at) == "reasoning" and (is_closed or how.reasoning_calls == "never")
 
 
 def _body_follows(format: Format, rest: str, tools: Toolset | None) -> bool:

@@ -21,17 +21,24 @@ from rightcall.wire.parser import Parser, parse
 
 class How(msgspec.Struct, frozen=True):
     """The options under which the laws read a text, apart from its format and tools: `reasoning`, `repair`, `choice`,
-    `limits` and `finish` are those of `parse`."""
+    `limits`, `finish` and `reasoning_calls` are those of `parse`."""
 
     reasoning: Literal["auto", "open", "off"] = "auto"
     repair: Literal["off", "safe", "lenient"] = "safe"
     choice: str | None = None
     limits: Limits | None = None
     finish: str | None = None
+    reasoning_calls: Literal["never", "safe"] = "safe"
 
     def options(self) -> dict[str, Any]:
         """Those of them that a `Parser` takes when it is made."""
-        return {"reasoning": self.reasoning, "repair": self.repair, "choice": self.choice, "limits": self.limits}
+        return {
+            "reasoning": self.reasoning,
+            "repair": self.repair,
+            "choice": self.choice,
+            "limits": self.limits,
+            "reasoning_calls": self.reasoning_calls,
+        }
 
 
 USUAL = How()

@@ -41,6 +41,7 @@ class FlowRules(msgspec.Struct, frozen=True, kw_only=True):
     - `same`: server and client speak the same dialect, and the request went up as it came.
     - `streamed`: the client wants it as it comes.
     - `holds_text`: a call is demanded; text waits until there is one.
+    - `holds_first`: so many characters of text wait for more, in case they are all and only announce a call.
     - `holds_calls`: calls wait for the end, where somebody judges them.
     - `live`: arguments of the server's own calls go on as they come.
     - `passes`: such a call that turns out to break its schema stays as it was written.
@@ -51,6 +52,7 @@ class FlowRules(msgspec.Struct, frozen=True, kw_only=True):
     same: bool = False
     streamed: bool = True
     holds_text: bool = False
+    holds_first: int = 0
     holds_calls: bool = False
     live: bool = False
     passes: bool = False
@@ -82,6 +84,7 @@ class AnswerFlow:
         self._out: list[bytes] = []
         self._blank = ""  # white space that is held back
         self._held: list[Event] = []  # text that waits for a call
+        self._first_left = rules.holds_first  # characters
         self._live_at: int | None = None  # the call that goes out as it comes
         self._live_sent: list[str] = []  # its pieces
         self._behind: list[Call] = []  # calls that were over before it was
@@ -161,7 +164,7 @@ class AnswerFlow:
         self._payloads += 1
         events = self._stream.feed(chunk_of(joined))
         untouched = len(events) == 1 and isinstance(events[0], Text) and events[0].text == joined
-        if untouched and not self._rules.holds_text and not self._blank and not joined.isspace():
+        if untouched and not self._waits and not self._blank and not joined.isspace():
             self._give(written)
         else:
             self._process(events)
@@ -226,10 +229,20 @@ class AnswerFlow:
     def _text(self, said: str) -> None:
         if not said or not self._rules.streamed:
             return
-        if self._rules.holds_text and not self.sent:
-            self._held.append(Text(said))
-        else:
+        if not self._waits:
             self._say(said)
+            return
+        self._held.append(Text(said))
+        self._first_left -= len(said)
+        if not self._waits:
+            self._give_held()
+
+    @property
+    def _waits(self) -> bool:
+        """Does text that comes now wait?"""
+        if self.sent:
+            return False
+        return self._rules.holds_text or (self._first_left > 0 and not self.begun)
 
     def _say(self, said: str) -> None:
         said = self._blank + said
@@ -242,7 +255,7 @@ class AnswerFlow:
     def _reasoning(self, thought: str) -> None:
         if not thought or not self._rules.streamed:
             return
-        if self._rules.holds_text and not self.sent:
+        if self._held or (self._rules.holds_text and not self.sent):
             self._held.append(Reasoning(thought))
         else:
             self._give(self.writer.reasoning(thought))
@@ -286,14 +299,18 @@ class AnswerFlow:
         self._give(self.writer.call(call, extras))
 
     def _release(self) -> None:
+        """What waited goes out, but for white space around it."""
         self._blank = ""
+        self._give_held()
+        self._blank = ""
+
+    def _give_held(self) -> None:
         held, self._held = self._held, []
         for event in held:
             if isinstance(event, Reasoning):
                 self._give(self.writer.reasoning(event.text))
             elif isinstance(event, Text):
                 self._say(event.text)
-        self._blank = ""
 
     # -- live ----------------------------------------------------------------------------------------------------------
 

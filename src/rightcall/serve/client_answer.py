@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING
 
 from rightcall.serve.answer_writer import AnswerWriter
@@ -23,6 +24,16 @@ if TYPE_CHECKING:
     from aiohttp import web
 
 STREAM_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+
+
+@cache
+def _stream_class() -> type[web.StreamResponse]:
+    from aiohttp import web
+
+    class LateHead(web.StreamResponse):
+        _send_headers_immediately = False  # but with the first piece, which is at hand
+
+    return LateHead
 
 
 class ClientAnswer:
@@ -36,6 +47,7 @@ class ClientAnswer:
         self._timer: asyncio.TimerHandle | None = None
         self._beat: asyncio.Task[None] | None = None
         self._last = 0.0  # when something was sent, in the loop's time
+        self._kept: list[bytes] = []  # goes out with what comes next
         self.headers: dict[str, str] = {}  # more of them, until the head has gone out
         self.has_content = False  # not only signs of life have gone out
 
@@ -86,31 +98,41 @@ class ClientAnswer:
         with contextlib.suppress(ConnectionError):  # whoever answers will see it too
             await self._write(self.writer.alive())
 
-    async def send(self, data: bytes) -> None:
-        """A piece of the answer."""
+    async def send(self, data: bytes, *, is_last: bool = False) -> None:
+        """A piece of the answer. The last that the server said goes out with the end that is made of it: what is sent
+        costs more by the number than by the length."""
         if data:
             self.has_content = True
-            await self._write(data)
+            if is_last:
+                self._kept.append(data)
+            else:
+                await self._write(data)
+
+    def _taken(self, data: bytes) -> bytes:
+        if self._kept:
+            data = b"".join([*self._kept, data])
+            self._kept.clear()
+        self._exchanged.bytes_out += len(data)
+        return data
 
     async def _write(self, data: bytes) -> None:
-        if self._response is None:
+        is_first = self._response is None
+        if is_first:
             await self._begin()
         assert self._response is not None
         self._last = asyncio.get_running_loop().time()
-        self._exchanged.bytes_out += len(data)
-        if data:
+        data = self._taken(data)
+        if data or is_first:
             await self._response.write(data)
 
     async def _begin(self) -> None:
-        from aiohttp import web
-
         self._exchanged.status = 200
         self._exchanged.note_first_byte()
         self._stop_timer()
         if self._settings.keep_alive and self._make_writer is not None:
             self._tick_in(self._settings.keep_alive)
         headers = {**STREAM_HEADERS, **self.headers, **headers_of(self._exchanged), "Content-Type": self._kind}
-        response = web.StreamResponse(status=200, headers=headers)
+        response = _stream_class()(status=200, headers=headers)
         self._response = response
         await response.prepare(self._http)
 
@@ -121,7 +143,7 @@ class ClientAnswer:
             await self._begin()
             await self.stop()
         assert self._response is not None
-        await self._response.write_eof()
+        await self._response.write_eof(self._taken(b""))
         return self._response
 
     async def stop(self) -> None:

@@ -55,10 +55,6 @@ class Reached:
     def __init__(self, link: UpstreamLink, model: str, how: ReadingRules, lock: asyncio.Lock) -> None:
         self.link, self.model, self.how, self._lock = link, model, how, lock
 
-    def url(self, request: ClientRequest) -> str:
-        """Where this request goes."""
-        return self.link.url(self.model, stream=request.stream)
-
     async def choose(self, asked: Request) -> Choice:
         """How tools are offered. Found out once for all requests that come together."""
         asked = msgspec.structs.replace(asked, mode=self.how.mode)

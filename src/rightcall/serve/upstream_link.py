@@ -9,22 +9,20 @@ status is known; redirects are not followed, since a key must not travel on.
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from rightcall.api_names import Api
 from rightcall.backends.address import HABITS, request_address
-from rightcall.backends.aiohttp_exchange import auth_headers
+from rightcall.backends.aiohttp_exchange import auth_headers, out_of_time
+from rightcall.backends.exchange import Timeouts
 from rightcall.backends.http import Backend
 from rightcall.errors import BodyError, TimedOut, TransportError
 from rightcall.redaction.key import Key
+from rightcall.serve.http_answers import HttpFault, HttpHead
 from rightcall.serve.proxy_settings import ProxySettings, UpstreamSettings
-
-if TYPE_CHECKING:
-    import aiohttp
+from rightcall.serve.upstream_lines import UpstreamLine, UpstreamLines
 
 _CREDENTIALS = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
 # Headers of a client that are about its own connection, or that must not travel on.
@@ -38,14 +36,52 @@ _TOLD = ("retry-after", "retry-after-ms", "x-request-id", "request-id", "openai-
 _TOLD_PREFIXES = ("x-ratelimit-", "anthropic-ratelimit-", "openai-")
 
 
+class _Patience:
+    """Ends a connection that says nothing for too long. One timer for all of an answer."""
+
+    def __init__(self, line: UpstreamLine, url: str, limits: Timeouts) -> None:
+        self._line, self._url, self._limits = line, url, limits
+        self._loop = asyncio.get_running_loop()
+        self.last = self._loop.time()
+        self._until = self.last + limits.total
+        self.has_begun = False  # the answer
+        self._tick()
+
+    def _tick(self) -> None:
+        pause = self._limits.idle if self.has_begun else self._limits.first_byte
+        left = min(self.last + pause, self._until) - self._loop.time()
+        if left > 0:
+            self._timer = self._loop.call_later(left, self._tick)
+        else:
+            self._line.fail(self._too_late())
+
+    def heard(self) -> None:
+        """Something came."""
+        self.last = self._loop.time()
+        if not self.has_begun:
+            self.has_begun = True
+            if self._limits.idle < self._limits.first_byte:
+                self.end()
+                self._tick()
+
+    def _too_late(self) -> TimedOut:
+        if self._loop.time() >= self._until:
+            return out_of_time(self._url, self._limits.total)
+        if not self.has_begun:
+            return TimedOut(f"{self._url}: no answer in time; is the server running?", "first_byte")
+        late = f"nothing came for {self._limits.idle:g} s in the middle of the answer; raise the idle limit"
+        return TimedOut(f"{self._url}: {late} if the model is that slow", "idle")
+
+    def end(self) -> None:
+        self._timer.cancel()
+
+
 class UpstreamAnswer:
     """What came back: the status, headers in lower case, and the body in the pieces it comes in."""
 
-    def __init__(self, response: aiohttp.ClientResponse, url: str, idle: float) -> None:
-        self._response, self._url, self._idle = response, url, idle
-        self._last, self._is_late = 0.0, False
-        self.status = response.status
-        self.headers = {name.lower(): value for name, value in response.headers.items()}
+    def __init__(self, line: UpstreamLine, head: HttpHead, url: str, patience: _Patience) -> None:
+        self._line, self._url, self._patience = line, url, patience
+        self.status, self.headers = head.status, head.headers
 
     @property
     def is_ok(self) -> bool:
@@ -61,38 +97,30 @@ class UpstreamAnswer:
         """Its content type, without parameters."""
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
+    @property
+    def is_read(self) -> bool:
+        """Was the last piece taken?"""
+        return self._line.is_read
+
     async def pieces(self) -> AsyncGenerator[bytes]:
         """Raises `BodyError` where the connection breaks, `TimedOut` where it falls silent."""
-        import aiohttp
-
-        loop = asyncio.get_running_loop()
-        self._last = loop.time()
-        self._watch(loop)
+        line, patience = self._line, self._patience
         try:
-            async for piece in self._response.content.iter_any():
-                self._last = loop.time()
+            while piece := await line.piece():
+                patience.heard()
                 yield piece
-        except (aiohttp.ClientError, OSError) as error:
-            if self._is_late or isinstance(error, TimeoutError):
-                late = f"nothing came for {self._idle:g} s in the middle of the answer; raise the idle limit"
-                raise TimedOut(f"{self._url}: {late} if the model is that slow", "idle") from None
+        except (HttpFault, OSError) as error:
             said = str(error) or type(error).__name__
             raise BodyError(f"{self._url}: the connection broke in the middle of the answer: {said:.200}") from None
-        finally:
-            self._timer.cancel()
-
-    def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Ends the answer once nothing has come for so long; one timer for all of its pieces."""
-        left = self._last + self._idle - loop.time()
-        if left > 0:
-            self._timer = loop.call_later(left, self._watch, loop)
-        else:
-            self._is_late = True
-            self._response.close()
 
     def break_off(self) -> None:
         """Whoever reads it finds the connection broken."""
-        self._response.close()
+        self._line.fail(HttpFault("the answer was broken off"))
+
+    def over(self, lines: UpstreamLines) -> None:
+        """It is not read any further."""
+        self._patience.end()
+        lines.put_back(self._line)
 
     async def whole(self, most: int) -> bytes:
         """The body, of at most so many bytes; what comes after those is not read."""
@@ -123,8 +151,10 @@ class UpstreamLink:
         )
         self.key: Key | None = upstream.key or self.backend.key
         self._ca = upstream.ca or settings.ca
-        self._session: aiohttp.ClientSession | None = None
+        self._lines: UpstreamLines | None = None
+        self._always = {name.lower(): value for name, value in upstream.headers.items()}
         self._under_way: set[UpstreamAnswer] = set()
+        self.refused: set[str] = set()  # fields that it does not take
 
     def url(self, model: str, *, stream: bool, api: Api | None = None) -> str:
         """Where requests for this model go; those in another of its dialects than it is asked by, if `api` says so."""
@@ -134,22 +164,8 @@ class UpstreamLink:
 
     async def connect(self) -> None:
         """Makes ready to ask; nothing is sent."""
-        import aiohttp
-
-        context = ssl.create_default_context(cafile=self._ca) if self._ca else None
-        connector = aiohttp.TCPConnector(limit=0, ssl=context if context is not None else True)
-        limits = aiohttp.ClientTimeout(
-            total=self._limits.total,
-            sock_connect=self._limits.connect,
-            sock_read=max(self._limits.first_byte, self._limits.idle),
-        )
-        self._session = aiohttp.ClientSession(
-            connector=connector,
-            timeout=limits,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            proxy=self.settings.proxy or _proxy_for(self.settings.url),
-            read_bufsize=2**18,
-        )
+        proxy = self.settings.proxy or _proxy_for(self.settings.url)
+        self._lines = UpstreamLines(self.backend.root, proxy=proxy, ca=self._ca, seconds=self._limits.connect)
         self.backend.exchange.keep()
 
     def break_off(self) -> None:
@@ -158,9 +174,8 @@ class UpstreamLink:
             answer.break_off()
 
     async def close(self) -> None:
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
+        if self._lines is not None:
+            self._lines.close()
         await self.backend.aclose()
 
     def headers(self, given: Mapping[str, str], *, same: bool, own_key: bool) -> dict[str, str]:
@@ -169,50 +184,72 @@ class UpstreamLink:
         - `same`: the server speaks the client's dialect, and so knows the client's headers.
         - `own_key`: the client's credential is the proxy's, and so for nobody else.
         """
-        out = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+        out = {
+            "content-type": "application/json",
+            "accept-encoding": "identity",
+            "accept": "*/*",
+            "user-agent": "rightcall",
+        }
         if same:
-            out |= {name: value for name, value in given.items() if _travels(name.lower())}
-        if self.api == "messages" and "anthropic-version" not in {name.lower() for name in out}:
+            out |= {name.lower(): value for name, value in given.items() if _travels(name.lower())}
+        if self.api == "messages" and "anthropic-version" not in out:
             out["anthropic-version"] = "2023-06-01"
         credential = None if own_key else _credential(given)
         key = self.key or (Key(credential, "the client's") if credential else None)
-        return {**out, **self.settings.headers, **auth_headers(key, self.api)}
+        return {**out, **self._always, **{name.lower(): value for name, value in auth_headers(key, self.api).items()}}
 
-    async def _asked(
-        self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]
-    ) -> aiohttp.ClientResponse:
-        """What a server answers. It may close a connection that has waited for the next request while that is on its
-        way: it has not heard it then, and is asked once more."""
-        import aiohttp
-
-        assert self._session is not None, "connect first"
-        given: dict[str, Any] = {"data": body, "headers": headers, "allow_redirects": False}
+    async def _heard(self, line: UpstreamLine, request: bytes, method: str, url: str) -> UpstreamAnswer:
+        patience = _Patience(line, url, self._limits)
         try:
-            return await self._session.request(method, url, **given)
-        except aiohttp.ServerDisconnectedError:
-            return await self._session.request(method, url, **given)
+            line.ask(request, method)
+            return UpstreamAnswer(line, await line.head(), url, patience)
+        except BaseException:
+            patience.end()
+            line.close()
+            raise
+
+    async def _asked(self, lines: UpstreamLines, request: bytes, method: str, url: str) -> UpstreamAnswer:
+        """What the server answers. It may close a connection that has waited for the next request while that is on its
+        way: it has not heard it then, and is asked once more."""
+        line = await lines.open()
+        try:
+            return await self._heard(line, request, method, url)
+        except (HttpFault, OSError):
+            if not (line.was_used and line.is_silent):
+                raise
+            return await self._heard(await lines.open(new=True), request, method, url)
 
     @asynccontextmanager
     async def opened(
         self, url: str, body: bytes | None, headers: Mapping[str, str], method: str = "POST"
     ) -> AsyncIterator[UpstreamAnswer]:
         """Sends, and gives what comes back. The connection is closed unless the answer was read to its end."""
-        import aiohttp
-
+        lines = self._lines
+        assert lines is not None, "connect first"
         try:
-            response = await self._asked(method, url, body, headers)
+            answer = await self._asked(lines, _request(method, lines.target(url), headers, body), method, url)
         except TimeoutError:
-            raise TimedOut(f"{url}: no answer in time; is the server running?", "first_byte") from None
-        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise TimedOut(f"{url}: no connection in time; is the server running?", "connect") from None
+        except (HttpFault, OSError, ValueError) as error:
             said = str(error) or type(error).__name__
             raise TransportError(f"cannot call {url}: {said:.300}; is the server running?") from None
-        answer = UpstreamAnswer(response, url, self._limits.idle)
         self._under_way.add(answer)
         try:
             yield answer
         finally:
             self._under_way.discard(answer)
-            response.close() if not response.content.at_eof() else response.release()
+            answer.over(lines)
+
+
+def _request(method: str, target: str, headers: Mapping[str, str], body: bytes | None) -> bytes:
+    """The bytes of a request."""
+    said = "".join([*headers, *headers.values()])
+    if "\n" in said or "\r" in said or "\0" in said:
+        raise ValueError("a header has a line end in it")
+    head = "".join([f"{method} {target}", *[f"{name}: {value}\r\n" for name, value in headers.items()]])
+    if body is not None or method == "POST":
+        head += f"Content-Length: {len(body or b'')}\r\n"
+    return b"".join([head.encode("utf-8", "surrogateescape"), b"\r\n", body or b""])
 
 
 def _proxy_for(url: str) -> str | None:

@@ -14,7 +14,7 @@ from rightcall.wire.auto import AutoMachine, read_auto
 from rightcall.wire.compile import compiled
 from rightcall.wire.how_ended import was_cut
 from rightcall.wire.machine import Machine
-from rightcall.wire.near import near_calls
+from rightcall.wire.near import in_thought, near_call, near_calls
 from rightcall.wire.piece import Piece, read_piece, shifted
 from rightcall.wire.rescue import anywhere, behind_text, native_calls, other_format, whole_reply
 from rightcall.wire.states import InReasoning
@@ -22,7 +22,7 @@ from rightcall.wire.told import Told
 
 _LONGEST = 400_000
 _MOST_NOTES = 8
-_OPENED = frozenset(("opener_without_call", "truncated"))  # what is said of an opener that no call follows
+_OPENED = frozenset(("opener_without_call", "no_call", "truncated"))  # what is said of an opener that no call follows
 
 
 def conclude(reading: Machine | AutoMachine, source: str, finish: str | None = None) -> None:
@@ -36,7 +36,7 @@ def conclude(reading: Machine | AutoMachine, source: str, finish: str | None = N
     else:
         reading.close(cut=cut)
         machine = reading.machine
-    if machine.output.text_chars or machine.thought is not None:
+    if machine.output.text_chars or machine.output.ends_in_thought:
         _Conclusion(machine, source, cut).run()
 
 
@@ -57,6 +57,7 @@ class _Conclusion:
         self.m, self.source, self.cut = machine, source, cut
         self.p, self.output, self.options = machine.p, machine.output, machine.p.options
         self.tools = machine.p.tools
+        self.is_thought_told = False  # it was said that calls stand in the reasoning
 
     def run(self) -> None:
         if self.m.is_over:
@@ -67,28 +68,39 @@ class _Conclusion:
             return
         if self.p.index == 0 and not self.cut and not self.output.is_placed and self._may_rescue():
             self._rescue()
-        self.output.events += near_calls(self.source, self.output.spans, self.tools)
+        looked_at = [span for span in self.output.spans if not (self.is_thought_told and span.kind == "reasoning")]
+        self.output.events += near_calls(self.source, looked_at, self.tools)
 
     # -- calls in reasoning --------------------------------------------------------------------------------------------
 
     def _thought(self, start: int) -> None:
-        """The reply ends with reasoning. Open, the calls in it may not run; closed, those count that it ends with."""
+        """The reply ends with reasoning. Open, the calls in it may not run; closed, those count that it ends with. What
+        is not taken out is told, because nothing was said or called behind it."""
         is_open = isinstance(self.m.state, InReasoning)
         text = self.source[start : None if is_open else self.m.thought_end]
-        if self.options.reasoning_calls == "never" or (self.cut and not is_open) or len(text) > _LONGEST:
+        if len(text) > _LONGEST:
             return
         piece = self._read_thought(text, None if self.p.told is None else self.p.told.behind(start))
+        self._tell_of_thought(_of_no_call(piece.reply), is_open)
         first = _first_call(piece.spans) if is_open else _last_run(piece.spans)
-        self._tell_of_thought(_of_no_call(piece.reply), with_openers=is_open or first is not None)
-        if first is not None:
+        if first is None or self.options.reasoning_calls == "never" or (self.cut and not is_open):
+            self._tell_withheld(start, piece)
+        else:
             self._take_out(start, first, piece, is_open)
 
-    def _tell_of_thought(self, problems: list[Problem], *, with_openers: bool) -> None:
+    def _tell_withheld(self, start: int, piece: Piece) -> None:
+        """Calls that are not taken out of the reasoning are told as what looks like one."""
+        places = [span for span in shifted(piece.spans, start) if span.kind == "call"]
+        for call, span in list(zip(piece.reply.attempts, places, strict=False))[:_MOST_NOTES]:
+            self.output.events.append(in_thought(near_call(call.name, span.start, span.end, piece.reply.format)))
+        self.is_thought_told = bool(piece.reply.attempts)
+
+    def _tell_of_thought(self, problems: list[Problem], is_open: bool) -> None:
         if any(problem.code == "too_large" for problem in problems):
             most = self.options.limits.calls
             self.p.problem("too_large", f"the reply has more than {most} calls; the rest of the reasoning was not read")
-        if with_openers:
-            self.output.events += [problem for problem in problems if problem.code in _OPENED][:_MOST_NOTES]
+        told = [problem for problem in problems if problem.code in _OPENED][:_MOST_NOTES]
+        self.output.events += told if is_open else [_as_note(problem) for problem in told]
 
     def _read_thought(self, text: str, told: Told | None) -> Piece:
         format = self.m.compiled.format
@@ -188,6 +200,13 @@ _IN_OPEN_REASONING = Problem(
 
 def _of_no_call(reply: Reply) -> list[Problem]:
     return [problem for problem in reply.problems if problem.call is None]
+
+
+def _as_note(opened: Problem) -> Problem:
+    """Of an opener in a thought that was closed behind it: it was not cut off there."""
+    if opened.code != "truncated":
+        return opened
+    return Problem("opener_without_call", "the reasoning opens a call, and none follows in it", blocking=False)
 
 
 def _before(spans: list[Span], end: int) -> list[Span]:

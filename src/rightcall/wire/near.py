@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
+import msgspec
+
 from rightcall.declare.toolset import Toolset
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import alternatives
@@ -58,6 +60,7 @@ _LETTER = re.compile("[A-Za-z]").search
 _TAG = re.compile(r"[\"'>\s]{0,8}+<").match
 # Words between a name and an object, and the object's first key.
 _OBJECT = re.compile(r"[^{}\w][^{}]{0,47}+\{\s{0,16}+[\"']([^\"'\\]{1,128}+)[\"']\s{0,8}+:").match
+_CURE = "if it was meant as a call, send it in the format that was asked for"
 _MOST = 8
 _FAR = 280
 _LONGEST = 400_000
@@ -65,7 +68,8 @@ _FEW = 64  # tools: so many names are looked for one by one, which costs less th
 
 
 def near_calls(source: str, spans: list[Span], tools: Toolset | None) -> list[Problem]:
-    """A note for each place of the text where a declared tool seems to be called; at most a few."""
+    """A note for each place where a declared tool seems to be called; at most a few. Looked at is the text, and what
+    was thought last where nothing was said or called behind it."""
     said = _said(source, spans)
     if not said or not tools:
         return []
@@ -74,18 +78,26 @@ def near_calls(source: str, spans: list[Span], tools: Toolset | None) -> list[Pr
     known = frozenset(names)
     notes: list[Problem] = []
     for span in said:
-        end = min(span.end, span.start + _LONGEST)
-        if not _names_any(source, span, names):
-            notes += _at_token(source, span.start, end)
-            continue
-        notes += islice(_named(source, span.start, end, known), _MOST)
+        found = _of_span(source, span, names, known, tools, is_first=not notes)
+        notes += found if span.kind == "text" else map(in_thought, found)
         if len(notes) >= _MOST:
             break
-        if not notes and len(names) <= _FEW:
-            notes += _glued(source, span.start, end, names) or _spoken(source, span.start, end, tools)
-        if not notes:
-            notes += _at_token(source, span.start, end)
     return notes[:_MOST]
+
+
+def _of_span(
+    source: str, span: Span, names: list[str], known: frozenset[str], tools: Toolset, *, is_first: bool
+) -> list[Problem]:
+    """The notes of one text. What is less certain is looked for where nothing was found before."""
+    end = min(span.end, span.start + _LONGEST)
+    if not _names_any(source, span, names):
+        return _at_token(source, span.start, end)
+    notes = list(islice(_named(source, span.start, end, known), _MOST))
+    if not is_first or notes:
+        return notes
+    if len(names) <= _FEW:
+        notes = _glued(source, span.start, end, names) or _spoken(source, span.start, end, tools)
+    return notes or _at_token(source, span.start, end)
 
 
 def _named(source: str, start: int, end: int, names: frozenset[str]) -> Iterator[Problem]:
@@ -93,13 +105,17 @@ def _named(source: str, start: int, end: int, names: frozenset[str]) -> Iterator
     for found in _NEAR(source, start, end):
         group = found.lastgroup or ""
         if found[group] in names and (group != _LAST or _is_argument_line(source, found.end())):
-            yield _note(found[group], found.start(), end, _FORMATS[group])
+            yield near_call(found[group], found.start(), end, _FORMATS[group])
 
 
 def _said(source: str, spans: list[Span]) -> list[Span]:
-    """The text. What stands around a marker that opens content in one format and arguments in another is one."""
+    """The text, and the last thoughts where neither text nor a call follows them. What stands around a marker that
+    opens content in one format and arguments in another is one."""
     said: list[Span] = []
+    last = next((i for i in reversed(range(len(spans))) if spans[i].kind in ("text", "call")), -1)
     for i, span in enumerate(spans):
+        if span.kind == "reasoning" and i > last:
+            said.append(span)
         if span.kind != "text":
             continue
         if i > 1 and said and said[-1].end == spans[i - 1].start and _is_content(source, spans[i - 1]):
@@ -125,7 +141,7 @@ def _glued(source: str, start: int, end: int, names: list[str]) -> list[Problem]
     for name in names:
         at = source.find(name, start, end)
         if at >= 0 and _TAG(source, at + len(name), end):
-            return [_note(name, at, end, "glm45")]
+            return [near_call(name, at, end, "glm45")]
     return []
 
 
@@ -137,7 +153,7 @@ def _spoken(source: str, start: int, end: int, tools: Toolset) -> list[Problem]:
             at = source.find(tool.name, at, end)
             found = _OBJECT(source, at + len(tool.name), end) if at >= 0 else None
             if found is not None and found[1] in tools.kinds(tool.name):
-                return [_note(tool.name, at, end, "generic_json")]
+                return [near_call(tool.name, at, end, "generic_json")]
             if at < 0:
                 break
             at += len(tool.name)
@@ -148,7 +164,7 @@ def _at_token(source: str, start: int, end: int) -> list[Problem]:
     """A call of no declared tool: a special token stands between its name and its arguments."""
     found = _TOKEN(source, start, end)
     name = _WORD_BEFORE(source, max(start, found.start() - _FAR), found.start()) if found else None
-    return [_note(name[0].strip(), name.start(), end, _TOKENS[found[1]])] if found and name else []
+    return [near_call(name[0].strip(), name.start(), end, _TOKENS[found[1]])] if found and name else []
 
 
 def _names_any(source: str, span: Span, names: list[str]) -> bool:
@@ -157,10 +173,17 @@ def _names_any(source: str, span: Span, names: list[str]) -> bool:
     return any(source.find(name, span.start, span.end) >= 0 for name in names)
 
 
-def _note(name: str, start: int, end: int, format: str) -> Problem:
+def near_call(name: str, start: int, end: int, format: str) -> Problem:
+    """What stands between these places looks like a call of that tool, as that format writes it."""
+    called = f"a call of {name!r}" if name else "a call"
     return Problem(
         "looks_like_a_call",
-        f"the text from {start} to {end} looks like a call of {name!r} as {format} writes it, and was not taken for "
-        "one; if it was meant as a call, send it in the format that was asked for",
+        f"the text from {start} to {end} looks like {called} as {format} writes it, and was not taken for one; {_CURE}",
         blocking=False,
     )
+
+
+def in_thought(note: Problem) -> Problem:
+    """The same of a call in reasoning."""
+    message = note.message.removesuffix(_CURE)
+    return msgspec.structs.replace(note, message=f"{message}it stands in the reasoning, so {_CURE}, behind it")

@@ -75,6 +75,11 @@ class Output:
             self.tiled = end
 
     @property
+    def ends_in_thought(self) -> bool:
+        """Was what was given out last reasoning?"""
+        return self._last is Reasoning
+
+    @property
     def spans(self) -> list[Span]:
         """What became of the text so far."""
         tiles = [*self._tiles, (self.tiled, self._kind)]
