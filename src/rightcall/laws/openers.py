@@ -138,8 +138,8 @@ def _is_thought(format: Format, reply: Reply, text: str, at: int) -> bool:
         return False
     if format.channels is not None or any(span.kind != "marker" for span in spans if span.start > at):
         return True
-    thinks = [opens.strip() for opens in (THINK[0], *alternatives((format.reasoning or ("",))[0])) if opens.strip()]
-    return any(text.find(opens, at) >= 0 for opens in thinks)
+    thinks = [each.strip() for pair in (THINK, format.reasoning) if pair for each in alternatives(pair[0])]
+    return any(text.find(opens, at) >= 0 for opens in thinks if opens)
 
 
 def _may_stay(reply: Reply, at: int, how: How) -> bool:
