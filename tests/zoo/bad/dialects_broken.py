@@ -144,12 +144,12 @@ SERVERS = [
     BadServer(
         "breaks_off", "idle_stream", "a connection that breaks in the middle of a call",
         sees="the call, asked for again", apis=ALL, ways=STREAM, spoils=breaks_once,
-        reports="maximhq/bifrost#5010 mostlygeek/llama-swap#604",
+        reports="maximhq/bifrost#5010",
     ),
     BadServer(
         "is_silent", "idle_stream", "nothing, until something between gives up", sees="signs of life, and the call",
         ways=STREAM, apis=("chat", "messages"), spoils=is_silent, right="alive",
         settings={"hold_headers": 0.05, "keep_alive": 0.05},
-        reports="maximhq/bifrost#5010 BerriAI/litellm-docs#646 teabranch/open-responses-server#64",
+        reports="maximhq/bifrost#5010 BerriAI/litellm-docs#646",
     ),
 ]  # fmt: skip
