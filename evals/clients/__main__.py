@@ -19,7 +19,7 @@ from clients.everyone import CLIENTS
 from clients.faults import faults_for
 from clients.installing import TARGET, install
 from clients.page import PAGE, page
-from clients.playing import Played, add_result, drop_results, play, read_results
+from clients.playing import Played, add_result, play, read_results
 from clients.stage import Stage
 
 Cell = tuple[Client, str, bool]
@@ -41,8 +41,6 @@ def main() -> int:
         print("no network namespace can be made here: clients can reach the network", file=sys.stderr)
     else:
         sandbox.raise_loopback()
-    if not options.resume:
-        drop_results([client.name for client in chosen])
     # Outside of this repository: agents look at the one they are in, and opencode takes snapshots of all of it.
     with tempfile.TemporaryDirectory(prefix="clients-", ignore_cleanup_errors=True) as rooms:
         _play_all(_cells(chosen, options), Path(rooms), options)
@@ -54,7 +52,7 @@ def main() -> int:
 
 def _cells(chosen: list[Client], options: argparse.Namespace) -> list[Cell]:
     """What is to be run."""
-    done = read_results()
+    done = read_results() if options.resume else {}
     cells = [
         (client, fault, through)
         for client in chosen

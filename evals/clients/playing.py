@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -119,11 +118,3 @@ def read_results(file: Path = RESULTS) -> dict[tuple[str, str, bool], Played]:
 def add_result(played: Played, file: Path = RESULTS) -> None:
     with file.open("a", encoding="utf-8") as sink:
         sink.write(json.dumps(msgspec.to_builtins(played), ensure_ascii=False) + "\n")
-
-
-def drop_results(clients: Iterable[str], file: Path = RESULTS) -> None:
-    dropped = set(clients)
-    kept = [played for played in read_results(file).values() if played.client not in dropped]
-    file.unlink(missing_ok=True)
-    for played in kept:
-        add_result(played, file)

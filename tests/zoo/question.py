@@ -84,7 +84,7 @@ class Question(NamedTuple):
     def rounds(self) -> int:
         """How often results were sent, however many at once; what the proxy says of a call that it did not let through
         is none."""
-        turns = [turn for turn in self.turns if "[guard: " not in text_of(turn)]
+        turns = [turn for turn in self.turns if not _is_told(turn)]
         came = [bool(_results(turn)) for turn in turns]
         return sum([here and not before for before, here in zip([False, *came], came, strict=False)])
 
