@@ -75,11 +75,9 @@ class Files(NamedTuple):
 def evaluated(is_right: bool) -> str:
     """Raw rows of an evaluation of eight cases, all right or all wrong."""
     head = {"schema_version": "rightcall-eval/v1", "kind": "run", "run": {}, "made": {}}
-    row = {
-        **{"schema_version": "rightcall-eval/v1", "kind": "case", "suite": "questions", "category": "get_weather"},
-        **{"run": 0, "configuration": "+grammar", "ended": "done", "turns": 1, "seconds": 0.5},
-        **{"prompt_tokens": 1, "completion_tokens": 2, "verdict": {"valid": True, "right_arguments": is_right}},
-    }
+    row = dict(head, kind="case", suite="questions", category="get_weather", run=0, configuration="+grammar")
+    row |= {"ended": "done", "turns": 1, "seconds": 0.5, "prompt_tokens": 1, "completion_tokens": 2}
+    row |= {"verdict": {"valid": True, "right_arguments": is_right}}
     return "".join([json.dumps(each) + "\n" for each in [head, *[{**row, "case": f"c{at}"} for at in range(8)]]])
 
 
