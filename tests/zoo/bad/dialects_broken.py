@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from typing import Any
 
 from zoo.bad_server import ALL, BadServer
@@ -36,12 +37,19 @@ def unnamed(events: list[Event], question: Question) -> list[Event]:
 
 def input_at_once(events: list[Event], question: Question) -> list[Event]:
     """The arguments stand in the start of the block, and no delta follows."""
+    blocks: dict[int, Json] = {}
+    pieces: defaultdict[int, str] = defaultdict(str)
     out: list[Event] = []
     for name, payload in events:
         for block in calls_in("messages", payload):
-            block["input"] = {"path": question.file}
-        if (payload.get("delta") or {}).get("type") != "input_json_delta":
+            blocks[payload["index"]] = block
+        delta = payload.get("delta") or {}
+        if delta.get("type") == "input_json_delta":
+            pieces[payload["index"]] += delta["partial_json"]
+        else:
             out.append((name, payload))
+    for index, block in blocks.items():
+        block["input"] = json.loads(pieces[index] or "{}")
     return out
 
 
