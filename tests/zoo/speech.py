@@ -50,8 +50,17 @@ def _id(question: Question, prefix: str) -> str:
 
 
 def _object(call: Made) -> Any:
-    """The arguments where the dialect has an object; what is no text of one stays text."""
+    """The arguments where the dialect has an object."""
     return call.arguments if call.raw is None else call.raw
+
+
+def _parsed(call: Made) -> Any:
+    """The same, where what stands on the wire is text in streams: what is no text of an object stays text."""
+    try:
+        found = json.loads(call.wire)
+    except (ValueError, TypeError):
+        return call.wire
+    return found if isinstance(found, dict) else call.wire
 
 
 # -- chat --------------------------------------------------------------------------------------------------------------
@@ -194,7 +203,7 @@ def _blocks(said: Said) -> list[Json]:
         out.append({"type": "thinking", "thinking": said.reasoning, "signature": "c2lnbmVk"})
     if said.text:
         out.append({"type": "text", "text": said.text})
-    calls = [{"type": "tool_use", "id": call.id, "name": call.name, "input": _object(call)} for call in said.calls]
+    calls = [{"type": "tool_use", "id": call.id, "name": call.name, "input": _parsed(call)} for call in said.calls]
     return out + calls
 
 
