@@ -103,9 +103,10 @@ def _is_list(value: list[Any], accepted: Any) -> bool:
 def _is_object(value: Any, accepted: Any) -> bool:
     if not (isinstance(value, dict) and isinstance(accepted, dict)):
         return False
-    if any("" not in values for key, values in accepted.items() if key not in value):
+    options = {key: each if isinstance(each, list | str) else [each] for key, each in accepted.items()}
+    if any("" not in values for key, values in options.items() if key not in value):
         return False
-    return all(key in accepted and _plain(item) in map(_plain, accepted[key]) for key, item in value.items())
+    return all(key in options and _plain(item) in map(_plain, options[key]) for key, item in value.items())
 
 
 def _are_objects(value: list[Any], accepted: Any) -> bool:
