@@ -68,7 +68,8 @@ class LeaderboardData:
 
 
 def _names(folder: Path | zipfile.Path, before: str = "") -> Iterator[str]:
-    for each in sorted(folder.iterdir(), key=lambda each: each.name):
+    inside: list[Path | zipfile.Path] = [*folder.iterdir()]
+    for each in sorted(inside, key=lambda each: each.name):
         if each.is_dir():
             yield from _names(each, f"{before}{each.name}/")
         elif each.name.endswith(".json"):
