@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from zoo.orders import ordered
 from zoo.question import Question
 from zoo.script import Said, reply_to, written_out
 from zoo.speech import Answer, spoken
@@ -72,7 +73,7 @@ class BadServer(NamedTuple):
 
     def meant(self, question: Question) -> Said:
         """What a server that behaves would have said."""
-        said = reply_to(question)
+        said = ordered(question, reply_to(question))
         return self.means(said, question) if said.calls else said
 
     def answer(self, question: Question) -> Answer:

@@ -82,8 +82,10 @@ class Question(NamedTuple):
 
     @property
     def rounds(self) -> int:
-        """How often results were sent, however many at once."""
-        came = [bool(_results(turn)) for turn in self.turns]
+        """How often results were sent, however many at once; what the proxy says of a call that it did not let through
+        is none."""
+        turns = [turn for turn in self.turns if not _is_told(turn)]
+        came = [bool(_results(turn)) for turn in turns]
         return sum([here and not before for before, here in zip([False, *came], came, strict=False)])
 
     @property
@@ -108,8 +110,8 @@ def dicts(value: Any) -> list[Json]:
 
 def _listed(body: Json) -> list[Json]:
     """The tools that a prompt lists, one JSON line each."""
-    found = re.search(r"<tools>\\n(.*?)\\n</tools>", text_of(body))
-    lines = json.loads(f'"{found[1]}"').split("\n") if found else []
+    found = re.findall(r"<tools>\\n(\{.*?\})\\n</tools>", text_of(body))
+    lines = json.loads(f'"{found[-1]}"').split("\n") if found else []
     return [json.loads(line) for line in lines]
 
 

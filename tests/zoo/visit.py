@@ -128,7 +128,7 @@ class Visits:
 
 def faults(api: str, data: bytes, *, stream: bool) -> list[str]:
     """How an answer breaks the rules of its dialect."""
-    return conforms(data if stream else json.loads(data), api)
+    return conforms(data, api, stream=stream)
 
 
 def wrong_with(heard: Heard, server: BadServer, api: str, *, stream: bool) -> str:

@@ -8,7 +8,7 @@ import re
 import msgspec
 
 from rightcall.apis.sdk_view import text
-from rightcall.doctor.call_judges import in_text, is_cut, leaked, made, no_call, unreadable
+from rightcall.doctor.call_judges import fitting, in_text, is_cut, leaked, made, no_call, unreadable
 from rightcall.doctor.judging import OK, ProbedCase, ProbeFinding, fault, model
 from rightcall.doctor.questions import FILLER_WORDS, LONG_WORDS, MARK
 from rightcall.doctor.seen_answer import SeenCall
@@ -17,6 +17,7 @@ from rightcall.doctor.wire_faults import WireFault
 _THINK = re.compile(r"</?think(?:ing)?>", re.IGNORECASE)
 _UNREAD = re.compile(r"it ends with tool_calls, but|`stop_reason` is tool_use, but")
 _SLOW = 20.0  # seconds to the first byte: clients were seen to wait 65, what stands between often 30
+_LEAST_OF_A_TOOL = 10  # tokens that one tool has at least
 _HELD = 10  # words of a text that came in one piece at its end
 _NO_CALL = ProbeFinding("not offered", "", "there is no call to look at")
 
@@ -92,13 +93,24 @@ def forced(case: ProbedCase) -> ProbeFinding:
         if case.api == "ollama":
             return ProbeFinding("not offered", "tool_choice_ignored", "Ollama's dialect has no tool_choice")
         return fault("tool_choice_ignored", f"{case.question.choice} was asked for, and no call came")
-    named = case.question.choice
-    other = [call for call in case.seen.calls if named != "required" and call.name != named]
+    named, declared = case.question.choice, [tool.name for tool in case.question.tools]
+    other = [call for call in case.seen.calls if named != "required" and call.name != named and call.name in declared]
     if other and case.api == "ollama":
         return ProbeFinding("not offered", "tool_choice_ignored", "Ollama's dialect has no tool_choice")
     if other:
         return fault("tool_choice_ignored", f"{named} was asked for, and {text(other[0].name)[:80]!r} was called")
     return made(case)
+
+
+def strict(case: ProbedCase) -> ProbeFinding:
+    """Arguments of a strict tool fit its schema, which is the server's to see to."""
+    found = forced(case)
+    if found.verdict != "ok":
+        return found
+    found = fitting(case)
+    if found.verdict == "ok":
+        return found
+    return fault("schema_kills_grammar", f"a strict schema was taken and not held: {found.says}")
 
 
 def uncalled(case: ProbedCase) -> ProbeFinding:
@@ -120,7 +132,7 @@ def uncalled(case: ProbedCase) -> ProbeFinding:
 def answered(case: ProbedCase) -> ProbeFinding:
     """A history with a result was read, and something was said."""
     if case.seen.calls:
-        return model("the model called again in place of an answer")
+        return model("the model called the tool again in place of an answer", "repeated_calls")
     found = in_text(case)
     return found if found is not None else spoken(case)
 
@@ -163,7 +175,7 @@ def _half(call: SeenCall) -> str:
         return "the call is cut in the middle"
     content = text(value.get("content")) if isinstance(value, dict) else ""
     words, wanted = content.split(), LONG_WORDS.split()
-    is_half = bool(words) and len(words) < len(wanted) and words[:-1] == wanted[: len(words) - 1]
+    is_half = 1 < len(words) < len(wanted) and words[:-1] == wanted[: len(words) - 1]
     return "the call is cut in the middle and closed" if is_half else ""
 
 
@@ -176,15 +188,23 @@ def _prompt(case: ProbedCase, name: str) -> int | None:
 
 
 def counted(case: ProbedCase) -> ProbeFinding:
-    """The tools are in the prompt: it has more tokens with them than without."""
+    """The tools are in the prompt: it has more tokens with them than without. Where the counts do not tell, a server
+    that brings no call in any way, not even a required one, has none."""
     own, bare = case.seen.prompt_tokens, _prompt(case, "toolless")
-    if own is None or bare is None:
-        return ProbeFinding("not offered", "", "the server counts no prompt tokens")
-    if own > bare:
+    if own is not None and bare is not None and own >= bare + _LEAST_OF_A_TOOL:
         return ProbeFinding("ok", "", f"{bare} tokens without tools, {own} with one")
-    if case.seen.calls or in_text(case) is not None or _prompt(case, "filler") == own:
-        return ProbeFinding("not offered", "", f"the counts do not tell: {bare} tokens without tools, {own} with one")
-    return fault("no_native_tools", f"the prompt has {bare} tokens without tools and {own} with one: they are dropped")
+    told = own is not None and bare is not None and _prompt(case, "filler") != own
+    if not _any_call(case):
+        counts = f"the prompt has {bare} tokens without tools and {own} with one, and " if told else ""
+        return fault("no_native_tools", f"{counts}no call came in any way: the tools are dropped")
+    says = f": {bare} tokens without tools, {own} with one" if own is not None else ""
+    return ProbeFinding("not offered", "", f"the counts do not tell{says}")
+
+
+def _any_call(case: ProbedCase) -> bool:
+    """Did a call come, or stand in the text, of those that were asked for?"""
+    asked = [other for other in case.others.values() if other.question.tools and other.raw.is_ok]
+    return any(other.seen.calls or in_text(other) is not None for other in asked)
 
 
 def whole_prompt(case: ProbedCase) -> ProbeFinding:
@@ -192,7 +212,7 @@ def whole_prompt(case: ProbedCase) -> ProbeFinding:
     own, plain = case.seen.prompt_tokens, _prompt(case, "plain")
     if own is None:
         return ProbeFinding("not offered", "", "the server counts no prompt tokens")
-    if plain is not None and own == plain:
+    if plain is not None and own == plain and own < FILLER_WORDS // 6:
         return ProbeFinding("not offered", "", f"the counts do not tell: {own} tokens, however long the prompt is")
     if own < FILLER_WORDS * 0.75:
         return fault("context_cut", f"{FILLER_WORDS:,} words were sent, and {own:,} tokens were read")

@@ -12,6 +12,8 @@ from rightcall.declare.toolset import Toolset
 from rightcall.doctor.judging import OK, ProbedCase, ProbeFinding, fault, model
 from rightcall.doctor.questions import LONG_WORDS
 from rightcall.doctor.seen_answer import SeenCall
+from rightcall.guard.speech import announced
+from rightcall.guard.turn import Turn
 from rightcall.repairs.whole_call import repair
 from rightcall.types import Call, Reply
 from rightcall.wire.parser import parse
@@ -49,9 +51,15 @@ def no_call(case: ProbedCase) -> ProbeFinding:
     said = case.seen.text.strip()
     if case.seen.is_cut:
         return model(f"no call within {case.question.max_tokens} tokens")
-    return model(
-        f"the model made no call, and said: {said[:160]}" if said else "the model made no call and said nothing"
-    )
+    if not said:
+        return model("the model made no call and said nothing")
+    slug = "announced_only" if _is_announced(said, case) else ""
+    return model(f"the model made no call, and said: {said[:160]}", slug)
+
+
+def _is_announced(said: str, case: ProbedCase) -> bool:
+    tools = Toolset.of(list(case.question.tools))
+    return any(True for _ in announced()(Turn((), tools, reply=parse(said, tools=tools))))
 
 
 def made(case: ProbedCase) -> ProbeFinding:
@@ -59,7 +67,10 @@ def made(case: ProbedCase) -> ProbeFinding:
     if not case.seen.calls:
         return no_call(case)
     for call in case.seen.calls:
-        found = unreadable(call) or misnamed(call, case)
+        found = unreadable(call)
+        if found is not None and case.seen.is_cut:
+            return model(f"no whole call within {case.question.max_tokens} tokens")
+        found = found or misnamed(call, case)
         if found is not None:
             return found
     return OK
@@ -86,6 +97,10 @@ def unreadable(call: SeenCall) -> ProbeFinding | None:
 def _not_json(given: Any) -> ProbeFinding:
     try:
         _, end = json.JSONDecoder().raw_decode(str(given).lstrip())
+    except json.JSONDecodeError as error:
+        if error.msg.startswith("Unterminated string"):
+            return fault("cut_but_run", f"the arguments end in the middle of a text: {_said(given)}")
+        return fault("broken_arguments", f"the arguments are no JSON: {_said(given)}")
     except (ValueError, RecursionError):
         return fault("broken_arguments", f"the arguments are no JSON: {_said(given)}")
     rest = str(given).lstrip()[end:].strip()
@@ -104,13 +119,17 @@ def is_cut(given: str) -> bool:
     return False
 
 
+def _plain(name: str) -> str:
+    return _NOT_PLAIN.sub("", name.lower())
+
+
 def misnamed(call: SeenCall, case: ProbedCase) -> ProbeFinding | None:
     """Why the call names none of the tools."""
     names = [tool.name for tool in case.question.tools]
     if call.name in names:
         return None
-    plain = _NOT_PLAIN.sub("", text(call.name).lower())
-    near = [name for name in names if _NOT_PLAIN.sub("", name.lower()) in plain or (plain and plain in name.lower())]
+    plain = _plain(text(call.name))
+    near = [name for name in names if _plain(name) in plain or (plain and plain in _plain(name))]
     says = f"the call names {_said(call.name)}, and the tools are {', '.join(names)}"
     return fault("wrong_names", says) if near or not plain else model(says, "wrong_names")
 
@@ -119,8 +138,8 @@ def _said(value: Any) -> str:
     """A value as JSON, not too long."""
     try:
         written = json.dumps(value, ensure_ascii=False)
-    except (TypeError, ValueError):
-        written = repr(value)
+    except (TypeError, ValueError, RecursionError):
+        written = f"{value!r:.200}" if isinstance(value, str | int | float) else type(value).__name__
     return written if len(written) <= 160 else f"{written[:157]}..."
 
 
@@ -144,9 +163,10 @@ def _fits(call: SeenCall, tools: Toolset) -> ProbeFinding:
     if not problems:
         return OK
     first = problems[0]
-    mended = repair(given, tools)
-    if any(each.blocking for each in check(mended, tools)):
-        return model(first.message, "wrong_parameters" if first.code in ("missing", "unknown_argument") else "")
+    if first.code in ("missing", "unknown_argument"):
+        return model(first.message, "wrong_parameters")
+    if any(each.blocking for each in check(repair(given, tools), tools)):
+        return model(first.message)
     is_encoded = any(_is_encoded(value) for value in call.value.values())
     return fault("double_encoded" if is_encoded else "wrong_types", first.message)
 

@@ -23,7 +23,7 @@ from rightcall.doctor.probes import PROBES
 from rightcall.doctor.question_bodies import Sending, body_of, going_on
 from rightcall.doctor.questions import BARE, QUESTIONS, ServerQuestion, Way
 from rightcall.doctor.raw_answer import RawAnswer, ServerLine
-from rightcall.doctor.seen_answer import see
+from rightcall.doctor.seen_answer import SeenAnswer, see
 from rightcall.doctor.verdicts import refusal_words, result
 from rightcall.doctor.wire_faults import wire_faults
 from rightcall.errors import BackendError
@@ -34,6 +34,7 @@ _NOT_THERE = (404, 405, 501)
 _ABOUT_THE_MODEL = re.compile(r"\bmodel\b", re.IGNORECASE)
 _ABOUT_TEMPERATURE = re.compile(r"temperature", re.IGNORECASE)
 _ABOUT_LIMIT = re.compile(r"max_completion_tokens", re.IGNORECASE)
+_PATIENT = 4  # requests that run out of time, one after the other: then the dialect is given up
 _PATIENCE = 5.0  # seconds for what a server says of itself
 Watch = Callable[[int, int], None]
 
@@ -44,7 +45,7 @@ class ExamSettings(msgspec.Struct, frozen=True, kw_only=True):
     - `model`: the model to ask; the first that the server lists, if none is named.
     - `apis`: the dialects to try; empty for all.
     - `n`: how often each question is asked, but for those whose answer does not depend on chance.
-    - `max_requests`: no more are sent.
+    - `max_requests`: no more are sent; nor in a dialect in which several in a row ran out of time.
     - `seconds`: the limit for one request.
     - `concurrency`: requests at the same time.
     - `api_key_env`: the variable that holds the key; None: OPENAI_API_KEY and the like.
@@ -111,6 +112,7 @@ class _Rounds:
         }
         self._sending = dict.fromkeys(self._lines, Sending())
         self._slots = asyncio.Semaphore(settings.concurrency)
+        self._in_vain = dict.fromkeys(self._lines, 0)  # requests in a row that did not end
         self.requests = self.skipped = self._planned = 0
 
     async def run(self) -> tuple[list[SpokenDialect], list[ProbeResult]]:
@@ -181,11 +183,12 @@ class _Rounds:
                 return None
             body = followed
         async with self._slots:
-            if self.requests >= self._settings.max_requests:
+            if self.requests >= self._settings.max_requests or self._in_vain[api] >= _PATIENT:
                 self.skipped += 1
                 return None
             self.requests += 1
             raw = await line.ask(body, self._settings.model, stream=stream)
+        self._in_vain[api] = self._in_vain[api] + 1 if raw.broke and raw.seconds >= self._settings.seconds else 0
         if self._watch is not None:
             self._watch(self.requests, max(self._planned, self.requests))
         return _case(question, api, way, body, raw)
@@ -232,10 +235,14 @@ def _followed(question: ServerQuestion, api: Api, body: Json, plain: ProbedCase 
 
 def _case(question: ServerQuestion, api: Api, way: Way, body: Json, raw: RawAnswer) -> ProbedCase:
     stream = way == "streamed"
-    wire = wire_faults(raw, api, stream=stream) if raw.is_ok else []
-    return ProbedCase(
-        api=api, way=way, question=question, body=body, raw=raw, seen=see(raw, api, stream=stream), wire=tuple(wire)
-    )
+    wire, seen = [], SeenAnswer(is_json=False)
+    if not raw.broke:
+        try:
+            seen = see(raw, api, stream=stream)
+            wire = wire_faults(raw, api, stream=stream) if raw.is_ok else []
+        except RecursionError:  # it is nested so deeply that no client reads it either
+            seen = SeenAnswer(is_json=False)
+    return ProbedCase(api=api, way=way, question=question, body=body, raw=raw, seen=seen, wire=tuple(wire))
 
 
 def _is_spoken(case: ProbedCase, words: str, *, named: bool) -> tuple[bool, str]:

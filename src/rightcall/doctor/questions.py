@@ -109,6 +109,7 @@ DOTTED = Tool(
     description="Reads a file.",
     parameters=_object("path", path=_STRING),
 )
+PREFIXED = Tool(name="mcp__files__read_file", description="Reads a file.", parameters=_object("path", path=_STRING))
 LONG_WORDS = " ".join([f"w{number}" for number in range(1, 61)])
 MARK = "zebra"
 FILLER_WORDS = 6000
@@ -130,18 +131,23 @@ _PIXEL = (
 )
 
 
-def _called(arguments: str = '{"city": "Oslo"}', content: Any = "", id: str = "call_Zk3bQ9xw1") -> Json:
+_ID = "Zk3bQ9xw1"  # of a shape that every server takes
+_OWN_ID = "call_Zk3bQ9xw1Zk3bQ9xw1Zk3bQ9xw1Zk3bQ9xw1"  # as many servers mint them
+
+
+def _called(arguments: str = '{"city": "Oslo"}', content: Any = "", id: str = _ID) -> Json:
     call = {"id": id, "type": "function", "function": {"name": "get_weather", "arguments": arguments}}
     return {"role": "assistant", "content": content, "tool_calls": [call]}
 
 
-def _result(content: Any = "rain, 9 degrees", id: str = "call_Zk3bQ9xw1") -> Json:
+def _result(content: Any = "rain, 9 degrees", id: str = _ID) -> Json:
     return {"role": "tool", "tool_call_id": id, "content": content}
 
 
 # Arguments are spelled out, so that what a small model gets wrong is seldom its choice of words.
 _ASK = 'What is the weather? Call the tool get_weather with {"city": "Oslo"}.'
 _LONG = f'Call the tool write_file with {{"path": "notes.txt", "content": "{LONG_WORDS}"}}.'
+_PREFIXED_ASK = 'Call the tool mcp__files__read_file with {"path": "notes.txt"}.'
 _TRIP = {
     "route": {"start": 'Malmö "C"', "end": "北京"},
     "travellers": [{"name": "Zoë 🎉", "age": 30}, {"name": "Bob \\ O'Neil", "age": 41}],
@@ -154,6 +160,16 @@ _FIELDS: dict[Api, Json] = {
     "ollama": {"keep_alive": "5m"},
 }
 _UNKNOWN: dict[Api, Json] = {api: {"x_field_nobody_knows": 1} for api in TOOL_APIS}
+_FUNCTION: Json = {
+    "name": WEATHER.name,
+    "description": WEATHER.description,
+    "parameters": {**_object("city", city=_STRING), "additionalProperties": False},
+    "strict": True,
+}
+_STRICT: dict[Api, Json] = {
+    "chat": {"tools": [{"type": "function", "function": _FUNCTION}]},
+    "responses": {"tools": [{"type": "function", **_FUNCTION}]},
+}
 _OTHER_TOOLS: list[Json] = [
     {"type": "function", "name": "get_weather", "parameters": WEATHER.parameters, "strict": False},
     {"type": "web_search"},
@@ -201,7 +217,7 @@ _LIST = (
         refused="history_order",
     ),
     ServerQuestion(
-        name="kept", messages=[_user(_ASK)], tools=(WEATHER,), refused="lost_reasoning", ways=WHOLE, follows="kept"
+        name="kept", messages=[_user(_ASK)], tools=(WEATHER,), refused="history_order", ways=WHOLE, follows="kept"
     ),
     ServerQuestion(
         name="dropped",
@@ -213,11 +229,20 @@ _LIST = (
     ),
     ServerQuestion(
         name="poisoned",
-        messages=[_user(_ASK), _called('{"city": "Os'), _result("the call could not be read"), _user("Try again.")],
+        messages=[_user(_ASK), _called('{"city": "Os'), _result("the call could not be read")],
         tools=(WEATHER,),
         refused="poisoned_history",
         ways=WHOLE,
         apis=("chat", "responses"),
+        once=True,
+    ),
+    ServerQuestion(
+        name="own_ids",
+        messages=[_user(_ASK), _called(id=_OWN_ID), _result(id=_OWN_ID)],
+        tools=(WEATHER,),
+        refused="bad_ids",
+        ways=WHOLE,
+        apis=("chat", "responses", "messages"),
         once=True,
     ),
     ServerQuestion(
@@ -231,7 +256,7 @@ _LIST = (
     ),
     ServerQuestion(
         name="orphan",
-        messages=[_user("Hello."), _result(id="call_Gone00001"), _user(_ASK)],
+        messages=[_user("Hello."), _result(id="Gone00001"), _user(_ASK)],
         tools=(WEATHER,),
         refused="history_order",
         ways=WHOLE,
@@ -280,6 +305,17 @@ _LIST = (
     ServerQuestion(
         name="hard_schema", messages=[_user(_ASK)], tools=(WEATHER, HARD), refused="schema_kills_grammar", ways=WHOLE
     ),
+    ServerQuestion(
+        name="strict",
+        messages=[_user(_ASK)],
+        tools=(WEATHER,),
+        choice="required",
+        extra=_STRICT,
+        refused="refused_fields",
+        ways=WHOLE,
+        apis=tuple(_STRICT),
+    ),
+    ServerQuestion(name="prefixed", messages=[_user(_PREFIXED_ASK)], tools=(PREFIXED,), ways=WHOLE),
     ServerQuestion(
         name="client_fields",
         messages=[_user(_ASK)],

@@ -15,6 +15,9 @@ from rightcall.strict_json import Undecodable, decode
 
 _MOST_SHOWN = 4000  # characters of a request, and of an answer
 _DEPTH = 400
+_FIELDS = re.compile(
+    r"\bstrict\b|\b(?:unknown|unexpected|unrecogni[sz]ed|extra) (?:field|input|argument)", re.IGNORECASE
+)
 _THOUGHTS = re.compile(r"reasoning|thought|thinking|signature", re.IGNORECASE)
 
 
@@ -47,11 +50,21 @@ def _refused(probe: ServerProbe, case: ProbedCase) -> ProbeFinding:
     no_tools = case.question.tools and case.question.name != "plain" and plain is not None and plain.raw.is_refused
     if not case.question.refused or no_tools:
         return ProbeFinding("not offered", "", words)
-    if case.question.refused == "history_order" and _THOUGHTS.search(said):
+    return _by_words(case, said, words)
+
+
+def _by_words(case: ProbedCase, said: str, words: str) -> ProbeFinding:
+    """The class of a refusal: the question's, unless what the server says tells of another."""
+    slug = case.question.refused
+    if slug == "lost_reasoning" and (kept := case.others.get(("kept", "whole"))) is not None and kept.raw.is_refused:
+        slug = "history_order"  # with its reasoning it is refused as well
+    if slug == "history_order" and _THOUGHTS.search(said):
         return fault("lost_reasoning", words)
-    if case.question.choice != "auto":
+    if slug == "no_native_tools" and _FIELDS.search(said):
+        return fault("refused_fields", words)
+    if slug == "no_native_tools" and case.question.choice != "auto":
         return ProbeFinding("not offered", "tool_choice_ignored", words)
-    return fault(case.question.refused, words)
+    return fault(slug, words)
 
 
 def refusal_words(body: bytes) -> str:

@@ -394,7 +394,7 @@ class Answering:
         exchanged.calls, exchanged.finish = len(flow.sent), flow.how_ended()
         if exchanged.content is not None:
             exchanged.content.answered = flow.reply
-        self._board.keep(request, flow, messages)
+        self._board.keep(request, flow, messages, exchanged.upstream)
         if request.stream:
             spoiled = flow.writer.error(flow.error, "invalid_tool_call") if flow.is_spoiled else b""
             await self._client.send(spoiled or flow.finish(exchanged.finish), is_last=True)

@@ -26,7 +26,8 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class UpstreamLine(asyncio.Protocol):
-    """One connection, for one request at a time. `head` and `piece` raise `HttpFault`, `OSError` or what `fail` was told."""
+    """One connection, for one request at a time. `head` and `piece` raise `HttpFault`, `OSError`, or what `fail` was
+    told."""
 
     def __init__(self) -> None:
         self.transport: Any = None

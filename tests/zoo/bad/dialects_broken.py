@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from typing import Any
 
 from zoo.bad_server import ALL, BadServer
@@ -36,12 +37,19 @@ def unnamed(events: list[Event], question: Question) -> list[Event]:
 
 def input_at_once(events: list[Event], question: Question) -> list[Event]:
     """The arguments stand in the start of the block, and no delta follows."""
+    blocks: dict[int, Json] = {}
+    pieces: defaultdict[int, str] = defaultdict(str)
     out: list[Event] = []
     for name, payload in events:
         for block in calls_in("messages", payload):
-            block["input"] = {"path": question.file}
-        if (payload.get("delta") or {}).get("type") != "input_json_delta":
+            blocks[payload["index"]] = block
+        delta = payload.get("delta") or {}
+        if delta.get("type") == "input_json_delta":
+            pieces[payload["index"]] += delta["partial_json"]
+        else:
             out.append((name, payload))
+    for index, block in blocks.items():
+        block["input"] = json.loads(pieces[index] or "{}")
     return out
 
 
@@ -144,12 +152,12 @@ SERVERS = [
     BadServer(
         "breaks_off", "idle_stream", "a connection that breaks in the middle of a call",
         sees="the call, asked for again", apis=ALL, ways=STREAM, spoils=breaks_once,
-        reports="maximhq/bifrost#5010 mostlygeek/llama-swap#604",
+        reports="maximhq/bifrost#5010",
     ),
     BadServer(
         "is_silent", "idle_stream", "nothing, until something between gives up", sees="signs of life, and the call",
         ways=STREAM, apis=("chat", "messages"), spoils=is_silent, right="alive",
         settings={"hold_headers": 0.05, "keep_alive": 0.05},
-        reports="maximhq/bifrost#5010 BerriAI/litellm-docs#646 teabranch/open-responses-server#64",
+        reports="maximhq/bifrost#5010 BerriAI/litellm-docs#646",
     ),
 ]  # fmt: skip

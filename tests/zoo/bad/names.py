@@ -43,7 +43,7 @@ SERVERS = [
         "name_without_prefix",
         lambda name: name.rpartition("__")[2],
         UNKNOWN,
-        "odysseus#5202",
+        "tinyhumansai/openhuman#4118",
         apis=("chat", "messages"),
         scene="prefixed",
     ),

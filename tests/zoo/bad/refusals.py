@@ -8,9 +8,10 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from zoo.bad_server import BadServer, Refused
-from zoo.question import Question, dicts, text_of
+from zoo.question import Json, Question, dicts, text_of
 from zoo.script import Said
-from zoo.spoiling import raw, until_told
+from zoo.speech import Answer
+from zoo.spoiling import each_payload, raw, until_told
 
 Judge = Callable[[Question], Refused | None]
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -98,6 +99,17 @@ def says_nothing_of_tools(said: Said, question: Question) -> Said:
     return Said(text="I cannot read files.")
 
 
+def uncounted(answer: Answer, question: Question) -> Answer:
+    """What the model was not shown is not counted either."""
+
+    def change(payload: Json, api: str, at: int) -> None:
+        usage = payload.get("usage")
+        if usage:
+            usage["prompt_tokens"] -= len(json.dumps(question.body.get("tools"))) // 4
+
+    return each_payload(change)(answer, question)
+
+
 POISON = "every request after the broken call is refused"
 SERVERS = [
     BadServer(
@@ -173,6 +185,7 @@ SERVERS = [
     ),
     BadServer(
         "drops_tools", "no_native_tools", "a model that never heard of its tools", says=says_nothing_of_tools,
+        spoils=uncounted,
         settings={"mode": "auto"}, reports="aaif-goose/goose#4485 aaif-goose/goose#8269",
     ),
 ]  # fmt: skip

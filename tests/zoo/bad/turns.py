@@ -12,7 +12,7 @@ FULL = {"guard": "full"}
 
 
 def announces(said: Said, question: Question) -> Said:
-    return Said(text="I'll read the file now. Let me call read_file.")
+    return Said(text=f"I'll do that now. Let me call {said.call.name}.")
 
 
 def chats(said: Said, question: Question) -> Said:
@@ -20,7 +20,9 @@ def chats(said: Said, question: Question) -> Said:
 
 
 def calls_again(said: Said, question: Question) -> Said:
-    tool = next(tool for tool in question.tools if "read" in tool.name)
+    if not question.tools:
+        return said
+    tool = next((tool for tool in question.tools if "read" in tool.name), question.tools[0])
     given = filled(tool.schema, question.file, f"cat {question.file}")
     return Said(calls=(Made(tool.name, given, id=f"call_zoo{len(question.calls)}c9"),))
 
