@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from rightcall.api_names import Api
-from rightcall.apis.deltas import Fault
+from rightcall.apis.deltas import Fault, Said
 from rightcall.apis.outgoing import argument_text
 from rightcall.apis.sdk_view import error_text
 from rightcall.apis.stream import Stream
@@ -27,7 +27,7 @@ from rightcall.backends.metadata import Metadata
 from rightcall.backends.naming import Naming
 from rightcall.serve.answer_writer import AnswerEnd, AnswerUsage, AnswerWriter
 from rightcall.serve.event_frames import Frames
-from rightcall.serve.plain_chunks import PlainChunks, chunk_of
+from rightcall.serve.plain_chunks import PlainChunks
 from rightcall.strict_json import is_object
 from rightcall.types import Arguments, Call, CallEnd, CallStart, Event, Json, Reasoning, Reply, Text
 
@@ -159,7 +159,7 @@ class AnswerFlow:
             return
         self._facts.is_answer = True
         self._payloads += 1
-        events = self._stream.feed(chunk_of(joined))
+        events = self._stream.feed(Said(joined))
         untouched = len(events) == 1 and isinstance(events[0], Text) and events[0].text == joined
         if untouched and not self._rules.holds_text and not self._blank and not joined.isspace():
             self._give(written)

@@ -213,8 +213,14 @@ class Answering:
         request, exchanged = self._request, self._exchanged
         history = self._board.history(request, reached)
         messages = history.messages
-        asked = to_request(request, reached.link.api, messages=messages)
-        asked = msgspec.structs.replace(asked, model=reached.model, ids=_ids(messages))
+        asked = to_request(
+            request,
+            reached.link.api,
+            messages=messages,
+            model=reached.model,
+            mode=reached.how.mode,
+            ids=_ids(messages),
+        )
         exchanged.warnings += dropped_fields(request, reached.link.api)
         changed = messages if history.changes or request.previous else None
         choice = await reached.choose(asked)
@@ -253,7 +259,9 @@ class Answering:
     async def _once(self, reached: Reached, question: UpstreamQuestion, choice: Choice) -> AnswerFlow:
         """One answer of the server, read to its end."""
         link, request, asked = reached.link, self._request, question.asked
-        said = msgspec.structs.replace(asked, messages=[*asked.messages, *question.again])
+        said = asked
+        if question.again:
+            said = msgspec.structs.replace(asked, messages=[*asked.messages, *question.again])
         plan = make_plan(said, choice, link.api, reached.model, stream=request.stream)
         same = self._is_same(reached, plan)
         if same:
