@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from bfcl_cases import VERSION, Case, Wheel, cases, fetch
+from bfcl_cases import Case, cases, fetch
 from damage import KINDS, PLAIN, Damaged
 from detection import measure_detection
 from prose import measure_prose
@@ -23,6 +23,7 @@ from report import PAGE, Figure, Section, faults, figures_table, page, percent, 
 from same import equal
 
 from rightcall import Call, CannotCarry, Problem, Reply, check, parse, render, repair
+from rightcall.evaluation.leaderboard_data import VERSION, LeaderboardData
 from rightcall.formats import FORMATS
 from rightcall.repairs.tool_meant import infer_name
 
@@ -280,7 +281,7 @@ def damage_figures(tallies: dict[str, Tally]) -> tuple[Figure, ...]:
 # -- all of it ---------------------------------------------------------------------------------------------------------
 
 
-def measure(wheel: Wheel, every: int) -> list[Section]:
+def measure(wheel: LeaderboardData, every: int) -> list[Section]:
     found = list(cases(wheel))[::every]
     right = fitting(found)
     return [

@@ -1,6 +1,6 @@
 """The cases of the Berkeley Function Calling Leaderboard that have calls as their truth, out of its published wheel.
 
-The wheel is fetched once, without its dependencies, and read as a zip file: none of its code runs. A truth lists the
+The wheel is fetched once, without its dependencies, and none of its code runs. A truth lists the
 acceptable values of every argument; the call made of it takes, for each, the first that the schema allows, or leaves an
 argument out where none does and it may be left out. Conversations of several turns give one case per turn.
 """
@@ -11,20 +11,23 @@ import ast
 import json
 import subprocess
 import sys
-import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
 import msgspec
 
-from rightcall import Call, Tool, Toolset
+from rightcall import Call, Toolset
+from rightcall.backends.models import cache_folder
+from rightcall.evaluation.leaderboard_data import (
+    VERSION,
+    LeaderboardData,
+    MissingCases,
+    find_leaderboard,
+    leaderboard_tools,
+)
 
-CACHE = Path(__file__).resolve().parent / ".cache"
-VERSION = "2026.3.23"
-DATA = "bfcl_eval/data/"
 ONE_TURN = (
     *("simple_python", "simple_java", "simple_javascript", "multiple", "parallel", "parallel_multiple"),
     *("live_simple", "live_multiple", "live_parallel", "live_parallel_multiple"),
@@ -40,21 +43,6 @@ DOCUMENTS = {
     "TravelAPI": "travel_booking",
     "VehicleControlAPI": "vehicle_control",
 }
-TYPES = {
-    "dict": "object",
-    "HashMap": "object",
-    "float": "number",
-    "double": "number",
-    "tuple": "array",
-    "Array": "array",
-    "ArrayList": "array",
-    "String": "string",
-    "char": "string",
-    "long": "integer",
-    "Boolean": "boolean",
-}
-KEPT = ("string", "integer", "number", "boolean", "array", "object", "null")
-KEYWORDS = ("description", "enum", "default", "format", "maximum", "minItems", "maxItems")
 
 
 class Case(msgspec.Struct, frozen=True, dict=True):
@@ -70,38 +58,17 @@ class Case(msgspec.Struct, frozen=True, dict=True):
         return json.dumps([self.tools.names, [[call.name, call.arguments] for call in self.calls]], sort_keys=True)
 
 
-class Wheel:
-    """The published data, read where it lies."""
-
-    def __init__(self, path: Path) -> None:
-        self._zip = zipfile.ZipFile(path)
-
-    def rows(self, name: str) -> list[dict[str, Any]]:
-        text = self._zip.read(f"{DATA}{name}.json").decode()
-        return [json.loads(line) for line in text.splitlines() if line.strip()]
-
-    def names(self) -> list[str]:
-        """Every file of questions, truths left aside."""
-        files = [name.removeprefix(DATA).removesuffix(".json") for name in self._zip.namelist() if self._is_data(name)]
-        return [name for name in files if "possible_answer" not in name and "format_sensitivity" not in name]
-
-    @staticmethod
-    def _is_data(name: str) -> bool:
-        return name.startswith(DATA) and name.endswith(".json") and "sanity_check" not in name
-
-
-def fetch() -> Wheel:
-    """The wheel, downloaded unless it is there already."""
-    found = sorted(CACHE.glob(f"bfcl_eval-{VERSION}-*.whl"))
-    if not found:
-        wanted = f"bfcl-eval=={VERSION}"
+def fetch() -> LeaderboardData:
+    """The published data, downloaded unless it is here already."""
+    try:
+        return find_leaderboard()
+    except MissingCases:
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
-        subprocess.run([*command, "--dest", str(CACHE), wanted], check=True)
-        found = sorted(CACHE.glob(f"bfcl_eval-{VERSION}-*.whl"))
-    return Wheel(found[0])
+        subprocess.run([*command, "--dest", str(cache_folder()), f"bfcl-eval=={VERSION}"], check=True)
+        return find_leaderboard()
 
 
-def cases(wheel: Wheel) -> Iterator[Case]:
+def cases(wheel: LeaderboardData) -> Iterator[Case]:
     """Every case whose truth is calls, each once: several sets of conversations repeat the same turns."""
     seen: set[str] = set()
     for case in _all(wheel):
@@ -110,56 +77,19 @@ def cases(wheel: Wheel) -> Iterator[Case]:
             yield case
 
 
-def _all(wheel: Wheel) -> Iterator[Case]:
+def _all(wheel: LeaderboardData) -> Iterator[Case]:
     for name in ONE_TURN:
-        truths = {row["id"]: row["ground_truth"] for row in wheel.rows(f"possible_answer/BFCL_v4_{name}")}
+        truths = wheel.truths(name)
         for row in wheel.rows(f"BFCL_v4_{name}"):
-            tools = toolset(row["function"])
+            tools = leaderboard_tools(row["function"])
             yield Case(row["id"], tools, tuple([_call(truth, tools) for truth in truths[row["id"]]]))
     documents = {name: wheel.rows(f"multi_turn_func_doc/{file}") for name, file in DOCUMENTS.items()}
     for name in MANY_TURNS:
-        truths = {row["id"]: row["ground_truth"] for row in wheel.rows(f"possible_answer/BFCL_v4_{name}")}
+        truths = wheel.truths(name)
         for row in wheel.rows(f"BFCL_v4_{name}"):
-            tools = toolset(tool for part in row["involved_classes"] for tool in documents[part])
+            tools = leaderboard_tools(tool for part in row["involved_classes"] for tool in documents[part])
             for number, turn in enumerate(truths[row["id"]]):
                 yield Case(f"{row['id']}/{number}", tools, tuple([_written_call(text, tools) for text in turn]))
-
-
-# -- tools -------------------------------------------------------------------------------------------------------------
-
-
-def toolset(functions: Iterable[dict[str, Any]]) -> Toolset:
-    return Toolset([tool(function) for function in functions])
-
-
-def tool(function: dict[str, Any]) -> Tool:
-    return Tool(name=function["name"], description=function["description"], parameters=schema(function["parameters"]))
-
-
-def schema(said: dict[str, Any]) -> dict[str, Any]:
-    """JSON Schema of a type as the leaderboard says it. A default may be sent, so it is allowed, whatever it is; the
-    options of an array are those of its items."""
-    made = {word: said[word] for word in KEYWORDS if word in said}
-    kind = TYPES.get(said.get("type", ""), said.get("type", ""))
-    if kind in KEPT:
-        made["type"] = [kind, "null"] if said.get("default", "") is None else kind
-    if isinstance(said.get("properties"), dict):
-        made["properties"] = {name: schema(inner) for name, inner in said["properties"].items()}
-    if isinstance(said.get("required"), list):
-        made["required"] = said["required"]
-    if isinstance(said.get("items"), dict):
-        made["items"] = schema(said["items"])
-    if "enum" in said:
-        _place_options(made, kind)
-    return made
-
-
-def _place_options(made: dict[str, Any], kind: str) -> None:
-    options = made.pop("enum")
-    if kind == "array" and not any(isinstance(option, list) for option in options):
-        made["items"] = {**made.get("items", {}), "enum": options}
-        return
-    made["enum"] = [*options, *[made[word] for word in ("default",) if word in made and made[word] not in options]]
 
 
 # -- truths ------------------------------------------------------------------------------------------------------------

@@ -212,7 +212,7 @@ def right_tool(outcomes: Sequence[Outcome], modes: dict[str, Mode]) -> str:
 def grammar_part(outcomes: Sequence[Outcome]) -> str:
     return f"""## The same model, held to a grammar
 
-{len(outcomes) // len(GRAMMAR_MODES)} questions of `evals/model_prompts.json`, one call wanted of each. `shape` lets
+{len(outcomes) // len(GRAMMAR_MODES)} questions of `rightcall eval questions`, one call wanted of each. `shape` lets
 the model write any object as arguments; `grammar` is made from each tool's schema (GBNF, given to llama.cpp).
 
 {_circumstances()}.

@@ -1,4 +1,4 @@
-"""Questions that a tool answers, made from templates and values: `model_prompts.json` times `model_tools.json`.
+"""Questions that a tool answers, made from templates and values, as `rightcall eval questions` has them.
 
 Each question offers the tool that it wants and up to two others, and shows one call of each offered tool: a model of
 135 million weights makes no calls without. The example is never the question itself. The first forty questions have
@@ -14,11 +14,12 @@ from typing import Any
 
 import msgspec
 
+import rightcall
 from rightcall import Call, Toolset, render
 
-HERE = Path(__file__).resolve().parent
-TOOLS: list[dict[str, Any]] = json.loads((HERE / "model_tools.json").read_text("utf-8"))
-PROMPTS: list[dict[str, Any]] = json.loads((HERE / "model_prompts.json").read_text("utf-8"))
+HERE = Path(rightcall.__file__).parent / "evaluation" / "own_questions"
+TOOLS: list[dict[str, Any]] = json.loads((HERE / "tools.json").read_text("utf-8"))
+PROMPTS: list[dict[str, Any]] = json.loads((HERE / "prompts.json").read_text("utf-8"))
 
 _TOLD = "Answer every request with one call of one of these tools:\n{tools}\n"
 _TOLD += "A call is a JSON object with name and arguments in tool_call tags."

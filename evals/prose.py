@@ -21,11 +21,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from bfcl_cases import DOCUMENTS, Wheel, fetch, toolset
+from bfcl_cases import DOCUMENTS, fetch
 from misleading import MISLEADING_TOOLS, misleading
 from report import PAGE, ROOT, Figure, Section, table
 
 from rightcall import Call, Tool, Toolset, parse
+from rightcall.evaluation.leaderboard_data import LeaderboardData, leaderboard_tools
 
 FORMATS = ("auto", "hermes", "qwen3_coder", "pythonic", "llama3_json", "mistral", "xlam", "harmony", "generic_json")
 BARE = ("llama3_json", "xlam", "generic_json")  # they write nothing before a call
@@ -82,7 +83,7 @@ def library_docstrings() -> Iterator[Prose]:
             yield Prose("standard library", f"{file.relative_to(root)} {where}", text, tools)
 
 
-def leaderboard(wheel: Wheel) -> Iterator[Prose]:
+def leaderboard(wheel: LeaderboardData) -> Iterator[Prose]:
     """Questions with the tools of their case, descriptions with the tool they describe."""
     seen: set[str] = set()
     documents = {name: wheel.rows(f"multi_turn_func_doc/{file}") for name, file in DOCUMENTS.items()}
@@ -119,7 +120,7 @@ def _descriptions(said: Any) -> Iterator[str]:
 
 
 def _lenient(listed: list[dict[str, Any]]) -> Toolset:
-    return toolset([function for function in listed if "parameters" in function and "name" in function])
+    return leaderboard_tools([function for function in listed if "parameters" in function and "name" in function])
 
 
 def docstrings(file: Path) -> Iterator[tuple[str, str]]:
@@ -176,7 +177,7 @@ def is_a_call(prose: Prose) -> bool:
     return isinstance(node, ast.Call) and ast.unparse(node.func) in prose.tools
 
 
-def measure_prose(wheel: Wheel, every: int) -> Section:
+def measure_prose(wheel: LeaderboardData, every: int) -> Section:
     texts: Counter[str] = Counter()
     fired: Counter[str] = Counter()
     shown: Counter[str] = Counter()

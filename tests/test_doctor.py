@@ -48,7 +48,11 @@ def leaks(body: Json) -> Any:
 
 def without_ids(body: Json) -> Any:
     call = {key: value for key, value in CALL.items() if key != "id"}
-    return _chat({"tool_calls": [call]}, "tool_calls", body) if _has_call(body) else _chat({"content": "Hi."}, "stop", body)
+    return (
+        _chat({"tool_calls": [call]}, "tool_calls", body)
+        if _has_call(body)
+        else _chat({"content": "Hi."}, "stop", body)
+    )
 
 
 @pytest.mark.parametrize("way", ["whole", "streamed"])

@@ -77,9 +77,9 @@ PUBLIC = {  # the modules that may be imported from, beside `rightcall` itself
     "loop": "CallRan Over Spent",
     "messages": "HISTORY_PROFILES Deliverable HistoryChange HistoryProfile KeptFields Ledger LedgerState SaneHistory "
     "chat_messages declarations history_faults kept_of result_text sane violations",
-    "testing": "LAWS Case How Law Recorder ReplayBackend ReplayServer Violation auto_law check_format conforms cut_law "
-    "cuttings ends_law events_law keys_law live_law nothing_lost_law opener_law round_trip_law "
-    "swallowing_law truncation_law",
+    "testing": "LAWS Case Diagnosis How Law Recorder ReplayBackend ReplayServer Violation auto_law check_format "
+    "conforms cut_law cuttings diagnose ends_law events_law keys_law live_law nothing_lost_law opener_law "
+    "round_trip_law swallowing_law truncation_law",
     "workspace": "AllowRule Approval Ask BASH Denial EDIT_FILE EditLog FileEdit LIST_DIR NAMES Permission READ_FILE "
     "WRITE_FILE Workspace all_tools undo",
 }

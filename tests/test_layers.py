@@ -18,13 +18,14 @@ ORDER = (
     "errors extras lazy_names safe_text types api_names problems strict_json json_pointer redaction servers values "
     "ids schema declare checks repairs formats shapes wire laws templates apis contracts constrain masks histories "
     "messages dispatching hooks files rows webpages workspace mcp guard backends testing loop capture datasets "
-    "reports serve doctor cli"
+    "reports evaluation serve doctor cli"
 ).split()
 
 # (file, imported layer): why this one import may point to a later layer
 EXCEPTIONS: dict[tuple[str, str], str] = {
     ("formats/toml.py", "wire"): "what a file may say of a body is said where the body kind is",
     ("formats/__init__.py", "files"): "formats of one's own are found in folders",
+    ("testing/__init__.py", "doctor"): "tests of one's own look for everything in one room, a server's doctor too",
     ("types.py", "declare"): "a tool that comes out of another process is declared again",
     ("types.py", "repairs"): "a call is made of argument text with the repairs and checks of every other",
     ("types.py", "apis"): "a reply writes itself for a history, in the words of an API",
@@ -58,7 +59,7 @@ HEAVY = set("pydantic jsonschema_rs llguidance typer rich jinja2 aiohttp starlet
 MAY_DIAL = {"backends", "mcp", "serve/upstream_lines.py", "serve/upstream_link.py"}
 MAY_LISTEN = {"servers", "serve", "backends/replay.py", "backends/relay.py", "mcp"}
 MAY_BIND = {"servers", "mcp/server.py"}
-MAY_USE_FILES = set("files loop rows webpages workspace backends capture datasets serve cli".split())
+MAY_USE_FILES = set("files loop rows webpages workspace backends capture datasets evaluation serve cli".split())
 MAY_USE_FILES.add("dispatching/tool_child.py")
 MAY_USE_FILES.add("declare/hints/scalars.py")  # paths that are arguments of a tool; no file is looked at
 MAY_WRITE = {"files", "backends/models.py"}  # the second fetches into a folder of its own

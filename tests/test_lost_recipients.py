@@ -6,7 +6,10 @@ import pytest
 
 from cuts import Setting, hold_of_every_cut
 from replies import codes
-from rightcall import Toolset
+from rightcall import Call, Toolset, render
+from rightcall.formats import FORMATS
+from rightcall.formats.spec import Special, alternatives
+from rightcall.laws.marker_texts import openers_of
 
 _MAIL = {"type": "object", "properties": {"to": {"type": "string"}}, "required": ["to"]}
 TOOLS = Toolset.of([{"name": "send_mail", "parameters": _MAIL}])
@@ -46,3 +49,50 @@ def test_a_header_that_begins_again_without_a_declared_tool_is_as_before() -> No
     text = "<|channel|>commentary to=assistant<|channel|>final<|message|>Good morning<|return|>"
     reply = hold_of_every_cut(text, Setting("harmony", TOOLS))
     assert (reply.content, codes(reply)) == ("Good morning", [])
+
+
+@pytest.mark.parametrize("text", [" to=<|message|>", " to= <|message|>", " to=functions.<|message|>"])
+def test_a_message_to_nobody_is_a_call_without_a_name_or_text_with_a_note(text: str) -> None:
+    call = hold_of_every_cut(f'<|channel|>commentary{text} {{"to": "a"}}<|call|>', Setting("harmony", TOOLS))
+    assert codes(call) == ["invalid_name"] and call.refused[0].arguments == {"to": "a"}
+    words = hold_of_every_cut(f"<|channel|>commentary{text}Good morning<|end|>", Setting("harmony", TOOLS))
+    assert (words.content, codes(words)) == ("Good morning", ["opener_without_call"])
+
+
+NAMED = [
+    name
+    for name, format in FORMATS.items()
+    if format.channels is not None and any(isinstance(start, Special) for start in alternatives(format.channels.start))
+]
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if openers_of(FORMATS[name]) or name in NAMED])
+@pytest.mark.parametrize("blank", ["", " ", "  "])
+def test_a_call_whose_name_is_blank_is_refused_or_its_name_inferred(name: str, blank: str) -> None:
+    if name == "functionary_v32":
+        return  # nothing but the name tells its header from a line of text
+    wire = render([Call("send_mail", {"to": "a"})], format=name, tools=TOOLS).replace("send_mail", blank)
+    reply = hold_of_every_cut(wire, Setting(name, TOOLS))
+    assert reply.attempts and not reply.content, reply
+    assert [call.name for call in reply.calls] in ([], ["send_mail"])
+
+
+@pytest.mark.parametrize("name", [*NAMED, "auto"])
+def test_a_header_that_the_text_ends_in_is_no_text(name: str) -> None:
+    for wire in NAMED if name == "auto" else [name]:
+        start = next(iter(alternatives(FORMATS[wire].channels.start)))  # type: ignore[union-attr]
+        call = str(start) + render([Call("send_mail", {"to": "a"})], format=wire, tools=TOOLS)
+        assert isinstance(start, Special)
+        least = len(start.strip()) if name == "auto" else len(start.tokens[0])
+        for end in range(
+            call.index(start.strip()) + least, call.index("<|message|>" if "<|message|>" in call else "{")
+        ):
+            reply = hold_of_every_cut("Well." + call[:end], Setting(name, TOOLS))
+            assert (reply.content, codes(reply)) == ("Well.", ["truncated"]), call[:end]
+
+
+@pytest.mark.parametrize("text", ["Well.\n>>>send_mail", ">>>send_mail", ">>>all\nWell.\n>>>send_mail"])
+def test_a_line_that_is_a_declared_name_behind_its_mark_is_a_call_that_was_cut(text: str) -> None:
+    reply = hold_of_every_cut(text, Setting("functionary_v32", TOOLS))
+    assert [call.name for call in reply.refused] == ["send_mail"] and codes(reply) == ["truncated"]
+    assert hold_of_every_cut(">>>print", Setting("functionary_v32", TOOLS)).content == ">>>print"

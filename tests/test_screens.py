@@ -72,6 +72,15 @@ class Files(NamedTuple):
         return str(self.folder / "out.jsonl")
 
 
+def evaluated(is_right: bool) -> str:
+    """Raw rows of an evaluation of eight cases, all right or all wrong."""
+    head = {"schema_version": "rightcall-eval/v1", "kind": "run", "run": {}, "made": {}}
+    row = dict(head, kind="case", suite="questions", category="get_weather", run=0, configuration="+grammar")
+    row |= {"ended": "done", "turns": 1, "seconds": 0.5, "prompt_tokens": 1, "completion_tokens": 2}
+    row |= {"verdict": {"valid": True, "right_arguments": is_right}}
+    return "".join([json.dumps(each) + "\n" for each in [head, *[{**row, "case": f"c{at}"} for at in range(8)]]])
+
+
 Example = Callable[[Files], list[str]]
 EXAMPLES: dict[str, Example] = {
     "parse": lambda at: [at("reply.txt", REPLY), "-f", "hermes", "-t", at.tools, "--explain"],
@@ -98,6 +107,7 @@ EXAMPLES: dict[str, Example] = {
     "chat": lambda at: ["--base-url", "http://127.0.0.1:9/v1", "--retries", "0", "-m", "any"],
     "run": lambda at: ["--replay", str(Path(__file__).parent.parent / "examples" / "run.jsonl")],
     "capture": lambda at: [*("-m", "any", "--replay", str(at.cassette), "-o", at.out), "--domains", "shopping"],
+    "eval": lambda at: ["compare", at("old.jsonl", evaluated(False)), at("new.jsonl", evaluated(True))],
     "domains": lambda at: ["shopping"],
     "report": lambda at: [at("log.jsonl", json.dumps({"id": "1", "model": "a", "text": REPLY}) + "\n")],
     "model pull": lambda at: ["no_such_model_of_this_name"],

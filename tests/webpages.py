@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
+
 from captured import rows, write
 from reported import TEXTS, hermes, logged, tallied
 from rightcall.cli.stats_page import stats_page
 from rightcall.datasets.stats import statistics
+from rightcall.doctor.diagnosis import Diagnosis, ProbeEvidence, ProbeResult, SpokenDialect
+from rightcall.doctor.doctor_page import doctor_page
+from rightcall.doctor.judging import VERDICTS, Verdict
+from rightcall.doctor.questions import BOTH
 from rightcall.reports.log_changes import compared
 from rightcall.reports.report_page import report_page
 from rightcall.webpages.page_parts import WebPage
@@ -25,8 +31,8 @@ MODELS = (
 
 
 def pages(folder: Path, *, hostile: str = HOSTILE) -> Iterator[WebPage]:
-    """A report, one with a comparison, one of nothing, and the page of a dataset; with hostile text wherever it may
-    come from outside."""
+    """A report, one with a comparison, one of nothing, the page of a dataset and those of a doctor; with hostile text
+    wherever it may come from outside."""
     call = hermes(f'{{"name": "get_weather", "arguments": {{}}, "x": "{hostile[:40]}"}}')
     texts = [*TEXTS, *TEXTS, f"{hostile} get_weather(city={hostile!r})", f"{hostile}\n{call}", f"{call[:-30]}{hostile}"]
     named = [*MODELS, hostile]
@@ -39,3 +45,21 @@ def pages(folder: Path, *, hostile: str = HOSTILE) -> Iterator[WebPage]:
     yield report_page(tallied(()), hostile)
     row = {**rows("right")[0], "format": hostile, "candidate_call": {"name": hostile, "arguments": {}}}
     yield stats_page(statistics([write(folder / "rows.jsonl", [*rows(), row])]), hostile)
+    yield doctor_page(diagnosis(hostile))
+    silent = SpokenDialect(api="chat", spoken=False, says=hostile)
+    yield doctor_page(Diagnosis(url=hostile, model=hostile, dialects=(silent,)))
+
+
+def diagnosis(hostile: str) -> Diagnosis:
+    """One of every verdict, with a proxy beside it."""
+    shown = ProbeEvidence(request=hostile, status=200, answer=hostile, answer_left_out=7)
+    verdicts: list[tuple[Verdict, str]] = [("fault", "bad_ids"), *[(each, "") for each in VERDICTS[1:]]]
+    plain = ProbeResult(probe="", title="a probe", api="chat", way="whole", verdict="ok", says=hostile, passed=1, of=3)
+    results = [
+        msgspec.structs.replace(plain, probe=f"probe_{at}", way=way, verdict=verdict, slug=slug, evidence=shown)
+        for at, (verdict, slug) in enumerate(verdicts)
+        for way in BOTH
+    ]
+    dialects = (SpokenDialect(api="chat", spoken=True), SpokenDialect(api="ollama", spoken=False, says=hostile))
+    found = Diagnosis(url=hostile, model=hostile, kind=hostile, dialects=dialects, results=tuple(results))
+    return msgspec.structs.replace(found, through=msgspec.structs.replace(found, results=tuple(results[2:])))

@@ -4,7 +4,8 @@
 
 A server is a difference from one that behaves. `means` is what its model wants to say (by default what the script
 says), `says` what becomes of it in the model's words, `spoils` what becomes of the answer on the wire, and `refuses`
-what the server does not take at all. Each gets the question too. Faults are only in turns with calls.
+what the server does not take at all. Each gets the question too. Faults are in turns with calls, and where tools are
+offered as such: the model behind a server whose parser is broken can still write.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from zoo.orders import ordered
 from zoo.question import Question
-from zoo.script import Said, reply_to
+from zoo.script import Said, reply_to, written_out
 from zoo.speech import Answer, spoken
 
 ALL = ("chat", "responses", "messages", "ollama", "gemini")
@@ -47,8 +49,10 @@ class BadServer(NamedTuple):
     - `apis`: the dialects in which it was reported. `ways`: as a stream, whole, or both.
     - `settings`: of the proxy, where its defaults are not the cure.
     - `scene`: what the client does; one of `zoo.scenes`.
-    - `right`: what a client must get through the proxy: the calls that were `meant`, the `text` alone, or an `error`.
+    - `right`: what a client must get through the proxy: what was `meant`, the text but no call (`no_call`: that, or
+      a refusal), a warning (`told`), or what was meant with signs of life before it (`alive`).
     - `reports`: the threads that tell of it.
+    - `always`: it misbehaves in turns without calls too.
     """
 
     name: str
@@ -65,10 +69,11 @@ class BadServer(NamedTuple):
     scene: str = "plain"
     right: str = "meant"
     reports: str = ""
+    always: bool = False
 
     def meant(self, question: Question) -> Said:
         """What a server that behaves would have said."""
-        said = reply_to(question)
+        said = ordered(question, reply_to(question))
         return self.means(said, question) if said.calls else said
 
     def answer(self, question: Question) -> Answer:
@@ -77,7 +82,9 @@ class BadServer(NamedTuple):
         if refused is not None:
             return Answer(body=_error(question.api, refused), status=refused.status)
         said = self.meant(question)
-        if not said.calls:
+        if question.in_words:
+            return spoken(Said(text=written_out(said)), question)
+        if not (said.calls or (self.always and question.tools)):
             return spoken(said, question)
         return self.spoils(spoken(self.says(said, question), question), question)
 

@@ -54,9 +54,10 @@ class Keeper:
         if not api:
             return web.json_response({"error": {"message": f"no such path: {path}", "type": "not_found"}}, status=404)
         server = ZOO.get(head) or ZOO.get(_model(path, body)) or GOOD
-        self._asked[server.name] += 1
         self.heard.append((server.name, body))
-        question = Question(api, body, _streams(api, path, body), self._file, self._edits, self._asked[server.name])
+        asker = f"{head} {server.name} {api}"
+        self._asked[asker] += 1
+        question = Question(api, body, _streams(api, path, body), self._file, self._edits, self._asked[asker])
         return await _sent(request, question, server.answer(question))
 
 
@@ -100,7 +101,7 @@ def _looked_up(path: str) -> web.Response:
     """What servers of every kind are asked for beside answers."""
     if path.endswith("/api/tags"):
         return web.json_response({"models": [{"name": name, "model": name} for name in ZOO]})
-    if path.endswith("/models"):
+    if path.endswith("/v1/models"):
         listed = [{"id": name, "object": "model", "created": 1, "owned_by": "zoo"} for name in ["good", *ZOO]]
         return web.json_response({"object": "list", "data": listed})
     return web.json_response({"error": {"message": f"no such path: {path}", "type": "not_found"}}, status=404)

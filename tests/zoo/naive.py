@@ -102,6 +102,7 @@ def _finished(finish: str, calls: list[tuple[Any, str, str]], text: str) -> Seen
 def _responses_stream(data: bytes) -> Seen:
     pieces: dict[int, str] = {}
     open_items: dict[int, Json] = {}
+    done: list[Json] = []
     for _, event in _events(data):
         kind = event["type"]
         if kind == "response.output_item.added":
@@ -111,12 +112,15 @@ def _responses_stream(data: bytes) -> Seen:
             pieces[event["output_index"]] += event["delta"]
         elif kind == "response.output_item.done":
             item = event["item"]
+            done.append(item)
             del open_items[event["output_index"]]
             if item["type"] == "function_call" and item["arguments"] != pieces[event["output_index"]]:
                 raise Broken("the arguments are not what their pieces gave")
         elif kind == "response.completed":
             if open_items:
                 raise Broken("the response ends while an item is open")
+            if done != event["response"]["output"]:
+                raise Broken("the response ends with other items than were done")
             return _responses_whole(event["response"])
     raise Broken("the stream ends without response.completed")
 
@@ -124,6 +128,8 @@ def _responses_stream(data: bytes) -> Seen:
 def _responses_whole(body: Json) -> Seen:
     text = [part["text"] for item in body["output"] if item["type"] == "message" for part in item["content"]]
     calls = [item for item in body["output"] if item["type"] == "function_call"]
+    if not all(isinstance(body["usage"][key], int) for key in ("input_tokens", "output_tokens", "total_tokens")):
+        raise Broken("a usage that cannot be read")
     if calls and body["status"] != "completed":
         raise Broken(f"the response is {body['status']!r}")
     return _run([(call["call_id"], call["name"], json.loads(call["arguments"])) for call in calls], "".join(text))
@@ -218,7 +224,7 @@ def _gemini(chunks: list[Json]) -> Seen:
         raise Broken(f"finishReason {finishes}")
     calls = [part["functionCall"] for part in parts if "functionCall" in part]
     text = "".join([part["text"] for part in parts if "text" in part and not part.get("thought")])
-    return _numbered([(call["name"], call["args"]) for call in calls], text)
+    return _run([(call.get("id", at), call["name"], _object(call["args"])) for at, call in enumerate(calls)], text)
 
 
 _CLIENTS: dict[str, tuple[Callable[[bytes], Seen], Callable[[Json], Seen]]] = {

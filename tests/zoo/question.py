@@ -7,6 +7,7 @@ question.tools[0].name, question.results, question.asks
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, NamedTuple
 
 Json = dict[str, Any]
@@ -21,7 +22,8 @@ class Offered(NamedTuple):
 
 
 class Question(NamedTuple):
-    """What was asked, and of which file the task is about. `nth` counts the requests of one model, from 1."""
+    """What was asked, and of which file the task is about. `nth` counts the requests for one
+    bad server, from 1."""
 
     api: str
     body: Json
@@ -32,7 +34,13 @@ class Question(NamedTuple):
 
     @property
     def tools(self) -> list[Offered]:
-        return [_offered(each) for entry in dicts(self.body.get("tools")) for each in _entries(entry) if _name(each)]
+        entries = dicts(self.body.get("tools")) or _listed(self.body)
+        return [_offered(each) for entry in entries for each in _entries(entry) if _name(each)]
+
+    @property
+    def in_words(self) -> bool:
+        """Are tools offered in the prompt, so that calls are text?"""
+        return not self.body.get("tools") and bool(_listed(self.body))
 
     @property
     def turns(self) -> list[Json]:
@@ -74,8 +82,10 @@ class Question(NamedTuple):
 
     @property
     def rounds(self) -> int:
-        """How often results were sent, however many at once."""
-        came = [bool(_results(turn)) for turn in self.turns]
+        """How often results were sent, however many at once; what the proxy says of a call that it did not let through
+        is none."""
+        turns = [turn for turn in self.turns if not _is_told(turn)]
+        came = [bool(_results(turn)) for turn in turns]
         return sum([here and not before for before, here in zip([False, *came], came, strict=False)])
 
     @property
@@ -96,6 +106,13 @@ class Question(NamedTuple):
 
 def dicts(value: Any) -> list[Json]:
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def _listed(body: Json) -> list[Json]:
+    """The tools that a prompt lists, one JSON line each."""
+    found = re.findall(r"<tools>\\n(\{.*?\})\\n</tools>", text_of(body))
+    lines = json.loads(f'"{found[-1]}"').split("\n") if found else []
+    return [json.loads(line) for line in lines]
 
 
 def _entries(entry: Json) -> list[Json]:
@@ -124,7 +141,8 @@ def _parts(turn: Json) -> list[Json]:
 def _results(turn: Json) -> int:
     found = [part for part in _parts(turn) if part.get("type") == "tool_result" or "functionResponse" in part]
     is_result = turn.get("role") == "tool" or str(turn.get("type", "")).endswith("call_output")
-    told = turn.get("role") == "user" and "Observation:" in _words(turn)  # agents that have no role for results
+    marks = ("Observation:", "<tool_response>")  # of those that have no role for results
+    told = turn.get("role") == "user" and any(mark in _words(turn) for mark in marks)
     return len(found) or int(is_result or told)
 
 

@@ -36,7 +36,16 @@ TOOLS: dict[str, Json] = {"read_file": READ, "write_file": WRITE, "get_time": NO
 def asked(scene: str, api: str, *, model: str, stream: bool) -> tuple[str, Json]:
     """Path and body of the request of a scene."""
     played = SCENES[scene]
-    return worded(api, played.get("turns", ASKS), played.get("tools", TOOLS), model, stream, played.get("choice", ""))
+    given = played.get("turns", ASKS), played.get("tools", TOOLS), model, stream, played.get("choice", "")
+    path, body = worded(api, *given)
+    return path, played.get("alter", lambda body: body)(body)
+
+
+def asked_next(api: str, calls: list[tuple[Any, str, Any]], *, model: str, stream: bool) -> tuple[str, Json]:
+    """The second request of a client that keeps nothing of an answer but its calls."""
+    made_calls = [call(json.dumps(given), str(id), name) for id, name, given in calls]
+    turns = [user(), made(*made_calls), *[result("zebra-4711", str(id)) for id, _, _ in calls]]
+    return worded(api, turns, TOOLS, model, stream, "")
 
 
 # -- conversations, in the shape of Chat -------------------------------------------------------------------------------
@@ -58,7 +67,31 @@ def result(content: Any = "no such file", id: str = "call_before1") -> Json:
     return {"role": "tool", "tool_call_id": id, "content": content}
 
 
+HARD: Json = {
+    "type": "object",
+    "properties": {
+        "to": {"type": "string", "pattern": r"^(?!\.)[^@]+@[^@]+$"},
+        "body": {"type": "string", "maxLength": 10000},
+    },
+    "required": ["to", "body"],
+}
+
+
+def with_strict(body: Json) -> Json:
+    for entry in body["tools"]:
+        entry.get("function", entry)["strict"] = False
+    return body
+
+
+def with_other_tools(body: Json) -> Json:
+    patch = {"type": "custom", "name": "apply_patch", "description": "Edits.", "format": {"type": "text"}}
+    inner = {"type": "function", "name": "spawn", "parameters": NOTHING}
+    space = {"type": "namespace", "name": "agents", "description": "Agents.", "tools": [inner]}
+    return {**body, "tools": [*body["tools"], {"type": "web_search"}, patch, space]}
+
+
 ASKS = [user()]
+AGAIN = [each for at in range(4) for each in (made(call(id=f"call_old{at}")), result("zebra-4711", f"call_old{at}"))]
 SCENES: dict[str, Json] = {
     "plain": {},
     "no_arguments": {"turns": [user("Call get_time {} now.")]},
@@ -67,6 +100,20 @@ SCENES: dict[str, Json] = {
     "second_round": {
         "turns": [user(), made(call(id="functions.read_file:0")), result(id="functions.read_file:0"), user()]
     },
+    "two_rounds": {},
+    "after_result": {"turns": [user(), made(call()), result("zebra-4711")]},
+    "result_parts": {"turns": [user(), made(call()), result([{"type": "text", "text": "zebra-4711"}])]},
+    "fifth_time": {"turns": [user(), *AGAIN]},
+    "poisoned": {"turns": [user(), made(call('{"path": "hel')), result("the call could not be read"), user()]},
+    "orphan": {"turns": [user("Hello."), result(id="call_gone1"), user()]},
+    "two_users": {"turns": [user("Hello."), user("Are you there?"), user()]},
+    "prefixed": {"tools": {"mcp__fs__read_file": READ, "get_time": NOTHING}},
+    "odd_names": {"tools": {"files.read_file": READ, "very_" * 14 + "long": NOTHING}},
+    "hard_schema": {"tools": {**TOOLS, "send_mail": HARD}},
+    "strict": {"alter": with_strict},
+    "other_tools": {"alter": with_other_tools},
+    "empty_tools": {"tools": {}, "alter": lambda body: {**body, "tools": []}},
+    "long_prompt": {"turns": [user("north south east west " * 4000 + USER)]},
 }
 
 
@@ -105,7 +152,8 @@ def _ollama(turns: list[Json], tools: dict[str, Json], model: str, stream: bool,
 
 def _ollama_turn(turn: Json) -> Json:
     calls = [{"function": {**each["function"], "arguments": _given(each)}} for each in turn.get("tool_calls", ())]
-    return {**turn, "content": turn.get("content") or "", **({"tool_calls": calls} if calls else {})}
+    own = {key: value for key, value in turn.items() if key != "tool_call_id"}
+    return {**own, "content": turn.get("content") or "", **({"tool_calls": calls} if calls else {})}
 
 
 def _given(entry: Json) -> Any:

@@ -76,6 +76,12 @@ def reply_to(question: Question) -> Said:
     return Said(text=FINAL)
 
 
+def written_out(said: Said) -> str:
+    """What was said, as a model writes it that has its tools in the prompt."""
+    calls = [{"name": call.name, "arguments": call.arguments} for call in said.calls]
+    return said.text + "\n".join([f"<tool_call>\n{json.dumps(call)}\n</tool_call>" for call in calls])
+
+
 def _numbered(calls: list[Made], question: Question) -> tuple[Made, ...]:
     before = len(question.calls)
     return tuple([call._replace(id=f"call_zoo{before + at}a7") for at, call in enumerate(calls)])

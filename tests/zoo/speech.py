@@ -50,8 +50,17 @@ def _id(question: Question, prefix: str) -> str:
 
 
 def _object(call: Made) -> Any:
-    """The arguments where the dialect has an object; what is no text of one stays text."""
+    """The arguments where the dialect has an object."""
     return call.arguments if call.raw is None else call.raw
+
+
+def _parsed(call: Made) -> Any:
+    """The same, where what stands on the wire is text in streams: what is no text of an object stays text."""
+    try:
+        found = json.loads(call.wire)
+    except (ValueError, TypeError):
+        return call.wire
+    return found if isinstance(found, dict) else call.wire
 
 
 # -- chat --------------------------------------------------------------------------------------------------------------
@@ -130,7 +139,10 @@ def _response(said: Said, question: Question, *, done: bool) -> Json:
     counts = _chat_usage(question)
     names = ("input_tokens", "output_tokens", "total_tokens")
     usage = dict(zip(names, counts.values(), strict=True))
-    return {**body, "status": "completed", "output": _items(said, question), "usage": usage}
+    ending: Json = {"status": "completed"}
+    if said.finish == "length":
+        ending = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+    return {**body, **ending, "output": _items(said, question), "usage": usage}
 
 
 def _responses_whole(said: Said, question: Question) -> Json:
@@ -150,7 +162,8 @@ def _responses_stream(said: Said, question: Question) -> Iterator[Event]:
         at = {"output_index": index, "item_id": item["id"]}
         for kind, fields in _item_events(item):
             yield event(kind, **({"output_index": index} if "item" in fields else at), **fields)
-    yield event("response.completed", response=_response(said, question, done=True))
+    whole = _response(said, question, done=True)
+    yield event(f"response.{whole['status']}", response=whole)
 
 
 def _item_events(item: Json) -> Iterator[tuple[str, Json]]:
@@ -190,7 +203,7 @@ def _blocks(said: Said) -> list[Json]:
         out.append({"type": "thinking", "thinking": said.reasoning, "signature": "c2lnbmVk"})
     if said.text:
         out.append({"type": "text", "text": said.text})
-    calls = [{"type": "tool_use", "id": call.id, "name": call.name, "input": _object(call)} for call in said.calls]
+    calls = [{"type": "tool_use", "id": call.id, "name": call.name, "input": _parsed(call)} for call in said.calls]
     return out + calls
 
 
@@ -293,8 +306,8 @@ def _gemini_whole(said: Said, question: Question) -> Json:
 
 
 def _gemini_stream(said: Said, question: Question) -> Iterator[Event]:
-    parts = _gemini_parts(said)
-    cut = [{**part, "text": piece} for part in parts if "text" in part for piece in pieces(part["text"])]
+    parts = _gemini_parts(said) or [{"text": ""}]
+    cut = [{**part, "text": piece} for part in parts if "text" in part for piece in pieces(part["text"]) or [""]]
     cut += [part for part in parts if "text" not in part]
     for at, part in enumerate(cut):
         yield None, _gemini_body(question, [part], (said.finish or "STOP") if at == len(cut) - 1 else None)

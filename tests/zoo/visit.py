@@ -23,7 +23,9 @@ from zoo.bad_server import BadServer
 from zoo.keeper import Keeper, keeping
 from zoo.naive import Seen, naive
 from zoo.question import Json, Question
-from zoo.scenes import asked
+from zoo.scenes import asked, asked_next
+from zoo.script import Said
+from zoo.sdk_clients import Sdks
 
 T = TypeVar("T")
 _SETTINGS: Json = {"mode": "native", "port": 0, "first_byte_seconds": 20.0, "idle_seconds": 20.0, "stop_seconds": 0.5}
@@ -38,6 +40,7 @@ class Heard(NamedTuple):
     seen: Seen | None
     broke: str
     faults: list[str]
+    asked: Json
 
 
 class Visits:
@@ -48,6 +51,7 @@ class Visits:
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._proxies: dict[str, Proxy] = {}
         self._stack = AsyncExitStack()
+        self._sdks = Sdks()
         self.keeper = Keeper()
 
     def __enter__(self) -> Self:
@@ -66,13 +70,16 @@ class Visits:
 
     async def _open(self) -> None:
         self.keeper = await self._stack.enter_async_context(keeping())
+        self._stack.push_async_callback(self._sdks.close)
         self._session = await self._stack.enter_async_context(aiohttp.ClientSession())
 
     async def _proxy(self, api: str, settings: Json) -> Proxy:
         key = json.dumps([api, settings], sort_keys=True)
         if key not in self._proxies:
-            upstream = UpstreamSettings(url=self.keeper.url, api=cast(Any, api), name="zoo")
-            made = ProxySettings(upstream=(upstream,), **cast(Any, {**_SETTINGS, **settings}))
+            given = {**_SETTINGS, **settings}
+            profile = given.pop("profile", "")
+            upstream = UpstreamSettings(url=self.keeper.url, api=cast(Any, api), name="zoo", profile=profile)
+            made = ProxySettings(upstream=(upstream,), **cast(Any, given))
             self._proxies[key] = await self._stack.enter_async_context(Proxy(made))
         return self._proxies[key]
 
@@ -96,40 +103,70 @@ class Visits:
         except aiohttp.ClientError as error:
             broke = repr(error)
         if status != 200:
-            return Heard(status, headers, data, None, broke or f"status {status}: {data[:300].decode()}", [])
+            return Heard(status, headers, data, None, broke or f"status {status}: {data[:300].decode()}", [], body)
+        found = faults(api, data, stream=stream) if not broke else []
         try:
             seen = naive(api, data, stream=stream)
         except Exception as error:  # noqa: BLE001  (whatever breaks a client is what the zoo is about)
-            return Heard(status, headers, data, None, repr(error), faults(api, data, stream=stream))
-        return Heard(status, headers, data, None if broke else seen, broke, faults(api, data, stream=stream))
+            return Heard(status, headers, data, None, broke or repr(error), found, body)
+        return Heard(status, headers, data, None if broke else seen, broke, found, body)
 
     def bare(self, server: BadServer, api: str, *, stream: bool) -> Heard:
-        path, body = asked(server.scene, api, model=server.name, stream=stream)
-        return self.hear(f"{self.keeper.url}/{server.name}", path, body, api, stream=stream)
+        """The server as it is."""
+        return self._visited(f"{self.keeper.url}/{server.name}", server, api, stream=stream)
 
     def proxied(self, server: BadServer, api: str, *, stream: bool, client: str = "") -> Heard:
-        path, body = asked(server.scene, client or api, model=server.name, stream=stream)
-        return self.hear(self.address(server, api), path, body, client or api, stream=stream)
+        """The server, which speaks `api`, behind the proxy."""
+        return self._visited(self.address(server, api), server, client or api, stream=stream)
+
+    def by_sdk(self, server: BadServer, api: str, *, stream: bool) -> tuple[Seen, Json]:
+        """What the SDK of this dialect sees through the proxy, and what it was told to ask."""
+        _, body = asked(server.scene, api, model=server.name, stream=stream)
+        address = self.address(server, api)
+        return self.run(self._sdks.seen(api, address, {**body, "model": server.name}, stream=stream)), body
+
+    def _visited(self, base: str, server: BadServer, api: str, *, stream: bool) -> Heard:
+        path, body = asked(server.scene, api, model=server.name, stream=stream)
+        heard = self.hear(base, path, body, api, stream=stream)
+        if server.scene != "two_rounds" or heard.seen is None:
+            return heard
+        calls = [(id, name, given) for id, (name, given) in zip(heard.seen.ids, heard.seen.calls, strict=True)]
+        path, body = asked_next(api, calls, model=server.name, stream=stream)
+        return self.hear(base, path, body, api, stream=stream)
 
 
 def faults(api: str, data: bytes, *, stream: bool) -> list[str]:
     """How an answer breaks the rules of its dialect."""
-    return conforms(data if stream else json.loads(data), api)
+    return conforms(data, api, stream=stream)
 
 
 def wrong_with(heard: Heard, server: BadServer, api: str, *, stream: bool) -> str:
-    """What of this is not as it was meant; empty if all is."""
-    _, body = asked(server.scene, api, model=server.name, stream=stream)
-    question = Question(api, body, stream)
-    meant = server.meant(question)
-    if heard.seen is None:
-        return "" if server.right == "error" and heard.status == 400 else heard.broke
-    if server.right == "text":
-        return f"calls that were not meant: {heard.seen.calls}" if heard.seen.calls else ""
-    if server.right == "error":
-        return f"no error: {heard.seen}"
-    if heard.seen.calls != [(call.name, call.arguments) for call in meant.calls]:
-        return f"calls {heard.seen.calls}, text {heard.seen.text!r:.80}"
+    """What of this is not as it should be; empty if all is."""
+    seen = heard.seen
+    if server.right == "no_call":
+        refused = heard.status == 400
+        return (
+            ""
+            if refused or (seen is not None and not seen.calls)
+            else f"calls that must not run: {seen}, {heard.broke}"
+        )
+    if seen is None:
+        return heard.broke
+    if server.right == "told":
+        return "" if "tokens" in heard.headers.get("x-rightcall-warnings", "") else "nobody is told"
+    if server.right == "alive" and not (heard.data.startswith(b":") or b"event: ping" in heard.data):
+        return "no sign of life"
+    return unmeant(seen, server.meant(Question(api, heard.asked, stream))) or _old_ids(seen, heard.asked)
+
+
+def unmeant(seen: Seen, meant: Said) -> str:
+    """How what was seen differs from what was meant."""
+    if seen.calls != [(call.name, call.arguments) for call in meant.calls]:
+        return f"calls {seen.calls}, text {seen.text!r:.80}"
+    return "" if meant.calls or seen.text == meant.text else f"text {seen.text!r:.80}"
+
+
+def _old_ids(seen: Seen, body: Json) -> str:
     known = json.dumps(body)
-    old = [id for id in heard.seen.ids if isinstance(id, str) and json.dumps(id) in known]
+    old = [id for id in seen.ids if isinstance(id, str) and json.dumps(id) in known]
     return f"ids that the conversation has already: {old}" if old else ""

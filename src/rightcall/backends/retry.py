@@ -48,13 +48,14 @@ def is_passing(error: BackendError) -> bool:
 
 
 def about_tools(error: BackendError) -> bool:
-    """Does the server say that it, or its model, has no tools? Such an answer does not change by waiting."""
+    """Does the server say that it, or its model, has no tools, or cannot make a grammar of these? Such an answer does
+    not change by waiting."""
     if not isinstance(error, StatusError | ProviderError):
         return False
     if isinstance(error, StatusError) and error.status not in (400, 404, 405, 422, 500, 501):
         return False
     said = (error.body if isinstance(error, StatusError) else str(error)).lower()
-    return any(word in said for word in ("tool", "jinja", "function call"))
+    return any(word in said for word in ("tool", "jinja", "function call", "grammar"))
 
 
 def wait_before(tried: int, error: BackendError, retries: Retries) -> float | None:

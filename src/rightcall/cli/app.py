@@ -18,6 +18,7 @@ from rightcall.cli.dataset_exchange import export, import_
 from rightcall.cli.demo_command import demo
 from rightcall.cli.doctor_command import doctor
 from rightcall.cli.domains_command import domains
+from rightcall.cli.eval_command import eval_
 from rightcall.cli.explain_command import explain
 from rightcall.cli.formats_command import formats
 from rightcall.cli.grammar_command import grammar
@@ -72,6 +73,7 @@ app.command()(demo)
 app.command()(chat)
 app.command()(run)
 app.command()(capture)
+app.command("eval")(eval_)
 app.add_typer(model, name="model")
 app.add_typer(mcp, name="mcp")
 app.command()(domains)

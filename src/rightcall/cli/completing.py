@@ -42,6 +42,23 @@ def model_names(incomplete: str) -> list[Offer]:
     return _beginning(incomplete, [(model.name, model.about) for model in MODELS.values()])
 
 
+def suite_names(incomplete: str) -> list[Offer]:
+    """What `rightcall eval` can ask, and its other word."""
+    from rightcall.evaluation.suites import SUITES
+
+    known = [(name, suite.about) for name, suite in SUITES.items()]
+    return _beginning(incomplete, [*known, ("compare", "two files of raw rows")])
+
+
+def configuration_names(incomplete: str) -> list[Offer]:
+    """Configurations of `rightcall eval`; behind a comma, the next one."""
+    from rightcall.evaluation.configurations import CONFIGURATIONS
+
+    before, comma, last = incomplete.rpartition(",")
+    known = [(name, each.about) for name, each in CONFIGURATIONS.items()]
+    return [(f"{before}{comma}{name}", about) for name, about in _beginning(last, known)]
+
+
 def code_names(incomplete: str) -> list[Offer]:
     """Whatever `rightcall explain` explains."""
     from rightcall.cli.explain_command import summaries

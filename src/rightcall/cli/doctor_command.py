@@ -20,7 +20,7 @@ from rightcall.cli.safe import json_text
 
 if TYPE_CHECKING:
     from rightcall.doctor.diagnosis import Diagnosis
-    from rightcall.doctor.examination import ExamSettings, Watch
+    from rightcall.doctor.examination import Watch
 
 
 class HowMuch(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +66,7 @@ def doctor(
 
     Exit code 0: nothing is the server's fault. 1: something is, or it cannot be asked. 2: wrong usage.
     """
+    from rightcall.doctor.diagnosing import diagnosed
     from rightcall.doctor.examination import ExamSettings
 
     settings = ExamSettings(
@@ -78,28 +79,12 @@ def doctor(
         api_key_env=api_key_env,
     )
     with usage_errors():
-        diagnosis = _diagnosed(url, settings, through=through)
+        diagnosis = asyncio.run(diagnosed(url, settings, through=through, watching=_watching))
         if html is not None:
             _write(diagnosis, html, force=force)
     _tell(diagnosis, samples, json=json)
     if not diagnosis.is_sound:
         raise typer.Exit(1)
-
-
-def _diagnosed(url: str, settings: ExamSettings, *, through: bool) -> Diagnosis:
-    from rightcall.doctor.examination import examine
-
-    async def ask() -> Diagnosis:
-        with _watching("asking") as watch:
-            found = await examine(url, settings, watch)
-        if not through:
-            return found
-        from rightcall.doctor.through import examine_through
-
-        with _watching("through the proxy") as watch:
-            return msgspec.structs.replace(found, through=await examine_through(found, settings, watch))
-
-    return asyncio.run(ask())
 
 
 @contextmanager

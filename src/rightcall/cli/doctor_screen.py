@@ -94,7 +94,7 @@ def _faults(out: Console, found: Diagnosis, samples: int) -> None:
             row(out, "", f"and {len(seen) - _MOST_SEEN} more, in --html and --json", "dim")
         if at < samples:
             _evidence(out, mine[0])
-        row(out, "  cure", failure.cure)
+        row(out, "  cure", next((each.advice for each in mine if each.is_curable), mine[0].advice))
         line = next((cure for each in mine if (cure := each.cure(found.url))), "")
         if line:
             row(out, "", visible(line, one_line=True), "cyan")
@@ -140,4 +140,5 @@ def _foot(out: Console, found: Diagnosis) -> None:
 
 def _skipped(found: Diagnosis) -> str:
     count = found.skipped + (0 if found.through is None else found.through.skipped)
-    return f"; {count} more were left out: --max-requests allows them" if count else ""
+    why = "--max-requests was reached, or the server had stopped answering"
+    return f"; {count} more were left out: {why}" if count else ""

@@ -129,7 +129,7 @@ def _said(cell: Cell) -> str:
     if isinstance(cell, NamedCell):
         return brief(cell.name)
     if isinstance(cell, IntervalCell):
-        return percent(cell.rate.rate)
+        return f"{percent(cell.rate.rate)} ({100 * cell.rate.low:.0f}-{100 * cell.rate.high:.0f})"
     if isinstance(cell, PageRate):
         return percent(cell.rate) if cell.of else "–"
     if isinstance(cell, ToneCell):

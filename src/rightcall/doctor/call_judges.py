@@ -9,9 +9,11 @@ from typing import Any
 from rightcall.apis.sdk_view import text
 from rightcall.checks import check
 from rightcall.declare.toolset import Toolset
-from rightcall.doctor.judging import OK, Case, Finding, fault, model
+from rightcall.doctor.judging import OK, ProbedCase, ProbeFinding, fault, model
 from rightcall.doctor.questions import LONG_WORDS
 from rightcall.doctor.seen_answer import SeenCall
+from rightcall.guard.speech import announced
+from rightcall.guard.turn import Turn
 from rightcall.repairs.whole_call import repair
 from rightcall.types import Call, Reply
 from rightcall.wire.parser import parse
@@ -20,7 +22,7 @@ _NOT_PLAIN = re.compile(r"[^a-z0-9]+")
 _MOJIBAKE = ("\ufffd", "Ã¶", "å\x8c", "ð\x9f")
 
 
-def leaked(case: Case) -> Reply | None:
+def leaked(case: ProbedCase) -> Reply | None:
     """The text read as a model's own, if there is a call in it."""
     said = case.seen.text
     if not said.strip() or not case.question.tools:
@@ -29,7 +31,7 @@ def leaked(case: Case) -> Reply | None:
     return reply if reply.attempts else None
 
 
-def in_text(case: Case) -> Finding | None:
+def in_text(case: ProbedCase) -> ProbeFinding | None:
     """The call that stands in the text, where there is none beside it."""
     if case.seen.calls:
         return None
@@ -41,7 +43,7 @@ def in_text(case: Case) -> Finding | None:
     return None
 
 
-def no_call(case: Case) -> Finding:
+def no_call(case: ProbedCase) -> ProbeFinding:
     """There is none: is it the server's doing?"""
     found = in_text(case)
     if found is not None:
@@ -49,23 +51,32 @@ def no_call(case: Case) -> Finding:
     said = case.seen.text.strip()
     if case.seen.is_cut:
         return model(f"no call within {case.question.max_tokens} tokens")
-    return model(
-        f"the model made no call, and said: {said[:160]}" if said else "the model made no call and said nothing"
-    )
+    if not said:
+        return model("the model made no call and said nothing")
+    slug = "announced_only" if _is_announced(said, case) else ""
+    return model(f"the model made no call, and said: {said[:160]}", slug)
 
 
-def made(case: Case) -> Finding:
+def _is_announced(said: str, case: ProbedCase) -> bool:
+    tools = Toolset.of(list(case.question.tools))
+    return any(True for _ in announced()(Turn((), tools, reply=parse(said, tools=tools))))
+
+
+def made(case: ProbedCase) -> ProbeFinding:
     """Did calls come, and can a client read them?"""
     if not case.seen.calls:
         return no_call(case)
     for call in case.seen.calls:
-        found = unreadable(call) or misnamed(call, case)
+        found = unreadable(call)
+        if found is not None and case.seen.is_cut:
+            return model(f"no whole call within {case.question.max_tokens} tokens")
+        found = found or misnamed(call, case)
         if found is not None:
             return found
     return OK
 
 
-def unreadable(call: SeenCall) -> Finding | None:
+def unreadable(call: SeenCall) -> ProbeFinding | None:
     """Why a client cannot read the arguments of this call."""
     given = call.arguments
     if given is None or given == "":
@@ -74,7 +85,8 @@ def unreadable(call: SeenCall) -> Finding | None:
         return fault("broken_arguments", f"the arguments are no text: {_said(given)}")
     value = call.value
     if isinstance(value, str) or (not call.as_text and isinstance(given, str)):
-        return fault("double_encoded", f"the arguments are a text in a text: {_said(given)}")
+        what = "a text in a text" if call.as_text else "a text, and no object"
+        return fault("broken_arguments", f"the arguments are {what}: {_said(given)}")
     if value is None and str(given).strip() == "null":
         return fault("empty_arguments", "the arguments are null")
     if not isinstance(value, dict):
@@ -82,9 +94,13 @@ def unreadable(call: SeenCall) -> Finding | None:
     return None
 
 
-def _not_json(given: Any) -> Finding:
+def _not_json(given: Any) -> ProbeFinding:
     try:
         _, end = json.JSONDecoder().raw_decode(str(given).lstrip())
+    except json.JSONDecodeError as error:
+        if error.msg.startswith("Unterminated string"):
+            return fault("cut_but_run", f"the arguments end in the middle of a text: {_said(given)}")
+        return fault("broken_arguments", f"the arguments are no JSON: {_said(given)}")
     except (ValueError, RecursionError):
         return fault("broken_arguments", f"the arguments are no JSON: {_said(given)}")
     rest = str(given).lstrip()[end:].strip()
@@ -103,13 +119,17 @@ def is_cut(given: str) -> bool:
     return False
 
 
-def misnamed(call: SeenCall, case: Case) -> Finding | None:
+def _plain(name: str) -> str:
+    return _NOT_PLAIN.sub("", name.lower())
+
+
+def misnamed(call: SeenCall, case: ProbedCase) -> ProbeFinding | None:
     """Why the call names none of the tools."""
     names = [tool.name for tool in case.question.tools]
     if call.name in names:
         return None
-    plain = _NOT_PLAIN.sub("", text(call.name).lower())
-    near = [name for name in names if _NOT_PLAIN.sub("", name.lower()) in plain or (plain and plain in name.lower())]
+    plain = _plain(text(call.name))
+    near = [name for name in names if _plain(name) in plain or (plain and plain in _plain(name))]
     says = f"the call names {_said(call.name)}, and the tools are {', '.join(names)}"
     return fault("wrong_names", says) if near or not plain else model(says, "wrong_names")
 
@@ -118,12 +138,12 @@ def _said(value: Any) -> str:
     """A value as JSON, not too long."""
     try:
         written = json.dumps(value, ensure_ascii=False)
-    except (TypeError, ValueError):
-        written = repr(value)
+    except (TypeError, ValueError, RecursionError):
+        written = f"{value!r:.200}" if isinstance(value, str | int | float) else type(value).__name__
     return written if len(written) <= 160 else f"{written[:157]}..."
 
 
-def fitting(case: Case) -> Finding:
+def fitting(case: ProbedCase) -> ProbeFinding:
     """Do the arguments, as a client reads them, fit the tool's schema?"""
     found = made(case)
     if found.verdict != "ok":
@@ -136,16 +156,17 @@ def fitting(case: Case) -> Finding:
     return OK
 
 
-def _fits(call: SeenCall, tools: Toolset) -> Finding:
+def _fits(call: SeenCall, tools: Toolset) -> ProbeFinding:
     """What a server may have done to a value is what the schema can undo; all else the model wrote."""
     given = Call(text(call.name), call.value, "")
     problems = [each for each in check(given, tools) if each.blocking]
     if not problems:
         return OK
     first = problems[0]
-    mended = repair(given, tools)
-    if any(each.blocking for each in check(mended, tools)):
-        return model(first.message, "wrong_parameters" if first.code in ("missing", "unknown_argument") else "")
+    if first.code in ("missing", "unknown_argument"):
+        return model(first.message, "wrong_parameters")
+    if any(each.blocking for each in check(repair(given, tools), tools)):
+        return model(first.message)
     is_encoded = any(_is_encoded(value) for value in call.value.values())
     return fault("double_encoded" if is_encoded else "wrong_types", first.message)
 
@@ -159,7 +180,7 @@ def _is_encoded(value: Any) -> bool:
         return False
 
 
-def kept_letters(case: Case) -> Finding:
+def kept_letters(case: ProbedCase) -> ProbeFinding:
     """Nested arguments whose letters came through."""
     found = fitting(case)
     if found.verdict == "ok":
@@ -169,7 +190,7 @@ def kept_letters(case: Case) -> Finding:
     return found
 
 
-def long_and_whole(case: Case) -> Finding:
+def long_and_whole(case: ProbedCase) -> ProbeFinding:
     """A long argument that came whole."""
     found = fitting(case)
     if found.verdict != "ok":
@@ -180,7 +201,7 @@ def long_and_whole(case: Case) -> Finding:
     return OK
 
 
-def both(case: Case) -> Finding:
+def both(case: ProbedCase) -> ProbeFinding:
     """Two calls in one answer, apart from each other."""
     found = made(case)
     if found.verdict != "ok":
@@ -190,6 +211,6 @@ def both(case: Case) -> Finding:
     return OK
 
 
-def without_arguments(case: Case) -> Finding:
+def without_arguments(case: ProbedCase) -> ProbeFinding:
     """A call of a tool that takes none."""
     return made(case)

@@ -69,6 +69,13 @@ class ProbeResult(msgspec.Struct, frozen=True, kw_only=True):
         failure = self.failure
         return None if failure is None or self.verdict != "fault" or not self.is_curable else failure.flags
 
+    @property
+    def advice(self) -> str:
+        """What cures it, in a sentence."""
+        if self.failure is None:
+            return ""
+        return self.failure.cure if self.is_curable else "The server must; nothing between it and a client can."
+
     def cure(self, url: str) -> str:
         """The command that cures it for this server; empty where there is none."""
         failure = self.failure
@@ -83,7 +90,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     - `dialects`: those that were tried.
     - `results`: one for each probe, dialect and way.
     - `requests`, `seconds`: what it took.
-    - `skipped`: questions that were not asked because the budget was spent.
+    - `skipped`: questions that were not asked, because the budget was spent or the server had stopped answering.
     - `through`: the same, asked through the proxy; None if it was not.
     """
 

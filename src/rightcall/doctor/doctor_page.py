@@ -85,6 +85,11 @@ def _cures(found: Diagnosis) -> PageTable:
     return PageTable("Classes of failure", tuple([PageColumn(title) for title in columns]), tuple(rows))
 
 
+def _advice(found: Diagnosis, failure: FailureClass) -> str:
+    mine = [each for each in found.faults if each.slug == failure.slug]
+    return next((each.advice for each in mine if each.is_curable), mine[0].advice)
+
+
 def _command(found: Diagnosis, failure: FailureClass) -> str:
     lines = [each.cure(found.url) for each in found.faults if each.slug == failure.slug]
     return next((line for line in lines if line), "")

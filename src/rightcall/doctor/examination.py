@@ -18,12 +18,12 @@ from rightcall.api_names import Api
 from rightcall.backends.exchange import Retries, Timeouts
 from rightcall.backends.http import Backend
 from rightcall.doctor.diagnosis import Diagnosis, ProbeResult, SpokenDialect
-from rightcall.doctor.judging import Case
+from rightcall.doctor.judging import ProbedCase
 from rightcall.doctor.probes import PROBES
 from rightcall.doctor.question_bodies import Sending, body_of, going_on
-from rightcall.doctor.questions import BARE, QUESTIONS, Question, Way
+from rightcall.doctor.questions import BARE, QUESTIONS, ServerQuestion, Way
 from rightcall.doctor.raw_answer import RawAnswer, ServerLine
-from rightcall.doctor.seen_answer import see
+from rightcall.doctor.seen_answer import SeenAnswer, see
 from rightcall.doctor.verdicts import refusal_words, result
 from rightcall.doctor.wire_faults import wire_faults
 from rightcall.errors import BackendError
@@ -34,6 +34,7 @@ _NOT_THERE = (404, 405, 501)
 _ABOUT_THE_MODEL = re.compile(r"\bmodel\b", re.IGNORECASE)
 _ABOUT_TEMPERATURE = re.compile(r"temperature", re.IGNORECASE)
 _ABOUT_LIMIT = re.compile(r"max_completion_tokens", re.IGNORECASE)
+_PATIENT = 4  # requests that run out of time, one after the other: then the dialect is given up
 _PATIENCE = 5.0  # seconds for what a server says of itself
 Watch = Callable[[int, int], None]
 
@@ -44,7 +45,7 @@ class ExamSettings(msgspec.Struct, frozen=True, kw_only=True):
     - `model`: the model to ask; the first that the server lists, if none is named.
     - `apis`: the dialects to try; empty for all.
     - `n`: how often each question is asked, but for those whose answer does not depend on chance.
-    - `max_requests`: no more are sent.
+    - `max_requests`: no more are sent; nor in a dialect in which several in a row ran out of time.
     - `seconds`: the limit for one request.
     - `concurrency`: requests at the same time.
     - `api_key_env`: the variable that holds the key; None: OPENAI_API_KEY and the like.
@@ -111,6 +112,7 @@ class _Rounds:
         }
         self._sending = dict.fromkeys(self._lines, Sending())
         self._slots = asyncio.Semaphore(settings.concurrency)
+        self._in_vain = dict.fromkeys(self._lines, 0)  # requests in a row that did not end
         self.requests = self.skipped = self._planned = 0
 
     async def run(self) -> tuple[list[SpokenDialect], list[ProbeResult]]:
@@ -143,7 +145,7 @@ class _Rounds:
 
     # -- asking --------------------------------------------------------------------------------------------------------
 
-    def _asked(self, api: Api) -> list[tuple[Question, Way, int]]:
+    def _asked(self, api: Api) -> list[tuple[ServerQuestion, Way, int]]:
         """Every question of this dialect, each way, as often as it is to be asked."""
         return [
             (question, way, number)
@@ -161,15 +163,17 @@ class _Rounds:
         return list(self._judged(api, cases))
 
     async def _round(
-        self, api: Api, asked: Iterable[tuple[Question, Way, int]], before: dict[tuple[str, Way, int], Case]
-    ) -> dict[tuple[str, Way, int], Case]:
+        self, api: Api, asked: Iterable[tuple[ServerQuestion, Way, int]], before: dict[tuple[str, Way, int], ProbedCase]
+    ) -> dict[tuple[str, Way, int], ProbedCase]:
         asked = list(asked)
         plain = {number: case for (name, way, number), case in before.items() if (name, way) == ("plain", "whole")}
         made = await asyncio.gather(*[self._ask(question, api, way, plain.get(at)) for question, way, at in asked])
         keys = [(question.name, way, at) for question, way, at in asked]
         return {key: case for key, case in zip(keys, made, strict=True) if case is not None}
 
-    async def _ask(self, question: Question, api: Api, way: Way, plain: Case | None = None) -> Case | None:
+    async def _ask(
+        self, question: ServerQuestion, api: Api, way: Way, plain: ProbedCase | None = None
+    ) -> ProbedCase | None:
         """None where there is nothing to go on from, or the budget is spent."""
         line, stream = self._lines[api], way == "streamed"
         body = body_of(question, api, self._settings.model, stream=stream, sending=self._sending[api])
@@ -179,18 +183,19 @@ class _Rounds:
                 return None
             body = followed
         async with self._slots:
-            if self.requests >= self._settings.max_requests:
+            if self.requests >= self._settings.max_requests or self._in_vain[api] >= _PATIENT:
                 self.skipped += 1
                 return None
             self.requests += 1
             raw = await line.ask(body, self._settings.model, stream=stream)
+        self._in_vain[api] = self._in_vain[api] + 1 if raw.broke and raw.seconds >= self._settings.seconds else 0
         if self._watch is not None:
             self._watch(self.requests, max(self._planned, self.requests))
         return _case(question, api, way, body, raw)
 
     # -- judging -------------------------------------------------------------------------------------------------------
 
-    def _judged(self, api: Api, cases: dict[tuple[str, Way, int], Case]) -> Iterable[ProbeResult]:
+    def _judged(self, api: Api, cases: dict[tuple[str, Way, int], ProbedCase]) -> Iterable[ProbeResult]:
         for probe in PROBES.values():
             for way in probe.ways:
                 mine = [
@@ -211,13 +216,13 @@ def _wanted(sending: Sending, refused: str) -> Sending:
     return sending
 
 
-def _others(cases: dict[tuple[str, Way, int], Case], number: int) -> dict[tuple[str, Way], Case]:
+def _others(cases: dict[tuple[str, Way, int], ProbedCase], number: int) -> dict[tuple[str, Way], ProbedCase]:
     """The cases of the same round; of questions that are asked once, that one."""
     first = {(name, way): case for (name, way, at), case in cases.items() if at == 0}
     return first | {(name, way): case for (name, way, at), case in cases.items() if at == number}
 
 
-def _followed(question: Question, api: Api, body: Json, plain: Case | None) -> Json | None:
+def _followed(question: ServerQuestion, api: Api, body: Json, plain: ProbedCase | None) -> Json | None:
     """The next request after the answer to `plain`; None where no call came, or there is no reasoning to drop."""
     if plain is None or not plain.raw.is_ok or not plain.seen.calls:
         return None
@@ -228,15 +233,19 @@ def _followed(question: Question, api: Api, body: Json, plain: Case | None) -> J
     return dropped if dropped != kept else None
 
 
-def _case(question: Question, api: Api, way: Way, body: Json, raw: RawAnswer) -> Case:
+def _case(question: ServerQuestion, api: Api, way: Way, body: Json, raw: RawAnswer) -> ProbedCase:
     stream = way == "streamed"
-    wire = wire_faults(raw, api, stream=stream) if raw.is_ok else []
-    return Case(
-        api=api, way=way, question=question, body=body, raw=raw, seen=see(raw, api, stream=stream), wire=tuple(wire)
-    )
+    wire, seen = [], SeenAnswer(is_json=False)
+    if not raw.broke:
+        try:
+            seen = see(raw, api, stream=stream)
+            wire = wire_faults(raw, api, stream=stream) if raw.is_ok else []
+        except RecursionError:  # it is nested so deeply that no client reads it either
+            seen = SeenAnswer(is_json=False)
+    return ProbedCase(api=api, way=way, question=question, body=body, raw=raw, seen=seen, wire=tuple(wire))
 
 
-def _is_spoken(case: Case, words: str, *, named: bool) -> tuple[bool, str]:
+def _is_spoken(case: ProbedCase, words: str, *, named: bool) -> tuple[bool, str]:
     """Whether the answer to a plain greeting is one in this dialect, and what it says otherwise. A dialect that was
     named is examined wherever its address is there."""
     raw, seen = case.raw, case.seen

@@ -1,6 +1,6 @@
 """What a judge is given and what it says.
 
-A judge is a function of a `Case`: one question, asked in one way, with what came back. It says one of five things:
+A judge is a function of a `ProbedCase`: one question, asked in one way, with what came back. It says one of five:
 
     ok            the server did as it should
     fault         it did not: the class of failure says how
@@ -17,7 +17,7 @@ from typing import Literal
 import msgspec
 
 from rightcall.api_names import Api
-from rightcall.doctor.questions import Question, Way
+from rightcall.doctor.questions import ServerQuestion, Way
 from rightcall.doctor.raw_answer import RawAnswer
 from rightcall.doctor.seen_answer import SeenAnswer
 from rightcall.doctor.wire_faults import WireFault
@@ -27,7 +27,7 @@ Verdict = Literal["ok", "fault", "model", "not offered", "unreachable"]
 VERDICTS: tuple[Verdict, ...] = ("fault", "unreachable", "model", "not offered", "ok")  # the worst first
 
 
-class Finding(msgspec.Struct, frozen=True):
+class ProbeFinding(msgspec.Struct, frozen=True):
     """What one judge says of one case."""
 
     verdict: Verdict
@@ -35,30 +35,30 @@ class Finding(msgspec.Struct, frozen=True):
     says: str = ""
 
 
-class Case(msgspec.Struct, frozen=True, kw_only=True):
+class ProbedCase(msgspec.Struct, frozen=True, kw_only=True):
     """One question, asked once. `others` are the other cases of the same round, by question and way."""
 
     api: Api
     way: Way
-    question: Question
+    question: ServerQuestion
     body: Json
     raw: RawAnswer
     seen: SeenAnswer
     wire: tuple[WireFault, ...] = ()
-    others: dict[tuple[str, Way], Case] = {}
+    others: dict[tuple[str, Way], ProbedCase] = {}
 
     def of(self, *slugs: str) -> list[WireFault]:
         """The faults of its wire that are of these classes."""
         return [fault for fault in self.wire if fault.slug in slugs]
 
 
-Judge = Callable[[Case], Finding]
-OK = Finding("ok")
+Judge = Callable[[ProbedCase], ProbeFinding]
+OK = ProbeFinding("ok")
 
 
-def fault(slug: str, says: str) -> Finding:
-    return Finding("fault", slug, says)
+def fault(slug: str, says: str) -> ProbeFinding:
+    return ProbeFinding("fault", slug, says)
 
 
-def model(says: str, slug: str = "") -> Finding:
-    return Finding("model", slug, says)
+def model(says: str, slug: str = "") -> ProbeFinding:
+    return ProbeFinding("model", slug, says)

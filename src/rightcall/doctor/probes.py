@@ -14,7 +14,7 @@ from rightcall.doctor.questions import BOTH, WHOLE, Way
 STREAMED: tuple[Way, ...] = ("streamed",)
 
 
-class Probe(msgspec.Struct, frozen=True, kw_only=True):
+class ServerProbe(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that is looked at.
 
     - `name`: its stable name.
@@ -35,8 +35,10 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     is_curable: bool = True
 
 
-def _probe(name: str, title: str, question: str, judge: Judge, ways: tuple[Way, ...] = BOTH, **more: Any) -> Probe:
-    return Probe(name=name, title=title, question=question, judge=judge, ways=ways, **more)
+def _probe(
+    name: str, title: str, question: str, judge: Judge, ways: tuple[Way, ...] = BOTH, **more: Any
+) -> ServerProbe:
+    return ServerProbe(name=name, title=title, question=question, judge=judge, ways=ways, **more)
 
 
 _LIST = (
@@ -65,6 +67,7 @@ _LIST = (
     _probe("kept", "its own turn sent back", "kept", answers.accepted, WHOLE),
     _probe("dropped", "its turn without reasoning", "dropped", answers.accepted, WHOLE),
     _probe("poisoned", "a broken call in the history", "poisoned", answers.accepted, WHOLE),
+    _probe("own_ids", "long ids in the history", "own_ids", answers.accepted, WHOLE),
     _probe("null_content", "null content in the history", "null_content", answers.accepted, WHOLE),
     _probe("orphan", "a result without its call", "orphan", answers.accepted, WHOLE),
     _probe("same_role", "turns of one role in a row", "same_role", answers.accepted, WHOLE),
@@ -73,6 +76,8 @@ _LIST = (
     _probe("prompt", "a long prompt read whole", "filler", answers.whole_prompt, WHOLE, refusal=answers.window_told),
     _probe("constraint", "a constraint that holds", "constraint", answers.constrained, WHOLE, is_curable=False),
     _probe("hard_schema", "schemas with hard keywords", "hard_schema", answers.accepted, WHOLE),
+    _probe("strict", "strict tools hold their schema", "strict", answers.strict, WHOLE),
+    _probe("prefixed", "a name with a prefix", "prefixed", calls.fitting, WHOLE),
     _probe("client_fields", "fields that clients send", "client_fields", answers.accepted, WHOLE),
     _probe("unknown_field", "a field nobody knows", "unknown_field", answers.accepted, WHOLE),
     _probe("empty_tools", "an empty list of tools", "empty_tools", answers.accepted, WHOLE),
@@ -80,4 +85,4 @@ _LIST = (
     _probe("tool_names", "names with dots, and long", "tool_names", answers.accepted, WHOLE),
     _probe("image", "an image", "image", answers.accepted, WHOLE),
 )
-PROBES: dict[str, Probe] = {each.name: each for each in _LIST}
+PROBES: dict[str, ServerProbe] = {each.name: each for each in _LIST}

@@ -18,7 +18,7 @@ from rightcall.backends.body import write
 from rightcall.backends.plan import Choice, make_plan
 from rightcall.backends.profiles import UNKNOWN
 from rightcall.backends.request import Request
-from rightcall.doctor.questions import Question
+from rightcall.doctor.questions import ServerQuestion
 from rightcall.doctor.seen_answer import SeenAnswer, SeenCall
 from rightcall.types import Call, Json
 
@@ -40,7 +40,7 @@ class Sending(msgspec.Struct, frozen=True, kw_only=True):
     temperature: float | None = 0.0
 
 
-def body_of(question: Question, api: Api, model: str, *, stream: bool, sending: Sending) -> Json:
+def body_of(question: ServerQuestion, api: Api, model: str, *, stream: bool, sending: Sending) -> Json:
     """The body that a client would send."""
     request = Request(
         messages=question.messages,
@@ -56,10 +56,20 @@ def body_of(question: Question, api: Api, model: str, *, stream: bool, sending: 
     body = write(plan)
     if api == "chat":
         body["messages"] = question.messages
+    elif api == "responses":
+        _spoil(body, question)
     for tool in question.tools:
         if (name := plan.naming.out(tool.name)) != tool.name:
             body = json.loads(json.dumps(body).replace(json.dumps(name), json.dumps(tool.name)))
     return body
+
+
+def _spoil(body: Json, question: ServerQuestion) -> None:
+    """Arguments in the history as the question has them, also where they are no JSON."""
+    calls = [call for message in question.messages for call in objects(message.get("tool_calls"))]
+    items = [item for item in objects(body.get("input")) if item.get("type") == "function_call"]
+    for item, call in zip(items, calls, strict=True):
+        item["arguments"] = call["function"]["arguments"]
 
 
 def going_on(body: Json, api: Api, answer: SeenAnswer, *, reasoning: bool) -> Json:

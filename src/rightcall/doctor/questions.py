@@ -1,6 +1,6 @@
 """What a server is asked, as data: each question is one request, the same in every dialect.
 
-    Question("plain", _weather("What is the weather in Oslo?"))
+    ServerQuestion("plain", _weather("What is the weather in Oslo?"))
 
 `refused` is the class of failure that it is when the server does not take the request at all.
 """
@@ -21,7 +21,7 @@ WHOLE: tuple[Way, ...] = ("whole",)
 TOOL_APIS: tuple[Api, ...] = ("chat", "responses", "messages", "ollama", "gemini")
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True):
+class ServerQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """One request.
 
     - `name`: its name.
@@ -109,6 +109,7 @@ DOTTED = Tool(
     description="Reads a file.",
     parameters=_object("path", path=_STRING),
 )
+PREFIXED = Tool(name="mcp__files__read_file", description="Reads a file.", parameters=_object("path", path=_STRING))
 LONG_WORDS = " ".join([f"w{number}" for number in range(1, 61)])
 MARK = "zebra"
 FILLER_WORDS = 6000
@@ -130,18 +131,23 @@ _PIXEL = (
 )
 
 
-def _called(arguments: str = '{"city": "Oslo"}', content: Any = "", id: str = "call_Zk3bQ9xw1") -> Json:
+_ID = "Zk3bQ9xw1"  # of a shape that every server takes
+_OWN_ID = "call_Zk3bQ9xw1Zk3bQ9xw1Zk3bQ9xw1Zk3bQ9xw1"  # as many servers mint them
+
+
+def _called(arguments: str = '{"city": "Oslo"}', content: Any = "", id: str = _ID) -> Json:
     call = {"id": id, "type": "function", "function": {"name": "get_weather", "arguments": arguments}}
     return {"role": "assistant", "content": content, "tool_calls": [call]}
 
 
-def _result(content: Any = "rain, 9 degrees", id: str = "call_Zk3bQ9xw1") -> Json:
+def _result(content: Any = "rain, 9 degrees", id: str = _ID) -> Json:
     return {"role": "tool", "tool_call_id": id, "content": content}
 
 
 # Arguments are spelled out, so that what a small model gets wrong is seldom its choice of words.
 _ASK = 'What is the weather? Call the tool get_weather with {"city": "Oslo"}.'
 _LONG = f'Call the tool write_file with {{"path": "notes.txt", "content": "{LONG_WORDS}"}}.'
+_PREFIXED_ASK = 'Call the tool mcp__files__read_file with {"path": "notes.txt"}.'
 _TRIP = {
     "route": {"start": 'Malmö "C"', "end": "北京"},
     "travellers": [{"name": "Zoë 🎉", "age": 30}, {"name": "Bob \\ O'Neil", "age": 41}],
@@ -154,54 +160,66 @@ _FIELDS: dict[Api, Json] = {
     "ollama": {"keep_alive": "5m"},
 }
 _UNKNOWN: dict[Api, Json] = {api: {"x_field_nobody_knows": 1} for api in TOOL_APIS}
+_FUNCTION: Json = {
+    "name": WEATHER.name,
+    "description": WEATHER.description,
+    "parameters": {**_object("city", city=_STRING), "additionalProperties": False},
+    "strict": True,
+}
+_STRICT: dict[Api, Json] = {
+    "chat": {"tools": [{"type": "function", "function": _FUNCTION}]},
+    "responses": {"tools": [{"type": "function", **_FUNCTION}]},
+}
 _OTHER_TOOLS: list[Json] = [
     {"type": "function", "name": "get_weather", "parameters": WEATHER.parameters, "strict": False},
     {"type": "web_search"},
     {"type": "custom", "name": "apply_patch", "description": "Edits files.", "format": {"type": "text"}},
 ]
 
-BARE = Question(
+BARE = ServerQuestion(
     name="bare", messages=[_user("Say hello.")], max_tokens=32, refused="", apis=(*TOOL_APIS, "completions")
 )
-PLAIN = Question(name="plain", messages=[_user(_ASK)], tools=(WEATHER,))
+PLAIN = ServerQuestion(name="plain", messages=[_user(_ASK)], tools=(WEATHER,))
 _LIST = (
     BARE,
     PLAIN,
-    Question(name="toolless", messages=[_user(_ASK)], max_tokens=16, refused="", ways=WHOLE, once=True),
-    Question(name="no_arguments", messages=[_user("Is the service up? Call the tool ping with {}.")], tools=(PING,)),
-    Question(
+    ServerQuestion(name="toolless", messages=[_user(_ASK)], max_tokens=16, refused="", ways=WHOLE, once=True),
+    ServerQuestion(
+        name="no_arguments", messages=[_user("Is the service up? Call the tool ping with {}.")], tools=(PING,)
+    ),
+    ServerQuestion(
         name="nested",
         messages=[_user(f"Call the tool book_trip with {json.dumps(_TRIP, ensure_ascii=False)}.")],
         tools=(BOOK,),
         refused="schema_kills_grammar",
     ),
-    Question(name="long", messages=[_user(_LONG)], tools=(WRITE,), max_tokens=1024),
-    Question(
+    ServerQuestion(name="long", messages=[_user(_LONG)], tools=(WRITE,), max_tokens=1024),
+    ServerQuestion(
         name="types",
         messages=[_user(f"Call the tool set_options with {json.dumps(_CHOICES)}.")],
         tools=(OPTIONS,),
         refused="schema_kills_grammar",
     ),
-    Question(
+    ServerQuestion(
         name="parallel",
         messages=[
             _user('Make two calls at once: get_weather with {"city": "Oslo"} and get_weather with {"city": "Rome"}.')
         ],
         tools=(WEATHER,),
     ),
-    Question(name="required", messages=[_user("Say hello.")], tools=(WEATHER,), choice="required"),
-    Question(name="named", messages=[_user(_ASK)], tools=(WEATHER, PING), choice="ping"),
-    Question(name="none", messages=[_user(_ASK)], tools=(WEATHER,), choice="none"),
-    Question(
+    ServerQuestion(name="required", messages=[_user("Say hello.")], tools=(WEATHER,), choice="required"),
+    ServerQuestion(name="named", messages=[_user(_ASK)], tools=(WEATHER, PING), choice="ping"),
+    ServerQuestion(name="none", messages=[_user(_ASK)], tools=(WEATHER,), choice="none"),
+    ServerQuestion(
         name="history",
-        messages=[_user(_ASK), _called(), _result(), _user("Say that in one short sentence.")],
+        messages=[_user(_ASK), _called(), _result()],
         tools=(WEATHER,),
         refused="history_order",
     ),
-    Question(
-        name="kept", messages=[_user(_ASK)], tools=(WEATHER,), refused="lost_reasoning", ways=WHOLE, follows="kept"
+    ServerQuestion(
+        name="kept", messages=[_user(_ASK)], tools=(WEATHER,), refused="history_order", ways=WHOLE, follows="kept"
     ),
-    Question(
+    ServerQuestion(
         name="dropped",
         messages=[_user(_ASK)],
         tools=(WEATHER,),
@@ -209,16 +227,25 @@ _LIST = (
         ways=WHOLE,
         follows="dropped",
     ),
-    Question(
+    ServerQuestion(
         name="poisoned",
-        messages=[_user(_ASK), _called('{"city": "Os'), _result("the call could not be read"), _user("Try again.")],
+        messages=[_user(_ASK), _called('{"city": "Os'), _result("the call could not be read")],
         tools=(WEATHER,),
         refused="poisoned_history",
         ways=WHOLE,
         apis=("chat", "responses"),
         once=True,
     ),
-    Question(
+    ServerQuestion(
+        name="own_ids",
+        messages=[_user(_ASK), _called(id=_OWN_ID), _result(id=_OWN_ID)],
+        tools=(WEATHER,),
+        refused="bad_ids",
+        ways=WHOLE,
+        apis=("chat", "responses", "messages"),
+        once=True,
+    ),
+    ServerQuestion(
         name="null_content",
         messages=[_user(_ASK), _called(content=None), _result()],
         tools=(WEATHER,),
@@ -227,16 +254,16 @@ _LIST = (
         apis=("chat",),
         once=True,
     ),
-    Question(
+    ServerQuestion(
         name="orphan",
-        messages=[_user("Hello."), _result(id="call_Gone00001"), _user(_ASK)],
+        messages=[_user("Hello."), _result(id="Gone00001"), _user(_ASK)],
         tools=(WEATHER,),
         refused="history_order",
         ways=WHOLE,
         apis=("chat", "responses", "messages"),
         once=True,
     ),
-    Question(
+    ServerQuestion(
         name="same_role",
         messages=[_user("Hello."), _user("Are you there?"), _user(_ASK)],
         tools=(WEATHER,),
@@ -244,7 +271,7 @@ _LIST = (
         ways=WHOLE,
         once=True,
     ),
-    Question(
+    ServerQuestion(
         name="result_parts",
         messages=[_user(_ASK), _called(), _result([{"type": "text", "text": "rain, 9 degrees"}])],
         tools=(WEATHER,),
@@ -253,13 +280,13 @@ _LIST = (
         apis=("chat",),
         once=True,
     ),
-    Question(
+    ServerQuestion(
         name="cut",
         messages=[_user(_LONG)],
         tools=(WRITE,),
         max_tokens=40,
     ),
-    Question(
+    ServerQuestion(
         name="filler",
         messages=[_user(f"{_FILLER}\n\n{_ASK}")],
         tools=(WEATHER,),
@@ -268,17 +295,28 @@ _LIST = (
         ways=WHOLE,
         once=True,
     ),
-    Question(
+    ServerQuestion(
         name="constraint",
         messages=[_user("Say hello.")],
         sampling={"response_format": _CONSTRAINT},
         refused="",
         ways=WHOLE,
     ),
-    Question(
+    ServerQuestion(
         name="hard_schema", messages=[_user(_ASK)], tools=(WEATHER, HARD), refused="schema_kills_grammar", ways=WHOLE
     ),
-    Question(
+    ServerQuestion(
+        name="strict",
+        messages=[_user(_ASK)],
+        tools=(WEATHER,),
+        choice="required",
+        extra=_STRICT,
+        refused="refused_fields",
+        ways=WHOLE,
+        apis=tuple(_STRICT),
+    ),
+    ServerQuestion(name="prefixed", messages=[_user(_PREFIXED_ASK)], tools=(PREFIXED,), ways=WHOLE),
+    ServerQuestion(
         name="client_fields",
         messages=[_user(_ASK)],
         tools=(WEATHER,),
@@ -288,7 +326,7 @@ _LIST = (
         apis=tuple(_FIELDS),
         once=True,
     ),
-    Question(
+    ServerQuestion(
         name="unknown_field",
         messages=[_user(_ASK)],
         tools=(WEATHER,),
@@ -297,7 +335,7 @@ _LIST = (
         ways=WHOLE,
         once=True,
     ),
-    Question(
+    ServerQuestion(
         name="empty_tools",
         messages=[_user("Say hello.")],
         max_tokens=32,
@@ -306,7 +344,7 @@ _LIST = (
         ways=WHOLE,
         once=True,
     ),
-    Question(
+    ServerQuestion(
         name="other_tools",
         messages=[_user(_ASK)],
         tools=(WEATHER,),
@@ -316,7 +354,7 @@ _LIST = (
         apis=("responses",),
         once=True,
     ),
-    Question(
+    ServerQuestion(
         name="tool_names",
         messages=[_user(_ASK)],
         tools=(WEATHER, DOTTED),
@@ -324,7 +362,7 @@ _LIST = (
         ways=WHOLE,
         once=True,
     ),
-    Question(
+    ServerQuestion(
         name="image",
         messages=[
             _user([{"type": "text", "text": "What is this?"}, {"type": "image_url", "image_url": {"url": _PIXEL}}])
@@ -335,4 +373,4 @@ _LIST = (
         once=True,
     ),
 )
-QUESTIONS: dict[str, Question] = {each.name: each for each in _LIST}
+QUESTIONS: dict[str, ServerQuestion] = {each.name: each for each in _LIST}

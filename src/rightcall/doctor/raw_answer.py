@@ -23,7 +23,8 @@ from rightcall.redaction.pieces import without_secrets
 from rightcall.redaction.scrubber import Scrubber
 from rightcall.types import Json
 
-MOST_BYTES = 4_000_000
+MOST_BYTES = 1_000_000
+_SHOWN_BYTES = 16_000  # of an answer that did not end
 Break = Literal["", "unreachable", "silent", "broke", "endless"]
 
 
@@ -83,9 +84,12 @@ class ServerLine:
         try:
             await self._gather(Sent("POST", url, body, self._headers, begun + self._seconds), got, pieces, begun)
         except BackendError as error:
-            got |= {"broke": _broke(error, pieces), "says": self.scrubber.text(str(error))}
+            said = self.scrubber.text(str(error)).removeprefix(f"{url}: ")
+            got |= {"broke": _broke(error, pieces), "says": said}
+        if got.get("broke"):
+            pieces = [b"".join(pieces)[:_SHOWN_BYTES]]
         clean, _ = without_secrets(pieces, [0] * len(pieces), self.scrubber)
-        return RawAnswer(body=b"".join(clean), seconds=loop.time() - begun, pieces=len(pieces), **got)
+        return RawAnswer(body=b"".join(clean), seconds=loop.time() - begun, **got)
 
     async def _gather(self, sent: Sent, got: dict[str, Any], pieces: list[bytes], begun: float) -> None:
         size = 0
@@ -95,6 +99,7 @@ class ServerLine:
                 if not pieces:
                     got["first_byte"] = asyncio.get_running_loop().time() - begun
                 pieces.append(piece)
+                got["pieces"] = len(pieces)
                 size += len(piece)
                 if size > MOST_BYTES:
                     got |= {"broke": "endless", "says": f"more than {MOST_BYTES:,} bytes came, and no end"}
@@ -102,8 +107,8 @@ class ServerLine:
 
 
 def _broke(error: BackendError, pieces: list[bytes]) -> Break:
-    if not pieces:
+    if isinstance(error, BodyError):
+        return "broke"
+    if not pieces or not isinstance(error, TimedOut):
         return "unreachable"
-    if isinstance(error, TimedOut):
-        return "endless" if error.stage == "total" else "silent"
-    return "broke" if isinstance(error, BodyError) else "unreachable"
+    return "endless" if error.stage == "total" else "silent"

@@ -111,7 +111,7 @@ def _error(payload: Json) -> str:
     error = payload.get("error") or (payload if payload.get("type") == "error" else None)
     if not error:
         return ""
-    return text((obj(error) or {}).get("message")) or (error if isinstance(error, str) else json.dumps(error)[:300])
+    return text((obj(error) or {}).get("message")) or (error if isinstance(error, str) else "no words")
 
 
 # -- Chat --------------------------------------------------------------------------------------------------------------

@@ -8,27 +8,30 @@ from collections import Counter
 
 from rightcall.apis.sdk_view import error_text
 from rightcall.doctor.diagnosis import ProbeEvidence, ProbeResult
-from rightcall.doctor.judging import VERDICTS, Case, Finding, fault
-from rightcall.doctor.probes import Probe
+from rightcall.doctor.judging import VERDICTS, ProbedCase, ProbeFinding, fault
+from rightcall.doctor.probes import ServerProbe
 from rightcall.redaction.scrubber import Scrubber
 from rightcall.strict_json import Undecodable, decode
 
 _MOST_SHOWN = 4000  # characters of a request, and of an answer
 _DEPTH = 400
+_FIELDS = re.compile(
+    r"\bstrict\b|\b(?:unknown|unexpected|unrecogni[sz]ed|extra) (?:field|input|argument)", re.IGNORECASE
+)
 _THOUGHTS = re.compile(r"reasoning|thought|thinking|signature", re.IGNORECASE)
 
 
-def finding(probe: Probe, case: Case) -> Finding:
+def finding(probe: ServerProbe, case: ProbedCase) -> ProbeFinding:
     """What the probe says of this case: first whether there is an answer at all."""
     raw, seen = case.raw, case.seen
     if raw.broke == "unreachable":
-        return Finding("unreachable", "", raw.says)
+        return ProbeFinding("unreachable", "", raw.says)
     if raw.is_refused:
         return _refused(probe, case)
     if raw.broke:
         return fault("idle_stream", raw.says)
     if not 200 <= raw.status < 300:
-        return Finding("not offered", "", f"the server answers with status {raw.status}")
+        return ProbeFinding("not offered", "", f"the server answers with status {raw.status}")
     if seen.error:
         return fault("idle_stream", f"an error stands in place of an answer: {seen.error[:200]}")
     if not seen.is_json:
@@ -36,22 +39,32 @@ def finding(probe: Probe, case: Case) -> Finding:
     return probe.judge(case)
 
 
-def _refused(probe: Probe, case: Case) -> Finding:
+def _refused(probe: ServerProbe, case: ProbedCase) -> ProbeFinding:
     status, said = case.raw.status, refusal_words(case.raw.body)
     words = f"status {status}: {said}"
     if status in (401, 403, 429):
-        return Finding("unreachable", "", words)
+        return ProbeFinding("unreachable", "", words)
     if probe.refusal is not None:
         return probe.refusal(case)
     plain = case.others.get(("plain", "whole"))
     no_tools = case.question.tools and case.question.name != "plain" and plain is not None and plain.raw.is_refused
     if not case.question.refused or no_tools:
-        return Finding("not offered", "", words)
-    if case.question.refused == "history_order" and _THOUGHTS.search(said):
+        return ProbeFinding("not offered", "", words)
+    return _by_words(case, said, words)
+
+
+def _by_words(case: ProbedCase, said: str, words: str) -> ProbeFinding:
+    """The class of a refusal: the question's, unless what the server says tells of another."""
+    slug = case.question.refused
+    if slug == "lost_reasoning" and (kept := case.others.get(("kept", "whole"))) is not None and kept.raw.is_refused:
+        slug = "history_order"  # with its reasoning it is refused as well
+    if slug == "history_order" and _THOUGHTS.search(said):
         return fault("lost_reasoning", words)
-    if case.question.choice != "auto":
-        return Finding("not offered", "tool_choice_ignored", words)
-    return fault(case.question.refused, words)
+    if slug == "no_native_tools" and _FIELDS.search(said):
+        return fault("refused_fields", words)
+    if slug == "no_native_tools" and case.question.choice != "auto":
+        return ProbeFinding("not offered", "tool_choice_ignored", words)
+    return fault(slug, words)
 
 
 def refusal_words(body: bytes) -> str:
@@ -63,7 +76,7 @@ def refusal_words(body: bytes) -> str:
     return error_text(value.get("error") or value.get("detail") or value)[:300]
 
 
-def result(probe: Probe, cases: list[Case], scrubber: Scrubber) -> ProbeResult:
+def result(probe: ServerProbe, cases: list[ProbedCase], scrubber: Scrubber) -> ProbeResult:
     """One result of all times that a question was asked in one way."""
     found = [finding(probe, case) for case in cases]
     counts = Counter([each.verdict for each in found])
@@ -86,7 +99,7 @@ def result(probe: Probe, cases: list[Case], scrubber: Scrubber) -> ProbeResult:
     )
 
 
-def _evidence(case: Case, scrubber: Scrubber) -> ProbeEvidence:
+def _evidence(case: ProbedCase, scrubber: Scrubber) -> ProbeEvidence:
     request = scrubber.text(json.dumps(case.body, ensure_ascii=False))
     answer = case.raw.body.decode("utf-8", "replace") or case.raw.says
     return ProbeEvidence(

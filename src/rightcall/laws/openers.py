@@ -15,6 +15,7 @@ from rightcall.laws.samples import PROSE, damaged, heap, renderings
 from rightcall.laws.shown_text import is_plain
 from rightcall.types import Reply, Span
 from rightcall.wire.bodies import BODIES
+from rightcall.wire.compile import THINK
 from rightcall.wire.markers import BLANKS
 
 _TAILS = (
@@ -98,7 +99,7 @@ def _is_heard(format: Format, reply: Reply, text: str, at: int, end: int) -> boo
         any(problem.call is None for problem in reply.problems)
         or _attempt_here(reply, text, at, end)
         or any(not call.raw.strip() for call in reply.attempts)  # which has no place of its own
-        or _is_thought(format, reply, at)
+        or _is_thought(format, reply, text, at)
     )
 
 
@@ -129,13 +130,16 @@ def _kind_at(spans: Sequence[Span], at: int) -> str:
     return next((span.kind for span in spans if span.start <= at < span.end), "")
 
 
-def _is_thought(format: Format, reply: Reply, at: int) -> bool:
-    """Does the opener stand in reasoning with text or a call behind it, or in a message that its header calls
-    reasoning? There it may be a thought."""
+def _is_thought(format: Format, reply: Reply, text: str, at: int) -> bool:
+    """Does the opener stand in reasoning with text, a call or another thought behind it, or in a message that its
+    header calls reasoning? There it may be a thought."""
     spans = reply.spans or ()
     if _kind_at(spans, at) != "reasoning":
         return False
-    return format.channels is not None or any(span.kind in ("text", "call") for span in spans if span.start > at)
+    if format.channels is not None or any(span.kind != "marker" for span in spans if span.start > at):
+        return True
+    thinks = [each.strip() for pair in (THINK, format.reasoning) if pair for each in alternatives(pair[0])]
+    return any(text.find(opens, at) >= 0 for opens in thinks if opens)
 
 
 def _may_stay(reply: Reply, at: int, how: How) -> bool:

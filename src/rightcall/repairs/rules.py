@@ -269,6 +269,13 @@ RULES: tuple[RepairRule, ...] = (
         _OSLO,
     ),
     RepairRule(
+        "near_name",
+        "guess",
+        "Or to the one whose name has all its words, or only words of it, and no other argument's.",
+        '{"city_name": "Oslo"}',
+        _OSLO,
+    ),
+    RepairRule(
         "hoisted_name",
         "schema",
         "A call without a name that has a declared tool's name among its arguments is a call of that tool.",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from math import isinf
 from typing import Any, Literal
 
@@ -29,6 +30,7 @@ _LAST = re.compile(r"__|[./:]").split
 _INTEGER = re.compile(r"\s*[+-]?[0-9]{1,400}(?:\.0*)?\s*").fullmatch
 _NUMBER = re.compile(r"\s*[+-]?(?:[0-9]{1,400}(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?\s*").fullmatch
 _SEPARATORS = re.compile(r"[\s_\-./:]++").sub
+_HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _BETWEEN_WORDS = re.compile(r"(?<=[^\W\d_])[ _\-]++(?=[^\W\d_])").sub
 _LISTED = re.compile(r"[,;|\n]|\s-\s").search  # what may stand between the items of a list
 _BRACKETS = frozenset("[]{}()<>\"'")
@@ -195,9 +197,28 @@ def _near(where: list[Any], names: PropertyNames, name: str) -> Iterator[Change]
 
     short = [key for key in names.strangers[:_MOST_NAMES] if len(key) <= _LONGEST_NAME]
     near = difflib.get_close_matches(name.lower(), [key.lower() for key in short], 2, 0.7)
-    close = [key for key in short if key.lower() in near]
+    close = [key for key in short if key.lower() in near] or _by_words(names, name, short)
     if len(close) == 1:
         yield _rename("near_name", "guess", where, names, [(close[0], name)])
+
+
+def _by_words(names: PropertyNames, name: str, strangers: list[str]) -> list[str]:
+    """The unknown names that say all the words of this one, or only words of it, where it is the one they can mean:
+    `file_path` for `path`."""
+    free = [each for each in names.declared if each not in names.value]
+    if len(free) > _MOST_NAMES:
+        return []
+    return [key for key in strangers if [each for each in free if _says(key, each)] == [name]]
+
+
+def _says(key: str, name: str) -> bool:
+    said, meant = _words(key), _words(name)
+    return said <= meant or meant <= said
+
+
+@lru_cache(256)
+def _words(name: str) -> frozenset[str]:
+    return frozenset(_HUMPS.sub("_", name[:_LONGEST_NAME]).replace("-", "_").lower().split("_")) - {""}
 
 
 def _rename(rule: str, kind: Kind, where: list[Any], names: PropertyNames, pairs: list[tuple[str, str]]) -> Change:

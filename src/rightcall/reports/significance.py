@@ -2,6 +2,7 @@
 
 interval(9, 10)                   # Wilson, 95 %: (0.596, 0.982)
 two_sided(1, 9, 11, 3).p          # are 1 of 10 and 11 of 14 the same rate? 0.0028 (Fisher)
+paired(12, 1).p                   # of the same cases 12 got right and 1 wrong: by chance? 0.0034 (McNemar)
 holm([0.01, 0.04, 0.03])          # [0.03, 0.06, 0.06]
 """
 
@@ -17,7 +18,7 @@ _TIE = 1e-7  # as others count it: so near, two tables are equally likely
 
 
 class RateTest(NamedTuple):
-    """How likely so large a difference is if there is none, and by which test: "Fisher" or "z"."""
+    """How likely so large a difference is if there is none, and by which test: "Fisher", "z" or "McNemar"."""
 
     p: float
     name: str
@@ -70,3 +71,15 @@ def holm(chances: Sequence[float]) -> list[float]:
         least = max(least, min(1.0, chances[at] * (len(chances) - rank)))
         adjusted[at] = least
     return adjusted
+
+
+def paired(gained: int, lost: int) -> RateTest:
+    """Tests that as many of the same cases went one way as the other, by those that differ: McNemar's test, exact and
+    two-sided. `gained` are those that were wrong before and are right now, `lost` the others."""
+    of, fewer = gained + lost, min(gained, lost)
+    logs = [0.0]  # relative to the first: from neighbour to neighbour, so that large counts lose nothing
+    for at in range(fewer):
+        logs.append(logs[-1] + math.log((of - at) / (at + 1)))
+    most = max(logs)
+    tail = math.fsum([math.exp(each - most) for each in logs])
+    return RateTest(min(1.0, 2 * math.exp(most + math.log(tail) - of * math.log(2))), "McNemar")

@@ -25,37 +25,16 @@ from rightcall.backends.attempts import first_choice
 from rightcall.backends.event_stream import MAX_LINE, Payload, ServerEvents, Signal
 from rightcall.backends.metadata import Metadata
 from rightcall.backends.naming import Naming
+from rightcall.declare.toolset import Toolset
 from rightcall.serve.answer_writer import AnswerEnd, AnswerUsage, AnswerWriter
 from rightcall.serve.event_frames import Frames
+from rightcall.serve.flow_rules import FlowRules, is_prose
 from rightcall.serve.plain_chunks import PlainChunks
 from rightcall.strict_json import is_object
 from rightcall.types import Arguments, Call, CallEnd, CallStart, Event, Json, Reasoning, Reply, Text
 
 _BROKEN = "the stream broke before its end; send the whole answer again"
 _WHOLE_CALLS: tuple[Api, ...] = ("ollama", "gemini")  # their streams have no word for a piece of a call
-
-
-class FlowRules(msgspec.Struct, frozen=True, kw_only=True):
-    """How an answer may go on.
-
-    - `same`: server and client speak the same dialect, and the request went up as it came.
-    - `streamed`: the client wants it as it comes.
-    - `holds_text`: a call is demanded; text waits until there is one.
-    - `holds_calls`: calls wait for the end, where somebody judges them.
-    - `live`: arguments of the server's own calls go on as they come.
-    - `passes`: such a call that turns out to break its schema stays as it was written.
-    - `parallel`: more than one call may go on.
-    - `open_tools`: a tool that is not declared may be called.
-    """
-
-    same: bool = False
-    streamed: bool = True
-    holds_text: bool = False
-    holds_calls: bool = False
-    live: bool = False
-    passes: bool = False
-    parallel: bool = True
-    open_tools: bool = False
 
 
 class AnswerReading(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,6 +52,7 @@ class AnswerFlow:
     def __init__(self, reading: AnswerReading, make_writer: Callable[[Json], AnswerWriter], rules: FlowRules) -> None:
         self._api, self._naming, self._rules = reading.api, reading.naming, rules
         self._stream = Stream("chat" if reading.api == "completions" else reading.api, live=True, **reading.options)
+        self._tools: Toolset | None = Toolset.of(reading.options.get("tools"))
         self._facts = Metadata(reading.api)
         self._events = ServerEvents(longest=MAX_LINE)
         self._frames = Frames() if rules.same and rules.streamed and reading.api == "chat" else None
@@ -82,6 +62,7 @@ class AnswerFlow:
         self._out: list[bytes] = []
         self._blank = ""  # white space that is held back
         self._held: list[Event] = []  # text that waits for a call
+        self._first_left = rules.holds_first  # characters
         self._live_at: int | None = None  # the call that goes out as it comes
         self._live_sent: list[str] = []  # its pieces
         self._behind: list[Call] = []  # calls that were over before it was
@@ -161,8 +142,10 @@ class AnswerFlow:
         self._payloads += 1
         events = self._stream.feed(Said(joined))
         untouched = len(events) == 1 and isinstance(events[0], Text) and events[0].text == joined
-        if untouched and not self._rules.holds_text and not self._blank and not joined.isspace():
+        if untouched and not self._waits and not self._blank and not joined.isspace():
             self._give(written)
+        elif not events and not self.begun and not self._waits and is_prose(joined, self._tools):
+            self._begin()  # the word itself waits for what follows it
         else:
             self._process(events)
 
@@ -226,10 +209,20 @@ class AnswerFlow:
     def _text(self, said: str) -> None:
         if not said or not self._rules.streamed:
             return
-        if self._rules.holds_text and not self.sent:
-            self._held.append(Text(said))
-        else:
+        if not self._waits:
             self._say(said)
+            return
+        self._held.append(Text(said))
+        self._first_left -= len(said)
+        if not self._waits:
+            self._give_held()
+
+    @property
+    def _waits(self) -> bool:
+        """Does text that comes now wait?"""
+        if self.sent:
+            return False
+        return self._rules.holds_text or (self._first_left > 0 and not self.begun)
 
     def _say(self, said: str) -> None:
         said = self._blank + said
@@ -242,7 +235,7 @@ class AnswerFlow:
     def _reasoning(self, thought: str) -> None:
         if not thought or not self._rules.streamed:
             return
-        if self._rules.holds_text and not self.sent:
+        if self._held or (self._rules.holds_text and not self.sent):
             self._held.append(Reasoning(thought))
         else:
             self._give(self.writer.reasoning(thought))
@@ -286,14 +279,18 @@ class AnswerFlow:
         self._give(self.writer.call(call, extras))
 
     def _release(self) -> None:
+        """What waited goes out, but for white space around it."""
         self._blank = ""
+        self._give_held()
+        self._blank = ""
+
+    def _give_held(self) -> None:
         held, self._held = self._held, []
         for event in held:
             if isinstance(event, Reasoning):
                 self._give(self.writer.reasoning(event.text))
             elif isinstance(event, Text):
                 self._say(event.text)
-        self._blank = ""
 
     # -- live ----------------------------------------------------------------------------------------------------------
 
@@ -345,10 +342,13 @@ class AnswerFlow:
         if not data:
             return
         if not self.begun:
-            self.begun = True
-            self._out += [self.writer.begin(), *self._early]
-            self._early.clear()
+            self._begin()
         self._out.append(data)
+
+    def _begin(self) -> None:
+        self.begun = True
+        self._out += [self.writer.begin(), *self._early]
+        self._early.clear()
 
     def _taken(self) -> bytes:
         if not self._out:

@@ -17,8 +17,8 @@ class PlainRequest(msgspec.Struct):
 
     model: str = ""
     stream: bool | None = None
-    tools: tuple[()] | None = None
-    functions: tuple[()] | None = None
+    tools: None = None  # servers refuse an empty list, so one is read, and left out
+    functions: None = None
     previous_response_id: None = None
     thread: None = None
 

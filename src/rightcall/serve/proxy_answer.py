@@ -24,18 +24,21 @@ from rightcall.backends.request import Request
 from rightcall.errors import BackendError, BodyError, DecodeError, TimedOut, TransportError, Unsupported
 from rightcall.formats.spec import Envelope, Format
 from rightcall.ids import Ids
-from rightcall.serve.answer_flow import AnswerFlow, AnswerReading, FlowRules
+from rightcall.serve.answer_flow import AnswerFlow, AnswerReading
 from rightcall.serve.answer_writer import AnswerHead, AnswerWriter
 from rightcall.serve.answer_writers import WRITERS, encoded, new_answer_id
 from rightcall.serve.client_answer import ClientAnswer
 from rightcall.serve.client_request import ClientRequest, RefusedRequest
 from rightcall.serve.exchanged import Exchanged
+from rightcall.serve.flow_rules import FlowRules
 from rightcall.serve.passed_streams import PassedStream, beginning, is_stream
 from rightcall.serve.plain_requests import PlainRequest, plain_request
+from rightcall.serve.refused_fields import refused_fields, without_fields
 from rightcall.serve.request_bodies import body_of
 from rightcall.serve.request_readers import read_request
 from rightcall.serve.settling import Settled, freed, guard_for, settle
 from rightcall.serve.switchboard import Reached, Switchboard
+from rightcall.serve.token_estimate import cut_prompt
 from rightcall.serve.upstream_body import dropped_fields, same_dialect_body, to_request
 from rightcall.serve.upstream_link import UpstreamAnswer, UpstreamLink, told_headers
 from rightcall.serve.upstream_refusals import UpstreamRefusal, error_code, refusal_of, refused_with
@@ -49,6 +52,7 @@ MAX_WHOLE = 64_000_000  # bytes of an answer that is read whole
 # A reader for answers in which nothing may be called: whatever looks like a call is text.
 _PLAIN = Format(name="plain", body=Envelope(), call=("\ufdd0", "\ufdd1"))
 COMPLETES: tuple[Api, ...] = ("completions", "chat", "responses")
+_ANNOUNCEMENT = 300  # characters of text that wait under the full guard: more is no mere announcement of a call
 _LIVE: tuple[Api, ...] = ("chat", "responses", "messages")  # the others have no word for a piece of a call
 _JSON, _SSE = "application/json", "text/event-stream"
 _STREAM_KINDS = {api: writer.content_type for api, writer in WRITERS.items()} | {"completions": _SSE}
@@ -67,11 +71,12 @@ class ClientAsk(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UpstreamQuestion(msgspec.Struct, frozen=True):
-    """What the server is asked: as it is `asked`, the history in the shape of Chat if it had to be `changed`, and what
-    the model is told when it is asked `again`."""
+    """What the server is asked: as it is `asked`, the history in the shape of Chat if it had to be `changed`, what the
+    model is told when it is asked `again`, and whether as a `stream`."""
 
     asked: Request
     changed: list[Json] | None
+    stream: bool
     again: tuple[Json, ...] = ()
 
 
@@ -83,6 +88,7 @@ class Answering:
         self._settings = board.settings
         self._read_request: ClientRequest | None = None
         self._flow: AnswerFlow | None = None
+        self._sent: Json = {}  # what the server was last asked
         self._broke = False  # a connection, before anything of the answer went out
         self._until = asyncio.get_running_loop().time() + board.settings.retry_seconds
 
@@ -225,7 +231,7 @@ class Answering:
         changed = messages if history.changes or request.previous else None
         choice = await reached.choose(asked)
         guard = guard_for(self._settings.guard, request)
-        question = UpstreamQuestion(asked, changed)
+        question = UpstreamQuestion(asked, changed, request.stream)
         while True:
             flow = await self._persistent(reached, question, choice)
             self._note(flow)
@@ -234,7 +240,9 @@ class Answering:
             if not (settled.again and self._may_ask_again()):
                 return await self._finish(flow, settled, messages)
             exchanged.retries += 1
-            question = msgspec.structs.replace(question, again=(*question.again, *settled.again))
+            # Some servers lose in streams what their whole answers have, so the last try is for one of these.
+            stream = question.stream and not (flow.refused and exchanged.retries == self._settings.max_retries)
+            question = msgspec.structs.replace(question, again=(*question.again, *settled.again), stream=stream)
 
     def _may_ask_again(self) -> bool:
         in_time = asyncio.get_running_loop().time() < self._until
@@ -247,6 +255,8 @@ class Answering:
             try:
                 return await self._once(reached, question, choice)
             except (UpstreamRefusal, Unsupported) as error:
+                if not self._client.has_content and self._leaves_out(reached.link, error):
+                    continue
                 other = None if self._client.has_content else reached.other_way(question.asked, choice, error)
                 if other is None:
                     raise
@@ -256,30 +266,38 @@ class Answering:
                     raise
                 self._broke = True
 
+    def _leaves_out(self, link: UpstreamLink, error: BackendError) -> bool:
+        """Was it refused for fields that it can do without? It is not sent them again."""
+        found = refused_fields(error, self._sent) - link.refused
+        link.refused |= found
+        self._exchanged.warnings += [f"the server refuses {name!r}, which was left out" for name in sorted(found)]
+        return bool(found)
+
     async def _once(self, reached: Reached, question: UpstreamQuestion, choice: Choice) -> AnswerFlow:
         """One answer of the server, read to its end."""
         link, request, asked = reached.link, self._request, question.asked
         said = asked
         if question.again:
             said = msgspec.structs.replace(asked, messages=[*asked.messages, *question.again])
-        plan = make_plan(said, choice, link.api, reached.model, stream=request.stream)
+        plan = make_plan(said, choice, link.api, reached.model, stream=question.stream)
         same = self._is_same(reached, plan)
         if same:
             body = same_dialect_body(
                 request,
                 model=reached.model,
-                stream=request.stream,
+                stream=question.stream,
                 messages=question.changed,
                 appended=question.again,
             )
         else:
             body = write(plan)
+        body = self._sent = without_fields(body, link.refused)
         exchanged = self._exchanged
         exchanged.mode, exchanged.why = choice.mode, choice.evidence
         exchanged.tries += 1
         reading = AnswerReading(api=link.api, naming=plan.naming, options=self._reading(reached, asked, plan))
         flow = self._flow = AnswerFlow(reading, self._writer, self._rules(same))
-        url = reached.url(request)
+        url = link.url(reached.model, stream=question.stream)
         url = _with_query(url, self._asked.query) if same else url
         if request.stream and not self._client.is_stream:
             self._client.wait(self._own_writer, _JSON if self._wants_array else _STREAM_KINDS[request.api])
@@ -323,6 +341,7 @@ class Answering:
             same=same,
             streamed=request.stream,
             holds_text=request.choice not in ("auto", "none") and settings.guard != "none",
+            holds_first=_ANNOUNCEMENT if settings.guard == "full" and request.tools else 0,
             holds_calls=settings.guard == "full",
             live=settings.stream_calls == "live" and request.api in _LIVE,
             passes=settings.give_up == "pass",
@@ -384,7 +403,7 @@ class Answering:
         exchanged.calls, exchanged.finish = len(flow.sent), flow.how_ended()
         if exchanged.content is not None:
             exchanged.content.answered = flow.reply
-        self._board.keep(request, flow, messages)
+        self._board.keep(request, flow, messages, exchanged.upstream)
         if request.stream:
             spoiled = flow.writer.error(flow.error, "invalid_tool_call") if flow.is_spoiled else b""
             await self._client.send(spoiled or flow.finish(exchanged.finish), is_last=True)
@@ -404,6 +423,8 @@ class Answering:
         if exchanged.mode == "native" and exchanged.format and reply.attempts:
             exchanged.rescues += [exchanged.format] * len(reply.attempts)
         exchanged.tokens = flow.ending("stop").usage
+        cut = cut_prompt(self._request, len(self._asked.raw), exchanged.tokens.prompt)
+        exchanged.warnings += [cut] if cut else []
 
 
 def _shown(flow: AnswerFlow) -> Reply:

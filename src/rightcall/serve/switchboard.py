@@ -8,12 +8,13 @@ board.reach("qwen3")        the servers to ask for this model, in order
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 
 import msgspec
 
 from rightcall.api_names import Api
-from rightcall.apis.sdk_view import objects
+from rightcall.apis.sdk_view import obj, objects, text
 from rightcall.apis.stream import Stream
 from rightcall.backends.plan import Choice
 from rightcall.backends.request import Mode, Request
@@ -28,11 +29,13 @@ from rightcall.serve.proxy_watch import ProxyWatch
 from rightcall.serve.upstream_body import mended_history
 from rightcall.serve.upstream_link import UpstreamLink
 from rightcall.serve.upstream_routes import routed
+from rightcall.strict_json import MAX_DEPTH, decode
 from rightcall.types import Json, Tool
 from rightcall.wire.parser import Policy, ReasoningCalls, Rescue
 
 _KEPT_SECONDS = 3600.0  # of what a server wants back with its calls
 _KEPT_BYTES = 16_000_000
+_WITHOUT_IDS = ("ollama", "gemini")  # dialects whose clients need not send the ids of calls back
 _ROUTES = 1000  # names of models whose way is remembered
 # Which rules a history is put right by, for the kinds of server that are known; others take what OpenAI's does.
 _HISTORIES = {"llama.cpp": "llama_cpp", "lmstudio": "llama_cpp", "vllm": "vllm", "sglang": "vllm", "ollama": "ollama"}
@@ -54,10 +57,6 @@ class Reached:
 
     def __init__(self, link: UpstreamLink, model: str, how: ReadingRules, lock: asyncio.Lock) -> None:
         self.link, self.model, self.how, self._lock = link, model, how, lock
-
-    def url(self, request: ClientRequest) -> str:
-        """Where this request goes."""
-        return self.link.url(self.model, stream=request.stream)
 
     async def choose(self, asked: Request) -> Choice:
         """How tools are offered. Found out once for all requests that come together."""
@@ -118,28 +117,49 @@ class Switchboard:
                     code="previous_response_not_found",
                 )
             request = msgspec.structs.replace(request, messages=[*before, *request.messages])
-        return mended_history(request, self._profile(request, reached.link), kept=self._wanted(request.messages))
+        return mended_history(request, self._profile(request, reached.link), kept=self._wanted(request))
 
     def _profile(self, request: ClientRequest, link: UpstreamLink) -> str | None:
         """By which rules; None for what every server of the client's own dialect takes."""
         known = link.backend.known
         if link.api == request.api and (known is None or request.api != "chat"):
             return None
+        if known is None and link.reasons:  # what gives reasoning takes it back, and may insist on it
+            return None
         name = known.name if known is not None else link.api
         return _HISTORIES.get(name, name if name in HISTORY_PROFILES else "openai")
 
-    def _wanted(self, history: Sequence[Json]) -> dict[str, KeptFields]:
-        ids = [call.get("id") for message in history for call in objects(message.get("tool_calls"))]
-        found = {id: self.kept.get(id) for id in ids if isinstance(id, str)}
-        return {id: kept for id, kept in found.items() if kept is not None}
+    def _wanted(self, request: ClientRequest) -> dict[str, KeptFields]:
+        """What is kept of the calls of a history, by their ids there."""
+        found: dict[str, KeptFields] = {}
+        for call in [call for message in request.messages for call in objects(message.get("tool_calls"))]:
+            id = text(call.get("id"))
+            kept = self.kept.get(id)
+            if kept is None and request.api in _WITHOUT_IDS:
+                function = obj(call.get("function")) or {}
+                given = decode(text(function.get("arguments")), MAX_DEPTH)
+                kept = self.kept.get(_looks(text(function.get("name")), given))
+            if kept is not None:
+                found[id] = kept
+        return found
 
-    def keep(self, request: ClientRequest, flow: AnswerFlow, history: Sequence[Json]) -> None:
+    def keep(self, request: ClientRequest, flow: AnswerFlow, history: Sequence[Json], upstream: str) -> None:
         """What may be wanted later of an answer that went out."""
-        for id, kept in kept_of(flow.reply).items():
-            if kept.message or kept.call:
-                self.kept.put(id, kept)
+        self.links[upstream].reasons |= bool(flow.reply.reasoning)
+        by_id = kept_of(flow.reply)
+        for call in flow.reply.attempts:
+            kept = by_id.get(call.id)
+            if kept is not None and (kept.message or kept.call):
+                self.kept.put(call.id, kept)
+                if request.api in _WITHOUT_IDS:
+                    self.kept.put(_looks(call.name, call.arguments), kept)
         if request.api == "responses" and request.body.get("store") is not False:
             self.responses.put(flow.writer.head.id, [*history, flow.reply.message("chat")])
+
+
+def _looks(name: str, arguments: object) -> str:
+    """What a call is known by whose id a client does not send back."""
+    return f"{name} {json.dumps(arguments, sort_keys=True, default=str)}"
 
 
 def _rules(settings: ProxySettings, own: ModelSettings) -> ReadingRules:

@@ -32,6 +32,7 @@ from rightcall.types import Json
 # Parts that a server of any dialect can be given; others only their own provider knows.
 _CARRIED = frozenset(("text", "image_url", "file", "input_audio", "refusal", "video_url", "audio_url"))
 _KINDS = frozenset(("type", "name", "namespace"))  # of a call: what it is besides a call of a function
+_OF_TOOLS = ("tools", "tool_choice", "parallel_tool_calls")
 _LISTS: dict[Api, str] = {
     "chat": "messages",
     "responses": "input",
@@ -148,6 +149,8 @@ def same_dialect_body(
     """
     streamed = request.stream if stream is None else stream
     body = {**request.body, **_flags(request, model or request.model, streamed)}
+    if body.get("tools") == []:  # several servers refuse that, and then a choice among none
+        body = {key: value for key, value in body.items() if key not in _OF_TOOLS}
     if messages is None and not appended:
         return body
     own = _entries(request)

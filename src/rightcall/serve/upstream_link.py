@@ -150,6 +150,8 @@ class UpstreamLink:
         self._lines: UpstreamLines | None = None
         self._always = {name.lower(): value for name, value in upstream.headers.items()}
         self._under_way: set[UpstreamAnswer] = set()
+        self.refused: set[str] = set()  # fields that it does not take
+        self.reasons = False  # an answer of it had reasoning
 
     def url(self, model: str, *, stream: bool, api: Api | None = None) -> str:
         """Where requests for this model go; those in another of its dialects than it is asked by, if `api` says so."""

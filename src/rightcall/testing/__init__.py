@@ -1,7 +1,9 @@
-"""For tests of one's own: the laws of formats, what clients insist on in an answer, recordings in place of models.
+"""For tests of one's own: the laws of formats, what clients insist on in an answer, recordings in place of models, and
+what is wrong with a server.
 
     assert check_format(Format.from_toml(text)) == []
     assert conforms(stream, "messages") == []
+    diagnose("http://127.0.0.1:8080", model="qwen3").check()
 
 The pytest fixture `rightcall_cassette` comes with the package; it replays a model that was recorded once.
 """
@@ -15,6 +17,8 @@ from rightcall.lazy_names import on_first_use
 if TYPE_CHECKING:
     from rightcall.backends.record import Recorder
     from rightcall.backends.replay import ReplayBackend, ReplayServer
+    from rightcall.doctor.diagnosing import diagnose
+    from rightcall.doctor.diagnosis import Diagnosis
     from rightcall.laws import (
         LAWS,
         Case,
@@ -39,6 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Case",
+    "Diagnosis",
     "How",
     "LAWS",
     "Law",
@@ -51,6 +56,7 @@ __all__ = [
     "conforms",
     "cut_law",
     "cuttings",
+    "diagnose",
     "ends_law",
     "events_law",
     "keys_law",
@@ -66,6 +72,7 @@ __getattr__ = on_first_use(
     __name__,
     {
         "Case": "rightcall.laws",
+        "Diagnosis": "rightcall.doctor.diagnosis",
         "How": "rightcall.laws",
         "LAWS": "rightcall.laws",
         "Law": "rightcall.laws",
@@ -78,6 +85,7 @@ __getattr__ = on_first_use(
         "conforms": "rightcall.testing.conformance",
         "cut_law": "rightcall.laws",
         "cuttings": "rightcall.laws",
+        "diagnose": "rightcall.doctor.diagnosing",
         "ends_law": "rightcall.laws",
         "events_law": "rightcall.laws",
         "keys_law": "rightcall.laws",

@@ -196,7 +196,8 @@ class CallBuilder(Buffer):
         tool = self.tools.get(name) if self.tools is not None else None
         is_usual = (
             value
-            and not (self.said or self.options.forbidden)
+            and not self.options.forbidden
+            and (not self.said or self.said == name)
             and self.block is None
             and (not id or name_in_id(id, self.tools) in ("", name))
             and end - start <= self.limits.call

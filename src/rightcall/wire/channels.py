@@ -7,7 +7,7 @@ ended with it. Nothing in a message of text is a call.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from rightcall.formats.spec import Channels, Special
 from rightcall.wire.blocks import Block
@@ -16,7 +16,7 @@ from rightcall.wire.buffer import Capture, Steps
 from rightcall.wire.closes_of_calls import end_message
 from rightcall.wire.interrupts import Broken, Cut, NotACall, broken_by
 from rightcall.wire.json_stream import whole_value
-from rightcall.wire.markers import BLANKS, Probe
+from rightcall.wire.markers import BLANKS, MAX_BLANKS, Probe
 from rightcall.wire.states import InChannel, InText
 from rightcall.wire.unread_calls import resync
 
@@ -53,11 +53,14 @@ def _header(m: Machine, taken: Capture, *, bare: bool) -> Steps[None]:
     end = yield from _message_start(m, marker)
     recipient, kind = read_header(p.buf[p.pos : max(end, p.pos)], channels, m.compiled.header_starts)
     is_header = end >= 0 and not _is_other(m, marker, end)
-    if is_header and bare and not channels.to:
-        is_header = yield from _is_recipient(m, recipient, end + size)
+    length = end - p.pos
+    if is_header and bare and not channels.to and recipient:
+        is_header = yield from _is_recipient(m, recipient, length + size)
     if is_header:
+        if kind is None and not recipient and m.compiled.is_named_by_header:
+            kind = yield from _to_nobody(m, length + size)
         p.drop(taken)
-        yield from _enter(m, recipient, kind, end, end + size)
+        yield from _enter(m, recipient, kind, p.pos + length, p.pos + length + size)
     elif lone := _lone_header(m, size):
         p.drop(taken)
         yield from _enter(m, lone[0], None, lone[1], lone[1])
@@ -65,15 +68,31 @@ def _header(m: Machine, taken: Capture, *, bare: bool) -> Steps[None]:
         # Its first character is text, and the search goes on behind it.
         is_cut = p.ended and end < 0 and len(p.buf) - p.pos < _MAX_HEADER + size
         is_cut = is_cut and not _holds_more(m, p.buf[p.pos + 1 :])
+        if is_cut and m.compiled.is_header_token and not bare:
+            p.drop(taken)
+            m.marker(len(p.buf))
+            p.problem("truncated", "the text ended inside the header of a message, where a tool call may have begun")
+            return
         p.pos = len(p.buf) if is_cut else p.pos + 1
         m.output.say_exactly(p.release(taken), p.at)
+
+
+def _to_nobody(m: Machine, ahead: int) -> Steps[Literal["content"] | None]:
+    """What the message is that begins so far ahead, and goes to nobody: arguments are those of a call without a name,
+    and anything else is text."""
+    p = m.p
+    while True:
+        begun = p.buf[p.pos + ahead : p.pos + ahead + MAX_BLANKS]
+        if begun.strip(BLANKS) or len(begun) == MAX_BLANKS or p.ended:
+            return None if begun.lstrip(BLANKS).startswith("{") else "content"
+        yield
 
 
 def _lone_header(m: Machine, size: int) -> tuple[str, int] | None:
     """A header to a tool that no message follows, because the call ends there, or the text: the tool, and the header's
     end."""
     p, channels = m.p, m.compiled.channels
-    if channels is None or not (channels.to and m.compiled.is_named_by_header):
+    if channels is None or not m.compiled.is_named_by_header:
         return None
     text = p.buf[p.pos : p.pos + _MAX_HEADER]
     scan = m.compiled.text
@@ -84,7 +103,9 @@ def _lone_header(m: Machine, size: int) -> tuple[str, int] | None:
         return None
     text = text[: stop.start()] if stop else text
     recipient, kind = read_header(text, channels, m.compiled.header_starts)
-    is_tool = bool(recipient) and (p.tools is None or recipient in p.tools)
+    if recipient and (word := _WORD(recipient)):
+        recipient = word.group(1)  # behind it stands what a message begins with, as far as it came
+    is_tool = recipient in p.tools if p.tools is not None else bool(channels.to)
     return (recipient, p.pos + len(text)) if recipient and kind is None and is_tool else None
 
 
@@ -99,7 +120,7 @@ def _enter(m: Machine, recipient: str | None, kind: str | None, end: int, start:
     assert channels is not None
     m.leave_for_call()
     _turn_to(m, kind)
-    if kind is not None and _was_to_tool(m, p.buf[p.pos : end]):
+    if kind is not None and (recipient == "" or _was_to_tool(m, p.buf[p.pos : end])):
         m.due_to = p.index
     is_named = m.compiled.is_named_by_header
     p.said = "" if kind is not None else _said_beside(p.buf[p.pos : end], channels, is_named)
@@ -163,7 +184,7 @@ def read_header(text: str, channels: Channels, starts: list[Match]) -> tuple[str
         before, mark, last = text.rpartition(channels.channel)
         text = mark + last if channels.channel in before else text
     recipient = _behind(text, channels.to.strip())
-    if recipient:
+    if recipient or channels.to.strip() in text:
         return recipient.removeprefix(channels.prefix), channels.kinds.get(recipient)
     return None, channels.kinds.get(_behind(text, channels.channel) if channels.channel else "", "content")
 
@@ -205,15 +226,15 @@ def _behind(text: str, marker: str) -> str:
     return word.group(1) if word else ""
 
 
-def _is_recipient(m: Machine, name: str | None, after: int) -> Steps[bool]:
-    """Is a line at the reply's beginning a header, or just a line of text?"""
+def _is_recipient(m: Machine, name: str, ahead: int) -> Steps[bool]:
+    """Is a line at the reply's beginning, whose message would begin so far ahead, a header, or just a line of text?"""
     p = m.p
     assert m.compiled.channels is not None
     if name in m.compiled.channels.kinds or (p.tools is not None and name in p.tools):
         return True
-    while after >= len(p.buf) and not p.ended:
+    while p.pos + ahead >= len(p.buf) and not p.ended:
         yield
-    return p.buf.startswith("{", after)
+    return p.buf.startswith("{", p.pos + ahead)
 
 
 def _is_end(p: CallBuilder) -> bool:

@@ -25,7 +25,7 @@ from rightcall.wire.format_markers import (
     closing_sources,
     entries,
     entries_of_pair,
-    named_header,
+    recipient_headers,
     unique,
 )
 from rightcall.wire.markers import (
@@ -147,6 +147,8 @@ class Compiled:
         self.envelope = next((reader for reader, (kind, _) in kinds if kind.is_object), None)
         outside = [reader for reader, (kind, body) in kinds if kind.is_named_outside(body)]
         # A message to a tool is nothing but its arguments.
+        starts = alternatives(self.channels.start) if self.channels is not None else ()
+        self.is_header_token = any(isinstance(start, Special) for start in starts)
         self.is_named_by_header = self.channels is not None and bodies[0][0].named_by_header
         self.named = outside[0] if outside and not self.channels else None
         # The first body only: where there are several, what is not usual for the first goes the long way.
@@ -255,7 +257,7 @@ class Compiled:
             return None
         if self.channels.to:
             return Probe(look(template(self.channels.to)))
-        return Probe(look(named_header(self.channels)))
+        return Probe(look(alt(*recipient_headers(self.channels))))
 
 
 THINK: Pair = ("<think>\n", "\n</think>\n\n")  # how most models write reasoning, in whatever format they call

@@ -167,11 +167,22 @@ def _headers(channels: Channels) -> Entries:
     starts = list(alternatives(channels.start))
     sign = Sign("header", True, any(isinstance(start, Special) for start in starts))
     if channels.to:
+        cut = [(sign, look(_cut(start))) for start in starts if isinstance(start, Special)]
         starts += [channels.channel] if channels.channel else []
-        return [(sign, look(template(start))) for start in starts]
-    # The header is the recipient itself: only a whole one tells a header from text.
-    name = named_header(channels)
-    return [(sign, look(seq(template(start), *_gap_behind(start), name))) for start in starts]
+        return [(sign, look(template(start))) for start in starts] + cut
+    # The header is the recipient itself: only a whole one, or one that the text ends in, tells a header from text.
+    whole = recipient_headers(channels)
+    rests = [*whole, seq(NAME, blanks(), END)]
+    found = [(sign, look(seq(template(start), *_gap_behind(start), rest))) for start in starts for rest in rests]
+    return found + [(sign, look(_cut(start, blanks(), whole[0]))) for start in starts if isinstance(start, Special)]
+
+
+def _cut(start: Special, *rest: Pat) -> Pat:
+    """A header that the text ends in, behind its first token at least."""
+    token = start.tokens[0]
+    behind = Special(start.strip(BLANKS).removeprefix(token), start.tokens)
+    begun = seq(*([template(behind)] if behind else []), *rest)
+    return seq(literal(token), Pat(f"(?:{begun.part})", begun.part), END)
 
 
 def _gap_behind(start: str) -> list[Pat]:
@@ -179,10 +190,12 @@ def _gap_behind(start: str) -> list[Pat]:
     return [blanks()] if isinstance(start, Special) else []
 
 
-def named_header(channels: Channels) -> Pat:
-    """A header that is nothing but its recipient."""
+def recipient_headers(channels: Channels) -> list[Pat]:
+    """A header that is nothing but its recipient. Before a token, which nobody writes by chance, it may be missing."""
     message = channels.message.strip(BLANKS)
-    return seq(NAME, blanks(), literal(message)) if message else seq(NAME, literal(channels.message))
+    if not message:
+        return [seq(NAME, literal(channels.message))]
+    return [seq(NAME, blanks(), literal(message)), literal(message)]
 
 
 # -- of bodies ---------------------------------------------------------------------------------------------------------
@@ -204,15 +217,23 @@ def _named_openings(body: Body) -> list[str]:
 
 def _nameless(body: Body) -> list[Pat]:
     opening = BODIES[type(body)].opening(body)[:1]
-    texts = [text.replace("{name}", "") for marker in opening for text in alternatives(marker)]
+    texts = [text for marker in opening for text in alternatives(marker)]
     # What stands between a name and its arguments, alone.
-    marks = [text for marker in opening for text in alternatives(marker) if text.startswith("{name}")]
-    texts += [token for text in marks for token in getattr(text, "tokens", ())[:1] if _is_next(text, token)]
-    return [template(text) for text in texts if len(text.strip()) > _SURE]
+    marks = [token for text in texts for token in getattr(text, "tokens", ())[:1] if _is_next(text, token)]
+    named = [text for text in texts if len(text.replace("{name}", "").strip()) > _SURE]
+    return [_without_name(text) for text in named] + [template(mark) for mark in marks if len(mark) > _SURE]
+
+
+def _without_name(text: str) -> Pat:
+    """The marker where nothing but blanks stands for the name."""
+    tokens = getattr(text, "tokens", ())
+    sides = [Special(side, tokens) if tokens else side for side in text.split("{name}")]
+    pats = [template(side) for side in sides if side.strip()]
+    return seq(pats[0], blanks(), *pats[1:]) if len(pats) > 1 else pats[0]
 
 
 def _is_next(text: str, token: str) -> bool:
-    return text.removeprefix("{name}").startswith(token)
+    return text.startswith("{name}" + token)
 
 
 def _opening(body: Body, is_bare: bool) -> Entries:
@@ -230,5 +251,5 @@ def _odd_openings(text: str) -> Entries:
     if len(before.strip()) < _SURE or not hole:
         return []
     sign = sign_of("body", text)
-    nameless = [(sign, template(text.replace("{name}", "")))] if behind.strip() else []
+    nameless = [(sign, _without_name(text))] if behind.strip() else []
     return nameless if before.strip()[0].isalnum() else [*nameless, (sign, seq(template(before), NAME, END))]

@@ -161,7 +161,7 @@ class Machine:
                 if lines and (yield from try_line(self)):
                     continue
                 if again is not None and p.index:
-                    if p.buf[p.pos : p.pos + 1] in compiled.not_again:
+                    if p.buf[p.pos : p.pos + 2].lstrip(BLANKS)[:1] in compiled.not_again:
                         output.at_start = False
                     elif (yield from try_again(self, again)):
                         continue

@@ -184,7 +184,7 @@ class Output:
     def marker(self, end: int) -> None:
         """A marker up to that place is dropped, with the blanks around it."""
         if self._blanks:
-            self._blanks.clear()
+            self.settle()
         self.fresh = True
         if not self.shown.is_new:
             self.shown = Shown()
@@ -211,6 +211,8 @@ class Output:
     def settle(self) -> None:
         """What comes is structure: the blanks before it are its own."""
         self._blanks.clear()
+        if self.shown.is_new:
+            self.shown = Shown()  # it may have taken them
 
     def hold_blanks(self, blanks: str, end: int) -> None:
         """Blanks that were taken up to that place: the last marker's, or waiting for what follows."""
@@ -228,7 +230,7 @@ class Output:
     def call(self, start: int) -> None:
         """A call begins there."""
         if self._blanks:
-            self._blanks.clear()
+            self.settle()
         self.is_silent = False
         self._is_behind_call = True
         self._last = None

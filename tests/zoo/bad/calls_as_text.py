@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from zoo.bad_server import ALL, BadServer
 from zoo.question import Question
-from zoo.script import Made, Said
+from zoo.script import Made, Said, written_out
 from zoo.spoiling import as_text, twice
 
 CHAT_LIKE = ("chat", "responses", "messages", "ollama")
@@ -18,7 +18,7 @@ def written(call: Made) -> str:
 
 
 def hermes(calls: Sequence[Made]) -> str:
-    return "\n".join([f"<tool_call>\n{written(call)}\n</tool_call>" for call in calls])
+    return written_out(Said(calls=tuple(calls)))
 
 
 def bare(calls: Sequence[Made]) -> str:

@@ -4,8 +4,8 @@
            "modelVersion": "m", "responseId": "r"}
 
 Google's own clients take a comment for JSON and break; a sign of life is an empty line. They forget an answer in which
-an event has no `content`, and the calls of one whose last event has none: the finish comes with the last call, or with a
-text of nothing, as Google sends it.
+an event has no `content`, and the calls of one whose last event has none: the finish comes with the last call, or with
+a text of nothing, as Google sends it.
 """
 
 from __future__ import annotations

@@ -29,27 +29,36 @@ RULES: dict[Api, type[Rules]] = {
     "gemini": GeminiRules,
 }
 
+_OTHER_KIND = {
+    True: "a whole answer where a stream was asked for: most clients find nothing in it",
+    False: "a stream where a whole answer was asked for: clients take it for broken JSON",
+}
 
-def conforms(events: bytes | str | Json | Iterable[Any], api: str) -> list[str]:
+
+def conforms(events: bytes | str | Json | Iterable[Any], api: str, *, stream: bool | None = None) -> list[str]:
     """What breaks the rules of this dialect, one line each and in order; empty if nothing does.
 
     - `events`: the bytes or the text of a stream; a list of its payloads, or of pairs of an event's name and its
       payload; or a whole answer, as an object or as its JSON.
     - `api`: `chat`, `responses`, `messages`, `ollama` or `gemini`, or the name of its SDK.
+    - `stream`: whether a stream was asked for; the other kind is a fault then. None takes either.
     """
     name: Any = api_name(api, RULES)
     rules = RULES[name]()
     if isinstance(events, str):
         events = events.encode("utf-8", "surrogatepass")
     if isinstance(events, bytes):
-        found = None if name == "ollama" else _whole_body(events)
-        if found is None:
-            return rules.judged(events_in(events, name))
-        events = found
+        found = None if name == "ollama" and stream is not False else _whole_body(events)
+        events = events_in(events, name) if found is None else found
+    else:
+        events = events if isinstance(events, dict) else events_of(events)
+    is_stream = not isinstance(events, dict)
+    if stream is not None and is_stream != stream:
+        rules.say_of_all(_OTHER_KIND[stream])
     if isinstance(events, dict):
         rules.whole(events)
         return rules.faults
-    return rules.judged(events_of(events))
+    return rules.judged(events)
 
 
 def _whole_body(data: bytes) -> Json | None:

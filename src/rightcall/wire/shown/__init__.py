@@ -58,7 +58,7 @@ class Shown:
     """Follows one message. `take` the text before a marker, then ask whether it `shows` the marker."""
 
     # Most messages are never asked about, or hold nothing of interest: what is not said here is not made for them.
-    is_new = True  # nothing was taken: nothing is shown
+    is_new = True  # nothing but blanks was taken: nothing is shown
     _marks = Marks()
     _items: tuple[int, ...] = ()  # the columns where the content of the open list items begins
     _kept: list[str]  # the text inside a shown opener
@@ -92,7 +92,8 @@ class Shown:
 
     def take(self, text: str) -> None:
         """More of the text."""
-        self.is_new = False
+        if self.is_new and text.strip(" \t\r\n"):
+            self.is_new = False
         self._pending.append(text)
 
     def shows(self, level: int = OUTSIDE, *, special: bool = False) -> bool:

@@ -1,0 +1,1 @@
+"""Real clients, really run: each does one task with tools, before a bad server, without the proxy and with it."""

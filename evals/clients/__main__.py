@@ -1,0 +1,115 @@
+"""Run real clients before bad servers, without the proxy and with it; write docs/clients.md.
+
+python -m clients [--client NAME] [--fault NAME] [--all] [--resume] [--minutes N] [--page]
+"""
+
+from __future__ import annotations
+
+import argparse
+import queue
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from clients import sandbox
+from clients.client import Client
+from clients.everyone import CLIENTS
+from clients.faults import faults_for
+from clients.installing import TARGET, install
+from clients.page import PAGE, page
+from clients.playing import Played, add_result, play, read_results
+from clients.stage import Stage
+
+Cell = tuple[Client, str, bool]
+
+
+def main() -> int:
+    options = _options()
+    if options.page:
+        PAGE.write_text(page(read_results()), "utf-8")
+        return 0
+    chosen = [CLIENTS[name] for name in options.client] if options.client else list(CLIENTS.values())
+    if not sandbox.is_inside():
+        failed = install([client.package for client in chosen])
+        for package, why in failed.items():
+            print(f"not installed: {' '.join(package.names)}: {why}", file=sys.stderr)
+        way = sandbox.ways_in()
+        if way is not None:
+            return sandbox.run_again_inside(way)
+        print("no network namespace can be made here: clients can reach the network", file=sys.stderr)
+    else:
+        sandbox.raise_loopback()
+    # Outside of this repository: agents look at the one they are in, and opencode takes snapshots of all of it.
+    with tempfile.TemporaryDirectory(prefix="clients-", ignore_cleanup_errors=True) as rooms:
+        _play_all(_cells(chosen, options), Path(rooms), options)
+    results = read_results()
+    PAGE.write_text(page(results), "utf-8")
+    mine = [each for each in results.values() if each.client in {client.name for client in chosen}]
+    return int(any(each.through and each.outcome != "right" for each in mine))
+
+
+def _cells(chosen: list[Client], options: argparse.Namespace) -> list[Cell]:
+    """What is to be run."""
+    done = read_results() if options.resume else {}
+    cells = [
+        (client, fault, through)
+        for client in chosen
+        for fault in (options.fault or faults_for(client, everything=options.all))
+        for through in (False, True)
+        if (client.name, fault, through) not in done
+    ]
+    return cells
+
+
+def _play_all(cells: list[Cell], rooms: Path, options: argparse.Namespace) -> None:
+    """Two at a time at most, each before a zoo of its own; no client beside itself, for they share a home."""
+    by_client: queue.SimpleQueue[list[Cell]] = queue.SimpleQueue()
+    for name in dict.fromkeys(client.name for client, _, _ in cells):
+        by_client.put([cell for cell in cells if cell[0].name == name])
+    ends = time.monotonic() + options.minutes * 60
+    writing = threading.Lock()
+
+    def work() -> None:
+        with Stage() as stage:
+            while not by_client.empty():
+                for client, fault, through in by_client.get():
+                    if time.monotonic() > ends:
+                        return
+                    played = play(client, fault, through, stage, rooms=rooms, namespace=sandbox.is_inside())
+                    with writing:
+                        add_result(played)
+                        print(_line(played), flush=True)
+
+    TARGET.mkdir(parents=True, exist_ok=True)
+    workers = [threading.Thread(target=work) for _ in range(options.jobs)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+
+
+def _line(played: Played) -> str:
+    how = "with" if played.through else "without"
+    said = "" if played.outcome == "right" else played.said[-160:]
+    name = f"{played.client:24}{played.fault:24}{how:8}"
+    return f"{name}{played.outcome:12}{played.seconds:5} s {played.requests:3} requests  {said}"
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="clients", description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument(
+        "--client", action="append", choices=CLIENTS, help="only this client; several times for several"
+    )
+    parser.add_argument("--fault", action="append", help="only this fault; several times for several")
+    parser.add_argument("--all", action="store_true", help="every fault, not the twelve that matter most")
+    parser.add_argument("--resume", action="store_true", help="run only what has no result yet")
+    parser.add_argument("--minutes", type=float, default=600.0, help="begin no run after so long")
+    parser.add_argument("--jobs", type=int, default=1, help="so many clients at a time")
+    parser.add_argument("--page", action="store_true", help="only write docs/clients.md, from the results there are")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,45 @@
+"""Which bad servers a client is run before: those that do not change what the model means, and fit its dialect."""
+
+from __future__ import annotations
+
+from clients.client import Client
+from zoo import ZOO
+from zoo.bad_server import BadServer, as_meant
+
+GOOD = "good"  # a server that behaves
+_SCENES = ("plain", "second_round")  # what the task is: a call, its result, another call
+
+# The twelve that most clients lose the turn at, or that most servers are reported for.
+TWELVE: dict[str, tuple[str, ...]] = {
+    "chat": (
+        *("leaks_hermes", "leaks_bare", "no_id", "ids_of_every_round", "no_index", "object_arguments"),
+        *("python_arguments", "finish_odd", "no_finish", "whole_for_stream", "breaks_off", "name_made_up"),
+    ),
+    "responses": (
+        *("leaks_hermes", "no_id", "ids_of_every_round", "object_arguments", "python_arguments", "no_completed"),
+        *("only_completed", "empty_output", "chat_usage", "events_without_places", "whole_for_stream", "breaks_off"),
+    ),
+    "messages": (
+        *("leaks_hermes", "leaks_bare", "no_id", "ids_of_every_round", "python_arguments", "finish_stop"),
+        *("no_message_delta", "no_event_names", "input_in_start", "no_block_stop", "whole_for_stream", "breaks_off"),
+    ),
+    "ollama": (
+        *("leaks_hermes", "leaks_bare", "leaks_fenced", "text_arguments", "no_finish", "events_for_lines"),
+        *("breaks_off", "name_in_namespace", "name_in_capitals", "name_made_up", "call_in_think"),
+        "parameter_names_in_capitals",
+    ),
+    "gemini": (
+        *("leaks_hermes", "text_arguments", "finish_odd", "no_finish", "whole_for_stream", "breaks_off"),
+        *("name_in_namespace", "name_made_up", "other_parameter_names", "announces"),
+    ),
+}
+
+
+def faults_for(client: Client, *, everything: bool = False) -> list[str]:
+    """The names of its bad servers, with the good one first."""
+    fitting = [server.name for server in ZOO.values() if fits(server, client.api)]
+    return [GOOD, *(fitting if everything else TWELVE[client.api])]
+
+
+def fits(server: BadServer, api: str) -> bool:
+    return api in server.apis and server.means is as_meant and server.scene in _SCENES and server.right == "meant"

@@ -1,0 +1,99 @@
+"""Libraries, each in a small program of `programs/`: the loop that its guide shows, or the one it has itself."""
+
+from __future__ import annotations
+
+from clients.client import Client, Package, ToolUse, as_json, npm, pip
+
+READS = ToolUse("read_file", {"path": "$FILE"})
+EDITS = ToolUse("edit_file", {"path": "$FILE", "old": "$OLD", "new": "$NEW"})
+_ENV = {"BASE": "$BASE", "MODEL": "$MODEL", "TASK": "$TASK"}
+_SDKS = pip("sdks", "openai", "anthropic", "google-genai", "ollama")
+
+
+def _python(
+    name: str,
+    api: str,
+    package: Package,
+    program: str,
+    how: str = "",
+    *,
+    reads: ToolUse = READS,
+    edits: ToolUse = EDITS,
+    answers: ToolUse | None = None,
+) -> Client:
+    command = ("python", f"$PROGRAMS/{program}.py", how)
+    return Client(name, api, package, command, reads=reads, edits=edits, env=_ENV, answers=answers)
+
+
+def _node(name: str, api: str, package: Package, program: str, how: str = "") -> Client:
+    return Client(name, api, package, ("node", f"$PROGRAMS/{program}.mjs", how), reads=READS, edits=EDITS, env=_ENV)
+
+
+_AGENTS = pip("agents", "openai-agents")
+_PYDANTIC_AI = pip("pydantic-ai", "pydantic-ai-slim[openai,anthropic]")
+_LANGCHAIN = pip("langchain", "langchain", "langchain-openai", "langchain-anthropic", "langchain-ollama")
+_LITELLM = pip("litellm", "litellm")
+_AI_SDK = npm("aisdk", "ai", "@ai-sdk/openai-compatible", "@ai-sdk/openai", "@ai-sdk/anthropic")
+_LANGCHAIN_JS = npm("langchain", "langchain", "@langchain/core", "@langchain/openai")
+
+LLM = Client(
+    "llm",
+    "chat",
+    pip("llm", "llm"),
+    ("llm", "-m", "rc", "--key", "none", "--functions", "$PROGRAMS/llm_functions.py", "-n", "$TASK"),
+    reads=READS,
+    edits=EDITS,
+    env={"LLM_USER_PATH": "$HOME/llm"},
+    files={
+        "$HOME/llm/extra-openai-models.yaml": as_json(  # JSON is YAML
+            [{"model_id": "rc", "model_name": "$MODEL", "api_base": "$BASE/v1", "supports_tools": True}]
+        )
+    },
+)
+
+LIBRARIES = (
+    _python("openai-py", "chat", _SDKS, "with_openai", "chat"),
+    _python("openai-py-whole", "chat", _SDKS, "with_openai", "whole"),
+    _python("openai-py-responses", "responses", _SDKS, "with_openai", "responses"),
+    _python("anthropic-py", "messages", _SDKS, "with_anthropic", "stream"),
+    _python("anthropic-py-runner", "messages", _SDKS, "with_anthropic", "runner"),
+    _python("genai-py", "gemini", _SDKS, "with_genai"),
+    _python("ollama-py", "ollama", _SDKS, "with_ollama"),
+    _node("openai-js", "chat", npm("openai", "openai"), "with_openai", "chat"),
+    _node("openai-js-responses", "responses", npm("openai", "openai"), "with_openai", "responses"),
+    _node("anthropic-js", "messages", npm("anthropic", "@anthropic-ai/sdk"), "with_anthropic"),
+    _node("genai-js", "gemini", npm("genai", "@google/genai"), "with_genai"),
+    _node("ollama-js", "ollama", npm("ollama", "ollama"), "with_ollama"),
+    _node("ai-sdk", "chat", _AI_SDK, "with_ai_sdk", "compatible"),
+    _node("ai-sdk-openai", "chat", _AI_SDK, "with_ai_sdk", "chat"),
+    _node("ai-sdk-responses", "responses", _AI_SDK, "with_ai_sdk", "responses"),
+    _node("ai-sdk-messages", "messages", _AI_SDK, "with_ai_sdk", "messages"),
+    _python("langchain", "chat", _LANGCHAIN, "with_langchain", "chat"),
+    _python("langchain-responses", "responses", _LANGCHAIN, "with_langchain", "responses"),
+    _python("langchain-messages", "messages", _LANGCHAIN, "with_langchain", "messages"),
+    _python("langchain-ollama", "ollama", _LANGCHAIN, "with_langchain", "ollama"),
+    _node("langchain-js", "chat", _LANGCHAIN_JS, "with_langchain", "chat"),
+    _python("pydantic-ai", "chat", _PYDANTIC_AI, "with_pydantic_ai", "chat"),
+    _python("pydantic-ai-responses", "responses", _PYDANTIC_AI, "with_pydantic_ai", "responses"),
+    _python("pydantic-ai-messages", "messages", _PYDANTIC_AI, "with_pydantic_ai", "messages"),
+    _python("openai-agents", "chat", _AGENTS, "with_openai_agents", "chat"),
+    _python("openai-agents-responses", "responses", _AGENTS, "with_openai_agents", "responses"),
+    _python(
+        "smolagents",
+        "chat",
+        pip("smolagents", "smolagents[openai]"),
+        "with_smolagents",
+        answers=ToolUse("final_answer", {"answer": "$ANSWER"}),
+    ),
+    _python(
+        "instructor",
+        "chat",
+        pip("instructor", "instructor"),
+        "with_instructor",
+        reads=ToolUse("ReadFile", READS.arguments),
+        edits=ToolUse("EditFile", EDITS.arguments),
+    ),
+    LLM,
+    _python("litellm", "chat", _LITELLM, "with_litellm", "chat"),
+    _python("litellm-messages", "messages", _LITELLM, "with_litellm", "messages"),
+)

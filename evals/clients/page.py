@@ -1,0 +1,136 @@
+"""docs/clients.md, from the results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from clients.client import Client
+from clients.everyone import CLIENTS
+from clients.faults import GOOD, faults_for
+from clients.installing import ROOT
+from clients.playing import Played
+from zoo import ZOO
+
+PAGE = ROOT / "docs" / "clients.md"
+Results = Mapping[tuple[str, str, bool], Played]
+SIGNS = {"right": "+", "refused": "e", "ended badly": "x", "lost": "X", "out of time": "T"}
+_TITLES = {
+    "chat": "Chat Completions",
+    "responses": "Responses",
+    "messages": "Messages",
+    "ollama": "Ollama",
+    "gemini": "Gemini",
+}
+
+_HEAD = """# Real clients
+
+<!-- made by `make clients`; do not edit -->
+
+Each client did one task with tools, headless: read a file, change a word in it, answer. A scripted server played the
+model and misbehaved in one way, in each answer with a call; the client was run straight before it, and then with
+[`rightcall serve`](proxy.md) in between, as a process with its default settings. A run is right if the file was read
+and holds the right word, the answer was shown, and the client ended with status 0, within 60 seconds.
+
+`+` right · `e` the client refused the call, told the model so and went on: the file is unchanged · `x` done, and then
+an error · `X` the turn is lost · `T` out of time · `·` not run. In each cell: without the proxy, then with it."""
+
+
+def page(results: Results) -> str:
+    parts = [_HEAD, _when(results.values()), _clients(results)]
+    parts += [_dialect(api, results) for api in _TITLES]
+    parts += [_uncured(results), _not_run(results)]
+    return "\n\n".join([part for part in parts if part]) + "\n"
+
+
+def _when(played: Iterable[Played]) -> str:
+    every = list(played)
+    dates = sorted({each.date for each in every})
+    inside = all(each.namespace for each in every)
+    where = "in a network namespace of their own, from which only this machine can be reached"
+    said = where if inside else "in part without a network namespace, so that they could reach the network"
+    return f"{len(every)} runs, {dates[0]} to {dates[-1]}, {said}." if every else "Nothing was run yet."
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _clients(results: Results) -> str:
+    lines = ["## Clients", "", _row(["client", "version", "dialect", "faults", "right without", "right with"])]
+    lines.append(_row(["---"] * 6))
+    for client in CLIENTS.values():
+        pairs = [
+            pair for fault in _run_faults(client, results) if (pair := _pair(client, fault, results)) and fault != GOOD
+        ]
+        if not pairs:
+            continue
+        version = next(each.version for each in results.values() if each.client == client.name)
+        counts = [sum(each.outcome == "right" for each in column) for column in zip(*pairs, strict=True)]
+        lines.append(_row([client.name, version, client.api, str(len(pairs)), *map(str, counts)]))
+    return "\n".join(lines)
+
+
+def _pair(client: Client, fault: str, results: Results) -> tuple[Played, Played] | None:
+    without, through = results.get((client.name, fault, False)), results.get((client.name, fault, True))
+    return (without, through) if without and through else None
+
+
+def _run_faults(client: Client, results: Results) -> list[str]:
+    return [
+        fault
+        for fault in [GOOD, *ZOO]
+        if (client.name, fault, False) in results or (client.name, fault, True) in results
+    ]
+
+
+def _dialect(api: str, results: Results) -> str:
+    clients = [client for client in CLIENTS.values() if client.api == api and _run_faults(client, results)]
+    faults = [fault for fault in [GOOD, *ZOO] if any(fault in _run_faults(client, results) for client in clients)]
+    if not faults:
+        return ""
+    lines = [f"## {_TITLES[api]}", "", _row(["the server", *[client.name for client in clients]])]
+    lines.append(_row(["---"] * (len(clients) + 1)))
+    lines += [_row([f"`{fault}`", *[_cell(client, fault, results) for client in clients]]) for fault in faults]
+    told = [f"- `{fault}`: {ZOO[fault].saw}" for fault in faults if fault in ZOO]
+    return "\n".join([*lines, "", "What clients saw of them, by the reports:", "", *told])
+
+
+def _cell(client: Client, fault: str, results: Results) -> str:
+    signs = [_sign(results.get((client.name, fault, through))) for through in (False, True)]
+    return "·" if signs == ["·", "·"] else " ".join(signs)
+
+
+def _sign(played: Played | None) -> str:
+    return "·" if played is None else SIGNS[played.outcome]
+
+
+def _uncured(results: Results) -> str:
+    left = [each for each in results.values() if each.through and each.outcome != "right"]
+    if not left:
+        return "## What is not right behind the proxy\n\nNothing of what was run."
+    lines = [
+        "## What is not right behind the proxy",
+        "",
+        _row(["client", "the server", "what became of it", "last words"]),
+    ]
+    lines.append(_row(["---"] * 4))
+    for each in sorted(left, key=lambda each: (each.fault, each.client)):
+        said = each.said[-160:].replace("|", "/").replace("`", "'")
+        lines.append(_row([each.client, f"`{each.fault}`", each.outcome, f"`{said}`" if said else ""]))
+    return "\n".join(lines)
+
+
+def _not_run(results: Results) -> str:
+    never = [client.name for client in CLIENTS.values() if not _run_faults(client, results)]
+    part = {
+        client.name: missing
+        for client in CLIENTS.values()
+        if client.name not in never
+        and (missing := [fault for fault in faults_for(client) if not _pair(client, fault, results)])
+    }
+    if not never and not part:
+        return ""
+    lines = ["## Not run", ""]
+    lines += [f"- {', '.join(never)}: not at all."] if never else []
+    lines += [f"- {name}: {', '.join(f'`{fault}`' for fault in missing)}." for name, missing in part.items()]
+    return "\n".join(lines)

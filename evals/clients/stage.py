@@ -1,0 +1,96 @@
+"""The servers of a run: the zoo, and `rightcall serve` before it, as a process of its own for each dialect."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Any
+
+from clients.installing import ROOT
+from zoo.keeper import Keeper, keeping
+
+_PATHS = {"chat": "/v1", "responses": "/v1", "messages": "", "ollama": "", "gemini": ""}
+
+
+class Stage:
+    """One zoo and its proxies, for one run at a time."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._open = AsyncExitStack()
+        self._proxies: dict[str, Proxy] = {}
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+
+    def __enter__(self) -> Stage:
+        self._thread.start()
+        self.keeper: Keeper = self._do(self._open.enter_async_context(keeping()))
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, why: BaseException | None, at: TracebackType | None) -> None:
+        for proxy in self._proxies.values():
+            proxy.end()
+        self._do(self._open.aclose())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def _do(self, awaited: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(awaited, self._loop).result(60)
+
+    def begin(self) -> None:
+        """A new run: the servers have heard nothing yet."""
+        self.keeper.forget()
+
+    def heard(self) -> list[str]:
+        return [json.dumps(body, ensure_ascii=False) for _, body in list(self.keeper.heard)]
+
+    def base(self, api: str, *, through: bool, settings: Mapping[str, Any]) -> str:
+        """The address that a client is given."""
+        return self._proxy(api, settings) if through else self.keeper.url
+
+    def _proxy(self, api: str, settings: Mapping[str, Any]) -> str:
+        flags = [text for name, value in settings.items() for text in (f"--{name.replace('_', '-')}", str(value))]
+        command = [sys.executable, "-m", "rightcall", "serve", "--port", "0", *flags]
+        command += ["--upstream", f"{api}={self.keeper.url}{_PATHS[api]}"]
+        key = " ".join(command)
+        if key not in self._proxies:
+            self._proxies[key] = Proxy(command)
+        return self._proxies[key].url
+
+
+class Proxy:
+    """A proxy that runs, and says where."""
+
+    def __init__(self, command: list[str]) -> None:
+        env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+        self._process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self._lines: list[str] = []
+        self._known = threading.Event()
+        self.url = ""
+        self._listening = threading.Thread(target=self._listen, daemon=True)
+        self._listening.start()
+        self._known.wait(60)
+        if not self.url:
+            raise SystemExit(f"the proxy did not start:\n{''.join(self._lines)}")
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None
+        with self._process.stdout as said:
+            for line in said:  # to the end, so that it can go on writing
+                self._lines.append(line)
+                if line.startswith("listening"):
+                    self.url = line.split()[1]
+                    self._known.set()
+        self._known.set()
+
+    def end(self) -> None:
+        self._process.terminate()
+        self._process.wait(20)
+        self._listening.join()

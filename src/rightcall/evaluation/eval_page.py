@@ -1,0 +1,196 @@
+"""An evaluation as a page: headline, the figures of every configuration, what each part adds, categories, charts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rightcall.evaluation.configurations import CONFIGURATIONS
+from rightcall.evaluation.eval_case import Metric
+from rightcall.evaluation.eval_tally import EvalTally, Step
+from rightcall.reports.reply_tally import Share
+from rightcall.safe_text import percent
+from rightcall.webpages.page_parts import (
+    BarChart,
+    BarCharts,
+    BarRow,
+    Cell,
+    FigureTile,
+    FigureTiles,
+    Headline,
+    IntervalCell,
+    NamedCell,
+    PageColumn,
+    PagePart,
+    PageRate,
+    PageTable,
+    Tone,
+    ToneCell,
+    WebPage,
+)
+
+KIND = "eval"
+LABELS: dict[Metric, str] = {
+    "valid": "valid",
+    "right_tool": "right tool",
+    "right_arguments": "right arguments",
+    "irrelevance": "irrelevance",
+    "completed": "completed",
+}
+HINTS: dict[Metric, str] = {
+    "valid": "A call was made, and each is of a declared tool, fits its schema and is whole",
+    "right_tool": "The calls that may run are of the tools that were wanted, and no other",
+    "right_arguments": "And they have the right arguments",
+    "irrelevance": "No call was wanted, and none was made that could run",
+    "completed": "All that was asked for is done, nothing else was changed, and the model ended",
+}
+_TONES: dict[str, Tone] = {"better": "good", "worse": "bad", "same": "plain"}
+_SHOWN: tuple[Metric, ...] = ("right_arguments", "completed", "irrelevance", "valid")
+_FOOT = (
+    "Rates are parts of the cases that a column is asked of. Intervals are Wilson's, of 95 %.",
+    "Configurations are compared over the same cases: gained are right now and were wrong before, lost the other way "
+    "round. p is McNemar's, exact and two-sided, corrected for the number of comparisons (Holm). Configurations that "
+    "ask the same share one answer. Cases are taken for independent; several runs of one are not quite.",
+)
+
+
+def eval_page(tally: EvalTally, title: str, notes: Sequence[str] = ()) -> WebPage:
+    """The page of an evaluation; `notes` are lines of their own below the headline."""
+    parts: list[PagePart] = [_tiles(tally), _charts(tally), *_tables(tally)]
+    parts += [_categories(tally, suite) for suite in tally.suites if len(tally.categories(suite)) > 1]
+    return WebPage(KIND, title, _headline(tally, notes), tuple(parts), _FOOT)
+
+
+def eval_screen(tally: EvalTally, title: str, notes: Sequence[str] = ()) -> WebPage:
+    """As much of the page as a terminal has room for: the headline and the tables."""
+    return WebPage(KIND, title, _headline(tally, notes), tuple(_tables(tally)), _FOOT)
+
+
+def _tables(tally: EvalTally) -> list[PagePart]:
+    steps = tally.steps()
+    differing = [step for step in steps if step.differs]
+    same = len(steps) - len(differing)
+    note = f"of {same} rates more no case came out otherwise" if same else ""
+    return [_figures(tally), _steps(differing, "What each part adds", note)]
+
+
+def compare_page(tally: EvalTally, older: EvalTally, title: str, old: str) -> WebPage:
+    """What changed since the `older` rows, which are called `old`."""
+    steps = tally.against(older)
+    found = {word: sum([step.verdict == word for step in steps]) for word in ("better", "worse")}
+    said = ", ".join([f"{count} {word}" for word, count in found.items() if count])
+    figure = said or "No change"
+    says = f"of {len(steps)} rates over the same cases" if said else "that chance does not explain"
+    headline = Headline(figure, says, (f"{title} against {old}",))
+    return WebPage(KIND, title, headline, (_steps(steps, "What changed", f"compared with {old}"),), _FOOT)
+
+
+def _headline(tally: EvalTally, notes: Sequence[str]) -> Headline:
+    names = tally.configurations
+    metric = next((each for each in _SHOWN if each in tally.metrics), None)
+    if not names or metric is None:
+        return Headline("No", "case was asked", tuple(notes))
+    last = tally.share(names[-1], metric)
+    low, high = last.interval
+    said = [
+        f"{LABELS[metric]}: {percent(tally.share(name, metric).rate)} {name}" for name in names[:1] if name != names[-1]
+    ]
+    lines = (*said, f"95 % interval: {100 * low:.1f} to {100 * high:.1f} %.", *notes)
+    return Headline(percent(last.rate), f"{LABELS[metric]}, {names[-1]}, of {last.whole:,} cases", lines)
+
+
+def _tiles(tally: EvalTally) -> FigureTiles:
+    last = tally.configurations[-1] if tally.configurations else ""
+    tiles = [FigureTile("cases", f"{len(tally.of(last)):,}", ", ".join(tally.suites))]
+    for metric in tally.metrics:
+        share = tally.share(last, metric)
+        low, high = share.interval
+        note = f"{share.part:,} of {share.whole:,} · {100 * low:.1f} to {100 * high:.1f} %"
+        tiles.append(FigureTile(LABELS[metric], percent(share.rate), note))
+    return FigureTiles(tuple(tiles))
+
+
+def page_rate(share: Share) -> PageRate:
+    low, high = share.interval
+    return PageRate(share.rate, low, high, share.whole)
+
+
+def _charts(tally: EvalTally) -> BarCharts:
+    return BarCharts(tuple([_chart(tally, metric) for metric in tally.metrics if len(tally.configurations) > 1]))
+
+
+def _chart(tally: EvalTally, metric: Metric) -> BarChart:
+    rows = []
+    for name in tally.configurations:
+        share = tally.share(name, metric)
+        rows.append(BarRow(name, page_rate(share), f"{share.part:,}", _about(name)))
+    return BarChart(LABELS[metric], tuple(rows), HINTS[metric])
+
+
+def _about(name: str) -> str:
+    return CONFIGURATIONS[name].about if name in CONFIGURATIONS else ""
+
+
+def _figures(tally: EvalTally) -> PageTable:
+    columns = [PageColumn("configuration"), PageColumn("cases")]
+    columns += [PageColumn(LABELS[metric], HINTS[metric]) for metric in tally.metrics]
+    columns += [PageColumn(*each) for each in _COSTS]
+    rows = [
+        (NamedCell(name, _about(name)), len(tally.of(name)), *_rates(tally, name), *_costs(tally, name))
+        for name in tally.configurations
+    ]
+    return PageTable("Configurations", tuple(columns), tuple(rows))
+
+
+_COSTS = (
+    ("turns", "Answers of the model, in the mean"),
+    ("tokens", "In and out, in the mean"),
+    ("seconds", "Until the last answer, in the mean"),
+)
+
+
+def _rates(tally: EvalTally, name: str, suite: str = "", category: str = "") -> list[Cell]:
+    shares = [tally.share(name, metric, suite, category) for metric in tally.metrics]
+    return [IntervalCell(page_rate(share)) if share.whole else "–" for share in shares]
+
+
+def _costs(tally: EvalTally, name: str) -> list[Cell]:
+    spent = tally.spending(name)
+    tokens = spent.prompt_tokens + spent.completion_tokens
+    return [
+        ToneCell(f"{spent.turns:.1f}", "plain", spent.turns),
+        round(tokens),
+        ToneCell(f"{spent.seconds:.2f}", "plain", spent.seconds),
+    ]
+
+
+_STEP = (
+    PageColumn("what"),
+    PageColumn("before"),
+    PageColumn("now"),
+    PageColumn("gained", "Cases that are right now and were wrong"),
+    PageColumn("lost", "Cases that are wrong now and were right"),
+    PageColumn("p", "McNemar, corrected for the number of comparisons (Holm)"),
+)
+
+
+def _steps(steps: Sequence[Step], title: str, note: str = "") -> PageTable:
+    return PageTable(title, _STEP, tuple(map(_step, steps)), note)
+
+
+def _step(step: Step) -> tuple[Cell, ...]:
+    tone = _TONES[step.verdict]
+    p = ToneCell("< 0.001" if step.p < 0.001 else f"{step.p:.3f}", tone, step.p)
+    rates = [IntervalCell(page_rate(share)) for share in (step.before, step.after)]
+    return NamedCell(LABELS[step.metric], step.scope), *rates, step.gained, step.lost, p
+
+
+def _categories(tally: EvalTally, suite: str) -> PageTable:
+    """Folded: on a terminal its title is enough."""
+    columns = [PageColumn("category"), PageColumn("cases")]
+    columns += [PageColumn(LABELS[metric], HINTS[metric]) for metric in tally.metrics]
+    rows = [
+        (NamedCell(category, name), len(tally.of(name, suite, category)), *_rates(tally, name, suite, category))
+        for category in tally.categories(suite)
+        for name in tally.configurations
+    ]
+    return PageTable(f"{suite}, by category", tuple(columns), tuple(rows), "in --html and --json", folded=True)

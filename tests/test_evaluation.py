@@ -1,0 +1,372 @@
+"""`rightcall eval`: what each configuration adds is seen, rows are durable, runs can be gone on with and compared.
+
+The models are scripted, behind a server on this machine: each has faults that one part of rightcall is there for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from command import failed, run
+from rightcall.evaluation.configurations import CONFIGURATIONS
+from rightcall.evaluation.eval_rows import PastRun, read_evaluation
+from rightcall.evaluation.eval_tally import EvalTally
+from rightcall.evaluation.question_cases import question_cases
+from scripted_server import scripted
+
+Json = dict[str, Any]
+LLAMA = {"/props": {"default_generation_settings": {}, "chat_template": ""}}
+WANTED = {case.messages[-1]["content"]: case.wanted[0] for case in question_cases()}
+NUMBERS = {text: number for number, text in enumerate(WANTED)}
+ANNOUNCED = "Let me call {name} for you."
+
+
+def said(text: str) -> Json:
+    message = {"role": "assistant", "content": text}
+    usage = {"prompt_tokens": 100, "completion_tokens": 10}
+    return {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": usage}
+
+
+def hermes(call: Json) -> str:
+    return f"<tool_call>\n{json.dumps(call)}\n</tool_call>"
+
+
+def asked(body: Json) -> tuple[int, Json, str]:
+    """The number of the question, the call that answers it, and what was said behind it."""
+    texts = [message["content"] for message in body["messages"]]
+    at = next(at for at, text in enumerate(texts) if text in WANTED)
+    return NUMBERS[texts[at]], WANTED[texts[at]], "\n".join(texts[at + 1 :])
+
+
+def faulty(path: str, body: Json) -> Json:
+    """Of six questions: one is answered rightly; one in a form that was not asked for; one with a number that is a
+    string; one in a form of its own, until it is told; one with nothing, unless it is held; one is announced."""
+    number, call, after = asked(body)
+    kind = number % 6
+    if "grammar" in body and kind != 5:
+        return said(hermes(call))
+    if kind == 1:
+        return said(f"```json\n{json.dumps(call)}\n```")
+    if kind == 2:
+        loose = {key: str(value) if type(value) in (int, float) else value for key, value in call["arguments"].items()}
+        return said(hermes({"name": call["name"], "arguments": loose}))
+    if kind == 3 and "[guard: near_call]" not in after:
+        return said(f"Action: {call['name']}\nAction Input: {json.dumps(call['arguments'])}")
+    if kind == 4 or (kind == 5 and "[guard: announced]" not in after):
+        return said("I cannot." if kind == 4 else ANNOUNCED.format(name=call["name"]))
+    return said(hermes(call))
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[tuple[str, list[Json]]]:
+    with scripted(faulty, LLAMA) as found:
+        yield found
+
+
+def evaluated(url: str, out: Path, *more: str) -> EvalTally:
+    done = run(
+        "eval",
+        "questions",
+        "--base-url",
+        url,
+        "-m",
+        "scripted",
+        "--limit",
+        "60",
+        "-o",
+        str(out),
+        "-q",
+        "--mode",
+        "text",
+        *more,
+    )
+    assert done.exit_code == 0, done.output
+    return EvalTally(past(out).rows)
+
+
+def past(out: Path) -> PastRun:
+    found = read_evaluation(out)
+    assert found is not None
+    return found
+
+
+class Measured(NamedTuple):
+    """One evaluation of the faulty model: its rows, its page, and what was printed as JSON."""
+
+    out: Path
+    page: str
+    told: Json
+
+
+@pytest.fixture(scope="module")
+def measured(server: tuple[str, list[Json]], tmp_path_factory: pytest.TempPathFactory) -> Measured:
+    folder = tmp_path_factory.mktemp("measured")
+    out, page = folder / "rows.jsonl", folder / "page.html"
+    args = ("eval", "questions", "--base-url", server[0], "-m", "m", "--limit", "60", "--mode", "text", "-q")
+    done = run(*args, "-o", str(out), "--json", "--html", str(page))
+    assert done.exit_code == 0, done.output
+    return Measured(out, page.read_text("utf-8"), json.loads(done.stdout))
+
+
+def test_each_part_adds_what_it_is_there_for(measured: Measured) -> None:
+    tally = EvalTally(past(measured.out).rows)
+    right = [tally.share(name, "right_arguments").part for name in CONFIGURATIONS]
+    assert tally.configurations == list(CONFIGURATIONS)
+    assert right == sorted(set(right)) and right[-1] == 60, "every one adds something"
+    assert all(not step.lost for step in tally.steps())
+
+
+def test_configurations_that_ask_the_same_share_one_answer(tmp_path: Path) -> None:
+    with scripted(lambda path, body: said("No."), LLAMA) as (url, asked_for):
+        rows = tmp_path / "rows.jsonl"
+        args = (
+            "eval",
+            "questions",
+            "--base-url",
+            url,
+            "-m",
+            "m",
+            "--limit",
+            "3",
+            "--mode",
+            "text",
+            "-o",
+            str(rows),
+            "-q",
+        )
+        assert run(*args, "-c", "bare,parse,repair,nudge").exit_code == 0
+        assert len(asked_for) == 3
+        assert {row.turns for row in past(rows).rows} == {1} and len(past(rows).rows) == 12
+        assert run(*args, "-c", "bare", "--runs", "2").exit_code == 0
+        assert len(asked_for) == 9
+
+
+def test_bare_is_told_what_a_tool_would_say_and_has_as_many_turns(tmp_path: Path) -> None:
+    def late(path: str, body: Json) -> Json:
+        _, call, after = asked(body)
+        return said(hermes(call if "is not declared" in after or "no tool" in after else {**call, "name": "none_such"}))
+
+    with scripted(late, LLAMA) as (url, _):
+        tally = evaluated(url, tmp_path / "rows.jsonl", "-c", "bare,full")
+    assert [tally.share(name, "right_arguments").rate for name in ("bare", "full")] == [1.0, 1.0]
+    assert {row.turns for row in tally.of("bare")} == {2}
+
+
+def test_a_call_that_the_guard_keeps_from_running_is_not_counted(tmp_path: Path) -> None:
+    def twice(path: str, body: Json) -> Json:
+        call = asked(body)[1]
+        return said(hermes(call) + hermes(call))
+
+    with scripted(twice, LLAMA) as (url, _):
+        tally = evaluated(url, tmp_path / "rows.jsonl", "-c", "bare,full", "--limit", "4")
+    assert [tally.share(name, "right_tool").part for name in ("bare", "full")] == [0, 4]
+    assert [tally.share(name, "valid").part for name in ("bare", "full")] == [4, 4]
+
+
+def test_a_server_without_a_grammar_is_measured_without_one(tmp_path: Path) -> None:
+    with scripted(faulty) as (url, _):
+        args = ("eval", "questions", "--base-url", url, "-m", "m", "--limit", "6", "--mode", "text")
+        done = run(*args, "-o", str(tmp_path / "rows.jsonl"))
+        assert "takes no grammar" in done.stderr
+        assert EvalTally(past(tmp_path / "rows.jsonl").rows).configurations == [
+            name for name in CONFIGURATIONS if name != "+grammar"
+        ]
+        assert "leave out +grammar, full" in failed(run(*args, "-q", "-c", "bare,grammar,full"))
+
+
+def test_tasks_are_judged_by_what_they_did(tmp_path: Path) -> None:
+    from rightcall.evaluation.suites import find_cases
+
+    cases = {case.messages[-1]["content"]: case for case in find_cases(["tasks"])}
+
+    def knowing(path: str, body: Json) -> Json:
+        """Makes the next call that is wanted; says that it is done when all were made."""
+        texts = [message["content"] for message in body["messages"]]
+        case = next(cases[text] for text in texts if text in cases)
+        made = sum(message["role"] == "assistant" for message in body["messages"])
+        if made >= len(case.wanted):
+            return said("It is done.")
+        wanted = case.wanted[made]
+        given = {name: next(iter(comparisons.values())) for name, comparisons in wanted["arguments"].items()}
+        return said(hermes({"name": wanted["name"], "arguments": given}))
+
+    with scripted(knowing, LLAMA) as (url, _):
+        out = tmp_path / "rows.jsonl"
+        done = run("eval", "tasks", "--base-url", url, "-m", "m", "-c", "bare", "--mode", "text", "-o", str(out), "-q")
+        assert done.exit_code == 0, done.output
+    tally = EvalTally(past(out).rows)
+    assert len(tally.of("bare")) == len(cases) == 52
+    assert tally.share("bare", "completed").rate == 1.0 and tally.share("bare", "irrelevance").rate == 1.0
+
+
+# -- rows of one's own -------------------------------------------------------------------------------------------------
+
+LOOK: Json = {"name": "look", "parameters": {"type": "object", "properties": {"at": {"type": "string"}}}}
+FUNCTION: Json = {
+    "name": "look",
+    "description": "",
+    "parameters": {"type": "dict", "properties": {"at": {"type": "string"}}, "required": ["at"]},
+}
+OWN: list[Json] = [
+    {"id": "a", "question": "Look at A.", "tools": [LOOK], "calls": [{"name": "look", "arguments": {"at": "A"}}]},
+    {"id": "b", "question": "Hello.", "tools": [LOOK], "calls": []},
+    {
+        "messages": [
+            {"role": "user", "content": "Look at C."},
+            {"role": "assistant", "tool_calls": [{"function": {"name": "look", "arguments": '{"at": "C"}'}}]},
+        ],
+        "tools": [{"type": "function", "function": LOOK}],
+    },
+    {
+        "id": "d",
+        "question": [[{"role": "user", "content": "Look at D d."}]],
+        "function": [FUNCTION],
+        "ground_truth": [{"look": {"at": ["D d"]}}],
+    },
+]
+
+
+def looking(path: str, body: Json) -> Json:
+    question = body["messages"][-1]["content"]
+    at = question.removeprefix("Look at ").rstrip(".")
+    return said("Hello!" if at == question.rstrip(".") else hermes({"name": "look", "arguments": {"at": at.lower()}}))
+
+
+def test_rows_of_one_s_own_are_judged_by_their_own_rules(tmp_path: Path) -> None:
+    source, out = tmp_path / "mine.jsonl", tmp_path / "rows.jsonl"
+    source.write_text("".join([json.dumps(row) + "\n" for row in OWN]))
+    with scripted(looking, LLAMA) as (url, _):
+        args = ("--base-url", url, "-m", "m", "-c", "bare", "--mode", "text", "-o", str(out), "-q")
+        assert run("eval", str(source), *args).exit_code == 0
+    verdicts = {row.case: row.verdict for row in past(out).rows}
+    assert verdicts["mine/a"].right_tool and not verdicts["mine/a"].right_arguments
+    assert verdicts["mine/b"].irrelevance and verdicts["mine/line-3"].valid
+    assert verdicts["mine/d"].right_arguments, "the leaderboard compares without case"
+
+
+@pytest.mark.parametrize(
+    "line, why",
+    [
+        ("{", "not JSON"),
+        ('{"question": "Hi"}', "no 'calls'"),
+        ('{"messages": [{"role": "user", "content": "Hi"}], "tools": []}', "neither `calls` nor"),
+        ('{"question": "Hi", "calls": []}', "no 'tools'"),
+    ],
+)
+def test_a_row_that_is_no_case_is_named_with_its_line(line: str, why: str, tmp_path: Path) -> None:
+    source = tmp_path / "mine.jsonl"
+    source.write_text(json.dumps(OWN[0]) + "\n" + line + "\n")
+    said_so = failed(run("eval", str(source), "--base-url", "http://127.0.0.1:9", "-m", "m"))
+    assert f"{source}:2" in said_so and why in said_so
+
+
+# -- durable rows ------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_goes_on_where_its_budget_ended(server: tuple[str, list[Json]], tmp_path: Path) -> None:
+    url, asked_for = server
+    out, whole = tmp_path / "rows.jsonl", tmp_path / "whole.jsonl"
+    args = ("eval", "questions", "--base-url", url, "-m", "m", "--limit", "12", "--mode", "text", "-q")
+    assert run(*args, "-o", str(whole)).exit_code == 0
+    before = len(asked_for)
+    first = run(*args, "-o", str(out), "--max-requests", "5")
+    assert first.exit_code == 1 and "the budget is spent: " in first.stderr and "--resume goes on" in first.stderr
+    assert 5 <= len(asked_for) - before < 12
+    part = past(out)
+    assert 0 < len(part.rows) < 72 and len(part.rows) % 6 == 0
+    for _ in range(2):  # what is done is not done again
+        assert run(*args, "-o", str(out), "--resume").exit_code == 0
+        assert verdicts(out) == verdicts(whole)
+    assert "had model" in failed(run(*args, "-m", "other", "-o", str(out), "--resume"), 1)
+    assert "say which with --out" in failed(run(*args, "--resume"))
+
+
+def verdicts(out: Path) -> dict[Any, Any]:
+    rows = past(out).rows
+    assert len({row.key for row in rows}) == len(rows)
+    return {row.key: (row.verdict, row.turns) for row in rows}
+
+
+def test_a_second_run_in_a_file_leaves_the_first_alone(server: tuple[str, list[Json]], tmp_path: Path) -> None:
+    out = tmp_path / "rows.jsonl"
+    evaluated(server[0], out, "--limit", "2", "-c", "bare")
+    first = out.read_bytes()
+    evaluated(server[0], out, "--limit", "3", "-c", "bare")
+    assert out.read_bytes().startswith(first) and len(past(out).rows) == 3
+
+
+def test_a_server_that_fails_fails_its_cases_and_they_are_asked_again(tmp_path: Path) -> None:
+    fails = {"now": True}
+
+    def sometimes(path: str, body: Json) -> Json:
+        number, call, _ = asked(body)
+        return {"error": {"message": "busy"}} if fails["now"] and number % 2 else said(hermes(call))
+
+    out = tmp_path / "rows.jsonl"
+    with scripted(sometimes, LLAMA) as (url, _):
+        args = ("eval", "questions", "--base-url", url, "-m", "m", "--limit", "8", "--mode", "text", "-o", str(out))
+        args = (*args, "-c", "bare", "--retries", "0", "-q", "--concurrency", "3")
+        done = run(*args)
+        assert done.exit_code == 1 and "4 cases failed" in done.stderr and len(past(out).rows) == 4
+        ended = run(*args, "--resume", "--max-errors", "1")
+        assert ended.exit_code == 1 and "--max-errors is 1" in ended.stderr
+        fails["now"] = False
+        assert run(*args, "--resume").exit_code == 0
+    assert EvalTally(past(out).rows).share("bare", "right_arguments").part == 8
+
+
+# -- what is shown -----------------------------------------------------------------------------------------------------
+
+
+def test_the_figures_are_the_same_in_every_form(measured: Measured, server: tuple[str, list[Json]]) -> None:
+    tally = EvalTally(past(measured.out).rows)
+    for name in CONFIGURATIONS:
+        share = tally.share(name, "right_arguments")
+        told = measured.told["configurations"][name]["right_arguments"]
+        assert (told["part"], *told["interval"]) == (share.part, *share.interval)
+    assert {step["verdict"] for step in measured.told["steps"] if step["gained"] >= 10} == {"better"}
+    args = ("eval", "questions", "--base-url", server[0], "-m", "m", "--limit", "60", "--mode", "text", "-q")
+    shown = run(*args, "-o", str(measured.out), "--resume").stdout
+    assert "100 % right arguments, full, of 60 cases" in shown and "100 % (94-100)" in shown
+    assert "+grammar" in measured.page and "What each part adds" in measured.page
+    assert "<script src" not in measured.page
+
+
+def test_two_evaluations_are_compared_case_by_case(server: tuple[str, list[Json]], tmp_path: Path) -> None:
+    old, new = tmp_path / "old.jsonl", tmp_path / "new.jsonl"
+    evaluated(server[0], old, "-c", "bare", "--limit", "60")
+    with scripted(lambda path, body: said(hermes(asked(body)[1])), LLAMA) as (url, _):
+        evaluated(url, new, "-c", "bare,parse", "--limit", "60")
+    better = run("eval", "compare", str(old), str(new))
+    assert better.exit_code == 0 and "better" in better.stdout and "bare" in better.stdout
+    worse = json.loads(run("eval", "compare", str(new), str(old), "--json").stdout)
+    assert {(step["verdict"], step["scope"]) for step in worse["steps"]} == {("worse", "bare")}
+    assert run("eval", "compare", str(new), str(old)).exit_code == 1
+    assert "two files" in failed(run("eval", "compare", str(old)))
+
+
+@pytest.mark.parametrize(
+    "args, why",
+    [
+        (["quesions"], "did you mean 'questions'?"),
+        (["bfcl:nothing"], "no category 'nothing'"),
+        (["questions", "-c", "bore"], "no configuration 'bore'"),
+        (["questions", "--mode", "grammar"], "--mode says how tools are offered"),
+        (["questions:none_such"], "there are no cases"),
+    ],
+)
+def test_wrong_usage_is_one_line(args: list[str], why: str) -> None:
+    assert why in failed(run("eval", *args, "--base-url", "http://127.0.0.1:9", "-m", "m"))
+
+
+def test_cases_of_the_leaderboard_that_are_not_here_say_how_to_get_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RIGHTCALL_CACHE", str(tmp_path))
+    line = failed(run("eval", "bfcl", "--base-url", "http://127.0.0.1:9", "-m", "m"))
+    assert "pip download --no-deps" in line and str(tmp_path) in line
