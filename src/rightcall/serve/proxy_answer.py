@@ -217,6 +217,11 @@ class Answering:
 
     async def _judged(self, reached: Reached) -> web.StreamResponse:
         request, exchanged = self._request, self._exchanged
+        if request.choices > 1:  # of which only one would be judged, and so only one may be given
+            raise RefusedRequest(
+                f"{request.choices} answers to one request are not read here; ask for one, and as often as you want",
+                code="unsupported_n",
+            )
         history = self._board.history(request, reached)
         messages = history.messages
         asked = to_request(

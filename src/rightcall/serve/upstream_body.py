@@ -66,8 +66,7 @@ def to_request(
 def dropped_fields(request: ClientRequest, api: Api) -> tuple[str, ...]:
     """What cannot be said to a server that speaks `api`, one line each, for the header of warnings."""
     if api == request.api:
-        several = request.body.get("n") not in (None, 1) if api == "chat" else False
-        return ("'n' is taken as 1: with tools only the first choice is read",) if several else ()
+        return ()
     names = unsayable(api, _asked(request.sampling))
     parts = {text(part.get("type")) for each in request.messages for part in objects(each.get("content"))} - _CARRIED
     lines = [f"{name!r} is left out: the server's API has no field for it" for name in names]
