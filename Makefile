@@ -35,6 +35,7 @@ bench: $(VENV)/.dev ## run every benchmark
 
 bfcl: $(VENV)/.dev ## measure against outside truths; fails if a figure got worse
 	$(RUN) evals/bfcl.py
+	$(RUN) evals/bfcl_rules.py
 
 classes: $(VENV)/.dev ## read texts of every known class of fault in every format; fails unless all are read right
 	PYTHONPATH=evals $(RUN) -m classes $(FLAGS)
@@ -78,8 +79,8 @@ frameworks: $(VENV)/.frameworks ## run the guard in the loops of LangGraph, pyda
 clients: $(VENV)/.dev ## run real clients before bad servers, without the proxy and with it: docs/clients.md; needs node and npm
 	PYTHONPATH=evals:tests $(RUN) -m clients $(if $(ALL),--all) $(if $(CLIENT),--client $(CLIENT)) $(FLAGS)
 
-killtest: $(VENV)/.dev ## kill captures for minutes, and every command that writes at every step; nothing may be lost
-	RIGHTCALL_KILL_SECONDS=$${RIGHTCALL_KILL_SECONDS:-120} $(RUN) -m pytest -s -k killed tests/test_capture_resume.py tests/test_files_written.py
+killtest: $(VENV)/.dev ## kill captures and evaluations for minutes, and every command that writes at every step
+	RIGHTCALL_KILL_SECONDS=$${RIGHTCALL_KILL_SECONDS:-120} $(RUN) -m pytest -s -k killed tests/test_capture_resume.py tests/test_evaluation.py tests/test_files_written.py
 
 pagetests: $(VENV)/.dev ## look at every page in a real browser, at three widths, light and dark; needs Chromium
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
