@@ -7,7 +7,7 @@ RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit smoke bench bfcl classes damage grammar gbnf model capture guard turns frameworks clients killtest typescript shown laws mutants fuzz pagetests ray venv clean
+.PHONY: help demo test lint unit smoke bench bfcl classes damage grammar gbnf model eval capture guard turns frameworks clients killtest typescript shown laws mutants fuzz pagetests ray venv clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -60,6 +60,10 @@ grammar: $(VENV)/.dev ## measure what grammars can say, on outside schemas; fail
 
 gbnf: $(VENV)/.local ## judge GBNF grammars by llama.cpp itself
 	RIGHTCALL_GBNF=1 $(RUN) -m pytest tests/test_constrain_gbnf.py
+
+eval: $(VENV)/.local ## measure a small model, bare and with each part more; goes on where it was ended
+	$(VENV)/bin/rightcall model pull smollm2
+	$(VENV)/bin/rightcall eval questions --local smollm2 --one-call --temperature 0 --seed 1 --max-tokens 96 --out target/eval.jsonl --resume $(FLAGS)
 
 capture: $(VENV)/.local ## run a small model over every stub domain, in three ways
 	$(VENV)/bin/rightcall model pull smollm2
