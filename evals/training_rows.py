@@ -7,8 +7,8 @@
 `--mix AUTO REQUIRED` reads two exports (`--to text`, with these contracts) and writes what is trained on: each of the
 first once, and a third of the calls of the second. `--crowd FILE` reads an export (`--to openai-sft`) and offers,
 beside the tools of each example, some of others: after a split by tool, so that none comes over from the other side.
-Every log goes through `rightcall dataset import` and `label`, so what does not pass `check` is not trained on. Questions
-that offer a tool of the suite `questions`, which the small model is judged by, are left out.
+Every log goes through `rightcall dataset import` and `label`, so what does not pass `check` is not trained on.
+Questions that offer a tool of the suite `questions`, which the small model is judged by, are left out.
 """
 
 from __future__ import annotations
