@@ -72,5 +72,5 @@ def test_calls_come_in_any_order_and_each_answers_one_truth() -> None:
 
 
 def test_equal_numbers_of_other_types_are_not_the_same_call() -> None:
-    made = [("f", {"days": 5.0}), ("f", {"days": 5})]
+    made: list[tuple[str, dict[str, float]]] = [("f", {"days": 5.0}), ("f", {"days": 5})]
     assert not are_matches(made, [FUNCTION], [{"f": {"days": [5]}}, {"f": {"days": [5]}}])
