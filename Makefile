@@ -7,7 +7,7 @@ RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit smoke bench bfcl classes damage grammar gbnf model capture guard turns frameworks servers clients killtest typescript shown laws mutants fuzz pagetests ray venv clean
+.PHONY: help demo test lint unit smoke bench bfcl classes damage grammar gbnf model capture guard turns frameworks servers clients killtest typescript shown laws mutants fuzz pagetests ray venv clean eval
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -35,6 +35,7 @@ bench: $(VENV)/.dev ## run every benchmark
 
 bfcl: $(VENV)/.dev ## measure against outside truths; fails if a figure got worse
 	$(RUN) evals/bfcl.py
+	$(RUN) evals/bfcl_rules.py
 
 classes: $(VENV)/.dev ## read texts of every known class of fault in every format; fails unless all are read right
 	PYTHONPATH=evals $(RUN) -m classes $(FLAGS)
@@ -60,6 +61,10 @@ grammar: $(VENV)/.dev ## measure what grammars can say, on outside schemas; fail
 gbnf: $(VENV)/.local ## judge GBNF grammars by llama.cpp itself
 	RIGHTCALL_GBNF=1 $(RUN) -m pytest tests/test_constrain_gbnf.py
 
+eval: $(VENV)/.local ## measure a small model, bare and with each part more; goes on where it was ended
+	$(VENV)/bin/rightcall model pull smollm2
+	$(VENV)/bin/rightcall eval questions --local smollm2 --one-call --temperature 0 --seed 1 --max-tokens 96 --out target/eval.jsonl --resume $(FLAGS)
+
 capture: $(VENV)/.local ## run a small model over every stub domain, in three ways
 	$(VENV)/bin/rightcall model pull smollm2
 	$(RUN) evals/capture.py
@@ -84,6 +89,8 @@ servers: $(VENV)/.dev ## install real model servers, run each with a small model
 
 killtest: $(VENV)/.dev ## kill captures for minutes, and every command that writes at every step; nothing may be lost
 	RIGHTCALL_KILL_SECONDS=$${RIGHTCALL_KILL_SECONDS:-120} $(RUN) -m pytest -s -k killed tests/test_capture_resume.py tests/test_files_written.py
+killtest: $(VENV)/.dev ## kill captures and evaluations for minutes, and every command that writes at every step
+	RIGHTCALL_KILL_SECONDS=$${RIGHTCALL_KILL_SECONDS:-120} $(RUN) -m pytest -s -k killed tests/test_capture_resume.py tests/test_evaluation.py tests/test_files_written.py
 
 pagetests: $(VENV)/.dev ## look at every page in a real browser, at three widths, light and dark; needs Chromium
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \

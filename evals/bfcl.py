@@ -28,9 +28,9 @@ from rightcall.formats import FORMATS
 from rightcall.repairs.tool_meant import infer_name
 
 HEAD = f"""
-# Results
+## How right rightcall is
 
-How right rightcall is, measured on cases and truths of others. This page is written by
+Measured on cases and truths of others. The rest of this page is written by
 
 ```sh
 make bfcl                              # measures, and fails if a figure got worse
@@ -306,7 +306,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("a sample: neither written nor compared")
         return 0
     wrong = faults(figures)
-    text = page(HEAD, sections)
+    text = page("# Results", HEAD, sections)
     if options.write:
         PAGE.write_text(text, "utf-8")
         tighten(figures)

@@ -82,7 +82,7 @@ def _all(wheel: LeaderboardData) -> Iterator[Case]:
         truths = wheel.truths(name)
         for row in wheel.rows(f"BFCL_v4_{name}"):
             tools = leaderboard_tools(row["function"])
-            yield Case(row["id"], tools, tuple([_call(truth, tools) for truth in truths[row["id"]]]))
+            yield Case(row["id"], tools, tuple([called(truth, tools) for truth in truths[row["id"]]]))
     documents = {name: wheel.rows(f"multi_turn_func_doc/{file}") for name, file in DOCUMENTS.items()}
     for name in MANY_TURNS:
         truths = wheel.truths(name)
@@ -95,7 +95,7 @@ def _all(wheel: LeaderboardData) -> Iterator[Case]:
 # -- truths ------------------------------------------------------------------------------------------------------------
 
 
-def _call(truth: dict[str, Any], tools: Toolset) -> Call:
+def called(truth: dict[str, Any], tools: Toolset) -> Call:
     ((name, values),) = truth.items()
     found = tools.get(name)
     parameters = found.parameters if found is not None else {}

@@ -13,6 +13,7 @@ import msgspec
 ROOT = Path(__file__).resolve().parent.parent
 RATCHET = ROOT / "evals" / "ratchet.json"
 PAGE = ROOT / "docs" / "results.md"
+FIRST = "eval"  # what a reader of the page wants to know
 _PART = re.compile(r"<!-- part: (\w+) -->\n.*?<!-- end: \1 -->\n", re.S)
 
 
@@ -88,15 +89,16 @@ def keep_part(name: str, text: str) -> None:
     PAGE.write_text(f"{before.rstrip()}\n\n{begin}\n{text.strip()}\n\n{end}{after}", "utf-8")
 
 
-def parts() -> str:
-    """The parts that other programs have put into the page."""
+def parts(*, first: bool) -> str:
+    """The parts that other programs have put into the page: the one that stands first, or the others."""
     kept = PAGE.read_text("utf-8") if PAGE.exists() else ""
-    return "".join(["\n" + piece.group() for piece in _PART.finditer(kept)])
+    return "".join([f"\n{piece.group()}" for piece in _PART.finditer(kept) if (piece[1] == FIRST) is first])
 
 
-def page(head: str, sections: Iterable[Section]) -> str:
+def page(title: str, head: str, sections: Iterable[Section]) -> str:
     shown = [f"## {s.title}\n\n{s.text}\n\n{figures_table(s.figures)}".replace("\n\n\n", "\n\n") for s in sections]
-    return "\n\n".join([head.strip(), *shown]) + "\n" + parts()
+    begins = f"{title.strip()}\n{parts(first=True)}"
+    return "\n\n".join([begins.strip(), head.strip(), *shown]) + "\n" + parts(first=False)
 
 
 def ratchet(path: Path = RATCHET) -> dict[str, tuple[int, int]]:

@@ -1,6 +1,6 @@
-"""Captures that are killed: processes of their own, ended by SIGKILL at random moments, until one gets to its end.
+"""Runs that are killed: processes of their own, ended by SIGKILL at random moments, until one gets to its end.
 
-    python tests/killed.py SECONDS OPTIONS...        the options of `rightcall capture`
+    python tests/killed.py SECONDS COMMAND OPTIONS...        of `rightcall`, that can be told to --resume
 
 Everything is imported once; each run is a fork, so that hundreds are killed in the time one takes to start.
 """
@@ -20,7 +20,7 @@ from collections.abc import Callable
 from rightcall.cli.app import app
 
 
-def _preload() -> None:
+def preload() -> None:
     import aiohttp  # noqa: F401
     import jsonschema_rs  # noqa: F401
 
@@ -38,12 +38,12 @@ def forked(work: Callable[[], int]) -> int:
     return child
 
 
-def capture(options: list[str], log: str) -> int:
+def resumed(options: list[str], log: str) -> int:
     with open(log, "ab", buffering=0) as file:
         for stream in (1, 2):
             os.dup2(file.fileno(), stream)
     try:
-        return int(app(["capture", "--resume", *options], standalone_mode=False) or 0)
+        return int(app([*options, "--resume"], standalone_mode=False) or 0)
     except Exception:  # noqa: BLE001 - the edge of a process: the log has it
         traceback.print_exc()
         return 98
@@ -64,13 +64,13 @@ def ended(child: int, within: float) -> int | None:
 
 def main(seconds: float, options: list[str]) -> int:
     """Kills for so long, then lets one run finish. Prints how many were killed, and the last exit code."""
-    _preload()
+    preload()
     dice = random.Random(os.getpid())
-    log = options[options.index("--output") + 1] + ".log"
+    log = options[-1] + ".log"
     until, killed, code = time.monotonic() + seconds, 0, None
     while code is None:
         patience = dice.uniform(0.0, 0.3) if time.monotonic() < until else 600.0
-        code = ended(forked(lambda: capture(options, log)), patience)
+        code = ended(forked(lambda: resumed(options, log)), patience)
         killed += code is None
     print(json.dumps({"killed": killed, "code": code}))
     return code

@@ -2,7 +2,7 @@
 
 The real one is tried where it and the model are there. This one says the last message, word by word, or how much it
 was sent (`count`), or ends its process (`die`). A model file that says `GGUF damaged` cannot be loaded, one that says
-`GGUF slow` takes a minute, and the template of one that says `GGUF tools` shows tools.
+`GGUF slow` takes a minute, and the template of one that says `GGUF tools` shows tools. Adapters are listed as models.
 """
 
 from pathlib import Path
@@ -18,6 +18,12 @@ class CommonParams:
     def __init__(self):
         self.model = SimpleNamespace(path="")
         self.cpuparams, self.cpuparams_batch = SimpleNamespace(), SimpleNamespace()
+        self.lora_adapters = []
+
+
+class CommonAdapterLoraInfo:
+    def __init__(self, path, scale):
+        self.path, self.scale = path, scale
 
 
 class Answer(BaseHTTPRequestHandler):
@@ -69,6 +75,7 @@ class Server:
         print("noise on standard output")
         http = ThreadingUnixStreamServer(params.hostnames[0], Answer)
         http.alias, http.has_tools = params.model_alias, b"tools" in text
+        http.alias = [*http.alias, *[f"{each.path} x {each.scale}" for each in params.lora_adapters]]
         threading.Thread(target=http.serve_forever, daemon=True).start()
         self.listening_address = "unix://" + params.hostnames[0]
 """

@@ -49,16 +49,20 @@ import typer  # noqa: E402
 
 import rightcall  # noqa: E402
 from captured import rows, write  # noqa: E402
+from rightcall import parse  # noqa: E402
+from rightcall.backends.base import BaseBackend  # noqa: E402
 from rightcall.backends.cassette import load  # noqa: E402
 from rightcall.backends.record import Recorder  # noqa: E402
 from rightcall.backends.replay import ReplayBackend  # noqa: E402
-from rightcall.backends.request import Request  # noqa: E402
+from rightcall.backends.request import Answer, Request, answered  # noqa: E402
 from rightcall.capture.captured_rows import CAPTURE  # noqa: E402
 from rightcall.capture.catalogue import find_domains  # noqa: E402
 from rightcall.capture.runner import Capture  # noqa: E402
 from rightcall.cli.app import app  # noqa: E402
 from rightcall.cli.demo_capture import RECORDING, WAYS, recording  # noqa: E402
 from rightcall.datasets.exporting import export  # noqa: E402
+from rightcall.evaluation.evaluation_run import EvalSettings, Evaluation  # noqa: E402
+from rightcall.evaluation.suites import find_cases  # noqa: E402
 from rightcall.rows.batches import RowBatch  # noqa: E402
 from rightcall.rows.engines import InlineEngine  # noqa: E402
 from rightcall.rows.mapping import map_rows  # noqa: E402
@@ -100,6 +104,22 @@ def capture(folder: Path) -> int:
     return 0
 
 
+class Obliging(BaseBackend):
+    """Calls the first tool that it is offered."""
+
+    async def complete(self, request: Request) -> Answer:
+        assert request.toolset
+        call = {"name": request.toolset.names[0], "arguments": {}}
+        return answered(parse(f"<tool_call>{json.dumps(call)}</tool_call>", tools=request.toolset), mode="text")
+
+
+def evaluate(folder: Path) -> int:
+    settings = EvalSettings(model="m", configurations=("bare", "+repair"), max_turns=1)
+    run = Evaluation(Obliging(), find_cases(["questions"], limit=4), settings, folder / "e.jsonl", resume=True)
+    asyncio.run(run.go())
+    return 0
+
+
 class Echo:
     """Work on rows that writes each of them again."""
 
@@ -120,6 +140,7 @@ def parts(folder: Path) -> int:
 JOBS = (
     Job("parts", parts, ("out.jsonl",)),
     Job("capture", capture, ("c.jsonl", "c.jsonl.journal"), appends=True),
+    Job("eval", evaluate, ("e.jsonl",), appends=True),
     Job("record", record, ("tape.jsonl",), appends=True),
     Job("import", command("dataset", "import", "{there}/logs.jsonl", "-o", "{here}/rows.jsonl"), ("rows.jsonl",)),
     Job("label", command("dataset", "label", "{there}/rows.jsonl", "-o", "{here}/rows.jsonl"), ("rows.jsonl",)),
@@ -194,6 +215,7 @@ def state(job: Job, folder: Path) -> dict[str, bytes | None]:
 
 
 def _steady(data: bytes) -> bytes:
+    data = re.sub(rb'"at":"[^"]*"|"seconds":[\d.e-]+', b"", data)
     data = re.sub(rb'(_unix_ms"?: ?|run-\d{5}-|"at": ?)\d{13}', rb"\g<1>0", data)
     return re.sub(rb'"sha256": "[0-9a-f]{64}"|"call_[0-9A-Za-z]{16,}|"delays":\[[\d,]*\]', b"", data)
 
@@ -228,7 +250,7 @@ class Trial:
     def _warmed(self) -> int:
         """Done in this very process, so that what is kept for later is there in every fork; but for what makes threads,
         which do not survive one."""
-        if self.job.name in ("capture", "record", "parquet"):
+        if self.job.name in ("capture", "eval", "record", "parquet"):
             return tried(self.job, self.here)
         with redirect_stdout(io.StringIO()):
             return self.job.work(self.here)
@@ -291,7 +313,7 @@ class Trial:
 
 def _preload() -> None:
     """What commands import when they run, once for all forks."""
-    for package in ("backends", "capture", "datasets", "cli"):
+    for package in ("backends", "capture", "datasets", "evaluation", "cli"):
         for module in pkgutil.iter_modules([str(Path(rightcall.__file__).parent / package)]):
             if module.name not in ("__main__", "llama_child", "pytest_plugin"):
                 importlib.import_module(f"rightcall.{package}.{module.name}")

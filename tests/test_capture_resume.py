@@ -166,7 +166,7 @@ def test_runs_killed_again_and_again_lose_no_row_and_write_none_twice(
     whole, output = tmp_path / "whole.jsonl", tmp_path / "killed.jsonl"
     many = ["--concurrency", str(concurrency)]
     for patience, path, more in (("0", whole, []), (seconds, output, many)):
-        command = [sys.executable, str(KILLED), patience, *options, *more, "--output", str(path)]
+        command = [sys.executable, str(KILLED), patience, "capture", *options, *more, "--output", str(path)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=600)
         assert done.returncode == 0, done.stderr + Path(f"{path}.log").read_text("utf-8")[-3000:]
     print(f"concurrency {concurrency}: {done.stdout.strip()}, {len(rows(output))} rows")

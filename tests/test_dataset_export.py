@@ -38,6 +38,36 @@ def exported(tmp_path: Path, entries: list[Json], to: str, **options: Any) -> li
     return [row for _, row in read_rows(tmp_path / "out.jsonl") if isinstance(row, dict)]
 
 
+# -- what a model will be asked ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("choice", ["auto", "required"])
+def test_with_a_contract_the_prompt_is_what_a_backend_sends(tmp_path: Path, choice: Any) -> None:
+    sent = exported(tmp_path, labelled("right"), "text", format="hermes", contract=choice)
+    (tmp_path / "plain").mkdir()
+    plain = exported(tmp_path / "plain", labelled("right"), "text", format="hermes")
+    assert [row["completion"] for row in sent] == [row["completion"] for row in plain] != []
+    for row, bare in zip(sent, plain, strict=True):
+        tools = Toolset(row["tools"])
+        told = contract(tools, format="hermes", require_action=choice == "required").text.strip()
+        assert row["prompt"][0]["role"] == "system" and row["prompt"][0]["content"].endswith(told)
+        assert [each["role"] for each in row["prompt"]][1:] == [
+            "user" if each["role"] == "tool" else each["role"] for each in bare["prompt"] if each["role"] != "system"
+        ]
+    with pytest.raises(CallerError, match="--contract is for --to text"):
+        exported(tmp_path / "plain", labelled("right"), "trl-sft", contract=choice)
+
+
+def test_tools_have_the_names_that_the_calls_have(tmp_path: Path) -> None:
+    entries = json.loads(json.dumps(labelled("right")).replace('"search_products"', '"shop.search"'))
+    for to in ("openai-sft", "trl-sft", "text"):
+        options = {"format": "hermes"} if to == "text" else {}
+        (tmp_path / to).mkdir()
+        found = exported(tmp_path / to, entries, to, **options)
+        names = {tool["function"]["name"] for row in found for tool in row["tools"]}
+        assert found and "shop.search" in names and "shop_search" not in names
+
+
 # -- the shapes --------------------------------------------------------------------------------------------------------
 
 

@@ -115,6 +115,58 @@ def test_a_bad_row_leaves_nothing_behind(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+def of_tools(group: str, called: str, offered: str) -> Json:
+    """A verifier row of this conversation, which calls one tool (or "respond") and offers these."""
+    tools = [{"name": name, "description": "", "parameters": {"type": "object"}} for name in [*offered, "respond"]]
+    entry = {**ROW["input"], "available_tools": tools, "candidate_call": {"name": called, "arguments": {}}}
+    return {**ROW, "input": entry, "review": {**ROW["review"], "example_group_id": group}}
+
+
+def tools_in(path: Path) -> tuple[set[str], set[str]]:
+    """The tools that the rows of a file call, and those that they offer."""
+    found = [row["input"] for _, row in read_rows(path) if isinstance(row, dict)]
+    offered = {tool["name"] for each in found for tool in each["available_tools"]}
+    return {each["candidate_call"]["name"] for each in found} - {"respond"}, offered - {"respond"}
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("123456789"), st.sets(st.sampled_from("abcdefgh"), min_size=1, max_size=3)),
+        min_size=1,
+        max_size=30,
+    ),
+    st.sampled_from([0.0, 0.1, 0.3, 0.6, 1.0]),
+    st.booleans(),
+)
+def test_by_tool_no_tool_that_validation_asks_for_is_offered_in_training(
+    tmp_path_factory: pytest.TempPathFactory, asked: list[tuple[str, set[str]]], ratio: float, quiet: bool
+) -> None:
+    folder = tmp_path_factory.mktemp("split")
+    made = [of_tools(group, "respond" if quiet else min(tools), "".join(sorted(tools))) for group, tools in asked]
+    told = split([write(folder / "a.jsonl", made)], folder / "out", ratio=ratio, by="tool")
+    called, offered = tools_in(Path(told.validation_path))
+    assert tools_in(Path(told.train_path))[1].isdisjoint(offered if quiet else called)
+    assert set(groups_in(Path(told.train_path))).isdisjoint(groups_in(Path(told.validation_path)))
+    assert told.train + told.validation + told.left_out == told.rows == len(asked)
+    assert told.validation + told.left_out >= math.ceil(len(asked) * ratio)
+
+
+def test_by_tool_a_conversation_that_only_offers_a_held_out_tool_is_on_neither_side(tmp_path: Path) -> None:
+    lowest = min("ab", key=lambda name: rank("forge-dataset-v1", name))
+    other = "ab".replace(lowest, "")
+    made = [of_tools("1", lowest, lowest), of_tools("2", other, "ab"), of_tools("3", other, other)]
+    told = split([write(tmp_path / "a.jsonl", made)], tmp_path / "out", ratio=0.1, by="tool")
+    assert (told.train, told.validation, told.left_out, told.held_out) == (1, 1, 1, 1)
+    manifest = json.loads(Path(told.manifest_path).read_text())
+    assert manifest["by"] == "tool" and manifest["held_out_tools"] == [lowest] and manifest["left_out"] == 1
+
+
+def test_by_tool_a_conversation_without_tools_stands_for_itself(tmp_path: Path) -> None:
+    made = [of_tools(group, "respond", "") for group in "1234"]
+    told = split([write(tmp_path / "a.jsonl", made)], tmp_path / "out", ratio=0.5, by="tool")
+    assert (told.train, told.validation, told.left_out) == (2, 2, 0)
+
+
 # -- assemble ----------------------------------------------------------------------------------------------------------
 
 

@@ -28,6 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md") if (ROOT / name).exists()),
     *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "examples" / "train").glob("*.md")),
 ]
 LINKED = sorted({*ROOT.glob("*.md"), *DOCUMENTS, *(ROOT / "examples").rglob("*.md")})
 

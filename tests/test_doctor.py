@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from typing import Any
 
 import pytest
 
+from loopback import Answering, serving
 from rightcall.doctor.diagnosis import Diagnosis
 from rightcall.doctor.examination import ExamSettings, examine
+from rightcall.doctor.questions import BOTH
+from rightcall.testing import diagnose
 from scripted_server import Json, scripted
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "get_weather", "arguments": '{"city": "Oslo"}'}}
@@ -41,9 +45,19 @@ def diagnosed(answer: Any, **settings: Any) -> Diagnosis:
 
 
 def leaks(body: Json) -> Any:
-    said = json.dumps({"name": "get_weather", "arguments": {"city": "Oslo"}})
-    text = f"<tool_call>\n{said}\n</tool_call>" if _has_call(body) else "Hello."
-    return _chat({"content": text}, "stop", body)
+    if not _has_call(body):
+        return _chat({"content": "Hello."}, "stop", body)
+    function = body["tools"][0]["function"]
+    said = json.dumps(
+        {"name": function["name"], "arguments": dict.fromkeys(function["parameters"].get("required", ()), "Oslo")}
+    )
+    return _chat({"content": f"<tool_call>\n{said}\n</tool_call>"}, "stop", body)
+
+
+def _right(body: Json) -> Any:
+    if not _has_call(body):
+        return _chat({"content": "Hello."}, "stop", body)
+    return _chat({"tool_calls": [CALL]}, "tool_calls", body)
 
 
 def without_ids(body: Json) -> Any:
@@ -75,3 +89,88 @@ def test_a_server_that_is_not_there_is_not_sound() -> None:
     assert not found.is_sound and not found.spoken and not found.results
     with pytest.raises(AssertionError, match="answers in no dialect"):
         found.check()
+
+
+# -- servers that mean ill ---------------------------------------------------------------------------------------------
+
+
+async def _endless(writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
+    while True:
+        writer.write(b'data: {"choices": [{"index": 0, "delta": {"content": "and on "}}]}\n\n' * 400)
+        await writer.drain()
+
+
+async def _mute(writer: asyncio.StreamWriter) -> None:
+    await asyncio.sleep(60)
+
+
+async def _deep(writer: asyncio.StreamWriter) -> None:
+    body = b'{"choices": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+
+
+async def _noise(writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n\xff\xfe\x00{]\x1b")
+
+
+async def _hostile(answer: Answering, **settings: Any) -> Diagnosis:
+    async with serving(answer) as server:
+        return await examine(server.url, ExamSettings(model="m", apis=("chat",), **settings))
+
+
+@pytest.mark.parametrize("answer", [_endless, _deep, _noise], ids=["endless", "deep", "noise"])
+def test_a_hostile_server_ends_in_faults_and_in_nothing_else(answer: Answering) -> None:
+    found = asyncio.run(_hostile(answer, max_requests=12))
+    assert found.requests == 12 and not found.is_sound
+    assert {each.verdict for each in found.results} <= {"fault", "not offered"}
+    assert all(len(each.evidence.answer) <= 4000 for each in found.results if each.evidence is not None)
+
+
+def test_a_server_that_never_answers_is_given_up() -> None:
+    found = asyncio.run(_hostile(_mute, seconds=0.2))
+    assert not found.spoken and found.requests == 1
+
+
+def test_the_budget_of_requests_holds_and_is_told() -> None:
+    found = diagnosed(leaks, max_requests=10)
+    assert found.requests == 10 and found.skipped > 20
+
+
+def test_what_looks_like_a_secret_is_in_no_evidence() -> None:
+    secret = "sk-proj-" + "Ab3" * 16
+    found = diagnosed(lambda body: _chat({"content": f"your key is {secret}"}, "stop", body))
+    assert found.results and secret not in json.dumps(found.to_json())
+
+
+# -- what is made of it ------------------------------------------------------------------------------------------------
+
+
+def test_rates_tell_a_fault_that_comes_and_goes() -> None:
+    asked: Counter[str] = Counter()
+
+    def now_and_then(body: Json) -> Any:
+        key = json.dumps(body, sort_keys=True)
+        asked[key] += 1
+        return without_ids(body) if asked[key] % 2 else _right(body)
+
+    (ids,) = [each for each in diagnosed(now_and_then, n=4).results if (each.probe, each.way) == ("ids", "whole")]
+    assert (ids.verdict, ids.slug, ids.passed, ids.of) == ("fault", "bad_ids", 2, 4)
+
+
+def test_a_test_of_ones_own_gets_an_error_that_lists_the_faults_and_their_cure() -> None:
+    with scripted(lambda path, body: leaks(body)) as (url, _):
+        found = diagnose(url, model="m", apis=["openai"])
+        with pytest.raises(AssertionError) as error:
+            found.check()
+    said = str(error.value)
+    assert "chat whole plain_call: call_as_text: the call stands in the text, in the format hermes" in said
+    assert said.endswith(f"cure: {found.cure()}") and f"--upstream {url}" in said
+
+
+def test_through_the_proxy_the_same_questions_bring_calls() -> None:
+    with scripted(lambda path, body: leaks(body)) as (url, _):
+        found = diagnose(url, model="m", apis=["chat"], through=True)
+    assert found.through is not None
+    after = {(each.probe, each.way): each.verdict for each in found.through.results}
+    assert {after[name, way] for name in ("plain_call", "leak", "ids", "finish") for way in BOTH} == {"ok"}

@@ -6,6 +6,9 @@ The models are scripted, behind a server on this machine: each has faults that o
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,11 +21,13 @@ from rightcall.evaluation.eval_rows import PastRun, read_evaluation
 from rightcall.evaluation.eval_tally import EvalTally
 from rightcall.evaluation.question_cases import question_cases
 from scripted_server import scripted
+from stub_model import served
 
 Json = dict[str, Any]
 LLAMA = {"/props": {"default_generation_settings": {}, "chat_template": ""}}
 WANTED = {case.messages[-1]["content"]: case.wanted[0] for case in question_cases()}
 NUMBERS = {text: number for number, text in enumerate(WANTED)}
+KILLED = Path(__file__).with_name("killed_evaluation.py")
 ANNOUNCED = "Let me call {name} for you."
 
 
@@ -309,8 +314,8 @@ def test_a_server_that_fails_fails_its_cases_and_they_are_asked_again(tmp_path: 
 
     out = tmp_path / "rows.jsonl"
     with scripted(sometimes, LLAMA) as (url, _):
-        args = ("eval", "questions", "--base-url", url, "-m", "m", "--limit", "8", "--mode", "text", "-o", str(out))
-        args = (*args, "-c", "bare", "--retries", "0", "-q", "--concurrency", "3")
+        args = ["eval", "questions", "--base-url", url, "-m", "m", "--limit", "8", "--mode", "text", "-o", str(out)]
+        args += ["-c", "bare", "--retries", "0", "-q", "--concurrency", "3"]
         done = run(*args)
         assert done.exit_code == 1 and "4 cases failed" in done.stderr and len(past(out).rows) == 4
         ended = run(*args, "--resume", "--max-errors", "1")
@@ -370,3 +375,27 @@ def test_cases_of_the_leaderboard_that_are_not_here_say_how_to_get_them(
     monkeypatch.setenv("RIGHTCALL_CACHE", str(tmp_path))
     line = failed(run("eval", "bfcl", "--base-url", "http://127.0.0.1:9", "-m", "m"))
     assert "pip download --no-deps" in line and str(tmp_path) in line
+
+
+# -- kills -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_an_evaluation_killed_again_and_again_keeps_every_row_it_acknowledged(concurrency: int, tmp_path: Path) -> None:
+    """Real processes, ended by SIGKILL at random moments for a second; RIGHTCALL_KILL_SECONDS says how many."""
+    seconds = os.environ.get("RIGHTCALL_KILL_SECONDS", "1")
+    cases = min(240, 20 * max(1, round(float(seconds) / 4)))
+    server = served()
+    try:
+        url, out = f"http://127.0.0.1:{server.server_port}", tmp_path / "killed.jsonl"
+        command = [sys.executable, str(KILLED), seconds, url, str(out), str(concurrency)]
+        told = {**os.environ, "RIGHTCALL_KILL_CASES": str(cases)}
+        done = subprocess.run(command, capture_output=True, text=True, timeout=900, env=told)
+        assert done.returncode == 0, done.stderr
+    finally:
+        server.shutdown()
+        server.server_close()
+    came = json.loads(done.stdout)
+    print(f"concurrency {concurrency}: {came['killed']} killed, {len(past(out).rows)} rows")
+    assert came["lost"] == [] and came["killed"] > 0
+    assert len(verdicts(out)) == 3 * cases

@@ -414,6 +414,6 @@ def test_killed_or_without_room_every_file_is_the_old_one_or_the_new_one_and_is_
         done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     told = [json.loads(line) for line in done.stdout.splitlines()]
-    jobs = "parts capture record import label assemble split export parquet"
+    jobs = "parts capture eval record import label assemble split export parquet"
     assert {each["job"] for each in told} == set(jobs.split())
     assert [each for each in told if each["wrong"] or each["tries"] < 8] == []

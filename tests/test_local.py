@@ -21,6 +21,7 @@ import pytest
 from command import failed, hear_ctrl_c, run
 from rightcall.backends.local import LocalServer, LocalServerError
 from rightcall.backends.models import MODELS, ModelUnavailable, is_whole
+from rightcall.errors import CallerError
 from stand_in_llama import DIES, MISSING, PACKAGE, model_file, put
 
 MODEL_IS_HERE = importlib.util.find_spec("xllamacpp") is not None and is_whole(MODELS["smollm2"])
@@ -70,6 +71,15 @@ def test_a_model_answers_until_it_is_closed(llama: Path, tmp_path: Path) -> None
         assert answer["choices"][0]["message"]["content"] == "Hi"
     assert not listens(server.address)
     server.close()
+
+
+def test_an_adapter_stands_beside_the_model(llama: Path, tmp_path: Path) -> None:
+    (tmp_path / "beside.gguf").write_text("GGUF adapter")
+    with LocalServer(model_file(tmp_path), lora=str(tmp_path / "beside.gguf"), key="open-sesame") as server:
+        found = said(server.base_url, "/models", key="open-sesame")["data"]
+    assert [each["id"] for each in found] == ["own", f"{tmp_path / 'beside.gguf'} x 1.0"]
+    with pytest.raises(CallerError, match=r"cannot read the model .*gone\.gguf"):
+        LocalServer(model_file(tmp_path), lora="gone.gguf")
 
 
 def test_a_server_that_is_forgotten_is_ended(llama: Path, tmp_path: Path) -> None:

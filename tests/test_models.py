@@ -6,6 +6,7 @@ import json
 import os
 import re
 import time
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -14,7 +15,18 @@ import pytest
 
 from command import failed, run
 from rightcall.backends import models
-from rightcall.backends.models import MODELS, Model, ModelUnavailable, UnknownModel, find, is_whole, place, pull, remove
+from rightcall.backends.models import (
+    MODELS,
+    Model,
+    ModelUnavailable,
+    UnknownModel,
+    find,
+    is_whole,
+    place,
+    pull,
+    remove,
+    with_adapter,
+)
 from rightcall.cli.model_command import _progress
 from rightcall.errors import CallerError
 
@@ -224,7 +236,56 @@ def test_an_unknown_model_names_the_nearest() -> None:
 def test_every_model_is_pinned() -> None:
     for name, model in MODELS.items():
         assert model.name == name and model.file.endswith(".gguf") and model.version
-        assert all(len(digest) == 64 and int(digest, 16) for digest in (model.sha256, model.wheel_sha256))
+        pins = [model.sha256] if model.base else [model.sha256, model.wheel_sha256]
+        assert all(len(digest) == 64 and int(digest, 16) for digest in pins)
+        assert model.base in ("", *MODELS)
+
+
+# -- adapters ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def adapter(tiny: Model, monkeypatch: pytest.MonkeyPatch) -> Model:
+    """An adapter of the tiny model, in the same wheel, whose hash nobody knows beforehand."""
+    made = msgspec.structs.replace(tiny, name="tiny-tools", base="tiny", wheel_sha256="")
+    monkeypatch.setitem(MODELS, "tiny-tools", made)
+    return made
+
+
+def test_an_adapter_is_pulled_with_its_model_and_held_to_its_own_hash(adapter: Model, tiny: Model) -> None:
+    path = pull(adapter)
+    assert with_adapter("tiny-tools") == (place(tiny), path) == with_adapter("tiny", "tiny-tools")
+    assert with_adapter("tiny") == (place(tiny), None)
+    with pytest.raises(CallerError, match="tiny-tools is an adapter of tiny; one at a time"):
+        with_adapter("tiny-tools", "other.gguf")
+
+
+def test_an_adapter_in_the_source_tree_is_taken_from_there_if_it_is_the_pinned_one(
+    adapter: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pull(MODELS["tiny"]).rename(tmp_path / "kept")  # both have one name here
+    monkeypatch.setitem(MODELS, "tiny", msgspec.structs.replace(adapter, name="tiny", base=""))
+    file = tmp_path / "tree" / adapter.name / adapter.member
+    file.parent.mkdir(parents=True)
+    file.write_bytes(GGUF)
+    monkeypatch.setattr(models, "_TREE", tmp_path / "tree")
+    (tmp_path / "kept").rename(place(adapter).with_name("base.gguf"))
+    monkeypatch.setitem(MODELS, "tiny", msgspec.structs.replace(MODELS["tiny"], member="tiny_model/base.gguf"))
+    monkeypatch.setenv("PIP_FIND_LINKS", "/nowhere")
+    assert pull(adapter).read_bytes() == GGUF
+    remove(adapter)
+    file.write_bytes(GGUF[:-1])
+    with pytest.raises(ModelUnavailable, match="pip could not get it"):
+        pull(adapter)
+
+
+def test_our_adapter_is_in_the_tree_small_and_pinned() -> None:
+    ours = MODELS["smollm2-tools"]
+    file = models._TREE / ours.name / ours.member
+    assert file.stat().st_size == ours.size < 5_000_000
+    assert hashlib.sha256(file.read_bytes()).hexdigest() == ours.sha256
+    told = tomllib.loads((models._TREE / ours.name / "pyproject.toml").read_text("utf-8"))["project"]
+    assert (told["name"], told["version"], told["license"]) == (ours.package, ours.version, ours.licence)
 
 
 # -- the commands ------------------------------------------------------------------------------------------------------

@@ -329,3 +329,22 @@ def test_kimi_k3_escapes_what_stands_in_quotation_marks(key: str) -> None:
     assert f'key="{key.replace("&", "&amp;").replace(chr(34), "&quot;")}"' in text
     reply = hold_of_every_cut(text, Setting("kimi_k3", tools))
     assert [call.arguments for call in reply.calls] == [{key: "owl"}]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_the_line_breaks_of_a_layout_may_be_those_of_windows(format: str) -> None:
+    calls = [Call("lookup", {"word": "one word", "n": 2}), Call("lookup", {"word": "another"})]
+    wire = render(calls, format=format, tools=TOOLS).replace("\n", "\r\n")
+    reply = hold_of_every_cut(wire, Setting(format, TOOLS))
+    assert [call.arguments for call in reply.calls] == [call.arguments for call in calls]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("text", ["\r\na", "a\r\n", "\r\na\r\n", "a\r", "\ra", "\r\n", "a\r\nb"])
+def test_line_breaks_at_the_edges_of_a_value_are_its_own(format: str, text: str) -> None:
+    try:
+        wire = render([Call("lookup", {"word": text})], format=format, tools=TOOLS)
+    except CannotCarry:
+        return
+    reply = hold_of_every_cut(wire, Setting(format, TOOLS))
+    assert [call.arguments for call in reply.calls] == [{"word": text}]

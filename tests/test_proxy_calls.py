@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from typing import Any, cast
 
 import pytest
 
-from loopback import call_delta, chunked, delta, events
+from loopback import call_delta, chunked, delta, events, json_answer
 from proxied import DIALECTS, Proxied, asked, got
 from rightcall.api_names import Api
 from test_proxy import LEAK, OSLO, RIGHT, TEXT, made, run
@@ -79,14 +80,19 @@ def test_a_tool_that_was_not_declared_may_be_called_where_some_are_deferred(stre
     run(story, chunked(events(call_delta('{"query": "x"}', "WebSearch", "call_a"), END)), guard=guard)
 
 
-def test_of_several_choices_the_first_goes_on_and_the_client_is_told() -> None:
-    two = {"choices": [{"index": at, "delta": {"content": f"Choice {at}."}} for at in (0, 1)]}
+@pytest.mark.parametrize("stream", [True, False])
+def test_several_answers_to_a_request_with_tools_are_refused_and_without_go_through(stream: bool) -> None:
+    two = {"choices": [{"index": at, "message": {"role": "assistant", "content": f"{at}."}} for at in (0, 1)]}
 
     async def story(proxy: Proxied) -> None:
-        told = await proxy.ask("chat", stream=True, n=2)
-        assert (told.reply.content, told.wrong) == ("Choice 0.", []) and "'n'" in told.headers["x-rightcall-warnings"]
+        for api, more in (("chat", {"n": 2}), ("gemini", {"generationConfig": {"candidateCount": 2}})):
+            told = await proxy.ask(cast(Api, api), stream=stream, **more)
+            assert told.status == 400 and b"ask for one" in told.data
+        assert proxy.server.posts == []
+        told = await proxy.ask("chat", stream=False, tools=False, n=2)
+        assert json.loads(told.data) == two
 
-    run(story, chunked(events(two, delta("stop"))))
+    run(story, json_answer(two))
 
 
 # -- as they come ------------------------------------------------------------------------------------------------------

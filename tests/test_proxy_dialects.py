@@ -17,10 +17,11 @@ from proxied import DIALECTS, SCHEMA, Json
 from rightcall import Reply, Stream, Tool, Toolset
 from rightcall.api_names import Api
 from rightcall.backends.naming import Naming
-from rightcall.serve.answer_flow import AnswerFlow, AnswerReading, FlowRules
+from rightcall.serve.answer_flow import AnswerFlow, AnswerReading
 from rightcall.serve.answer_writer import AnswerHead, AnswerWriter
 from rightcall.serve.answer_writers import WRITERS, new_answer_id
 from rightcall.serve.client_request import ClientRequest
+from rightcall.serve.flow_rules import FlowRules
 from rightcall.testing import conforms
 
 TOOLS = Toolset([Tool(name="get_weather", parameters=SCHEMA)])
@@ -105,3 +106,16 @@ def test_an_answer_that_breaks_off_anywhere_ends_properly_and_loses_no_whole_cal
     assert conforms(out, client) == []
     made = [(call.name, json.loads(call.arguments)) for call in answer.calls]
     assert all((call.name, call.arguments) in made for call in read_back(client, out).calls)
+
+
+FIRST_WORDS = [(" Sure", True), ("word1", True), ("Get", False), ("get_we", False), ("{", False)]
+
+
+@pytest.mark.parametrize(("word", "begins"), FIRST_WORDS)
+def test_a_stream_begins_with_the_first_word_unless_that_may_be_a_tool(word: str, begins: bool) -> None:
+    head = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    chunk = {**head, "choices": [{"index": 0, "delta": {"content": word}, "finish_reason": None}]}
+    flow = flow_of("chat", "chat")
+    out = flow.feed(f"data: {json.dumps(chunk)}\n\n".encode())
+    assert (b'"role":"assistant"' in out, flow.begun) == (begins, begins)
+    assert word.strip().encode() not in out  # it may be a namespace of one

@@ -103,6 +103,7 @@ EXAMPLES: dict[str, Example] = {
     "explain": lambda at: ["ambiguous_end"],
     "replay": lambda at: [str(at.folder / "no.jsonl")],
     "serve": lambda at: ["--upstream", "http://127.0.0.1:9/v1", "--check"],
+    "doctor": lambda at: ["http://127.0.0.1:9/v1", "-m", "any"],
     "demo": lambda at: ["--recorded"],
     "chat": lambda at: ["--base-url", "http://127.0.0.1:9/v1", "--retries", "0", "-m", "any"],
     "run": lambda at: ["--replay", str(Path(__file__).parent.parent / "examples" / "run.jsonl")],

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rightcall.reports.significance import holm, interval, two_sided
+from rightcall.reports.significance import holm, interval, paired, two_sided
 
 COUNTS = st.integers(0, 400)
 
@@ -97,3 +97,32 @@ def test_holm_keeps_the_order_and_lies_between_nothing_and_bonferroni(chances: l
         assert p <= made <= min(1.0, p * len(chances)) + 1e-15
     ordered = [made for _, made in sorted(zip(chances, adjusted, strict=True))]
     assert ordered == sorted(ordered)
+
+
+@pytest.mark.parametrize(
+    "gained, lost, p",
+    [
+        # two-sided sign tests: 2 * sum of binomials of one half
+        (0, 0, 1.0),
+        (1, 0, 1.0),
+        (6, 0, 0.03125),
+        (12, 1, 0.00341796875),
+        (10, 2, 0.03857421875),
+        (5, 5, 1.0),
+    ],
+)
+def test_mcnemars_test_is_the_exact_one(gained: int, lost: int, p: float) -> None:
+    assert paired(gained, lost).p == pytest.approx(p) == paired(lost, gained).p
+
+
+@given(COUNTS, COUNTS)
+def test_mcnemars_test_is_a_chance_and_falls_with_what_is_gained(gained: int, lost: int) -> None:
+    p = paired(gained, lost).p
+    assert 0 <= p <= 1
+    if gained >= lost:
+        assert paired(gained + 1, lost).p <= p + 1e-12
+
+
+def test_mcnemars_test_loses_nothing_where_counts_are_large() -> None:
+    assert paired(60_000, 50_000).p < 1e-100 or paired(60_000, 50_000).p == 0.0
+    assert paired(50_000, 50_000).p == 1.0

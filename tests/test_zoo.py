@@ -1,4 +1,7 @@
-"""Every bad server of the zoo: a client breaks at it, and gets what was meant through the proxy."""
+"""Every bad server of the zoo: a client breaks at it, and gets what was meant through the proxy.
+
+`conforms` tells those that break the rules of their dialect from those that keep to them and are wrong all the same.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,9 @@ from rightcall.doctor.failure_classes import FAILURE_CLASSES
 from zoo import ZOO
 from zoo.bad_server import ALL, BadServer
 from zoo.keeper import GOOD
+from zoo.question import Question
 from zoo.scenes import SCENES
-from zoo.visit import Visits, wrong_with
+from zoo.visit import Visits, unmeant, wrong_with
 
 CASES = [(server, api, way) for server in ZOO.values() for api in server.apis for way in server.ways]
 IDS = [f"{server.name}-{api}-{way}" for server, api, way in CASES]
@@ -40,17 +44,18 @@ def test_a_client_breaks_at_it_and_does_not_behind_the_proxy(
     stream = way == "stream"
     bare = visits.bare(server, api, stream=stream)
     assert wrong_with(bare, server, api, stream=stream), "the server does nothing wrong"
+    breaks_rules = server.failure in SHAPES and server.name not in OF_CONVERSATIONS and bare.status == 200
+    assert bool(bare.faults) == breaks_rules, bare.faults
     heard = visits.proxied(server, api, stream=stream)
     assert (wrong_with(heard, server, api, stream=stream), heard.faults) == ("", [])
 
 
 @pytest.mark.parametrize("server, api", PAIRS, ids=PAIR_IDS)
 def test_a_client_of_any_other_dialect_gets_what_was_meant(visits: Visits, server: BadServer, api: str) -> None:
+    stream = "stream" in server.ways
     for client in _clients(server, api):
-        for way in server.ways:
-            heard = visits.proxied(server, api, stream=way == "stream", client=client)
-            wrong = wrong_with(heard, server, client, stream=way == "stream")
-            assert (wrong, heard.faults) == ("", []), (client, way)
+        heard = visits.proxied(server, api, stream=stream, client=client)
+        assert (wrong_with(heard, server, client, stream=stream), heard.faults) == ("", []), client
 
 
 def _clients(server: BadServer, api: str) -> list[str]:
@@ -61,22 +66,29 @@ def _clients(server: BadServer, api: str) -> list[str]:
     return [client for client in ALL if client != api and not (client == "ollama" and scene.get("choice"))]
 
 
-@pytest.mark.parametrize("server, api, way", CASES, ids=IDS)
-def test_what_breaks_the_rules_of_its_dialect_is_told_by_conforms(
-    visits: Visits, server: BadServer, api: str, way: str
-) -> None:
-    bare = visits.bare(server, api, stream=way == "stream")
-    is_told = server.failure in SHAPES and server.name not in OF_CONVERSATIONS and bare.status == 200
-    assert bool(bare.faults) == is_told, bare
+def _is_plain(server: BadServer) -> bool:
+    """Is all that an SDK must see the one answer?"""
+    return server.right == "meant" and server.scene != "two_rounds" and "alter" not in SCENES[server.scene]
+
+
+SDK_PAIRS = [(server, api) for server, api in PAIRS if _is_plain(server)]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("server, api", SDK_PAIRS, ids=[f"{server.name}-{api}" for server, api in SDK_PAIRS])
+def test_the_providers_own_sdk_gets_what_was_meant(visits: Visits, server: BadServer, api: str) -> None:
+    stream = "stream" in server.ways
+    seen, body = visits.by_sdk(server, api, stream=stream)
+    assert not unmeant(seen, server.meant(Question(api, body, stream)))
 
 
 @pytest.mark.parametrize("api", ALL)
-@pytest.mark.parametrize("way", ["stream", "whole"])
 @pytest.mark.parametrize("scene", SCENES)
-def test_a_server_that_behaves_breaks_nobody(visits: Visits, scene: str, way: str, api: str) -> None:
-    server, stream = GOOD._replace(scene=scene), way == "stream"
-    for heard in (visits.bare(server, api, stream=stream), visits.proxied(server, api, stream=stream)):
-        assert (wrong_with(heard, server, api, stream=stream), heard.faults) == ("", [])
+def test_a_server_that_behaves_breaks_nobody(visits: Visits, scene: str, api: str) -> None:
+    server = GOOD._replace(scene=scene)
+    for stream in (True, False):
+        for heard in (visits.bare(server, api, stream=stream), visits.proxied(server, api, stream=stream)):
+            assert (wrong_with(heard, server, api, stream=stream), heard.faults) == ("", []), stream
 
 
 def test_every_class_that_a_server_shows_has_a_bad_server() -> None:

@@ -15,6 +15,10 @@ from rightcall.doctor.diagnosis import Diagnosis, ProbeEvidence, ProbeResult, Sp
 from rightcall.doctor.doctor_page import doctor_page
 from rightcall.doctor.judging import VERDICTS, Verdict
 from rightcall.doctor.questions import BOTH
+from rightcall.evaluation.eval_case import EvalVerdict
+from rightcall.evaluation.eval_page import compare_page, eval_page
+from rightcall.evaluation.eval_rows import EvalRow
+from rightcall.evaluation.eval_tally import EvalTally
 from rightcall.reports.log_changes import compared
 from rightcall.reports.report_page import report_page
 from rightcall.webpages.page_parts import WebPage
@@ -31,8 +35,8 @@ MODELS = (
 
 
 def pages(folder: Path, *, hostile: str = HOSTILE) -> Iterator[WebPage]:
-    """A report, one with a comparison, one of nothing, the page of a dataset and those of a doctor; with hostile text
-    wherever it may come from outside."""
+    """A report, one with a comparison, one of nothing, the page of a dataset, those of an evaluation and of a doctor;
+    with hostile text wherever it may come from outside."""
     call = hermes(f'{{"name": "get_weather", "arguments": {{}}, "x": "{hostile[:40]}"}}')
     texts = [*TEXTS, *TEXTS, f"{hostile} get_weather(city={hostile!r})", f"{hostile}\n{call}", f"{call[:-30]}{hostile}"]
     named = [*MODELS, hostile]
@@ -45,9 +49,32 @@ def pages(folder: Path, *, hostile: str = HOSTILE) -> Iterator[WebPage]:
     yield report_page(tallied(()), hostile)
     row = {**rows("right")[0], "format": hostile, "candidate_call": {"name": hostile, "arguments": {}}}
     yield stats_page(statistics([write(folder / "rows.jsonl", [*rows(), row])]), hostile)
+    yield eval_page(evaluated(hostile, 9), hostile, [hostile])
+    yield compare_page(evaluated(hostile, 9), evaluated(hostile, 3), hostile, hostile)
     yield doctor_page(diagnosis(hostile))
     silent = SpokenDialect(api="chat", spoken=False, says=hostile)
     yield doctor_page(Diagnosis(url=hostile, model=hostile, dialects=(silent,)))
+
+
+def evaluated(hostile: str, right: int) -> EvalTally:
+    """Two configurations of ten cases each, of which so many are right in the second."""
+    return EvalTally(
+        EvalRow(
+            suite=hostile,
+            case=f"{hostile}/{at}",
+            category=f"{hostile}{at % 3}",
+            run=0,
+            configuration=name,
+            verdict=EvalVerdict(valid=True, right_tool=at < 5, right_arguments=name != "bare" and at < right),
+            ended="done",
+            turns=1,
+            prompt_tokens=100,
+            completion_tokens=at,
+            seconds=0.5,
+        )
+        for name in ("bare", "+parse", hostile)
+        for at in range(10)
+    )
 
 
 def diagnosis(hostile: str) -> Diagnosis:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from clients.client import Client
+from clients.incurable import INCURABLE
 from zoo import ZOO
 from zoo.bad_server import BadServer, as_meant
 
@@ -37,8 +38,11 @@ TWELVE: dict[str, tuple[str, ...]] = {
 
 def faults_for(client: Client, *, everything: bool = False) -> list[str]:
     """The names of its bad servers, with the good one first."""
-    fitting = [server.name for server in ZOO.values() if fits(server, client.api)]
-    return [GOOD, *(fitting if everything else TWELVE[client.api])]
+    fitting = [name for name, server in ZOO.items() if fits(server, client.api)]
+    return [GOOD, *([*fitting, *INCURABLE] if everything else TWELVE[client.api])]
+
+
+BAD: dict[str, BadServer] = {**ZOO, **INCURABLE}
 
 
 def fits(server: BadServer, api: str) -> bool:

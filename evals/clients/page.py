@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 
 from clients.client import Client
 from clients.everyone import CLIENTS
-from clients.faults import GOOD, faults_for
+from clients.faults import BAD, GOOD, faults_for
+from clients.incurable import INCURABLE
 from clients.installing import ROOT
 from clients.playing import Played
-from zoo import ZOO
 
 PAGE = ROOT / "docs" / "clients.md"
 Results = Mapping[tuple[str, str, bool], Played]
@@ -33,6 +33,13 @@ and holds the right word, the answer was shown, and the client ended with status
 
 `+` right · `e` the client refused the call, told the model so and went on: the file is unchanged · `x` done, and then
 an error · `X` the turn is lost · `T` out of time · `·` not run. In each cell: without the proxy, then with it."""
+
+_INCURABLE = """\
+- `refuses_all`: the server takes no request with tools, in any form. The client gets the server's own reason.
+- `breaks_off_after_words`: words have reached the client when the stream breaks. It cannot be asked again without
+  saying them twice; the stream gets an end, and the client the words.
+- `words_beside_a_call`: the model's own words before a call end the turn in clients that take the first text for the
+  answer (pydantic-ai's `run_stream`). The words are the model's, and stay."""
 
 
 def page(results: Results) -> str:
@@ -78,20 +85,20 @@ def _pair(client: Client, fault: str, results: Results) -> tuple[Played, Played]
 def _run_faults(client: Client, results: Results) -> list[str]:
     return [
         fault
-        for fault in [GOOD, *ZOO]
+        for fault in [GOOD, *BAD]
         if (client.name, fault, False) in results or (client.name, fault, True) in results
     ]
 
 
 def _dialect(api: str, results: Results) -> str:
     clients = [client for client in CLIENTS.values() if client.api == api and _run_faults(client, results)]
-    faults = [fault for fault in [GOOD, *ZOO] if any(fault in _run_faults(client, results) for client in clients)]
+    faults = [fault for fault in [GOOD, *BAD] if any(fault in _run_faults(client, results) for client in clients)]
     if not faults:
         return ""
     lines = [f"## {_TITLES[api]}", "", _row(["the server", *[client.name for client in clients]])]
     lines.append(_row(["---"] * (len(clients) + 1)))
     lines += [_row([f"`{fault}`", *[_cell(client, fault, results) for client in clients]]) for fault in faults]
-    told = [f"- `{fault}`: {ZOO[fault].saw}" for fault in faults if fault in ZOO]
+    told = [f"- `{fault}`: {BAD[fault].saw}" for fault in faults if fault in BAD]
     return "\n".join([*lines, "", "What clients saw of them, by the reports:", "", *told])
 
 
@@ -105,19 +112,17 @@ def _sign(played: Played | None) -> str:
 
 
 def _uncured(results: Results) -> str:
-    left = [each for each in results.values() if each.through and each.outcome != "right"]
-    if not left:
-        return "## What is not right behind the proxy\n\nNothing of what was run."
-    lines = [
-        "## What is not right behind the proxy",
-        "",
-        _row(["client", "the server", "what became of it", "last words"]),
+    left = [
+        each for each in results.values() if each.through and each.outcome != "right" and each.fault not in INCURABLE
     ]
-    lines.append(_row(["---"] * 4))
+    lines = ["## What is not right behind the proxy", ""]
+    lines += [_row(["client", "the server", "what became of it", "last words"]), _row(["---"] * 4)] if left else []
     for each in sorted(left, key=lambda each: (each.fault, each.client)):
         said = each.said[-160:].replace("|", "/").replace("`", "'")
         lines.append(_row([each.client, f"`{each.fault}`", each.outcome, f"`{said}`" if said else ""]))
-    return "\n".join(lines)
+    return "\n".join(
+        [*lines, *([] if left else ["Nothing of what was run, but for what no proxy can cure:"]), "", _INCURABLE]
+    )
 
 
 def _not_run(results: Results) -> str:

@@ -10,11 +10,11 @@ from pathlib import Path
 import msgspec
 
 from clients.client import Client, filled
+from clients.faults import BAD
 from clients.installing import TARGET, programs_of, search_path, version
 from clients.sandbox import Ended, run_bounded
 from clients.stage import Stage
 from clients.task import ANSWER, NEW, OLD, Outcome, Room, judged, told
-from zoo import ZOO
 
 SECONDS = 60.0
 RESULTS = TARGET / "results.jsonl"
@@ -45,7 +45,7 @@ def play(client: Client, fault: str, through: bool, stage: Stage, *, rooms: Path
     room = Room(rooms / client.name)
     room.make_ready()
     stage.begin()
-    settings = ZOO[fault].settings if fault in ZOO else {}
+    settings = BAD[fault].settings if fault in BAD else {}
     places = _places(client, room, stage.base(client.api, through=through, settings=settings), fault)
     started = time.monotonic()
     ended = _run(client, room, places)

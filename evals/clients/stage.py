@@ -13,6 +13,7 @@ from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any
 
+from clients.incurable import INCURABLE
 from clients.installing import ROOT
 from zoo.keeper import Keeper, keeping
 
@@ -30,7 +31,7 @@ class Stage:
 
     def __enter__(self) -> Stage:
         self._thread.start()
-        self.keeper: Keeper = self._do(self._open.enter_async_context(keeping()))
+        self.keeper: Keeper = self._do(self._open.enter_async_context(keeping(also=INCURABLE)))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, why: BaseException | None, at: TracebackType | None) -> None:

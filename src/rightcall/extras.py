@@ -30,7 +30,7 @@ _MODULES: dict[Extra, tuple[str, str]] = {
     "ray": ("ray.data", "a cluster of machines needs Ray"),
     "repair": ("json_repair", "the last rung of lenient repair needs json_repair"),
     "templates": ("jinja2", "chat templates need jinja2"),
-    "train": ("peft", "training a small model needs peft"),
+    "train": ("torch", "training a small model needs torch"),
 }
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -27,10 +27,13 @@ GOOD = BadServer("good", "", "")
 
 
 class Keeper:
-    """Answers for all of them."""
+    """Answers for all of them, and for `also`."""
 
-    def __init__(self, *, file: str = "hello.txt", edits: bool = False) -> None:
+    def __init__(
+        self, *, file: str = "hello.txt", edits: bool = False, also: Mapping[str, BadServer] | None = None
+    ) -> None:
         self._file, self._edits = file, edits
+        self._servers = {**ZOO, **(also or {}), GOOD.name: GOOD}
         self._asked: Counter[str] = Counter()
         self.heard: list[tuple[str, Json]] = []  # the name that was asked for, and the body
         self.url = ""
@@ -48,23 +51,22 @@ class Keeper:
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         if request.method != "POST":
             return _looked_up(request.path)
-        head, path = _split(request.path)
+        head, path = self._split(request.path)
         body = await request.json()
         api = _dialect(path)
         if not api:
             return web.json_response({"error": {"message": f"no such path: {path}", "type": "not_found"}}, status=404)
-        server = ZOO.get(head) or ZOO.get(_model(path, body)) or GOOD
+        server = self._servers.get(head) or self._servers.get(_model(path, body)) or GOOD
         self.heard.append((server.name, body))
         asker = f"{head} {server.name} {api}"
         self._asked[asker] += 1
         question = Question(api, body, _streams(api, path, body), self._file, self._edits, self._asked[asker])
         return await _sent(request, question, server.answer(question))
 
-
-def _split(path: str) -> tuple[str, str]:
-    """The name at the head of a path, if it is one of the zoo, and the rest."""
-    _, head, rest = (path + "/").split("/", 2)
-    return (head, "/" + rest.rstrip("/")) if head in ZOO or head == GOOD.name else ("", path)
+    def _split(self, path: str) -> tuple[str, str]:
+        """The name at the head of a path, if it is one of the servers, and the rest."""
+        _, head, rest = (path + "/").split("/", 2)
+        return (head, "/" + rest.rstrip("/")) if head in self._servers else ("", path)
 
 
 def _dialect(path: str) -> str:

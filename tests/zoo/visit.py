@@ -25,6 +25,7 @@ from zoo.naive import Seen, naive
 from zoo.question import Json, Question
 from zoo.scenes import asked, asked_next
 from zoo.script import Said
+from zoo.sdk_clients import Sdks
 
 T = TypeVar("T")
 _SETTINGS: Json = {"mode": "native", "port": 0, "first_byte_seconds": 20.0, "idle_seconds": 20.0, "stop_seconds": 0.5}
@@ -50,6 +51,7 @@ class Visits:
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._proxies: dict[str, Proxy] = {}
         self._stack = AsyncExitStack()
+        self._sdks = Sdks()
         self.keeper = Keeper()
 
     def __enter__(self) -> Self:
@@ -68,6 +70,7 @@ class Visits:
 
     async def _open(self) -> None:
         self.keeper = await self._stack.enter_async_context(keeping())
+        self._stack.push_async_callback(self._sdks.close)
         self._session = await self._stack.enter_async_context(aiohttp.ClientSession())
 
     async def _proxy(self, api: str, settings: Json) -> Proxy:
@@ -116,6 +119,12 @@ class Visits:
         """The server, which speaks `api`, behind the proxy."""
         return self._visited(self.address(server, api), server, client or api, stream=stream)
 
+    def by_sdk(self, server: BadServer, api: str, *, stream: bool) -> tuple[Seen, Json]:
+        """What the SDK of this dialect sees through the proxy, and what it was told to ask."""
+        _, body = asked(server.scene, api, model=server.name, stream=stream)
+        address = self.address(server, api)
+        return self.run(self._sdks.seen(api, address, {**body, "model": server.name}, stream=stream)), body
+
     def _visited(self, base: str, server: BadServer, api: str, *, stream: bool) -> Heard:
         path, body = asked(server.scene, api, model=server.name, stream=stream)
         heard = self.hear(base, path, body, api, stream=stream)
@@ -147,10 +156,11 @@ def wrong_with(heard: Heard, server: BadServer, api: str, *, stream: bool) -> st
         return "" if "tokens" in heard.headers.get("x-rightcall-warnings", "") else "nobody is told"
     if server.right == "alive" and not (heard.data.startswith(b":") or b"event: ping" in heard.data):
         return "no sign of life"
-    return _unmeant(seen, server.meant(Question(api, heard.asked, stream))) or _old_ids(seen, heard.asked)
+    return unmeant(seen, server.meant(Question(api, heard.asked, stream))) or _old_ids(seen, heard.asked)
 
 
-def _unmeant(seen: Seen, meant: Said) -> str:
+def unmeant(seen: Seen, meant: Said) -> str:
+    """How what was seen differs from what was meant."""
     if seen.calls != [(call.name, call.arguments) for call in meant.calls]:
         return f"calls {seen.calls}, text {seen.text!r:.80}"
     return "" if meant.calls or seen.text == meant.text else f"text {seen.text!r:.80}"

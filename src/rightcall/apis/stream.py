@@ -14,7 +14,7 @@ from typing import Any, Literal, overload
 
 from rightcall.apis import whole as reading
 from rightcall.apis.assembler import Assembler
-from rightcall.apis.deltas import Delta, Deltas, Fault, Seen, Stop, of_choice
+from rightcall.apis.deltas import Delta, Deltas, Fault, Said, Seen, Stop, of_choice
 from rightcall.apis.opaque_fields import Keepsakes
 from rightcall.apis.sdk_view import items, obj
 from rightcall.apis.sniff import named, sniff
@@ -81,6 +81,8 @@ class Stream:
         any pieces. Raises `CallerError` once the stream is closed."""
         if self._closed:
             raise CallerError("this stream is closed; a new answer needs a new Stream")
+        if type(chunk) is Said:
+            return self._said(chunk)
         if isinstance(chunk, str | bytes):
             found: list[Any] = list(self._payloads.feed(chunk))
         elif isinstance(chunk, list | tuple):
@@ -135,6 +137,14 @@ class Stream:
     def has_native_calls(self) -> bool:
         """Has the answer calls of the provider's own, not only in its text?"""
         return self._first is not None and self._first.is_native
+
+    def _said(self, said: Said) -> list[Event]:
+        """A piece of text, of which its reader knows that the chunk held nothing else."""
+        self._seen[0] = True
+        first = self._assembler()
+        first.chunk((said,))
+        events = first.take()
+        return events if self._hold is None else self._hold.pass_on(events, closed=False)
 
     def _payload(self, payload: Any) -> list[Event]:
         deltas: Deltas = []

@@ -113,6 +113,8 @@ def settings(xllamacpp: Any, order: dict[str, Any], path: str) -> Any:
     params = xllamacpp.CommonParams()
     params.model.path = order["model"]
     params.model_alias = {order["name"]}
+    if order["lora"]:
+        params.lora_adapters = [xllamacpp.CommonAdapterLoraInfo(order["lora"], 1.0)]
     params.hostnames = [path]
     params.cors_origins = "http://127.0.0.1"  # the library's own default lets every web page read from it
     params.cors_credentials = False

@@ -31,7 +31,7 @@ from typing import IO, Any, Self
 from rightcall.backends import llama_child
 from rightcall.backends.exchange import Timeouts
 from rightcall.backends.http import Backend
-from rightcall.backends.models import find, is_path
+from rightcall.backends.models import is_path, with_adapter
 from rightcall.backends.profiles import PROFILES, Profile, no_tools
 from rightcall.backends.request import Answer, Mode, Request
 from rightcall.errors import BackendError, TransportError
@@ -54,6 +54,7 @@ class LocalServer:
       are free make it many times slower.
     - `context`: tokens of prompt and answer together.
     - `wait`: seconds until it must be ready.
+    - `lora`: an adapter that was trained for the model, by its name or the path of its GGUF file.
     - `key`: what clients must send; one is made for each start unless it is given.
     - `no_key`: none is asked for.
     - `origins`: web pages that may use it too.
@@ -69,13 +70,14 @@ class LocalServer:
         threads: int | None = None,
         context: int = 4096,
         wait: float = 300.0,
+        lora: str = "",
         key: str = "",
         no_key: bool = False,
         origins: Iterable[str] = (),
     ) -> None:
         self.key = None if no_key else given_key(key) if key else new_key()
         allowed = guarding("127.0.0.1", key=self.key, no_key=no_key, origins=origins).origins
-        self.path = find(model)
+        self.path, self.lora = with_adapter(model, lora)
         self.model = self.path.stem if is_path(model) else model
         self._log: IO[bytes] = tempfile.TemporaryFile(prefix="rightcall-llama-")  # noqa: SIM115 - closed by `close`
         folder = tempfile.mkdtemp(prefix="rightcall-llama-")  # its owner's alone; long paths name no socket
@@ -83,6 +85,7 @@ class LocalServer:
         self._finish = weakref.finalize(self, _end, self._process, self._log, folder, os.getpid())
         order = {
             "model": str(self.path.resolve()),
+            "lora": "" if self.lora is None else str(self.lora.resolve()),
             "name": self.model,
             "port": port,
             "threads": threads or max(1, min(4, _processors() // 2)),
@@ -176,7 +179,7 @@ class LocalServer:
 class LocalBackend(Backend):
     """A `Backend` of a model that runs here, with the server that it needs. Closing it ends the server.
 
-    - `model`, `threads`, `context`, `wait`: as in `LocalServer`.
+    - `model`, `threads`, `context`, `wait`, `lora`: as in `LocalServer`.
     - `mode`: how tools are offered, as in `Backend`. Where the model's chat template does not show tools, "auto" does
       not use it.
     - `timeouts`: how long is waited for what; None for the usual.
@@ -190,9 +193,10 @@ class LocalBackend(Backend):
         threads: int | None = None,
         context: int = 4096,
         wait: float = 300.0,
+        lora: str = "",
         timeouts: Timeouts | None = None,
     ) -> None:
-        self.server = LocalServer(model, threads=threads, context=context, wait=wait)
+        self.server = LocalServer(model, threads=threads, context=context, wait=wait, lora=lora)
         try:
             super().__init__(
                 self.server.base_url,

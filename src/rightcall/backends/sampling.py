@@ -86,6 +86,8 @@ def read_sampling(api: Api, body: Json) -> Json:
     """What a body of this dialect says, under Chat's names."""
     found: Json = {}
     for name, place in PLACES[api].items():
+        if place[0] not in body and _snake(place[0]) not in body:
+            continue
         given = _at(body, place)
         read = _READ.get((api, name))
         value = given if read is None or given is None else read(given)

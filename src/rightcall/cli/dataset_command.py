@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -42,6 +43,14 @@ To = Annotated[
     str, typer.Option("--output", "-o", metavar="FILE", help="The file to write. It appears when it is whole.")
 ]
 OutDir = Annotated[str, typer.Option("--out-dir", "-o", metavar="DIR", help="The folder to write into.")]
+_OF_TOOLS = ("left_out", "held_out")
+
+
+class SplitBy(StrEnum):
+    conversation = "conversation"
+    tool = "tool"
+
+
 DomainNames = Annotated[str, typer.Option("--domains", metavar="A,B", help="Names of domains, or TOML files.")]
 
 
@@ -206,15 +215,22 @@ def split(
         float, typer.Option("--validation-ratio", min=0, max=1, help="Share of rows to validate on.")
     ] = 0.1,
     seed: Annotated[str, typer.Option(help="Another seed, another choice of groups.")] = "forge-dataset-v1",
+    by: Annotated[SplitBy, typer.Option("--by", help="What is held out: conversations, or tools.")] = (
+        SplitBy.conversation
+    ),
     force: Force = False,
     json: AsJson = False,
 ) -> None:
-    """Split rows into training and validation, conversations whole. The same rows and seed give the same split."""
+    """Split rows into training and validation, conversations whole. The same rows and seed give the same split.
+
+    By tool, no tool that is called in validation is so much as offered in training.
+    """
     from rightcall.datasets.splitting import split as made
 
     with failures(), reading("split", files, passes=2) as seen:
-        told = msgspec.to_builtins(made(files, out_dir, ratio=ratio, seed=seed, seen=seen, force=force))
-    show_result(json, told, told)
+        told = msgspec.to_builtins(made(files, out_dir, ratio=ratio, seed=seed, by=by.value, seen=seen, force=force))
+    shown = told if by is SplitBy.tool else {key: said for key, said in told.items() if key not in _OF_TOOLS}
+    show_result(json, told, shown)
 
 
 @app.command()

@@ -32,6 +32,7 @@ from rightcall.cli.workers import Workers, broken_off
 from rightcall.datasets.message_shapes import SHAPES
 from rightcall.datasets.row_files import Where
 
+ContractChoice = StrEnum("ContractChoice", ["auto", "required"])
 ExportShape = StrEnum("ExportShape", {name.replace("-", "_"): name for name in SHAPES})  # type: ignore[misc]
 
 
@@ -68,6 +69,10 @@ def export(
         ),
     ] = None,
     format_file: FormatFile = None,
+    contract: Annotated[
+        ContractChoice | None,
+        typer.Option("--contract", help="text: begin with what mode text tells a model, its tools among it."),
+    ] = None,
     public: Annotated[bool, typer.Option("--public", help="A file for everyone: only of released rows.")] = False,
     keep_system: Annotated[
         bool,
@@ -90,6 +95,7 @@ def export(
         try:
             wire = choose_format_name(format or "auto", format_file) if format or format_file else None
             options: dict[str, Any] = {"to": to.value, "turns": turns, "format": wire, "public": public}
+            options["contract"] = contract and contract.value
             made = exported(files, output, keep_system=keep_system, seen=seen, force=force, **options, **workers.told())
         except Unreleased as error:
             for where, why in error.rows:

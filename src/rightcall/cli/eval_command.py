@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -128,7 +130,8 @@ def _ran(
 ) -> Evaluation:
     with eval_bar() as progress:
         watch = ShownEvaluation(progress, quiet=quiet)
-        run = Evaluation(backend, cases, settings, output, resume=resume, force=force, watch=watch)
+        command = shlex.join(["rightcall", *sys.argv[1:]])
+        run = Evaluation(backend, cases, settings, output, resume=resume, force=force, watch=watch, command=command)
         try:
             asyncio.run(_within(backend, run))
         except EvalFailed as error:

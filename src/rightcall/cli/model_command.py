@@ -97,6 +97,10 @@ def rm_command(name: Name, json: AsJson = False) -> None:
 def serve_command(
     name: NameOrFile,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port on loopback; 0 takes a free one.")] = 8080,
+    lora: Annotated[
+        str,
+        typer.Option("--lora", metavar="NAME|FILE", help="An adapter beside the model: its name, or a GGUF file."),
+    ] = "",
     threads: Threads = None,
     context: Context = 4096,
     key_env: KeyEnv = "",
@@ -118,6 +122,7 @@ def serve_command(
             server = LocalServer(
                 name,
                 port=port,
+                lora=lora,
                 threads=threads,
                 context=context,
                 key=revealed(key),

@@ -127,7 +127,9 @@ def _without_harness(messages: list[Json]) -> Iterator[Json]:
 
 @lru_cache(64)
 def _definitions(tools: Toolset) -> list[Json]:
-    return to_provider(tools, "chat")
+    """Under their own names, as the calls have them, also where OpenAI's API would not take such a name."""
+    told = zip(tools, to_provider(tools, "chat"), strict=True)
+    return [{**entry, "function": {**entry["function"], "name": tool.name}} for tool, entry in told]
 
 
 def _order(row: Json) -> tuple[int, bool, int, int]:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -94,6 +94,7 @@ def export(
     to: str,
     turns: bool = False,
     format: str | None = None,
+    contract: Literal["auto", "required"] | None = None,
     public: bool = False,
     keep_system: bool = False,
     engine: str = "local",
@@ -111,6 +112,8 @@ def export(
       "forge-capture" or "text".
     - `turns`: for "trl-sft": an example for each turn instead of the whole conversation.
     - `format`: for "text", and needed there: the format to write calls in.
+    - `contract`: for "text": the prompt is what a `Backend` with mode="text" sends for this choice, so that a model is
+      trained on what it will be asked.
     - `public`: every row must be released; the files may then be read by anybody, otherwise by you alone.
     - `keep_system`: leave in what a capture, or a backend that asks for text, told the model of its own accord.
     - `engine`, `jobs`, `resume`: as in `label_files`.
@@ -119,7 +122,7 @@ def export(
 
     Raises `Unreleased` if a row may not be public, `BadRows` for rows that are not sound; then nothing is written.
     """
-    how, run = _how(to, turns, format), RowRun(engine, jobs, resume, seen)
+    how, run = _how(to, turns, format, contract), RowRun(engine, jobs, resume, seen)
     sources = run.sources(paths)
     columns = (SHAPES[to].turns if turns else SHAPES[to].columns) if _is_parquet(output) else None
     with (
@@ -186,7 +189,7 @@ def _is_parquet(output: str | Path) -> bool:
     return str(output).endswith(".parquet")
 
 
-def _how(to: str, turns: bool, format: str | None) -> MessageOptions:
+def _how(to: str, turns: bool, format: str | None, contract: str | None) -> MessageOptions:
     if to not in SHAPES:
         raise CallerError(f"no shape {to!r:.40}; there are {', '.join(SHAPES)}")
     if (format is not None) != SHAPES[to].takes_format:
@@ -194,7 +197,9 @@ def _how(to: str, turns: bool, format: str | None) -> MessageOptions:
     if turns and SHAPES[to].turns is None:
         able = [name for name, shape in SHAPES.items() if shape.turns is not None]
         raise CallerError(f"--turns is for {', '.join(able)}: the other shapes have their own unit")
-    return MessageOptions(turns, formats.find(format) if format is not None else None)
+    if contract and not SHAPES[to].takes_format:
+        raise CallerError("--contract is for --to text: trainers that read the other shapes show the tools themselves")
+    return MessageOptions(turns, formats.find(format) if format is not None else None, contract or "")
 
 
 def _manifest(
@@ -213,6 +218,7 @@ def _manifest(
         "shape": to,
         "format": None if how.format is None else how.format.name,
         "turns": how.turns,
+        "contract": how.contract or None,
         "inputs": [{"path": source.path, "sha256": _sha256(source.path)} for source in sources],
         "output": {"path": str(output), "sha256": out.sha256(), "examples": examples},
         "left_out": dict(left_out.most_common()),

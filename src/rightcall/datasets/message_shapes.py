@@ -15,6 +15,8 @@ import msgspec
 
 from rightcall.apis.sdk_view import dumps
 from rightcall.apis.whole import read
+from rightcall.backends.plain_prompt import as_text
+from rightcall.backends.request import Request
 from rightcall.datasets.columns import FORGED, JUDGED, OPENAI, PAIRS, PROMPTED, SFT, SHAREGPT, VERIFIER, WRITTEN
 from rightcall.datasets.conversations import CapturedConversation, CapturedTurn
 from rightcall.datasets.forge_rows import forge_row
@@ -31,10 +33,12 @@ class LeftOut(Exception):
 
 
 class MessageOptions(msgspec.Struct, frozen=True):
-    """What the shapes need to know: whole conversations or single turns, and for plain text the format."""
+    """What the shapes need to know: whole conversations or single turns, and for plain text the format; `contract` is
+    the choice of a request whose prompt it is to be, as a backend sends it that offers tools as text."""
 
     turns: bool = False
     format: Format | None = None
+    contract: str = ""
 
 
 Found = Iterator[Json | LeftOut]
@@ -314,13 +318,13 @@ def _calls(conversation: CapturedConversation, make: Callable[[Json], Json | Non
 
 def _text(conversation: CapturedConversation, how: MessageOptions) -> Found:
     """{"prompt", "completion", "format", "tools"}: each good turn as the model would write it in that format; its
-    history too."""
+    history too. With a contract, the prompt is what a backend would send, to the letter."""
     assert how.format is not None
     chosen = how.format
 
     def written(conversation: CapturedConversation, turn: CapturedTurn) -> Json:
         try:
-            history = [_rendered(message, chosen, conversation) for message in _messages(turn, objects=True)]
+            history = _history(turn, how, conversation)
             completion = _render(_said(turn, objects=True), chosen, conversation)
         except CannotCarry as error:
             raise LeftOut(f"{chosen.name} cannot carry it: {error.cause}") from error
@@ -328,6 +332,15 @@ def _text(conversation: CapturedConversation, how: MessageOptions) -> Found:
         return {**example, "tools": conversation.definitions}
 
     yield from _each(conversation, written)
+
+
+def _history(turn: CapturedTurn, how: MessageOptions, conversation: CapturedConversation) -> list[Json]:
+    assert how.format is not None
+    messages = _messages(turn, objects=True)
+    if not how.contract:
+        return [_rendered(message, how.format, conversation) for message in messages]
+    sent = Request(messages=_messages(turn, objects=False), tools=conversation.tools, choice=how.contract)
+    return as_text(sent, how.format)
 
 
 def _rendered(message: Json, format: Format, conversation: CapturedConversation) -> Json:

@@ -24,7 +24,7 @@ from rightcall.doctor.question_bodies import Sending, body_of, going_on
 from rightcall.doctor.questions import BARE, QUESTIONS, ServerQuestion, Way
 from rightcall.doctor.raw_answer import RawAnswer, ServerLine
 from rightcall.doctor.seen_answer import SeenAnswer, see
-from rightcall.doctor.verdicts import refusal_words, result
+from rightcall.doctor.verdicts import ProbeResults, refusal_words
 from rightcall.doctor.wire_faults import wire_faults
 from rightcall.errors import BackendError
 from rightcall.types import Json
@@ -140,7 +140,7 @@ class _Rounds:
             wanted = _wanted(self._sending[api], words)
             if wanted == self._sending[api]:
                 spoken, says = _is_spoken(case, words, named=api in self._settings.apis)
-                return SpokenDialect(api=api, spoken=spoken, says=says)
+                return SpokenDialect(api=api, spoken=spoken, says=self._lines[api].scrubber.text(says))
             self._sending[api] = wanted
 
     # -- asking --------------------------------------------------------------------------------------------------------
@@ -196,6 +196,7 @@ class _Rounds:
     # -- judging -------------------------------------------------------------------------------------------------------
 
     def _judged(self, api: Api, cases: dict[tuple[str, Way, int], ProbedCase]) -> Iterable[ProbeResult]:
+        results = ProbeResults(self._lines[api].scrubber)
         for probe in PROBES.values():
             for way in probe.ways:
                 mine = [
@@ -204,7 +205,7 @@ class _Rounds:
                     if (name, its_way) == (probe.question, way)
                 ]
                 if mine:
-                    yield result(probe, mine, self._lines[api].scrubber)
+                    yield results.of(probe, mine)
 
 
 def _wanted(sending: Sending, refused: str) -> Sending:

@@ -89,6 +89,8 @@ def see(raw: RawAnswer, api: Api, *, stream: bool) -> SeenAnswer:
     whole = _whole(raw.body)
     if stream and whole is None:
         payloads = [event.payload for event in events_in(raw.body, api) if event.payload is not None]
+        if not payloads:
+            return SeenAnswer(is_json=False)
         seen = _STREAMED[api](payloads)
         seen.error = next((_error(each) for each in payloads if _error(each)), seen.error)
         return seen

@@ -10,10 +10,12 @@ from rightcall.apis.sdk_view import error_text
 from rightcall.doctor.diagnosis import ProbeEvidence, ProbeResult
 from rightcall.doctor.judging import VERDICTS, ProbedCase, ProbeFinding, fault
 from rightcall.doctor.probes import ServerProbe
+from rightcall.redaction.pieces import without_secrets
 from rightcall.redaction.scrubber import Scrubber
 from rightcall.strict_json import Undecodable, decode
 
 _MOST_SHOWN = 4000  # characters of a request, and of an answer
+_MOST_READ = 32_000  # bytes of an answer that are looked through for secrets, and then cut
 _DEPTH = 400
 _FIELDS = re.compile(
     r"\bstrict\b|\b(?:unknown|unexpected|unrecogni[sz]ed|extra) (?:field|input|argument)", re.IGNORECASE
@@ -35,7 +37,7 @@ def finding(probe: ServerProbe, case: ProbedCase) -> ProbeFinding:
     if seen.error:
         return fault("idle_stream", f"an error stands in place of an answer: {seen.error[:200]}")
     if not seen.is_json:
-        return fault("bad_translation", "the answer is no JSON object")
+        return fault("bad_translation", "there is nothing in the answer that a client can read")
     return probe.judge(case)
 
 
@@ -76,36 +78,49 @@ def refusal_words(body: bytes) -> str:
     return error_text(value.get("error") or value.get("detail") or value)[:300]
 
 
-def result(probe: ServerProbe, cases: list[ProbedCase], scrubber: Scrubber) -> ProbeResult:
-    """One result of all times that a question was asked in one way."""
-    found = [finding(probe, case) for case in cases]
-    counts = Counter([each.verdict for each in found])
-    worst = [each for each in VERDICTS[:2] if counts[each]]
-    verdict = worst[0] if worst else counts.most_common(1)[0][0]
-    at = next(at for at, each in enumerate(found) if each.verdict == verdict)
-    case = cases[at]
-    return ProbeResult(
-        probe=probe.name,
-        title=probe.title,
-        api=case.api,
-        way=case.way,
-        verdict=verdict,
-        slug=found[at].slug,
-        says=found[at].says,
-        passed=counts["ok"],
-        of=len(cases),
-        evidence=None if verdict == "ok" else _evidence(case, scrubber),
-        is_curable=probe.is_curable,
-    )
+class ProbeResults:
+    """Makes results of findings; evidence that several of them show is looked through for secrets once."""
+
+    def __init__(self, scrubber: Scrubber) -> None:
+        self._scrubber = scrubber
+        self._shown: dict[int, ProbeEvidence] = {}  # by the identity of what came
+
+    def _evidence(self, case: ProbedCase) -> ProbeEvidence:
+        if id(case.raw) not in self._shown:
+            self._shown[id(case.raw)] = _evidence(case, self._scrubber)
+        return self._shown[id(case.raw)]
+
+    def of(self, probe: ServerProbe, cases: list[ProbedCase]) -> ProbeResult:
+        """One result of all times that a question was asked in one way."""
+        found = [finding(probe, case) for case in cases]
+        counts = Counter([each.verdict for each in found])
+        worst = [each for each in VERDICTS[:2] if counts[each]]
+        verdict = worst[0] if worst else counts.most_common(1)[0][0]
+        at = next(at for at, each in enumerate(found) if each.verdict == verdict)
+        case = cases[at]
+        return ProbeResult(
+            probe=probe.name,
+            title=probe.title,
+            api=case.api,
+            way=case.way,
+            verdict=verdict,
+            slug=found[at].slug,
+            says=self._scrubber.text(found[at].says),
+            passed=counts["ok"],
+            of=len(cases),
+            evidence=None if verdict == "ok" else self._evidence(case),
+            is_curable=probe.is_curable,
+        )
 
 
 def _evidence(case: ProbedCase, scrubber: Scrubber) -> ProbeEvidence:
     request = scrubber.text(json.dumps(case.body, ensure_ascii=False))
-    answer = case.raw.body.decode("utf-8", "replace") or case.raw.says
+    (came,), _ = without_secrets([case.raw.body[:_MOST_READ] or b" "], [0], scrubber)
+    answer = came.decode("utf-8", "replace").strip() or scrubber.text(case.raw.says)
     return ProbeEvidence(
         request=request[:_MOST_SHOWN],
         status=case.raw.status,
         answer=answer[:_MOST_SHOWN],
         request_left_out=max(0, len(request) - _MOST_SHOWN),
-        answer_left_out=max(0, len(answer) - _MOST_SHOWN),
+        answer_left_out=max(0, len(answer) - _MOST_SHOWN, len(case.raw.body) - _MOST_READ),
     )

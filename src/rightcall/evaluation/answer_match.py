@@ -32,15 +32,15 @@ Made = tuple[str, Json]  # the name of a call, and its arguments
 def are_matches(made: Sequence[Made], functions: Iterable[Json], truths: Sequence[Json]) -> bool:
     """Is each truth met by a call of its own, and is there no other call? In any order."""
     known = {function["name"]: function for function in functions}
-    left = list(made)
+    left = dict(enumerate(made))  # equal calls may differ in their types
     if len(made) != len(truths):
         return False
     for truth in truths:
         function = known.get(next(iter(truth)), {})
-        found = next((call for call in left if is_match(*call, function, truth)), None)
+        found = next((at for at, call in left.items() if is_match(*call, function, truth)), None)
         if found is None:
             return False
-        left.remove(found)
+        del left[found]
     return True
 
 

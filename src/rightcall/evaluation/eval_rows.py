@@ -110,13 +110,14 @@ def row_json(row: EvalRow) -> Json:
     return {"schema_version": SCHEMA, "kind": "case", **msgspec.to_builtins(row)}
 
 
-def head_json(run: Json) -> Json:
-    """The line that begins a run."""
+def head_json(run: Json, command: str = "") -> Json:
+    """The line that begins a run: what it was told, by which `command`, when and with what it is made."""
     made = {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "rightcall": __version__,
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}",
+        **({"command": command} if command else {}),
     }
     return {"schema_version": SCHEMA, "kind": "run", "run": run, "made": made}
 

@@ -126,6 +126,7 @@ class Evaluation:
     - `resume`: go on with the last run in it, which must have been told the same.
     - `force`: replace a file of another kind.
     - `watch`: is told of what happens.
+    - `command`: what to type for the same again, for the file's first line.
     """
 
     def __init__(
@@ -138,6 +139,7 @@ class Evaluation:
         resume: bool = False,
         force: bool = False,
         watch: EvalWatch | None = None,
+        command: str = "",
     ) -> None:
         self.cases, self.settings, self.output = list(cases), settings, output
         self.total = len(self.cases) * settings.runs
@@ -146,6 +148,7 @@ class Evaluation:
         self.tally = EvalTally()
         self.mode: str = settings.mode
         self._backend, self._resume, self._force, self._watch = backend, resume, force, watch or EvalWatch()
+        self._command = command
         self._shared = _share(backend)
         self._configurations = {name: CONFIGURATIONS[name] for name in settings.configurations}
         self._written: set[tuple[str, int, str]] = set()
@@ -161,7 +164,7 @@ class Evaluation:
             is_begun = self._resume and not file.begins_anew and self._look_back(run)
             await self._settle_mode()
             if not is_begun:
-                file.append(head_json(run))
+                file.append(head_json(run, self._command))
             self._watch.start(self)
             self._began = time.monotonic()
             await self._all(Commits(file, alone=self.settings.concurrency == 1))

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from rightcall.api_names import Api
-from rightcall.apis.deltas import Fault
+from rightcall.apis.deltas import Fault, Said
 from rightcall.apis.outgoing import argument_text
 from rightcall.apis.sdk_view import error_text
 from rightcall.apis.stream import Stream
@@ -25,39 +25,16 @@ from rightcall.backends.attempts import first_choice
 from rightcall.backends.event_stream import MAX_LINE, Payload, ServerEvents, Signal
 from rightcall.backends.metadata import Metadata
 from rightcall.backends.naming import Naming
+from rightcall.declare.toolset import Toolset
 from rightcall.serve.answer_writer import AnswerEnd, AnswerUsage, AnswerWriter
 from rightcall.serve.event_frames import Frames
-from rightcall.serve.plain_chunks import PlainChunks, chunk_of
+from rightcall.serve.flow_rules import FlowRules, is_prose
+from rightcall.serve.plain_chunks import PlainChunks
 from rightcall.strict_json import is_object
 from rightcall.types import Arguments, Call, CallEnd, CallStart, Event, Json, Reasoning, Reply, Text
 
 _BROKEN = "the stream broke before its end; send the whole answer again"
 _WHOLE_CALLS: tuple[Api, ...] = ("ollama", "gemini")  # their streams have no word for a piece of a call
-
-
-class FlowRules(msgspec.Struct, frozen=True, kw_only=True):
-    """How an answer may go on.
-
-    - `same`: server and client speak the same dialect, and the request went up as it came.
-    - `streamed`: the client wants it as it comes.
-    - `holds_text`: a call is demanded; text waits until there is one.
-    - `holds_first`: so many characters of text wait for more, in case they are all and only announce a call.
-    - `holds_calls`: calls wait for the end, where somebody judges them.
-    - `live`: arguments of the server's own calls go on as they come.
-    - `passes`: such a call that turns out to break its schema stays as it was written.
-    - `parallel`: more than one call may go on.
-    - `open_tools`: a tool that is not declared may be called.
-    """
-
-    same: bool = False
-    streamed: bool = True
-    holds_text: bool = False
-    holds_first: int = 0
-    holds_calls: bool = False
-    live: bool = False
-    passes: bool = False
-    parallel: bool = True
-    open_tools: bool = False
 
 
 class AnswerReading(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,6 +52,7 @@ class AnswerFlow:
     def __init__(self, reading: AnswerReading, make_writer: Callable[[Json], AnswerWriter], rules: FlowRules) -> None:
         self._api, self._naming, self._rules = reading.api, reading.naming, rules
         self._stream = Stream("chat" if reading.api == "completions" else reading.api, live=True, **reading.options)
+        self._tools: Toolset | None = Toolset.of(reading.options.get("tools"))
         self._facts = Metadata(reading.api)
         self._events = ServerEvents(longest=MAX_LINE)
         self._frames = Frames() if rules.same and rules.streamed and reading.api == "chat" else None
@@ -162,10 +140,12 @@ class AnswerFlow:
             return
         self._facts.is_answer = True
         self._payloads += 1
-        events = self._stream.feed(chunk_of(joined))
+        events = self._stream.feed(Said(joined))
         untouched = len(events) == 1 and isinstance(events[0], Text) and events[0].text == joined
         if untouched and not self._waits and not self._blank and not joined.isspace():
             self._give(written)
+        elif not events and not self.begun and not self._waits and is_prose(joined, self._tools):
+            self._begin()  # the word itself waits for what follows it
         else:
             self._process(events)
 
@@ -362,10 +342,13 @@ class AnswerFlow:
         if not data:
             return
         if not self.begun:
-            self.begun = True
-            self._out += [self.writer.begin(), *self._early]
-            self._early.clear()
+            self._begin()
         self._out.append(data)
+
+    def _begin(self) -> None:
+        self.begun = True
+        self._out += [self.writer.begin(), *self._early]
+        self._early.clear()
 
     def _taken(self) -> bytes:
         if not self._out:

@@ -83,6 +83,14 @@ class ClientRequest(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     previous: str = ""
 
+    @property
+    def choices(self) -> int:
+        """How many answers are wanted."""
+        config = self.body.get("generationConfig")
+        given = config.get("candidateCount") if isinstance(config, dict) else None
+        found = self.body.get("n") if self.api == "chat" else given if self.api == "gemini" else None
+        return found if type(found) is int else 1
+
     def tool(self, name: str) -> ClientTool | None:
         """The tool that a model knows under this name."""
         return next((each for each in self.tools or () if each.tool.name == name), None)

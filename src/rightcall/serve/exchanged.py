@@ -159,11 +159,15 @@ def headers_of(exchanged: Exchanged) -> dict[str, str]:
 def header_text(text: str) -> str:
     """The text as a header may hold it: printable ASCII, at most `LONGEST` characters of it."""
     short = text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
+    if short.isascii() and short.isprintable():
+        return short.strip()
     return "".join([char if " " <= char <= "~" else "?" for char in short]).strip()
 
 
-def _counted(words: Iterable[str]) -> str:
+def _counted(words: list[str]) -> str:
     """Each word once, in order, with how often it came."""
+    if not words:
+        return ""
     return ", ".join([word if many == 1 else f"{word};n={many}" for word, many in Counter(words).items()])
 
 

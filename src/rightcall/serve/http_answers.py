@@ -24,7 +24,7 @@ _SIZE = re.compile(rb"([0-9a-fA-F]{1,15})[ \t]*(?:;.*)?\r?\Z", re.S).match
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]++\Z").match
 _PACKED = {"gzip": 31, "x-gzip": 31, "deflate": 47}
 _UNPACKED_AT_ONCE = 1 << 26  # bytes; what holds more than that in one piece is a bomb
-_SIZES = {b"%x" % size: size for size in range(1, 4096)}  # most of what stands before chunks
+_SIZES = {b"\n%x" % size: size + 1 for size in range(1, 4096)}  # most of what stands before chunks
 
 
 class HttpFault(Exception):
@@ -214,18 +214,18 @@ class _Chunked:
         return b"".join(said)
 
     def _whole_chunks(self, data: bytes, said: list[bytes]) -> int:
-        """Reads the chunks that came whole and are written as most are; gives where they end."""
-        at = 0
-        while (line := data.find(b"\r\n", at, at + 6)) > 0:
-            size = _SIZES.get(data[at:line])
-            if size is None:
-                break
-            begin, until = line + 2, line + 2 + size
-            if data[until : until + 2] != b"\r\n":
-                break
-            said.append(data[begin:until])
-            at = until + 2
-        return at
+        """Reads the chunks that came whole, if they are written as most are; gives where they end. Carriage returns
+        stand around chunks and, mostly, nowhere else: so all chunks are found at once."""
+        lines = data.split(b"\r")
+        lines[0] = b"\n" + lines[0]
+        last = (len(lines) - 1) & ~1  # from here on it may be cut
+        if last and (lines[last][:1] != b"\n" or lines[last - 2] == b"\n0"):
+            last -= 2
+        sizes, chunks = lines[:last:2], lines[1:last:2]
+        if [*map(_SIZES.get, sizes)] != [*map(len, chunks)] or {10} != {chunk[0] for chunk in chunks}:
+            chunks = chunks[: _alike(sizes, chunks)]
+        said += [chunk[1:] for chunk in chunks]
+        return sum(map(len, chunks)) + sum(map(len, sizes[: len(chunks)])) + 2 * len(chunks)
 
     def _chunk(self, data: bytes, at: int, said: list[bytes]) -> int:
         """Reads on from there; gives where it stopped, -1 where more is needed."""
@@ -277,6 +277,13 @@ class _Chunked:
     def _check_trailer(self, more: int) -> None:
         if self._trailer + more > MAX_HEAD:
             raise HttpFault("what follows its last chunk has no end")
+
+
+def _alike(sizes: list[bytes], chunks: list[bytes]) -> int:
+    """How many of the first are as long as they say."""
+    pairs = enumerate(zip(sizes, chunks, strict=True))
+    odd = (at for at, (size, chunk) in pairs if _SIZES.get(size) != len(chunk) or chunk[:1] != b"\n")
+    return max(next(odd, len(chunks)) - 1, 0)  # the line end behind a chunk is the beginning of the next size
 
 
 def _size(line: bytes) -> int:

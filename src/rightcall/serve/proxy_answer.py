@@ -24,12 +24,13 @@ from rightcall.backends.request import Request
 from rightcall.errors import BackendError, BodyError, DecodeError, TimedOut, TransportError, Unsupported
 from rightcall.formats.spec import Envelope, Format
 from rightcall.ids import Ids
-from rightcall.serve.answer_flow import AnswerFlow, AnswerReading, FlowRules
+from rightcall.serve.answer_flow import AnswerFlow, AnswerReading
 from rightcall.serve.answer_writer import AnswerHead, AnswerWriter
 from rightcall.serve.answer_writers import WRITERS, encoded, new_answer_id
 from rightcall.serve.client_answer import ClientAnswer
 from rightcall.serve.client_request import ClientRequest, RefusedRequest
 from rightcall.serve.exchanged import Exchanged
+from rightcall.serve.flow_rules import FlowRules
 from rightcall.serve.passed_streams import PassedStream, beginning, is_stream
 from rightcall.serve.plain_requests import PlainRequest, plain_request
 from rightcall.serve.refused_fields import refused_fields, without_fields
@@ -216,10 +217,21 @@ class Answering:
 
     async def _judged(self, reached: Reached) -> web.StreamResponse:
         request, exchanged = self._request, self._exchanged
+        if request.choices > 1:  # of which only one would be judged, and so only one may be given
+            raise RefusedRequest(
+                f"{request.choices} answers to one request are not read here; ask for one, and as often as you want",
+                code="unsupported_n",
+            )
         history = self._board.history(request, reached)
         messages = history.messages
-        asked = to_request(request, reached.link.api, messages=messages)
-        asked = msgspec.structs.replace(asked, model=reached.model, ids=_ids(messages))
+        asked = to_request(
+            request,
+            reached.link.api,
+            messages=messages,
+            model=reached.model,
+            mode=reached.how.mode,
+            ids=_ids(messages),
+        )
         exchanged.warnings += dropped_fields(request, reached.link.api)
         changed = messages if history.changes or request.previous else None
         choice = await reached.choose(asked)
@@ -269,7 +281,9 @@ class Answering:
     async def _once(self, reached: Reached, question: UpstreamQuestion, choice: Choice) -> AnswerFlow:
         """One answer of the server, read to its end."""
         link, request, asked = reached.link, self._request, question.asked
-        said = msgspec.structs.replace(asked, messages=[*asked.messages, *question.again])
+        said = asked
+        if question.again:
+            said = msgspec.structs.replace(asked, messages=[*asked.messages, *question.again])
         plan = make_plan(said, choice, link.api, reached.model, stream=question.stream)
         same = self._is_same(reached, plan)
         if same:

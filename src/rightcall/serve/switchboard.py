@@ -60,7 +60,6 @@ class Reached:
 
     async def choose(self, asked: Request) -> Choice:
         """How tools are offered. Found out once for all requests that come together."""
-        asked = msgspec.structs.replace(asked, mode=self.how.mode)
         async with self._lock:
             choice = await self.link.backend.way(asked)
         return choice if self.how.grammar is None else _constrained(choice, self.how.grammar, self.link.api)

@@ -42,29 +42,31 @@ _LISTS: dict[Api, str] = {
 }
 
 
-def to_request(request: ClientRequest, api: Api = "chat", *, messages: Sequence[Json] | None = None) -> Request:
+def to_request(
+    request: ClientRequest, api: Api = "chat", *, messages: Sequence[Json] | None = None, **more: Any
+) -> Request:
     """The same question for a backend that speaks `api`. `messages` stand in place of the request's own, where these
-    had to be put right or go on."""
+    had to be put right or go on; `more` are further fields of the `Request`, or others than the client's."""
     said = request.messages if messages is None else messages
-    return Request(
-        messages=[_of_functions(each if api == request.api else _carried(each)) for each in said],
-        tools=request.toolset,
-        choice=request.choice if request.tools else "auto",
-        parallel=request.parallel,
-        model=request.model,
-        temperature=request.temperature,
-        max_tokens=request.max_tokens,
-        seed=request.seed,
-        stop=request.stop,
-        sampling=_asked(request.sampling),
-    )
+    fields: Json = {
+        "messages": [_of_functions(each if api == request.api else _carried(each)) for each in said],
+        "tools": request.toolset,
+        "choice": request.choice if request.tools else "auto",
+        "parallel": request.parallel,
+        "model": request.model,
+        "temperature": request.temperature,
+        "max_tokens": request.max_tokens,
+        "seed": request.seed,
+        "stop": request.stop,
+        "sampling": _asked(request.sampling),
+    }
+    return Request(**{**fields, **more})
 
 
 def dropped_fields(request: ClientRequest, api: Api) -> tuple[str, ...]:
     """What cannot be said to a server that speaks `api`, one line each, for the header of warnings."""
     if api == request.api:
-        several = request.body.get("n") not in (None, 1) if api == "chat" else False
-        return ("'n' is taken as 1: with tools only the first choice is read",) if several else ()
+        return ()
     names = unsayable(api, _asked(request.sampling))
     parts = {text(part.get("type")) for each in request.messages for part in objects(each.get("content"))} - _CARRIED
     lines = [f"{name!r} is left out: the server's API has no field for it" for name in names]
@@ -87,8 +89,8 @@ def _carried(message: Json) -> Json:
 def _of_functions(message: Json) -> Json:
     """The message without what makes its calls more than calls of the functions that are offered: a server of the
     client's dialect would take them for calls of tools that it is not told of."""
-    kept = obj(message.get(OPAQUE)) or {}
-    if not any(_KINDS.intersection(fields) for extras in kept.values() for fields in extras.values()):
+    kept = obj(message.get(OPAQUE))
+    if kept is None or not any(_KINDS.intersection(fields) for extras in kept.values() for fields in extras.values()):
         return message
     plain = {api: {id: _unkind(fields) for id, fields in extras.items()} for api, extras in kept.items()}
     return {**message, OPAQUE: plain}

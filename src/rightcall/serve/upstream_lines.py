@@ -22,12 +22,12 @@ from rightcall.serve.http_answers import HttpFault, HttpHead, HttpReading
 _MOST_WAITING = 1 << 18  # bytes that have come and were not taken
 _IDLE_SECONDS = 15.0  # how long a connection waits for the next request
 _PATH = re.compile(r"[!-~]++\Z").match
+_TARGETS = 100  # addresses that are remembered
 _PORTS = {"http": 80, "https": 443}
 
 
 class UpstreamLine(asyncio.Protocol):
-    """One connection, for one request at a time. `head` and `piece` raise `HttpFault`, `OSError`, or what `fail` was
-    told."""
+    """One connection. `head` and `piece` raise `HttpFault`, `OSError` or what `fail` was given."""
 
     def __init__(self) -> None:
         self.transport: Any = None
@@ -158,11 +158,20 @@ class UpstreamLines:
         self._idle: list[UpstreamLine] = []
         self._timer: asyncio.TimerHandle | None = None
         self._is_closed = False
+        self._targets: dict[str, str] = {}
         # Without TLS a proxy reads the request itself, with the whole address in it.
         self._asks_proxy = self._proxy is not None and self._tls is None
 
     def target(self, url: str) -> str:
         """The rest of a request's first line for this address, and the lines that say where it goes."""
+        found = self._targets.get(url)
+        if found is None:
+            if len(self._targets) >= _TARGETS:
+                self._targets.clear()  # clients can write anything behind a question mark
+            found = self._targets[url] = self._made_target(url)
+        return found
+
+    def _made_target(self, url: str) -> str:
         parts = urlsplit(url)
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         if _PATH(path) is None:

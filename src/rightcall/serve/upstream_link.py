@@ -48,21 +48,17 @@ class _Patience:
         self._tick()
 
     def _tick(self) -> None:
-        pause = self._limits.idle if self.has_begun else self._limits.first_byte
+        limits = self._limits
+        pause = limits.idle if self.has_begun else limits.first_byte
         left = min(self.last + pause, self._until) - self._loop.time()
-        if left > 0:
-            self._timer = self._loop.call_later(left, self._tick)
+        if left > 0:  # which is looked at again, since it may have begun by then
+            self._timer = self._loop.call_later(min(left, limits.idle), self._tick)
         else:
             self._line.fail(self._too_late())
 
     def heard(self) -> None:
         """Something came."""
-        self.last = self._loop.time()
-        if not self.has_begun:
-            self.has_begun = True
-            if self._limits.idle < self._limits.first_byte:
-                self.end()
-                self._tick()
+        self.last, self.has_begun = self._loop.time(), True
 
     def _too_late(self) -> TimedOut:
         if self._loop.time() >= self._until:

@@ -12,6 +12,7 @@ import ipaddress
 import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -128,9 +129,11 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
 
     def preflight(self, head: RequestHead) -> dict[str, str] | None:
         """The headers for a browser that asks whether it may ask, if this is one."""
+        if head.method != "OPTIONS":
+            return None
         headers = dict(head.headers)
         allowed = self.cors(headers.get("origin"))
-        if head.method != "OPTIONS" or not allowed:
+        if not allowed:
             return None
         named = headers.get("access-control-request-headers", "authorization, content-type, x-api-key")
         return {
@@ -251,6 +254,7 @@ def is_unspecified(name: str) -> bool:
     return number is not None and number.is_unspecified
 
 
+@lru_cache(1000)
 def is_loopback(host: str) -> bool:
     """Does this lead to this very machine, whoever asks?"""
     number = _number(host)

@@ -90,13 +90,13 @@ class WebServer:
             await self.runner.cleanup()
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
-        from aiohttp import web
-
         head = RequestHead(
             request.method, request.path, [(name.lower(), value) for name, value in request.headers.items()]
         )
         refused = self.guard.refusal(head)
         if refused is None and (allowed := self.guard.preflight(head)) is not None:
+            from aiohttp import web
+
             return web.Response(status=204, headers=allowed)
         if refused is None and self._room.locked():
             refused = self.guard.too_many()
@@ -112,8 +112,11 @@ class WebServer:
         from aiohttp import web
 
         try:
-            async with asyncio.timeout(self.guard.limits.seconds):
+            if request.content.is_eof():  # it has come with the head, as most do
                 await request.read()
+            else:
+                async with asyncio.timeout(self.guard.limits.seconds):
+                    await request.read()
         except web.HTTPRequestEntityTooLarge:
             return self._said(self.guard.too_long(), request)
         except TimeoutError:

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, TypeVar
 
 from rightcall.formats.spec import Body, Channels, Format, Marker, Pair, Special, alternatives
 from rightcall.wire.bodies import BODIES
-from rightcall.wire.markers import BLANKS, END, NAME, Pat, blanks, literal, look, ordered, seq, template, templates
+from rightcall.wire.markers import BLANKS, END, NAME, RUN, Pat, blanks, literal, look, ordered, seq, template, templates
 from rightcall.wire.shown import BODY, CALL, SECTION
 
 Action = Literal[
@@ -41,6 +41,7 @@ class Sign(NamedTuple):
 
 A = TypeVar("A")
 Entries = list[tuple[Sign, Pat]]
+_LINE_END = Pat(r"[ \t\r]{0,4}+", r"[ \t\r]{0,4}+", sure=RUN)
 _SURE = 3  # characters of a tag that tell it
 _STRIKE, _STRIKE_END = "<s>", "</s>"  # struck-out text in HTML, whose end is also how many models end a turn
 
@@ -194,7 +195,7 @@ def recipient_headers(channels: Channels) -> list[Pat]:
     """A header that is nothing but its recipient. Before a token, which nobody writes by chance, it may be missing."""
     message = channels.message.strip(BLANKS)
     if not message:
-        return [seq(NAME, literal(channels.message))]
+        return [seq(NAME, _LINE_END, literal(channels.message))]
     return [seq(NAME, blanks(), literal(message)), literal(message)]
 
 

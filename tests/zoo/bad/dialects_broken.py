@@ -93,7 +93,7 @@ def breaks_once(answer: Answer, question: Question) -> Answer:
 
 
 def is_silent(answer: Answer, question: Question) -> Answer:
-    return answer._replace(pause=0.4)
+    return answer._replace(pause=0.25)
 
 
 def told(name: str, saw: str, reports: str, **more: Any) -> BadServer:

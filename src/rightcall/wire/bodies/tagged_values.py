@@ -9,7 +9,7 @@ from rightcall.formats.spec import Params, alternatives
 from rightcall.wire.bare_values import Wrong, typed
 from rightcall.wire.bodies.nested import NestedTags
 from rightcall.wire.bodies.tags import Tags
-from rightcall.wire.bodies.value_end import Value, ValueEnd
+from rightcall.wire.bodies.value_end import Value, ValueEnd, break_at
 from rightcall.wire.buffer import Steps
 from rightcall.wire.call_builder import CallBuilder
 from rightcall.wire.markers import Holes
@@ -27,7 +27,7 @@ class TaggedValues:
         self._is_inline = self._opens_line and not alternatives(body.param)[0].endswith("\n")
         self._nested = NestedTags(body) if body.item else None
         self._keyed = "{key}" in "".join(alternatives(body.value_close))
-        self._ends: dict[tuple[str, bool, str], ValueEnd] = {}
+        self._ends: dict[tuple[str, str, str], ValueEnd] = {}
 
     def read(self, p: CallBuilder, key: str, said: str | None, values: dict[str, Any]) -> Steps[Any]:
         """The value that begins here; `said` is the type that its tag says, `values` what the call has so far."""
@@ -37,12 +37,7 @@ class TaggedValues:
             json, value = yield from self._nested.read(p, key)
             p.give(prefix + json)
             return value
-        line = False
-        if self._opens_line:
-            if p.pos == len(p.buf) and not p.ended:
-                yield
-            line = p.buf.startswith("\n", p.pos)
-            p.pos += line
+        line = (yield from _line_break(p)) if self._opens_line else ""
         quote = (yield from self._quote(p)) if self._quotes else ""
         taken = Value(key, values, [], kind == "plain" and not (line and self._is_inline), [])
         return (yield from self._text(p, taken, prefix, kind, line, quote))
@@ -54,7 +49,7 @@ class TaggedValues:
         found = nested.tag.at(p.buf, p.pos, p.ended)
         return bool(found) or (found is None and bool((yield from p.test(nested.tag))))
 
-    def _text(self, p: CallBuilder, taken: Value, prefix: str, kind: str, line: bool, quote: str) -> Steps[Any]:
+    def _text(self, p: CallBuilder, taken: Value, prefix: str, kind: str, line: str, quote: str) -> Steps[Any]:
         """A value that is bare text. What is declared as plain text goes out as it comes."""
         key = taken.key
         if taken.give:
@@ -62,7 +57,7 @@ class TaggedValues:
         doubt = yield from self._end_of(key, line, quote).take(p, taken)
         text = "".join(taken.pieces)
         if line and self._is_inline and True not in taken.edges:
-            text = "\n" + text  # a line break at one edge alone is the value's own
+            text = line + text  # a line break at one edge alone is the value's own
         value: Any = text
         if taken.give:
             p.give('"')
@@ -98,7 +93,7 @@ class TaggedValues:
                 return ""
             yield
 
-    def _end_of(self, key: str, line: bool, quote: str) -> ValueEnd:
+    def _end_of(self, key: str, line: str, quote: str) -> ValueEnd:
         """Where the value of an argument ends."""
         which = (key if self._keyed else "", line, quote)
         found = self._ends.get(which)
@@ -107,3 +102,12 @@ class TaggedValues:
                 self._ends.clear()
             found = self._ends[which] = ValueEnd(self._tags, self._param, *which)
         return found
+
+
+def _line_break(p: CallBuilder) -> Steps[str]:
+    """The line break that stands here, taken; "" where none does."""
+    while p.buf[p.pos :] in ("", "\r") and not p.ended:
+        yield
+    size = break_at(p)
+    p.pos += size
+    return p.buf[p.pos - size : p.pos]

@@ -57,33 +57,35 @@ class Value(msgspec.Struct, frozen=True):
 
 
 class ValueEnd:
-    """Finds the end of one argument's value. `line`: its opener came with the line break that belongs to it."""
+    """Finds the end of one argument's value. `line`: the line break of its own that its opener came with."""
 
     __slots__ = ("chain", "is_named", "is_special", "param", "scan", "tags")
 
-    def __init__(self, tags: Tags, param: Holes, key: str, line: bool, quote: str) -> None:
+    def __init__(self, tags: Tags, param: Holes, key: str, line: str, quote: str) -> None:
         self.tags, self.param, self.is_named = tags, param, bool(key)
         entries = [("close", pat) for pat in self._closes(key, line, quote)]
-        entries += self._inside() if not quote else [("quote", literal(tags.body.quote[0]))] if tags.body.quote else []
+        entries += (
+            self._inside(line) if not quote else [("quote", literal(tags.body.quote[0]))] if tags.body.quote else []
+        )
         self.scan = Scan(entries)
         heads = "".join({re.escape(pat.head) for _, pat in entries})
         self.is_special = re.compile(f"[{heads}]").search
         self.chain = Probe(self._chain())
 
-    def _closes(self, key: str, line: bool, quote: str) -> list[Pat]:
+    def _closes(self, key: str, line: str, quote: str) -> list[Pat]:
         body = self.tags.body
         own = alternatives(body.value_close)
         texts = [text.replace("{key}", key) if key else text for text in own if text]
         cores = [seq(literal(quote), template(text)) if quote else template(text) for text in texts]
         # A line break before the close is the close's own where the opener had one, or where the format writes it so.
         with_break = any(text.startswith("\n") for text in texts) and (line or own[0].startswith("\n"))
-        return [seq(literal("\n"), core) for core in cores] + cores if with_break else cores
+        return [seq(literal(each), core) for each in _breaks(line) for core in cores] + cores if with_break else cores
 
-    def _inside(self) -> list[tuple[str, Pat]]:
+    def _inside(self, line: str) -> list[tuple[str, Pat]]:
         tags = self.tags
         missing = tags.params if tags.is_special or "" in alternatives(tags.body.value_close) else []
         return [
-            *(("next", seq(literal("\n"), pat)) for pat in missing if pat.head),
+            *(("next", seq(literal(each), pat)) for each in _breaks(line) for pat in missing if pat.head),
             *(("next" if tags.is_special else "param", pat) for pat in tags.params if pat.head),
             *(("open", pat) for pat in tags.param_starts),
             *(("call", pat) for pat in tags.whole_openers),
@@ -99,7 +101,8 @@ class ValueEnd:
         ends = [seq(close, blanks(), over) for close in tags.body_closes]
         params = [template(text, group="key", quoted=tags.quoted) for text in ordered(tags.body.param)]
         whole = seq(blanks(), alt(*params, *ends, over, END))
-        return alt(whole, *tags.body_closes, *(seq(literal("\n"), close) for close in tags.body_closes))
+        lines = [seq(literal(each), close) for each in ("\n", "\r\n") for close in tags.body_closes]
+        return alt(whole, *tags.body_closes, *lines)
 
     def take(self, p: CallBuilder, value: Value) -> Steps[Doubt | None]:
         """Takes a value and the marker that closes it."""
@@ -144,7 +147,7 @@ class ValueEnd:
                 if follows is None:
                     follows = yield from self._behind(self.chain, p, size)
                 if self._is_close(follows, value):
-                    value.edges.append(p.buf.startswith("\n", p.pos))
+                    value.edges.append(break_at(p) > 0)
                     p.pos += size
                     return self._doubt(seen, value)
                 seen.closed = True
@@ -212,7 +215,7 @@ class ValueEnd:
         """The next argument's opener where a close was due: forgiven if its key is not yet given, and declared
         or told by a special token."""
         while True:
-            line = p.buf.startswith("\n", p.pos)
+            line = break_at(p)
             found = self.param.probe.at(p.buf, p.pos + line, p.ended)
             if found is not None:
                 break
@@ -251,8 +254,7 @@ class ValueEnd:
             seen.opened, seen.depth = True, seen.depth + 1
         else:
             seen.opened = True
-            start = p.pos + p.buf.startswith("\n", p.pos)
-            at = self.param.probe.whole(p.buf, start) if action != "open" else None
+            at = self.param.probe.whole(p.buf, p.pos + break_at(p)) if action != "open" else None
             key = self.tags.plain(self.param.fill(at)["key"]) if at else ""
             if key and self._is_repeated(key, value):
                 seen.repeated = key
@@ -274,6 +276,16 @@ class ValueEnd:
                 "ambiguous_end", f"the argument {value.key!r} is not closed as it should be; send the call again"
             )
         return None
+
+
+def break_at(p: CallBuilder) -> int:
+    """How long the line break is that stands here; 0 where none does."""
+    return 2 if p.buf.startswith("\r\n", p.pos) else int(p.buf.startswith("\n", p.pos))
+
+
+def _breaks(line: str) -> list[str]:
+    """The line breaks that a close may have of its own, where the opener had this one."""
+    return ["\r\n", "\n"] if line == "\r\n" else ["\n"]
 
 
 def _swallowed(key: str, other: str) -> tuple[str, str]:

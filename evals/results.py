@@ -1,0 +1,204 @@
+"""The rows in results/ as the first part of docs/results.md, and its picture.    python evals/results.py [--write]
+
+Rows are what `rightcall eval --out` wrote, packed. The figures are counted anew; `results/README.md` has the commands.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+
+import msgspec
+from report import ROOT, keep_part, table
+
+from rightcall.evaluation.configurations import CONFIGURATIONS
+from rightcall.evaluation.eval_case import Metric
+from rightcall.evaluation.eval_rows import EvalRow
+from rightcall.evaluation.eval_tally import EvalTally
+from rightcall.reports.reply_tally import Share
+from rightcall.safe_text import percent
+
+FOLDER = ROOT / "results"
+PICTURE = ROOT / "docs" / "pictures" / "eval.svg"
+SHOWN: dict[Metric, str] = {"valid": "valid", "right_tool": "right tool", "right_arguments": "right arguments"}
+
+
+class Measured(msgspec.Struct, frozen=True):
+    """One file: its name, the model, when, with what, and its rows counted."""
+
+    file: str
+    model: str
+    made: dict[str, str]
+    tally: EvalTally
+
+
+def measured(path: Path) -> Measured:
+    """All runs of a file together: those that were divided over machines have a first line each."""
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines]
+    head = next(row for row in rows if row["kind"] == "run")
+    counted = EvalTally([msgspec.convert(row, EvalRow) for row in rows if row["kind"] == "case"])
+    return Measured(path.name, head["run"]["model"], head["made"], counted)
+
+
+def everything() -> list[Measured]:
+    return [measured(path) for path in sorted(FOLDER.glob("*.jsonl.gz"))]
+
+
+# -- the page ----------------------------------------------------------------------------------------------------------
+
+
+def share(of: Share) -> str:
+    low, high = of.interval
+    return f"{percent(of.rate)} ({100 * low:.0f}-{100 * high:.0f})" if of.whole else ""
+
+
+def figures(of: Measured) -> str:
+    tally = of.tally
+    rows = []
+    for name in tally.configurations:
+        spent = tally.spending(name)
+        rates = [share(tally.share(name, metric)) for metric in tally.metrics]
+        tokens = f"{spent.prompt_tokens + spent.completion_tokens:.0f}"
+        rows.append((f"`{name}`", len(tally.of(name)), *rates, f"{spent.turns:.1f}", tokens, f"{spent.seconds:.1f}"))
+    metrics = [metric.replace("_", " ") for metric in tally.metrics]
+    return table(("", "cases", *metrics, "turns", "tokens", "seconds"), rows)
+
+
+def steps(of: Measured) -> str:
+    found = [step for step in of.tally.steps() if step.differs]
+    rows = [
+        (step.scope, step.metric.replace("_", " "), f"{step.gained}", f"{step.lost}", _p(step.p), step.verdict)
+        for step in found
+    ]
+    return table(("step", "what", "gained", "lost", "p", ""), rows) if rows else "No case came out otherwise."
+
+
+def _p(p: float) -> str:
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def first(found: Sequence[Measured]) -> str:
+    """The three figures that matter: the small model as it comes, and the best that became of it, on own questions."""
+    asked = [each for each in found if each.tally.suites == ["questions"]]
+    plain = next(each for each in asked if each.model == "smollm2" and "bare" in each.tally.configurations)
+    ways = [(each, name) for each in asked for name in each.tally.configurations]
+    best, name = max(ways, key=lambda way: (way[0].tally.share(way[1], "right_arguments").rate, way[1] != "full"))
+    rows = [
+        (f"**{label}**", share(plain.tally.share("bare", metric)), share(best.tally.share(name, metric)))
+        for metric, label in SHOWN.items()
+    ]
+    of = f"{len(best.tally.of(name))} questions" if best is plain else "the same questions"
+    return f"""
+Three figures: a model of 135 million weights, asked {len(plain.tally.of("bare"))} of the 240 questions of
+[`rightcall eval`](eval.md) about tools that it never saw, without an example; intervals of 95 %.
+
+{table(("", f"{plain.model}, bare", f"{best.model}, {name}, {of}"), rows)}
+"""
+
+
+def part(found: Sequence[Measured]) -> str:
+    """The three figures, the picture, and every table."""
+    shown = [
+        f"### {each.model}: `{each.file}`\n\n{each.made['at'][:10]}, rightcall {each.made['rightcall']}, "
+        f"Python {each.made['python']}, {each.made['machine']}.\n\n{figures(each)}\n\n{steps(each)}"
+        for each in found
+    ]
+    how = "Commands, dates and raw rows are in [results](../results/README.md); this part is made of them by "
+    how += "`evals/results.py --write`. Steps are compared over the same cases (McNemar, corrected by Holm)."
+    picture = "![Rates with their intervals](pictures/eval.svg)"
+    return "\n\n".join([first(found).strip(), picture, how, "## Small models, measured", *shown])
+
+
+# -- the picture -------------------------------------------------------------------------------------------------------
+
+WIDE, LEFT, BAR, GAP = 760, 250, 9, 16
+
+
+class _Line(msgspec.Struct, frozen=True):
+    label: str
+    shares: tuple[Share, ...]
+
+
+def lines_of(found: Iterable[Measured]) -> list[_Line]:
+    """Bare, and what each file's last configurations made of it; those that changed nothing are left out."""
+    out = []
+    for each in found:
+        last: tuple[Share, ...] = ()
+        for name in [name for name in CONFIGURATIONS if name in each.tally.configurations]:
+            shares = tuple([each.tally.share(name, metric) for metric in SHOWN])
+            if shares != last:
+                out.append(_Line(f"{each.model} {name}", shares))
+            last = shares
+    return out
+
+
+def picture(lines: Sequence[_Line]) -> str:
+    """Three bars for each line, on one scale, with Wilson's intervals."""
+    height = len(lines) * (len(SHOWN) * BAR + GAP) + 62
+    drawn = [_scale(height)]
+    for at, line in enumerate(lines):
+        drawn.append(_bars(line, 34 + at * (len(SHOWN) * BAR + GAP)))
+    names = [
+        f'<rect class="b{at}" x="{LEFT + at * 150}" y="{height - 14}" width="9" height="9"/>'
+        f'<text x="{LEFT + 14 + at * 150}" y="{height - 6}">{name}</text>'
+        for at, name in enumerate(SHOWN.values())
+    ]
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDE} {height}" role="img" '
+        f'aria-label="Rates with their intervals">{_STYLE}{"".join(drawn)}{"".join(names)}</svg>\n'
+    )
+
+
+_STYLE = (
+    "<style>text{font:12px system-ui,sans-serif;fill:#1f2328}line{stroke:#d0d7de}.b0{fill:#8c959f}.b1{fill:#54aeff}"
+    ".b2{fill:#1a7f37}.i{stroke:#1f2328}@media(prefers-color-scheme:dark){text{fill:#e6edf3}line{stroke:#3d444d}"
+    ".i{stroke:#e6edf3}}</style>"
+)
+
+
+def _x(rate: float) -> float:
+    return round(LEFT + rate * (WIDE - LEFT - 60), 1)
+
+
+def _scale(height: int) -> str:
+    marks = [
+        f'<line x1="{_x(at / 4)}" y1="20" x2="{_x(at / 4)}" y2="{height - 22}"/>'
+        f'<text x="{_x(at / 4)}" y="14" text-anchor="middle">{25 * at} %</text>'
+        for at in range(5)
+    ]
+    return "".join(marks)
+
+
+def _bars(line: _Line, top: int) -> str:
+    drawn = [f'<text x="{LEFT - 8}" y="{top + 17}" text-anchor="end">{escape(line.label)}</text>']
+    for at, of in enumerate(line.shares):
+        y = top + at * BAR
+        low, high = of.interval
+        drawn.append(
+            f'<rect class="b{at}" x="{LEFT}" y="{y}" width="{max(1, _x(of.rate) - LEFT):.1f}" height="{BAR - 1}"/>'
+        )
+        drawn.append(f'<line class="i" x1="{_x(low)}" y1="{y + 4}" x2="{_x(high)}" y2="{y + 4}"/>')
+    return "".join(drawn)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--write", action="store_true", help="write docs/results.md and its picture")
+    options = parser.parse_args(arguments)
+    found = everything()
+    text = part(found)
+    print(text)
+    if options.write:
+        keep_part("eval", text)
+        PICTURE.write_text(picture(lines_of(found)), "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

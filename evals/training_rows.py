@@ -1,0 +1,125 @@
+"""Chat logs to train on, made of the leaderboard's truths:    python evals/training_rows.py logs.jsonl
+
+    calls    a question of one turn, and the calls that answer it; each the first acceptable one of its truth
+    texts    a question that none of the tools answers, and a sentence that says so
+    results  a call, what its tool gave back, and a sentence about it
+
+`--crowd FILE` reads an export (`--to openai-sft`) instead and offers, beside the tools of each example, some of others:
+after a split by tool, so that no tool comes over from the other side. Every log goes through `rightcall dataset import`
+and `label`, so what does not pass `check` is not trained on. Questions that offer a tool of the suite
+`questions`, which the small model is judged by, are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import bfcl_cases as bfcl
+
+from rightcall import Call, Toolset
+from rightcall.evaluation.leaderboard_data import LeaderboardData, leaderboard_tools
+from rightcall.evaluation.question_cases import question_cases
+
+KINDS = ("calls", "texts", "results")
+JUDGED_BY = {name for case in question_cases() for name in case.tools.names}
+NO_TOOL = (
+    "None of the tools I have can do that.",
+    "I have no tool for this, so I cannot do it here.",
+    "That is outside of what my tools can do.",
+    "I cannot do that with the tools I have.",
+)
+DONE = (('{"status": "ok"}', "Done."), ("ok", "That is done."), ('{"success": true}', "It is done."))
+FAILED = (
+    ("error: not found", "That did not work: not found."),
+    ("error: timed out", "That did not work: it timed out."),
+)
+Log = dict[str, Any]
+
+
+def logs(wheel: LeaderboardData, kinds: Iterable[str]) -> Iterator[Log]:
+    """Every log of these kinds. The same wheel gives the same logs."""
+    chosen = random.Random(7)
+    for name in bfcl.ONE_TURN:
+        truths = wheel.truths(name)
+        for row in wheel.rows(f"BFCL_v4_{name}"):
+            tools = leaderboard_tools(row["function"])
+            if _is_free(tools):
+                calls = [bfcl.called(truth, tools) for truth in truths[row["id"]]]
+                yield from _answered(row, tools, calls, set(kinds), chosen)
+    for name in ("irrelevance", "live_irrelevance") if "texts" in kinds else ():
+        for row in wheel.rows(f"BFCL_v4_{name}"):
+            tools = leaderboard_tools(row["function"])
+            if _is_free(tools) and tools:
+                said = {"role": "assistant", "content": chosen.choice(NO_TOOL)}
+                yield _log(row["id"], [*row["question"][0], said], tools)
+
+
+def _is_free(tools: Toolset) -> bool:
+    return JUDGED_BY.isdisjoint(tools.names)
+
+
+def _answered(row: Log, tools: Toolset, calls: list[Call], kinds: set[str], chosen: random.Random) -> Iterator[Log]:
+    asked, made = row["question"][0], [_entry(call, at) for at, call in enumerate(calls)]
+    said = {"role": "assistant", "content": None, "tool_calls": made}
+    if "calls" in kinds:
+        yield _log(row["id"], [*asked, said], tools)
+    if "results" in kinds and len(made) == 1 and chosen.random() < 0.2:
+        result, words = chosen.choice(DONE if chosen.random() < 0.8 else FAILED)
+        told = {"role": "tool", "tool_call_id": made[0]["id"], "content": result}
+        yield _log(f"{row['id']}-result", [*asked, said, told, {"role": "assistant", "content": words}], tools)
+
+
+def _entry(call: Call, at: int) -> Log:
+    function = {"name": call.name, "arguments": json.dumps(call.arguments, ensure_ascii=False)}
+    return {"id": f"call_{at}", "type": "function", "function": function}
+
+
+def _log(id: str, messages: list[Log], tools: Toolset) -> Log:
+    defined = [{"type": "function", "function": _function(tool)} for tool in tools]
+    return {"id": id, "model": "bfcl", "messages": messages, "tools": defined}
+
+
+def _function(tool: Any) -> Log:
+    return {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+
+
+def crowded(examples: list[Log], *, most: int = 4, seed: int = 7) -> Iterator[Log]:
+    """Each example that offers fewer than `most` tools, with some of other examples beside them, in any order. None of
+    a name that is there."""
+    chosen = random.Random(seed)
+    known = [tool for example in examples for tool in example["tools"]]
+    for number, example in enumerate(examples):
+        own = {tool["function"]["name"] for tool in example["tools"]}
+        if len(own) >= most:
+            continue
+        others = {tool["function"]["name"]: tool for tool in chosen.sample(known, min(len(known), most))}
+        added = [tool for name, tool in others.items() if name not in own][: chosen.randint(1, most - len(own))]
+        tools = [*example["tools"], *added]
+        chosen.shuffle(tools)
+        yield {"id": f"crowd-{number}", "model": "bfcl", "messages": example["messages"], "tools": tools}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("output", type=Path)
+    parser.add_argument("--kinds", default=",".join(KINDS), help=f"of {', '.join(KINDS)}")
+    parser.add_argument("--crowd", type=Path, metavar="FILE", help="an export to offer more tools in")
+    options = parser.parse_args(arguments)
+    if options.crowd:
+        found = crowded([json.loads(line) for line in options.crowd.read_text("utf-8").splitlines()])
+    else:
+        found = logs(bfcl.fetch(), options.kinds.split(","))
+    lines = [json.dumps(log, ensure_ascii=False) + "\n" for log in found]
+    options.output.write_text("".join(lines), "utf-8")
+    print(f"{len(lines)} logs in {options.output}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,84 @@
+"""Makes an adapter that llama.cpp takes of what `train.py` wrote.
+
+    python to_gguf.py run/adapter.safetensors tools.gguf
+    rightcall model serve smollm2 --lora tools.gguf
+
+Sixteen bits a weight; `--small` keeps one of the two matrices in eight, which is a quarter less.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+import numpy as np
+from gguf import GGMLQuantizationType, GGUFWriter, quants
+from safetensors import safe_open
+
+NAMES = {
+    "self_attn.q_proj": "attn_q",
+    "self_attn.k_proj": "attn_k",
+    "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output",
+    "mlp.gate_proj": "ffn_gate",
+    "mlp.up_proj": "ffn_up",
+    "mlp.down_proj": "ffn_down",
+}
+HEAD = 64  # width of an attention head in SmolLM2
+
+
+def place(name: str) -> tuple[str, str]:
+    """Where llama.cpp looks for `model.layers.3.mlp.up_proj.a`: its name there, and the kind of layer."""
+    _, _, number, *layer, side = name.split(".")
+    kind = NAMES[".".join(layer)]
+    return f"blk.{number}.{kind}.weight.lora_{side}", kind
+
+
+def turned(b: np.ndarray) -> np.ndarray:
+    """Rows of queries and keys in llama.cpp's order, where the halves of a head that turn together are neighbours."""
+    heads = b.shape[0] // HEAD
+    return b.reshape(heads, 2, HEAD // 2, b.shape[1]).swapaxes(1, 2).reshape(b.shape)
+
+
+def convert(source: Path, output: Path, *, name: str, small: bool) -> None:
+    with safe_open(source, "np") as file:
+        told, tensors = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    draft = output.with_name(f".{output.name}.draft")
+    writer = GGUFWriter(draft, "llama")
+    writer.add_type("adapter")
+    writer.add_name(name)
+    writer.add_string("adapter.type", "lora")
+    writer.add_float32("adapter.lora.alpha", float(told["alpha"]))
+    for name, tensor in sorted(tensors.items()):
+        there, kind = place(name)
+        data = turned(tensor) if there.endswith("lora_b") and kind in ("attn_q", "attn_k") else tensor
+        if small and there.endswith("lora_a"):
+            eight = GGMLQuantizationType.Q8_0
+            writer.add_tensor(there, quants.quantize(data.astype(np.float32), eight), raw_dtype=eight)
+        else:
+            writer.add_tensor(there, data.astype(np.float16))
+    try:
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+        with draft.open("rb") as file:
+            os.fsync(file.fileno())
+        os.replace(draft, output)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("adapter", type=Path, help="adapter.safetensors")
+    parser.add_argument("output", type=Path, help="the GGUF file to write")
+    parser.add_argument("--name", default="smollm2-tools", help="what the adapter says it is")
+    parser.add_argument("--small", action="store_true", help="one of the two matrices at eight bits")
+    options = parser.parse_args()
+    convert(options.adapter, options.output, name=options.name, small=options.small)
+
+
+if __name__ == "__main__":
+    main()

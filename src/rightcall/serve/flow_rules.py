@@ -1,0 +1,51 @@
+"""How an answer may go on to a client, and what its first words tell."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from rightcall.declare.toolset import Toolset
+
+_WORD = re.compile(r"\s*+([A-Za-z][\w\-]*+)").match
+_SPACES = re.compile(r"\.|__|[/:]")
+
+
+class FlowRules(msgspec.Struct, frozen=True, kw_only=True):
+    """How an answer may go on.
+
+    - `same`: server and client speak the same dialect, and the request went up as it came.
+    - `streamed`: the client wants it as it comes.
+    - `holds_text`: a call is demanded; text waits until there is one.
+    - `holds_first`: so many characters of text wait for more, in case they are all and only announce a call.
+    - `holds_calls`: calls wait for the end, where somebody judges them.
+    - `live`: arguments of the server's own calls go on as they come.
+    - `passes`: such a call that turns out to break its schema stays as it was written.
+    - `parallel`: more than one call may go on.
+    - `open_tools`: a tool that is not declared may be called.
+    """
+
+    same: bool = False
+    streamed: bool = True
+    holds_text: bool = False
+    holds_first: int = 0
+    holds_calls: bool = False
+    live: bool = False
+    passes: bool = False
+    parallel: bool = True
+    open_tools: bool = False
+
+
+def is_prose(text: str, tools: Toolset | None) -> bool:
+    """Does an answer that begins with this text say something? Its first word may be a tool's name yet, where it begins
+    as the name of one does."""
+    found = _WORD(text)
+    if found is None:
+        return False
+    begins, names = _letters(found[1]), tools.names if tools is not None else ()
+    return not any(_letters(part).startswith(begins) for name in names for part in (name, _SPACES.split(name)[-1]))
+
+
+def _letters(name: str) -> str:
+    return "".join([char for char in name.lower() if char.isalnum()])

@@ -1,0 +1,76 @@
+"""The leaderboard's match rules, a line each; `make bfcl` holds them against its published checker on all its cases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rightcall.evaluation.answer_match import are_matches
+
+Json = dict[str, Any]
+TYPES: Json = {
+    "city": {"type": "string"},
+    "days": {"type": "integer"},
+    "rate": {"type": "float"},
+    "on": {"type": "boolean"},
+    "tags": {"type": "array", "items": {"type": "string"}},
+    "box": {"type": "dict"},
+    "boxes": {"type": "array", "items": {"type": "dict"}},
+    "pair": {"type": "tuple", "items": {"type": "integer"}},
+}
+FUNCTION: Json = {"name": "f", "parameters": {"type": "dict", "properties": TYPES, "required": []}}
+NEEDING: Json = {"name": "f", "parameters": {**FUNCTION["parameters"], "required": ["city"]}}
+
+
+@pytest.mark.parametrize(
+    "made, truth, is_right",
+    [
+        ({"city": "new york"}, {"city": ["New York"]}, True),
+        ({"city": "New-York."}, {"city": ["New York"]}, True),
+        ({"city": "York"}, {"city": ["New York"]}, False),
+        ({"city": "it's"}, {"city": ['it"s']}, True),
+        ({"days": 3}, {"days": [3]}, True),
+        ({"days": 3.0}, {"days": [3]}, False),
+        ({"days": "3"}, {"days": [3]}, False),
+        ({"days": True}, {"days": [1]}, False),
+        ({"days": "n_days"}, {"days": ["n_days"]}, True),  # the name of a variable
+        ({"days": "N_days"}, {"days": ["n_days"]}, False),  # which is spelled as it is
+        ({"rate": 2}, {"rate": [2.0]}, True),
+        ({"rate": 2.5}, {"rate": [2.5, 3.0]}, True),
+        ({"on": 1}, {"on": [True]}, False),
+        ({"tags": ["A b", "c"]}, {"tags": [["a b", "C"]]}, True),
+        ({"tags": ["c", "a b"]}, {"tags": [["a b", "c"]]}, False),
+        ({"tags": []}, {"tags": [["a"], ""]}, True),
+        ({"pair": [1, 2]}, {"pair": [[1, 2]]}, True),
+        ({"box": {"a": "X y"}}, {"box": [{"a": ["x Y", "z"], "b": [1, ""]}]}, True),
+        ({"box": {"a": "x", "c": 1}}, {"box": [{"a": ["x"]}]}, False),
+        ({"box": {}}, {"box": [{"a": ["x"]}]}, False),
+        ({"boxes": [{"a": 1}, {"a": 2}]}, {"boxes": [[{"a": [1]}, {"a": [2]}]]}, True),
+        ({"boxes": [{"a": 2}, {"a": 1}]}, {"boxes": [[{"a": [1]}, {"a": [2]}]]}, False),
+        ({}, {"city": ["Oslo", ""]}, True),
+        ({}, {"city": ["Oslo"]}, False),
+        ({"more": 1}, {"city": ["Oslo", ""]}, False),
+        ({"city": "Oslo", "days": 1}, {"city": ["Oslo"]}, False),
+    ],
+)
+def test_arguments_match_as_the_leaderboard_has_it(made: Json, truth: Json, is_right: bool) -> None:
+    assert are_matches([("f", made)], [FUNCTION], [{"f": truth}]) is is_right
+
+
+def test_what_is_required_must_be_there_even_where_the_truth_may_do_without() -> None:
+    assert not are_matches([("f", {})], [NEEDING], [{"f": {"city": ["Oslo", ""]}}])
+
+
+def test_calls_come_in_any_order_and_each_answers_one_truth() -> None:
+    truths = [{"f": {"days": [1]}}, {"f": {"days": [2]}}]
+    assert are_matches([("f", {"days": 2}), ("f", {"days": 1})], [FUNCTION], truths)
+    assert not are_matches([("f", {"days": 1}), ("f", {"days": 1})], [FUNCTION], truths)
+    assert not are_matches([("f", {"days": 1})], [FUNCTION], truths)
+    assert not are_matches([("f", {"days": 1}), ("f", {"days": 2}), ("f", {"days": 2})], [FUNCTION], truths)
+    assert not are_matches([("g", {"days": 1}), ("f", {"days": 2})], [FUNCTION], truths)
+
+
+def test_equal_numbers_of_other_types_are_not_the_same_call() -> None:
+    made: list[tuple[str, dict[str, float]]] = [("f", {"days": 5.0}), ("f", {"days": 5})]
+    assert not are_matches(made, [FUNCTION], [{"f": {"days": [5]}}, {"f": {"days": [5]}}])

@@ -1,0 +1,78 @@
+"""`rightcall doctor` as a command: a table, JSON, a page, exit codes, and screens from 60 columns up."""
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+from rich.cells import cell_len
+
+from command import failed, run
+from rightcall.cli.doctor_screen import show_diagnosis
+from rightcall.cli.layout import Page
+from scripted_server import scripted
+from test_doctor import leaks
+from webpages import HOSTILE, diagnosis
+
+CHAT = ("--model", "m", "--api", "chat")
+
+
+def test_the_table_the_class_the_evidence_and_the_line_that_cures_are_shown(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    with scripted(lambda path, body: leaks(body)) as (url, _):
+        result = run("doctor", url, *CHAT, "--html", str(page))
+    assert result.exit_code == 1 and result.stderr == ""
+    lines = result.stdout.splitlines()
+    assert [line.split() for line in lines if line.startswith("a plain call")] == [
+        ["a", "plain", "call", "FAULT", "FAULT", "call_as_text"]
+    ]
+    assert "call_as_text: The call comes back as text" in lines
+    assert any(line.startswith("  200 ") and "<tool_call>" in line for line in lines)
+    assert lines[-1] == f"cure       rightcall serve --upstream {url}"
+    assert "The call comes back as text" in page.read_text()
+
+
+def test_json_holds_everything(tmp_path: Path) -> None:
+    with scripted(lambda path, body: leaks(body)) as (url, _):
+        result = run("doctor", url, *CHAT, "--json", "--through", "--max-requests", "80")
+    found = json.loads(result.stdout)
+    assert result.exit_code == 1 and found["classes"][0] == "call_as_text"
+    plain = [each for each in found["results"] if each["probe"] == "plain_call"]
+    assert [(each["way"], each["verdict"], each["cure"]) for each in plain] == [
+        (way, "fault", f"rightcall serve --upstream {url}") for way in ("whole", "streamed")
+    ]
+    assert {each["verdict"] for each in found["through"]["results"] if each["probe"] == "plain_call"} == {"ok"}
+
+
+def test_a_server_that_cannot_be_asked_is_exit_code_1() -> None:
+    result = run("doctor", "http://127.0.0.1:9", "-m", "m")
+    assert result.exit_code == 1 and "no dialect that was tried" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "args, says",
+    [
+        (("http://user:pw@h/v1",), "holds credentials"),
+        (("nonsense",), "is no base URL"),
+        (("http://127.0.0.1:9", "--api-key-env", "NO_SUCH_VARIABLE_HERE"), "the environment has no"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_exit_code_2(args: tuple[str, ...], says: str) -> None:
+    assert says in failed(run("doctor", *args))
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("through", [False, True])
+def test_a_diagnosis_of_hostile_text_fits_the_screen(width: int, through: bool) -> None:
+    found = diagnosis(HOSTILE)
+    out = Page(width)
+    show_diagnosis(out, found if through else msgspec.structs.replace(found, through=None))
+    assert max(map(cell_len, out.text.splitlines())) <= width
+    assert "\x00" not in out.text and "\u202e" not in out.text and "\\u202e" in out.text
+
+
+def test_a_page_is_written_over_a_page_of_the_doctor_only(tmp_path: Path) -> None:
+    other = tmp_path / "notes.html"
+    other.write_text("<p>mine</p>")
+    result = run("doctor", "http://127.0.0.1:9", "--html", str(other))
+    assert result.exit_code == 2 and other.read_text() == "<p>mine</p>"
