@@ -87,8 +87,6 @@ servers: $(VENV)/.dev ## install real model servers, run each with a small model
 	$(VENV)/bin/rightcall model pull smollm2
 	PYTHONPATH=evals $(RUN) -m real_servers $(SERVER) $(if $(API),--api $(API))
 
-killtest: $(VENV)/.dev ## kill captures for minutes, and every command that writes at every step; nothing may be lost
-	RIGHTCALL_KILL_SECONDS=$${RIGHTCALL_KILL_SECONDS:-120} $(RUN) -m pytest -s -k killed tests/test_capture_resume.py tests/test_files_written.py
 killtest: $(VENV)/.dev ## kill captures and evaluations for minutes, and every command that writes at every step
 	RIGHTCALL_KILL_SECONDS=$${RIGHTCALL_KILL_SECONDS:-120} $(RUN) -m pytest -s -k killed tests/test_capture_resume.py tests/test_evaluation.py tests/test_files_written.py
 
