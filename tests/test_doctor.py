@@ -130,6 +130,7 @@ def test_a_hostile_server_ends_in_faults_and_in_nothing_else(answer: Answering) 
 def test_a_server_that_never_answers_is_given_up() -> None:
     found = asyncio.run(_hostile(_mute, seconds=0.2))
     assert not found.spoken and found.requests == 1
+    assert "0.2 s" in found.dialects[0].says  # the limit that was set, and no other
 
 
 def test_the_budget_of_requests_holds_and_is_told() -> None:

@@ -62,7 +62,8 @@ class ServerLine:
         self.root, self._address = root(url), address(url, api)
         self._seconds = seconds
         key = find_key(api, api_key_env, self._address)
-        self._wire = Wire(key, api, Timeouts(connect=min(10.0, seconds), first_byte=seconds, idle=seconds))
+        limits = Timeouts(connect=min(10.0, seconds), first_byte=seconds, idle=seconds, total=seconds)
+        self._wire = Wire(key, api, limits)
         self._headers = Backend(url, api=api, exchange=self._wire).headers
         self.scrubber = Scrubber(own_secrets(key))
 
