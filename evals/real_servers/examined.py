@@ -111,18 +111,22 @@ def examined(running: Running, api: str) -> Part:
     with tempfile.TemporaryFile() as out:
         subprocess.run([sys.executable, "-m", *words, "--api", api, "--json"], stdout=out, check=False)
         out.seek(0)
-        told: dict[str, Any] = json.load(out)
+        return part(json.load(out), running.url)
+
+
+def part(told: dict[str, Any], url: str) -> Part:
+    """What is kept of a diagnosis of one dialect."""
     (dialect,) = told["dialects"]
     through = {_key(each): each for each in (told.get("through") or {}).get("results", [])}
     return Part(
         on=date.today().isoformat(),
         spoken=dialect["spoken"],
-        says=_plain(dialect["says"], running),
+        says=_plain(dialect["says"], url),
         kind=told["kind"],
-        cure=told["cure"].replace(running.url, "URL"),
+        cure=told["cure"].replace(url, "URL"),
         requests=told["requests"] + (told.get("through") or {}).get("requests", 0),
         seconds=round(told["seconds"] + (told.get("through") or {}).get("seconds", 0.0)),
-        rows=tuple([_row(each, through.get(_key(each), {}), running) for each in told["results"]]),
+        rows=tuple([_row(each, through.get(_key(each), {}), url) for each in told["results"]]),
     )
 
 
@@ -130,7 +134,7 @@ def _key(result: dict[str, Any]) -> tuple[str, str]:
     return result["probe"], result["way"]
 
 
-def _row(direct: dict[str, Any], through: dict[str, Any], running: Running) -> Row:
+def _row(direct: dict[str, Any], through: dict[str, Any], url: str) -> Row:
     return Row(
         probe=direct["probe"],
         title=direct["title"],
@@ -138,14 +142,14 @@ def _row(direct: dict[str, Any], through: dict[str, Any], running: Running) -> R
         direct=direct["verdict"],
         through=through.get("verdict", "not asked"),
         slug=direct["slug"] or through.get("slug", ""),
-        says=_plain(direct["says"], running),
-        says_through=_plain(through.get("says", ""), running),
+        says=_plain(direct["says"], url),
+        says_through=_plain(through.get("says", ""), url),
     )
 
 
-def _plain(words: str, running: Running) -> str:
+def _plain(words: str, url: str) -> str:
     """Without what is another at every run, and where this folder is."""
-    return words.replace(running.url, "URL").replace(str(Path.home()), "~")
+    return words.replace(url, "URL").replace(str(Path.home()), "~")
 
 
 def asked_in(running: Running, name: str) -> tuple[Asked, ...]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 from report import ROOT
 
-from real_servers.examined import Found, Part, Row, load
+from real_servers.examined import DIALECTS, Found, Part, Row, load
 from real_servers.kinds import NOT_RUN, SERVERS, RealServer
 
 PAGE = ROOT / "docs" / "servers.md"
@@ -27,6 +28,7 @@ make servers SERVER=vllm API=chat    # one of them, in one dialect
   weights; what is said of ids, events, finish reasons, refusals and leaks is said of the server.
 - Commands are as they were run in `target/servers`.
 """
+_WELL = {"ok", "not offered"}
 _DIALECTS = {"chat": "Chat", "responses": "Responses", "messages": "Messages", "completions": "completions"}
 
 
@@ -68,6 +70,8 @@ def _section(server: RealServer, found: Found) -> str:
     silent = [api for api, part in found.parts.items() if not part.spoken]
     if silent:
         lines += [f"Not spoken: {', '.join(silent)}.", ""]
+    if missing := [api for api in DIALECTS if api not in found.parts]:
+        lines += [f"Not examined yet: {', '.join(missing)}.", ""]
     return "\n".join([*lines, *_modes(found)])
 
 
@@ -79,24 +83,33 @@ def _dialect(api: str, part: Part) -> list[str]:
     lines = [f"### {_DIALECTS.get(api, api)}{_of(part)}", "", f"Without the proxy: {told}. Through it: {told_after}."]
     if part.cure:
         lines += ["", "```sh", part.cure, "```"]
-    rows = [row for row in part.rows if not row.direct == row.through == "ok"]
-    if rows:
-        lines += ["", _line(["probe", "way", "without", "through", "what was seen"]), _line(["---"] * 5)]
-        lines += [_probe(row) for row in rows]
+    lines += _faults(part.rows)
     return lines
+
+
+def _faults(rows: Iterable[Row]) -> list[str]:
+    """A table of what is not well, whole and streamed in one row where both show the same."""
+    told: dict[tuple[str, ...], list[str]] = {}
+    for row in rows:
+        if not {row.direct, row.through} <= _WELL:
+            told.setdefault(_cells(row), []).append(row.way)
+    if not told:
+        return []
+    lines = ["", _line(["probe", "way", "without", "through", "what was seen"]), _line(["---"] * 5)]
+    return lines + [_line([cells[0], " and ".join(ways), *cells[1:]]) for cells, ways in told.items()]
 
 
 def _of(part: Part) -> str:
     return "" if not part.kind else f", recognised as {part.kind}"
 
 
-def _probe(row: Row) -> str:
+def _cells(row: Row) -> tuple[str, ...]:
     direct = f"{row.direct}: `{row.slug}`" if row.direct == "fault" and row.slug else row.direct
-    seen = row.says if row.direct != "ok" else ""
-    if row.through not in ("ok", row.direct):
-        seen = f"{seen} → {row.says_through}" if seen else f"through: {row.says_through}"
     through = "cured" if row.direct == "fault" and row.through == "ok" else row.through
-    return _line([row.title, row.way, direct, through, _short(seen)])
+    seen = [_short(row.says) if row.direct not in _WELL else ""]
+    if row.through not in _WELL and row.says_through != row.says:
+        seen.append(f"through: {_short(row.says_through)}")
+    return row.title, direct, through, "; ".join([each for each in seen if each])
 
 
 def _modes(found: Found) -> list[str]:

@@ -19,7 +19,7 @@ from rightcall.backends.address import address, find_key, own_secrets, request_a
 from rightcall.backends.aiohttp_exchange import Wire
 from rightcall.backends.exchange import Sent, Timeouts
 from rightcall.backends.http import Backend
-from rightcall.errors import BackendError, BodyError, TimedOut
+from rightcall.errors import BackendError, BodyError, TimedOut, TransportError
 from rightcall.redaction.scrubber import Scrubber
 from rightcall.types import Json
 
@@ -81,8 +81,14 @@ class ServerLine:
         url = request_address(self._address, self.api, model, stream=stream)
         got: dict[str, Any] = {}
         pieces: list[bytes] = []
+        sent = Sent("POST", url, body, self._headers, begun + self._seconds)
         try:
-            await self._gather(Sent("POST", url, body, self._headers, begun + self._seconds), got, pieces, begun)
+            try:
+                await self._gather(sent, got, pieces, begun)
+            except TransportError as error:
+                if got or isinstance(error, TimedOut):
+                    raise
+                await self._gather(sent, got, pieces, begun)  # it had closed the connection that was kept
         except BackendError as error:
             got |= {"broke": _broke(error, pieces), "says": str(error).removeprefix(f"{url}: ")}
         return RawAnswer(body=b"".join(pieces), seconds=loop.time() - begun, **got)
