@@ -79,6 +79,13 @@ def test_a_call_in_the_text_is_told_with_its_format_and_its_cure(way: str) -> No
     assert plain.cure(found.url) == f"rightcall serve --upstream {found.url}"
 
 
+def test_a_call_in_the_text_of_another_tool_than_the_named_one_breaks_the_choice() -> None:
+    found = diagnosed(leaks)
+    told = {(each.probe, each.slug) for each in found.faults if each.probe in ("required", "named")}
+    assert told == {("required", "call_as_text"), ("named", "tool_choice_ignored")}
+    assert "--guard full" in found.cure()
+
+
 def test_calls_without_ids_are_told() -> None:
     found = diagnosed(without_ids)
     told = {(each.probe, each.way) for each in found.faults if each.slug == "bad_ids"}
