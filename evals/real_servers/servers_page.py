@@ -34,7 +34,8 @@ _DIALECTS = {"chat": "Chat", "responses": "Responses", "messages": "Messages", "
 
 def page() -> str:
     kept = {name: found for name in SERVERS if (found := load(name)) is not None}
-    parts = [_HEAD, _summary(kept), *[_section(SERVERS[name], found) for name, found in kept.items()], _not_run(kept)]
+    sections = [_section(server, kept.get(name)) for name, server in SERVERS.items()]
+    parts = [_HEAD, _summary(kept), *sections, _not_run()]
     return "\n".join(parts)
 
 
@@ -57,22 +58,27 @@ def _anchor(name: str) -> str:
     return "".join([each for each in SERVERS[name].title.lower().replace(" ", "-") if each.isalnum() or each in "-_"])
 
 
-def _section(server: RealServer, found: Found) -> str:
+def _section(server: RealServer, found: Found | None) -> str:
     lines = [f"## {server.title}", ""]
     if server.note:
         lines += [server.note, ""]
+    if server.seen:
+        lines += ["Seen by hand:", "", *[f"- {each}" for each in server.seen], ""]
+    return "\n".join([*lines, *(_examined(found) if found is not None else ["Not examined by the doctor yet.", ""])])
+
+
+def _examined(found: Found) -> list[str]:
     days = sorted({part.on for part in found.parts.values()})
     when = f", examined on {' and '.join(days)}" if days else ""
-    lines += [f"Version {found.version}{when}.", "", "```sh", found.command, found.doctor, "```", ""]
+    lines = [f"Version {found.version}{when}.", "", "```sh", found.command, found.doctor, "```", ""]
     for api, part in found.parts.items():
         if part.spoken:
             lines += [*_dialect(api, part), ""]
-    silent = [api for api, part in found.parts.items() if not part.spoken]
-    if silent:
+    if silent := [api for api, part in found.parts.items() if not part.spoken]:
         lines += [f"Not spoken: {', '.join(silent)}.", ""]
     if missing := [api for api in DIALECTS if api not in found.parts]:
         lines += [f"Not examined yet: {', '.join(missing)}.", ""]
-    return "\n".join([*lines, *_modes(found)])
+    return [*lines, *_modes(found)]
 
 
 def _dialect(api: str, part: Part) -> list[str]:
@@ -81,6 +87,8 @@ def _dialect(api: str, part: Part) -> list[str]:
     after = Counter([row.through for row in part.rows])
     told_after = ", ".join([f"{after[verdict]} {verdict}" for verdict in sorted(after)])
     lines = [f"### {_DIALECTS.get(api, api)}{_of(part)}", "", f"Without the proxy: {told}. Through it: {told_after}."]
+    if part.says:
+        lines += ["", part.says]
     if part.cure:
         lines += ["", "```sh", part.cure, "```"]
     lines += _faults(part.rows)
@@ -120,10 +128,8 @@ def _modes(found: Found) -> list[str]:
     return [*lines, *[_line(row) for row in rows], ""]
 
 
-def _not_run(kept: dict[str, Found]) -> str:
-    lines = ["## Not run", ""]
-    lines += [f"- {SERVERS[name].title}: not examined yet." for name in SERVERS if name not in kept]
-    return "\n".join([*lines, *[f"- {name}: {why}." for name, why in NOT_RUN.items()], ""])
+def _not_run() -> str:
+    return "\n".join(["## Not run", "", *[f"- {name}: {why}." for name, why in NOT_RUN.items()], ""])
 
 
 def _short(text: str, most: int = 200) -> str:
