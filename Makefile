@@ -7,7 +7,7 @@ RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit smoke bench bfcl classes damage grammar gbnf model capture guard turns frameworks servers clients killtest typescript shown laws mutants fuzz pagetests ray venv clean eval
+.PHONY: help demo test lint unit smoke bench bfcl classes damage grammar gbnf model eval capture guard turns frameworks servers clients killtest typescript shown laws mutants fuzz pagetests ray train venv clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -16,6 +16,9 @@ demo: $(VENV)/.model ## install rightcall and show what it does, with a small mo
 	@$(VENV)/bin/rightcall demo
 	@echo
 	@$(VENV)/bin/rightcall demo --live --folder target/demo
+	@test ! -e $(VENV)/.model || { echo; echo "The same model with an adapter of 5 MB, no examples shown, asked here and now:"; \
+		echo 'Make it 21 degrees in the bathroom.' | \
+		$(VENV)/bin/rightcall chat --local smollm2-tools --tools examples/house_tools.json --max-tokens 80 --temperature 0; }
 
 test: lint unit smoke ## everything that must hold
 
@@ -51,6 +54,9 @@ model: $(VENV)/.local ## fetch a small model, run it here, count its calls that 
 	$(RUN) evals/model.py
 	$(RUN) evals/model.py --grammar
 	$(RUN) -m pytest tests/test_local.py tests/test_model_eval.py
+
+train: $(VENV)/.train ## train a tiny model here and kill it two hundred times; models/smollm2-tools/make.sh trains the real one
+	RIGHTCALL_TRAINING_KILLS=200 $(RUN) -m pytest tests/test_training.py
 
 typescript: $(VENV)/.dev ## judge the declarations of tools by the TypeScript compiler; needs node and npm
 	$(RUN) evals/typescript.py
@@ -142,7 +148,7 @@ $(VENV)/.dev: $(VENV)/.made pyproject.toml
 
 # What the demo runs a model with. Where it cannot be had, the demo has a recording, and says so.
 $(VENV)/.model: $(VENV)/.user
-	@$(PIP) --editable '.[local]' && $(VENV)/bin/rightcall model pull smollm2 && touch $@ || \
+	@$(PIP) --editable '.[local]' && $(VENV)/bin/rightcall model pull smollm2-tools && touch $@ || \
 		echo "make: the small model cannot be fetched here; a recording of it stands in" >&2
 
 $(VENV)/.frameworks: $(VENV)/.dev
@@ -151,6 +157,10 @@ $(VENV)/.frameworks: $(VENV)/.dev
 
 $(VENV)/.ray: $(VENV)/.dev
 	$(PIP) --editable '.[dev,ray]' 'moto[server]>=5'
+	@touch $@
+
+$(VENV)/.train: $(VENV)/.dev
+	$(PIP) --editable '.[dev,train]'
 	@touch $@
 
 $(VENV)/.local: $(VENV)/.dev

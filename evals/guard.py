@@ -26,9 +26,11 @@ from rightcall import Reply, Runner, parse
 from rightcall.backends import Request
 from rightcall.capture.catalogue import find_domains
 from rightcall.capture.domain import Domain, Scenario
-from rightcall.capture.task_outcome import CallMade, outcome
+from rightcall.capture.task_outcome import outcome
 from rightcall.dispatching.bounded_output import BoundedOutput, Bounds, bound
-from rightcall.dispatching.result import Kind, Result
+from rightcall.dispatching.result import Result
+from rightcall.evaluation.case_run import StubRuns
+from rightcall.evaluation.scenario_cases import TASK_DOMAINS
 from rightcall.guard import (
     Guard,
     GuardPolicy,
@@ -52,7 +54,6 @@ from rightcall.guard import (
 )
 from rightcall.types import Call, Json
 
-LONG = ("clinic", "warehouse", "newsroom", "expenses", "fleet")
 FOLDER = ROOT / "evals" / "guarded"
 PAGE = ROOT / "docs" / "guard.md"
 HEEDS = (1.0, 0.5, 0.0)
@@ -136,22 +137,16 @@ class Run(msgspec.Struct, frozen=True):
     missing: int
 
 
-class StubTools:
+class StubTools(StubRuns):
     """Answers calls with the stubs of a domain, and keeps what ran. Each answer is followed by so much `noise`."""
 
     def __init__(self, domain: Domain, noise: int = 0) -> None:
-        self._domain, self._noise = domain, noise
-        self.made: list[CallMade] = []
+        super().__init__(domain)
+        self._noise = noise
 
     def run(self, calls: Sequence[Call], turn: int) -> list[Result]:
-        results = []
-        for call in calls:
-            given = self._domain.run(call.name, call.arguments)
-            self.made.append(CallMade(turn, call, given.status == "ok"))
-            failed = given.status == "error"
-            kind: Kind = "failed" if failed else "completed"
-            results.append(Result(call, given.message, failed, kind, envelope=self._at_length(given.message)))
-        return results
+        results = super().run(calls, turn)
+        return [msgspec.structs.replace(each, envelope=self._at_length(each.output)) for each in results]
 
     def _at_length(self, message: str) -> BoundedOutput | None:
         """The answer as a loop of one's own would send it: whole."""
@@ -235,7 +230,7 @@ def cell(model: str, heed: float, guard: str, runs: Sequence[Run]) -> Cell:
 
 
 def ways() -> list[Way]:
-    return [Way(domain, scenario) for domain in find_domains(LONG) for scenario in domain.scenarios]
+    return [Way(domain, scenario) for domain in find_domains(TASK_DOMAINS) for scenario in domain.scenarios]
 
 
 def can_show(fault: Fault, way: Way) -> bool:

@@ -4,10 +4,11 @@
     texts    a question that none of the tools answers, and a sentence that says so
     results  a call, what its tool gave back, and a sentence about it
 
-`--crowd FILE` reads an export (`--to openai-sft`) instead and offers, beside the tools of each example, some of others:
-after a split by tool, so that no tool comes over from the other side. Every log goes through `rightcall dataset import`
-and `label`, so what does not pass `check` is not trained on. Questions that offer a tool of the suite
-`questions`, which the small model is judged by, are left out.
+`--mix AUTO REQUIRED` reads two exports (`--to text`, with these contracts) and writes what is trained on: each of the
+first once, and a third of the calls of the second. `--crowd FILE` reads an export (`--to openai-sft`) and offers,
+beside the tools of each example, some of others: after a split by tool, so that none comes over from the other side.
+Every log goes through `rightcall dataset import` and `label`, so what does not pass `check` is not trained on.
+Questions that offer a tool of the suite `questions`, which the small model is judged by, are left out.
 """
 
 from __future__ import annotations
@@ -105,14 +106,40 @@ def crowded(examples: list[Log], *, most: int = 4, seed: int = 7) -> Iterator[Lo
         yield {"id": f"crowd-{number}", "model": "bfcl", "messages": example["messages"], "tools": tools}
 
 
+def mixed(auto: list[Log], required: list[Log], *, seed: int = 3) -> Iterator[Log]:
+    """The examples to train on: calls, texts and results as they are asked for freely, and a third of the calls once
+    more as they are asked for where one must come."""
+    forced = [example for example in required if _kind(example) == "calls"]
+    found = [example for kind in KINDS for example in auto if _kind(example) == kind]
+    yield from _once([*found, *random.Random(seed).sample(forced, len(forced) // 3)])
+
+
+def _once(examples: Iterable[Log]) -> Iterator[Log]:
+    said = [{"prompt": example["prompt"], "completion": example["completion"]} for example in examples]
+    yield from {json.dumps(each, ensure_ascii=False): each for each in said}.values()
+
+
+def _kind(example: Log) -> str:
+    if any("<tool_response>" in each["content"] for each in example["prompt"] if each["role"] == "user"):
+        return "results"
+    return "calls" if example["completion"].startswith("<tool_call>") else "texts"
+
+
+def _read(path: Path) -> list[Log]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("output", type=Path)
     parser.add_argument("--kinds", default=",".join(KINDS), help=f"of {', '.join(KINDS)}")
     parser.add_argument("--crowd", type=Path, metavar="FILE", help="an export to offer more tools in")
+    parser.add_argument("--mix", type=Path, nargs=2, metavar="FILE", help="two exports to mix for a trainer")
     options = parser.parse_args(arguments)
     if options.crowd:
-        found = crowded([json.loads(line) for line in options.crowd.read_text("utf-8").splitlines()])
+        found = crowded(_read(options.crowd))
+    elif options.mix:
+        found = mixed(*map(_read, options.mix))
     else:
         found = logs(bfcl.fetch(), options.kinds.split(","))
     lines = [json.dumps(log, ensure_ascii=False) + "\n" for log in found]

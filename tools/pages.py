@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import failures_page
 import formats_page
 import problems_page
 import reference_page
@@ -13,6 +14,7 @@ import rules_page
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGES: dict[str, Callable[[], str]] = {
+    "failures.md": failures_page.page,
     "formats.md": formats_page.page,
     "problems.md": problems_page.page,
     "reference.md": reference_page.page,

@@ -7,7 +7,7 @@ from clients.client import Client, Package, ToolUse, as_json, npm, pip
 READS = ToolUse("read_file", {"path": "$FILE"})
 EDITS = ToolUse("edit_file", {"path": "$FILE", "old": "$OLD", "new": "$NEW"})
 _ENV = {"BASE": "$BASE", "MODEL": "$MODEL", "TASK": "$TASK"}
-_SDKS = pip("sdks", "openai", "anthropic", "google-genai", "ollama")
+_SDKS = ("openai", "anthropic", "google-genai", "ollama")
 
 
 def _python(
@@ -27,6 +27,12 @@ def _python(
 
 def _node(name: str, api: str, package: Package, program: str, how: str = "") -> Client:
     return Client(name, api, package, ("node", f"$PROGRAMS/{program}.mjs", how), reads=READS, edits=EDITS, env=_ENV)
+
+
+def _sdk(name: str, api: str, package: str, program: str, how: str = "") -> Client:
+    """One of the providers' own, which are all in one place."""
+    names = (package, *[other for other in _SDKS if other != package])
+    return _python(name, api, pip("sdks", *names), program, how)
 
 
 _AGENTS = pip("agents", "openai-agents")
@@ -52,13 +58,13 @@ LLM = Client(
 )
 
 LIBRARIES = (
-    _python("openai-py", "chat", _SDKS, "with_openai", "chat"),
-    _python("openai-py-whole", "chat", _SDKS, "with_openai", "whole"),
-    _python("openai-py-responses", "responses", _SDKS, "with_openai", "responses"),
-    _python("anthropic-py", "messages", _SDKS, "with_anthropic", "stream"),
-    _python("anthropic-py-runner", "messages", _SDKS, "with_anthropic", "runner"),
-    _python("genai-py", "gemini", _SDKS, "with_genai"),
-    _python("ollama-py", "ollama", _SDKS, "with_ollama"),
+    _sdk("openai-py", "chat", "openai", "with_openai", "chat"),
+    _sdk("openai-py-whole", "chat", "openai", "with_openai", "whole"),
+    _sdk("openai-py-responses", "responses", "openai", "with_openai", "responses"),
+    _sdk("anthropic-py", "messages", "anthropic", "with_anthropic", "stream"),
+    _sdk("anthropic-py-runner", "messages", "anthropic", "with_anthropic", "runner"),
+    _sdk("genai-py", "gemini", "google-genai", "with_genai"),
+    _sdk("ollama-py", "ollama", "ollama", "with_ollama"),
     _node("openai-js", "chat", npm("openai", "openai"), "with_openai", "chat"),
     _node("openai-js-responses", "responses", npm("openai", "openai"), "with_openai", "responses"),
     _node("anthropic-js", "messages", npm("anthropic", "@anthropic-ai/sdk"), "with_anthropic"),

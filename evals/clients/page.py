@@ -34,6 +34,11 @@ and holds the right word, the answer was shown, and the client ended with status
 `+` right · `e` the client refused the call, told the model so and went on: the file is unchanged · `x` done, and then
 an error · `X` the turn is lost · `T` out of time · `·` not run. In each cell: without the proxy, then with it."""
 
+_THREADS = """\
+The tool runners of Anthropic's SDKs (anthropic-py-runner, anthropic-js) leave the conversation to the server, as a
+thread. Servers that know no threads answer all the same, and the turn is lost even before a good one; the proxy tells
+the SDK to send everything."""
+
 _INCURABLE = """\
 - `refuses_all`: the server takes no request with tools, in any form. The client gets the server's own reason.
 - `breaks_off_after_words`: words have reached the client when the stream breaks. It cannot be asked again without
@@ -66,15 +71,14 @@ def _clients(results: Results) -> str:
     lines = ["## Clients", "", _row(["client", "version", "dialect", "faults", "right without", "right with"])]
     lines.append(_row(["---"] * 6))
     for client in CLIENTS.values():
-        pairs = [
-            pair for fault in _run_faults(client, results) if (pair := _pair(client, fault, results)) and fault != GOOD
-        ]
+        faults = [fault for fault in _run_faults(client, results) if fault != GOOD and fault not in INCURABLE]
+        pairs = [pair for fault in faults if (pair := _pair(client, fault, results))]
         if not pairs:
             continue
         version = next(each.version for each in results.values() if each.client == client.name)
         counts = [sum(each.outcome == "right" for each in column) for column in zip(*pairs, strict=True)]
         lines.append(_row([client.name, version, client.api, str(len(pairs)), *map(str, counts)]))
-    return "\n".join(lines)
+    return "\n".join([*lines, "", _THREADS])
 
 
 def _pair(client: Client, fault: str, results: Results) -> tuple[Played, Played] | None:

@@ -116,10 +116,12 @@ def _evidence(out: Console, result: ProbeResult) -> None:
     if shown is None:
         return
     row(out, "  sent", _cut(shown.request, shown.request_left_out), "dim")
-    row(out, "  came", f"{shown.status}  {_cut(shown.answer, shown.answer_left_out)}", "dim")
+    row(out, f"  {shown.status or 'came'}", _cut(shown.answer, shown.answer_left_out), "dim")
 
 
 def _cut(text: str, left_out: int) -> str:
+    """Some of it. JSON without blanks gets a few, so that lines can break."""
+    text = text.replace(',"', ', "').replace('":', '": ').replace('":  ', '": ')
     left = max(0, len(text) - _SHOWN) + left_out
     return visible(text[:_SHOWN], one_line=True) + (f" … ({left:,} more)" if left else "")
 

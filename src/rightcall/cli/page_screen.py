@@ -115,14 +115,19 @@ def _numbers(said: list[str], cells: tuple[Cell, ...], widths: list[int], gap: i
 
 
 def _pairs(out: Console, titles: list[str], said: list[str], cells: tuple[Cell, ...]) -> None:
-    """Numbers that do not fit side by side: with their names, as many on a line as there is room for."""
+    """Cells that do not fit side by side: with their names, as many on a line as there is room for."""
     line = Text("  ")
     for title, text, cell in zip(titles, said, cells, strict=True):
-        if len(line) > 2 and len(line) + len(title) + len(text) + 3 > _columns(out):
+        size = len(title) + len(text) + 3
+        if len(line) > 2 and len(line) + size > _columns(out):
             out.print(line)
             line = Text("  ")
+        if size > _columns(out):
+            paragraph(out, Text(text, _style(cell)), label=Text(f"  {title} ", "dim"), hang=4)
+            continue
         line.append("  " if len(line) > 2 else "").append(f"{title} ", "dim").append(text, _style(cell))
-    out.print(line)
+    if len(line) > 2:
+        out.print(line)
 
 
 def _said(cell: Cell) -> str:

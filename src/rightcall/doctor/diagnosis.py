@@ -17,7 +17,7 @@ _MOST_LINES = 20
 
 
 class SpokenDialect(msgspec.Struct, frozen=True, kw_only=True):
-    """One dialect: does the server speak it, and by what that was told."""
+    """One dialect: the `api`, whether the server has `spoken` it, and what it `says` otherwise."""
 
     api: Api
     spoken: bool
@@ -25,7 +25,8 @@ class SpokenDialect(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProbeEvidence(msgspec.Struct, frozen=True, kw_only=True):
-    """What was sent and what came back, without secrets and cut to size; `left_out` characters of each are not here."""
+    """What was sent and what came back, without secrets and cut to size: the `request`, the `status` and the `answer`;
+    `request_left_out` and `answer_left_out` are the characters of each that are not here."""
 
     request: str
     status: int
@@ -61,6 +62,7 @@ class ProbeResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def failure(self) -> FailureClass | None:
+        """The class of failure; None where there is none."""
         return FAILURE_CLASSES.get(self.slug)
 
     @property
@@ -77,7 +79,7 @@ class ProbeResult(msgspec.Struct, frozen=True, kw_only=True):
         return self.failure.cure if self.is_curable else "The server must; nothing between it and a client can."
 
     def cure(self, url: str) -> str:
-        """The command that cures it for this server; empty where there is none."""
+        """The command that cures it for the server at this `url`; empty where there is none."""
         failure = self.failure
         return "" if failure is None or self.flags is None else failure.line(upstream(url, self.api))
 
@@ -106,6 +108,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def spoken(self) -> tuple[Api, ...]:
+        """The dialects in which the server answered."""
         return tuple([each.api for each in self.dialects if each.spoken])
 
     @property
@@ -128,7 +131,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
         return [each for each in self.faults if api in (None, each.api) and each.flags is not None]
 
     def cure_flags(self, api: Api | None = None) -> dict[str, str]:
-        """The flags of `rightcall serve` that cure all faults, or those of one dialect."""
+        """The flags of `rightcall serve` that cure all faults, or those of one dialect (`api`)."""
         found: dict[str, str] = {}
         for each in self._curable(api):
             flags = each.flags or ()
@@ -136,7 +139,8 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
     def cure(self, api: Api | None = None) -> str:
-        """The one `rightcall serve` line for all faults, or for those of one dialect; empty where it cures none."""
+        """The one `rightcall serve` line for all faults, or for those of one dialect (`api`); empty where it cures
+        none."""
         faults = self._curable(api)
         if not faults:
             return ""

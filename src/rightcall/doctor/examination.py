@@ -250,7 +250,7 @@ def _is_spoken(case: ProbedCase, words: str, *, named: bool) -> tuple[bool, str]
     """Whether the answer to a plain greeting is one in this dialect, and what it says otherwise. A dialect that was
     named is examined wherever its address is there."""
     raw, seen = case.raw, case.seen
-    if raw.broke == "unreachable":
+    if raw.broke in ("unreachable", "late"):
         return False, raw.says
     if raw.is_refused:
         there = raw.status not in _NOT_THERE

@@ -44,7 +44,7 @@ class FailureClass(msgspec.Struct, frozen=True, kw_only=True):
     threads: tuple[str, ...] = ()
 
     def line(self, upstream: str) -> str:
-        """The command that cures it for this server; empty where the proxy is not the cure."""
+        """The command that cures it for this `upstream`; empty where the proxy is not the cure."""
         if self.flags is None:
             return ""
         return shlex.join(["rightcall", "serve", "--upstream", upstream, *self.flags])

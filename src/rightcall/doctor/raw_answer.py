@@ -24,12 +24,13 @@ from rightcall.redaction.scrubber import Scrubber
 from rightcall.types import Json
 
 MOST_BYTES = 1_000_000
-Break = Literal["", "unreachable", "silent", "broke", "endless"]
+Break = Literal["", "unreachable", "late", "silent", "broke", "endless"]
 
 
 class RawAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What came back. `broke` says how it ended before its time: nothing came (`unreachable`), nothing more came
-    (`silent`), the connection closed (`broke`), or it did not end within its limits (`endless`)."""
+    """What came back. `broke` says how it ended before its time: nothing came (`unreachable`), it was not done in time
+    (`late`), for most of which nothing more came (`silent`), the connection closed (`broke`), or it had no end
+    (`endless`)."""
 
     status: int = 0
     headers: dict[str, str] = {}
@@ -81,25 +82,34 @@ class ServerLine:
         url = request_address(self._address, self.api, model, stream=stream)
         got: dict[str, Any] = {}
         pieces: list[bytes] = []
+        heard = [begun]  # when something came last
         sent = Sent("POST", url, body, self._headers, begun + self._seconds)
         try:
             try:
-                await self._gather(sent, got, pieces, begun)
+                await self._gather(sent, got, pieces, heard)
             except TransportError as error:
                 if got or isinstance(error, TimedOut):
                     raise
-                await self._gather(sent, got, pieces, begun)  # it had closed the connection that was kept
+                await self._gather(sent, got, pieces, heard)  # it had closed the connection that was kept
         except BackendError as error:
-            got |= {"broke": _broke(error, pieces), "says": str(error).removeprefix(f"{url}: ")}
+            got |= {"broke": _broke(error), "says": str(error).removeprefix(f"{url}: ")}
+            if pieces and isinstance(error, TimedOut):
+                got |= self._late(loop.time() - heard[0])
         return RawAnswer(body=b"".join(pieces), seconds=loop.time() - begun, **got)
 
-    async def _gather(self, sent: Sent, got: dict[str, Any], pieces: list[bytes], begun: float) -> None:
-        size = 0
+    def _late(self, silence: float) -> dict[str, Any]:
+        """How an answer that was not done in time is told, after so many seconds without a piece of it."""
+        if silence > self._seconds / 2:
+            return {"broke": "silent", "says": f"nothing came for {silence:.0f} s in the middle of the answer"}
+        return {"broke": "late", "says": f"it was not done within {self._seconds:g} s; allow more (--timeout)"}
+
+    async def _gather(self, sent: Sent, got: dict[str, Any], pieces: list[bytes], heard: list[float]) -> None:
+        size, begun, loop = 0, heard[0], asyncio.get_running_loop()
         async with self._wire.open(sent) as received:
             got |= {"status": received.status, "headers": received.headers}
             async for piece in received.chunks:
-                if not pieces:
-                    got["first_byte"] = asyncio.get_running_loop().time() - begun
+                heard[0] = loop.time()
+                got.setdefault("first_byte", heard[0] - begun)
                 pieces.append(piece)
                 got["pieces"] = len(pieces)
                 size += len(piece)
@@ -108,9 +118,5 @@ class ServerLine:
                     return
 
 
-def _broke(error: BackendError, pieces: list[bytes]) -> Break:
-    if isinstance(error, BodyError):
-        return "broke"
-    if not pieces or not isinstance(error, TimedOut):
-        return "unreachable"
-    return "endless" if error.stage == "total" else "silent"
+def _broke(error: BackendError) -> Break:
+    return "broke" if isinstance(error, BodyError) else "unreachable"

@@ -26,7 +26,7 @@ _THOUGHTS = re.compile(r"reasoning|thought|thinking|signature", re.IGNORECASE)
 def finding(probe: ServerProbe, case: ProbedCase) -> ProbeFinding:
     """What the probe says of this case: first whether there is an answer at all."""
     raw, seen = case.raw, case.seen
-    if raw.broke == "unreachable":
+    if raw.broke in ("unreachable", "late"):
         return ProbeFinding("unreachable", "", raw.says)
     if raw.is_refused:
         return _refused(probe, case)

@@ -18,9 +18,10 @@ from rightcall.api_names import Api
 from rightcall.errors import BackendError
 from rightcall.serve.answer_writers import encoded
 from rightcall.serve.client_answer import ClientAnswer
+from rightcall.serve.client_ask import ClientAsk
 from rightcall.serve.client_request import RefusedRequest
 from rightcall.serve.exchanged import Exchanged, ExchangedContent, new_request_id
-from rightcall.serve.proxy_answer import Answering, ClientAsk
+from rightcall.serve.proxy_answer import Answering
 from rightcall.serve.proxy_doors import DOORS, kept_response
 from rightcall.serve.proxy_metrics import ProxyMetrics
 from rightcall.serve.proxy_paths import Door, door_of

@@ -10,24 +10,24 @@ it has reached the client.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from rightcall.api_names import Api
-from rightcall.apis.sdk_view import objects, text
 from rightcall.backends.body import RequestPlan, write
 from rightcall.backends.plan import Choice, make_plan
 from rightcall.backends.request import Request
 from rightcall.errors import BackendError, BodyError, DecodeError, TimedOut, TransportError, Unsupported
 from rightcall.formats.spec import Envelope, Format
-from rightcall.ids import Ids
 from rightcall.serve.answer_flow import AnswerFlow, AnswerReading
+from rightcall.serve.answer_notes import note_answer, note_cut, raise_for_nothing, shown_reply
 from rightcall.serve.answer_writer import AnswerHead, AnswerWriter
 from rightcall.serve.answer_writers import WRITERS, encoded, new_answer_id
 from rightcall.serve.client_answer import ClientAnswer
+from rightcall.serve.client_ask import ClientAsk, UpstreamQuestion, taken_ids, with_query
 from rightcall.serve.client_request import ClientRequest, RefusedRequest
 from rightcall.serve.exchanged import Exchanged
 from rightcall.serve.flow_rules import FlowRules
@@ -36,14 +36,13 @@ from rightcall.serve.plain_requests import PlainRequest, plain_request
 from rightcall.serve.refused_fields import refused_fields, without_fields
 from rightcall.serve.request_bodies import body_of
 from rightcall.serve.request_readers import read_request
-from rightcall.serve.settling import Settled, freed, guard_for, settle
+from rightcall.serve.settling import Settled, guard_for, settle
 from rightcall.serve.switchboard import Reached, Switchboard
-from rightcall.serve.token_estimate import cut_prompt
 from rightcall.serve.upstream_body import dropped_fields, same_dialect_body, to_request
 from rightcall.serve.upstream_link import UpstreamAnswer, UpstreamLink, told_headers
 from rightcall.serve.upstream_refusals import UpstreamRefusal, error_code, refusal_of, refused_with
 from rightcall.serve.upstream_tape import UpstreamTape
-from rightcall.types import Call, Json, Reply
+from rightcall.types import Json
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -57,27 +56,6 @@ _LIVE: tuple[Api, ...] = ("chat", "responses", "messages")  # the others have no
 _JSON, _SSE = "application/json", "text/event-stream"
 _STREAM_KINDS = {api: writer.content_type for api, writer in WRITERS.items()} | {"completions": _SSE}
 _STREAMS = ("text/event-stream", "application/x-ndjson", "application/jsonl", "application/stream+json")
-
-
-class ClientAsk(msgspec.Struct, frozen=True, kw_only=True):
-    """What a client sent: in which dialect, for which model, as a stream or not, and what the address says beside."""
-
-    api: Api
-    raw: bytes
-    headers: Mapping[str, str]
-    query: str = ""
-    model: str = ""
-    stream: bool | None = None
-
-
-class UpstreamQuestion(msgspec.Struct, frozen=True):
-    """What the server is asked: as it is `asked`, the history in the shape of Chat if it had to be `changed`, what the
-    model is told when it is asked `again`, and whether as a `stream`."""
-
-    asked: Request
-    changed: list[Json] | None
-    stream: bool
-    again: tuple[Json, ...] = ()
 
 
 class Answering:
@@ -150,7 +128,7 @@ class Answering:
             body = encoded({**body_of(asked.raw), "model": reached.model})
         exchanged.mode, exchanged.stream = "pass", stream
         exchanged.tries += 1
-        url = _with_query(link.url(reached.model, stream=stream, api=asked.api), asked.query)
+        url = with_query(link.url(reached.model, stream=stream, api=asked.api), asked.query)
         if stream:
             self._client.wait(self._own_writer, _STREAM_KINDS[asked.api])
         async with self._opened(link, url, body, same=True) as (answer, tape):
@@ -230,7 +208,7 @@ class Answering:
             messages=messages,
             model=reached.model,
             mode=reached.how.mode,
-            ids=_ids(messages),
+            ids=taken_ids(messages),
         )
         exchanged.warnings += dropped_fields(request, reached.link.api)
         changed = messages if history.changes or request.previous else None
@@ -239,7 +217,8 @@ class Answering:
         question = UpstreamQuestion(asked, changed, request.stream)
         while True:
             flow = await self._persistent(reached, question, choice)
-            self._note(flow)
+            note_answer(exchanged, flow)
+            note_cut(exchanged, request, len(self._asked.raw))
             settled = settle(flow, request, messages, asked.toolset, guard, self._settings.give_up)
             exchanged.guard += settled.guard
             if not (settled.again and self._may_ask_again()):
@@ -303,7 +282,7 @@ class Answering:
         reading = AnswerReading(api=link.api, naming=plan.naming, options=self._reading(reached, asked, plan))
         flow = self._flow = AnswerFlow(reading, self._writer, self._rules(same))
         url = link.url(reached.model, stream=question.stream)
-        url = _with_query(url, self._asked.query) if same else url
+        url = with_query(url, self._asked.query) if same else url
         if request.stream and not self._client.is_stream:
             self._client.wait(self._own_writer, _JSON if self._wants_array else _STREAM_KINDS[request.api])
         async with self._opened(link, url, encoded(body), same=same) as (answer, tape):
@@ -338,7 +317,7 @@ class Answering:
             broken = True  # what has come is better than nothing
         await client.send(flow.end(broken=broken), is_last=True)
         if not flow.begun:
-            _raise_for_nothing(flow, answer)
+            raise_for_nothing(flow, answer)
 
     def _rules(self, same: bool) -> FlowRules:
         request, settings = self._request, self._settings
@@ -413,51 +392,7 @@ class Answering:
             spoiled = flow.writer.error(flow.error, "invalid_tool_call") if flow.is_spoiled else b""
             await self._client.send(spoiled or flow.finish(exchanged.finish), is_last=True)
             return await self._client.end()
-        reply = _shown(flow)
+        reply = shown_reply(flow)
         given = flow.raw if flow.is_same else None
         body = flow.writer.whole(reply, flow.ending(exchanged.finish), given)
         return await self._client.respond(200, encoded(body))
-
-    def _note(self, flow: AnswerFlow) -> None:
-        """What is to be told of an answer."""
-        exchanged, reply = self._exchanged, flow.reply
-        exchanged.format = reply.format if reply.format != flow.api else ""
-        exchanged.repairs += [repair.rule for call in reply.attempts for repair in call.repairs]
-        exchanged.problems += [problem.code for problem in reply.problems if problem.blocking]
-        exchanged.near += sum([problem.code == "looks_like_a_call" for problem in reply.problems])
-        if exchanged.mode == "native" and exchanged.format and reply.attempts:
-            exchanged.rescues += [exchanged.format] * len(reply.attempts)
-        exchanged.tokens = flow.ending("stop").usage
-        cut = cut_prompt(self._request, len(self._asked.raw), exchanged.tokens.prompt)
-        exchanged.warnings += [cut] if cut else []
-
-
-def _shown(flow: AnswerFlow) -> Reply:
-    """The reply with the calls that may go out, and no other."""
-    sent = {call.id: freed(call) for call in flow.sent}
-    parts = [sent.get(part.id) if isinstance(part, Call) else part for part in flow.reply.parts]
-    # Without its problems: a reply tells them to whatever call stands in their place now.
-    return msgspec.structs.replace(flow.reply, parts=tuple([part for part in parts if part is not None]), problems=())
-
-
-def _ids(messages: list[Json]) -> Ids:
-    """Ids that none of the conversation's calls has."""
-    ids = Ids()
-    for message in messages:
-        for call in objects(message.get("tool_calls")):
-            ids.take(text(call.get("id")))
-    return ids
-
-
-def _with_query(url: str, query: str) -> str:
-    """The address with what the client's says beside its path, but for a key, and for what the address says itself."""
-    kept = [each for each in query.split("&") if each and not each.startswith(("key=", "alt="))]
-    return "&".join([url if not kept or "?" in url else f"{url}?{kept.pop(0)}", *kept])
-
-
-def _raise_for_nothing(flow: AnswerFlow, answer: UpstreamAnswer) -> None:
-    """The server's answer was none: an error in its place, or nothing that could be read."""
-    if flow.error:
-        raise BodyError(f"the server answered with an error: {flow.error[:600]}")
-    if not flow.facts.is_answer and not flow.reply.parts:
-        raise DecodeError(f"the answer of the server is none of its API ({answer.kind or 'no content type'})", "")

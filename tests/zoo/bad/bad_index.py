@@ -58,11 +58,13 @@ def named_again(entry: Json, api: str, count: int) -> None:
 
 
 def as_text(entry: Json, api: str, count: int) -> None:
-    entry["index"] = str(entry["index"])
+    if "index" in entry:  # a whole answer has none
+        entry["index"] = str(entry["index"])
 
 
 def from_one(entry: Json, api: str, count: int) -> None:
-    entry["index"] += 1
+    if "index" in entry:
+        entry["index"] += 1
 
 
 def all_at_once(events: list[Event], question: Question) -> list[Event]:

@@ -1,0 +1,78 @@
+"""The classes of failure that no server shows: the part of rightcall that cures each of them does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rightcall import Call, Tool, Toolset, dispatch_sync, parse, read
+from rightcall.doctor.failure_classes import FAILURE_CLASSES
+from rightcall.guard import Guard, Turn
+from rightcall.types import Json
+from zoo import ZOO
+
+
+def read_log(lines: int) -> str:
+    """Reads the log."""
+    return "first line é\n" + "x" * lines + "\nlast line é"
+
+
+def declared(name: str) -> Tool:
+    return Tool(name=name, parameters={"type": "object", "properties": {"content": {"type": "string"}}})
+
+
+def test_a_result_larger_than_the_window_keeps_its_head_and_tail_and_says_what_is_gone() -> None:
+    (result,) = dispatch_sync(Call("read_log", {"lines": 4_370_000}, ""), [read_log])
+    assert len(result.text) < 20_000
+    assert result.text.startswith("first line é") and "left out" in result.text and "last line é" in result.text
+
+
+def test_of_too_many_tools_few_are_offered_and_the_others_are_not_called() -> None:
+    tools = Toolset([declared(f"tool_{at}") for at in range(300)]).scoped(["tool_7", "tool_8"])
+    assert len(tools.definitions("chat")) == 2
+    reply = parse('<tool_call>{"name": "tool_9", "arguments": {}}</tool_call>', tools=tools)
+    assert [problem.code for problem in reply.problems] == ["not_authorised"] and not reply.calls
+
+
+ESCAPED = ["&quot;a&quot; &lt; b &amp;&amp; c", "line one\\nline two", "a\\tb \\u00e9", "<p>&nbsp;</p>"]
+
+
+@pytest.mark.parametrize("policy", ["off", "safe", "lenient"])
+@pytest.mark.parametrize("content", ESCAPED)
+def test_escapes_that_may_be_meant_stay_as_they_were_written(content: str, policy: Any) -> None:
+    call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": json.dumps({"content": content})}}
+    message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    (made,) = read(message, api="chat", tools=[declared("f")], repair=policy).calls
+    assert (made.arguments, made.repairs) == ({"content": content}, ())
+
+
+def turn_of(times: int) -> Turn:
+    call: Json = {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"content": "a"}'}}
+    history: list[Json] = [{"role": "user", "content": "Do it."}]
+    for at in range(times):
+        history.append({"role": "assistant", "content": None, "tool_calls": [{**call, "id": f"c{at}"}]})
+        history.append({"role": "tool", "tool_call_id": f"c{at}", "content": "same as before"})
+    again = {"role": "assistant", "content": None, "tool_calls": [{**call, "id": "new"}]}
+    return Turn.of(history, [declared("f")], reply=read(again, api="chat", tools=[declared("f")]))
+
+
+def test_the_same_call_is_warned_of_then_refused_and_told_in_words() -> None:
+    decisions = [Guard.of("full").judge(turn_of(times)).decision for times in range(8)]
+    assert decisions[0] == "run" and "again" in decisions and decisions == sorted(decisions, key=decisions.index)
+    refused = next(judged for times in range(8) if (judged := Guard.of("full").judge(turn_of(times))).decision != "run")
+    assert refused.messages()[-1]["role"] == "tool" and "[guard: repeated]" in str(refused.messages()[-1]["content"])
+
+
+PARTS: dict[str, Callable[..., None]] = {
+    "oversized_result": test_a_result_larger_than_the_window_keeps_its_head_and_tail_and_says_what_is_gone,
+    "too_many_tools": test_of_too_many_tools_few_are_offered_and_the_others_are_not_called,
+    "escaped_text": test_escapes_that_may_be_meant_stay_as_they_were_written,
+    "repeated_calls": test_the_same_call_is_warned_of_then_refused_and_told_in_words,
+}
+
+
+def test_every_class_of_failure_is_shown_cured_or_told() -> None:
+    assert FAILURE_CLASSES.keys() == PARTS.keys() | {server.failure for server in ZOO.values()}
