@@ -7,7 +7,7 @@ RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit smoke bench bfcl classes damage grammar gbnf model eval capture guard turns frameworks clients killtest typescript shown laws mutants fuzz pagetests ray train venv clean
+.PHONY: help demo test lint unit smoke bench bfcl classes damage grammar gbnf model eval capture guard turns frameworks servers clients killtest typescript shown laws mutants fuzz pagetests ray train venv clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -88,6 +88,10 @@ frameworks: $(VENV)/.frameworks ## run the guard in the loops of LangGraph, pyda
 
 clients: $(VENV)/.dev ## run real clients before bad servers, without the proxy and with it: docs/clients.md; needs node and npm
 	PYTHONPATH=evals:tests $(RUN) -m clients $(if $(ALL),--all) $(if $(CLIENT),--client $(CLIENT)) $(FLAGS)
+
+servers: $(VENV)/.dev ## install real model servers, run each with a small model, and examine it without and through the proxy
+	$(VENV)/bin/rightcall model pull smollm2
+	PYTHONPATH=evals $(RUN) -m real_servers $(SERVER) $(if $(API),--api $(API))
 
 killtest: $(VENV)/.dev ## kill captures and evaluations for minutes, and every command that writes at every step
 	RIGHTCALL_KILL_SECONDS=$${RIGHTCALL_KILL_SECONDS:-120} $(RUN) -m pytest -s -k killed tests/test_capture_resume.py tests/test_evaluation.py tests/test_files_written.py

@@ -41,6 +41,9 @@ SERVERS: dict[str, dict[str, Answering]] = {
     "vllm": {"/v1/models": json_answer({"data": [{"id": "m", "owned_by": "vllm"}]})},
     "sglang": {"/v1/models": json_answer({"data": [{"id": "m", "owned_by": "sglang"}]})},
     "sglang by its info": {"/get_model_info": json_answer({"model_path": "x"})},
+    "transformers": {  # as 5.22 says it; its list of models is a 500 where there is no network
+        "/openapi.json": json_answer({"openapi": "3.1.0", "paths": {"/v1/chat/completions": {}, "/load_model": {}}})
+    },
     "ollama": {"/api/version": json_answer({"version": "0.12.0"})},
     "ollama by its owner": {"/v1/models": json_answer({"data": [{"id": "m", "owned_by": "library"}]})},
     "lmstudio": {"/v1/models": json_answer({"data": [{"id": "m", "owned_by": "organization_owner"}]})},
@@ -286,12 +289,22 @@ def test_every_profile_can_be_recognised_and_found_by_name(profile: Profile) -> 
             found = by_answer(sign.path, {name: begins + "x"}, None)
             assert found is not None and found[0] is profile
         else:
-            shown = {"data": [{"owned_by": sign.owned_by}]} if sign.owned_by else {sign.key: 1}
+            told: dict[str, object] = {"paths": {sign.route: {}}} if sign.route else {sign.key: 1}
+            shown: dict[str, object] = {"data": [{"owned_by": sign.owned_by}]} if sign.owned_by else told
             found = by_answer(sign.path, {}, shown)
             assert found is not None and found[0] is profile
 
 
-MEANINGLESS: list[Any] = [None, [], {}, {"error": "x", "version": "1"}, {"data": None}, {"data": [None]}, "text"]
+MEANINGLESS: list[Any] = [
+    None,
+    [],
+    {},
+    {"error": "x", "version": "1"},
+    {"data": None},
+    {"data": [None]},
+    {"paths": "/load_model"},
+    "text",
+]
 
 
 def test_an_answer_that_means_nothing_is_no_profile() -> None:

@@ -22,7 +22,8 @@ def row(profile: Profile) -> str:
 def shown(sign: ServerSign) -> str:
     if sign.host:
         return f"host {sign.host}"
-    what = " ".join(["header", *sign.header]).strip() if sign.header else sign.key
+    told = f"route {sign.route}" if sign.route else sign.key
+    what = " ".join(["header", *sign.header]).strip() if sign.header else told
     return f"GET {sign.path}: {f'owned_by {sign.owned_by}' if sign.owned_by else what}"
 
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from loopback import Answering, serving
+from loopback import Answering, drop, json_answer, serving
 from rightcall.doctor.diagnosis import Diagnosis
 from rightcall.doctor.examination import ExamSettings, examine
 from rightcall.doctor.questions import BOTH
+from rightcall.doctor.raw_answer import RawAnswer, ServerLine
 from rightcall.testing import diagnose
 from scripted_server import Json, scripted
 
@@ -78,6 +79,13 @@ def test_a_call_in_the_text_is_told_with_its_format_and_its_cure(way: str) -> No
     assert plain.cure(found.url) == f"rightcall serve --upstream {found.url}"
 
 
+def test_a_call_in_the_text_of_another_tool_than_the_named_one_breaks_the_choice() -> None:
+    found = diagnosed(leaks)
+    told = {(each.probe, each.slug) for each in found.faults if each.probe in ("required", "named")}
+    assert told == {("required", "call_as_text"), ("named", "tool_choice_ignored")}
+    assert "--guard full" in found.cure()
+
+
 def test_calls_without_ids_are_told() -> None:
     found = diagnosed(without_ids)
     told = {(each.probe, each.way) for each in found.faults if each.slug == "bad_ids"}
@@ -130,6 +138,15 @@ def test_a_hostile_server_ends_in_faults_and_in_nothing_else(answer: Answering) 
 def test_a_server_that_never_answers_is_given_up() -> None:
     found = asyncio.run(_hostile(_mute, seconds=0.2))
     assert not found.spoken and found.requests == 1
+    assert "0.2 s" in found.dialects[0].says  # the limit that was set, and no other
+
+
+def test_a_connection_that_the_server_had_closed_is_made_again() -> None:
+    async def go() -> RawAnswer:
+        async with serving(drop, json_answer({"choices": []})) as server:
+            return await ServerLine(server.url, "chat", api_key_env=None, seconds=20.0).ask({}, "m", stream=False)
+
+    assert asyncio.run(go()).status == 200
 
 
 def test_the_budget_of_requests_holds_and_is_told() -> None:

@@ -20,7 +20,7 @@ class ServerSign(msgspec.Struct, frozen=True, kw_only=True):
     """One way to recognise a server: all that is said must hold.
 
     `host` is how the address ends. `path` is asked for with GET; its answer has this `header` (name, and how the value
-    begins), this `key` in its JSON, or a model `owned_by` that.
+    begins), this `key` in its JSON, a model `owned_by` that, or, where it describes the server (OpenAPI), this `route`.
     """
 
     host: str = ""
@@ -28,6 +28,7 @@ class ServerSign(msgspec.Struct, frozen=True, kw_only=True):
     header: tuple[str, str] | None = None
     key: str = ""
     owned_by: str = ""
+    route: str = ""
 
 
 class IdRule(msgspec.Struct, frozen=True):
@@ -146,6 +147,15 @@ PROFILES: dict[str, Profile] = {
         signs=(ServerSign(path=_MODELS, owned_by="sglang"), ServerSign(path="/get_model_info", key="model_path")),
         note="native tools need --tool-call-parser",
     ),
+    "transformers": Profile(
+        name="transformers",
+        title="transformers serve",
+        choices=(),
+        parallel=False,
+        reasoning=("reasoning_content",),
+        signs=(ServerSign(path="/openapi.json", route="/load_model"),),
+        note="tool_choice and response_format are ignored; calls of most models stay in the text",
+    ),
     "ollama": Profile(
         name="ollama",
         title="Ollama",
@@ -229,4 +239,7 @@ def _shown(sign: ServerSign, headers: dict[str, str], body: object) -> str:
         return ""
     if sign.owned_by:
         return f"says owned_by {sign.owned_by}" if sign.owned_by in _owners(body.get("data")) else ""
+    if sign.route:
+        routes = body.get("paths")
+        return f"has the route {sign.route}" if isinstance(routes, dict) and sign.route in routes else ""
     return f"answers with {sign.key}" if body.get(sign.key) is not None else ""

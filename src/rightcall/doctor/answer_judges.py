@@ -87,12 +87,13 @@ def in_order(case: ProbedCase) -> ProbeFinding:
 def forced(case: ProbedCase) -> ProbeFinding:
     """A required call came, of the named tool if one was named."""
     if not case.seen.calls:
-        found = in_text(case)
-        if found is not None:
+        found, reply = in_text(case), leaked(case)
+        if found is not None and (reply is None or any(call.name in _wanted(case) for call in reply.attempts)):
             return found
         if case.api == "ollama":
             return ProbeFinding("not offered", "tool_choice_ignored", "Ollama's dialect has no tool_choice")
-        return fault("tool_choice_ignored", f"{case.question.choice} was asked for, and no call came")
+        came = "no call came" if reply is None else f"{text(reply.attempts[0].name)[:80]!r} was called, in the text"
+        return fault("tool_choice_ignored", f"{case.question.choice} was asked for, and {came}")
     named, declared = case.question.choice, [tool.name for tool in case.question.tools]
     other = [call for call in case.seen.calls if named != "required" and call.name != named and call.name in declared]
     if other and case.api == "ollama":
@@ -100,6 +101,12 @@ def forced(case: ProbedCase) -> ProbeFinding:
     if other:
         return fault("tool_choice_ignored", f"{named} was asked for, and {text(other[0].name)[:80]!r} was called")
     return made(case)
+
+
+def _wanted(case: ProbedCase) -> list[str]:
+    """The tools that a forced call may be of."""
+    named = case.question.choice
+    return [tool.name for tool in case.question.tools if named in ("required", tool.name)]
 
 
 def strict(case: ProbedCase) -> ProbeFinding:

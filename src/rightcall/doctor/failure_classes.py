@@ -117,8 +117,7 @@ _LIST = (
         number=6,
         title="One schema takes down every tool",
         what="A keyword in one tool's schema makes the server refuse the request, or drop the constraint in silence.",
-        cure="Tools are offered in the prompt, and the whole schema is held here.",
-        flags=("--mode", "text"),
+        cure="What the server refuses is asked for in another way, and the whole schema is held here.",
         threads=_threads(
             "firecrawl/firecrawl#4512 lmstudio-ai/lmstudio-bug-tracker#2193 QwenLM/qwen-code#10520 "
             "codefuturist/email-mcp#58 containers/kubernetes-mcp-server#758 ggml-org/llama.cpp#19051"

@@ -19,7 +19,7 @@ from rightcall.backends.address import address, find_key, own_secrets, request_a
 from rightcall.backends.aiohttp_exchange import Wire
 from rightcall.backends.exchange import Sent, Timeouts
 from rightcall.backends.http import Backend
-from rightcall.errors import BackendError, BodyError, TimedOut
+from rightcall.errors import BackendError, BodyError, TimedOut, TransportError
 from rightcall.redaction.scrubber import Scrubber
 from rightcall.types import Json
 
@@ -63,7 +63,8 @@ class ServerLine:
         self.root, self._address = root(url), address(url, api)
         self._seconds = seconds
         key = find_key(api, api_key_env, self._address)
-        self._wire = Wire(key, api, Timeouts(connect=min(10.0, seconds), first_byte=seconds, idle=seconds))
+        limits = Timeouts(connect=min(10.0, seconds), first_byte=seconds, idle=seconds, total=seconds)
+        self._wire = Wire(key, api, limits)
         self._headers = Backend(url, api=api, exchange=self._wire).headers
         self.scrubber = Scrubber(own_secrets(key))
 
@@ -82,8 +83,14 @@ class ServerLine:
         got: dict[str, Any] = {}
         pieces: list[bytes] = []
         heard = [begun]  # when something came last
+        sent = Sent("POST", url, body, self._headers, begun + self._seconds)
         try:
-            await self._gather(Sent("POST", url, body, self._headers, begun + self._seconds), got, pieces, heard)
+            try:
+                await self._gather(sent, got, pieces, heard)
+            except TransportError as error:
+                if got or isinstance(error, TimedOut):
+                    raise
+                await self._gather(sent, got, pieces, heard)  # it had closed the connection that was kept
         except BackendError as error:
             got |= {"broke": _broke(error), "says": str(error).removeprefix(f"{url}: ")}
             if pieces and isinstance(error, TimedOut):

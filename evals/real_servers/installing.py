@@ -1,0 +1,62 @@
+"""Puts each server into an environment of its own, once, and the model into the folder that most of them want."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+from report import ROOT
+
+from real_servers.kinds import RealServer
+from rightcall.backends.models import find
+
+HOME = ROOT / "target" / "servers"
+HERE = Path(__file__).resolve().parent
+TEMPLATE = HERE / "tools.jinja"
+UNPACKING = ("gguf", "safetensors")
+
+
+def installed(server: RealServer) -> Path:
+    """The folder of its programs; it is installed now, if it is not there."""
+    folder = _environment(server.name, server.packages)
+    stamp = HOME / server.name / ".mended"
+    if server.mended is not None and not stamp.exists():
+        server.mended(next((HOME / server.name / "lib").glob("python*/site-packages")))
+        stamp.touch()
+    return folder
+
+
+def model_folder() -> Path:
+    """The model as transformers, vLLM and MLX take it, made anew when the template is newer."""
+    folder = HOME / "smollm2"
+    made = folder / "chat_template.jinja"
+    if not made.exists() or made.read_bytes() != TEMPLATE.read_bytes():
+        python = _environment("unpacking", UNPACKING) / "python"
+        subprocess.run([python, HERE / "unpack_gguf.py", model_file(), TEMPLATE, folder], check=True)
+    return folder
+
+
+def model_file() -> Path:
+    return find("smollm2")
+
+
+def version(server: RealServer) -> str:
+    ask = f"from importlib.metadata import version; print(version({server.version_of!r}))"
+    return subprocess.run(
+        [HOME / server.name / "bin" / "python", "-c", ask], check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+def _environment(name: str, packages: tuple[str, ...]) -> Path:
+    folder = HOME / name
+    if not (stamp := folder / ".installed").exists():
+        print(f"installs {' '.join(packages)} into {folder.relative_to(ROOT)}", file=sys.stderr, flush=True)
+        venv.create(folder, with_pip=True)
+        subprocess.run(
+            [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages],
+            check=True,
+        )
+        stamp.touch()
+    return folder / "bin"

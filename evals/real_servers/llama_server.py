@@ -1,0 +1,31 @@
+"""llama.cpp's own server on a port of this machine, by way of xllamacpp: python llama_server.py MODEL TEMPLATE PORT
+
+Runs in an environment of its own, which has xllamacpp and nothing of rightcall.
+"""
+
+import sys
+import threading
+
+import xllamacpp
+
+
+def main(model: str, template: str, port: str) -> None:
+    params = xllamacpp.CommonParams()
+    params.model.path = model
+    params.model_alias = {"smollm2"}
+    with open(template, encoding="utf-8") as file:
+        params.chat_template = file.read()
+    params.use_jinja = True
+    params.hostnames = ["127.0.0.1"]
+    params.port = int(port)
+    params.n_ctx = 4096
+    params.n_parallel = 1
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
+    params.offline = True
+    server = xllamacpp.Server(params)
+    print("listens at", server.listening_address, flush=True)
+    threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

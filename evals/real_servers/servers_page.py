@@ -1,0 +1,141 @@
+"""docs/servers.md, made from what is kept in `found/`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from report import ROOT
+
+from real_servers.examined import DIALECTS, Found, Part, Row, load
+from real_servers.kinds import NOT_RUN, SERVERS, RealServer
+
+PAGE = ROOT / "docs" / "servers.md"
+_HEAD = """# Real servers
+
+What `rightcall doctor` finds at real model servers, without and through the proxy. Each was installed from PyPI and run
+on one machine, on loopback, with SmolLM2 135M (`rightcall model pull smollm2`) and a chat template that has tools
+(`evals/real_servers/tools.jinja`). This page is written by
+
+```sh
+make servers                         # all of them, one at a time: an hour or two on two cores, 8 GB of disk
+make servers SERVER=vllm API=chat    # one of them, in one dialect
+```
+
+- **fault**: the server's. **model**: the model's; so small a one makes many. **not offered**: refused, and said so.
+- **cured**: clients behind the proxy do not see it. The proxy runs with the flags of the line that the doctor shows.
+- Each question was asked once, at temperature 0. What is said of calls and their arguments is said of a model of 135M
+  weights; what is said of ids, events, finish reasons, refusals and leaks is said of the server.
+- Commands are as they were run in `target/servers`.
+"""
+_WELL = {"ok", "not offered"}
+_DIALECTS = {"chat": "Chat", "responses": "Responses", "messages": "Messages", "completions": "completions"}
+
+
+def page() -> str:
+    kept = {name: found for name in SERVERS if (found := load(name)) is not None}
+    sections = [_section(server, kept.get(name)) for name, server in SERVERS.items()]
+    parts = [_HEAD, _summary(kept), *sections, _not_run()]
+    return "\n".join(parts)
+
+
+def _summary(kept: dict[str, Found]) -> str:
+    head = ["server", "version", "dialects", "faults", "cured", "left", "new behind the proxy"]
+    return "\n".join([_line(head), _line(["---"] * len(head)), *[_counts(name, kept[name]) for name in kept], ""])
+
+
+def _counts(name: str, found: Found) -> str:
+    rows = [row for part in found.parts.values() for row in part.rows]
+    faults = [row for row in rows if row.direct == "fault"]
+    left = sum([row.through == "fault" for row in faults])
+    new = sum([row.through == "fault" and row.direct != "fault" for row in rows])
+    cured = sum([row.through == "ok" for row in faults])
+    spoken = ", ".join([_DIALECTS.get(api, api) for api, part in found.parts.items() if part.spoken])
+    return _line([f"[{SERVERS[name].title}](#{_anchor(name)})", found.version, spoken, len(faults), cured, left, new])
+
+
+def _anchor(name: str) -> str:
+    return "".join([each for each in SERVERS[name].title.lower().replace(" ", "-") if each.isalnum() or each in "-_"])
+
+
+def _section(server: RealServer, found: Found | None) -> str:
+    lines = [f"## {server.title}", ""]
+    if server.note:
+        lines += [server.note, ""]
+    if server.seen:
+        lines += ["Seen by hand:", "", *[f"- {each}" for each in server.seen], ""]
+    return "\n".join([*lines, *(_examined(found) if found is not None else ["Not examined by the doctor yet.", ""])])
+
+
+def _examined(found: Found) -> list[str]:
+    days = sorted({part.on for part in found.parts.values()})
+    when = f", examined on {' and '.join(days)}" if days else ""
+    lines = [f"Version {found.version}{when}.", "", "```sh", found.command, found.doctor, "```", ""]
+    for api, part in found.parts.items():
+        if part.spoken:
+            lines += [*_dialect(api, part), ""]
+    if silent := [api for api, part in found.parts.items() if not part.spoken]:
+        lines += [f"Not spoken: {', '.join(silent)}.", ""]
+    if missing := [api for api in DIALECTS if api not in found.parts]:
+        lines += [f"Not examined yet: {', '.join(missing)}.", ""]
+    return [*lines, *_modes(found)]
+
+
+def _dialect(api: str, part: Part) -> list[str]:
+    counted = Counter([row.direct for row in part.rows])
+    told = ", ".join([f"{counted[verdict]} {verdict}" for verdict in sorted(counted)])
+    after = Counter([row.through for row in part.rows])
+    told_after = ", ".join([f"{after[verdict]} {verdict}" for verdict in sorted(after)])
+    lines = [f"### {_DIALECTS.get(api, api)}{_of(part)}", "", f"Without the proxy: {told}. Through it: {told_after}."]
+    if part.says:
+        lines += ["", part.says]
+    if part.cure:
+        lines += ["", "```sh", part.cure, "```"]
+    lines += _faults(part.rows)
+    return lines
+
+
+def _faults(rows: Iterable[Row]) -> list[str]:
+    """A table of what is not well, whole and streamed in one row where both show the same."""
+    told: dict[tuple[str, ...], list[str]] = {}
+    for row in rows:
+        if not {row.direct, row.through} <= _WELL:
+            told.setdefault(_cells(row), []).append(row.way)
+    if not told:
+        return []
+    lines = ["", _line(["probe", "way", "without", "through", "what was seen"]), _line(["---"] * 5)]
+    return lines + [_line([cells[0], " and ".join(ways), *cells[1:]]) for cells, ways in told.items()]
+
+
+def _of(part: Part) -> str:
+    return "" if not part.kind else f", recognised as {part.kind}"
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    direct = f"{row.direct}: `{row.slug}`" if row.direct == "fault" and row.slug else row.direct
+    through = "cured" if row.direct == "fault" and row.through == "ok" else row.through
+    seen = [_short(row.says) if row.direct not in _WELL else ""]
+    if row.through not in _WELL and row.says_through != row.says:
+        seen.append(f"through: {_short(row.says_through)}")
+    return row.title, direct, through, "; ".join([each for each in seen if each])
+
+
+def _modes(found: Found) -> list[str]:
+    if not found.asked:
+        return []
+    lines = ["### How `Backend` asks", "", _line(["mode", "taken", "whole", "streamed", "why"]), _line(["---"] * 5)]
+    rows = [[each.mode, each.taken, f"`{each.whole}`", f"`{each.streamed}`", _short(each.why)] for each in found.asked]
+    return [*lines, *[_line(row) for row in rows], ""]
+
+
+def _not_run() -> str:
+    return "\n".join(["## Not run", "", *[f"- {name}: {why}." for name, why in NOT_RUN.items()], ""])
+
+
+def _short(text: str, most: int = 200) -> str:
+    plain = " ".join(text.split())
+    return plain if len(plain) <= most else plain[: most - 1] + "…"
+
+
+def _line(cells: list[object] | list[str]) -> str:
+    return "| " + " | ".join([str(cell).replace("|", "\\|").replace("<", "&lt;") for cell in cells]) + " |"

@@ -1,0 +1,44 @@
+"""docs/servers.md says what is kept of the real servers, and nothing of the machine they ran on."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from rightcall.backends import ReplayBackend
+
+ROOT = Path(__file__).resolve().parent.parent
+pytestmark = pytest.mark.skipif(not (ROOT / "evals").is_dir(), reason="the evals are not part of the sdist")
+
+
+@pytest.fixture
+def servers_page() -> Iterator[ModuleType]:
+    sys.path.insert(0, str(ROOT / "evals"))
+    try:
+        yield importlib.import_module("real_servers.servers_page")
+    finally:
+        sys.path.remove(str(ROOT / "evals"))
+
+
+def test_the_page_is_what_was_found(servers_page: ModuleType) -> None:
+    assert (ROOT / "docs" / "servers.md").read_text("utf-8") == servers_page.page()
+
+
+def test_the_page_tells_nothing_of_where_it_was_made(servers_page: ModuleType) -> None:
+    said = servers_page.page()
+    assert not [word for word in ("/root", "/home", "/tmp", "/work") if word in said]
+
+
+def test_every_mode_gives_the_call_that_it_gave_when_the_server_was_recorded(servers_page: ModuleType) -> None:
+    examined = importlib.import_module("real_servers.examined")
+    tapes = sorted(examined.CASSETTES.glob("*.jsonl"))
+    assert tapes
+    for tape in tapes:
+        for told in examined.load(tape.stem).asked:
+            backend = ReplayBackend(tape, mode=told.mode)
+            assert examined.asked(backend, told.mode) == told, tape.name
