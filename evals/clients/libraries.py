@@ -6,7 +6,7 @@ from clients.client import Client, Package, ToolUse, as_json, npm, pip
 
 READS = ToolUse("read_file", {"path": "$FILE"})
 EDITS = ToolUse("edit_file", {"path": "$FILE", "old": "$OLD", "new": "$NEW"})
-_ENV = {"BASE": "$BASE", "MODEL": "$MODEL", "TASK": "$TASK"}
+_ENV = {"BASE": "$BASE", "MODEL": "$MODEL", "TASK": "$TASK", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
 _SDKS = ("openai", "anthropic", "google-genai", "ollama")
 
 
@@ -38,7 +38,7 @@ def _sdk(name: str, api: str, package: str, program: str, how: str = "") -> Clie
 _AGENTS = pip("agents", "openai-agents")
 _PYDANTIC_AI = pip("pydantic-ai", "pydantic-ai-slim[openai,anthropic]")
 _LANGCHAIN = pip("langchain", "langchain", "langchain-openai", "langchain-anthropic", "langchain-ollama")
-_LITELLM = pip("litellm", "litellm")
+_LITELLM = pip("litellm", "litellm[proxy]")  # without its proxy it cannot be imported
 _AI_SDK = npm("aisdk", "ai", "@ai-sdk/openai-compatible", "@ai-sdk/openai", "@ai-sdk/anthropic")
 _LANGCHAIN_JS = npm("langchain", "langchain", "@langchain/core", "@langchain/openai")
 
