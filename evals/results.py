@@ -25,29 +25,46 @@ from rightcall.safe_text import percent
 
 FOLDER = ROOT / "results"
 PICTURE = ROOT / "docs" / "pictures" / "eval.svg"
+ASKED = ("mode", "required", "one_call", "max_turns", "temperature", "max_tokens", "seed")
+NAMES = {"smollm2+B": "smollm2-tools"}  # an adapter as it was called before it had a name
 SHOWN: dict[Metric, str] = {"valid": "valid", "right_tool": "right tool", "right_arguments": "right arguments"}
 
 
 class Measured(msgspec.Struct, frozen=True):
-    """One file: its name, the model, when, with what, and its rows counted."""
+    """One file: its name, the model, how it was asked, when and with what, and its rows counted."""
 
     file: str
     model: str
+    asked: str
     made: dict[str, str]
     tally: EvalTally
 
 
 def measured(path: Path) -> Measured:
     """All runs of a file together: those that were divided over machines have a first line each."""
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        rows = [json.loads(line) for line in lines]
+    data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    rows = [json.loads(line) for line in data.splitlines()]
     head = next(row for row in rows if row["kind"] == "run")
     counted = EvalTally([msgspec.convert(row, EvalRow) for row in rows if row["kind"] == "case"])
-    return Measured(path.name, head["run"]["model"], head["made"], counted)
+    asked = ", ".join(
+        [
+            f"{name} {value}"
+            for name, value in head["run"].items()
+            if name in ASKED and value is not None and value is not False
+        ]
+    )
+    return Measured(
+        path.relative_to(FOLDER).as_posix(),
+        NAMES.get(head["run"]["model"], head["run"]["model"]),
+        asked,
+        head["made"],
+        counted,
+    )
 
 
 def everything() -> list[Measured]:
-    return [measured(path) for path in sorted(FOLDER.glob("*.jsonl.gz"))]
+    found = [*FOLDER.rglob("*.jsonl"), *FOLDER.rglob("*.jsonl.gz")]
+    return [measured(path) for path in sorted(found, key=lambda path: (len(path.parts), path))]
 
 
 # -- the page ----------------------------------------------------------------------------------------------------------
@@ -93,12 +110,13 @@ def first(found: Sequence[Measured]) -> str:
         (f"**{label}**", share(plain.tally.share("bare", metric)), share(best.tally.share(name, metric)))
         for metric, label in SHOWN.items()
     ]
-    of = f"{len(best.tally.of(name))} questions" if best is plain else "the same questions"
+    of = [f"{len(each.tally.of(way))} questions" for each, way in ((plain, "bare"), (best, name))]
     return f"""
-Three figures: a model of 135 million weights, asked {len(plain.tally.of("bare"))} of the 240 questions of
-[`rightcall eval`](eval.md) about tools that it never saw, without an example; intervals of 95 %.
+Three figures: a model of 135 million weights, asked questions of [`rightcall eval`](eval.md) about tools that it never
+saw, without an example: as it comes, and the best that became of it; intervals of 95 %. How each was asked stands with
+its table.
 
-{table(("", f"{plain.model}, bare", f"{best.model}, {name}, {of}"), rows)}
+{table(("", f"{plain.model}, bare, {of[0]}", f"{best.model}, {name}, {of[1]}"), rows)}
 """
 
 
@@ -106,7 +124,7 @@ def part(found: Sequence[Measured]) -> str:
     """The three figures, the picture, and every table."""
     shown = [
         f"### {each.model}: `{each.file}`\n\n{each.made['at'][:10]}, rightcall {each.made['rightcall']}, "
-        f"Python {each.made['python']}, {each.made['machine']}.\n\n{figures(each)}\n\n{steps(each)}"
+        f"Python {each.made['python']}, {each.made['machine']}; {each.asked}.\n\n{figures(each)}\n\n{steps(each)}"
         for each in found
     ]
     how = "Commands, dates and raw rows are in [results](../results/README.md); this part is made of them by "

@@ -206,3 +206,10 @@ def test_of_many_refused_lines_three_are_told_and_the_rest_counted(tmp_path: Pat
     assert [line.split(" ")[0] for line in told] == [f"{tmp_path}/log.jsonl:{number}" for number in (1, 2, 3)]
     assert rest == "and 6 more lines are refused"
     assert "refused        9" in result.stdout and "answers        1" in result.stdout
+
+
+def test_a_split_by_tool_of_rows_that_all_offer_the_same_says_what_is_wanting(tmp_path: Path) -> None:
+    rows = Path(__file__).resolve().parent.parent / "examples" / "captured.jsonl"
+    result = run("dataset", "split", str(rows), "--by", "tool", "-o", str(tmp_path / "parts"))
+    assert result.exit_code == 0 and "held out         1" in result.stdout
+    assert "one side is empty: rows that all offer the same tools cannot be split by tool" in result.stderr

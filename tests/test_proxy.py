@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -493,3 +494,27 @@ def test_one_stream_has_one_id_whether_its_chunks_are_the_server_s_or_ours() -> 
         assert len(chunks) > 5 and {chunk["id"] for chunk in chunks} == {"chatcmpl-7"}
 
     run(story, chunked(events(*said, {**head, **delta("stop")})))
+
+
+# -- what is left ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tools", [False, True])
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_a_request_made_goes_with_it_without_the_collector(stream: bool, tools: bool) -> None:
+    sent = chunked(events(*TEXT)) if stream else json_answer(chat("Hello."))
+    broken = chunked(events(TEXT[0]), ends=False)
+
+    async def story(proxy: Proxied) -> None:
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(2):
+                assert (await proxy.ask("chat", stream=stream, tools=tools)).status in (200, 502)
+                await asyncio.sleep(0)
+            left = {type(each).__name__ for each in gc.get_objects() if type(each).__module__.startswith("rightcall.")}
+        finally:
+            gc.enable()
+        assert not left & {"Answering", "AnswerFlow", "ClientAnswer", "ClientAsk", "Stream", "Exchanged"}
+
+    run(story, sent, broken)

@@ -185,3 +185,13 @@ def test_a_call_that_stays_in_the_last_thought_leaves_a_note(name: str, finish: 
 def test_a_thought_with_an_answer_behind_it_leaves_no_note() -> None:
     reply = parse(f"<think>Or {_call('hermes', 'owl')}?</think>It is a bird.", format="hermes", tools=TOOLS)
     assert reply.problems == ()
+
+
+@special_formats
+@pytest.mark.parametrize("blanks", ["", " ", "\n", "\n \n"])
+def test_an_opener_that_a_cut_thought_ends_with_stays_in_it_to_the_last_blank(name: str, blanks: str) -> None:
+    for opener in openers_of(FORMATS[name], "lookup"):
+        text = f"Well, {opener}{blanks}"
+        reply = hold_of_every_cut(text, Setting(name, TOOLS, "open", finish="length"))
+        assert (reply.content, reply.attempts) == ("", ()) or reply.refused, text
+        assert reply.reasoning in (text, "Well,"), text

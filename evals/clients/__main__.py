@@ -16,8 +16,9 @@ from pathlib import Path
 from clients import sandbox
 from clients.client import Client
 from clients.everyone import CLIENTS
-from clients.faults import faults_for
-from clients.installing import TARGET, install
+from clients.faults import BAD, faults_for
+from clients.incurable import INCURABLE
+from clients.installing import TARGET, install, is_installed
 from clients.page import PAGE, page
 from clients.playing import Played, add_result, play, read_results
 from clients.stage import Stage
@@ -32,8 +33,7 @@ def main() -> int:
         return 0
     chosen = [CLIENTS[name] for name in options.client] if options.client else list(CLIENTS.values())
     if not sandbox.is_inside():
-        failed = install([client.package for client in chosen])
-        for package, why in failed.items():
+        for package, why in install([client.package for client in chosen]).items():
             print(f"not installed: {' '.join(package.names)}: {why}", file=sys.stderr)
         way = sandbox.ways_in()
         if way is not None:
@@ -41,13 +41,17 @@ def main() -> int:
         print("no network namespace can be made here: clients can reach the network", file=sys.stderr)
     else:
         sandbox.raise_loopback()
+    chosen = [client for client in chosen if is_installed(client.package)]
     # Outside of this repository: agents look at the one they are in, and opencode takes snapshots of all of it.
     with tempfile.TemporaryDirectory(prefix="clients-", ignore_cleanup_errors=True) as rooms:
         _play_all(_cells(chosen, options), Path(rooms), options)
     results = read_results()
     PAGE.write_text(page(results), "utf-8")
-    mine = [each for each in results.values() if each.client in {client.name for client in chosen}]
-    return int(any(each.through and each.outcome != "right" for each in mine))
+    return int(any(_is_lost(results.get((client.name, fault, True))) for client in chosen for fault in BAD))
+
+
+def _is_lost(played: Played | None) -> bool:
+    return played is not None and played.outcome != "right" and played.fault not in INCURABLE
 
 
 def _cells(chosen: list[Client], options: argparse.Namespace) -> list[Cell]:

@@ -26,6 +26,10 @@ def folder_of(package: Package) -> Path:
     return TARGET / package.registry / package.folder
 
 
+def is_installed(package: Package) -> bool:
+    return (folder_of(package) / ".installed").exists()
+
+
 def programs_of(package: Package) -> Path:
     """Where a library's small program is started: Node finds packages only beside the program."""
     return PROGRAMS if package.registry == "pip" else folder_of(package)
@@ -51,12 +55,11 @@ def install(packages: Iterable[Package]) -> dict[Package, str]:
 
 def _install(package: Package) -> None:
     folder = folder_of(package)
-    stamp = folder / ".installed"
-    if not stamp.exists():
+    if not is_installed(package):
         print(f"installing {' '.join(package.names)}", flush=True)
         folder.mkdir(parents=True, exist_ok=True)
         (_npm if package.registry == "npm" else _pip)(package, folder)
-        stamp.touch()
+        (folder / ".installed").touch()
     if package.registry == "npm":
         for program in PROGRAMS.glob("*.mjs"):
             shutil.copyfile(program, folder / program.name)

@@ -231,6 +231,10 @@ def split(
         told = msgspec.to_builtins(made(files, out_dir, ratio=ratio, seed=seed, by=by.value, seen=seen, force=force))
     shown = told if by is SplitBy.tool else {key: said for key, said in told.items() if key not in _OF_TOOLS}
     show_result(json, told, shown)
+    if by is SplitBy.tool and told["rows"] and not (told["train"] and told["validation"]):
+        say(
+            "one side is empty: rows that all offer the same tools cannot be split by tool; bring rows of more toolsets"
+        )
 
 
 @app.command()

@@ -5,14 +5,11 @@ wire_faults(raw, "chat", stream=True)    [WireFault("bad_index", "event 1: the c
 
 from __future__ import annotations
 
-import json
-
 import msgspec
 
 from rightcall.api_names import Api
 from rightcall.doctor.raw_answer import RawAnswer
 from rightcall.testing.conformance import RULES, conforms
-from rightcall.types import Json
 
 _MOST = 40  # lines of one answer
 # The first that stands in a line says what class it is of. What no word says is a matter of the dialect's own order.
@@ -61,19 +58,10 @@ def wire_faults(raw: RawAnswer, api: Api, *, stream: bool) -> list[WireFault]:
     """In the order in which a client meets them, the same fault of several events once."""
     found = [*_head(raw, api, stream=stream)]
     if api in RULES:
-        lines = conforms(raw.body if stream else _body(raw.body), api)
+        lines = conforms(raw.body, api, stream=stream)
         once = {line.partition(": ")[2] if line.startswith("event ") else line: line for line in reversed(lines)}
         found += [WireFault(_class(line), line) for line in reversed(once.values())]
     return found[:_MOST]
-
-
-def _body(data: bytes) -> Json | bytes:
-    """A whole answer as the object that it is."""
-    try:
-        found = json.loads(data)
-    except (ValueError, RecursionError):
-        return data
-    return found if isinstance(found, dict) else data
 
 
 def _class(line: str) -> str:
@@ -81,11 +69,7 @@ def _class(line: str) -> str:
 
 
 def _head(raw: RawAnswer, api: Api, *, stream: bool) -> list[WireFault]:
-    if not stream or api == "ollama":
-        return []
-    if raw.body.lstrip()[:1] == b"{":
-        return [WireFault("bad_translation", "a whole answer came where a stream was asked for")]
-    if raw.kind != "text/event-stream":
-        said = raw.kind or "nothing"
-        return [WireFault("bad_translation", f"the stream's content type is {said:.60}, not text/event-stream")]
-    return []
+    if not stream or api == "ollama" or raw.kind == "text/event-stream" or raw.body.lstrip()[:1] == b"{":
+        return []  # that a whole answer came is told where it is read
+    said = raw.kind or "nothing"
+    return [WireFault("bad_translation", f"the stream's content type is {said:.60}, not text/event-stream")]

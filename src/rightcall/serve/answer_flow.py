@@ -86,11 +86,6 @@ class AnswerFlow:
         return self._writer
 
     @property
-    def known_writer(self) -> AnswerWriter | None:
-        """The writer, once the server has said something; before that its answer has no name."""
-        return self._writer
-
-    @property
     def api(self) -> Api:
         return self._api
 

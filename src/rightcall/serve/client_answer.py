@@ -154,6 +154,12 @@ class ClientAnswer:
             beat.cancel()
             await asyncio.gather(beat, return_exceptions=True)
 
+    async def leave(self) -> None:
+        """It is over. What a request made must not hold itself: at hundreds a second the collector would come too
+        late for it."""
+        await self.stop()
+        self._make_writer = None
+
     def _stop_timer(self) -> None:
         timer, self._timer = self._timer, None
         if timer is not None:

@@ -14,6 +14,8 @@ from typing import Any, Literal
 import msgspec
 
 from rightcall.api_names import Api
+from rightcall.apis.gemini import field
+from rightcall.apis.sdk_view import obj
 from rightcall.declare.toolset import Toolset
 from rightcall.types import Json, Tool
 
@@ -86,9 +88,10 @@ class ClientRequest(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def choices(self) -> int:
         """How many answers are wanted."""
-        config = self.body.get("generationConfig")
-        given = config.get("candidateCount") if isinstance(config, dict) else None
-        found = self.body.get("n") if self.api == "chat" else given if self.api == "gemini" else None
+        if self.api == "gemini":
+            found = field(obj(field(self.body, "generationConfig")) or {}, "candidateCount")
+        else:
+            found = self.body.get("n") if self.api == "chat" else None
         return found if type(found) is int else 1
 
     def tool(self, name: str) -> ClientTool | None:

@@ -158,7 +158,7 @@ class Proxy:
             wrong = RefusedRequest("the proxy failed; its log says why", status=500, code="proxy_failed")
             return await _told(wrong, api, client, exchanged)
         finally:
-            await client.stop()
+            await client.leave()
             exchanged.total = exchanged.seconds()
             watch.over(exchanged, span)
 

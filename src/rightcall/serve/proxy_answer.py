@@ -65,7 +65,7 @@ class Answering:
         self._board, self._asked, self._client, self._exchanged = board, asked, client, exchanged
         self._settings = board.settings
         self._read_request: ClientRequest | None = None
-        self._flow: AnswerFlow | None = None
+        self._known: AnswerWriter | None = None  # of the answer that is under way, once the server has said something
         self._sent: Json = {}  # what the server was last asked
         self._broke = False  # a connection, before anything of the answer went out
         self._until = asyncio.get_running_loop().time() + board.settings.retry_seconds
@@ -280,7 +280,8 @@ class Answering:
         exchanged.mode, exchanged.why = choice.mode, choice.evidence
         exchanged.tries += 1
         reading = AnswerReading(api=link.api, naming=plan.naming, options=self._reading(reached, asked, plan))
-        flow = self._flow = AnswerFlow(reading, self._writer, self._rules(same))
+        self._known = None
+        flow = AnswerFlow(reading, self._named_writer, self._rules(same))
         url = link.url(reached.model, stream=question.stream)
         url = with_query(url, self._asked.query) if same else url
         if request.stream and not self._client.is_stream:
@@ -361,6 +362,10 @@ class Answering:
         )
         return WRITERS["chat" if request.api == "completions" else request.api](head)
 
+    def _named_writer(self, first: Json) -> AnswerWriter:
+        self._known = self._writer(first)
+        return self._known
+
     @property
     def _wants_array(self) -> bool:
         """A Gemini stream as one JSON array: servers are asked for events."""
@@ -369,8 +374,7 @@ class Answering:
 
     def _own_writer(self) -> AnswerWriter:
         """The writer of the answer that is under way, if there is one."""
-        known = self._flow.known_writer if self._flow is not None else None
-        return self._writer({}) if known is None else known
+        return self._writer({}) if self._known is None else self._known
 
     # -- the end -------------------------------------------------------------------------------------------------------
 

@@ -146,8 +146,7 @@ class Machine:
     # -- the run -------------------------------------------------------------------------------------------------------
 
     def _run(self) -> Steps[None]:
-        p, output = self.p, self.output
-        think = self.compiled.think
+        p, output, think = self.p, self.output, self.compiled.think
         has_tag = think is not None and may_be_tag(p.buf) and (yield from first_tag(self, think))
         if self.compiled.looks_first and not has_tag:
             yield from first_of_reply(self, self.compiled)
@@ -196,6 +195,7 @@ class Machine:
             if self.is_cut:
                 self.rehearsed(self.rehearsal)
                 self.state = InReasoning()
+                output.last_blanks(p.at)
             self.trust()
 
     def _scan(self) -> Scan[Sign]:

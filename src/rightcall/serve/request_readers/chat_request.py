@@ -8,12 +8,12 @@ from typing import Any
 
 from rightcall.apis.chat_shape import OPAQUE
 from rightcall.apis.sdk_view import arguments, dumps, obj, objects, text
-from rightcall.backends.sampling import read_sampling
 from rightcall.serve.client_request import ClientRequest
 from rightcall.serve.request_readers.body_fields import limits
 from rightcall.serve.request_readers.declared_tools import declared, entries
 from rightcall.serve.request_readers.request_messages import CallIds, RequestMessages, entries_of, entry
 from rightcall.serve.request_readers.tool_choices import AskedChoice, chosen, read_choice
+from rightcall.serve.request_readers.whole_requests import whole_request
 from rightcall.types import Json
 
 
@@ -23,21 +23,17 @@ def read_chat(body: Json, model: str, stream: bool | None) -> ClientRequest:
         talk.add(_message(entry(each, "messages", at), ids), at)
     given = entries(body, "tools", "functions")
     choice, tools = chosen(_choice(body), declared(given or []))
-    return ClientRequest(
-        api="chat",
+    return whole_request(
+        "chat",
+        body,
+        talk,
+        choice,
+        tools,
+        has_tools=given is not None,
         model=model or text(body.get("model")),
-        messages=talk.messages,
-        origins=tuple(talk.origins),
-        tools=None if given is None else tools.tools,
-        toolset=None if given is None else tools.toolset,
-        choice=choice,
         parallel=body.get("parallel_tool_calls") is not False,
         stream=body.get("stream") is True if stream is None else stream,
         wants_usage=(obj(body.get("stream_options")) or {}).get("include_usage") is True,
-        open_tools=tools.open_tools,
-        sampling=read_sampling("chat", body),
-        body=body,
-        warnings=tools.warnings,
         **limits(body, most=("max_completion_tokens", "max_tokens"), stop="stop"),
     )
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from rightcall.apis.gemini import field
 from rightcall.apis.sdk_view import dumps, obj, objects, text
-from rightcall.backends.sampling import read_sampling
 from rightcall.serve.client_request import ClientRequest, RefusedRequest
 from rightcall.serve.request_readers.body_fields import number, stops, whole_number
 from rightcall.serve.request_readers.content_parts import Parts, gemini_part, joined_text, text_part
 from rightcall.serve.request_readers.declared_tools import declared, entries
 from rightcall.serve.request_readers.request_messages import NOWHERE, CallIds, RequestMessages
 from rightcall.serve.request_readers.tool_choices import chosen, read_gemini_choice
+from rightcall.serve.request_readers.whole_requests import whole_request
 from rightcall.types import Json
 
 
@@ -28,20 +28,15 @@ def read_gemini(body: Json, model: str, stream: bool | None) -> ClientRequest:
     given = entries(body, "tools")
     choice, tools = chosen(read_gemini_choice(body), declared(given or []))
     config = obj(field(body, "generationConfig")) or {}
-    return ClientRequest(
-        api="gemini",
+    return whole_request(
+        "gemini",
+        body,
+        talk,
+        choice,
+        tools,
+        has_tools=given is not None,
         model=(model or text(body.get("model"))).removeprefix("models/"),
-        messages=talk.messages,
-        origins=tuple(talk.origins),
-        tools=None if given is None else tools.tools,
-        toolset=None if given is None else tools.toolset,
-        choice=choice,
         stream=bool(stream),
-        wants_usage=True,
-        open_tools=tools.open_tools,
-        sampling=read_sampling("gemini", body),
-        body=body,
-        warnings=(*talk.warnings, *tools.warnings),
         max_tokens=whole_number(field(config, "maxOutputTokens")),
         temperature=number(config.get("temperature")),
         seed=whole_number(config.get("seed")),

@@ -7,13 +7,13 @@ from __future__ import annotations
 from typing import Any
 
 from rightcall.apis.sdk_view import obj, objects, text
-from rightcall.backends.sampling import read_sampling
 from rightcall.serve.client_request import ClientRequest, RefusedRequest
 from rightcall.serve.request_readers.body_fields import limits
 from rightcall.serve.request_readers.content_parts import joined_text, messages_part, messages_parts
 from rightcall.serve.request_readers.declared_tools import declared, entries
 from rightcall.serve.request_readers.request_messages import NOWHERE, AssistantDraft, RequestMessages, entries_of, entry
 from rightcall.serve.request_readers.tool_choices import chosen, read_choice
+from rightcall.serve.request_readers.whole_requests import whole_request
 from rightcall.types import Json
 
 _CALL = frozenset(("type", "id", "name", "input", "cache_control"))
@@ -29,21 +29,16 @@ def read_messages(body: Json, model: str, stream: bool | None) -> ClientRequest:
     talk.close()
     given = entries(body, "tools")
     choice, tools = chosen(read_choice(body.get("tool_choice")), declared(given or []))
-    return ClientRequest(
-        api="messages",
+    return whole_request(
+        "messages",
+        body,
+        talk,
+        choice,
+        tools,
+        has_tools=given is not None,
         model=model or text(body.get("model")),
-        messages=talk.messages,
-        origins=tuple(talk.origins),
-        tools=None if given is None else tools.tools,
-        toolset=None if given is None else tools.toolset,
-        choice=choice,
         parallel=(obj(body.get("tool_choice")) or {}).get("disable_parallel_tool_use") is not True,
         stream=body.get("stream") is True if stream is None else stream,
-        wants_usage=True,
-        open_tools=tools.open_tools,
-        sampling=read_sampling("messages", body),
-        body=body,
-        warnings=(*talk.warnings, *tools.warnings),
         **limits(body, most=("max_tokens",), stop="stop_sequences", seed=""),
     )
 

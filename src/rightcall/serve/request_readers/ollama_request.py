@@ -5,13 +5,13 @@ without ids. An answer is streamed unless the request says otherwise.
 from __future__ import annotations
 
 from rightcall.apis.sdk_view import arguments, items, obj, objects, text
-from rightcall.backends.sampling import read_sampling
 from rightcall.serve.client_request import ClientRequest
 from rightcall.serve.request_readers.body_fields import limits
 from rightcall.serve.request_readers.content_parts import data_part, responses_parts, text_part
 from rightcall.serve.request_readers.declared_tools import declared, entries
 from rightcall.serve.request_readers.request_messages import CallIds, RequestMessages, entries_of, entry
 from rightcall.serve.request_readers.tool_choices import chosen, read_choice
+from rightcall.serve.request_readers.whole_requests import whole_request
 from rightcall.types import Json
 
 
@@ -22,20 +22,15 @@ def read_ollama(body: Json, model: str, stream: bool | None) -> ClientRequest:
     talk.close()
     given = entries(body, "tools")
     choice, tools = chosen(read_choice(body.get("tool_choice")), declared(given or []))
-    return ClientRequest(
-        api="ollama",
+    return whole_request(
+        "ollama",
+        body,
+        talk,
+        choice,
+        tools,
+        has_tools=given is not None,
         model=model or text(body.get("model")),
-        messages=talk.messages,
-        origins=tuple(talk.origins),
-        tools=None if given is None else tools.tools,
-        toolset=None if given is None else tools.toolset,
-        choice=choice,
         stream=body.get("stream") is not False if stream is None else stream,
-        wants_usage=True,
-        open_tools=tools.open_tools,
-        sampling=read_sampling("ollama", body),
-        body=body,
-        warnings=(*talk.warnings, *tools.warnings),
         **limits(obj(body.get("options")) or {}, most=("num_predict",), stop="stop"),
     )
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 from rightcall.apis.sdk_view import dumps, items, obj, objects, text
-from rightcall.backends.sampling import read_sampling
 from rightcall.serve.client_request import ClientRequest, RefusedRequest
 from rightcall.serve.known_tools import is_call, item_call
 from rightcall.serve.request_readers.body_fields import limits
@@ -22,6 +21,7 @@ from rightcall.serve.request_readers.content_parts import (
 from rightcall.serve.request_readers.declared_tools import DeclaredTools, declared, entries
 from rightcall.serve.request_readers.request_messages import NOWHERE, RequestMessages, entry
 from rightcall.serve.request_readers.tool_choices import chosen, read_choice
+from rightcall.serve.request_readers.whole_requests import whole_request
 from rightcall.types import Json
 
 _CALL = frozenset(("type", "id", "call_id", "name", "arguments", "input", "status"))
@@ -39,21 +39,16 @@ def read_responses(body: Json, model: str, stream: bool | None) -> ClientRequest
     talk.close()
     choice, left = chosen(read_choice(body.get("tool_choice")), tools)
     has_tools = bool(entries(body, "tools") or tools.tools)
-    return ClientRequest(
-        api="responses",
+    return whole_request(
+        "responses",
+        body,
+        talk,
+        choice,
+        left,
+        has_tools=has_tools,
         model=model or text(body.get("model")),
-        messages=talk.messages,
-        origins=tuple(talk.origins),
-        tools=left.tools if has_tools else None,
-        toolset=left.toolset if has_tools else None,
-        choice=choice,
         parallel=body.get("parallel_tool_calls") is not False,
         stream=body.get("stream") is True if stream is None else stream,
-        wants_usage=True,
-        open_tools=left.open_tools,
-        sampling=read_sampling("responses", body),
-        body=body,
-        warnings=(*talk.warnings, *left.warnings),
         previous=text(body.get("previous_response_id")),
         **limits(body, most=("max_output_tokens",), stop="stop"),
     )

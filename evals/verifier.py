@@ -1,0 +1,99 @@
+"""An experiment: can the small model tell a right call from a wrong one?    python evals/verifier.py rows|judge ...
+
+    rightcall dataset mutate choose/train.jsonl --kind wrong_tool=700 --kind wrong_arguments=1400 -o wrong.jsonl
+    python evals/verifier.py rows choose/train.jsonl wrong.jsonl -o train.jsonl        # then examples/train/train.py
+    python examples/train/answers.py --model ... --adapter ... --rows test.jsonl --out answers.jsonl --most 3
+    python evals/verifier.py judge answers.jsonl
+
+The right calls are the leaderboard's truths, the wrong ones what `dataset mutate` made of them, so every label is known
+without a model. The question is asked in a form of its own and answered with yes or no. `judge` says how many of its
+refusals are right (precision) and how many of the wrong calls it refuses (recall), which `check` alone does of none:
+every one of these calls fits its schema.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from report import percent, wilson
+
+from rightcall.capture.captured_rows import tools_of
+
+Row = dict[str, Any]
+TOLD = "You check tool calls. Answer yes if the call does what the request asks for, with the right tool and the right "
+TOLD += "arguments, and no if not.\n\nTools:\n{tools}"
+WRONG = ("wrong_tool", "wrong_arguments")
+
+
+def example(row: Row, answer: str) -> Row:
+    shown = [{"name": t.name, "description": t.description, "parameters": t.parameters} for t in tools_of(row)]
+    listed = "\n".join([json.dumps(tool, ensure_ascii=False) for tool in shown])
+    call = {key: row["candidate_call"][key] for key in ("name", "arguments")}
+    asked = f"Request: {row['user_request']}\nCall: {json.dumps(call, ensure_ascii=False)}"
+    prompt = [{"role": "system", "content": TOLD.format(tools=listed)}, {"role": "user", "content": asked}]
+    kind = row["metadata"].get("mutation", {}).get("kind", "right")
+    return {"prompt": prompt, "completion": answer, "kind": kind}
+
+
+def examples(right: list[Row], wrong: list[Row], most: int) -> list[Row]:
+    """Right calls of conversations with one call, and as many wrong ones made of them, tools and arguments alike."""
+    chosen = random.Random(5)
+    calls = [row for row in right if row["kind"] == "tool_call_candidate" and row["tool_result"] is None]
+    several = Counter(row["example_group_id"] for row in calls)
+    good = [row for row in calls if several[row["example_group_id"]] == 1 and not row.get("label")]
+    groups = {row["example_group_id"] for row in good}
+    bad = [row for row in wrong if row["example_group_id"] in groups]
+    chosen.shuffle(good)
+    chosen.shuffle(bad)
+    made = [example(row, "yes") for row in good[:most]]
+    for kind in WRONG:
+        made += [example(row, "no") for row in bad if row["metadata"]["mutation"]["kind"] == kind][: most // 2]
+    return made
+
+
+def judged(answers: list[Row]) -> str:
+    refused = [row for row in answers if row["answer"].strip().lower().startswith("no")]
+    right = sum(row["completion"] == "no" for row in refused)
+    wanted = sum(row["completion"] == "no" for row in answers)
+    lines = [f"{len(answers)} calls, {wanted} of them wrong, {len(refused)} refused"]
+    lines += [_told("precision", right, len(refused)), _told("recall", right, wanted)]
+    for kind in WRONG:
+        of = [row for row in answers if row["kind"] == kind]
+        lines.append(_told(f"recall, {kind}", sum(row in refused for row in of), len(of)))
+    return "\n".join(lines)
+
+
+def _told(name: str, count: int, of: int) -> str:
+    low, high = wilson(count, of) if of else (0.0, 1.0)
+    return f"{name}: {count} of {of}, {percent(count / max(1, of))} ({low * 100:.0f}-{high * 100:.0f})"
+
+
+def _read(path: Path) -> list[Row]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("what", choices=("rows", "judge"))
+    parser.add_argument("files", type=Path, nargs="+", help="rows: right and wrong ones; judge: answers")
+    parser.add_argument("-o", "--output", type=Path)
+    parser.add_argument("--most", type=int, default=1300, help="right calls, and as many wrong ones")
+    options = parser.parse_args(arguments)
+    if options.what == "judge":
+        print(judged([row for file in options.files for row in _read(file)]))
+        return 0
+    right, wrong = map(_read, options.files)
+    made = examples(right, wrong, options.most)
+    options.output.write_text("".join([json.dumps(row, ensure_ascii=False) + "\n" for row in made]), "utf-8")
+    print(f"{len(made)} rows: {dict(Counter(row['kind'] for row in made))}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,39 @@
+"""The first part of docs/results.md says what the raw rows in results/ say."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+pytestmark = pytest.mark.skipif(not (ROOT / "results").is_dir(), reason="the results are not part of the sdist")
+
+
+@pytest.fixture(scope="module")
+def results() -> Iterator[Any]:
+    """The module evals/results.py."""
+    sys.path.insert(0, str(ROOT / "evals"))
+    try:
+        yield importlib.import_module("results")
+    finally:
+        sys.path.remove(str(ROOT / "evals"))
+
+
+def test_every_table_of_the_page_is_counted_from_its_rows(results: Any) -> None:
+    page = (ROOT / "docs" / "results.md").read_text("utf-8")
+    found = [each for each in results.everything() if f"`{each.file}`" in page]
+    assert found
+    for each in found:
+        assert results.figures(each) in page and results.steps(each) in page
+
+
+def test_the_picture_shows_a_line_for_what_changed(results: Any) -> None:
+    lines = results.lines_of(results.everything())
+    drawn = results.picture(lines)
+    assert len(lines) >= 2 and all(line.label in drawn for line in lines)
+    assert drawn.count('class="i"') == 3 * len(lines)
