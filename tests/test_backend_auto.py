@@ -89,6 +89,19 @@ def test_a_known_server_is_recognised_and_asked_natively_without_a_probe(kind: s
     assert len(server.posts) == 1
 
 
+async def never(writer: asyncio.StreamWriter) -> None:
+    await asyncio.sleep(60)
+
+
+def test_a_server_that_takes_too_long_to_describe_itself_is_of_no_kind_that_is_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """LiteLLM's proxy does."""
+    monkeypatch.setattr("rightcall.backends.auto_mode._PATIENCE", 2.0)
+    (found,), _ = asked(OSLO, OSLO, gets={"/openapi.json": never})
+    assert found.evidence[0] == "the server is of no kind that is known"
+
+
 PROPS = {"default_generation_settings": {}, "chat_template_caps": {"supports_tools": False}}
 NOT_NATIVE = "grammar" if can_constrain(PROFILES["llama.cpp"], "chat") else "text"
 TEMPLATES: dict[str, tuple[Any, str]] = {
@@ -244,7 +257,7 @@ def test_a_server_that_comes_back_is_not_given_up_for_one_lost_connection() -> N
 
 
 def test_a_server_that_does_not_say_what_it_is_in_time_is_probed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rightcall.backends.auto_mode._PATIENCE", 0.2)
+    monkeypatch.setattr("rightcall.backends.auto_mode._PATIENCE", 2.0)
     (found,), _ = asked(PROBED, OSLO, gets={"/v1/models": silence})
     assert found.mode == "native" and "did not say of what kind" in found.evidence[0]
 

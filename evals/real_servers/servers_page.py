@@ -46,6 +46,8 @@ def _summary(kept: dict[str, Found]) -> str:
 
 def _counts(name: str, found: Found) -> str:
     rows = [row for part in found.parts.values() for row in part.rows]
+    if not rows:
+        return _line([f"[{SERVERS[name].title}](#{_anchor(name)})", found.version, "not examined yet", *[""] * 4])
     faults = [row for row in rows if row.direct == "fault"]
     left = sum([row.through == "fault" for row in faults])
     new = sum([row.through == "fault" and row.direct != "fault" for row in rows])

@@ -35,6 +35,7 @@ from rightcall.errors import (
     ProviderError,
     RateLimited,
     StatusError,
+    TimedOut,
     TransportError,
     Unauthorised,
     Unsupported,
@@ -97,17 +98,22 @@ class Modes:
         return without_template_tools(profile, body)
 
     async def _recognised(self, get: Get) -> tuple[Profile | None, str]:
+        heard = False
         for path in paths():
             try:
                 headers, body = await get(path, within=_PATIENCE)
-            except TransportError:
+            except TransportError as error:
+                if heard and isinstance(error, TimedOut):
+                    continue  # it does answer, and takes long to describe itself
                 raise
             except StatusError as error:
+                heard = True
                 if isinstance(error, Unauthorised | RateLimited):
                     raise
                 continue
             except BackendError:
                 continue
+            heard = True
             found = by_answer(path, headers, body)
             if found is not None:
                 return found

@@ -147,15 +147,6 @@ PROFILES: dict[str, Profile] = {
         signs=(ServerSign(path=_MODELS, owned_by="sglang"), ServerSign(path="/get_model_info", key="model_path")),
         note="native tools need --tool-call-parser",
     ),
-    "transformers": Profile(
-        name="transformers",
-        title="transformers serve",
-        choices=(),
-        parallel=False,
-        reasoning=("reasoning_content",),
-        signs=(ServerSign(path="/openapi.json", route="/load_model"),),
-        note="tool_choice and response_format are ignored; calls of most models stay in the text",
-    ),
     "ollama": Profile(
         name="ollama",
         title="Ollama",
@@ -176,6 +167,15 @@ PROFILES: dict[str, Profile] = {
         reasoning=("reasoning_content", "reasoning"),
         signs=(ServerSign(path=_MODELS, owned_by="organization_owner"), ServerSign(path="/api/v0/models", key="data")),
         note="a named tool_choice is refused; constrains to a JSON Schema only",
+    ),
+    "transformers": Profile(
+        name="transformers",
+        title="transformers serve",
+        choices=(),
+        parallel=False,
+        reasoning=("reasoning_content",),
+        signs=(ServerSign(path="/openapi.json", route="/load_model"),),
+        note="tool_choice and response_format are ignored; calls of most models stay in the text",
     ),
 }
 UNKNOWN = Profile(name="", title="unknown")
