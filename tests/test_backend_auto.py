@@ -289,8 +289,8 @@ def test_every_profile_can_be_recognised_and_found_by_name(profile: Profile) -> 
             found = by_answer(sign.path, {name: begins + "x"}, None)
             assert found is not None and found[0] is profile
         else:
-            told = {"paths": {sign.route: {}}} if sign.route else {sign.key: 1}
-            shown = {"data": [{"owned_by": sign.owned_by}]} if sign.owned_by else told
+            told: dict[str, object] = {"paths": {sign.route: {}}} if sign.route else {sign.key: 1}
+            shown: dict[str, object] = {"data": [{"owned_by": sign.owned_by}]} if sign.owned_by else told
             found = by_answer(sign.path, {}, shown)
             assert found is not None and found[0] is profile
 

@@ -93,7 +93,7 @@ AT_ONCE = [place for place in PLACES if place.command != "demo"]  # the demo tak
 
 # Options that take a path and only read what is there, or hand a folder to tools that have rules of their own.
 READ = {
-    *("--tools", "--format-file", "--terms", "--examples", "--replay", "--workspace", "--local", "--system"),
+    *("--tools", "--format-file", "--terms", "--examples", "--replay", "--workspace", "--local", "--lora", "--system"),
     *("--ca", "--config", "--cwd"),
     *("FILE|-", "FILES", "FILE|NAME", "CASSETTE", "NAME|FILE", "[check] [NAMES|FILES]"),
 }

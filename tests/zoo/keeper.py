@@ -52,21 +52,37 @@ class Keeper:
         if request.method != "POST":
             return _looked_up(request.path)
         head, path = self._split(request.path)
-        body = await request.json()
+        body = _object(await request.read())
         api = _dialect(path)
-        if not api:
+        if not api or body is None:
             return web.json_response({"error": {"message": f"no such path: {path}", "type": "not_found"}}, status=404)
         server = self._servers.get(head) or self._servers.get(_model(path, body)) or GOOD
         self.heard.append((server.name, body))
         asker = f"{head} {server.name} {api}"
         self._asked[asker] += 1
         question = Question(api, body, _streams(api, path, body), self._file, self._edits, self._asked[asker])
-        return await _sent(request, question, server.answer(question))
+        return await _sent(request, question, _answered(server, question))
 
     def _split(self, path: str) -> tuple[str, str]:
         """The name at the head of a path, if it is one of the servers, and the rest."""
         _, head, rest = (path + "/").split("/", 2)
         return (head, "/" + rest.rstrip("/")) if head in self._servers else ("", path)
+
+
+def _object(data: bytes) -> Json | None:
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _answered(server: BadServer, question: Question) -> Answer:
+    """What it answers; a request that cannot be read is refused, as servers do."""
+    try:
+        return server.answer(question)
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+        return Answer(body={"error": {"message": f"cannot be read: {error!r:.100}", "type": "invalid"}}, status=400)
 
 
 def _dialect(path: str) -> str:

@@ -78,7 +78,7 @@ def capture(
         hooks = approving(source)
         _check_sources(model, endpoint, replay)
         _check_files(Path(output), endpoint.record, replay, force=force)
-        models = tuple(model) if endpoint.local is None else (_local_name(endpoint.local),)
+        models = tuple(model) if endpoint.local is None else (endpoint.local_name,)
         settings = asking.settings(models, endpoint.mode)
     with run_errors(resumable=Path(output)):
         backend = _located(endpoint).backend(models[0], force=force) if replay is None else ReplayBackend(replay)
@@ -104,12 +104,6 @@ async def _over_real_tools(
     async with real_tools(source) as tools:
         with contextlib.redirect_stdout(sys.stderr):  # what a tool prints is no part of what we print
             return await run_capture(backend, find_domains(names, tools=tools), settings, output, **how)
-
-
-def _local_name(local: str) -> str:
-    from rightcall.backends.models import is_path
-
-    return Path(local).stem if is_path(local) else local
 
 
 def _check_sources(model: list[str], endpoint: Endpoint, replay: str | None) -> None:

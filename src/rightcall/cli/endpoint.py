@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -21,8 +22,9 @@ from rightcall.backends.base import BaseBackend
 from rightcall.backends.exchange import Retries, Timeouts
 from rightcall.backends.http import Backend
 from rightcall.backends.local import LocalBackend
+from rightcall.backends.models import is_path
 from rightcall.backends.record import Recorder
-from rightcall.cli.inputs import checked, say, usage_errors
+from rightcall.cli.inputs import checked, refuse, say, usage_errors
 from rightcall.errors import BackendError
 
 _SERVER = "The server"
@@ -46,6 +48,15 @@ Local = Annotated[
         "--local",
         metavar="NAME|FILE",
         help="Run this model here: a name of `rightcall model list`, or a GGUF file.",
+        rich_help_panel=_SERVER,
+    ),
+]
+Lora = Annotated[
+    str,
+    typer.Option(
+        "--lora",
+        metavar="NAME|FILE",
+        help="An adapter beside the model that runs here: its name, or a GGUF file.",
         rich_help_panel=_SERVER,
     ),
 ]
@@ -115,6 +126,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """Whom a command asks, and how patiently."""
 
     local: Local = None
+    lora: Lora = ""
     base_url: BaseUrl = None
     api: Api = "chat"
     api_key_env: ApiKeyEnv = None
@@ -129,11 +141,19 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     def backend(self, model: str, *, force: bool = False) -> BaseBackend:
         """The backend that these options name, with a recorder around it if wanted. Wrong ones end in exit code 2."""
         with usage_errors():
+            if self.lora and self.local is None:
+                refuse("--lora goes with a model that runs here; name it with --local")
             backend = self._there(model) if self.local is None else self._here(self.local)
             return backend if self.record is None else Recorder(backend, self.record, force=force)
 
     def _here(self, name: str) -> BaseBackend:
-        return LocalBackend(name, mode=self.mode.value, timeouts=self.timeouts)
+        return LocalBackend(name, mode=self.mode.value, lora=self.lora, timeouts=self.timeouts)
+
+    @property
+    def local_name(self) -> str:
+        """What rows call the model that runs here, and its adapter."""
+        named = [each for each in (self.local, self.lora) if each]
+        return "+".join([Path(each).stem if is_path(each) else each for each in named])
 
     def _there(self, model: str) -> BaseBackend:
         return Backend(

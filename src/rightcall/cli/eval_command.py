@@ -94,7 +94,7 @@ def _name(model: str, endpoint: Endpoint) -> str:
         refuse("Missing option '--model'; or name one that runs here with --local")
     if endpoint.local is not None and (endpoint.base_url is not None or model):
         refuse("--local says which model; --base-url and --model are for models elsewhere")
-    return model if endpoint.local is None else Path(endpoint.local).stem
+    return model if endpoint.local is None else endpoint.local_name
 
 
 def _mode(mode: ModeName) -> Mode:

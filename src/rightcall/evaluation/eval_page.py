@@ -39,7 +39,7 @@ LABELS: dict[Metric, str] = {
 HINTS: dict[Metric, str] = {
     "valid": "A call was made, and each is of a declared tool, fits its schema and is whole",
     "right_tool": "The calls that may run are of the tools that were wanted, and no other",
-    "right_arguments": "And they have the right arguments",
+    "right_arguments": "The calls that may run are those that were wanted, with the right arguments",
     "irrelevance": "No call was wanted, and none was made that could run",
     "completed": "All that was asked for is done, nothing else was changed, and the model ended",
 }
@@ -122,7 +122,7 @@ def _chart(tally: EvalTally, metric: Metric) -> BarChart:
     rows = []
     for name in tally.configurations:
         share = tally.share(name, metric)
-        rows.append(BarRow(name, page_rate(share), f"{share.part:,}", _about(name)))
+        rows.append(BarRow(name, page_rate(share), f"{share.part:,}"))
     return BarChart(LABELS[metric], tuple(rows), HINTS[metric])
 
 
