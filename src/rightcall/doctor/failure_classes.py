@@ -322,7 +322,7 @@ _LIST = (
         what="Line breaks and quotation marks in an argument stand there as \\n and &quot;.",
         where="model",
         part="rightcall.repairs",
-        cure="It is undone only for a parameter that asks for it, since it may be meant.",
+        cure="It stays as it was written, since it may be meant: nobody undoes it unasked.",
         flags=None,
         threads=_threads("openclaw/openclaw#14452 cline/cline#7698 Kilo-Org/kilocode#4052"),
     ),
