@@ -24,7 +24,7 @@ def test_names_that_begin_like_what_was_typed_are_offered() -> None:
     assert words(format_names("herm")) == ["hermes"] and "qwen25" in words(format_names("qwen"))
     assert words(domain_names("")) == list(catalogue.names()) and words(domain_names("a,shop")) == ["a,shopping"]
     assert words(code_names("unknown_to")) == ["unknown_tool"] and set(words(code_names(""))) > {*CODES, *FORMATS}
-    assert words(model_names("smol")) == ["smollm2"] and format_names("no such") == []
+    assert words(model_names("smol")) == ["smollm2", "smollm2-tools"] and format_names("no such") == []
 
 
 COMPLETED = {

@@ -106,7 +106,7 @@ class TaggedValues:
 
 def _line_break(p: CallBuilder) -> Steps[str]:
     """The line break that stands here, taken; "" where none does."""
-    while p.buf[p.pos :] in ("", "\r") and not p.ended:
+    while p.buf[p.pos : p.pos + 2] in ("", "\r") and not p.ended:
         yield
     size = break_at(p)
     p.pos += size
