@@ -512,7 +512,8 @@ def test_what_a_request_made_goes_with_it_without_the_collector(stream: bool, to
             for _ in range(2):
                 assert (await proxy.ask("chat", stream=stream, tools=tools)).status in (200, 502)
                 await asyncio.sleep(0)
-            left = {type(each).__name__ for each in gc.get_objects() if f"{type(each).__module__}".startswith("rightcall.")}
+            kinds = {type(each) for each in gc.get_objects()}
+            left = {kind.__name__ for kind in kinds if str(kind.__module__).startswith("rightcall.")}
         finally:
             gc.enable()
         assert not left & {"Answering", "AnswerFlow", "ClientAnswer", "ClientAsk", "Stream", "Exchanged"}

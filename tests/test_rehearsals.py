@@ -195,3 +195,11 @@ def test_an_opener_that_a_cut_thought_ends_with_stays_in_it_to_the_last_blank(na
         reply = hold_of_every_cut(text, Setting(name, TOOLS, "open", finish="length"))
         assert (reply.content, reply.attempts) == ("", ()) or reply.refused, text
         assert reply.reasoning in (text, "Well,"), text
+
+
+@pytest.mark.parametrize("behind", ["{", '{"a"', "["])
+def test_what_begins_like_a_call_behind_a_thought_is_text_and_leaves_the_thought_alone(behind: str) -> None:
+    text = f"<|tool_call|>[sHere is my response:{behind}"
+    reply = parse(text, format="granite3", reasoning="open", spans=True)
+    assert (reply.reasoning, reply.content, reply.attempts) == ("<|tool_call|>[s", behind, ())
+    assert [text[span.start : span.end] for span in reply.spans or () if span.kind == "text"] == [behind]

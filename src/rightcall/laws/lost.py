@@ -99,9 +99,10 @@ def _under_markers(format: str | Format, text: str, reply: Reply) -> str:
     read = _read_until(text, reply)
     told = [each.before for call in reply.attempts for each in call.repairs if each.rule in _BESIDE]
     for span in reply.spans or ():
-        under = _without(told, _but_edges(known, text, span, read)) if span.kind == "marker" else ""
-        rest = _NO_TEXT.sub("", own.sub("", under))
-        if rest:
+        under = _but_edges(known, text, span, read) if span.kind == "marker" else ""
+        # What has a receipt may hold a marker, or look like the beginning of one.
+        rest = _NO_TEXT.sub("", _without(told, own.sub("", under)))
+        if rest and _NO_TEXT.sub("", own.sub("", _without(told, under))):
             return f"{rest!r} went under in a marker: {text[span.start : span.end]!r}"
     return ""
 

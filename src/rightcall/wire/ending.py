@@ -62,7 +62,7 @@ class _Conclusion:
     def run(self) -> None:
         if self.m.is_over:
             return
-        if self.m.thought is not None:
+        if self.m.thought is not None and self._ends_with() != "text":
             self._thought(self.m.thought)
         if not self.tools or self.p.full:
             return
@@ -70,6 +70,10 @@ class _Conclusion:
             self._rescue()
         looked_at = [span for span in self.output.spans if not (self.is_thought_told and span.kind == "reasoning")]
         self.output.events += near_calls(self.source, looked_at, self.tools)
+
+    def _ends_with(self) -> str:
+        """What the reply ends with, markers aside. What began like a call behind a thought is text only now."""
+        return next((span.kind for span in reversed(self.output.spans) if span.kind != "marker"), "")
 
     # -- calls in reasoning --------------------------------------------------------------------------------------------
 
