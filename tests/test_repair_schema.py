@@ -441,6 +441,12 @@ def test_a_near_miss_is_a_guess_only_lenient_or_read_only_make(near: str) -> Non
         assert [(r.rule, r.kind) for r in call.repairs] == ([("near_name", "guess")] if made_it else [])
 
 
+@pytest.mark.parametrize("said", ["_", "-", "__"])
+def test_a_name_without_words_is_near_to_none(said: str) -> None:
+    tool = declared({"city": STRING}, required=("city",))
+    assert repaired(tool, {said: "Oslo"}, "lenient").arguments == {said: "Oslo"}
+
+
 def test_a_near_miss_of_two_is_never_taken() -> None:
     tool = declared({"city": STRING}, required=("city",))
     call = Call("f", {"citty": "a", "ciity": "b"}, '{"citty": "a", "ciity": "b"}')

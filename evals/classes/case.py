@@ -93,9 +93,6 @@ class Kit(NamedTuple):
             arguments[self.count] = dice.randint(1, 99)
         return self.find, arguments
 
-    def draw_any(self, dice: Random) -> Made:
-        return dice.choice([self.draw(dice), self.draw(dice), (self.stop, {}), self.draw_nested(dice)])
-
     def draw_nested(self, dice: Random) -> Made:
         meta = {"tags": dice.sample(["a", "b c", "x-y"], 2), "depth": dice.randint(0, 9)}
         return self.keep, {self.title: dice.choice(WORDS), self.meta: meta}

@@ -94,8 +94,8 @@ def _faults(out: Console, found: Diagnosis, samples: int) -> None:
             row(out, "", f"and {len(seen) - _MOST_SEEN} more, in --html and --json", "dim")
         if at < samples:
             _evidence(out, mine[0])
-        row(out, "  cure", next((each.advice for each in mine if each.is_curable), mine[0].advice))
-        line = next((cure for each in mine if (cure := each.cure(found.url))), "")
+        says, line = found.advice(failure)
+        row(out, "  cure", says)
         if line:
             row(out, "", visible(line, one_line=True), "cyan")
 

@@ -122,6 +122,12 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
         found = {each.slug: failure for each in self.faults if (failure := each.failure) is not None}
         return tuple(sorted(found.values(), key=lambda each: (each.number, each.slug)))
 
+    def advice(self, failure: FailureClass) -> tuple[str, str]:
+        """What cures the faults of a class (`failure`), in a sentence and as a command, which is empty where none does."""
+        mine = [each for each in self.faults if each.slug == failure.slug]
+        says = next((each.advice for each in mine if each.is_curable), mine[0].advice)
+        return says, next((line for each in mine if (line := each.cure(self.url))), "")
+
     @property
     def is_sound(self) -> bool:
         """Was the server asked, and is nothing its fault?"""

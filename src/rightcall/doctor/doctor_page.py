@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rightcall.doctor.diagnosis import Diagnosis, ProbeEvidence, ProbeResult
-from rightcall.doctor.failure_classes import FailureClass
 from rightcall.doctor.judging import Verdict
 from rightcall.webpages.page_parts import (
     Cell,
@@ -81,18 +80,8 @@ def _tile(label: str, found: Diagnosis) -> FigureTile:
 
 def _cures(found: Diagnosis) -> PageTable:
     columns = ("class", "what happens", "what cures it", "command")
-    rows = [(NamedCell(each.title, each.slug), each.what, each.cure, _command(found, each)) for each in found.classes]
+    rows = [(NamedCell(each.title, each.slug), each.what, *found.advice(each)) for each in found.classes]
     return PageTable("Classes of failure", tuple([PageColumn(title) for title in columns]), tuple(rows))
-
-
-def _advice(found: Diagnosis, failure: FailureClass) -> str:
-    mine = [each for each in found.faults if each.slug == failure.slug]
-    return next((each.advice for each in mine if each.is_curable), mine[0].advice)
-
-
-def _command(found: Diagnosis, failure: FailureClass) -> str:
-    lines = [each.cure(found.url) for each in found.faults if each.slug == failure.slug]
-    return next((line for line in lines if line), "")
 
 
 # -- a dialect ---------------------------------------------------------------------------------------------------------

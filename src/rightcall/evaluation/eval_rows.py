@@ -8,7 +8,6 @@ and configuration. A file may hold several runs, one after the other; the last o
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -153,8 +152,3 @@ def _row(row: Json, path: Path, number: int) -> EvalRow:
         return msgspec.convert(row, EvalRow)
     except msgspec.ValidationError as error:
         raise CallerError(f"{path}:{number}: {error}; it is no row of {SCHEMA}") from error
-
-
-def only_last(rows: Sequence[EvalRow]) -> list[EvalRow]:
-    """Each case, run and configuration once."""
-    return list({row.key: row for row in rows}.values())

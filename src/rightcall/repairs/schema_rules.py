@@ -213,7 +213,7 @@ def _by_words(names: PropertyNames, name: str, strangers: list[str]) -> list[str
 
 def _says(key: str, name: str) -> bool:
     said, meant = _words(key), _words(name)
-    return said <= meant or meant <= said
+    return bool(said and meant) and (said <= meant or meant <= said)
 
 
 @lru_cache(256)

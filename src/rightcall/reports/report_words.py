@@ -60,11 +60,6 @@ def group_name(key: GroupKey) -> tuple[str, str]:
     return key.model or "(no model named)", " · ".join([name for name in (key.server, key.format or "no call") if name])
 
 
-def finding_name(finding: Finding) -> str:
-    """As in `refused: missing`."""
-    return f"{LABELS[finding.kind]}: {finding.name}"
-
-
 def change_name(change: RateChange) -> str:
     return f"{LABELS[change.measure]}: {change.name}" if change.name else LABELS[change.measure]
 
