@@ -123,7 +123,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(sorted(found.values(), key=lambda each: (each.number, each.slug)))
 
     def advice(self, failure: FailureClass) -> tuple[str, str]:
-        """What cures the faults of a class (`failure`), in a sentence and as a command, which is empty where none does."""
+        """What cures the faults of a class (`failure`), in a sentence and as a command; "" where none does."""
         mine = [each for each in self.faults if each.slug == failure.slug]
         says = next((each.advice for each in mine if each.is_curable), mine[0].advice)
         return says, next((line for each in mine if (line := each.cure(self.url))), "")
