@@ -35,7 +35,6 @@ from rightcall.errors import (
     ProviderError,
     RateLimited,
     StatusError,
-    TimedOut,
     TransportError,
     Unauthorised,
     Unsupported,
@@ -102,8 +101,8 @@ class Modes:
         for path in paths():
             try:
                 headers, body = await get(path, within=_PATIENCE)
-            except TransportError as error:
-                if heard and isinstance(error, TimedOut):
+            except TransportError:
+                if heard:
                     continue  # it does answer, and takes long to describe itself
                 raise
             except StatusError as error:
