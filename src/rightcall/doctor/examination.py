@@ -178,7 +178,7 @@ class _Rounds:
         line, stream = self._lines[api], way == "streamed"
         body = body_of(question, api, self._settings.model, stream=stream, sending=self._sending[api])
         if question.follows:
-            followed = _followed(question, api, body, plain)
+            followed = going_on_from(question, api, body, plain)
             if followed is None:
                 return None
             body = followed
@@ -191,7 +191,7 @@ class _Rounds:
         self._in_vain[api] = self._in_vain[api] + 1 if raw.broke and raw.seconds >= self._settings.seconds else 0
         if self._watch is not None:
             self._watch(self.requests, max(self._planned, self.requests))
-        return _case(question, api, way, body, raw)
+        return case_of(question, api, way, body, raw)
 
     # -- judging -------------------------------------------------------------------------------------------------------
 
@@ -223,7 +223,7 @@ def _others(cases: dict[tuple[str, Way, int], ProbedCase], number: int) -> dict[
     return first | {(name, way): case for (name, way, at), case in cases.items() if at == number}
 
 
-def _followed(question: ServerQuestion, api: Api, body: Json, plain: ProbedCase | None) -> Json | None:
+def going_on_from(question: ServerQuestion, api: Api, body: Json, plain: ProbedCase | None) -> Json | None:
     """The next request after the answer to `plain`; None where no call came, or there is no reasoning to drop."""
     if plain is None or not plain.raw.is_ok or not plain.seen.calls:
         return None
@@ -234,15 +234,12 @@ def _followed(question: ServerQuestion, api: Api, body: Json, plain: ProbedCase 
     return dropped if dropped != kept else None
 
 
-def _case(question: ServerQuestion, api: Api, way: Way, body: Json, raw: RawAnswer) -> ProbedCase:
+def case_of(question: ServerQuestion, api: Api, way: Way, body: Json, raw: RawAnswer) -> ProbedCase:
     stream = way == "streamed"
     wire, seen = [], SeenAnswer(is_json=False)
     if not raw.broke:
-        try:
-            seen = see(raw, api, stream=stream)
-            wire = wire_faults(raw, api, stream=stream) if raw.is_ok else []
-        except RecursionError:  # it is nested so deeply that no client reads it either
-            seen = SeenAnswer(is_json=False)
+        seen = see(raw, api, stream=stream)
+        wire = wire_faults(raw, api, stream=stream) if raw.is_ok else []
     return ProbedCase(api=api, way=way, question=question, body=body, raw=raw, seen=seen, wire=tuple(wire))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rightcall.apis.sdk_view import obj, objects
+from rightcall.apis.sdk_view import obj, objects, text
 from rightcall.testing.conformance.stream_rules import StreamRules, is_object
 from rightcall.types import Json
 
@@ -41,7 +41,7 @@ class MessagesRules(StreamRules):
         kind = payload.get("type")
         if name != kind:
             self.say(f"the `event:` line must name the type {kind!r:.40}, not {name!r:.40}")
-        if kind not in _EVENTS:
+        if text(kind) not in _EVENTS:
             self.say(f"{kind!r:.40} is no event of this dialect; clients that check refuse the stream")
             return
         if kind == "error":
@@ -127,7 +127,7 @@ class MessagesRules(StreamRules):
 
     def _stopped(self, stop: Any) -> None:
         self._stop = str(stop)
-        if stop not in _STOPS:
+        if text(stop) not in _STOPS:
             self.say(f"`stop_reason` must be a word of this dialect, not {stop!r:.40}")
         elif (stop == "tool_use") != bool(self._calls and not self._broken):
             self.say(f"`stop_reason` is {stop}, but the calls say otherwise")
