@@ -65,8 +65,21 @@ def test_a_server_that_called_another_tool_than_the_named_one_is_offered_only_th
         first, second = [post.body for post in proxy.server.posts]
         assert (offered(first), first["tool_choice"]) == (["get_weather", "ping"], NAMED)
         assert (offered(second), second["tool_choice"]) == (["ping"], "required")
+        assert second["messages"] == first["messages"]
 
     run(story, RIGHT, PINGS)
+
+
+def test_a_schema_that_a_server_cannot_take_changes_the_way_for_its_own_request_alone() -> None:
+    refuses = json_answer({"error": {"message": "Failed to initialize samplers: failed to parse grammar"}}, 400)
+    in_text = json_answer(chat('<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo"}}</tool_call>'))
+
+    async def story(proxy: Proxied) -> None:
+        for mode in ("grammar", "native"):
+            got = await proxy.ask("chat", stream=False)
+            assert ([call.name for call in got.reply.calls], got.headers["x-rightcall-mode"]) == (["get_weather"], mode)
+
+    run(story, refuses, in_text, RIGHT, profile="llama.cpp", mode="auto")
 
 
 # -- the same call again -----------------------------------------------------------------------------------------------

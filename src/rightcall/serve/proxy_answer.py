@@ -36,7 +36,7 @@ from rightcall.serve.plain_requests import PlainRequest, plain_request
 from rightcall.serve.refused_fields import refused_fields, without_fields
 from rightcall.serve.request_bodies import body_of
 from rightcall.serve.request_readers import read_request
-from rightcall.serve.settling import Settled, guard_for, settle
+from rightcall.serve.settling import Settled, guard_for, is_other, settle
 from rightcall.serve.switchboard import Reached, Switchboard
 from rightcall.serve.upstream_body import dropped_fields, same_dialect_body, to_request
 from rightcall.serve.upstream_link import UpstreamAnswer, UpstreamLink, told_headers
@@ -229,6 +229,9 @@ class Answering:
             if not (settled.again and self._may_ask_again()):
                 return await self._finish(flow, settled, messages)
             exchanged.retries += 1
+            if is_other(flow, choice, request.choice):
+                choice = narrower(choice)
+                continue
             # Some servers lose in streams what their whole answers have, so the last try is for one of these.
             stream = question.stream and not (flow.refused and exchanged.retries == self._settings.max_retries)
             question = msgspec.structs.replace(question, again=(*question.again, *settled.again), stream=stream)
@@ -267,7 +270,7 @@ class Answering:
         link, request, asked = reached.link, self._request, question.asked
         said = asked
         if question.again:
-            said, choice = msgspec.structs.replace(asked, messages=[*asked.messages, *question.again]), narrower(choice)
+            said = msgspec.structs.replace(asked, messages=[*asked.messages, *question.again])
         plan = make_plan(said, choice, link.api, reached.model, stream=question.stream)
         same = self._is_same(reached, plan)
         if same:

@@ -14,6 +14,7 @@ from typing import Literal
 
 import msgspec
 
+from rightcall.backends.plan import Choice
 from rightcall.declare.toolset import Toolset
 from rightcall.guard import Guard, Judgement, Turn, one_at_a_time, repeated, tool_choice
 from rightcall.serve.answer_flow import AnswerFlow
@@ -87,6 +88,13 @@ def settle(
 def is_cut(reply: Reply) -> bool:
     """Did the server stop because the answer was as long as it may be?"""
     return reply.finish == "length"
+
+
+def is_other(flow: AnswerFlow, way: Choice, choice: str) -> bool:
+    """Did the server not keep to the tool that was named, though it was told the name? Then it is offered no other,
+    which needs no words to the model."""
+    names = [call.name for call in flow.reply.attempts]
+    return choice not in ("auto", "required", "none", *names) and "named" in way.profile.choices
 
 
 def pardoned(flow: AnswerFlow) -> Reply:
