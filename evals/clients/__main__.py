@@ -95,7 +95,7 @@ def _play_all(cells: list[Cell], rooms: Path, options: argparse.Namespace) -> No
 
 
 def _line(played: Played) -> str:
-    name = f"{played.client:24}{played.fault:24}{played.way:8}"
+    name = f"{played.client:24}{played.fault:28}{played.way:8}"
     return f"{name}{played.outcome:12}{played.seconds:5} s {played.requests:3} requests  {played.said}"
 
 
