@@ -48,7 +48,7 @@ _INCURABLE = """\
 
 
 def page(results: Results) -> str:
-    parts = [_HEAD, _when(results.values()), _clients(results)]
+    parts = [_HEAD, f"{_when(results.values())}\n{_how_long(results)}", _clients(results)]
     parts += [_dialect(api, results) for api in _TITLES]
     parts += [_uncured(results), _not_run(results)]
     return "\n\n".join([part for part in parts if part]) + "\n"
@@ -61,6 +61,14 @@ def _when(played: Iterable[Played]) -> str:
     where = "in a network namespace of their own, from which only this machine can be reached"
     said = where if inside else "in part without a network namespace, so that they could reach the network"
     return f"{len(every)} runs, {dates[0]} to {dates[-1]}, {said}." if every else "Nothing was run yet."
+
+
+def _how_long(results: Results) -> str:
+    """What `make clients` takes, by the runs that are its own."""
+    cells = [(client.name, fault, way) for client in CLIENTS.values() for fault in faults_for(client) for way in WAYS]
+    known = [seconds for cell in cells if cell in results and (seconds := results[cell].seconds) is not None]
+    minutes = f"{sum(known) / 60:.0f} minutes"
+    return f"{len(known)} of them are those of `make clients`; one by one they took {minutes}, and two run at a time."
 
 
 def _row(cells: Iterable[str]) -> str:
