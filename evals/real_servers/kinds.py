@@ -70,7 +70,7 @@ SERVERS: dict[str, RealServer] = {
         note="llama.cpp's own server in the wheel `xllamacpp`, with `--jinja`; it runs the GGUF as it is.",
         seen=(
             "`tool_choice` as an object (a named tool) is taken as `auto` in Chat, Messages and Responses; its log "
-            "alone says so. The proxy offers that tool alone, and requires a call. In Messages `none` is not kept either.",
+            "alone says so. The proxy offers no other and requires a call. In Messages `none` is not kept either.",
             "`required` lets text come before the call: a model may reach `max_tokens` without one.",
             "A broken call in the history is status 500, an image too. Any name of a model is taken.",
             "`grammar` and `response_format` hold; a field that it does not know is ignored.",
