@@ -22,6 +22,7 @@ class RealServer(msgspec.Struct, frozen=True, kw_only=True):
     - `mended`: makes an installation run that does not as it comes.
     - `note`: what there is to know of how it was run.
     - `seen`: what it was seen to do when it was asked by hand, which no table shows.
+    - `unasked`: why there is no table of a dialect, or of a part of it.
     """
 
     name: str
@@ -36,6 +37,7 @@ class RealServer(msgspec.Struct, frozen=True, kw_only=True):
     mended: Callable[[Path], None] | None = None
     note: str = ""
     seen: tuple[str, ...] = ()
+    unasked: str = ""
 
 
 OFFLINE = {"HF_HUB_OFFLINE": "1", "DO_NOT_TRACK": "1", "OMP_NUM_THREADS": "1"}
