@@ -307,6 +307,7 @@ WHOLES: list[tuple[str, str, Break, str]] = [
     ("messages", "inputstr", put("{}", "content", 1, "input"), "`input` must be an object"),
     ("messages", "endturn", put("end_turn", "stop_reason"), "the calls say otherwise"),
     ("messages", "emptytext", put("", "content", 0, "text"), "a text block is empty"),
+    ("messages", "thinknosig", put({"type": "thinking", "thinking": "hm"}, "content", 0), "needs the texts"),
     ("ollama", "nodone", put(False, "done"), "`done` must be true"),
     ("gemini", "nofinish", put(..., "candidates", 0, "finishReason"), "no `finishReason`"),
 ]

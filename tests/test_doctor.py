@@ -92,6 +92,23 @@ def test_calls_without_ids_are_told() -> None:
     assert told == {("ids", "whole"), ("ids", "streamed")}
 
 
+@pytest.mark.parametrize(
+    ("streamed", "slug"),
+    [('{"city": "Oslo"}, "type": "function"', "broken_arguments"), ('ity": "Oslo"}', "lost_in_stream")],
+)
+def test_what_stands_behind_streamed_arguments_is_not_a_loss(streamed: str, slug: str) -> None:
+    """vLLM streams what a model writes behind the arguments as if it were of them, and leaves it out of whole ones."""
+
+    def answer(body: Json) -> Any:
+        call = {**CALL, "function": {"name": "get_weather", "arguments": streamed}}
+        calls = [call if body.get("stream") else CALL]
+        return _chat({"tool_calls": calls}, "tool_calls", body) if _has_call(body) else _right(body)
+
+    found = diagnosed(answer)
+    assert {each.slug for each in found.faults if each.probe == "same_plain"} == {slug}
+    assert ("--mode text" in found.cure()) is (slug == "lost_in_stream")
+
+
 def test_a_server_that_is_not_there_is_not_sound() -> None:
     found = asyncio.run(examine("http://127.0.0.1:9", ExamSettings(model="m")))
     assert not found.is_sound and not found.spoken and not found.results

@@ -1,4 +1,4 @@
-"""Makes an adapter that llama.cpp takes of what `train.py` wrote.
+"""Makes an adapter that llama.cpp takes of what `train.py` wrote, and reads it again.
 
     python to_gguf.py run/adapter.safetensors tools.gguf
     rightcall model serve smollm2 --lora tools.gguf
@@ -13,7 +13,7 @@ import os
 from pathlib import Path
 
 import numpy as np
-from gguf import GGMLQuantizationType, GGUFWriter, quants
+from gguf import GGMLQuantizationType, GGUFReader, GGUFWriter, quants
 from safetensors import safe_open
 
 NAMES = {
@@ -39,6 +39,26 @@ def turned(b: np.ndarray) -> np.ndarray:
     """Rows of queries and keys in llama.cpp's order, where the halves of a head that turn together are neighbours."""
     heads = b.shape[0] // HEAD
     return b.reshape(heads, 2, HEAD // 2, b.shape[1]).swapaxes(1, 2).reshape(b.shape)
+
+
+def turned_back(b: np.ndarray) -> np.ndarray:
+    heads = b.shape[0] // HEAD
+    return b.reshape(heads, HEAD // 2, 2, b.shape[1]).swapaxes(1, 2).reshape(b.shape)
+
+
+def adapter_of(path: Path) -> tuple[dict[str, np.ndarray], float]:
+    """The matrices of an adapter by the names that `train.py` gives them, and its alpha; from either kind of file."""
+    if path.suffix != ".gguf":
+        with safe_open(path, "np") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}, float(file.metadata()["alpha"])  # noqa: SIM118
+    reader, layers, found = GGUFReader(path), {there: name for name, there in NAMES.items()}, {}
+    for tensor in reader.tensors:
+        _, number, kind, _, side = tensor.name.split(".")
+        data = quants.dequantize(tensor.data, tensor.tensor_type)
+        is_turned = side == "lora_b" and kind in ("attn_q", "attn_k")
+        name = f"model.layers.{number}.{layers[kind]}.{side.removeprefix('lora_')}"
+        found[name] = turned_back(data) if is_turned else data
+    return found, float(reader.fields["adapter.lora.alpha"].contents())
 
 
 def convert(source: Path, output: Path, *, name: str, small: bool) -> None:

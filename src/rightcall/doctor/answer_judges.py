@@ -279,5 +279,14 @@ def same_both_ways(case: ProbedCase) -> ProbeFinding:
         return fault("lost_in_stream", f"{len(other.seen.calls)} calls whole, {len(case.seen.calls)} streamed")
     for one, whole in zip(case.seen.calls, other.seen.calls, strict=False):
         if unreadable(whole) is None and (found := unreadable(one)) is not None:
-            return fault("lost_in_stream", f"whole, the arguments are JSON; streamed: {found.says}")
+            slug = "broken_arguments" if _begins_with(one.arguments, whole.value) else "lost_in_stream"
+            return fault(slug, f"whole, the arguments are JSON; streamed: {found.says}")
     return OK
+
+
+def _begins_with(given: object, value: object) -> bool:
+    """Is all of the value there, and more behind it? Then nothing is lost that a reader must have."""
+    try:
+        return bool(json.JSONDecoder().raw_decode(text(given).lstrip())[0] == value)
+    except (ValueError, RecursionError):
+        return False

@@ -177,7 +177,7 @@ class AnswerFlow:
                 self._take(payload)
         for payload in self._events.close():
             self._take(payload)
-        unfinished = self._rules.streamed and self.raw is None and not self._facts.ended and self._payloads
+        unfinished = self._rules.streamed and self.raw is None and not self._facts.is_over and self._payloads
         if self.api in _WHOLE_CALLS and self._stream.has_native_calls:
             unfinished = False  # its calls come in one piece, so an end that is not told has cut none of them
         if not self.error and ((broken and not self._facts.ended) or unfinished):

@@ -6,8 +6,13 @@ import re
 
 import msgspec
 
+from rightcall.api_names import Api
 from rightcall.declare.toolset import Toolset
+from rightcall.serve.client_request import ClientRequest
+from rightcall.serve.proxy_settings import ProxySettings
 
+_ANNOUNCEMENT = 300  # characters of text that wait under the full guard: more is no mere announcement of a call
+_LIVE: tuple[Api, ...] = ("chat", "responses", "messages")  # the others have no word for a piece of a call
 _WORD = re.compile(r"\s*+([A-Za-z][\w\-]*+)").match
 _SPACES = re.compile(r"\.|__|[/:]")
 
@@ -35,6 +40,21 @@ class FlowRules(msgspec.Struct, frozen=True, kw_only=True):
     passes: bool = False
     parallel: bool = True
     open_tools: bool = False
+
+
+def flow_rules(request: ClientRequest, settings: ProxySettings, *, same: bool) -> FlowRules:
+    """How the answer to this request may go on."""
+    return FlowRules(
+        same=same,
+        streamed=request.stream,
+        holds_text=request.choice not in ("auto", "none") and settings.guard != "none",
+        holds_first=_ANNOUNCEMENT if settings.guard == "full" and request.tools else 0,
+        holds_calls=settings.guard == "full",
+        live=settings.stream_calls == "live" and request.api in _LIVE,
+        passes=settings.give_up == "pass",
+        parallel=request.parallel,
+        open_tools=request.open_tools,
+    )
 
 
 def is_prose(text: str, tools: Toolset | None) -> bool:

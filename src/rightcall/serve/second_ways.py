@@ -23,6 +23,7 @@ from rightcall.serve.exchanged import Exchanged
 from rightcall.serve.refused_fields import refused_fields
 from rightcall.serve.switchboard import Reached, Switchboard
 from rightcall.serve.upstream_body import to_request
+from rightcall.serve.upstream_link import UpstreamLink
 from rightcall.types import Json
 
 _STATUSES = (400, 422, 500)  # a template that cannot render a history is mostly a 500
@@ -62,6 +63,14 @@ def narrower_rules(error: BackendError, messages: Sequence[Json]) -> HistoryProf
     return msgspec.structs.replace(found, fields=_STRICT.fields, reasoning="") if _FIELDS.search(error.body) else found
 
 
+def leaves_out(link: UpstreamLink, error: BackendError, sent: Json, exchanged: Exchanged) -> bool:
+    """Was what was `sent` refused for fields that the server can do without? It is not sent them again."""
+    found = refused_fields(error, sent)
+    link.refused |= found
+    exchanged.warnings += [f"the server refuses {name!r}, which was left out" for name in sorted(found)]
+    return bool(found)
+
+
 class SecondWays:
     """Of one request."""
 
@@ -75,7 +84,7 @@ class SecondWays:
         self, error: BackendError, question: UpstreamQuestion, choice: Choice, sent: Json
     ) -> tuple[UpstreamQuestion, Choice]:
         """What is asked next. Raises the refusal where nothing is left."""
-        if self._leaves_out(error, sent):
+        if leaves_out(self._reached.link, error, sent, self._exchanged):
             return question, choice
         if not self._has_narrowed and (narrowed := self._narrowed(error, question)) is not None:
             self._first = error, question
@@ -97,13 +106,6 @@ class SecondWays:
         if self._rules is not None:
             self._reached.rules, self._rules = self._rules, None
             self._exchanged.warnings.append("the server refuses the history as it is; it was put right for it")
-
-    def _leaves_out(self, error: BackendError, sent: Json) -> bool:
-        """Was it refused for fields that it can do without? It is not sent them again."""
-        found = refused_fields(error, sent)
-        self._reached.link.refused |= found
-        self._exchanged.warnings += [f"the server refuses {name!r}, which was left out" for name in sorted(found)]
-        return bool(found)
 
     def _narrowed(self, error: BackendError, question: UpstreamQuestion) -> UpstreamQuestion | None:
         if self._reached.link.api != "chat":

@@ -22,6 +22,7 @@ _DELTAS = {
     "signature_delta": ("thinking", "signature"),
     "input_json_delta": ("tool_use", "partial_json"),
 }
+_THOUGHT = ("thinking", "signature")
 
 
 class MessagesRules(StreamRules):
@@ -143,10 +144,13 @@ class MessagesRules(StreamRules):
         """A whole message."""
         self.want_texts(body, "id", "type", "role", "model")
         for block in objects(body.get("content")):
+            self.want_texts(block, "type")
             if block.get("type") == "tool_use":
                 self._call(block, block.get("input"))
             elif block.get("type") == "text" and not str(block.get("text") or "").strip():
                 self.say("a text block is empty")
+            elif block.get("type") == "thinking" and not all(isinstance(block.get(key), str) for key in _THOUGHT):
+                self.say("a thinking block needs the texts `thinking` and `signature`, if only empty ones")
         self._stopped(body.get("stop_reason"))
         self.want_usage(body.get("usage"), "input_tokens", "output_tokens")
         self.ended = "it"
