@@ -323,8 +323,8 @@ def test_a_broken_whole_answer_is_named(api: str, fault: str, breaking: Break, n
 # -- whatever a server sends -------------------------------------------------------------------------------------------
 
 _KEYS = (
-    "type id index choices delta message content role tool_calls function arguments name finish_reason usage item output "
-    "response output_index content_block partial_json input stop_reason candidates parts functionCall args done "
+    "type id index choices delta message content role tool_calls function arguments name finish_reason usage item "
+    "output response output_index content_block partial_json input stop_reason candidates parts functionCall args done "
     "done_reason status error sequence_number text"
 ).split()
 _WORDS = (

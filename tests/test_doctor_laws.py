@@ -57,7 +57,7 @@ def _cases(api: Api, message: Any, raw: RawAnswer, *, framed: bool) -> dict[tupl
     return cases
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     message=VALUES,
     api=st.sampled_from(TOOL_APIS),

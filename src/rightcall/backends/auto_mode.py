@@ -193,6 +193,9 @@ class Modes:
         return self._next(model, choice, f"refused: {error!s:.200}")
 
     def _next(self, model: str, choice: Choice, why: str, *, again: bool = False) -> Choice | None:
+        now = self._chosen.get(model)
+        if choice.is_auto and now is not None and _WAYS.index(now.mode) > _WAYS.index(choice.mode):
+            return now  # which another request has found out meanwhile
         found = self._later(choice, why)
         if found is None or (model in self._demoted and not again):
             return None

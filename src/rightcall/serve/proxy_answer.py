@@ -27,18 +27,19 @@ from rightcall.serve.answer_notes import note_answer, note_cut, raise_for_nothin
 from rightcall.serve.answer_writer import AnswerHead, AnswerWriter
 from rightcall.serve.answer_writers import WRITERS, encoded, new_answer_id
 from rightcall.serve.client_answer import ClientAnswer
-from rightcall.serve.client_ask import ClientAsk, UpstreamQuestion, taken_ids, with_query
+from rightcall.serve.client_ask import ClientAsk, UpstreamQuestion, with_query
 from rightcall.serve.client_request import ClientRequest, RefusedRequest
 from rightcall.serve.exchanged import Exchanged
 from rightcall.serve.flow_rules import flow_rules
 from rightcall.serve.passed_streams import PassedStream, beginning, is_stream
 from rightcall.serve.plain_requests import PlainRequest, plain_request
-from rightcall.serve.refused_fields import refused_fields, without_fields
+from rightcall.serve.refused_fields import without_fields
 from rightcall.serve.request_bodies import body_of
 from rightcall.serve.request_readers import read_request
+from rightcall.serve.second_ways import SecondWays, leaves_out, upstream_question
 from rightcall.serve.settling import Settled, guard_for, is_other, settle
 from rightcall.serve.switchboard import Reached, Switchboard
-from rightcall.serve.upstream_body import dropped_fields, same_dialect_body, to_request
+from rightcall.serve.upstream_body import dropped_fields, same_dialect_body
 from rightcall.serve.upstream_link import UpstreamAnswer, UpstreamLink, told_headers
 from rightcall.serve.upstream_refusals import UpstreamRefusal, error_code, refusal_of, refused_with
 from rightcall.serve.upstream_tape import UpstreamTape
@@ -172,7 +173,7 @@ class Answering:
             return None
         if answer.is_error and self._asked.api != "completions":
             self._sent = body_of(self._asked.raw)
-            if self._leaves_out(link, refused_with(answer, data)):
+            if leaves_out(link, refused_with(answer, data), self._sent, self._exchanged):
                 return None
         if self._client.has_begun:  # the head could not wait for this status
             raise refused_with(answer, data)
@@ -207,21 +208,13 @@ class Answering:
             )
         history = self._board.history(request, reached)
         messages = history.messages
-        asked = to_request(
-            request,
-            reached.link.api,
-            messages=messages,
-            model=reached.model,
-            mode=reached.how.mode,
-            ids=taken_ids(messages),
-        )
+        question = upstream_question(request, reached, history)
+        asked = question.asked
         exchanged.warnings += dropped_fields(request, reached.link.api)
-        changed = messages if history.changes or request.previous else None
         choice = await reached.choose(asked)
         guard = guard_for(self._settings.guard, request)
-        question = UpstreamQuestion(asked, changed, request.stream)
         while True:
-            flow = await self._persistent(reached, question, choice)
+            flow, question = await self._persistent(reached, question, choice)
             note_answer(exchanged, flow)
             note_cut(exchanged, request, len(self._asked.raw))
             settled = settle(flow, request, messages, asked.toolset, guard, self._settings.give_up)
@@ -240,30 +233,25 @@ class Answering:
         in_time = asyncio.get_running_loop().time() < self._until
         return in_time and self._exchanged.retries < self._settings.max_retries and not self._client.has_content
 
-    async def _persistent(self, reached: Reached, question: UpstreamQuestion, choice: Choice) -> AnswerFlow:
-        """An answer, by the way that works: one that the server refuses is given up for the next, once; a connection
-        that breaks before anything went out is made again, once."""
+    async def _persistent(
+        self, reached: Reached, question: UpstreamQuestion, choice: Choice
+    ) -> tuple[AnswerFlow, UpstreamQuestion]:
+        """An answer, by the way that works, and what was asked: what the server refuses is given up for the next way; a
+        connection that breaks before anything went out is made again, once."""
+        ways = SecondWays(self._board, self._request, reached, self._exchanged)
         while True:
             try:
-                return await self._once(reached, question, choice)
+                flow = await self._once(reached, question, choice)
+                ways.worked()
+                return flow, question
             except (UpstreamRefusal, Unsupported) as error:
-                if not self._client.has_content and self._leaves_out(reached.link, error):
-                    continue
-                other = None if self._client.has_content else reached.other_way(question.asked, choice, error)
-                if other is None:
+                if self._client.has_content:
                     raise
-                choice = other
+                question, choice = ways.after(error, question, choice, self._sent)
             except BodyError:
                 if self._broke or self._client.has_content or not self._may_ask_again():
                     raise
                 self._broke = True
-
-    def _leaves_out(self, link: UpstreamLink, error: BackendError) -> bool:
-        """Was it refused for fields that it can do without? It is not sent them again."""
-        found = refused_fields(error, self._sent) - link.refused
-        link.refused |= found
-        self._exchanged.warnings += [f"the server refuses {name!r}, which was left out" for name in sorted(found)]
-        return bool(found)
 
     async def _once(self, reached: Reached, question: UpstreamQuestion, choice: Choice) -> AnswerFlow:
         """One answer of the server, read to its end."""
@@ -312,7 +300,7 @@ class Answering:
         )
 
     async def _read(self, answer: UpstreamAnswer, flow: AnswerFlow, tape: UpstreamTape) -> None:
-        client, broken = self._client, False
+        client, broken = self._client, ""
         try:
             async with aclosing(answer.pieces()) as pieces:
                 async for piece in pieces:
@@ -324,10 +312,10 @@ class Answering:
             self._exchanged.error = error_code(error)
             if not (flow.begun or flow.facts.ended or self._broke):
                 raise
-            broken = True  # what has come is better than nothing
-        await client.send(flow.end(broken=broken), is_last=True)
+            broken = str(error)  # what has come is better than nothing
+        await client.send(flow.end(broken=bool(broken)), is_last=True)
         if not flow.begun:
-            raise_for_nothing(flow, answer)
+            raise_for_nothing(flow, answer, broken)
 
     def _reading(self, reached: Reached, asked: Request, plan: RequestPlan) -> dict[str, Any]:
         if not self._request.tools or self._request.choice == "none":
