@@ -91,7 +91,8 @@ clients: $(VENV)/.dev ## run real clients before bad servers, without the proxy 
 
 servers: $(VENV)/.dev ## install real model servers, run each with a small model, and examine it without and through the proxy
 	$(VENV)/bin/rightcall model pull smollm2
-	PYTHONPATH=evals $(RUN) -m real_servers $(SERVER) $(if $(API),--api $(API))
+	$(if $(CLIENTS),$(VENV)/bin/rightcall model pull smollm2-tools)
+	PYTHONPATH=evals:tests $(RUN) -m real_servers $(SERVER) $(if $(API),--api $(API)) $(if $(CLIENTS),--clients)
 
 killtest: $(VENV)/.dev ## kill captures and evaluations for minutes, and every command that writes at every step
 	RIGHTCALL_KILL_SECONDS=$${RIGHTCALL_KILL_SECONDS:-120} $(RUN) -m pytest -s -k killed tests/test_capture_resume.py tests/test_evaluation.py tests/test_files_written.py

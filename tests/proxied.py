@@ -92,11 +92,11 @@ def got(api: Api, status: int, headers: dict[str, str], data: bytes, *, stream: 
 
 
 @asynccontextmanager
-async def proxied(*answers: Answering, api: Api = "chat", **settings: Any) -> AsyncIterator[Proxied]:
+async def proxied(*answers: Answering, api: Api = "chat", profile: str = "", **settings: Any) -> AsyncIterator[Proxied]:
     """The proxy before a server that speaks `api` and gives these answers."""
     given: Json = {"mode": "native", "port": 0, "first_byte_seconds": 20.0, "idle_seconds": 20.0, "stop_seconds": 1.0}
     async with serving(*answers) as server:
-        upstream = UpstreamSettings(url=server.url, api=api, name="server")
+        upstream = UpstreamSettings(url=server.url, api=api, name="server", profile=profile)
         made = ProxySettings(upstream=(upstream,), **cast(Any, {**given, **settings}))
         async with Proxy(made) as proxy, aiohttp.ClientSession() as session:
             yield Proxied(proxy, server, session)

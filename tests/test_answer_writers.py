@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -367,6 +368,27 @@ def test_opaque_fields_of_a_whole_answer_of_the_same_dialect_survive(api: Api) -
     again = read(encoded(made), api=api)
     assert (again.extras, joined(again, Text)) == (reply.extras, joined(reply, Text))
     assert "kept" in encoded(made).decode()
+
+
+def lacking(body: Any) -> Iterator[Any]:
+    """The body without one of its fields, and with null for it; for each of them, however deep."""
+    if isinstance(body, list):
+        for at, item in enumerate(body):
+            yield from ([*body[:at], less, *body[at + 1 :]] for less in lacking(item))
+    elif isinstance(body, dict):
+        for key, value in body.items():
+            yield {name: each for name, each in body.items() if name != key}
+            yield {**body, key: None}
+            yield from ({**body, key: less} for less in lacking(value))
+
+
+@pytest.mark.parametrize("api", WRITERS)
+def test_what_a_servers_whole_answer_lacks_is_there_for_the_client(api: Api) -> None:
+    for body in lacking(WHOLE[api]):
+        reply = read(body, api=api)
+        made = writer_of(api).whole(reply, AnswerEnd(finish=reply.finish or "stop"), body)
+        assert conforms(made, api) == [], body
+        assert joined(read(made, api=api), Text) == joined(reply, Text)
 
 
 WHOLE: dict[str, Json] = {

@@ -41,6 +41,10 @@ SERVERS: dict[str, dict[str, Answering]] = {
     "vllm": {"/v1/models": json_answer({"data": [{"id": "m", "owned_by": "vllm"}]})},
     "sglang": {"/v1/models": json_answer({"data": [{"id": "m", "owned_by": "sglang"}]})},
     "sglang by its info": {"/get_model_info": json_answer({"model_path": "x"})},
+    "litellm": {  # as 1.106 says it
+        "/v1/models": json_answer({"data": [{"id": "m", "owned_by": "openai"}]}),
+        "/health/readiness": json_answer({"status": "healthy", "db": "Not connected"}),
+    },
     "transformers": {  # as 5.22 says it; its list of models is a 500 where there is no network
         "/openapi.json": json_answer({"openapi": "3.1.0", "paths": {"/v1/chat/completions": {}, "/load_model": {}}})
     },
@@ -96,7 +100,7 @@ async def never(writer: asyncio.StreamWriter) -> None:
 def test_a_server_that_takes_too_long_to_describe_itself_is_of_no_kind_that_is_known(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """LiteLLM's proxy does."""
+    """LiteLLM's proxy does, where it is not known by another sign."""
     monkeypatch.setattr("rightcall.backends.auto_mode._PATIENCE", 2.0)
     (found,), _ = asked(OSLO, OSLO, gets={"/openapi.json": never})
     assert found.evidence[0] == "the server is of no kind that is known"

@@ -8,10 +8,10 @@ import pytest
 from loopback import ask
 from rightcall import Toolset
 from rightcall.backends.address import check_api
-from rightcall.backends.body import write
+from rightcall.backends.body import tool_fields, write
 from rightcall.backends.history_bodies import wire_id
 from rightcall.backends.plain_prompt import as_text, text_format
-from rightcall.backends.plan import Choice, grammar_fields, make_plan
+from rightcall.backends.plan import Choice, grammar_fields, make_plan, narrower
 from rightcall.backends.profiles import PROFILES, UNKNOWN, IdRule, Profile
 from rightcall.backends.request import Request
 from rightcall.types import Json
@@ -180,6 +180,24 @@ def test_a_server_that_takes_no_named_choice_is_offered_that_one_tool_alone(name
     sent = body(profile=PROFILES[name], tools=_two_tools(), choice="get_time")
     assert sent["tool_choice"] == "required"
     assert [tool["function"]["name"] for tool in sent["tools"]] == ["get_time"]
+
+
+FORCED: dict[str, Any] = {
+    "chat": "required",
+    "responses": "required",
+    "messages": {"type": "any"},
+    "gemini": {"functionCallingConfig": {"mode": "ANY"}},
+}
+
+
+@pytest.mark.parametrize("api", FORCED)
+def test_what_is_said_of_a_tool_that_is_offered_alone_is_all_that_is_said_of_tools(api: str) -> None:
+    request, way = ask(messages=HISTORY, tools=_two_tools(), choice="get_time"), narrower(Choice("native", UNKNOWN))
+    plan = make_plan(request, way, check_api(api), "m", stream=False)
+    said = tool_fields(plan)
+    assert plan.is_narrowed and "get_time" in str(said) and "get_weather" not in str(said)
+    assert said[{"gemini": "toolConfig"}.get(api, "tool_choice")] == FORCED[api]
+    assert set(said) < set(write(plan)) and "messages" not in said
 
 
 def test_a_server_that_ignores_the_choice_is_not_told_of_tools_that_may_not_be_called() -> None:

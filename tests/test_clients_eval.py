@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from zoo.question import Question
 from zoo.script import reply_to
@@ -25,8 +29,8 @@ from clients.everyone import CLIENTS  # noqa: E402
 from clients.faults import BAD, GOOD, TWELVE, faults_for  # noqa: E402
 from clients.incurable import INCURABLE  # noqa: E402
 from clients.installing import PROGRAMS  # noqa: E402
-from clients.page import page  # noqa: E402
-from clients.playing import Played  # noqa: E402
+from clients.page import PAGE, page  # noqa: E402
+from clients.result_rows import WAYS, Played, Way, add_result, keep_last, read_results  # noqa: E402
 from clients.sandbox import Ended  # noqa: E402
 from clients.stage import Stage  # noqa: E402
 from clients.task import AFTER, ANSWER, BEFORE, Room, judged, told  # noqa: E402
@@ -101,23 +105,41 @@ def test_a_run_is_right_if_all_of_the_task_was_done(
 
 
 def test_the_page_tells_what_was_run_and_what_was_not() -> None:
-    def played(fault: str, through: bool, outcome: Any) -> Played:
-        return Played(
-            client="codex", version="9.9", api="responses", fault=fault, through=through, outcome=outcome, seconds=1.0,
-            requests=3, said="it | broke", date="2026-01-02", namespace=True,
-        )  # fmt: skip
+    def played(fault: str, way: Way, outcome: Any) -> Played:
+        return Played("codex", "9.9", fault, way, outcome, 1.0, 3, "2026-01-02", said="it | broke")
 
     runs = [("good", "right", "right"), ("no_id", "lost", "right"), ("leaks_bare", "out of time", "refused")]
     cells = [
-        played(fault, through, outcome)
-        for fault, without, behind in runs
-        for through, outcome in ((False, without), (True, behind))
+        played(fault, way, outcome) for fault, *outcomes in runs for way, outcome in zip(WAYS, outcomes, strict=True)
     ]
     text = page({each.cell: each for each in cells})
     assert "| codex | 9.9 | responses | 2 | 0 | 1 |" in text
     assert "| `no_id` | X + |" in text and "| `leaks_bare` | T e |" in text
     assert "| codex | `leaks_bare` | refused | `it / broke` |" in text
     assert "codex: `leaks_hermes`" in text and "claude, copilot" in text
+
+
+def test_the_page_is_made_from_the_rows_that_are_kept() -> None:
+    assert PAGE.read_text("utf-8") == page(read_results()), "stale: run `make clients FLAGS=--page`"
+
+
+@given(
+    st.permutations([(client, fault, way) for client in ("claude", "pi") for fault in (GOOD, "no_id") for way in WAYS])
+)
+def test_of_each_cell_the_last_row_is_kept_and_the_order_of_runs_shows_nowhere(
+    cells: list[tuple[str, str, Way]],
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "rows.jsonl"
+        for seconds in (1.0, 2.0):
+            for client, fault, way in cells:
+                add_result(Played(client, "9.9", fault, way, "right", seconds, 3, "2026-01-02"), file)
+        kept = keep_last(file)
+        assert {row.seconds for row in kept.values()} == {2.0} and kept == read_results(file)
+        written = [
+            (row["client"], row["fault"], row["way"]) for row in map(json.loads, file.read_text("utf-8").splitlines())
+        ]
+        assert written == sorted(cells, key=lambda cell: (cell[0] == "pi", cell[1] != GOOD, cell[2] == "with"))
 
 
 # -- Python's SDKs -----------------------------------------------------------------------------------------------------

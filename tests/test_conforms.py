@@ -8,6 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rightcall.errors import CallerError
 from rightcall.serve.answer_writer import AnswerEnd, AnswerHead, AnswerUsage
@@ -305,6 +307,7 @@ WHOLES: list[tuple[str, str, Break, str]] = [
     ("messages", "inputstr", put("{}", "content", 1, "input"), "`input` must be an object"),
     ("messages", "endturn", put("end_turn", "stop_reason"), "the calls say otherwise"),
     ("messages", "emptytext", put("", "content", 0, "text"), "a text block is empty"),
+    ("messages", "thinknosig", put({"type": "thinking", "thinking": "hm"}, "content", 0), "needs the texts"),
     ("ollama", "nodone", put(False, "done"), "`done` must be true"),
     ("gemini", "nofinish", put(..., "candidates", 0, "finishReason"), "no `finishReason`"),
 ]
@@ -315,3 +318,45 @@ def test_a_broken_whole_answer_is_named(api: str, fault: str, breaking: Break, n
     ((_, body),) = breaking([(None, whole(api))])
     found = conforms(body, api)
     assert any(named in line for line in found), found
+
+
+# -- whatever a server sends -------------------------------------------------------------------------------------------
+
+_KEYS = (
+    "type id index choices delta message content role tool_calls function arguments name finish_reason usage item "
+    "output response output_index content_block partial_json input stop_reason candidates parts functionCall args done "
+    "done_reason status error sequence_number text"
+).split()
+_WORDS = (
+    "message_start content_block_start content_block_delta content_block_stop message_delta tool_use function_call "
+    "message response.created response.output_item.added response.output_item.done response.completed error text"
+).split()
+_SCALARS = st.none() | st.booleans() | st.integers(-1, 2) | st.floats() | st.sampled_from(["", " ", "a", *_WORDS])
+_VALUES = st.recursive(
+    _SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(_KEYS), inner, max_size=5),
+    max_leaves=20,
+)
+
+
+@given(
+    payloads=st.lists(_VALUES, max_size=4), api=st.sampled_from([*WRITERS]), stream=st.sampled_from([None, True, False])
+)
+def test_no_answer_is_too_odd_to_be_judged(payloads: list[Any], api: str, stream: bool | None) -> None:
+    texts = [json.dumps(payload) for payload in payloads]
+    for said in (*texts, "\n".join(texts), "".join([f"data: {each}\n\n" for each in texts]), f"[{','.join(texts)}]"):
+        assert conforms(said, api, stream=stream)
+    for given_ in (payloads, *[each for each in payloads if isinstance(each, dict)]):
+        assert conforms(given_, api, stream=stream)
+
+
+@pytest.mark.parametrize("api", WRITERS)
+@pytest.mark.parametrize("depth", [450, 900, 100_000])
+def test_an_answer_that_is_nested_too_deeply_is_no_answer(api: str, depth: int) -> None:
+    deep = '{"choices": ' + "[" * depth + "]" * depth + "}"
+    for said in (deep, f"data: {deep}\n\n", f"[{deep}]", f"{deep}\n"):
+        assert conforms(said, api)
+
+
+def test_numbers_that_are_none_in_json_are_told() -> None:
+    assert any("not JSON" in line for line in conforms('data: {"id": NaN}\n\n', "chat"))

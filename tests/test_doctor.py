@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from loopback import Answering, drop, json_answer, serving
+from loopback import Answering, answer, drop, json_answer, serving
 from rightcall.doctor.diagnosis import Diagnosis
 from rightcall.doctor.examination import ExamSettings, examine
 from rightcall.doctor.questions import BOTH
@@ -83,13 +83,30 @@ def test_a_call_in_the_text_of_another_tool_than_the_named_one_breaks_the_choice
     found = diagnosed(leaks)
     told = {(each.probe, each.slug) for each in found.faults if each.probe in ("required", "named")}
     assert told == {("required", "call_as_text"), ("named", "tool_choice_ignored")}
-    assert "--guard full" in found.cure()
+    assert found.cure() == f"rightcall serve --upstream {found.url}"  # which holds a choice under every guard but none
 
 
 def test_calls_without_ids_are_told() -> None:
     found = diagnosed(without_ids)
     told = {(each.probe, each.way) for each in found.faults if each.slug == "bad_ids"}
     assert told == {("ids", "whole"), ("ids", "streamed")}
+
+
+@pytest.mark.parametrize(
+    ("streamed", "slug"),
+    [('{"city": "Oslo"}, "type": "function"', "broken_arguments"), ('ity": "Oslo"}', "lost_in_stream")],
+)
+def test_what_stands_behind_streamed_arguments_is_not_a_loss(streamed: str, slug: str) -> None:
+    """vLLM streams what a model writes behind the arguments as if it were of them, and leaves it out of whole ones."""
+
+    def answer(body: Json) -> Any:
+        call = {**CALL, "function": {"name": "get_weather", "arguments": streamed}}
+        calls = [call if body.get("stream") else CALL]
+        return _chat({"tool_calls": calls}, "tool_calls", body) if _has_call(body) else _right(body)
+
+    found = diagnosed(answer)
+    assert {each.slug for each in found.faults if each.probe == "same_plain"} == {slug}
+    assert ("--mode text" in found.cure()) is (slug == "lost_in_stream")
 
 
 def test_a_server_that_is_not_there_is_not_sound() -> None:
@@ -122,8 +139,8 @@ async def _noise(writer: asyncio.StreamWriter) -> None:
     writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n\xff\xfe\x00{]\x1b")
 
 
-async def _hostile(answer: Answering, **settings: Any) -> Diagnosis:
-    async with serving(answer) as server:
+async def _hostile(*answers: Answering, **settings: Any) -> Diagnosis:
+    async with serving(*answers) as server:
         return await examine(server.url, ExamSettings(model="m", apis=("chat",), **settings))
 
 
@@ -191,3 +208,74 @@ def test_through_the_proxy_the_same_questions_bring_calls() -> None:
     assert found.through is not None
     after = {(each.probe, each.way): each.verdict for each in found.through.results}
     assert {after[name, way] for name in ("plain_call", "leak", "ids", "finish") for way in BOTH} == {"ok"}
+
+
+# -- servers that answer nothing ---------------------------------------------------------------------------------------
+
+PAGE = b"<!doctype html><script>alert(1)</script><h1>Bad Gateway</h1>"
+
+
+@pytest.mark.parametrize("status", [400, 404, 418, 429, 500, 502, 503])
+def test_a_server_that_takes_no_question_at_all_is_not_sound_and_has_no_class(status: int) -> None:
+    found = asyncio.run(_hostile(answer(status, PAGE), max_requests=20))
+    assert not found.is_sound and not found.classes and found.cure() == ""
+    assert {each.verdict for each in found.results} <= {"unreachable"}
+    with pytest.raises(AssertionError, match=f"status {status}"):
+        found.check()
+
+
+def test_a_server_that_is_spent_on_the_way_is_not_sound() -> None:
+    right = [json_answer(_right({"model": "m", "messages": [], "tools": [1]}))] * 10
+    found = asyncio.run(_hostile(*right, json_answer({"error": "slow down"}, 429), concurrency=1))
+    assert found.unanswered and not found.is_sound
+
+
+def test_a_server_that_sends_on_says_where() -> None:
+    found = asyncio.run(_hostile(answer(307, b"", Location="https://elsewhere.example/v1")))
+    assert "sends on to https://elsewhere.example/v1" in found.dialects[0].says and not found.is_sound
+
+
+@pytest.mark.parametrize("sent", [b"", b'data: {"choices": []}\n\n'], ids=["head", "event"])
+def test_a_stream_that_begins_and_falls_silent_is_told(sent: bytes) -> None:
+    async def stalls(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + sent)
+        await writer.drain()
+        await asyncio.sleep(60)
+
+    async def go() -> RawAnswer:
+        async with serving(stalls) as server:
+            return await ServerLine(server.url, "chat", api_key_env=None, seconds=0.3).ask({}, "m", stream=True)
+
+    raw = asyncio.run(go())
+    assert raw.broke == "silent" and "nothing came for" in raw.says
+
+
+def test_the_longest_silence_of_an_answer_is_measured_wherever_it_is() -> None:
+    async def pauses(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\na")
+        await writer.drain()
+        await asyncio.sleep(0.3)
+        writer.write(b"b")
+
+    async def go() -> RawAnswer:
+        async with serving(pauses) as server:
+            return await ServerLine(server.url, "chat", api_key_env=None, seconds=20.0).ask({}, "m", stream=True)
+
+    raw = asyncio.run(go())
+    assert raw.body == b"ab" and 0.25 < raw.silence <= raw.seconds
+
+
+# -- what the model does -----------------------------------------------------------------------------------------------
+
+
+def announces(body: Json) -> Any:
+    said = "Let me call get_weather now." if _has_call(body) and body.get("tool_choice") != "required" else "Hello."
+    return _chat({"content": said}, "stop", body)
+
+
+def test_what_the_model_does_is_named_and_has_its_cure_and_is_no_fault_of_the_server() -> None:
+    found = diagnosed(announces)
+    plain = next(each for each in found.results if each.probe == "plain_call")
+    assert (plain.verdict, plain.slug) == ("model", "announced_only") and plain not in found.faults
+    assert "announced_only" in {each.slug for each in found.habits} and "--guard full" in found.cure()
+    assert found.to_json()["habits"] == [each.slug for each in found.habits]

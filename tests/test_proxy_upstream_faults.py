@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import Any
 
 import aiohttp
 import pytest
@@ -13,6 +14,7 @@ from proxied import DIALECTS, Proxied, asked, got
 from rightcall.api_names import Api
 from test_proxy import TEXT, run
 
+Json = dict[str, Any]
 ODD = ["101 X\r\nUpgrade: websocket\r\nConnection: upgrade", "099 X", "204 X", "600 X", "999 X"]
 HEAD = "Content-Length: 0\r\nConnection: close\r\n\r\n"
 
@@ -69,6 +71,80 @@ def test_a_message_that_stops_without_its_reason_is_given_one() -> None:
         assert told.data.count(b"event: content_block_stop") == told.data.count(b"event: message_stop") == 1
 
     run(story, chunked(events(begin, block, text, {"type": "message_stop"}, done=False)), api="messages")
+
+
+RESPONSE: Json = {"id": "resp_1", "object": "response", "created_at": 1, "model": "m"}
+ITEM: Json = {"id": "msg_1", "type": "message", "role": "assistant"}
+SAID: Json = {**ITEM, "content": [{"type": "output_text", "text": "Hello", "annotations": []}]}
+AT: Json = {"output_index": 0, "item_id": "msg_1", "content_index": 0}
+WORDS: dict[Api, list[Json]] = {  # an answer in words, but for its end
+    "responses": [
+        {"type": "response.created", "response": {**RESPONSE, "status": "in_progress", "output": []}},
+        {"type": "response.output_item.added", "output_index": 0, "item": {**ITEM, "content": []}},
+        {"type": "response.output_text.delta", **AT, "delta": "Hello"},
+        {"type": "response.output_item.done", "output_index": 0, "item": SAID},
+    ],
+    "messages": [
+        {"type": "message_start", "message": {"id": "msg_1", "role": "assistant", "content": []}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hello"}},
+        {"type": "content_block_stop", "index": 0},
+    ],
+    "chat": TEXT[:2],
+}
+COMPLETED: Json = {**RESPONSE, "output": [SAID]}
+ENDS: list[tuple[Api, list[Json]]] = [  # of which each is enough for one
+    ("chat", [delta("stop")]),
+    ("chat", [{"choices": []}]),  # and then [DONE]
+    ("responses", []),
+    ("responses", [{"type": "response.completed", "response": COMPLETED}]),
+    ("responses", [{"type": "response.done", "response": COMPLETED}]),
+    ("messages", []),
+    ("messages", [{"type": "message_stop"}]),
+    ("messages", [{"type": "message_delta", "delta": {"stop_reason": "end_turn"}}]),
+]
+
+
+@pytest.mark.parametrize("api, end", ENDS)
+def test_words_that_have_their_end_are_a_whole_answer_though_the_servers_last_word_is_missing(
+    api: Api, end: list[Json]
+) -> None:
+    async def story(proxy: Proxied) -> None:
+        for client in DIALECTS:
+            told = await proxy.ask(client, stream=True)
+            assert (told.reply.content, told.reply.finish, told.wrong) == ("Hello", "stop", []), (client, told)
+
+    run(story, chunked(events(*WORDS[api], *end, done=api == "chat")), api=api)
+
+
+@pytest.mark.parametrize("api", WORDS)
+def test_words_that_break_off_are_told_to_be_cut(api: Api) -> None:
+    async def story(proxy: Proxied) -> None:
+        for client in DIALECTS:
+            told = await proxy.ask(client, stream=True)
+            assert (told.reply.content, told.reply.finish, told.wrong) == ("Hello", "length", []), (client, told)
+
+    kept = WORDS[api] if api == "chat" else WORDS[api][:-1]
+    run(story, chunked(events(*kept, done=False)), api=api)
+    if api != "chat":
+        run(story, chunked(events(*WORDS[api], done=False), ends=False), api=api)
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_without_tools_a_response_in_words_has_its_end_too(is_whole: bool) -> None:
+    async def story(proxy: Proxied) -> None:
+        told = await proxy.ask("responses", stream=True, tools=False)
+        assert (told.reply.content, told.reply.finish) == ("Hello", "stop" if is_whole else "length")
+        *_, last = [json.loads(line[6:]) for line in told.data.splitlines() if line.startswith(b"data: ")]
+        assert last["response"]["output"] == ([SAID] if is_whole else [])
+
+    said = {"type": "response.output_text.done", **AT, "text": "Hello"}
+    begin = WORDS["responses"][:-1]
+    run(
+        story,
+        chunked(events(*begin, *([said, WORDS["responses"][-1]] if is_whole else []), done=False)),
+        api="responses",
+    )
 
 
 @pytest.mark.parametrize("wrong", [answer(200, b"<html>"), answer(200, b"null"), chunked(events({"error": "no room"}))])

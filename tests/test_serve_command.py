@@ -72,7 +72,7 @@ class Served:
 
 
 @contextmanager
-def _served(*args: str, **env: str) -> Iterator[Served]:
+def proxy_process(*args: str, **env: str) -> Iterator[Served]:
     command = [sys.executable, "-m", "rightcall", "serve", "--json", "--port", "0", *args]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(
@@ -91,7 +91,10 @@ def _served(*args: str, **env: str) -> Iterator[Served]:
 def test_a_proxy_mends_logs_captures_records_and_counts_and_stops_when_told(tmp_path: Path) -> None:
     files = {name: str(tmp_path / name) for name in ("log", "capture", "record")}
     watching = [word for name, path in files.items() for word in (f"--{name}", path)]
-    with scripted(_calls) as (url, _), _served("--upstream", f"{url}/v1", "--mode", "native", *watching) as served:
+    with (
+        scripted(_calls) as (url, _),
+        proxy_process("--upstream", f"{url}/v1", "--mode", "native", *watching) as served,
+    ):
         status, headers, text = served.ask("/v1/chat/completions", ASKED)
         call = json.loads(text)["choices"][0]["message"]["tool_calls"][0]
         assert status == 200 and json.loads(call["function"]["arguments"]) == {"path": "a"}
@@ -117,7 +120,7 @@ def test_hup_reads_the_settings_again_and_a_bad_file_changes_nothing(tmp_path: P
     config = tmp_path / "a.toml"
     with scripted(_calls) as (url, asked):
         config.write_text(f'upstream = "{url}/v1"\nmode = "native"\n')
-        with _served("--config", str(config)) as served:
+        with proxy_process("--config", str(config)) as served:
             config.write_text(f'upstream = "{url}/v1"\nmode = "native"\nconcurrency = 5\n[models.m]\nalias = "other"\n')
             served.process.send_signal(signal.SIGHUP)
             assert "the settings were read again; at the next start: concurrency\n" in served.line()
@@ -132,7 +135,7 @@ def test_hup_reads_the_settings_again_and_a_bad_file_changes_nothing(tmp_path: P
 def test_a_key_is_asked_for_in_every_way_that_clients_send_one() -> None:
     with scripted(_calls) as (url, _):
         args = ("--upstream", f"{url}/v1", "--mode", "native", "--key-env", "DOOR")
-        with _served(*args, DOOR="open-sesame-1") as served:
+        with proxy_process(*args, DOOR="open-sesame-1") as served:
             assert served.ask("/v1/chat/completions", ASKED)[0] == 401
             assert served.ask("/v1/chat/completions", ASKED, Authorization="Bearer wrong-key-1")[0] == 401
             given = ({"Authorization": "Bearer open-sesame-1"}, {"x_api_key": "open-sesame-1"},
@@ -172,7 +175,7 @@ def test_a_grammar_is_sent_in_the_form_that_the_table_of_the_model_names(tmp_pat
     config = tmp_path / "a.toml"
     with scripted(_calls) as (url, asked):
         config.write_text(f'upstream = "{url}/v1"\n[models."m"]\nmode = "grammar"\ngrammar = "vllm"\n')
-        with _served("--config", str(config)) as served:
+        with proxy_process("--config", str(config)) as served:
             served.ask("/v1/chat/completions", ASKED)
             assert "structured_outputs" in asked[-1] and "tools" not in asked[-1]
 
@@ -193,7 +196,7 @@ def test_models_are_listed_one_by_one_too_and_aliases_with_them(tmp_path: Path) 
     config = tmp_path / "a.toml"
     with scripted(_calls, {"/v1/models": MODELS}) as (url, _):
         config.write_text(f'upstream = "{url}/v1"\n[models."org/best"]\nalias = "m"\n')
-        with _served("--config", str(config)) as served:
+        with proxy_process("--config", str(config)) as served:
             ids = [each["id"] for each in json.loads(served.ask("/v1/models")[2])["data"]]
             assert ids == ["m", "org/best"]
             assert json.loads(served.ask("/models/org/best")[2])["id"] == "org/best"

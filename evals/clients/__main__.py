@@ -18,18 +18,19 @@ from clients.client import Client
 from clients.everyone import CLIENTS
 from clients.faults import BAD, faults_for
 from clients.incurable import INCURABLE
-from clients.installing import TARGET, install, is_installed
+from clients.installing import install, is_installed
 from clients.page import PAGE, page
-from clients.playing import Played, add_result, play, read_results
+from clients.playing import play
+from clients.result_rows import WAYS, Key, Played, Way, add_result, keep_last, read_results
 from clients.stage import Stage
 
-Cell = tuple[Client, str, bool]
+Cell = tuple[Client, str, Way]
 
 
 def main() -> int:
     options = _options()
     if options.page:
-        PAGE.write_text(page(read_results()), "utf-8")
+        PAGE.write_text(page(keep_last()), "utf-8")
         return 0
     chosen = [CLIENTS[name] for name in options.client] if options.client else list(CLIENTS.values())
     if not sandbox.is_inside():
@@ -45,9 +46,9 @@ def main() -> int:
     # Outside of this repository: agents look at the one they are in, and opencode takes snapshots of all of it.
     with tempfile.TemporaryDirectory(prefix="clients-", ignore_cleanup_errors=True) as rooms:
         _play_all(_cells(chosen, options), Path(rooms), options)
-    results = read_results()
+    results = keep_last()
     PAGE.write_text(page(results), "utf-8")
-    return int(any(_is_lost(results.get((client.name, fault, True))) for client in chosen for fault in BAD))
+    return int(any(_is_lost(results.get((client.name, fault, "with"))) for client in chosen for fault in BAD))
 
 
 def _is_lost(played: Played | None) -> bool:
@@ -56,13 +57,13 @@ def _is_lost(played: Played | None) -> bool:
 
 def _cells(chosen: list[Client], options: argparse.Namespace) -> list[Cell]:
     """What is to be run."""
-    done = read_results() if options.resume else {}
+    done: dict[Key, Played] = read_results() if options.resume else {}
     cells = [
-        (client, fault, through)
+        (client, fault, way)
         for client in chosen
         for fault in (options.fault or faults_for(client, everything=options.all))
-        for through in (False, True)
-        if (client.name, fault, through) not in done
+        for way in WAYS
+        if (client.name, fault, way) not in done
     ]
     return cells
 
@@ -78,15 +79,14 @@ def _play_all(cells: list[Cell], rooms: Path, options: argparse.Namespace) -> No
     def work() -> None:
         with Stage() as stage:
             while not by_client.empty():
-                for client, fault, through in by_client.get():
+                for client, fault, way in by_client.get():
                     if time.monotonic() > ends:
                         return
-                    played = play(client, fault, through, stage, rooms=rooms, namespace=sandbox.is_inside())
+                    played = play(client, fault, way, stage, rooms=rooms, namespace=sandbox.is_inside())
                     with writing:
                         add_result(played)
                         print(_line(played), flush=True)
 
-    TARGET.mkdir(parents=True, exist_ok=True)
     workers = [threading.Thread(target=work) for _ in range(options.jobs)]
     for worker in workers:
         worker.start()
@@ -95,10 +95,8 @@ def _play_all(cells: list[Cell], rooms: Path, options: argparse.Namespace) -> No
 
 
 def _line(played: Played) -> str:
-    how = "with" if played.through else "without"
-    said = "" if played.outcome == "right" else played.said[-160:]
-    name = f"{played.client:24}{played.fault:24}{how:8}"
-    return f"{name}{played.outcome:12}{played.seconds:5} s {played.requests:3} requests  {said}"
+    name = f"{played.client:24}{played.fault:28}{played.way:8}"
+    return f"{name}{played.outcome:12}{played.seconds:5} s {played.requests:3} requests  {played.said}"
 
 
 def _options() -> argparse.Namespace:
@@ -110,7 +108,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--all", action="store_true", help="every fault, not the twelve that matter most")
     parser.add_argument("--resume", action="store_true", help="run only what has no result yet")
     parser.add_argument("--minutes", type=float, default=600.0, help="begin no run after so long")
-    parser.add_argument("--jobs", type=int, default=1, help="so many clients at a time")
+    parser.add_argument("--jobs", type=int, default=2, help="so many clients at a time")
     parser.add_argument("--page", action="store_true", help="only write docs/clients.md, from the results there are")
     return parser.parse_args()
 

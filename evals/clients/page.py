@@ -9,10 +9,10 @@ from clients.everyone import CLIENTS
 from clients.faults import BAD, GOOD, faults_for
 from clients.incurable import INCURABLE
 from clients.installing import ROOT
-from clients.playing import Played
+from clients.result_rows import WAYS, Key, Played
 
 PAGE = ROOT / "docs" / "clients.md"
-Results = Mapping[tuple[str, str, bool], Played]
+Results = Mapping[Key, Played]
 SIGNS = {"right": "+", "refused": "e", "ended badly": "x", "lost": "X", "out of time": "T"}
 _TITLES = {
     "chat": "Chat Completions",
@@ -44,11 +44,14 @@ _INCURABLE = """\
 - `breaks_off_after_words`: words have reached the client when the stream breaks. It cannot be asked again without
   saying them twice; the stream gets an end, and the client the words.
 - `words_beside_a_call`: the model's own words before a call end the turn in clients that take the first text for the
-  answer (pydantic-ai's `run_stream`). The words are the model's, and stay."""
+  answer (pydantic-ai's `run_stream`). The words are the model's, and stay.
+- `says_it_was_cut`: the server says that it reached a limit, right behind a call. In Chat Completions and Responses the
+  call's own text shows that it is whole, and it is given. In the other dialects the server has parsed it and may have
+  closed it itself: a call that may be half is not given, and the client learns of the limit."""
 
 
 def page(results: Results) -> str:
-    parts = [_HEAD, _when(results.values()), _clients(results)]
+    parts = [_HEAD, f"{_when(results.values())}\n{_how_long(results)}", _clients(results)]
     parts += [_dialect(api, results) for api in _TITLES]
     parts += [_uncured(results), _not_run(results)]
     return "\n\n".join([part for part in parts if part]) + "\n"
@@ -63,6 +66,14 @@ def _when(played: Iterable[Played]) -> str:
     return f"{len(every)} runs, {dates[0]} to {dates[-1]}, {said}." if every else "Nothing was run yet."
 
 
+def _how_long(results: Results) -> str:
+    """What `make clients` takes, by the runs that are its own."""
+    cells = [(client.name, fault, way) for client in CLIENTS.values() for fault in faults_for(client) for way in WAYS]
+    known = [seconds for cell in cells if cell in results and (seconds := results[cell].seconds) is not None]
+    minutes = f"{sum(known) / 60:.0f} minutes"
+    return f"{len(known)} of them are those of `make clients`; one by one they took {minutes}, and two run at a time."
+
+
 def _row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
@@ -75,23 +86,19 @@ def _clients(results: Results) -> str:
         pairs = [pair for fault in faults if (pair := _pair(client, fault, results))]
         if not pairs:
             continue
-        version = next(each.version for each in results.values() if each.client == client.name)
+        version = ", ".join(sorted({each.version for each in results.values() if each.client == client.name}))
         counts = [sum(each.outcome == "right" for each in column) for column in zip(*pairs, strict=True)]
         lines.append(_row([client.name, version, client.api, str(len(pairs)), *map(str, counts)]))
     return "\n".join([*lines, "", _THREADS])
 
 
 def _pair(client: Client, fault: str, results: Results) -> tuple[Played, Played] | None:
-    without, through = results.get((client.name, fault, False)), results.get((client.name, fault, True))
+    without, through = results.get((client.name, fault, "without")), results.get((client.name, fault, "with"))
     return (without, through) if without and through else None
 
 
 def _run_faults(client: Client, results: Results) -> list[str]:
-    return [
-        fault
-        for fault in [GOOD, *BAD]
-        if (client.name, fault, False) in results or (client.name, fault, True) in results
-    ]
+    return [fault for fault in [GOOD, *BAD] if any((client.name, fault, way) in results for way in WAYS)]
 
 
 def _dialect(api: str, results: Results) -> str:
@@ -107,7 +114,7 @@ def _dialect(api: str, results: Results) -> str:
 
 
 def _cell(client: Client, fault: str, results: Results) -> str:
-    signs = [_sign(results.get((client.name, fault, through))) for through in (False, True)]
+    signs = [_sign(results.get((client.name, fault, way))) for way in WAYS]
     return "·" if signs == ["·", "·"] else " ".join(signs)
 
 
@@ -117,12 +124,14 @@ def _sign(played: Played | None) -> str:
 
 def _uncured(results: Results) -> str:
     left = [
-        each for each in results.values() if each.through and each.outcome != "right" and each.fault not in INCURABLE
+        each
+        for each in results.values()
+        if each.way == "with" and each.outcome != "right" and each.fault not in INCURABLE
     ]
     lines = ["## What is not right behind the proxy", ""]
     lines += [_row(["client", "the server", "what became of it", "last words"]), _row(["---"] * 4)] if left else []
     for each in sorted(left, key=lambda each: (each.fault, each.client)):
-        said = each.said[-160:].replace("|", "/").replace("`", "'")
+        said = each.said.replace("|", "/").replace("`", "'")
         lines.append(_row([each.client, f"`{each.fault}`", each.outcome, f"`{said}`" if said else ""]))
     return "\n".join(
         [*lines, *([] if left else ["Nothing of what was run, but for what no proxy can cure:"]), "", _INCURABLE]

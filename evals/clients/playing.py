@@ -1,66 +1,43 @@
-"""One run: a client, a fault, with the proxy or without it; and what is written down of it."""
+"""One run: a client, a fault, with the proxy or without it."""
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from pathlib import Path
 
-import msgspec
-
 from clients.client import Client, filled
 from clients.faults import BAD
-from clients.installing import TARGET, programs_of, search_path, version
+from clients.installing import ROOT, programs_of, search_path, version
+from clients.result_rows import Played, Way
 from clients.sandbox import Ended, run_bounded
 from clients.stage import Stage
-from clients.task import ANSWER, NEW, OLD, Outcome, Room, judged, told
+from clients.task import ANSWER, NEW, OLD, Room, judged, told
 
 SECONDS = 60.0
-RESULTS = TARGET / "results.jsonl"
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*+[a-zA-Z]")
 
 
-class Played(msgspec.Struct, frozen=True):
-    """A line of target/clients/results.jsonl."""
-
-    client: str
-    version: str
-    api: str
-    fault: str
-    through: bool
-    outcome: Outcome
-    seconds: float
-    requests: int
-    said: str
-    date: str
-    namespace: bool
-
-    @property
-    def cell(self) -> tuple[str, str, bool]:
-        return self.client, self.fault, self.through
-
-
-def play(client: Client, fault: str, through: bool, stage: Stage, *, rooms: Path, namespace: bool) -> Played:
+def play(client: Client, fault: str, way: Way, stage: Stage, *, rooms: Path, namespace: bool) -> Played:
     room = Room(rooms / client.name)
     room.make_ready()
     stage.begin()
     settings = BAD[fault].settings if fault in BAD else {}
-    places = _places(client, room, stage.base(client.api, through=through, settings=settings), fault)
+    places = _places(client, room, stage.base(client.api, through=way == "with", settings=settings), fault)
     started = time.monotonic()
     ended = _run(client, room, places)
     heard = stage.heard()
+    outcome = judged(room, ended, heard)
     return Played(
         client=client.name,
         version=version(client.package),
-        api=client.api,
         fault=fault,
-        through=through,
-        outcome=judged(room, ended, heard),
+        way=way,
+        outcome=outcome,
         seconds=round(time.monotonic() - started, 1),
         requests=len(heard),
-        said=_last_words(ended.printed),
         date=time.strftime("%Y-%m-%d"),
+        said="" if outcome == "right" else _last_words(_without_places(ended.printed, room.folder, ROOT)),
         namespace=namespace,
     )
 
@@ -99,22 +76,13 @@ def _run(client: Client, room: Room, places: dict[str, str]) -> Ended:
     return ended
 
 
+def _without_places(printed: str, *folders: Path) -> str:
+    """What was printed, the same wherever it was run."""
+    for folder in folders:
+        printed = printed.replace(str(folder), "")
+    return printed
+
+
 def _last_words(printed: str) -> str:
     lines = [line.strip() for line in _COLOURS.sub("", printed).splitlines()]
-    return " / ".join([line for line in lines if line][-3:])[-400:]
-
-
-# -- the file of results -----------------------------------------------------------------------------------------------
-
-
-def read_results(file: Path = RESULTS) -> dict[tuple[str, str, bool], Played]:
-    """The last result of each cell."""
-    if not file.exists():
-        return {}
-    lines = file.read_bytes().splitlines()
-    return {each.cell: each for each in [msgspec.json.decode(line, type=Played) for line in lines]}
-
-
-def add_result(played: Played, file: Path = RESULTS) -> None:
-    with file.open("a", encoding="utf-8") as sink:
-        sink.write(json.dumps(msgspec.to_builtins(played), ensure_ascii=False) + "\n")
+    return " / ".join([line for line in lines if line][-3:])[-160:]

@@ -21,10 +21,18 @@ def main() -> None:
     parser.add_argument("--api", action="append", choices=DIALECTS, help="examine only this dialect; repeatable")
     parser.add_argument("--no-modes", action="store_true", help="do not try the modes of Backend")
     parser.add_argument("--install", action="store_true", help="only install")
+    parser.add_argument(
+        "--clients", action="store_true", help="let real clients (NAME ...) work with a real model instead"
+    )
     parser.add_argument("--page", action="store_true", help="only write the page, from what was found before")
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that a server is stopped when this is
-    unknown = [name for name in given.names if name not in SERVERS]
+    if given.clients:
+        from real_servers.at_work import clients_at_work  # which needs the zoo of the tests
+
+        clients_at_work(given.names)
+        given.page = True
+    unknown = [] if given.clients else [name for name in given.names if name not in SERVERS]
     if unknown:
         parser.error(f"no server {unknown[0]!r}; there are {', '.join(SERVERS)}")
     for name in [] if given.page else given.names or SERVERS:

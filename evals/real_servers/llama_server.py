@@ -1,4 +1,7 @@
-"""llama.cpp's own server on a port of this machine, by way of xllamacpp: python llama_server.py MODEL TEMPLATE PORT
+"""llama.cpp's own server on a port of this machine, by way of xllamacpp:
+
+python llama_server.py MODEL TEMPLATE PORT            with a chat template of another than the model's own
+python llama_server.py MODEL - PORT ADAPTER           with its own, and an adapter that was trained for the model
 
 Runs in an environment of its own, which has xllamacpp and nothing of rightcall.
 """
@@ -9,16 +12,19 @@ import threading
 import xllamacpp
 
 
-def main(model: str, template: str, port: str) -> None:
+def main(model: str, template: str, port: str, adapter: str = "") -> None:
     params = xllamacpp.CommonParams()
     params.model.path = model
     params.model_alias = {"smollm2"}
-    with open(template, encoding="utf-8") as file:
-        params.chat_template = file.read()
+    if template != "-":
+        with open(template, encoding="utf-8") as file:
+            params.chat_template = file.read()
+    if adapter:
+        params.lora_adapters = [xllamacpp.CommonAdapterLoraInfo(adapter, 1.0)]
     params.use_jinja = True
     params.hostnames = ["127.0.0.1"]
     params.port = int(port)
-    params.n_ctx = 4096
+    params.n_ctx = 8192 if adapter else 4096
     params.n_parallel = 1
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
     params.offline = True

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from real_servers.installing import HERE, HOME, TEMPLATE, installed, model_file, model_folder
+from real_servers.installing import HERE, HOME, TEMPLATE, adapter_file, installed, model_file, model_folder
 from real_servers.kinds import SERVERS, RealServer
 
 _PATIENCE = 600.0  # seconds until it must answer; the cores may be busy
@@ -55,6 +55,7 @@ def _started(server: RealServer, behind: str) -> Iterator[Running]:
     words = {
         "bin": _from_home(installed(server)),
         "gguf": str(model_file()),
+        "adapter": str(adapter_file()),
         "folder": _from_home(model_folder()),
         "template": _from_home(TEMPLATE),
         "here": _from_home(HERE),

@@ -9,6 +9,7 @@ from report import ROOT
 
 from real_servers.examined import DIALECTS, Found, Part, Row, load
 from real_servers.kinds import NOT_RUN, SERVERS, RealServer
+from real_servers.working import Worked, load_workers
 
 PAGE = ROOT / "docs" / "servers.md"
 _HEAD = """# Real servers
@@ -20,6 +21,7 @@ on one machine, on loopback, with SmolLM2 135M (`rightcall model pull smollm2`) 
 ```sh
 make servers                         # all of them, one at a time: an hour or two on two cores, 8 GB of disk
 make servers SERVER=vllm API=chat    # one of them, in one dialect
+make servers CLIENTS=1               # real clients with a real model, at the end of this page
 ```
 
 - **fault**: the server's. **model**: the model's; so small a one makes many. **not offered**: refused, and said so.
@@ -28,6 +30,19 @@ make servers SERVER=vllm API=chat    # one of them, in one dialect
   weights; what is said of ids, events, finish reasons, refusals and leaks is said of the server.
 - Commands are as they were run in `target/servers`.
 """
+_AT_WORK = """## Real clients with a real model
+
+Each did one task once, on {on}: read a file, change a word in it, answer. The calls were spelled out in the question,
+as in [clients](clients.md). The model is [smollm2-tools](../models/smollm2-tools/README.md), 135M weights with an
+adapter, in llama.cpp; its chat template has no place for tools, so the proxy offers them in the prompt. What the proxy
+is judged by is whether calls come well-formed; that a task is not done is the model's weakness.
+
+```sh
+{line}
+```
+
+{told}
+"""
 _WELL = {"ok", "not offered"}
 _DIALECTS = {"chat": "Chat", "responses": "Responses", "messages": "Messages", "completions": "completions"}
 
@@ -35,7 +50,7 @@ _DIALECTS = {"chat": "Chat", "responses": "Responses", "messages": "Messages", "
 def page() -> str:
     kept = {name: found for name in SERVERS if (found := load(name)) is not None}
     sections = [_section(server, kept.get(name)) for name, server in SERVERS.items()]
-    parts = [_HEAD, _summary(kept), *sections, _not_run()]
+    parts = [_HEAD, _summary(kept), *sections, *_at_work(), _not_run()]
     return "\n".join(parts)
 
 
@@ -66,10 +81,12 @@ def _section(server: RealServer, found: Found | None) -> str:
         lines += [server.note, ""]
     if server.seen:
         lines += ["Seen by hand:", "", *[f"- {each}" for each in server.seen], ""]
-    return "\n".join([*lines, *(_examined(found) if found is not None else ["Not examined by the doctor yet.", ""])])
+    return "\n".join(
+        [*lines, *(_examined(server, found) if found is not None else ["Not examined by the doctor yet.", ""])]
+    )
 
 
-def _examined(found: Found) -> list[str]:
+def _examined(server: RealServer, found: Found) -> list[str]:
     days = sorted({part.on for part in found.parts.values()})
     when = f", examined on {' and '.join(days)}" if days else ""
     lines = [f"Version {found.version}{when}.", "", "```sh", found.command, found.doctor, "```", ""]
@@ -79,7 +96,8 @@ def _examined(found: Found) -> list[str]:
     if silent := [api for api, part in found.parts.items() if not part.spoken]:
         lines += [f"Not spoken: {', '.join(silent)}.", ""]
     if missing := [api for api in DIALECTS if api not in found.parts]:
-        lines += [f"Not examined yet: {', '.join(missing)}.", ""]
+        why = f" {server.unasked}" if server.unasked else ""
+        lines += [f"Not examined yet: {', '.join(missing)}.{why}", ""]
     return [*lines, *_modes(found)]
 
 
@@ -128,6 +146,30 @@ def _modes(found: Found) -> list[str]:
     lines = ["### How `Backend` asks", "", _line(["mode", "taken", "whole", "streamed", "why"]), _line(["---"] * 5)]
     rows = [[each.mode, each.taken, f"`{each.whole}`", f"`{each.streamed}`", _short(each.why)] for each in found.asked]
     return [*lines, *[_line(row) for row in rows], ""]
+
+
+def _at_work() -> list[str]:
+    """Real clients with a real model."""
+    kept = load_workers()
+    if kept is None:
+        return []
+    head = ["client", "version", "API", "requests", "calls", "fit", "asked again", "read", "edited", "done", "seconds"]
+    rows = [_worker(each) for each in kept.workers]
+    calls, sound = sum([each.calls for each in kept.workers]), sum([each.sound for each in kept.workers])
+    done = sum([each.is_done for each in kept.workers])
+    told = f"Calls that reached a client and fit their schemas: {sound} of {calls}. Tasks done: {done} of {len(rows)}."
+    words = [_AT_WORK.format(on=kept.on, line=kept.line, told=told), _line(head), _line(["---"] * len(head))]
+    return ["\n".join([*words, *[_line(row) for row in rows], ""])]
+
+
+def _worker(each: Worked) -> list[object]:
+    counts = (each.requests, each.calls, each.sound, each.retries)
+    did = (_yes(each.was_read), _yes(each.was_edited), _yes(each.is_done))
+    return [each.client, each.version, each.api, *counts, *did, round(each.seconds)]
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"
 
 
 def _not_run() -> str:

@@ -14,21 +14,22 @@ ALPHABET = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
 _POOL: list[str] = []
 os.register_at_fork(after_in_child=_POOL.clear)  # or two processes would mint the same ids
+_PREFIX = "call_"
 
 
-def random_hex() -> str:
-    """24 random hex digits. Randomness is fetched for many at once: asking for it is what costs."""
+def random_id() -> str:
+    """`call_` and 24 random hex digits. Randomness is fetched for many at once: asking for it is what costs."""
     while True:
         try:
             return _POOL.pop()
         except IndexError:
             random = os.urandom(12 * 64).hex()
-            _POOL.extend([random[i : i + 24] for i in range(0, len(random), 24)])
+            _POOL.extend([_PREFIX + random[i : i + 24] for i in range(0, len(random), 24)])
 
 
-def random_id() -> str:
-    """`call_` and 24 random hex digits."""
-    return "call_" + random_hex()
+def random_hex() -> str:
+    """24 random hex digits."""
+    return random_id().removeprefix(_PREFIX)
 
 
 def nine_id() -> str:

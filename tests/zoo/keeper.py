@@ -12,7 +12,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from aiohttp import web
@@ -104,14 +104,15 @@ async def _sent(request: web.Request, question: Question, answer: Answer) -> web
     if answer.events is None:
         return web.json_response(answer.body, status=answer.status)
     response = web.StreamResponse(headers={"Content-Type": answer.kind or stream_kind(question.api)})
-    await response.prepare(request)
-    await asyncio.sleep(answer.pause)
-    for event in answer.events:
-        await response.write(framed(question.api, event))
-    if answer.breaks and request.transport is not None:
-        request.transport.abort()
-    else:
-        await response.write_eof()
+    with suppress(ConnectionResetError):  # a client that has seen enough may hang up
+        await response.prepare(request)
+        await asyncio.sleep(answer.pause)
+        for event in answer.events:
+            await response.write(framed(question.api, event))
+        if answer.breaks and request.transport is not None:
+            request.transport.abort()
+        else:
+            await response.write_eof()
     return response
 
 

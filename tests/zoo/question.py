@@ -90,7 +90,16 @@ class Question(NamedTuple):
 
     @property
     def choice(self) -> str:
-        """`auto`, `none`, `required`, or the name of a tool that is demanded."""
+        """`auto`, `none`, `required`, or the name of a tool that is demanded; in words, where the tools are."""
+        said = self._told_choice if self.in_words else ""
+        return said or self._field
+
+    @property
+    def _told_choice(self) -> str:
+        return "required" if "Begin your response with a tool call" in text_of(self.body) else ""
+
+    @property
+    def _field(self) -> str:
         if self.api == "gemini":
             config = (self.body.get("toolConfig") or {}).get("functionCallingConfig") or {}
             named = config.get("allowedFunctionNames") or []

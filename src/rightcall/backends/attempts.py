@@ -312,7 +312,7 @@ def _cure(status: int) -> str:
 
 def _ending(plan: RequestPlan, reader: Stream, facts: Metadata) -> Iterator[Event]:
     """What the end of the answer tells; a stream whose end was never said was cut off."""
-    if plan.stream and not facts.ended and not _faulty(reader):
+    if plan.stream and not facts.is_over and not _faulty(reader):
         yield from reader.feed(Fault("truncated", _UNFINISHED))
     for event in reader.close():
         yield plan.naming.event(event)

@@ -28,14 +28,13 @@ from rightcall.backends.profiles import (
     without_template_tools,
 )
 from rightcall.backends.request import Answer, Request
-from rightcall.backends.retry import about_tools
+from rightcall.backends.retry import about_schemas, about_tools
 from rightcall.errors import (
     BackendError,
     DecodeError,
     ProviderError,
     RateLimited,
     StatusError,
-    TimedOut,
     TransportError,
     Unauthorised,
     Unsupported,
@@ -102,8 +101,8 @@ class Modes:
         for path in paths():
             try:
                 headers, body = await get(path, within=_PATIENCE)
-            except TransportError as error:
-                if heard and isinstance(error, TimedOut):
+            except TransportError:
+                if heard:
                     continue  # it does answer, and takes long to describe itself
                 raise
             except StatusError as error:
@@ -189,14 +188,25 @@ class Modes:
             return self._next(model, choice, str(error), again=True)  # it was not even tried
         if choice.mode == "text" or not about_tools(error):
             return None
+        if about_schemas(error):  # of the tools of this request; others it may take
+            return self._later(choice, f"refused: {error!s:.200}")
         return self._next(model, choice, f"refused: {error!s:.200}")
 
     def _next(self, model: str, choice: Choice, why: str, *, again: bool = False) -> Choice | None:
-        later = [mode for mode in self._order(choice.profile) if _WAYS.index(mode) > _WAYS.index(choice.mode)]
-        if not choice.is_auto or not later or (model in self._demoted and not again):
+        now = self._chosen.get(model)
+        if choice.is_auto and now is not None and _WAYS.index(now.mode) > _WAYS.index(choice.mode):
+            return now  # which another request has found out meanwhile
+        found = self._later(choice, why)
+        if found is None or (model in self._demoted and not again):
             return None
         self._demoted.add(model)
-        after = later[0]
-        evidence = (*choice.evidence, f"{after} instead of {choice.mode}: {why}")
-        found = self._chosen[model] = Choice(after, choice.profile, evidence, is_auto=True)
+        self._chosen[model] = found
         return found
+
+    def _later(self, choice: Choice, why: str) -> Choice | None:
+        """The next way, if there is one."""
+        later = [mode for mode in self._order(choice.profile) if _WAYS.index(mode) > _WAYS.index(choice.mode)]
+        if not choice.is_auto or not later:
+            return None
+        evidence = (*choice.evidence, f"{later[0]} instead of {choice.mode}: {why}")
+        return Choice(later[0], choice.profile, evidence, is_auto=True)

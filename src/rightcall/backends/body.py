@@ -31,6 +31,7 @@ from rightcall.declare.toolset import Toolset
 from rightcall.formats.spec import Format
 from rightcall.types import Json
 
+TOOL_FIELDS = ("tools", "tool_choice", "toolConfig", "parallel_tool_calls")
 ANTHROPIC_MAX_TOKENS = 4096  # the API demands a number
 
 
@@ -57,7 +58,7 @@ class RequestPlan(msgspec.Struct, frozen=True, kw_only=True):
             return None
         if choice == "none" and "none" not in self.profile.choices:
             return None
-        if self.is_named and "named" not in self.profile.choices:
+        if self.is_narrowed:
             return tools.scoped([self.naming.out(choice)])  # the only one there is
         return tools
 
@@ -72,6 +73,11 @@ class RequestPlan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_named(self) -> bool:
         return self.request.choice not in ("auto", "required", "none")
+
+    @property
+    def is_narrowed(self) -> bool:
+        """Is the named tool the only one that is offered, since the server takes no name?"""
+        return self.is_named and "named" not in self.profile.choices
 
     @property
     def choice(self) -> str:
@@ -89,6 +95,12 @@ def write(plan: RequestPlan) -> Json:
     local = plan.profile.name != "openai"
     body = merged(_WRITERS[plan.api](plan), said(plan.api, plan.request.sampling, local=local))
     return {**body, **plan.fields, **plan.request.extra}
+
+
+def tool_fields(plan: RequestPlan) -> Json:
+    """Of the body, what is said of tools."""
+    body = _WRITERS[plan.api](plan)
+    return {name: body[name] for name in TOOL_FIELDS if name in body}
 
 
 def _chat(plan: RequestPlan) -> Json:

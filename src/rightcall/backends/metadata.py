@@ -14,6 +14,8 @@ from rightcall.apis.sdk_view import obj, objects, text
 from rightcall.backends.request import Usage
 from rightcall.types import Json
 
+_WORDS = ("message", "text")  # parts after which an answer may be over: a thought is none, and a call may be cut
+
 
 class Metadata:
     """Collects; the last word counts."""
@@ -24,6 +26,8 @@ class Metadata:
         self.ended = False
         self.is_answer = False  # something of it has the shape of an answer
         self.counts: dict[str, int] = {}
+        self._open: list[Any] = []  # the kinds of the items or blocks that have begun and not ended
+        self._is_rounded = False
 
     def add(self, payload: Json) -> None:
         self._read(self, payload)
@@ -34,6 +38,22 @@ class Metadata:
 
     def count(self, **found: Any) -> None:
         self.counts |= {name: value for name, value in found.items() if type(value) is int and value >= 0}
+
+    @property
+    def is_over(self) -> bool:
+        """The server said so; or its last words have their end, which is as much if the connection did not break."""
+        return self.ended or self._is_rounded
+
+    def begin_part(self, part: Any) -> None:
+        """An item or a block begins."""
+        self._open.append((obj(part) or {}).get("type"))
+        self._is_rounded = False
+
+    def end_part(self, part: Any = None) -> None:
+        """It ends; `part` is what it became, where that is said."""
+        begun, ended = self._open.pop() if self._open else None, obj(part) or {}
+        is_whole = text(ended.get("status")) in ("", "completed")
+        self._is_rounded = not self._open and is_whole and (ended.get("type") or begun) in _WORDS
 
     def end(self, reason: Any) -> None:
         if text(reason):
@@ -63,9 +83,9 @@ def _responses(facts: Metadata, payload: Json) -> None:
     response = obj(payload.get("response")) or payload
     facts.is_answer = facts.is_answer or "output" in response or text(payload.get("type")).startswith("response.")
     facts.model = text(response.get("model")) or facts.model
-    status = text(response.get("status"))
-    if status in ("completed", "incomplete", "failed", "cancelled"):
-        facts.end(text((obj(response.get("incomplete_details")) or {}).get("reason")) or status)
+    _responses_ends(facts, text(payload.get("type")), payload)
+    if text(response.get("status")) in ("completed", "incomplete", "failed", "cancelled"):
+        facts.ended = True
     usage = obj(response.get("usage")) or {}
     facts.count(
         prompt=usage.get("input_tokens"),
@@ -75,12 +95,21 @@ def _responses(facts: Metadata, payload: Json) -> None:
     )
 
 
+def _responses_ends(facts: Metadata, kind: str, payload: Json) -> None:
+    if kind == "response.output_item.added":
+        facts.begin_part(payload.get("item"))
+    elif kind == "response.output_item.done":
+        facts.end_part(payload.get("item"))
+    elif kind in ("response.completed", "response.incomplete", "response.failed", "response.done"):
+        facts.ended = True
+
+
 def _anthropic(facts: Metadata, payload: Json) -> None:
     message = obj(payload.get("message")) or payload
     facts.is_answer = facts.is_answer or "content" in message
     facts.model = text(message.get("model")) or facts.model
     facts.end((obj(payload.get("delta")) or message).get("stop_reason"))
-    facts.ended = facts.ended or payload.get("type") == "message_stop"
+    _anthropic_ends(facts, text(payload.get("type")), payload)
     usage = obj(message.get("usage")) or obj(payload.get("usage")) or {}
     facts.count(
         # what is read from a cache, or put there, is counted beside the input
@@ -88,6 +117,15 @@ def _anthropic(facts: Metadata, payload: Json) -> None:
         completion=usage.get("output_tokens"),
         cached=usage.get("cache_read_input_tokens"),
     )
+
+
+def _anthropic_ends(facts: Metadata, kind: str, payload: Json) -> None:
+    if kind == "content_block_start":
+        facts.begin_part(payload.get("content_block"))
+    elif kind == "content_block_stop":
+        facts.end_part()
+    elif kind == "message_stop":
+        facts.ended = True
 
 
 def _ollama(facts: Metadata, payload: Json) -> None:

@@ -26,6 +26,12 @@ class Choice(msgspec.Struct, frozen=True):
     is_auto: bool = False
 
 
+def narrower(choice: Choice) -> Choice:
+    """The same, for a server that does not keep to the tool that is named: it is offered no other."""
+    left = tuple([each for each in choice.profile.choices if each != "named"])
+    return msgspec.structs.replace(choice, profile=msgspec.structs.replace(choice.profile, choices=left))
+
+
 def make_plan(request: Request, choice: Choice, api: Api, model: str, *, stream: bool) -> RequestPlan:
     """Raises `Unsupported` where the mode cannot work with this API."""
     tools, mode = request.toolset, choice.mode

@@ -168,6 +168,13 @@ PROFILES: dict[str, Profile] = {
         signs=(ServerSign(path=_MODELS, owned_by="organization_owner"), ServerSign(path="/api/v0/models", key="data")),
         note="a named tool_choice is refused; constrains to a JSON Schema only",
     ),
+    "litellm": Profile(
+        name="litellm",
+        title="LiteLLM's proxy",
+        reasoning=("reasoning_content",),
+        signs=(ServerSign(path="/health/readiness", key="db"),),
+        note="what it takes is what the server behind it takes",
+    ),
     "transformers": Profile(
         name="transformers",
         title="transformers serve",

@@ -58,6 +58,12 @@ def about_tools(error: BackendError) -> bool:
     return any(word in said for word in ("tool", "jinja", "function call", "grammar"))
 
 
+def about_schemas(error: BackendError) -> bool:
+    """Does it say so of what these tools declare, and not of tools as such?"""
+    said = (error.body if isinstance(error, StatusError) else str(error)).lower()
+    return about_tools(error) and any(word in said for word in ("grammar", "schema"))
+
+
 def wait_before(tried: int, error: BackendError, retries: Retries) -> float | None:
     """Seconds to wait before try number `tried` + 1 is made; None if none should be made."""
     if tried > retries.most or not is_passing(error):

@@ -31,6 +31,9 @@ class HowMuch(msgspec.Struct, frozen=True, kw_only=True):
     timeout: Annotated[float, typer.Option("--timeout", metavar="SECONDS", min=0.1, help="Limit for one request.")] = (
         60.0
     )
+    patience: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0.01, help="Silence after which clients give a stream up.")
+    ] = 20.0
     concurrency: Annotated[int, typer.Option(metavar="N", min=1, max=64, help="Requests at the same time.")] = 4
 
 
@@ -64,7 +67,7 @@ def doctor(
     Every dialect that it speaks is probed, streamed and whole: calls and their arguments, ids, index, finish, order of
     events, tool_choice, histories, reasoning, cuts, prompt tokens, constraints, fields that clients send.
 
-    Exit code 0: nothing is the server's fault. 1: something is, or it cannot be asked. 2: wrong usage.
+    Exit code 0: nothing is the server's fault. 1: something is, or some question had no answer. 2: wrong usage.
     """
     from rightcall.doctor.diagnosing import diagnosed
     from rightcall.doctor.examination import ExamSettings
@@ -75,6 +78,7 @@ def doctor(
         n=how.n,
         max_requests=how.max_requests,
         seconds=how.timeout,
+        patience=how.patience,
         concurrency=how.concurrency,
         api_key_env=api_key_env,
     )

@@ -67,7 +67,7 @@ def _rows(found: Diagnosis, api: str) -> Iterator[list[Cell]]:
     titles = {each.probe: each.title for each in found.results if each.api == api}
     for probe, title in titles.items():
         both = [by_place.get((side, probe, way)) for way in ("whole", "streamed") for side in range(len(sides))]
-        slugs = [each.slug for each in both if each is not None and each.verdict == "fault"]
+        slugs = [each.slug for each in both if each is not None and each.is_named]
         yield [title, *[_verdict(each) for each in both], ", ".join(dict.fromkeys(slugs))]
 
 
@@ -82,10 +82,11 @@ def _verdict(result: ProbeResult | None) -> Text:
 
 
 def _faults(out: Console, found: Diagnosis, samples: int) -> None:
-    for at, failure in enumerate(found.classes):
-        mine = [each for each in found.faults if each.slug == failure.slug]
+    for at, failure in enumerate((*found.classes, *found.habits)):
+        mine = found.shown(failure)
         out.print()
-        heading(out, f"{failure.slug}: {failure.title}")
+        whose = " (the model's doing)" if failure in found.habits else ""
+        heading(out, f"{failure.slug}: {failure.title}{whose}")
         paragraph(out, failure.what, "dim", label="  ")
         seen = _by_words(mine)
         for says, where in [*seen.items()][:_MOST_SEEN]:

@@ -16,7 +16,6 @@ from rightcall.doctor.wire_faults import WireFault
 
 _THINK = re.compile(r"</?think(?:ing)?>", re.IGNORECASE)
 _UNREAD = re.compile(r"it ends with tool_calls, but|`stop_reason` is tool_use, but")
-_SLOW = 20.0  # seconds to the first byte: clients were seen to wait 65, what stands between often 30
 _LEAST_OF_A_TOOL = 10  # tokens that one tool has at least
 _HELD = 10  # words of a text that came in one piece at its end
 _NO_CALL = ProbeFinding("not offered", "", "there is no call to look at")
@@ -251,12 +250,18 @@ def constrained(case: ProbedCase) -> ProbeFinding:
 def prompt_to_speak(case: ProbedCase) -> ProbeFinding:
     """The first byte comes soon, and before the last."""
     first = f"first byte after {case.raw.first_byte:.2f} s, {case.raw.seconds:.2f} s in all"
-    if case.raw.first_byte > _SLOW:
+    if case.raw.first_byte > case.patience:
         return fault("idle_stream", first)
     words = len(case.seen.text.split())
     if case.way == "streamed" and case.raw.pieces == 1 and words > _HELD and case.raw.seconds > 1.0:
         return fault("idle_stream", f"the stream came in one piece at its end: {first}")
     return ProbeFinding("ok", "", first)
+
+
+def never_silent(case: ProbedCase) -> ProbeFinding:
+    """Something comes all the time, also while a call is made."""
+    says = f"at most {case.raw.silence:.2f} s without a sign of life"
+    return fault("idle_stream", says) if case.raw.silence > case.patience else ProbeFinding("ok", "", says)
 
 
 def same_both_ways(case: ProbedCase) -> ProbeFinding:
@@ -268,9 +273,20 @@ def same_both_ways(case: ProbedCase) -> ProbeFinding:
         found = in_text(case)
         says = found.says if found is not None else f"it says {case.seen.text.strip()[:80]!r}"
         return fault("lost_in_stream", f"whole, there are {len(other.seen.calls)} calls; streamed, none: {says}")
+    if pieces := case.of("bad_index"):
+        return fault("bad_index", f"the calls cannot be put together: {pieces[0].says}")
     if len(case.seen.calls) < len(other.seen.calls):
         return fault("lost_in_stream", f"{len(other.seen.calls)} calls whole, {len(case.seen.calls)} streamed")
     for one, whole in zip(case.seen.calls, other.seen.calls, strict=False):
         if unreadable(whole) is None and (found := unreadable(one)) is not None:
-            return fault("lost_in_stream", f"whole, the arguments are JSON; streamed: {found.says}")
+            slug = "broken_arguments" if _begins_with(one.arguments, whole.value) else "lost_in_stream"
+            return fault(slug, f"whole, the arguments are JSON; streamed: {found.says}")
     return OK
+
+
+def _begins_with(given: object, value: object) -> bool:
+    """Is all of the value there, and more behind it? Then nothing is lost that a reader must have."""
+    try:
+        return bool(json.JSONDecoder().raw_decode(text(given).lstrip())[0] == value)
+    except (ValueError, RecursionError):
+        return False

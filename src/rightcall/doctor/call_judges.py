@@ -104,6 +104,8 @@ def _not_json(given: Any) -> ProbeFinding:
     except (ValueError, RecursionError):
         return fault("broken_arguments", f"the arguments are no JSON: {_said(given)}")
     rest = str(given).lstrip()[end:].strip()
+    if not rest:  # a number that JSON has no word for
+        return fault("broken_arguments", f"the arguments are no JSON: {_said(given)}")
     slug = "bad_index" if rest.startswith("{") else "broken_arguments"
     return fault(slug, f"the arguments are more than one JSON value: {_said(given)}")
 

@@ -14,6 +14,7 @@ from rightcall.backends.address import check_api
 from rightcall.backends.loop_thread import LoopThread
 from rightcall.doctor.diagnosis import Diagnosis
 from rightcall.doctor.examination import ExamSettings, Watch, examine
+from rightcall.doctor.judging import PATIENCE
 
 
 def diagnose(
@@ -24,6 +25,7 @@ def diagnose(
     n: int = 1,
     max_requests: int = 500,
     timeout: float = 60.0,
+    patience: float = PATIENCE,
     concurrency: int = 4,
     api_key_env: str | None = None,
     through: bool = False,
@@ -38,6 +40,7 @@ def diagnose(
     - `n`: how often each question is asked.
     - `max_requests`: no more requests than these are sent.
     - `timeout`: seconds for one request.
+    - `patience`: seconds of silence after which clients give a stream up.
     - `concurrency`: requests at the same time.
     - `api_key_env`: the name of the variable that holds the key; None: OPENAI_API_KEY and the like.
     - `through`: ask through the proxy too; what it found is `Diagnosis.through`.
@@ -48,6 +51,7 @@ def diagnose(
         n=n,
         max_requests=max_requests,
         seconds=timeout,
+        patience=patience,
         concurrency=concurrency,
         api_key_env=api_key_env,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -69,7 +70,12 @@ class ProbeResult(msgspec.Struct, frozen=True, kw_only=True):
     def flags(self) -> tuple[str, ...] | None:
         """Those of `rightcall serve` that cure it, beside `--upstream`; None where the proxy does not."""
         failure = self.failure
-        return None if failure is None or self.verdict != "fault" or not self.is_curable else failure.flags
+        return None if failure is None or not self.is_named or not self.is_curable else failure.flags
+
+    @property
+    def is_named(self) -> bool:
+        """Does it show a class of failure: of the server, or of the model behind it?"""
+        return bool(self.slug) and self.verdict in ("fault", "model")
 
     @property
     def advice(self) -> str:
@@ -119,25 +125,40 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def classes(self) -> tuple[FailureClass, ...]:
         """The classes of the faults, the most reported first."""
-        found = {each.slug: failure for each in self.faults if (failure := each.failure) is not None}
-        return tuple(sorted(found.values(), key=lambda each: (each.number, each.slug)))
+        return _classes(self.faults)
+
+    @property
+    def habits(self) -> tuple[FailureClass, ...]:
+        """The classes of what the model does: no fault of the server's, and the proxy cures it all the same."""
+        found = _classes([each for each in self.results if each.is_named])
+        return tuple([each for each in found if each not in self.classes])
 
     def advice(self, failure: FailureClass) -> tuple[str, str]:
         """What cures the faults of a class (`failure`), in a sentence and as a command; "" where none does."""
-        mine = [each for each in self.faults if each.slug == failure.slug]
+        mine = self.shown(failure)
         says = next((each.advice for each in mine if each.is_curable), mine[0].advice)
         return says, next((line for each in mine if (line := each.cure(self.url))), "")
 
+    def shown(self, failure: FailureClass) -> list[ProbeResult]:
+        """The results that show a class (`failure`); those that are the server's fault first."""
+        mine = [each for each in self.results if each.is_named and each.slug == failure.slug]
+        return sorted(mine, key=lambda each: each.verdict != "fault")
+
+    @property
+    def unanswered(self) -> tuple[ProbeResult, ...]:
+        """The results of which nothing is known, because there was no answer."""
+        return tuple([each for each in self.results if each.verdict == "unreachable"])
+
     @property
     def is_sound(self) -> bool:
-        """Was the server asked, and is nothing its fault?"""
-        return bool(self.spoken) and not self.faults
+        """Was the server asked, did it answer each time, and is nothing its fault?"""
+        return bool(self.results) and not self.faults and not self.unanswered
 
     def _curable(self, api: Api | None) -> list[ProbeResult]:
-        return [each for each in self.faults if api in (None, each.api) and each.flags is not None]
+        return [each for each in self.results if api in (None, each.api) and each.flags is not None]
 
     def cure_flags(self, api: Api | None = None) -> dict[str, str]:
-        """The flags of `rightcall serve` that cure all faults, or those of one dialect (`api`)."""
+        """The flags of `rightcall serve` that cure all that was found, or that of one dialect (`api`)."""
         found: dict[str, str] = {}
         for each in self._curable(api):
             flags = each.flags or ()
@@ -145,8 +166,8 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
     def cure(self, api: Api | None = None) -> str:
-        """The one `rightcall serve` line for all faults, or for those of one dialect (`api`); empty where it cures
-        none."""
+        """The one `rightcall serve` line for all that was found, or for that of one dialect (`api`); empty where it
+        cures nothing of it."""
         faults = self._curable(api)
         if not faults:
             return ""
@@ -160,10 +181,11 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
         if not self.spoken:
             tried = "; ".join([f"{each.api}: {each.says}" for each in self.dialects])
             raise AssertionError(f"{self.url} answers in no dialect that was tried ({tried})")
-        lines = [f"{each.api} {each.way} {each.probe}: {each.slug}: {each.says}" for each in self.faults]
+        wrong = [*self.faults, *self.unanswered]
+        lines = [f"{each.api} {each.way} {each.probe}: {each.slug or each.verdict}: {each.says}" for each in wrong]
         more = [f"and {len(lines) - _MOST_LINES} more"] if len(lines) > _MOST_LINES else []
         said = "\n  ".join([*lines[:_MOST_LINES], *more])
-        raise AssertionError(f"{self.url} with {self.model}: {len(lines)} faults\n  {said}\ncure: {self.cure()}")
+        raise AssertionError(f"{self.url} with {self.model}: {len(lines)} checks failed\n  {said}\ncure: {self.cure()}")
 
     def to_json(self) -> Json:
         """Plain data."""
@@ -173,6 +195,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
             "kind": self.kind,
             "is_sound": self.is_sound,
             "classes": [each.slug for each in self.classes],
+            "habits": [each.slug for each in self.habits],
             "cure": self.cure(),
             "dialects": [msgspec.to_builtins(each) for each in self.dialects],
             "results": [_result_json(each, self.url) for each in self.results],
@@ -181,6 +204,11 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
             "skipped": self.skipped,
             "through": None if self.through is None else self.through.to_json(),
         }
+
+
+def _classes(results: Iterable[ProbeResult]) -> tuple[FailureClass, ...]:
+    found = {each.slug: failure for each in results if (failure := each.failure) is not None}
+    return tuple(sorted(found.values(), key=lambda each: (each.number, each.slug)))
 
 
 def upstream(url: str, api: Api) -> str:

@@ -43,7 +43,7 @@ _FOOT = (
 def doctor_page(found: Diagnosis) -> WebPage:
     """The page of a diagnosis."""
     parts: list[PagePart] = [_figures(found)]
-    parts += [_cures(found)] if found.classes else []
+    parts += [_cures(found)] if found.classes or found.habits else []
     parts += [_dialect(found, api) for api in found.spoken]
     parts += [SampleCards("What was sent and what came", tuple(_cards(found)))]
     return WebPage(KIND, f"{found.url} · {found.model or 'no model'}", _headline(found), tuple(parts), _FOOT)
@@ -80,7 +80,9 @@ def _tile(label: str, found: Diagnosis) -> FigureTile:
 
 def _cures(found: Diagnosis) -> PageTable:
     columns = ("class", "what happens", "what cures it", "command")
-    rows = [(NamedCell(each.title, each.slug), each.what, *found.advice(each)) for each in found.classes]
+    rows = [
+        (NamedCell(each.title, each.slug), each.what, *found.advice(each)) for each in (*found.classes, *found.habits)
+    ]
     return PageTable("Classes of failure", tuple([PageColumn(title) for title in columns]), tuple(rows))
 
 
@@ -102,7 +104,7 @@ def _rows(sides: list[Diagnosis], api: str) -> Iterator[tuple[Cell, ...]]:
     for probe, title in titles.items():
         cells = [by_place.get((at, probe, way)) for way in ("whole", "streamed") for at in range(len(sides))]
         worst = min([each for each in cells if each is not None], key=lambda each: _ORDER[each.verdict])
-        slugs = dict.fromkeys([each.slug for each in cells if each is not None and each.verdict == "fault"])
+        slugs = dict.fromkeys([each.slug for each in cells if each is not None and each.is_named])
         yield NamedCell(title, probe), *[_cell(each) for each in cells], ", ".join(slugs), worst.says
 
 

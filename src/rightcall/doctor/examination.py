@@ -18,13 +18,13 @@ from rightcall.api_names import Api
 from rightcall.backends.exchange import Retries, Timeouts
 from rightcall.backends.http import Backend
 from rightcall.doctor.diagnosis import Diagnosis, ProbeResult, SpokenDialect
-from rightcall.doctor.judging import ProbedCase
+from rightcall.doctor.judging import PATIENCE, ProbedCase
 from rightcall.doctor.probes import PROBES
 from rightcall.doctor.question_bodies import Sending, body_of, going_on
 from rightcall.doctor.questions import BARE, QUESTIONS, ServerQuestion, Way
 from rightcall.doctor.raw_answer import RawAnswer, ServerLine
 from rightcall.doctor.seen_answer import SeenAnswer, see
-from rightcall.doctor.verdicts import ProbeResults, refusal_words
+from rightcall.doctor.verdicts import ProbeResults, odd_status, refusal_words
 from rightcall.doctor.wire_faults import wire_faults
 from rightcall.errors import BackendError
 from rightcall.types import Json
@@ -47,6 +47,7 @@ class ExamSettings(msgspec.Struct, frozen=True, kw_only=True):
     - `n`: how often each question is asked, but for those whose answer does not depend on chance.
     - `max_requests`: no more are sent; nor in a dialect in which several in a row ran out of time.
     - `seconds`: the limit for one request.
+    - `patience`: seconds of silence after which clients give a stream up.
     - `concurrency`: requests at the same time.
     - `api_key_env`: the variable that holds the key; None: OPENAI_API_KEY and the like.
     """
@@ -56,6 +57,7 @@ class ExamSettings(msgspec.Struct, frozen=True, kw_only=True):
     n: int = 1
     max_requests: int = 500
     seconds: float = 60.0
+    patience: float = PATIENCE
     concurrency: int = 4
     api_key_env: str | None = None
 
@@ -178,7 +180,7 @@ class _Rounds:
         line, stream = self._lines[api], way == "streamed"
         body = body_of(question, api, self._settings.model, stream=stream, sending=self._sending[api])
         if question.follows:
-            followed = _followed(question, api, body, plain)
+            followed = going_on_from(question, api, body, plain)
             if followed is None:
                 return None
             body = followed
@@ -191,7 +193,8 @@ class _Rounds:
         self._in_vain[api] = self._in_vain[api] + 1 if raw.broke and raw.seconds >= self._settings.seconds else 0
         if self._watch is not None:
             self._watch(self.requests, max(self._planned, self.requests))
-        return _case(question, api, way, body, raw)
+        found = case_of(question, api, way, body, raw)
+        return msgspec.structs.replace(found, patience=self._settings.patience)
 
     # -- judging -------------------------------------------------------------------------------------------------------
 
@@ -223,7 +226,7 @@ def _others(cases: dict[tuple[str, Way, int], ProbedCase], number: int) -> dict[
     return first | {(name, way): case for (name, way, at), case in cases.items() if at == number}
 
 
-def _followed(question: ServerQuestion, api: Api, body: Json, plain: ProbedCase | None) -> Json | None:
+def going_on_from(question: ServerQuestion, api: Api, body: Json, plain: ProbedCase | None) -> Json | None:
     """The next request after the answer to `plain`; None where no call came, or there is no reasoning to drop."""
     if plain is None or not plain.raw.is_ok or not plain.seen.calls:
         return None
@@ -234,15 +237,12 @@ def _followed(question: ServerQuestion, api: Api, body: Json, plain: ProbedCase 
     return dropped if dropped != kept else None
 
 
-def _case(question: ServerQuestion, api: Api, way: Way, body: Json, raw: RawAnswer) -> ProbedCase:
+def case_of(question: ServerQuestion, api: Api, way: Way, body: Json, raw: RawAnswer) -> ProbedCase:
     stream = way == "streamed"
     wire, seen = [], SeenAnswer(is_json=False)
     if not raw.broke:
-        try:
-            seen = see(raw, api, stream=stream)
-            wire = wire_faults(raw, api, stream=stream) if raw.is_ok else []
-        except RecursionError:  # it is nested so deeply that no client reads it either
-            seen = SeenAnswer(is_json=False)
+        seen = see(raw, api, stream=stream)
+        wire = wire_faults(raw, api, stream=stream) if raw.is_ok else []
     return ProbedCase(api=api, way=way, question=question, body=body, raw=raw, seen=seen, wire=tuple(wire))
 
 
@@ -258,7 +258,9 @@ def _is_spoken(case: ProbedCase, words: str, *, named: bool) -> tuple[bool, str]
             return False, f"no such address (status {raw.status})"
         return named and there and raw.status not in (401, 403), f"status {raw.status}: {words}"
     if not 200 <= raw.status < 300:
-        return False, f"status {raw.status}"
+        return False, odd_status(raw)
+    if raw.broke:
+        return named, raw.says
     if seen.error:
         return named, f"an error in place of an answer: {seen.error[:200]}"
     if not (seen.finish or seen.text or seen.reasoning):

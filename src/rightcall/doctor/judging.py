@@ -27,6 +27,9 @@ Verdict = Literal["ok", "fault", "model", "not offered", "unreachable"]
 VERDICTS: tuple[Verdict, ...] = ("fault", "unreachable", "model", "not offered", "ok")  # the worst first
 
 
+PATIENCE = 20.0  # seconds: clients were seen to wait 65, what stands between often 30
+
+
 class ProbeFinding(msgspec.Struct, frozen=True):
     """What one judge says of one case."""
 
@@ -36,7 +39,8 @@ class ProbeFinding(msgspec.Struct, frozen=True):
 
 
 class ProbedCase(msgspec.Struct, frozen=True, kw_only=True):
-    """One question, asked once. `others` are the other cases of the same round, by question and way."""
+    """One question, asked once. `others` are the other cases of the same round, by question and way; `patience` is how
+    many seconds of silence clients bear."""
 
     api: Api
     way: Way
@@ -46,6 +50,7 @@ class ProbedCase(msgspec.Struct, frozen=True, kw_only=True):
     seen: SeenAnswer
     wire: tuple[WireFault, ...] = ()
     others: dict[tuple[str, Way], ProbedCase] = {}
+    patience: float = PATIENCE
 
     def of(self, *slugs: str) -> list[WireFault]:
         """The faults of its wire that are of these classes."""

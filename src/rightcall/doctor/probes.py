@@ -53,6 +53,7 @@ _LIST = (
     _probe("no_arguments", "a call without arguments", "no_arguments", calls.without_arguments),
     _probe("nested", "nested and unicode arguments", "nested", calls.kept_letters),
     _probe("long", "long arguments", "long", calls.long_and_whole),
+    _probe("silence", "signs of life in a stream", "long", answers.never_silent, STREAMED),
     _probe("types", "enum and union types", "types", calls.fitting),
     _probe("parallel", "two calls at once", "parallel", calls.both),
     _probe("required", "tool_choice required", "required", answers.forced),

@@ -30,12 +30,13 @@ Break = Literal["", "unreachable", "late", "silent", "broke", "endless"]
 class RawAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What came back. `broke` says how it ended before its time: nothing came (`unreachable`), it was not done in time
     (`late`), for most of which nothing more came (`silent`), the connection closed (`broke`), or it had no end
-    (`endless`)."""
+    (`endless`). `silence` is the longest time in which nothing came."""
 
     status: int = 0
     headers: dict[str, str] = {}
     body: bytes = b""
     first_byte: float = 0.0
+    silence: float = 0.0
     seconds: float = 0.0
     pieces: int = 0
     broke: Break = ""
@@ -93,12 +94,14 @@ class ServerLine:
                 await self._gather(sent, got, pieces, heard)  # it had closed the connection that was kept
         except BackendError as error:
             got |= {"broke": _broke(error), "says": str(error).removeprefix(f"{url}: ")}
-            if pieces and isinstance(error, TimedOut):
-                got |= self._late(loop.time() - heard[0])
+            if isinstance(error, TimedOut) and error.stage != "connect":
+                got |= self._late(loop.time() - heard[0], begun="status" in got)
         return RawAnswer(body=b"".join(pieces), seconds=loop.time() - begun, **got)
 
-    def _late(self, silence: float) -> dict[str, Any]:
+    def _late(self, silence: float, *, begun: bool) -> dict[str, Any]:
         """How an answer that was not done in time is told, after so many seconds without a piece of it."""
+        if not begun:
+            return {"says": f"no answer within {self._seconds:g} s; allow more (--timeout)"}
         if silence > self._seconds / 2:
             return {"broke": "silent", "says": f"nothing came for {silence:.0f} s in the middle of the answer"}
         return {"broke": "late", "says": f"it was not done within {self._seconds:g} s; allow more (--timeout)"}
@@ -108,8 +111,10 @@ class ServerLine:
         async with self._wire.open(sent) as received:
             got |= {"status": received.status, "headers": received.headers}
             async for piece in received.chunks:
-                heard[0] = loop.time()
-                got.setdefault("first_byte", heard[0] - begun)
+                now = loop.time()
+                got["silence"] = max(got.get("silence", 0.0), now - heard[0])
+                heard[0] = now
+                got.setdefault("first_byte", now - begun)
                 pieces.append(piece)
                 got["pieces"] = len(pieces)
                 size += len(piece)

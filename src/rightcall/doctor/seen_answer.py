@@ -8,7 +8,6 @@ What cannot be read is left out here; what is wrong with the wire is told by `wi
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,7 +16,8 @@ import msgspec
 from rightcall.api_names import Api
 from rightcall.apis.sdk_view import obj, objects, text
 from rightcall.doctor.raw_answer import RawAnswer
-from rightcall.testing.conformance.streamed_events import events_in
+from rightcall.strict_json import Undecodable
+from rightcall.testing.conformance.streamed_events import events_in, read_json
 from rightcall.types import Json
 
 
@@ -42,10 +42,8 @@ class SeenCall(msgspec.Struct, kw_only=True):
         given = self.arguments
         if not self.as_text:
             return given
-        try:
-            return json.loads(given) if isinstance(given, str) else None
-        except (ValueError, RecursionError):
-            return None
+        value = read_json(given) if isinstance(given, str) else None
+        return None if isinstance(value, Undecodable) else value
 
 
 class SeenAnswer(msgspec.Struct, kw_only=True):
@@ -103,8 +101,8 @@ def see(raw: RawAnswer, api: Api, *, stream: bool) -> SeenAnswer:
 
 def _whole(body: bytes) -> Json | None:
     try:
-        found = json.loads(body)
-    except (ValueError, RecursionError):
+        found = read_json(body.decode())
+    except UnicodeDecodeError:
         return None
     return found if isinstance(found, dict) else None
 

@@ -8,8 +8,9 @@ from collections import Counter
 
 from rightcall.apis.sdk_view import error_text
 from rightcall.doctor.diagnosis import ProbeEvidence, ProbeResult
-from rightcall.doctor.judging import VERDICTS, ProbedCase, ProbeFinding, fault
+from rightcall.doctor.judging import VERDICTS, ProbedCase, ProbeFinding, fault, model
 from rightcall.doctor.probes import ServerProbe
+from rightcall.doctor.raw_answer import RawAnswer
 from rightcall.redaction.pieces import without_secrets
 from rightcall.redaction.scrubber import Scrubber
 from rightcall.strict_json import Undecodable, decode
@@ -21,6 +22,10 @@ _FIELDS = re.compile(
     r"\bstrict\b|\b(?:unknown|unexpected|unrecogni[sz]ed|extra) (?:field|input|argument)", re.IGNORECASE
 )
 _THOUGHTS = re.compile(r"reasoning|thought|thinking|signature", re.IGNORECASE)
+_IDS = re.compile(r"\b(?:call|call_id|tool_call_id|tool_use_id) ?ids?\b|_id\b|\bids\b", re.IGNORECASE)
+_OF_HISTORIES = ("history_order", "poisoned_history", "bad_ids", "refused_results")
+_NOT_NOW = (401, 403, 429, 502, 503, 504)  # whoever asks, and whatever for
+_GAVE_UP = "x-rightcall-gave-up"  # of the proxy, which let none of the model's calls through
 
 
 def finding(probe: ServerProbe, case: ProbedCase) -> ProbeFinding:
@@ -33,7 +38,7 @@ def finding(probe: ServerProbe, case: ProbedCase) -> ProbeFinding:
     if raw.broke:
         return fault("idle_stream", raw.says)
     if not 200 <= raw.status < 300:
-        return ProbeFinding("not offered", "", f"the server answers with status {raw.status}")
+        return ProbeFinding("unreachable", "", odd_status(raw))
     if seen.error:
         return fault("idle_stream", f"an error stands in place of an answer: {seen.error[:200]}")
     if not seen.is_json:
@@ -44,15 +49,22 @@ def finding(probe: ServerProbe, case: ProbedCase) -> ProbeFinding:
 def _refused(probe: ServerProbe, case: ProbedCase) -> ProbeFinding:
     status, said = case.raw.status, refusal_words(case.raw.body)
     words = f"status {status}: {said}"
-    if status in (401, 403, 429):
-        return ProbeFinding("unreachable", "", words)
+    if status in _NOT_NOW or _is_refused(case, "bare") or case.question.name == "bare":
+        return ProbeFinding("unreachable", "", words)  # it takes no question at all
+    if case.raw.headers.get(_GAVE_UP) == "error":
+        return ProbeFinding("ok", "", words) if probe.name == "cut" else model(words)
     if probe.refusal is not None:
         return probe.refusal(case)
-    plain = case.others.get(("plain", "whole"))
-    no_tools = case.question.tools and case.question.name != "plain" and plain is not None and plain.raw.is_refused
+    no_tools = case.question.tools and case.question.name != "plain" and _is_refused(case, "plain")
     if not case.question.refused or no_tools:
         return ProbeFinding("not offered", "", words)
     return _by_words(case, said, words)
+
+
+def _is_refused(case: ProbedCase, name: str) -> bool:
+    """Was this question refused too, when it was asked whole?"""
+    other = case.others.get((name, "whole"))
+    return other is not None and other.raw.is_refused
 
 
 def _by_words(case: ProbedCase, said: str, words: str) -> ProbeFinding:
@@ -60,13 +72,26 @@ def _by_words(case: ProbedCase, said: str, words: str) -> ProbeFinding:
     slug = case.question.refused
     if slug == "lost_reasoning" and (kept := case.others.get(("kept", "whole"))) is not None and kept.raw.is_refused:
         slug = "history_order"  # with its reasoning it is refused as well
-    if slug == "history_order" and _THOUGHTS.search(said):
+    if slug in _OF_HISTORIES and _THOUGHTS.search(said):
         return fault("lost_reasoning", words)
-    if slug == "no_native_tools" and _FIELDS.search(said):
+    if slug == "history_order" and _IDS.search(said):
+        return fault("bad_ids", words)
+    if slug != "no_native_tools":
+        return fault(slug, words)
+    if _FIELDS.search(said):
         return fault("refused_fields", words)
-    if slug == "no_native_tools" and case.question.choice != "auto":
+    if case.question.choice != "auto":
         return ProbeFinding("not offered", "tool_choice_ignored", words)
+    plain = case.others.get(("plain", case.way))
+    if case.raw.status < 500 and case.question.name != "plain" and plain is not None and plain.raw.is_ok:
+        return ProbeFinding("not offered", "", words)  # it has tools, and not this
     return fault(slug, words)
+
+
+def odd_status(raw: RawAnswer) -> str:
+    """What a status says that is neither an answer nor a refusal."""
+    where = raw.headers.get("location", "")
+    return f"status {raw.status}" + (f": it sends on to {where:.200}; ask there" if where else "")
 
 
 def refusal_words(body: bytes) -> str:

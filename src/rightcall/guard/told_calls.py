@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rightcall.contracts.protocol import feedback
 from rightcall.dispatching.result import refused
@@ -22,7 +22,7 @@ def unknown_tool() -> GuardPolicy:
         for at, call in enumerate(turn.reply.attempts if turn.reply else ()):
             found = [problem for problem in call.problems if problem.blocking and problem.code in _UNKNOWN]
             if found:
-                names = turn.tools.names if turn.tools else ()
+                names = _callable(turn)
                 listed = ", ".join(names[:_LISTED]) + (" ..." if len(names) > _LISTED else "")
                 words = f"{found[0].message}. The tools you can call: {listed or 'none'}."
                 if turn.told("unknown_tool"):
@@ -36,6 +36,12 @@ def unknown_tool() -> GuardPolicy:
                 )
 
     return policy
+
+
+def _callable(turn: Turn) -> Sequence[str]:
+    """The tools that may be called in this turn."""
+    names = turn.tools.names if turn.tools else ()
+    return names if turn.choice in ("auto", "required") else [name for name in names if name == turn.choice]
 
 
 def problems() -> GuardPolicy:

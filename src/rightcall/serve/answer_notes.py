@@ -40,9 +40,12 @@ def shown_reply(flow: AnswerFlow) -> Reply:
     return msgspec.structs.replace(flow.reply, parts=tuple([part for part in parts if part is not None]), problems=())
 
 
-def raise_for_nothing(flow: AnswerFlow, answer: UpstreamAnswer) -> None:
-    """The server's answer was none: an error in its place, or nothing that could be read."""
+def raise_for_nothing(flow: AnswerFlow, answer: UpstreamAnswer, broken: str) -> None:
+    """The server's answer was none: an error in its place, or nothing that could be read; `broken` says how the
+    connection broke before its end, if it did."""
     if flow.error:
         raise BodyError(f"the server answered with an error: {flow.error[:600]}")
     if not flow.facts.is_answer and not flow.reply.parts:
+        if broken:
+            raise BodyError(broken)
         raise DecodeError(f"the answer of the server is none of its API ({answer.kind or 'no content type'})", "")

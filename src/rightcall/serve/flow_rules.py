@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import msgspec
 
+from rightcall.api_names import Api
 from rightcall.declare.toolset import Toolset
+from rightcall.serve.client_request import ClientRequest
+from rightcall.serve.proxy_settings import ProxySettings
 
+_ANNOUNCEMENT = 300  # characters of text that wait under the full guard: more is no mere announcement of a call
+_LIVE: tuple[Api, ...] = ("chat", "responses", "messages")  # the others have no word for a piece of a call
 _WORD = re.compile(r"\s*+([A-Za-z][\w\-]*+)").match
 _SPACES = re.compile(r"\.|__|[/:]")
+
+
+def _none(_name: str) -> bool:
+    return False
 
 
 class FlowRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,7 +33,7 @@ class FlowRules(msgspec.Struct, frozen=True, kw_only=True):
     - `live`: arguments of the server's own calls go on as they come.
     - `passes`: such a call that turns out to break its schema stays as it was written.
     - `parallel`: more than one call may go on.
-    - `open_tools`: a tool that is not declared may be called.
+    - `may_call`: whether a tool of this name may be called though it is not declared.
     """
 
     same: bool = False
@@ -34,7 +44,22 @@ class FlowRules(msgspec.Struct, frozen=True, kw_only=True):
     live: bool = False
     passes: bool = False
     parallel: bool = True
-    open_tools: bool = False
+    may_call: Callable[[str], bool] = _none
+
+
+def flow_rules(request: ClientRequest, settings: ProxySettings, *, same: bool) -> FlowRules:
+    """How the answer to this request may go on."""
+    return FlowRules(
+        same=same,
+        streamed=request.stream,
+        holds_text=request.choice not in ("auto", "none") and settings.guard != "none",
+        holds_first=_ANNOUNCEMENT if settings.guard == "full" and request.tools else 0,
+        holds_calls=settings.guard == "full",
+        live=settings.stream_calls == "live" and request.api in _LIVE,
+        passes=settings.give_up == "pass",
+        parallel=request.parallel,
+        may_call=request.may_call,
+    )
 
 
 def is_prose(text: str, tools: Toolset | None) -> bool:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rightcall.api_names import Api
-from rightcall.backends.body import RequestPlan, write
-from rightcall.backends.plan import Choice, make_plan
+from rightcall.backends.body import RequestPlan, tool_fields, write
+from rightcall.backends.plan import Choice, make_plan, narrower
 from rightcall.backends.request import Request
 from rightcall.errors import BackendError, BodyError, DecodeError, TimedOut, TransportError, Unsupported
 from rightcall.formats.spec import Envelope, Format
@@ -27,18 +27,19 @@ from rightcall.serve.answer_notes import note_answer, note_cut, raise_for_nothin
 from rightcall.serve.answer_writer import AnswerHead, AnswerWriter
 from rightcall.serve.answer_writers import WRITERS, encoded, new_answer_id
 from rightcall.serve.client_answer import ClientAnswer
-from rightcall.serve.client_ask import ClientAsk, UpstreamQuestion, taken_ids, with_query
+from rightcall.serve.client_ask import ClientAsk, UpstreamQuestion, with_query
 from rightcall.serve.client_request import ClientRequest, RefusedRequest
 from rightcall.serve.exchanged import Exchanged
-from rightcall.serve.flow_rules import FlowRules
+from rightcall.serve.flow_rules import flow_rules
 from rightcall.serve.passed_streams import PassedStream, beginning, is_stream
 from rightcall.serve.plain_requests import PlainRequest, plain_request
-from rightcall.serve.refused_fields import refused_fields, without_fields
+from rightcall.serve.refused_fields import without_fields
 from rightcall.serve.request_bodies import body_of
 from rightcall.serve.request_readers import read_request
-from rightcall.serve.settling import Settled, guard_for, settle
+from rightcall.serve.second_ways import SecondWays, leaves_out, upstream_question
+from rightcall.serve.settling import Settled, guard_for, is_other, settle
 from rightcall.serve.switchboard import Reached, Switchboard
-from rightcall.serve.upstream_body import dropped_fields, same_dialect_body, to_request
+from rightcall.serve.upstream_body import dropped_fields, same_dialect_body
 from rightcall.serve.upstream_link import UpstreamAnswer, UpstreamLink, told_headers
 from rightcall.serve.upstream_refusals import UpstreamRefusal, error_code, refusal_of, refused_with
 from rightcall.serve.upstream_tape import UpstreamTape
@@ -51,8 +52,6 @@ MAX_WHOLE = 64_000_000  # bytes of an answer that is read whole
 # A reader for answers in which nothing may be called: whatever looks like a call is text.
 _PLAIN = Format(name="plain", body=Envelope(), call=("\ufdd0", "\ufdd1"))
 COMPLETES: tuple[Api, ...] = ("completions", "chat", "responses")
-_ANNOUNCEMENT = 300  # characters of text that wait under the full guard: more is no mere announcement of a call
-_LIVE: tuple[Api, ...] = ("chat", "responses", "messages")  # the others have no word for a piece of a call
 _JSON, _SSE = "application/json", "text/event-stream"
 _STREAM_KINDS = {api: writer.content_type for api, writer in WRITERS.items()} | {"completions": _SSE}
 _STREAMS = ("text/event-stream", "application/x-ndjson", "application/jsonl", "application/stream+json")
@@ -124,8 +123,9 @@ class Answering:
         """The answer byte for byte, if it is of the kind that was asked for; None if it must be read after all."""
         link, asked, exchanged = reached.link, self._asked, self._exchanged
         body = asked.raw
-        if reached.model != exchanged.model and not asked.model:
-            body = encoded({**body_of(asked.raw), "model": reached.model})
+        if link.refused or (reached.model != exchanged.model and not asked.model):
+            given = without_fields(body_of(asked.raw), link.refused)
+            body = encoded(given if asked.model else {**given, "model": reached.model})
         exchanged.mode, exchanged.stream = "pass", stream
         exchanged.tries += 1
         url = with_query(link.url(reached.model, stream=stream, api=asked.api), asked.query)
@@ -133,7 +133,7 @@ class Answering:
             self._client.wait(self._own_writer, _STREAM_KINDS[asked.api])
         async with self._opened(link, url, body, same=True) as (answer, tape):
             if not stream or not answer.is_ok:
-                return await self._passed_whole(answer, tape)
+                return await self._passed_whole(link, answer, tape)
             pieces = answer.pieces()
             async with aclosing(pieces):
                 first = await beginning(pieces)
@@ -160,7 +160,9 @@ class Answering:
         finally:
             tape.over(broken)
 
-    async def _passed_whole(self, answer: UpstreamAnswer, tape: UpstreamTape) -> web.StreamResponse | None:
+    async def _passed_whole(
+        self, link: UpstreamLink, answer: UpstreamAnswer, tape: UpstreamTape
+    ) -> web.StreamResponse | None:
         if not (answer.is_ok or answer.is_error):
             raise await refusal_of(answer)
         data = await answer.whole(MAX_WHOLE + 1)
@@ -169,6 +171,10 @@ class Answering:
             raise BodyError(f"the answer of the server is larger than {MAX_WHOLE:,} bytes")
         if answer.is_ok and not data.lstrip().startswith(b"{"):
             return None
+        if answer.is_error and self._asked.api != "completions":
+            self._sent = body_of(self._asked.raw)
+            if leaves_out(link, refused_with(answer, data), self._sent, self._exchanged):
+                return None
         if self._client.has_begun:  # the head could not wait for this status
             raise refused_with(answer, data)
         return await self._client.respond(answer.status, data, answer.headers.get("content-type", _JSON))
@@ -202,21 +208,13 @@ class Answering:
             )
         history = self._board.history(request, reached)
         messages = history.messages
-        asked = to_request(
-            request,
-            reached.link.api,
-            messages=messages,
-            model=reached.model,
-            mode=reached.how.mode,
-            ids=taken_ids(messages),
-        )
+        question = upstream_question(request, reached, history)
+        asked = question.asked
         exchanged.warnings += dropped_fields(request, reached.link.api)
-        changed = messages if history.changes or request.previous else None
         choice = await reached.choose(asked)
         guard = guard_for(self._settings.guard, request)
-        question = UpstreamQuestion(asked, changed, request.stream)
         while True:
-            flow = await self._persistent(reached, question, choice)
+            flow, question = await self._persistent(reached, question, choice)
             note_answer(exchanged, flow)
             note_cut(exchanged, request, len(self._asked.raw))
             settled = settle(flow, request, messages, asked.toolset, guard, self._settings.give_up)
@@ -224,6 +222,9 @@ class Answering:
             if not (settled.again and self._may_ask_again()):
                 return await self._finish(flow, settled, messages)
             exchanged.retries += 1
+            if is_other(flow, choice, request.choice):
+                choice = narrower(choice)
+                continue
             # Some servers lose in streams what their whole answers have, so the last try is for one of these.
             stream = question.stream and not (flow.refused and exchanged.retries == self._settings.max_retries)
             question = msgspec.structs.replace(question, again=(*question.again, *settled.again), stream=stream)
@@ -232,30 +233,25 @@ class Answering:
         in_time = asyncio.get_running_loop().time() < self._until
         return in_time and self._exchanged.retries < self._settings.max_retries and not self._client.has_content
 
-    async def _persistent(self, reached: Reached, question: UpstreamQuestion, choice: Choice) -> AnswerFlow:
-        """An answer, by the way that works: one that the server refuses is given up for the next, once; a connection
-        that breaks before anything went out is made again, once."""
+    async def _persistent(
+        self, reached: Reached, question: UpstreamQuestion, choice: Choice
+    ) -> tuple[AnswerFlow, UpstreamQuestion]:
+        """An answer, by the way that works, and what was asked: what the server refuses is given up for the next way; a
+        connection that breaks before anything went out is made again, once."""
+        ways = SecondWays(self._board, self._request, reached, self._exchanged)
         while True:
             try:
-                return await self._once(reached, question, choice)
+                flow = await self._once(reached, question, choice)
+                ways.worked()
+                return flow, question
             except (UpstreamRefusal, Unsupported) as error:
-                if not self._client.has_content and self._leaves_out(reached.link, error):
-                    continue
-                other = None if self._client.has_content else reached.other_way(question.asked, choice, error)
-                if other is None:
+                if self._client.has_content:
                     raise
-                choice = other
+                question, choice = ways.after(error, question, choice, self._sent)
             except BodyError:
                 if self._broke or self._client.has_content or not self._may_ask_again():
                     raise
                 self._broke = True
-
-    def _leaves_out(self, link: UpstreamLink, error: BackendError) -> bool:
-        """Was it refused for fields that it can do without? It is not sent them again."""
-        found = refused_fields(error, self._sent) - link.refused
-        link.refused |= found
-        self._exchanged.warnings += [f"the server refuses {name!r}, which was left out" for name in sorted(found)]
-        return bool(found)
 
     async def _once(self, reached: Reached, question: UpstreamQuestion, choice: Choice) -> AnswerFlow:
         """One answer of the server, read to its end."""
@@ -272,6 +268,7 @@ class Answering:
                 stream=question.stream,
                 messages=question.changed,
                 appended=question.again,
+                tools=tool_fields(plan) if plan.is_narrowed else None,
             )
         else:
             body = write(plan)
@@ -281,7 +278,7 @@ class Answering:
         exchanged.tries += 1
         reading = AnswerReading(api=link.api, naming=plan.naming, options=self._reading(reached, asked, plan))
         self._known = None
-        flow = AnswerFlow(reading, self._named_writer, self._rules(same))
+        flow = AnswerFlow(reading, self._named_writer, flow_rules(request, self._settings, same=same))
         url = link.url(reached.model, stream=question.stream)
         url = with_query(url, self._asked.query) if same else url
         if request.stream and not self._client.is_stream:
@@ -303,7 +300,7 @@ class Answering:
         )
 
     async def _read(self, answer: UpstreamAnswer, flow: AnswerFlow, tape: UpstreamTape) -> None:
-        client, broken = self._client, False
+        client, broken = self._client, ""
         try:
             async with aclosing(answer.pieces()) as pieces:
                 async for piece in pieces:
@@ -315,24 +312,10 @@ class Answering:
             self._exchanged.error = error_code(error)
             if not (flow.begun or flow.facts.ended or self._broke):
                 raise
-            broken = True  # what has come is better than nothing
-        await client.send(flow.end(broken=broken), is_last=True)
+            broken = str(error)  # what has come is better than nothing
+        await client.send(flow.end(broken=bool(broken)), is_last=True)
         if not flow.begun:
-            raise_for_nothing(flow, answer)
-
-    def _rules(self, same: bool) -> FlowRules:
-        request, settings = self._request, self._settings
-        return FlowRules(
-            same=same,
-            streamed=request.stream,
-            holds_text=request.choice not in ("auto", "none") and settings.guard != "none",
-            holds_first=_ANNOUNCEMENT if settings.guard == "full" and request.tools else 0,
-            holds_calls=settings.guard == "full",
-            live=settings.stream_calls == "live" and request.api in _LIVE,
-            passes=settings.give_up == "pass",
-            parallel=request.parallel,
-            open_tools=request.open_tools,
-        )
+            raise_for_nothing(flow, answer, broken)
 
     def _reading(self, reached: Reached, asked: Request, plan: RequestPlan) -> dict[str, Any]:
         if not self._request.tools or self._request.choice == "none":

@@ -1,6 +1,7 @@
 """Fields of a request that a server refuses and can do without: found in its words, and left out from then on.
 
 refused_fields(error, body)         {"strict"} for "tools.0.function.strict: Extra inputs are not permitted"
+refused_fields(error, body)         {"x"} for "Unexpected fields in the request: {'x'}"
 without_fields(body, {"strict"})    the body without it, at its top and in its tools; schemas stay as they are
 """
 
@@ -19,14 +20,26 @@ _SPARE = frozenset(
     "safety_identifier logprobs top_logprobs client_metadata eager_input_streaming defer_loading allowed_callers "
     "cache_control context_management output_config input_examples store metadata verbosity".split()
 )
-_NAMES = re.compile(r"[A-Za-z_]++")
+# What says what is asked for: without it the answer would be another one.
+_ASKS = frozenset(
+    "model messages input prompt suffix contents system instructions tools tool_choice functions function_call stream "
+    "n max_tokens max_completion_tokens max_output_tokens temperature top_p top_k min_p stop stop_sequences seed "
+    "logit_bias presence_penalty frequency_penalty response_format text reasoning thinking think modalities audio "
+    "format options previous_response_id conversation thread generationConfig systemInstruction toolConfig".split()
+)
+_UNKNOWN = re.compile(
+    r"(?i)unexpected|unknown|unrecogni[sz]ed|unsupported|extra (?:input|field)|not (?:permitted|known)"
+)
+_NAMES = re.compile(r"[A-Za-z_][A-Za-z_0-9]*+")
 
 
 def refused_fields(error: BackendError, body: Json) -> set[str]:
     """The fields of this body that the refusal is about, among those that can be left out."""
     if not isinstance(error, StatusError) or error.status not in (400, 422):
         return set()
-    return set(_NAMES.findall(error.body)) & _SPARE & _fields(body)
+    named = set(_NAMES.findall(error.body))
+    spare = named & _SPARE & _fields(body)
+    return spare | (named & set(body)) - _ASKS if _UNKNOWN.search(error.body) else spare
 
 
 def without_fields(body: Json, names: Collection[str]) -> Json:

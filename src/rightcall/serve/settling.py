@@ -14,8 +14,9 @@ from typing import Literal
 
 import msgspec
 
+from rightcall.backends.plan import Choice
 from rightcall.declare.toolset import Toolset
-from rightcall.guard import Guard, Judgement, Turn, one_at_a_time, tool_choice
+from rightcall.guard import Guard, Judgement, Turn, one_at_a_time, repeated, tool_choice
 from rightcall.serve.answer_flow import AnswerFlow
 from rightcall.serve.client_request import ClientRequest
 from rightcall.strict_json import MAX_DEPTH, decode
@@ -27,6 +28,9 @@ _OF_SCHEMA = frozenset(
     "schema invalid_argument".split()
 )
 
+_NEVER = 1_000_000
+_PATIENT = Guard(repeated(tell=_NEVER, answer=_NEVER))
+
 
 class Settled(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be done with an answer.
@@ -34,7 +38,7 @@ class Settled(msgspec.Struct, frozen=True, kw_only=True):
     - `calls`: those that go out now, in order.
     - `again`: the turn and what is said to it, in the shape of Chat, if it should be asked for again.
     - `wrong`: what to tell a client that gets none of its calls; empty where the answer stands.
-    - `passed`: calls among them that go out as they were written though they break their schema.
+    - `passed`: calls among them that go out as they were written though they break their schema, or were made before.
     - `guard`: what the policies did, each as "policy: action".
     """
 
@@ -69,12 +73,13 @@ def settle(
         return Settled()  # words that have gone out, and nothing else
     if is_cut(reply) and not flow.waiting:
         return Settled(calls=tuple(flow.waiting))  # the client asked for so many tokens, and learns that they are spent
-    judged = guard.judge(Turn.of(messages, tools, reply=reply, choice=request.choice, parallel=request.parallel))
+    turn = Turn.of(messages, tools, reply=reply, choice=request.choice, parallel=request.parallel)
+    judged = guard.judge(turn)
     said = tuple([f"{each.policy}: {each.action}" for each in judged.interventions])
     allowed = {call.id for call in judged.calls}
     waiting = tuple([call for call in flow.waiting if call.id in allowed or not guard.policies])
     again = _again(judged, flow, waiting)
-    passed = tuple([freed(call) for call in flow.refused if _passes(call, tools)]) if give_up == "pass" else ()
+    passed = _given_up(flow, judged, turn) if give_up == "pass" else ()
     room = passed if request.parallel else passed[: 0 if flow.sent or waiting else 1]
     wrong = "" if flow.sent or waiting or room else _wrong(flow, request, judged, give_up)
     return Settled(calls=(*waiting, *room), again=again, wrong=wrong, passed=room, guard=said)
@@ -83,6 +88,13 @@ def settle(
 def is_cut(reply: Reply) -> bool:
     """Did the server stop because the answer was as long as it may be?"""
     return reply.finish == "length"
+
+
+def is_other(flow: AnswerFlow, way: Choice, choice: str) -> bool:
+    """Did the server not keep to the tool that was named, though it was told the name? Then it is offered no other,
+    which needs no words to the model."""
+    names = [call.name for call in flow.reply.attempts]
+    return choice not in ("auto", "required", "none", *names) and "named" in way.profile.choices
 
 
 def pardoned(flow: AnswerFlow) -> Reply:
@@ -106,6 +118,17 @@ def _again(judged: Judgement, flow: AnswerFlow, waiting: Sequence[Call]) -> tupl
     if flow.begun or waiting or judged.decision != "again":
         return ()
     return tuple(judged.messages())
+
+
+def _given_up(flow: AnswerFlow, judged: Judgement, turn: Turn) -> tuple[Call, ...]:
+    """What goes out after all when retries are spent: calls that only break their schema; else one that the model
+    insists on making once more, until it is refused for its number. Nobody says here which tools only read, and to read
+    something twice is no reason to end a conversation."""
+    broken = tuple([freed(call) for call in flow.refused if _passes(call, turn.tools)])
+    if broken or judged.decision != "again" or {each.policy for each in judged.interventions} != {"repeated"}:
+        return broken
+    patient = {call.id for call in _PATIENT.judge(turn).calls}
+    return tuple([call for call in flow.waiting if call.id in patient][:1])
 
 
 def _passes(call: Call, tools: Toolset | None) -> bool:

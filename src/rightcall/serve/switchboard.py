@@ -20,6 +20,7 @@ from rightcall.backends.plan import Choice
 from rightcall.backends.request import Mode, Request
 from rightcall.constrain.grammar_value import Server
 from rightcall.errors import BackendError
+from rightcall.histories.history_profiles import HistoryProfile
 from rightcall.messages import HISTORY_PROFILES, KeptFields, SaneHistory, kept_of
 from rightcall.serve.answer_flow import AnswerFlow
 from rightcall.serve.client_request import ClientRequest, RefusedRequest
@@ -57,6 +58,7 @@ class Reached:
 
     def __init__(self, link: UpstreamLink, model: str, how: ReadingRules, lock: asyncio.Lock) -> None:
         self.link, self.model, self.how, self._lock = link, model, how, lock
+        self.rules: HistoryProfile | None = None  # for histories, where it was found to insist on some
 
     async def choose(self, asked: Request) -> Choice:
         """How tools are offered. Found out once for all requests that come together."""
@@ -107,8 +109,9 @@ class Switchboard:
 
     # -- conversations -------------------------------------------------------------------------------------------------
 
-    def history(self, request: ClientRequest, reached: Reached) -> SaneHistory:
-        """The conversation as this server takes it: what went before put before it, and put right."""
+    def history(self, request: ClientRequest, reached: Reached, rules: HistoryProfile | None = None) -> SaneHistory:
+        """The conversation as this server takes it: what went before put before it, and put right, by these `rules` if
+        there are any."""
         if request.previous:
             before = self.responses.get(request.previous)
             if before is None:
@@ -117,7 +120,8 @@ class Switchboard:
                     code="previous_response_not_found",
                 )
             request = msgspec.structs.replace(request, messages=[*before, *request.messages])
-        return mended_history(request, self._profile(request, reached.link), kept=self._wanted(request))
+        profile = rules or reached.rules or self._profile(request, reached.link)
+        return mended_history(request, profile, kept=self._wanted(request))
 
     def _profile(self, request: ClientRequest, link: UpstreamLink) -> str | None:
         """By which rules; None for what every server of the client's own dialect takes."""

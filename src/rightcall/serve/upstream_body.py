@@ -18,6 +18,7 @@ import msgspec
 from rightcall.api_names import Api
 from rightcall.apis.chat_shape import OPAQUE
 from rightcall.apis.sdk_view import obj, objects, text
+from rightcall.backends.body import TOOL_FIELDS
 from rightcall.backends.history_bodies import written
 from rightcall.backends.request import Request
 from rightcall.backends.sampling import unsayable
@@ -32,7 +33,6 @@ from rightcall.types import Json
 # Parts that a server of any dialect can be given; others only their own provider knows.
 _CARRIED = frozenset(("text", "image_url", "file", "input_audio", "refusal", "video_url", "audio_url"))
 _KINDS = frozenset(("type", "name", "namespace"))  # of a call: what it is besides a call of a function
-_OF_TOOLS = ("tools", "tool_choice", "parallel_tool_calls")
 _LISTS: dict[Api, str] = {
     "chat": "messages",
     "responses": "input",
@@ -139,17 +139,19 @@ def same_dialect_body(
     stream: bool | None = None,
     messages: Sequence[Json] | None = None,
     appended: Sequence[Json] = (),
+    tools: Json | None = None,
 ) -> Json:
     """The client's body for a server of its own dialect, with nothing lost that it holds.
 
     - `model`, `stream`: as the server is to be told; what is not given stays.
     - `messages`: the conversation in the shape of Chat, if it had to be put right.
     - `appended`: further turns in the shape of Chat, such as what a retry tells the model.
+    - `tools`: what is said of tools in place of what the client says, where the server would not keep to that.
     """
     streamed = request.stream if stream is None else stream
     body = {**request.body, **_flags(request, model or request.model, streamed)}
-    if body.get("tools") == []:  # several servers refuse that, and then a choice among none
-        body = {key: value for key, value in body.items() if key not in _OF_TOOLS}
+    if tools is not None or body.get("tools") == []:  # several servers refuse that, and then a choice among none
+        body = {**{key: value for key, value in body.items() if key not in TOOL_FIELDS}, **(tools or {})}
     if messages is None and not appended:
         return body
     own = _entries(request)

@@ -32,12 +32,17 @@ _WORD = re.compile(r"\s*([^\s<>]+)").match
 
 def first_header(m: Machine, probe: Probe) -> Steps[None]:
     """The prompt may have ended with the start of the first header: then the reply begins inside one."""
-    taken = m.p.capture()
-    yield from m.p.peek()
-    if (yield from m.p.test(probe)):
+    p = m.p
+    taken = p.capture()
+    if not p.char():
+        yield from p.peek()
+    found = probe.at(p.buf, p.pos, p.ended)
+    if found is None:
+        found = yield from p.test(probe)
+    if found:
         yield from _header(m, taken, bare=True)
     else:
-        m.output.hold_blanks(m.p.release(taken), m.p.at)
+        m.output.hold_blanks(p.release(taken), p.at)
 
 
 def header(m: Machine) -> Steps[None]:
@@ -48,9 +53,11 @@ def _header(m: Machine, taken: Capture, *, bare: bool) -> Steps[None]:
     """Everything up to the message; then what the message is."""
     p, channels = m.p, m.compiled.channels
     assert channels is not None
-    marker = _message_marker(channels)
+    marker = m.compiled.message_marker
     size = len(marker)
-    end = yield from _message_start(m, marker)
+    end = p.buf.find(marker, p.pos, p.pos + _MAX_HEADER + size)
+    if end < 0:
+        end = yield from _message_start(m, marker)
     recipient, kind = read_header(p.buf[p.pos : max(end, p.pos)], channels, m.compiled.header_starts)
     is_header = end >= 0 and not _is_other(m, marker, end)
     length = end - p.pos
@@ -107,11 +114,6 @@ def _lone_header(m: Machine, size: int) -> tuple[str, int] | None:
         recipient = word.group(1)  # behind it stands what a message begins with, as far as it came
     is_tool = recipient in p.tools if p.tools is not None else bool(channels.to)
     return (recipient, p.pos + len(text)) if recipient and kind is None and is_tool else None
-
-
-def _message_marker(channels: Channels) -> str:
-    """What ends a header. Blanks beside a token are the header's."""
-    return channels.message.strip(BLANKS) or channels.message
 
 
 def _enter(m: Machine, recipient: str | None, kind: str | None, end: int, start: int) -> Steps[None]:
@@ -195,9 +197,10 @@ def _said_beside(text: str, channels: Channels, is_named: bool) -> str:
     if not channels.to:
         return ""
     parts = text.split(channels.to.strip())[1:]
-    names = [word.group(1).removeprefix(channels.prefix) for part in parts if (word := _WORD(part))]
-    if len(set(names)) > 1:
-        return ",".join(dict.fromkeys(names))
+    if len(parts) > 1:
+        names = [word.group(1).removeprefix(channels.prefix) for part in parts if (word := _WORD(part))]
+        if len(set(names)) > 1:
+            return ",".join(dict.fromkeys(names))
     return "" if is_named or not parts else parts[-1].strip()
 
 

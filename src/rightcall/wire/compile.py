@@ -29,6 +29,7 @@ from rightcall.wire.format_markers import (
     unique,
 )
 from rightcall.wire.markers import (
+    BLANKS,
     END,
     RUN,
     Pat,
@@ -136,6 +137,9 @@ class Compiled:
         self.first_thought = _label(self.format.reasoning[0]) if self.format.reasoning else None
         starts = alternatives(self.channels.start) if self.channels else ()
         self.header_starts: list[Match] = [re.compile(template(start).whole).match for start in starts]
+        # What ends a header. Blanks beside a token are the header's.
+        message = self.channels.message if self.channels else ""
+        self.message_marker = message.strip(BLANKS) or message
         # A reply may begin with what stands nowhere else.
         self.looks_first = bool(self.first_header or self.first_opener or self.first_thought)
 

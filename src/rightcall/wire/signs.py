@@ -49,10 +49,11 @@ def on_body(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
     if m.is_shown(found, sign):
         return
     m.leave_for_call()
-    before = m.p.at
+    p = m.p
+    before = p.base + p.pos
     yield from m.block(found.start(), special=sign.special, inner=True)
-    if m.p.at == before:  # nothing was taken: its first character is text
-        m.say_exactly(m.p.pos + 1)
+    if p.base + p.pos == before:  # nothing was taken: its first character is text
+        m.say_exactly(p.pos + 1)
 
 
 def on_section(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
@@ -282,7 +283,8 @@ def on_end(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
         m.struck -= 1
         m.say_exactly(p.pos + len(marker))
         return
-    if not m.output.thinking and (yield from _is_shown_end(m, marker, sign)):
+    # Behind a call or another marker nothing shows it.
+    if not m.output.thinking and not m.output.fresh and (yield from _is_shown_end(m, marker, sign)):
         m.say_exactly(p.pos + len(marker))
         return
     end_to_tool(m)

@@ -125,22 +125,21 @@ SERVERS = [
     BadServer(
         "refuses_null_content", "history_order", "Cannot subscript null", scene="after_result",
         refuses=refusing(has_null, "Cannot use 'in' operator: null value", 500), sees="the answer",
-        settings={"profile": "llama.cpp"}, reports="ggml-org/llama.cpp#13178",
+        reports="ggml-org/llama.cpp#13178",
     ),
     BadServer(
         "refuses_two_of_one_role", "history_order", "no way to recover once a call was denied", scene="two_users",
         refuses=refusing(does_not_alternate, "Conversation roles must alternate user/assistant/user/assistant/..."),
-        settings={"profile": "mistral"}, reports="mistralai/mistral-vibe#1006 SWE-agent/mini-swe-agent#759",
+        reports="mistralai/mistral-vibe#1006 SWE-agent/mini-swe-agent#759",
     ),
     BadServer(
         "refuses_long_ids", "bad_ids", "ids of another server are refused", sees="the answer", scene="after_result",
         refuses=refusing(has_long_ids, "Tool call id must be a-z, A-Z, 0-9, with a length of 9."),
-        settings={"profile": "mistral"}, reports="editor-code-assistant/eca#233",
+        reports="editor-code-assistant/eca#233",
     ),
     BadServer(
         "refuses_result_parts", "refused_results", "a result of several parts is refused", sees="the answer",
         scene="result_parts", refuses=refusing(has_parts, "Invalid 'content': 'content' field must be a string"),
-        settings={"profile": "llama.cpp"},
         reports="zhukunpenglinyutong/jetbrains-cc-gui#984 anomalyco/opencode#28859 vllm-project/vllm#39614",
     ),
     BadServer(

@@ -32,6 +32,21 @@ def cut(given: Json) -> str:
     return '{"path": "hello.txt", "content": "# A long file\\n\\n| one | tw'
 
 
+def writes(said: Said, question: Question) -> Said:
+    """The call that is cut, where the tool for it is there."""
+    if not _can_write(question):
+        return said
+    return said._replace(calls=(said.call._replace(name="write_file"),))
+
+
+def _can_write(question: Question) -> bool:
+    return any(tool.name == "write_file" for tool in question.tools)
+
+
+def cut_writing(said: Said, question: Question) -> Said:
+    return raw(cut)(said, question) if _can_write(question) else said
+
+
 def counted_short(answer: Answer, question: Question) -> Answer:
     """Of the prompt only its end was read."""
 
@@ -68,7 +83,7 @@ SERVERS = [
     BadServer(
         "cut_says_done", "cut_but_run", "half a call, with the finish reason of a whole one", right="no_call",
         sees="no call, and why", apis=("chat", "responses", "messages"),
-        means=lambda said, question: said._replace(calls=(said.call._replace(name="write_file"),)), says=raw(cut),
+        means=writes, says=cut_writing,
         reports="QwenLM/qwen-code#2021 ahwurm/localharness#77 can1357/oh-my-pi#1786",
     ),
     BadServer(

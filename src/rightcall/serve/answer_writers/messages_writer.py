@@ -197,14 +197,21 @@ def _content(part: Text | Reasoning | OutgoingCall) -> Json:
 def _whole_content(parts: list[Text | Reasoning | OutgoingCall], given: Json, thinking: list[Json]) -> list[Json]:
     """The blocks of a message. Those of a server's own message stay as they are, signed and cited, where the text is
     still the same."""
-    theirs = [block for block in objects(given.get("content")) if block.get("type") != "tool_use"]
+    theirs = [block for block in objects(given.get("content")) if text(block.get("type")) not in ("", "tool_use")]
     theirs = [block for block in theirs if block.get("type") != "text" or text(block.get("text")).strip()]
     said = "".join([part.text for part in parts if isinstance(part, Text)])
     if theirs and said == "".join([text(block.get("text")) for block in theirs if block.get("type") == "text"]):
-        return [*theirs, *[_content(part) for part in parts if isinstance(part, OutgoingCall)]]
+        return [*map(_signed, theirs), *[_content(part) for part in parts if isinstance(part, OutgoingCall)]]
     others = [block for block in theirs if block.get("type") not in (*_OURS, "redacted_thinking")]
     ours = [_content(part) for part in parts if not (thinking and isinstance(part, Reasoning))]
     return [*thinking, *others, *ours]
+
+
+def _signed(block: Json) -> Json:
+    """A thought that nobody signed has an empty signature: clients that check every field want one."""
+    if block["type"] != "thinking":
+        return block
+    return {**block, "thinking": text(block.get("thinking")), "signature": text(block.get("signature"))}
 
 
 def _stop(word: str, theirs: Json) -> str:

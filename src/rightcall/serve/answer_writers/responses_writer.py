@@ -30,6 +30,7 @@ _ENDS = ("response.completed", "response.incomplete", "response.failed")
 _CALLS = ("function_call", "custom_tool_call")
 _OURS = frozenset(("message", "reasoning", *_CALLS))
 _OWN_TOP = frozenset("id object created_at status error incomplete_details model output usage output_text".split())
+_PREFIXES = {"message": "msg", "reasoning": "rs"}  # of ids that we make
 _REASONS = {"length": "max_output_tokens", "content_filter": "content_filter", "error": "max_output_tokens"}
 
 
@@ -302,14 +303,17 @@ class ResponsesWriter(OrderedWriter):
 
     def whole(self, reply: Reply, end: AnswerEnd, given: Json | None = None) -> Json:
         theirs, parts = given or {}, self.said_parts(reply)
-        self._output = [item for item in objects(theirs.get("output")) if item.get("type") not in _CALLS]
+        items = [item for item in objects(theirs.get("output")) if text(item.get("type")) not in ("", *_CALLS)]
         said = "".join([part.text for part in parts if isinstance(part, Text)])
-        if self._output and said == _text_of(self._output):
+        if items and said == _text_of(items):
             parts = [part for part in parts if isinstance(part, OutgoingCall)]
         else:
             signed = objects(self._message_extras(reply).get("reasoning"))
-            self._output = [*signed, *[item for item in self._output if item.get("type") not in _OURS]]
+            items = [*signed, *[item for item in items if item["type"] not in _OURS]]
             parts = [part for part in parts if not (signed and isinstance(part, Reasoning))]
+        for item in items:
+            id = self._new_id(_PREFIXES.get(item["type"], "item"), text(item.get("id")))
+            self._output.append({**_filled(item), "id": id})
         for part in parts:
             self._output.append(self._part_item(part))
         return {**self._ended(end, self.finish_word(end.finish)), **unwritten(theirs, _OWN_TOP)}
@@ -332,6 +336,23 @@ def _message(id: str, content: list[Json], status: str = "completed") -> Json:
 
 def _text_part(said: str, annotations: list[Json]) -> Json:
     return {"type": "output_text", "text": said, "annotations": annotations, "logprobs": []}
+
+
+def _filled(item: Json) -> Json:
+    """An item of the server's own, with the fields that clients insist on."""
+    if item["type"] == "message":
+        content = [_filled_part(part) for part in objects(item.get("content"))]
+        return {**item, "status": text(item.get("status")) or "completed", "role": "assistant", "content": content}
+    return {**item, "summary": objects(item.get("summary"))} if item["type"] == "reasoning" else item
+
+
+def _filled_part(part: Json) -> Json:
+    if text(part.get("type")) not in ("", "output_text"):
+        return part
+    return {
+        **_text_part(text(part.get("text")), []),
+        **{key: value for key, value in part.items() if value is not None},
+    }
 
 
 def _text_of(items: list[Json]) -> str:

@@ -7,7 +7,6 @@ The rules are those that real clients were seen to break at, and the order of th
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -17,7 +16,7 @@ from rightcall.testing.conformance.gemini_rules import GeminiRules
 from rightcall.testing.conformance.messages_rules import MessagesRules
 from rightcall.testing.conformance.ollama_rules import OllamaRules
 from rightcall.testing.conformance.responses_rules import ResponsesRules
-from rightcall.testing.conformance.streamed_events import events_in, events_of
+from rightcall.testing.conformance.streamed_events import events_in, events_of, read_json
 from rightcall.types import Json
 
 Rules = ChatRules | ResponsesRules | MessagesRules | OllamaRules | GeminiRules
@@ -65,7 +64,7 @@ def _whole_body(data: bytes) -> Json | None:
     if not data.lstrip().startswith(b"{"):
         return None
     try:
-        found = json.loads(data)
-    except ValueError:
-        return None
+        found = read_json(data.decode())
+    except UnicodeDecodeError:
+        return None  # which is told where events are read
     return found if isinstance(found, dict) else None

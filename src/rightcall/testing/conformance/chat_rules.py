@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rightcall.apis.sdk_view import obj, objects
-from rightcall.testing.conformance.stream_rules import StreamRules, is_blank, is_object
+from rightcall.apis.sdk_view import obj, objects, text
+from rightcall.testing.conformance.stream_rules import SaidSoFar, StreamRules, is_object
 from rightcall.types import Json
 
 _FINISHES = ("stop", "length", "tool_calls", "content_filter", "function_call")
@@ -16,7 +16,7 @@ class _ChoiceState:
     """What is known of one choice."""
 
     def __init__(self) -> None:
-        self.said: list[str] = []
+        self.said = SaidSoFar()
         self.arguments: list[list[str]] = []  # of each call
         self.has_role = False
         self.has_custom = False
@@ -28,7 +28,7 @@ class ChatRules(StreamRules):
 
     def __init__(self) -> None:
         super().__init__()
-        self._choices: dict[Any, _ChoiceState] = {}
+        self._choices: dict[int, _ChoiceState] = {}
         self._id = ""
 
     def may_follow(self, payload: Json) -> bool:
@@ -54,7 +54,8 @@ class ChatRules(StreamRules):
 
     def _choice(self, choice: Json) -> None:
         self.want_numbers(choice, "index")
-        state = self._choices.setdefault(choice.get("index"), _ChoiceState())
+        index = choice.get("index")
+        state = self._choices.setdefault(index if type(index) is int else 0, _ChoiceState())
         delta = obj(choice.get("delta"))
         if delta is None:
             self.say("the choice has no `delta`")
@@ -73,7 +74,7 @@ class ChatRules(StreamRules):
             if not isinstance(delta.get(key, ""), str | None):
                 self.say(f"`{key}` must be text, not {delta[key]!r:.40}")
         if isinstance(delta.get("content"), str):
-            state.said.append(delta["content"])
+            state.said.add(delta["content"])
 
     def _calls(self, state: _ChoiceState, calls: Any) -> None:
         if calls is None:
@@ -81,7 +82,7 @@ class ChatRules(StreamRules):
         if not isinstance(calls, list) or not calls:
             self.say("`tool_calls` must be a list of calls, or be left out")
             return
-        if is_blank("".join(state.said)):
+        if state.said.is_blank:
             self.say("blank text stands before a call; some clients take it for the answer")
         for entry in objects(calls):
             self._call(state, entry)
@@ -115,7 +116,7 @@ class ChatRules(StreamRules):
             self.say("a call goes on after the next has begun")
         if function.get("name"):
             self.say("the name is said again; some clients put it together twice")
-        if entry.get("id") and entry["id"] not in self._ids:
+        if entry.get("id") and text(entry["id"]) not in self._ids:
             self.say("the `id` of a call changes")
 
     def _finish(self, state: _ChoiceState, finish: Any) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rightcall.apis.sdk_view import obj, objects
-from rightcall.testing.conformance.stream_rules import StreamRules, is_blank
+from rightcall.apis.sdk_view import obj, objects, text
+from rightcall.testing.conformance.stream_rules import SaidSoFar, StreamRules
 from rightcall.types import Json
 
 _FINISHES = frozenset(
@@ -19,7 +19,7 @@ class GeminiRules(StreamRules):
 
     def __init__(self) -> None:
         super().__init__()
-        self._said: list[str] = []
+        self._said = SaidSoFar()
 
     def take(self, name: str | None, payload: Json) -> None:
         if payload.get("error"):
@@ -42,7 +42,7 @@ class GeminiRules(StreamRules):
         finish = candidate.get("finishReason")
         if finish is None:
             return
-        if finish not in _FINISHES:
+        if text(finish) not in _FINISHES:
             self.say(f"`finishReason` must be a word of this dialect, not {finish!r:.40}")
         self.ended = "the finishReason"
 
@@ -61,7 +61,7 @@ class GeminiRules(StreamRules):
         if not isinstance(part.get("text", ""), str):
             self.say(f"`text` must be text, not {part['text']!r:.40}")
         elif part.get("thought") is not True:
-            self._said.append(part.get("text", ""))
+            self._said.add(part.get("text", ""))
         if "functionCall" in part:
             self._call(obj(part["functionCall"]) or {})
 
@@ -71,7 +71,7 @@ class GeminiRules(StreamRules):
             self.new_call_id(call["id"])
         if type(call.get("args", {})) is not dict:
             self.say(f"`args` must be an object, not {call['args']!r:.40}")
-        if is_blank("".join(self._said)):
+        if self._said.is_blank:
             self.say("blank text stands before a call; some clients take it for the answer")
 
     def on_done_mark(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rightcall.apis.sdk_view import obj, objects
+from rightcall.apis.sdk_view import obj, objects, text
 from rightcall.testing.conformance.stream_rules import StreamRules, is_object
 from rightcall.types import Json
 
@@ -22,6 +22,7 @@ _DELTAS = {
     "signature_delta": ("thinking", "signature"),
     "input_json_delta": ("tool_use", "partial_json"),
 }
+_THOUGHT = ("thinking", "signature")
 
 
 class MessagesRules(StreamRules):
@@ -41,7 +42,7 @@ class MessagesRules(StreamRules):
         kind = payload.get("type")
         if name != kind:
             self.say(f"the `event:` line must name the type {kind!r:.40}, not {name!r:.40}")
-        if kind not in _EVENTS:
+        if text(kind) not in _EVENTS:
             self.say(f"{kind!r:.40} is no event of this dialect; clients that check refuse the stream")
             return
         if kind == "error":
@@ -127,7 +128,7 @@ class MessagesRules(StreamRules):
 
     def _stopped(self, stop: Any) -> None:
         self._stop = str(stop)
-        if stop not in _STOPS:
+        if text(stop) not in _STOPS:
             self.say(f"`stop_reason` must be a word of this dialect, not {stop!r:.40}")
         elif (stop == "tool_use") != bool(self._calls and not self._broken):
             self.say(f"`stop_reason` is {stop}, but the calls say otherwise")
@@ -143,10 +144,13 @@ class MessagesRules(StreamRules):
         """A whole message."""
         self.want_texts(body, "id", "type", "role", "model")
         for block in objects(body.get("content")):
+            self.want_texts(block, "type")
             if block.get("type") == "tool_use":
                 self._call(block, block.get("input"))
             elif block.get("type") == "text" and not str(block.get("text") or "").strip():
                 self.say("a text block is empty")
+            elif block.get("type") == "thinking" and not all(isinstance(block.get(key), str) for key in _THOUGHT):
+                self.say("a thinking block needs the texts `thinking` and `signature`, if only empty ones")
         self._stopped(body.get("stop_reason"))
         self.want_usage(body.get("usage"), "input_tokens", "output_tokens")
         self.ended = "it"

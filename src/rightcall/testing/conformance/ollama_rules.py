@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rightcall.apis.sdk_view import obj, objects
-from rightcall.testing.conformance.stream_rules import StreamRules, is_blank
+from rightcall.testing.conformance.stream_rules import SaidSoFar, StreamRules
 from rightcall.types import Json
 
 
@@ -14,7 +14,7 @@ class OllamaRules(StreamRules):
 
     def __init__(self) -> None:
         super().__init__()
-        self._said: list[str] = []
+        self._said = SaidSoFar()
         self._calls = False
 
     def take(self, name: str | None, payload: Json) -> None:
@@ -33,7 +33,7 @@ class OllamaRules(StreamRules):
             if not isinstance(message.get(key, "" if key == "thinking" else None), str):
                 self.say(f"`{key}` must be text, not {message.get(key)!r:.40}")
         self._take_calls(message)
-        self._said.append(str(message.get("content") or ""))
+        self._said.add(str(message.get("content") or ""))
         if type(payload.get("done")) is not bool:
             self.say(f"`done` must be true or false, not {payload.get('done')!r:.40}")
         if payload.get("done") is True:
@@ -45,7 +45,7 @@ class OllamaRules(StreamRules):
             return
         if not isinstance(calls, list) or not calls:
             self.say("`tool_calls` must be a list of calls, or be left out")
-        if is_blank("".join(self._said)):
+        if self._said.is_blank:
             self.say("blank text stands before a call; some clients take it for the answer")
         for call in objects(calls):
             function = obj(call.get("function")) or {}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rightcall.apis.sdk_view import obj, objects
-from rightcall.testing.conformance.stream_rules import StreamRules, is_blank, is_object
+from rightcall.apis.sdk_view import obj, objects, text
+from rightcall.testing.conformance.stream_rules import SaidSoFar, StreamRules, is_object
 from rightcall.types import Json
 
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
@@ -38,8 +38,9 @@ class ResponsesRules(StreamRules):
         self._id: Any = None
         self._created = False
         self._sequence = 0
-        self._open: dict[Any, _ItemState] = {}
-        self._done: dict[Any, Json] = {}
+        self._open: dict[int, _ItemState] = {}
+        self._done: dict[int, Json] = {}
+        self._has_blank = False  # a message of blanks is among them
         self._item_ids: set[str] = set()
         self._failing = False
 
@@ -83,14 +84,16 @@ class ResponsesRules(StreamRules):
     # -- items ---------------------------------------------------------------------------------------------------------
 
     def _on_added(self, payload: Json) -> None:
-        item, index = obj(payload.get("item")) or {}, payload.get("output_index")
-        if index != len(self._open) + len(self._done) or type(index) is not int:
-            self.say(f"`output_index` must be {len(self._open) + len(self._done)}, not {index!r:.40}")
+        item, said = obj(payload.get("item")) or {}, payload.get("output_index")
+        due = len(self._open) + len(self._done)
+        index = said if type(said) is int else due
+        if said != due or type(said) is not int:
+            self.say(f"`output_index` must be {due}, not {said!r:.40}")
         self.want_texts(item, "type", "id")
-        if item.get("id") in self._item_ids:
+        if text(item.get("id")) in self._item_ids:
             self.say(f"two items have the id {item['id']!r:.60}")
-        self._item_ids.add(str(item.get("id")))
-        if "call_id" in item or item.get("type") in _CALLS:
+        self._item_ids.add(text(item.get("id")) or f"none {index}")
+        if "call_id" in item or text(item.get("type")) in _CALLS:
             self._call(item)
         self._open[index] = _ItemState(item)
 
@@ -101,13 +104,14 @@ class ResponsesRules(StreamRules):
             self.want_call_name(item.get("name"))
             if not isinstance(item.get(field), str):
                 self.say(f"`{field}` must be text, not {item.get(field)!r:.40}")
-        if any(_is_blank_message(done) for done in self._done.values()):
+        if self._has_blank:
             self.say("blank text stands before a call; some clients take it for the answer")
 
     def _state(self, payload: Json) -> _ItemState | None:
-        state = self._open.get(payload.get("output_index"))
+        index = payload.get("output_index")
+        state = self._open.get(index) if type(index) is int else None
         if state is None:
-            self.say(f"there is no open item at `output_index` {payload.get('output_index')!r:.40}")
+            self.say(f"there is no open item at `output_index` {index!r:.40}")
         return state
 
     def _piece(self, kind: str, payload: Json) -> None:
@@ -152,8 +156,12 @@ class ResponsesRules(StreamRules):
                 self.say(f"`{field}` must be what the deltas gave, not {item.get(field)!r:.40}")
             if item.get("call_id") != state.item.get("call_id"):
                 self.say("the `call_id` of a call changes")
-        del self._open[payload.get("output_index")]
-        self._done[payload.get("output_index")] = item
+        del self._open[payload["output_index"]]
+        self._finish_item(payload["output_index"], item)
+
+    def _finish_item(self, index: int, item: Json) -> None:
+        self._done[index] = item
+        self._has_blank = self._has_blank or _is_blank_message(item)
 
     def _message(self, item: Json, said: str | None) -> None:
         self.want_texts(item, "id", "status")
@@ -182,7 +190,7 @@ class ResponsesRules(StreamRules):
         self._ending(response)
 
     def _ending(self, response: Json) -> None:
-        calls = [item for item in objects(response.get("output")) if item.get("type") in _CALLS]
+        calls = [item for item in objects(response.get("output")) if text(item.get("type")) in _CALLS]
         cut = response.get("status") == "incomplete"
         broken = [call for call in calls if call["type"] == "function_call" and not is_object(call.get("arguments"))]
         if broken and not cut:
@@ -199,7 +207,7 @@ class ResponsesRules(StreamRules):
             self._on_added({"item": item, "output_index": index})
             if item.get("type") == "message":
                 self._message(item, None)
-            self._done[index] = self._open.pop(index).item
+            self._finish_item(index, self._open.pop(index).item)
         if not isinstance(body.get("output"), list):
             self.say("there is no list `output`")
         self._ending(body)
@@ -208,7 +216,10 @@ class ResponsesRules(StreamRules):
 
 def _is_blank_message(item: Json) -> bool:
     parts = objects(item.get("content")) if item.get("type") == "message" else []
-    return is_blank("".join([str(part.get("text")) for part in parts]))
+    said = SaidSoFar()
+    for part in parts:
+        said.add(text(part.get("text")))
+    return said.is_blank
 
 
 _READERS = {

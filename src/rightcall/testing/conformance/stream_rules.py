@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from rightcall.apis.sdk_view import obj
-from rightcall.testing.conformance.streamed_events import StreamedEvent
+from rightcall.testing.conformance.streamed_events import StreamedEvent, read_json
 from rightcall.types import Json
 
 
@@ -94,11 +93,19 @@ class StreamRules:
 
 def is_object(said: Any) -> bool:
     """Is this the text of a JSON object?"""
-    try:
-        return isinstance(said, str) and isinstance(json.loads(said), dict)
-    except (ValueError, RecursionError):
-        return False
+    return isinstance(said, str) and isinstance(read_json(said), dict)
 
 
-def is_blank(said: str) -> bool:
-    return bool(said) and not said.strip()
+class SaidSoFar:
+    """Text that comes in pieces: is it blank so far? It may be asked after each piece."""
+
+    def __init__(self) -> None:
+        self._any = self._solid = False
+
+    def add(self, piece: str) -> None:
+        self._any = self._any or bool(piece)
+        self._solid = self._solid or bool(piece.strip())
+
+    @property
+    def is_blank(self) -> bool:
+        return self._any and not self._solid

@@ -5,14 +5,16 @@ b'event: ping\\ndata: {"type": "ping"}\\n\\n'  ->  [StreamedEvent("ping", {"type
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
 
 from rightcall.api_names import Api
+from rightcall.strict_json import Undecodable, decode
 from rightcall.types import Json
+
+_DEEPEST = 400  # levels that clients read
 
 
 class StreamedEvent(msgspec.Struct, frozen=True):
@@ -63,12 +65,11 @@ def _lines(text: str) -> Iterator[StreamedEvent]:
 
 
 def _listed(text: str) -> Iterator[StreamedEvent]:
-    try:
-        found = json.loads(text)
-    except ValueError as error:
-        yield StreamedEvent(fault=f"the array is not JSON: {error}")
-        return
-    yield from events_of(found)
+    found = read_json(text)
+    if isinstance(found, list):
+        yield from events_of(found)
+    else:
+        yield StreamedEvent(fault=f"the array is not JSON: {text[:60]!r}")
 
 
 def _blocks(text: str, *, comments: bool) -> Iterator[StreamedEvent]:
@@ -98,7 +99,13 @@ def _blocks(text: str, *, comments: bool) -> Iterator[StreamedEvent]:
 def _read(name: str | None, data: str) -> StreamedEvent:
     if data.strip() == "[DONE]":
         return StreamedEvent(name)
-    try:
-        return _checked(StreamedEvent(name, json.loads(data)))
-    except ValueError:
-        return StreamedEvent(name, fault=f"it is not JSON: {data[:60]!r}")
+    found = read_json(data)
+    if isinstance(found, Undecodable):
+        what = f"it is nested deeper than {_DEEPEST}" if found.code == "too_deep" else "it is not JSON"
+        return StreamedEvent(name, fault=f"{what}: {data[:60]!r}")
+    return _checked(StreamedEvent(name, found))
+
+
+def read_json(text: str) -> Any:
+    """The value of a JSON text, or `Undecodable`."""
+    return decode(text, _DEEPEST)

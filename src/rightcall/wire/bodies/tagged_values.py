@@ -54,7 +54,8 @@ class TaggedValues:
         key = taken.key
         if taken.give:
             p.give(prefix + '"')
-        doubt = yield from self._end_of(key, line, quote).take(p, taken)
+        end = self._end_of(key, line, quote)
+        doubt = None if end.at_once(p, taken) else (yield from end.take(p, taken))
         text = "".join(taken.pieces)
         if line and self._is_inline and True not in taken.edges:
             text = line + text  # a line break at one edge alone is the value's own

@@ -104,6 +104,19 @@ class ValueEnd:
         lines = [seq(literal(each), close) for each in ("\n", "\r\n") for close in tags.body_closes]
         return alt(whole, *tags.body_closes, *lines)
 
+    def at_once(self, p: CallBuilder, value: Value) -> bool:
+        """Takes a value and the marker that closes it, if all of that is here and as usual; else takes nothing."""
+        found = (self.scan.ended if p.ended else self.scan.search)(p.buf, p.pos)
+        if found is None or found.lastindex is None or self.scan.actions[found.lastindex] != "close":
+            return False
+        follows = self.chain.at(p.buf, found.end(), p.ended)
+        if not follows or not self._is_close(follows, value):
+            return False
+        self._add(p, p.buf[p.pos : found.start()], value)
+        p.pos = found.start()
+        self._close(p, value, found.end())
+        return True
+
     def take(self, p: CallBuilder, value: Value) -> Steps[Doubt | None]:
         """Takes a value and the marker that closes it."""
         seen = _Seen()
@@ -147,8 +160,7 @@ class ValueEnd:
                 if follows is None:
                     follows = yield from self._behind(self.chain, p, size)
                 if self._is_close(follows, value):
-                    value.edges.append(break_at(p) > 0)
-                    p.pos += size
+                    self._close(p, value, p.pos + size)
                     return self._doubt(seen, value)
                 seen.closed = True
                 # The opener of another argument may follow the close, but a damaged one.
@@ -164,6 +176,10 @@ class ValueEnd:
             # Not structure: its first character is the value's, and the search goes on behind it.
             self._add(p, p.buf[p.pos], value)
             p.pos += 1
+
+    def _close(self, p: CallBuilder, value: Value, end: int) -> None:
+        value.edges.append(break_at(p) > 0)
+        p.pos = end
 
     def _sink(self, p: CallBuilder, value: Value) -> Sink:
         is_special, search = self.is_special, self.scan.search
