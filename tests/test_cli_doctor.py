@@ -28,7 +28,7 @@ def test_the_table_the_class_the_evidence_and_the_line_that_cures_are_shown(tmp_
     ]
     assert "call_as_text: The call comes back as text" in lines
     assert any(line.startswith("  200 ") and "<tool_call>" in line for line in lines)
-    assert lines[-1] == f"cure       rightcall serve --upstream {url} --guard full"  # it heeds no tool_choice either
+    assert lines[-1] == f"cure       rightcall serve --upstream {url}"
     assert "The call comes back as text" in page.read_text()
 
 

@@ -83,7 +83,7 @@ def test_a_call_in_the_text_of_another_tool_than_the_named_one_breaks_the_choice
     found = diagnosed(leaks)
     told = {(each.probe, each.slug) for each in found.faults if each.probe in ("required", "named")}
     assert told == {("required", "call_as_text"), ("named", "tool_choice_ignored")}
-    assert "--guard full" in found.cure()
+    assert found.cure() == f"rightcall serve --upstream {found.url}"  # which holds a choice under every guard but none
 
 
 def test_calls_without_ids_are_told() -> None:

@@ -68,16 +68,21 @@ def test_a_call_that_repeats_itself_without_end_is_no_empty_answer(stream: bool)
 
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("guard", ["none", "parse", "full"])
-def test_a_tool_that_was_not_declared_may_be_called_where_some_are_deferred(stream: bool, guard: str) -> None:
+@pytest.mark.parametrize("name, may", [("WebSearch", True), ("WebSearchTool", False), ("Web", False)])
+def test_a_tool_that_was_not_declared_may_be_called_where_some_are_deferred_and_it_is_named(
+    name: str, may: bool, stream: bool, guard: str
+) -> None:
     deferred = {"name": "Placeholder", "input_schema": {"type": "object"}, "defer_loading": True}
+    system = "These tools are deferred: WebFetch, WebSearch."
 
     async def story(proxy: Proxied) -> None:
-        path, body = asked("messages", stream=stream, tools=False)
+        path, body = asked("messages", stream=stream, tools=False, system=system)
+        body["messages"] += [{"role": "assistant", "content": f"I will call {name}."}, *body["messages"]]
         async with proxy.session.post(proxy.proxy.address + path, json={**body, "tools": [deferred]}) as answer:
             reply = got("messages", answer.status, {}, await answer.read(), stream=stream).reply
-        assert (answer.status, made(reply)) == (200, [("WebSearch", {"query": "x"})])
+        assert made(reply) == ([(name, {"query": "x"})] if may else [])
 
-    run(story, chunked(events(call_delta('{"query": "x"}', "WebSearch", "call_a"), END)), guard=guard)
+    run(story, chunked(events(call_delta('{"query": "x"}', name, "call_a"), END)), guard=guard)
 
 
 @pytest.mark.parametrize("stream", [True, False])

@@ -130,6 +130,23 @@ def test_words_that_break_off_are_told_to_be_cut(api: Api) -> None:
         run(story, chunked(events(*WORDS[api], done=False), ends=False), api=api)
 
 
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_without_tools_a_response_in_words_has_its_end_too(is_whole: bool) -> None:
+    async def story(proxy: Proxied) -> None:
+        told = await proxy.ask("responses", stream=True, tools=False)
+        assert (told.reply.content, told.reply.finish) == ("Hello", "stop" if is_whole else "length")
+        *_, last = [json.loads(line[6:]) for line in told.data.splitlines() if line.startswith(b"data: ")]
+        assert last["response"]["output"] == ([SAID] if is_whole else [])
+
+    said = {"type": "response.output_text.done", **AT, "text": "Hello"}
+    begin = WORDS["responses"][:-1]
+    run(
+        story,
+        chunked(events(*begin, *([said, WORDS["responses"][-1]] if is_whole else []), done=False)),
+        api="responses",
+    )
+
+
 @pytest.mark.parametrize("wrong", [answer(200, b"<html>"), answer(200, b"null"), chunked(events({"error": "no room"}))])
 @pytest.mark.parametrize("stream", [True, False])
 def test_without_tools_nonsense_in_place_of_an_answer_is_an_error(wrong: Answering, stream: bool) -> None:

@@ -18,6 +18,19 @@ def _with_words(said: Said, question: Question) -> Said:
     return said._replace(text=_WORDS)
 
 
+_CUT = {
+    "chat": "length",
+    "responses": "length",
+    "messages": "max_tokens",
+    "ollama": "length",
+    "gemini": "MAX_TOKENS",
+}
+
+
+def _said_to_be_cut(said: Said, question: Question) -> Said:
+    return said._replace(finish=_CUT[question.api])
+
+
 def _half(answer: Answer, question: Question) -> Answer:
     return (
         answer
@@ -37,6 +50,10 @@ INCURABLE = {
         BadServer(
             "words_beside_a_call", "", "words before the call, which some clients take for the answer", apis=ALL,
             says=_with_words,
+        ),
+        BadServer(
+            "says_it_was_cut", "", "an answer that is said to be cut off, right behind its call", apis=ALL,
+            says=_said_to_be_cut,
         ),
     )
 }  # fmt: skip

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 from clients.client import Package
@@ -87,6 +88,7 @@ def _run(command: list[str], env: dict[str, str] | None = None, cwd: Path | None
         raise NotInstalled((done.stderr or done.stdout).strip()[-300:])
 
 
+@cache
 def version(package: Package) -> str:
     """The version of the first of its names that is installed."""
     name = package.names[0].partition("[")[0]

@@ -102,4 +102,5 @@ LIBRARIES = (
     LLM,
     _python("litellm", "chat", _LITELLM, "with_litellm", "chat"),
     _python("litellm-messages", "messages", _LITELLM, "with_litellm", "messages"),
+    _python("litellm-ollama", "ollama", _LITELLM, "with_litellm", "ollama"),
 )

@@ -44,7 +44,10 @@ _INCURABLE = """\
 - `breaks_off_after_words`: words have reached the client when the stream breaks. It cannot be asked again without
   saying them twice; the stream gets an end, and the client the words.
 - `words_beside_a_call`: the model's own words before a call end the turn in clients that take the first text for the
-  answer (pydantic-ai's `run_stream`). The words are the model's, and stay."""
+  answer (pydantic-ai's `run_stream`). The words are the model's, and stay.
+- `says_it_was_cut`: the server says that it reached a limit, right behind a call. In Chat Completions and Responses the
+  call's own text shows that it is whole, and it is given. In the other dialects the server has parsed it and may have
+  closed it itself: a call that may be half is not given, and the client learns of the limit."""
 
 
 def page(results: Results) -> str:

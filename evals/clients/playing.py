@@ -8,7 +8,7 @@ from pathlib import Path
 
 from clients.client import Client, filled
 from clients.faults import BAD
-from clients.installing import programs_of, search_path, version
+from clients.installing import ROOT, programs_of, search_path, version
 from clients.result_rows import Played, Way
 from clients.sandbox import Ended, run_bounded
 from clients.stage import Stage
@@ -37,7 +37,7 @@ def play(client: Client, fault: str, way: Way, stage: Stage, *, rooms: Path, nam
         seconds=round(time.monotonic() - started, 1),
         requests=len(heard),
         date=time.strftime("%Y-%m-%d"),
-        said="" if outcome == "right" else _last_words(ended.printed.replace(str(room.folder), "")),
+        said="" if outcome == "right" else _last_words(_without_places(ended.printed, room.folder, ROOT)),
         namespace=namespace,
     )
 
@@ -74,6 +74,13 @@ def _run(client: Client, room: Room, places: dict[str, str]) -> Ended:
         words = [filled(word, places) for word in command]
         ended = run_bounded(words, env={**env, **own}, folder=room.work, seconds=SECONDS)
     return ended
+
+
+def _without_places(printed: str, *folders: Path) -> str:
+    """What was printed, the same wherever it was run."""
+    for folder in folders:
+        printed = printed.replace(str(folder), "")
+    return printed
 
 
 def _last_words(printed: str) -> str:

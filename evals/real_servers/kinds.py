@@ -22,6 +22,7 @@ class RealServer(msgspec.Struct, frozen=True, kw_only=True):
     - `mended`: makes an installation run that does not as it comes.
     - `note`: what there is to know of how it was run.
     - `seen`: what it was seen to do when it was asked by hand, which no table shows.
+    - `unasked`: why there is no table of a dialect, or of a part of it.
     """
 
     name: str
@@ -36,6 +37,7 @@ class RealServer(msgspec.Struct, frozen=True, kw_only=True):
     mended: Callable[[Path], None] | None = None
     note: str = ""
     seen: tuple[str, ...] = ()
+    unasked: str = ""
 
 
 OFFLINE = {"HF_HUB_OFFLINE": "1", "DO_NOT_TRACK": "1", "OMP_NUM_THREADS": "1"}
@@ -69,7 +71,8 @@ SERVERS: dict[str, RealServer] = {
         command=("{bin}/python", "{here}/llama_server.py", "{gguf}", "{template}", "{port}"),
         note="llama.cpp's own server in the wheel `xllamacpp`, with `--jinja`; it runs the GGUF as it is.",
         seen=(
-            "`tool_choice` as an object (a named tool) is taken as `auto`; only its log says so.",
+            "`tool_choice` as an object (a named tool) is taken as `auto` in Chat, Messages and Responses; its log "
+            "alone says so. The proxy offers no other and requires a call. In Messages `none` is not kept either.",
             "`required` lets text come before the call: a model may reach `max_tokens` without one.",
             "A broken call in the history is status 500, an image too. Any name of a model is taken.",
             "`grammar` and `response_format` hold; a field that it does not know is ignored.",

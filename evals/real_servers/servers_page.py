@@ -81,10 +81,12 @@ def _section(server: RealServer, found: Found | None) -> str:
         lines += [server.note, ""]
     if server.seen:
         lines += ["Seen by hand:", "", *[f"- {each}" for each in server.seen], ""]
-    return "\n".join([*lines, *(_examined(found) if found is not None else ["Not examined by the doctor yet.", ""])])
+    return "\n".join(
+        [*lines, *(_examined(server, found) if found is not None else ["Not examined by the doctor yet.", ""])]
+    )
 
 
-def _examined(found: Found) -> list[str]:
+def _examined(server: RealServer, found: Found) -> list[str]:
     days = sorted({part.on for part in found.parts.values()})
     when = f", examined on {' and '.join(days)}" if days else ""
     lines = [f"Version {found.version}{when}.", "", "```sh", found.command, found.doctor, "```", ""]
@@ -94,7 +96,8 @@ def _examined(found: Found) -> list[str]:
     if silent := [api for api, part in found.parts.items() if not part.spoken]:
         lines += [f"Not spoken: {', '.join(silent)}.", ""]
     if missing := [api for api in DIALECTS if api not in found.parts]:
-        lines += [f"Not examined yet: {', '.join(missing)}.", ""]
+        why = f" {server.unasked}" if server.unasked else ""
+        lines += [f"Not examined yet: {', '.join(missing)}.{why}", ""]
     return [*lines, *_modes(found)]
 
 

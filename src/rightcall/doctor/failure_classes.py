@@ -276,7 +276,6 @@ _LIST = (
         title="tool_choice is not kept",
         what="A required call does not come, another tool is called than the named one, or none brings a call.",
         cure="What was asked for is enforced: by the prompt or a grammar, else by asking again.",
-        flags=("--guard", "full"),
         threads=_threads(
             "ollama/ollama#17921 vllm-project/vllm#54808 vllm-project/vllm#55080 vercel/ai#8992 "
             "pydantic/pydantic-ai#2799"

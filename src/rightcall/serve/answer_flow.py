@@ -262,7 +262,7 @@ class AnswerFlow:
         if call.ok:
             return True
         blocking = [problem.code for problem in call.problems if problem.blocking]
-        return self._rules.open_tools and call.complete and blocking == ["unknown_tool"]
+        return call.complete and blocking == ["unknown_tool"] and self._rules.may_call(call.name)
 
     def send(self, call: Call) -> None:
         """The call goes to the client, and what waited for one."""
@@ -309,7 +309,7 @@ class AnswerFlow:
         self.error = self.error or why
 
     def _is_unknown(self, name: str) -> bool:
-        return not name.strip() or not (self._rules.open_tools or self._declared(name))
+        return not name.strip() or not (self._declared(name) or self._rules.may_call(name))
 
     def _declared(self, name: str) -> bool:
         tools = self._naming.tools

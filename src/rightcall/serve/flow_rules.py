@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import msgspec
 
@@ -17,6 +18,10 @@ _WORD = re.compile(r"\s*+([A-Za-z][\w\-]*+)").match
 _SPACES = re.compile(r"\.|__|[/:]")
 
 
+def _none(_name: str) -> bool:
+    return False
+
+
 class FlowRules(msgspec.Struct, frozen=True, kw_only=True):
     """How an answer may go on.
 
@@ -28,7 +33,7 @@ class FlowRules(msgspec.Struct, frozen=True, kw_only=True):
     - `live`: arguments of the server's own calls go on as they come.
     - `passes`: such a call that turns out to break its schema stays as it was written.
     - `parallel`: more than one call may go on.
-    - `open_tools`: a tool that is not declared may be called.
+    - `may_call`: whether a tool of this name may be called though it is not declared.
     """
 
     same: bool = False
@@ -39,7 +44,7 @@ class FlowRules(msgspec.Struct, frozen=True, kw_only=True):
     live: bool = False
     passes: bool = False
     parallel: bool = True
-    open_tools: bool = False
+    may_call: Callable[[str], bool] = _none
 
 
 def flow_rules(request: ClientRequest, settings: ProxySettings, *, same: bool) -> FlowRules:
@@ -53,7 +58,7 @@ def flow_rules(request: ClientRequest, settings: ProxySettings, *, same: bool) -
         live=settings.stream_calls == "live" and request.api in _LIVE,
         passes=settings.give_up == "pass",
         parallel=request.parallel,
-        open_tools=request.open_tools,
+        may_call=request.may_call,
     )
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncIterator, Callable
+from typing import NamedTuple
 
 from rightcall.api_names import Api
 from rightcall.serve.event_frames import MAX_FRAME
@@ -34,6 +35,8 @@ class PassedStream:
         self._ended = self._finished = False
         self._open: int | None = None
         self._watches_blocks = api == "messages"
+        self._watches_items = api == "responses"
+        self._items: list[bytes] = []  # the events of items that are done
         self._last = _LAST.get(api, ())
         self._is_cut = False  # the server's last event waits for what it left out before it
 
@@ -88,6 +91,8 @@ class PassedStream:
         if self._watches_blocks:
             for kind, index in _BLOCK.findall(events):
                 self._open = int(index) if kind == b"start" else None
+        if self._watches_items and any(sign in events for sign in _ITEM_DONE):
+            self._items += [line for line in events.splitlines() if any(sign in line for sign in _ITEM_DONE)]
 
     @property
     def is_whole(self) -> bool:
@@ -98,7 +103,17 @@ class PassedStream:
         """What must follow now that nothing more comes from the server."""
         if self._ended:
             return b""
-        return self._end(_payload(self._first), self._finished, self._open)
+        items = [item for line in self._items if isinstance(item := _payload(line).get("item"), dict)]
+        return self._end(Unended(_payload(self._first), self._finished, self._open, items))
+
+
+class Unended(NamedTuple):
+    """A stream that has no end: its first object, whether what it says is whole, and what is known of its parts."""
+
+    first: Json
+    finished: bool
+    open_block: int | None
+    items: list[Json]
 
 
 def _payload(event: bytes) -> Json:
@@ -116,54 +131,53 @@ def _sse(payload: Json, name: str = "") -> bytes:
     return f"{head}data: {json.dumps(payload, separators=(',', ':'))}\n\n".encode()
 
 
-def _chat(first: Json, finished: bool, _open: int | None) -> bytes:
+def _chat(left: Unended) -> bytes:
     done = b"data: [DONE]\n\n"
-    if finished:
+    if left.finished:
         return done
     choice = {"index": 0, "delta": {}, "finish_reason": "length"}
     head = {"id": "chatcmpl-0", "object": "chat.completion.chunk", "created": 0, "model": ""}
-    return _sse({**head, **{key: first[key] for key in head if key in first}, "choices": [choice]}) + done
+    return _sse({**head, **{key: left.first[key] for key in head if key in left.first}, "choices": [choice]}) + done
 
 
-def _completions(first: Json, finished: bool, _open: int | None) -> bytes:
+def _completions(left: Unended) -> bytes:
     done = b"data: [DONE]\n\n"
-    if finished:
+    if left.finished:
         return done
     choice = {"index": 0, "text": "", "logprobs": None, "finish_reason": "length"}
     head = {"id": "cmpl-0", "object": "text_completion", "created": 0, "model": ""}
-    return _sse({**head, **{key: first[key] for key in head if key in first}, "choices": [choice]}) + done
+    return _sse({**head, **{key: left.first[key] for key in head if key in left.first}, "choices": [choice]}) + done
 
 
-def _messages(_first: Json, finished: bool, open_block: int | None) -> bytes:
+def _messages(left: Unended) -> bytes:
     out = b""
-    if open_block is not None:
-        out += _sse({"type": "content_block_stop", "index": open_block}, "content_block_stop")
-    if not finished:
+    if left.open_block is not None:
+        out += _sse({"type": "content_block_stop", "index": left.open_block}, "content_block_stop")
+    if not left.finished:
         delta = {"stop_reason": "max_tokens", "stop_sequence": None}
         out += _sse({"type": "message_delta", "delta": delta, "usage": {"output_tokens": 0}}, "message_delta")
     return out + _sse({"type": "message_stop"}, "message_stop")
 
 
-def _responses(first: Json, _finished: bool, _open: int | None) -> bytes:
-    begun = first.get("response")
-    response = {
-        "output": [],
-        **(begun if isinstance(begun, dict) else {}),
-        "status": "incomplete",
-        "incomplete_details": {"reason": "max_output_tokens"},
-        "usage": {"input_tokens": 0, "output_tokens": 0, "total_tokens": 0},
-    }
-    return _sse({"type": "response.incomplete", "response": response}, "response.incomplete")
+def _responses(left: Unended) -> bytes:
+    begun = left.first.get("response")
+    ending: Json = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+    if left.finished:
+        ending = {"status": "completed", "output": left.items}
+    usage = {"input_tokens": 0, "output_tokens": 0, "total_tokens": 0}
+    response = {"output": [], **(begun if isinstance(begun, dict) else {}), **ending, "usage": usage}
+    kind = f"response.{ending['status']}"
+    return _sse({"type": kind, "response": response}, kind)
 
 
-def _ollama(first: Json, _finished: bool, _open: int | None) -> bytes:
-    head = {key: first[key] for key in ("model", "created_at") if key in first}
+def _ollama(left: Unended) -> bytes:
+    head = {key: left.first[key] for key in ("model", "created_at") if key in left.first}
     message = {"role": "assistant", "content": ""}
     return json.dumps({**head, "message": message, "done": True, "done_reason": "length"}).encode() + b"\n"
 
 
-def _gemini(_first: Json, finished: bool, _open: int | None) -> bytes:
-    if finished:
+def _gemini(left: Unended) -> bytes:
+    if left.finished:
         return b""
     content = {"role": "model", "parts": [{"text": ""}]}
     return _sse({"candidates": [{"index": 0, "content": content, "finishReason": "MAX_TOKENS"}]})
@@ -174,10 +188,11 @@ def _typed(*kinds: str) -> tuple[bytes, ...]:
     return tuple([f'"type":{blank}"{kind}"'.encode() for kind in kinds for blank in ("", " ")])
 
 
-_Ending = Callable[[Json, bool, int | None], bytes]
+_Ending = Callable[[Unended], bytes]
 _FINISH = (b'"finish_reason":"', b'"finish_reason": "')
 _DONE = (b"\ndata: [DONE]", b"\ndata:[DONE]")
 _CLOSED = _typed("response.completed", "response.incomplete", "response.failed", "error")
+_ITEM_DONE = _typed("response.output_item.done")
 # The event that says nothing but that the stream is over.
 _LAST: dict[Api, tuple[bytes, ...]] = {"chat": _DONE, "completions": _DONE, "messages": _typed("message_stop")}
 # What shows that an answer was finished, what shows that its stream is over, and how to end one that is not.
@@ -185,7 +200,7 @@ _ENDINGS: dict[Api, tuple[tuple[tuple[bytes, ...], tuple[bytes, ...]], _Ending]]
     "chat": ((_FINISH, _DONE), _chat),
     "completions": ((_FINISH, _DONE), _completions),
     "messages": ((_typed("message_delta"), _typed("message_stop", "error")), _messages),
-    "responses": (((), _CLOSED), _responses),
+    "responses": ((_typed("response.output_text.done"), _CLOSED), _responses),
     "ollama": (((), (b'"done":true', b'"done": true')), _ollama),
     "gemini": (((b'"finishReason"',), ()), _gemini),
 }
