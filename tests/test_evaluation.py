@@ -16,10 +16,12 @@ from typing import Any, NamedTuple
 import pytest
 
 from command import failed, run
+from rightcall.errors import CallerError
 from rightcall.evaluation.configurations import CONFIGURATIONS
 from rightcall.evaluation.eval_rows import PastRun, read_evaluation
 from rightcall.evaluation.eval_tally import EvalTally
 from rightcall.evaluation.question_cases import question_cases
+from rightcall.evaluation.suites import find_cases
 from scripted_server import scripted
 from stub_model import served
 
@@ -261,6 +263,14 @@ def test_rows_of_one_s_own_are_judged_by_their_own_rules(tmp_path: Path) -> None
         ('{"question": "Hi"}', "no 'calls'"),
         ('{"messages": [{"role": "user", "content": "Hi"}], "tools": []}', "neither `calls` nor"),
         ('{"question": "Hi", "calls": []}', "no 'tools'"),
+        ('{"question": "Hi", "calls": "look", "tools": [{"name": "look"}]}', "a list of objects"),
+        ('{"question": "Hi", "calls": [{"name": "look", "arguments": 5}], "tools": [{"name": "look"}]}', "an object"),
+        ('{"question": "Hi", "calls": [{"name": "look", "arguments": "{"}], "tools": [{"name": "look"}]}', "an object"),
+        ('{"question": "Hi", "calls": [{"name": "see"}], "tools": [{"name": "look"}]}', "none of its tools"),
+        ('{"messages": [5], "tools": []}', "objects that have a role"),
+        ('{"messages": [], "tools": [], "calls": []}', "nothing would be asked"),
+        ('{"id": "x", "question": [[]], "function": [], "ground_truth": [{"f": {"x": 5}}]}', "must be a list of"),
+        ('{"id": "x", "question": [[]], "function": [], "ground_truth": [{}]}', "must be a list of objects"),
     ],
 )
 def test_a_row_that_is_no_case_is_named_with_its_line(line: str, why: str, tmp_path: Path) -> None:
@@ -268,6 +278,33 @@ def test_a_row_that_is_no_case_is_named_with_its_line(line: str, why: str, tmp_p
     source.write_text(json.dumps(OWN[0]) + "\n" + line + "\n")
     said_so = failed(run("eval", str(source), "--base-url", "http://127.0.0.1:9", "-m", "m"))
     assert f"{source}:2" in said_so and why in said_so
+
+
+def test_two_cases_of_one_id_are_refused_unless_they_are_the_same(tmp_path: Path) -> None:
+    source = tmp_path / "mine.jsonl"
+    rows = [{"id": "a", "question": text, "tools": [{"name": "look"}], "calls": []} for text in ("Hi", "Ho")]
+    source.write_text("".join([json.dumps(row) + "\n" for row in rows]))
+    with pytest.raises(CallerError, match="two cases are called 'mine/a'"):
+        find_cases([str(source)])
+    source.write_text((json.dumps(rows[0]) + "\n") * 2)
+    assert len(find_cases([str(source)])) == 1
+
+
+@pytest.mark.parametrize("run_", [True, "x", [1], None])
+def test_a_file_whose_first_line_says_nothing_is_told(run_: Any, measured: Measured, tmp_path: Path) -> None:
+    lines = measured.out.read_text("utf-8").splitlines()
+    head = {**json.loads(lines[0]), "run": run_}
+    broken = tmp_path / "rows.jsonl"
+    broken.write_text("\n".join([json.dumps(head), *lines[1:], ""]), "utf-8")
+    assert f"{broken}:1: `run` is no object" in failed(run("eval", "compare", str(measured.out), str(broken)))
+
+
+def test_cases_that_want_something_else_by_now_are_not_compared(measured: Measured, tmp_path: Path) -> None:
+    head, *lines = measured.out.read_text("utf-8").splitlines()
+    rows = [{**json.loads(line), "wanted": "other"} for line in lines]
+    other = tmp_path / "rows.jsonl"
+    other.write_text("\n".join([head, *map(json.dumps, rows), ""]), "utf-8")
+    assert "no case in common" in failed(run("eval", "compare", str(measured.out), str(other)))
 
 
 # -- durable rows ------------------------------------------------------------------------------------------------------

@@ -99,6 +99,10 @@ def test_packed_bodies_are_unpacked(packing: str, cut: int) -> None:
     assert fed(answer, list(range(0, len(answer), cut)))[0] == b"a" * 9000
 
 
+def packed(body: bytes) -> bytes:
+    return HEAD + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+
+
 NO_ANSWERS = {
     "another protocol": b"SSH-2.0-OpenSSH_9.6\r\n",
     "HTTP/2": b"HTTP/2 200\r\n\r\n",
@@ -116,10 +120,29 @@ NO_ANSWERS = {
     "a chunk with a sign": in_chunks([], b"+3\r\nabc\r\n"),
     "a chunk's line without an end": in_chunks([], b"3;" + b"x" * 2000),
     "a trailer without an end": in_chunks([], b"0\r\n" + b"a: b\r\n" * 20_000),
+    "a line end within a header": HEAD + b"X: a\rContent-Length: 9\r\nContent-Length: 1\r\n\r\n",
+    "nothing within a header": HEAD + b"X: a\0b\r\n\r\n",
+    "a coding with a blank that is none": HEAD + "Transfer-Encoding: chunked\u2028\r\n\r\n".encode(),
+    "a packed body that is cut": packed(gzip.compress(b"hello hello")[:-9]),
+    "a packed body with something behind it": packed(gzip.compress(b"hello") + b"junk"),
+    "a body packed in very many parts": packed(gzip.compress(b"") * 5000),
     "a packing nobody knows": HEAD + b"Content-Encoding: zstd\r\nContent-Length: 3\r\n\r\n",
     "what was never packed": HEAD + b"Content-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc",
     "another protocol from now on": b"HTTP/1.1 101 X\r\nUpgrade: websocket\r\n\r\n",
 }
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\n"])
+@pytest.mark.parametrize("blank", ["\r\n", "\n"])
+def test_lines_may_end_in_either_way(end: str, blank: str) -> None:
+    answer = f"HTTP/1.1 200 OK{end}Content-Length: 2{end}{blank}ab".encode()
+    for step in (1, len(answer)):
+        assert fed(answer, list(range(0, len(answer), step)))[0] == b"ab"
+
+
+def test_a_connection_whose_server_says_two_lengths_is_not_used_again() -> None:
+    _, reading = fed(HEAD + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", [])
+    assert reading.is_whole and not reading.is_reusable
 
 
 @pytest.mark.parametrize("what", NO_ANSWERS)
@@ -233,6 +256,10 @@ def test_a_server_that_closed_a_waiting_connection_is_asked_over_a_new_one() -> 
     asyncio.run(story())
 
 
+async def refuses_at_once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+
+
 def test_tls_holds_with_a_certificate_that_is_trusted_and_with_no_other(tmp_path: Path) -> None:
     async def story() -> None:
         file, tls = trusted(tmp_path)
@@ -242,7 +269,10 @@ def test_tls_holds_with_a_certificate_that_is_trusted_and_with_no_other(tmp_path
                     "GET /a HTTP/1.1",
                     "GET /b HTTP/1.1",
                 ]
-            with pytest.raises(TransportError, match="certificate"):
+            with pytest.raises(TransportError, match=r"certificate.*have it trusted"):
+                await ask(f"https://127.0.0.1:{port}", "/a")
+        async with listening(refuses_at_once) as port:
+            with pytest.raises(TransportError, match="does it speak https"):
                 await ask(f"https://127.0.0.1:{port}", "/a")
 
     asyncio.run(story())

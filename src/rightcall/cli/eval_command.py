@@ -172,7 +172,7 @@ def _compare(files: Sequence[str], html: str | None, *, as_json: bool, force: bo
         older, newer = [EvalTally(_read(file).rows) for file in files]
     steps = newer.against(older)
     if not steps:
-        refuse(f"{files[0]} and {files[1]} have no case in common that was asked in the same configuration")
+        refuse(f"{files[0]} and {files[1]} have no case in common that was asked alike and wanted the same")
     page = compare_page(newer, older, files[1], files[0])
     if html is not None:
         _write(page, html, files, force=force)

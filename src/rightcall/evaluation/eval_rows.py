@@ -141,9 +141,16 @@ def read_evaluation(path: Path) -> PastRun | None:
         if row.get("schema_version") != SCHEMA:
             raise CallerError(f"{path}:{number}: it is no row of {SCHEMA}; `rightcall eval --out` writes such files")
         if row.get("kind") == "run":
-            found = PastRun(row.get("run") or {}, row.get("made") or {}, [])
+            found = PastRun(_object(row, "run", path, number), _object(row, "made", path, number), [])
         elif found is not None:
             found.rows.append(_row(row, path, number))
+    return found
+
+
+def _object(row: Json, name: str, path: Path, number: int) -> Json:
+    found = row.get(name, {})
+    if not isinstance(found, dict):
+        raise CallerError(f"{path}:{number}: `{name}` is no object; it is no row of {SCHEMA}")
     return found
 
 

@@ -125,7 +125,8 @@ class EvalTally:
         return _corrected(pairs)
 
     def against(self, older: EvalTally) -> list[Step]:
-        """What changed since the `older` rows, in each configuration that both have."""
+        """What changed since the `older` rows, in each configuration that both have. A case that wants something else
+        by now is another one."""
         both = [name for name in self.configurations if name in older.configurations]
         metrics = [metric for metric in self.metrics if metric in older.metrics]
         return _corrected(
@@ -141,8 +142,9 @@ def verdict_of(row: EvalRow, metric: Metric) -> bool | None:
 def _compared(
     scope: str, metric: Metric, before: dict[tuple[str, int], EvalRow], after: dict[tuple[str, int], EvalRow]
 ) -> Step | None:
-    """None where no case is in both."""
-    both = [(verdict_of(before[key], metric), verdict_of(after[key], metric)) for key in before if key in after]
+    """None where no case is in both, wanting the same."""
+    same = [key for key in before if key in after and before[key].wanted == after[key].wanted]
+    both = [(verdict_of(before[key], metric), verdict_of(after[key], metric)) for key in same]
     judged = [pair for pair in both if None not in pair]
     if not judged:
         return None

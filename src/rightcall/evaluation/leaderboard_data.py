@@ -100,7 +100,9 @@ def leaderboard_tools(functions: Iterable[Json]) -> Toolset:
 
 
 def _tool(function: Json) -> Tool:
-    return Tool(name=function["name"], description=function["description"], parameters=_schema(function["parameters"]))
+    return Tool(
+        name=function["name"], description=function.get("description", ""), parameters=_schema(function["parameters"])
+    )
 
 
 def _schema(said: Json) -> Json:

@@ -57,7 +57,8 @@ def find_cases(words: Iterable[str], *, limit: int | None = None, examples: int 
     found: dict[str, EvalCase] = {}
     for word in words:
         for case in islice(_in_turn(_found(word, examples)), limit):
-            found.setdefault(case.key, case)
+            if found.setdefault(case.key, case).digest != case.digest:
+                raise CallerError(f"two cases are called {case.key!r:.120} and are not the same; give each its own id")
     if not found:
         raise CallerError("there are no cases; name a suite or a file of rows")
     return list(_in_turn(found.values()))

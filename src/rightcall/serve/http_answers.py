@@ -24,6 +24,8 @@ _SIZE = re.compile(rb"([0-9a-fA-F]{1,15})[ \t]*(?:;.*)?\r?\Z", re.S).match
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]++\Z").match
 _PACKED = {"gzip": 31, "x-gzip": 31, "deflate": 47}
 _UNPACKED_AT_ONCE = 1 << 26  # bytes; what holds more than that in one piece is a bomb
+_MOST_PACKS = 1000  # packed one behind the other
+_BLANK = re.compile(rb"\n\r?\n").search
 _SIZES = {b"\n%x" % size: size + 1 for size in range(1, 4096)}  # most of what stands before chunks
 
 
@@ -70,24 +72,29 @@ class HttpReading:
     def is_reusable(self) -> bool:
         """May the next request go over the same connection?"""
         body, head = self._body, self.head
-        if body is None or head is None or body.ends_with_connection:
+        if body is None or head is None or body.ends_with_connection or _says_two_lengths(head):
             return False
         return head.is_kept and body.is_whole and not body.rest
 
     def feed(self, data: bytes) -> bytes:
         while self._body is None:
             data = self._begun + data
-            begins, length = _blank_line(data, max(len(self._begun) - 3, 0))
-            if begins < 0 or begins > MAX_HEAD:
+            blank = _BLANK(data, max(len(self._begun) - 2, 0))
+            if blank is None or blank.start() > MAX_HEAD:
                 if len(data) > MAX_HEAD:
                     raise HttpFault(f"its head is longer than {MAX_HEAD:,} bytes")
                 _check_beginning(data)
                 self._begun = data
                 return b""
-            self._begun, head, data = b"", data[:begins], data[begins + length :]
+            self._begun, head, data = b"", data[: blank.start()], data[blank.end() :]
             self._heard(head_of(head))
         said = self._body.feed(data)
-        return said if self._unpacking is None else self._unpacking.feed(said)
+        if self._unpacking is None:
+            return said
+        said = self._unpacking.feed(said)
+        if self._body.is_whole:
+            self._unpacking.close()
+        return said
 
     def _heard(self, head: HttpHead) -> None:
         if head.status == 101:
@@ -105,15 +112,10 @@ class HttpReading:
             raise HttpFault("it closed the connection in the middle of a head" if self._begun else "it hung up")
         if self._body.ends_with_connection:
             self._body.is_whole = True
+            if self._unpacking is not None:
+                self._unpacking.close()
         elif not self._body.is_whole:
             raise HttpFault("it closed the connection in the middle of the body")
-
-
-def _blank_line(data: bytes, since: int) -> tuple[int, int]:
-    """Where the first blank line begins, and how long it is with the end of the line before."""
-    at = data.find(b"\r\n\r\n", since)
-    bare = data.find(b"\n\n", since, at if at >= 0 else len(data))
-    return (bare, 2) if bare >= 0 else (at, 4)
 
 
 def _check_beginning(data: bytes) -> None:
@@ -133,17 +135,22 @@ def head_of(data: bytes) -> HttpHead:
     return HttpHead(int(found[2]), headers, is_kept)
 
 
+def _says_two_lengths(head: HttpHead) -> bool:
+    """Where one who reads it otherwise would look for the next answer elsewhere."""
+    return "transfer-encoding" in head.headers and "content-length" in head.headers
+
+
 def _headers(lines: list[str]) -> dict[str, str]:
     headers: dict[str, str] = {}
     last = ""
-    for line in lines:
+    for line in [each.removesuffix("\r") for each in lines]:
         if line[:1] in (" ", "\t") and last:  # it goes on
-            headers[last] += " " + line.strip()
+            headers[last] += " " + line.strip(" \t")
             continue
         name, colon, value = line.partition(":")
-        if not colon or not _TOKEN(name):
+        if not colon or not _TOKEN(name) or "\r" in value or "\0" in value:
             raise HttpFault("one of its headers cannot be read")
-        last, value = name.lower(), value.strip()
+        last, value = name.lower(), value.strip(" \t")
         headers[last] = f"{headers[last]}, {value}" if last in headers else value
     return headers
 
@@ -154,7 +161,7 @@ def _body_of(head: HttpHead, method: str) -> _Body:
         return _Sized(0)
     codings = headers.get("transfer-encoding")
     if codings is not None:
-        if codings.strip().lower() != "chunked":
+        if codings.strip(" \t").lower() != "chunked":
             raise HttpFault(f"its transfer coding {codings[:40]!r} is not known here")
         return _Chunked()
     lengths = {each.strip() for each in headers.get("content-length", "").split(",")}
@@ -303,6 +310,12 @@ class _Unpacking:
         self._bits = _PACKED[packing]
         self._unpacker = zlib.decompressobj(self._bits)
         self._is_first = True
+        self._packs = 1
+
+    def close(self) -> None:
+        """Raises where an end was still to come."""
+        if not self._is_first and not self._unpacker.eof:
+            raise HttpFault("its packed body ends in the middle")
 
     def feed(self, data: bytes) -> bytes:
         if not data:
@@ -317,10 +330,15 @@ class _Unpacking:
             self._bits = -15  # without its head, as many write it
             self._unpacker = zlib.decompressobj(self._bits)
         self._is_first = False
-        said = [self._unpacker.decompress(data, _UNPACKED_AT_ONCE)]
-        while self._unpacker.eof and self._unpacker.unused_data and sum(map(len, said)) < _UNPACKED_AT_ONCE:
-            data, self._unpacker = self._unpacker.unused_data, zlib.decompressobj(self._bits)
-            said.append(self._unpacker.decompress(data, _UNPACKED_AT_ONCE))
-        if self._unpacker.unconsumed_tail:
-            raise HttpFault("its body unpacks to far more than it is")
+        said: list[bytes] = []
+        room = _UNPACKED_AT_ONCE
+        while data:
+            if self._unpacker.eof:  # the next one
+                self._unpacker = zlib.decompressobj(self._bits)
+                self._packs += 1
+            said.append(self._unpacker.decompress(data, room))
+            room -= len(said[-1])
+            if self._unpacker.unconsumed_tail or room <= 0 or self._packs > _MOST_PACKS:
+                raise HttpFault("its body unpacks to far more than it is")
+            data = self._unpacker.unused_data
         return b"".join(said)

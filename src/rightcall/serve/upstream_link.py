@@ -9,6 +9,7 @@ status is known; redirects are not followed, since a key must not travel on.
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
@@ -64,8 +65,9 @@ class _Patience:
         if self._loop.time() >= self._until:
             return out_of_time(self._url, self._limits.total)
         if not self.has_begun:
-            return TimedOut(f"{self._url}: no answer in time; is the server running?", "first_byte")
-        late = f"nothing came for {self._limits.idle:g} s in the middle of the answer; raise the idle limit"
+            late = f"no answer within {self._limits.first_byte:g} s; raise first_byte_seconds"
+            return TimedOut(f"{self._url}: {late} if the model is that slow", "first_byte")
+        late = f"nothing came for {self._limits.idle:g} s in the middle of the answer; raise idle_seconds"
         return TimedOut(f"{self._url}: {late} if the model is that slow", "idle")
 
     def end(self) -> None:
@@ -226,16 +228,25 @@ class UpstreamLink:
         try:
             answer = await self._asked(lines, _request(method, lines.target(url), headers, body), method, url)
         except TimeoutError:
-            raise TimedOut(f"{url}: no connection in time; is the server running?", "connect") from None
+            late = f"no connection within {self._limits.connect:g} s; is the server running?"
+            raise TimedOut(f"{url}: {late}", "connect") from None
         except (HttpFault, OSError, ValueError) as error:
             said = str(error) or type(error).__name__
-            raise TransportError(f"cannot call {url}: {said:.300}; is the server running?") from None
+            raise TransportError(f"cannot call {url}: {said:.300}; {_cure_of(error)}") from None
         self._under_way.add(answer)
         try:
             yield answer
         finally:
             self._under_way.discard(answer)
             answer.over(lines)
+
+
+def _cure_of(error: Exception) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return "have it trusted (ca), if it is the right server"
+    if isinstance(error, ssl.SSLError):
+        return "does it speak https at all?"
+    return "is the server running?"
 
 
 def _request(method: str, target: str, headers: Mapping[str, str], body: bytes | None) -> bytes:
