@@ -150,7 +150,7 @@ async def _hostile(*answers: Answering, **settings: Any) -> Diagnosis:
 def test_a_hostile_server_ends_in_faults_and_in_nothing_else(answer: Answering) -> None:
     found = asyncio.run(_hostile(answer, max_requests=12))
     assert found.requests == 12 and not found.is_sound
-    assert {each.verdict for each in found.results} <= {"fault", "not offered"}
+    assert {each.verdict for each in found.results} <= {"fault", "not offered", "unreachable"}
     assert all(len(each.evidence.answer) <= 4000 for each in found.results if each.evidence is not None)
 
 
@@ -224,6 +224,13 @@ def test_a_server_that_takes_no_question_at_all_is_not_sound_and_has_no_class(st
     assert {each.verdict for each in found.results} <= {"unreachable"}
     with pytest.raises(AssertionError, match=f"status {status}"):
         found.check()
+
+
+@pytest.mark.parametrize("page", [PAGE, b"", b"null", b"[]", b'{"choices": NaN}'])
+def test_a_page_in_place_of_an_answer_is_told_as_a_wrong_address(page: bytes) -> None:
+    found = asyncio.run(_hostile(answer(200, page, Content_Type="text/html"), max_requests=20))
+    assert not found.is_sound and not found.classes
+    assert {(each.verdict, "is the address right?" in each.says) for each in found.results} == {("unreachable", True)}
 
 
 def test_a_server_that_is_spent_on_the_way_is_not_sound() -> None:
