@@ -7,6 +7,7 @@
 `--mix AUTO REQUIRED` reads two exports (`--to text`, with these contracts) and writes what is trained on: each of the
 first once, and a third of the calls of the second. `--crowd FILE` reads an export (`--to openai-sft`) and offers,
 beside the tools of each example, some of others: after a split by tool, so that none comes over from the other side.
+`--ids FILE` writes the leaderboard's rows of these ids with their truths, as `rightcall eval` takes them.
 Every log goes through `rightcall dataset import` and `label`, so what does not pass `check` is not trained on.
 Questions that offer a tool of the suite `questions`, which the small model is judged by, are left out.
 """
@@ -58,7 +59,7 @@ def logs(wheel: LeaderboardData, kinds: Iterable[str]) -> Iterator[Log]:
             tools = leaderboard_tools(row["function"])
             if _is_free(tools) and tools:
                 said = {"role": "assistant", "content": chosen.choice(NO_TOOL)}
-                yield _log(row["id"], [*row["question"][0], said], tools)
+                yield as_log(row["id"], [*row["question"][0], said], tools)
 
 
 def _is_free(tools: Toolset) -> bool:
@@ -66,22 +67,22 @@ def _is_free(tools: Toolset) -> bool:
 
 
 def _answered(row: Log, tools: Toolset, calls: list[Call], kinds: set[str], chosen: random.Random) -> Iterator[Log]:
-    asked, made = row["question"][0], [_entry(call, at) for at, call in enumerate(calls)]
+    asked, made = row["question"][0], [entry(call, at) for at, call in enumerate(calls)]
     said = {"role": "assistant", "content": None, "tool_calls": made}
     if "calls" in kinds:
-        yield _log(row["id"], [*asked, said], tools)
+        yield as_log(row["id"], [*asked, said], tools)
     if "results" in kinds and len(made) == 1 and chosen.random() < 0.2:
         result, words = chosen.choice(DONE if chosen.random() < 0.8 else FAILED)
         told = {"role": "tool", "tool_call_id": made[0]["id"], "content": result}
-        yield _log(f"{row['id']}-result", [*asked, said, told, {"role": "assistant", "content": words}], tools)
+        yield as_log(f"{row['id']}-result", [*asked, said, told, {"role": "assistant", "content": words}], tools)
 
 
-def _entry(call: Call, at: int) -> Log:
+def entry(call: Call, at: int) -> Log:
     function = {"name": call.name, "arguments": json.dumps(call.arguments, ensure_ascii=False)}
     return {"id": f"call_{at}", "type": "function", "function": function}
 
 
-def _log(id: str, messages: list[Log], tools: Toolset) -> Log:
+def as_log(id: str, messages: list[Log], tools: Toolset) -> Log:
     defined = [{"type": "function", "function": _function(tool)} for tool in tools]
     return {"id": id, "model": "bfcl", "messages": messages, "tools": defined}
 
@@ -125,6 +126,16 @@ def _kind(example: Log) -> str:
     return "calls" if example["completion"].startswith("<tool_call>") else "texts"
 
 
+def cases(wheel: LeaderboardData, ids: list[str]) -> Iterator[Log]:
+    """The rows of these ids, in their order. No truth: no call may be made."""
+    found: dict[str, Log] = {}
+    for name in (*bfcl.ONE_TURN, "irrelevance", "live_irrelevance"):
+        truths = wheel.truths(name) if name in bfcl.ONE_TURN else {}
+        for row in wheel.rows(f"BFCL_v4_{name}"):
+            found[row["id"]] = {**row, "ground_truth": truths.get(row["id"], []), "category": name}
+    yield from [found[id] for id in ids]
+
+
 def _read(path: Path) -> list[Log]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
@@ -135,8 +146,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--kinds", default=",".join(KINDS), help=f"of {', '.join(KINDS)}")
     parser.add_argument("--crowd", type=Path, metavar="FILE", help="an export to offer more tools in")
     parser.add_argument("--mix", type=Path, nargs=2, metavar="FILE", help="two exports to mix for a trainer")
+    parser.add_argument("--ids", type=Path, metavar="FILE", help="cases to evaluate with, instead of logs")
     options = parser.parse_args(arguments)
-    if options.crowd:
+    if options.ids:
+        found = cases(bfcl.fetch(), options.ids.read_text("utf-8").split())
+    elif options.crowd:
         found = crowded(_read(options.crowd))
     elif options.mix:
         found = mixed(*map(_read, options.mix))

@@ -7,13 +7,15 @@
 
 The right calls are the leaderboard's truths, the wrong ones what `dataset mutate` made of them, so every label is known
 without a model. The question is asked in a form of its own and answered with yes or no. `judge` says how many of its
-refusals are right (precision) and how many of the wrong calls it refuses (recall), which `check` alone does of none:
-every one of these calls fits its schema.
+refusals are right (precision) and how many of the wrong calls it refuses (recall), and the same of a rule without a
+model: a call is refused if a value of it is not said in the request. `check` refuses none: every one of these calls
+fits its schema.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import random
 import sys
@@ -21,6 +23,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from own_answers import is_grounded
 from report import percent, wilson
 
 from rightcall.capture.captured_rows import tools_of
@@ -58,15 +61,27 @@ def examples(right: list[Row], wrong: list[Row], most: int) -> list[Row]:
 
 
 def judged(answers: list[Row]) -> str:
-    refused = [row for row in answers if row["answer"].strip().lower().startswith("no")]
-    right = sum(row["completion"] == "no" for row in refused)
     wanted = sum(row["completion"] == "no" for row in answers)
-    lines = [f"{len(answers)} calls, {wanted} of them wrong, {len(refused)} refused"]
-    lines += [_told("precision", right, len(refused)), _told("recall", right, wanted)]
-    for kind in WRONG:
-        of = [row for row in answers if row["kind"] == kind]
-        lines.append(_told(f"recall, {kind}", sum(row in refused for row in of), len(of)))
+    lines = [f"{len(answers)} calls, {wanted} of them wrong"]
+    said_no = [row["answer"].strip().lower().startswith("no") for row in answers]
+    lines += _figures("verifier", answers, said_no)
+    lines += _figures("rule", answers, [not is_grounded(*_asked(row)) for row in answers])
     return "\n".join(lines)
+
+
+def _figures(name: str, answers: list[Row], is_refused: list[bool]) -> list[str]:
+    refused = [row for row, no in zip(answers, is_refused, strict=True) if no]
+    lines = [_told(f"{name}: precision", sum(row["completion"] == "no" for row in refused), len(refused))]
+    for kind in (*WRONG, "right"):
+        of = [no for row, no in zip(answers, is_refused, strict=True) if row["kind"] == kind]
+        lines.append(_told(f"{name}: refused of {kind}", sum(of), len(of)))
+    return lines
+
+
+def _asked(row: Row) -> tuple[Row, str]:
+    """The arguments of the call, and the request."""
+    request, _, call = row["prompt"][-1]["content"].rpartition("\nCall: ")
+    return json.loads(call)["arguments"], request
 
 
 def _told(name: str, count: int, of: int) -> str:
@@ -75,7 +90,8 @@ def _told(name: str, count: int, of: int) -> str:
 
 
 def _read(path: Path) -> list[Row]:
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    return [json.loads(line) for line in data.splitlines()]
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -103,6 +103,10 @@ SERVERS: dict[str, RealServer] = {
             "`required` and a named tool did not hold the arguments to the schema.",
             "`structured_outputs` (a structural tag, a regex) and `response_format` hold; `grammar` is ignored.",
             "An empty list of tools is status 400.",
+            "What the model writes behind the arguments of a call is streamed as if it were of them (`two calls at "
+            "once`: the declaration of the tool); whole, it is left out. The proxy takes no such call, asks again, and "
+            "this model does no better.",
+            "In Messages a call whose arguments are no object is status 400: it refuses its model's own answer.",
             "`reasoning` and `reasoning_content` of a history both reach the chat template.",
         ),
     ),

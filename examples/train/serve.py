@@ -15,6 +15,7 @@ import json
 import queue
 import threading
 from concurrent.futures import Future
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
@@ -24,37 +25,45 @@ from held import Grammars
 from small_model import prompted
 
 LONGEST = 8192  # tokens that SmolLM2 can see
+TOGETHER = 65_536  # tokens of prompts in one batch, as long as the longest each
 Json = dict[str, Any]
+Waiting = tuple[Asked, Future[list[int]]]
 
 
 class Desk:
-    """Takes questions from any thread, and has all that wait answered together by one."""
+    """Takes questions from any thread, and has those that wait answered together by one: the shortest first, so that
+    no long prompt makes many short ones as long."""
 
     def __init__(self, speaker: Speaker, batch: int) -> None:
-        self._waiting: queue.Queue[tuple[Asked, Future[list[int]]]] = queue.Queue()
+        self._queue: queue.Queue[Waiting] = queue.Queue()
         self._speaker, self._batch = speaker, batch
         threading.Thread(target=self._work, daemon=True).start()
 
     def ask(self, asked: Asked) -> list[int]:
         future: Future[list[int]] = Future()
-        self._waiting.put((asked, future))
+        self._queue.put((asked, future))
         return future.result()
 
     def _work(self) -> None:
+        waiting: list[Waiting] = []
         while True:
-            taken = [self._waiting.get()]
-            while len(taken) < self._batch:
-                try:
-                    taken.append(self._waiting.get(timeout=0.02))  # those that were asked at the same time come along
-                except queue.Empty:
-                    break
-            try:
-                for (_, future), said in zip(taken, self._speaker.answer([asked for asked, _ in taken]), strict=True):
-                    future.set_result(said)
-            except Exception as error:  # noqa: BLE001 - whoever asked is told, and the next ones are answered
-                for _, future in taken:
-                    if not future.done():
-                        future.set_exception(error)
+            waiting += [] if waiting else [self._queue.get()]
+            with suppress(queue.Empty):
+                while True:
+                    waiting.append(self._queue.get(timeout=0.02))  # those that were asked at the same time come along
+            waiting.sort(key=lambda each: len(each[0].prompt))
+            fitting = [at for at, (asked, _) in enumerate(waiting, 1) if at * len(asked.prompt) <= TOGETHER]
+            count = min(self._batch, max(1, len(fitting)))
+            self._answer(waiting[:count])
+            del waiting[:count]
+
+    def _answer(self, taken: list[Waiting]) -> None:
+        try:
+            for (_, future), said in zip(taken, self._speaker.answer([asked for asked, _ in taken]), strict=True):
+                future.set_result(said)
+        except Exception as error:  # noqa: BLE001 - whoever asked is told, and the next ones are answered
+            for _, future in taken:
+                future.set_exception(error)
 
 
 class Answers(BaseHTTPRequestHandler):
@@ -115,7 +124,7 @@ def main() -> None:
     parser.add_argument("--model", type=Path, required=True, help="GGUF file of the model")
     parser.add_argument("--adapter", type=Path, help="adapter.safetensors, or the GGUF file made of it")
     parser.add_argument("--port", type=int, default=8000)
-    parser.add_argument("--batch", type=int, default=96, help="questions at a time; 96 unless said")
+    parser.add_argument("--batch", type=int, default=128, help="questions at a time; 128 unless said")
     options = parser.parse_args()
     Answers.speaker = Speaker(options.model, options.adapter)
     Answers.grammars = Grammars(Answers.speaker)
