@@ -9,8 +9,6 @@ dialects share.
 
 from __future__ import annotations
 
-import json
-import re
 from typing import Any, Literal
 
 import msgspec
@@ -59,7 +57,7 @@ class ClientRequest(msgspec.Struct, frozen=True, kw_only=True):
     - `parallel`: several calls at once are welcome.
     - `stream`: the answer is wanted as it comes. `wants_usage`: and what it cost, at its end.
     - `open_tools`: tools may be called that are not declared here (a client that defers some of its tools); which,
-      `may_call` says.
+      `DeferredTools` says.
     - `max_tokens`, `temperature`, `seed`, `stop`: as `backends.Request`.
     - `sampling`: what else is known in several dialects, under Chat's names (`top_p`, `top_k`,
       `presence_penalty`, `response_format`, `reasoning_effort` ...).
@@ -97,36 +95,9 @@ class ClientRequest(msgspec.Struct, frozen=True, kw_only=True):
             found = self.body.get("n") if self.api == "chat" else None
         return found if type(found) is int else 1
 
-    def may_call(self, name: str) -> bool:
-        """May a tool of this name be called though it is not declared? Only where the client defers tools, and has
-        named it: a model cannot know of it otherwise."""
-        if not self.open_tools or not name:
-            return False
-        return bool(self.previous) or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", _told(self.body)) is not None
-
     def tool(self, name: str) -> ClientTool | None:
         """The tool that a model knows under this name."""
         return next((each for each in self.tools or () if each.tool.name == name), None)
-
-
-_MODELS_OWN = ("assistant", "model")
-
-
-def _told(body: Json) -> str:
-    """A request as text, without what the model itself has said in it."""
-    others = {
-        key: [each for each in value if not _is_models(each)] if isinstance(value, list) else value
-        for key, value in body.items()
-    }
-    try:
-        return json.dumps(others, ensure_ascii=False)
-    except RecursionError:  # so deep that nobody named a tool in it
-        return ""
-
-
-def _is_models(entry: Any) -> bool:
-    found = obj(entry) or {}
-    return found.get("role") in _MODELS_OWN or found.get("type") in ("function_call", "custom_tool_call")
 
 
 class RefusedRequest(Exception):

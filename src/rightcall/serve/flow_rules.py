@@ -10,6 +10,7 @@ import msgspec
 from rightcall.api_names import Api
 from rightcall.declare.toolset import Toolset
 from rightcall.serve.client_request import ClientRequest
+from rightcall.serve.deferred_tools import DeferredTools
 from rightcall.serve.proxy_settings import ProxySettings
 
 _ANNOUNCEMENT = 300  # characters of text that wait under the full guard: more is no mere announcement of a call
@@ -58,7 +59,7 @@ def flow_rules(request: ClientRequest, settings: ProxySettings, *, same: bool) -
         live=settings.stream_calls == "live" and request.api in _LIVE,
         passes=settings.give_up == "pass",
         parallel=request.parallel,
-        may_call=request.may_call,
+        may_call=DeferredTools(request).may_call,
     )
 
 
