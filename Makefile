@@ -161,7 +161,7 @@ $(VENV)/.ray: $(VENV)/.dev
 	@touch $@
 
 $(VENV)/.train: $(VENV)/.dev
-	$(PIP) --editable '.[dev,train]'
+	$(PIP) --editable '.[dev,train]' xgrammar
 	@touch $@
 
 $(VENV)/.local: $(VENV)/.dev

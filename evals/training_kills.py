@@ -1,10 +1,11 @@
 """Kills a training run at random moments, hundreds of times, and fills its disk.
 
-    PYTHONPATH=examples/train python evals/training_kills.py [N]
+    PYTHONPATH=examples/train:tests python evals/training_kills.py [N [FOLDER]]
 
 A tiny model of the same kind is trained for a few steps in forks of this process, so that torch is loaded once. After
 each kill every file is whole or not there; started again, a run goes on from its checkpoint and ends with the very
-adapter that a run without a kill has. Needs the extra `train`.
+adapter that a run without a kill has. A limit on the size of files stands in for a disk that is full; where the folder
+is a small disk of its own (`tests/small_disk.py`), that is filled, too. Needs the extra `train`.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,8 @@ from gguf import GGUFWriter
 from safetensors import safe_open
 from tokenizers.pre_tokenizers import ByteLevel
 from train import train
+
+from small_disk import is_small_disk, leave_room, page_size
 
 WIDE = 64
 
@@ -99,8 +103,8 @@ def adapter(out: Path) -> dict[str, bytes]:
         return {name: file.get_tensor(name).tobytes() for name in file.keys()}  # noqa: SIM118 - no mapping
 
 
-def main(kills: int) -> None:
-    with tempfile.TemporaryDirectory(prefix="rightcall-training-") as name:
+def main(kills: int, place: Path | None) -> None:
+    with tempfile.TemporaryDirectory(prefix="rightcall-training-", dir=place) as name:
         folder, chosen = Path(name), random.Random(1)
         model, rows = tiny_model(folder / "tiny.gguf"), folder / "rows.jsonl"
         row = '{"prompt": [{"role": "user", "content": "Add %d to it."}], "completion": "add(%d)"}\n'
@@ -121,13 +125,35 @@ def main(kills: int) -> None:
             assert adapter(out) == wanted, "another adapter came out"
             done += 1
         print(f"{killed} kills, {done} runs that ended with the adapter they should have")
-        size = (folder / "whole" / "checkpoint.pt").stat().st_size
-        for most in (1, size // 2, size - 1):
-            out = folder / f"full-{most}"
-            assert ended(started(out, model, rows, most=most)) == 1 and list(out.iterdir()) == []
-            assert ended(started(out, model, rows)) == 0 and adapter(out) == wanted
-        print("a full disk left nothing behind, and the run was gone on with")
+        starved(folder, model, rows, wanted)
+
+
+def starved(folder: Path, model: Path, rows: Path, wanted: dict[str, bytes]) -> None:
+    """Without room nothing is left behind; with room again, a run ends with the adapter that it should have."""
+    size = (folder / "whole" / "checkpoint.pt").stat().st_size
+
+    def went_on(name: str, failed: Callable[[Path], int]) -> None:
+        out = folder / name
+        assert failed(out) == 1 and list(out.iterdir()) == [], name
+        assert ended(started(out, model, rows)) == 0 and adapter(out) == wanted, name
+
+    for most in (1, size // 2, size - 1):
+        went_on(f"limited-{most}", lambda out, most=most: ended(started(out, model, rows, most=most)))
+    print("a full disk left nothing behind, and the run was gone on with")
+    if is_small_disk(folder):
+        needed = size // page_size(folder)
+        for pages in (0, needed // 2, needed):
+            went_on(f"full-{pages}", lambda out, pages=pages: _on_full_disk(folder, pages, out, model, rows))
+        print("and so it was on a disk that really was full")
+
+
+def _on_full_disk(folder: Path, pages: int, out: Path, model: Path, rows: Path) -> int:
+    ballast = leave_room(folder, pages)
+    try:
+        return ended(started(out, model, rows))
+    finally:
+        ballast.unlink()
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 200)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 200, Path(sys.argv[2]) if len(sys.argv) > 2 else None)

@@ -3,8 +3,9 @@
     python tests/starved.py FOLDER STRIDE     prints a JSON line per job: what was wrong, and how often it was tried
 
 Every call of a function that changes files is counted in the child; before the n-th it is ended by SIGKILL. A limit on
-the size of files stands in for a disk that is full. Everything is imported once, so that a try costs a fork. A stride
-of more than 1 tries only every so-manieth step.
+the size of files stands in for a disk that is full; where the folder is a small disk of its own (`small_disk`), that is
+filled, too. Everything is imported once, so that a try costs a fork. A stride of more than 1 tries only every
+so-manieth step.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -69,6 +71,7 @@ from rightcall.rows.mapping import map_rows  # noqa: E402
 from rightcall.rows.outcomes import RowOutcome  # noqa: E402
 from rightcall.rows.row_sources import sources_of  # noqa: E402
 from rightcall.rows.sinks import FileSink  # noqa: E402
+from small_disk import is_small_disk, leave_room, page_size  # noqa: E402
 
 APP = typer.main.get_command(app)
 
@@ -277,17 +280,33 @@ class Trial:
     def starve(self) -> None:
         sizes = [len(data) for data in self.new.values() if data]
         for most in sorted({0, 50, min(sizes) // 2, max(sizes) // 2, max(sizes) - 200}):
-            self.reset()
-            before = state(self.job, self.here)
-            code = tried(self.job, self.here, most=most)
-            self._look(f"with room for {most}")
-            if code != 1:
-                self.wrong.append(f"with room for {most}: exit code {code}")
-            if not self.job.appends and state(self.job, self.here) != before:
-                self.wrong.append(f"with room for {most}: the old files are not as they were")
-            if drafts(self.here):
-                self.wrong.append(f"with room for {most}: {drafts(self.here)} is left")
-            self._finish(f"after there was room for {most}")
+            self._without_room(f"with room for {most}", partial(tried, self.job, self.here, most=most))
+
+    def fill(self) -> None:
+        """The disk itself is full, but for fewer pages than the largest file has."""
+        needed = -(-max([len(data) for data in self.new.values() if data]) // page_size(self.folder))
+        for pages in sorted({0, needed // 2, needed - 1}):
+            self._without_room(f"on a disk with {pages} pages left", partial(self._on_full_disk, pages))
+
+    def _on_full_disk(self, pages: int) -> int:
+        ballast = leave_room(self.folder, pages)
+        try:
+            return tried(self.job, self.here)
+        finally:
+            ballast.unlink()
+
+    def _without_room(self, when: str, go: Callable[[], int]) -> None:
+        self.reset()
+        before = state(self.job, self.here)
+        code = go()
+        self._look(when)
+        if code != 1:
+            self.wrong.append(f"{when}: exit code {code}")
+        if not self.job.appends and state(self.job, self.here) != before:
+            self.wrong.append(f"{when}: the old files are not as they were")
+        if drafts(self.here):
+            self.wrong.append(f"{when}: {drafts(self.here)} is left")
+        self._finish(f"and again, after it was {when}")
 
     def _look(self, when: str) -> None:
         """Every file is the old one or the new one; one that is appended to is whole lines of the new one, and a
@@ -330,7 +349,10 @@ def trials(folder: Path, stride: int) -> Iterator[dict[str, Any]]:
         if not trial.wrong:
             trial.kill()
             trial.starve()
-        yield {"job": job.name, "tries": trial.tries, "wrong": trial.wrong[:20]}
+        is_filled = is_small_disk(folder) and not trial.wrong
+        if is_filled:
+            trial.fill()
+        yield {"job": job.name, "tries": trial.tries, "filled": is_filled, "wrong": trial.wrong[:20]}
 
 
 if __name__ == "__main__":

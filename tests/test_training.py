@@ -8,9 +8,21 @@ from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).resolve().parent.parent / "examples" / "train"
-KILLS = FOLDER.parent.parent / "evals" / "training_kills.py"
-IS_HERE = all(importlib.util.find_spec(name) is not None for name in ("torch", "transformers", "gguf"))
+from small_disk import on_small_disk
+
+TESTS = Path(__file__).resolve().parent
+FOLDER = TESTS.parent / "examples" / "train"
+EVALS = TESTS.parent / "evals"
+PATHS = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (FOLDER, EVALS, TESTS)))}
+
+
+def has(*names: str) -> bool:
+    return all(importlib.util.find_spec(name) is not None for name in names)
+
+
+trains = pytest.mark.skipif(
+    not has("torch", "transformers", "gguf"), reason="needs the extra train; `make train` has it"
+)
 
 
 def test_the_training_script_is_short_enough_to_read() -> None:
@@ -18,10 +30,20 @@ def test_the_training_script_is_short_enough_to_read() -> None:
         assert len(file.read_text("utf-8").splitlines()) < 150, file
 
 
-@pytest.mark.skipif(not IS_HERE, reason="needs the extra train; `make train` has it")
-def test_a_killed_training_run_leaves_whole_files_and_goes_on() -> None:
+@trains
+def test_a_killed_training_run_leaves_whole_files_and_goes_on(tmp_path: Path) -> None:
     kills = os.environ.get("RIGHTCALL_TRAINING_KILLS", "10")
-    environ = {**os.environ, "PYTHONPATH": str(FOLDER)}
-    done = subprocess.run([sys.executable, str(KILLS), kills], capture_output=True, text=True, env=environ)
+    disk = on_small_disk(tmp_path)
+    command = [*disk, sys.executable, str(EVALS / "training_kills.py"), kills, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, env=PATHS)
     assert done.returncode == 0, done.stderr
     assert "a full disk left nothing behind" in done.stdout
+    assert ("really was full" in done.stdout) == bool(disk)
+
+
+@trains
+@pytest.mark.skipif(not has("xgrammar"), reason="needs xgrammar; `make train` has it")
+def test_a_server_on_a_gpu_says_what_the_model_says_and_holds_it(tmp_path: Path) -> None:
+    command = [sys.executable, str(EVALS / "served_adapter.py"), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, env=PATHS)
+    assert done.returncode == 0 and "served" in done.stdout, done.stderr
