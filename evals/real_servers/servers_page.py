@@ -28,7 +28,9 @@ make servers CLIENTS=1               # real clients with a real model, at the en
 - **cured**: clients behind the proxy do not see it. The proxy runs with the flags of the line that the doctor shows.
 - Each question was asked once, at temperature 0. What is said of calls and their arguments is said of a model of 135M
   weights; what is said of ids, events, finish reasons, refusals and leaks is said of the server.
-- Commands are as they were run in `target/servers`.
+- A fault that is neither cured nor left is gone, and what the model wrote then stands in its place (**model**).
+- Commands are as they were run in `target/servers`. A dialect takes 4 to 30 minutes of two cores; what is not examined
+  yet was left for that reason and no other.
 """
 _AT_WORK = """## Real clients with a real model
 
