@@ -360,3 +360,8 @@ def test_an_answer_that_is_nested_too_deeply_is_no_answer(api: str, depth: int) 
 
 def test_numbers_that_are_none_in_json_are_told() -> None:
     assert any("not JSON" in line for line in conforms('data: {"id": NaN}\n\n', "chat"))
+
+
+def test_of_very_many_faults_the_first_are_told() -> None:
+    found = conforms("data: {}\n\n" * 5000, "chat")
+    assert 1000 < len(found) < 1020 and found[-1].startswith("and so on: ")

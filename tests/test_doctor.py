@@ -8,6 +8,8 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from loopback import Answering, answer, drop, json_answer, serving
 from rightcall.doctor.diagnosis import Diagnosis
@@ -148,7 +150,7 @@ async def _hostile(*answers: Answering, **settings: Any) -> Diagnosis:
 def test_a_hostile_server_ends_in_faults_and_in_nothing_else(answer: Answering) -> None:
     found = asyncio.run(_hostile(answer, max_requests=12))
     assert found.requests == 12 and not found.is_sound
-    assert {each.verdict for each in found.results} <= {"fault", "not offered"}
+    assert {each.verdict for each in found.results} <= {"fault", "not offered", "unreachable"}
     assert all(len(each.evidence.answer) <= 4000 for each in found.results if each.evidence is not None)
 
 
@@ -224,6 +226,13 @@ def test_a_server_that_takes_no_question_at_all_is_not_sound_and_has_no_class(st
         found.check()
 
 
+@pytest.mark.parametrize("page", [PAGE, b"", b"null", b"[]", b'{"choices": NaN}'])
+def test_a_page_in_place_of_an_answer_is_told_as_a_wrong_address(page: bytes) -> None:
+    found = asyncio.run(_hostile(answer(200, page, Content_Type="text/html"), max_requests=20))
+    assert not found.is_sound and not found.classes
+    assert {(each.verdict, "is the address right?" in each.says) for each in found.results} == {("unreachable", True)}
+
+
 def test_a_server_that_is_spent_on_the_way_is_not_sound() -> None:
     right = [json_answer(_right({"model": "m", "messages": [], "tools": [1]}))] * 10
     found = asyncio.run(_hostile(*right, json_answer({"error": "slow down"}, 429), concurrency=1))
@@ -279,3 +288,59 @@ def test_what_the_model_does_is_named_and_has_its_cure_and_is_no_fault_of_the_se
     assert (plain.verdict, plain.slug) == ("model", "announced_only") and plain not in found.faults
     assert "announced_only" in {each.slug for each in found.habits} and "--guard full" in found.cure()
     assert found.to_json()["habits"] == [each.slug for each in found.habits]
+
+
+# -- probes that no server of the zoo fails ----------------------------------------------------------------------------
+
+
+FAILS: dict[str, tuple[Any, str, str]] = {
+    "text": (lambda body: _chat({"content": ""}, "stop", body), "model", ""),
+    "constraint": (_right, "fault", "schema_kills_grammar"),
+}
+REFUSES: dict[str, tuple[str, Any, str, str]] = {
+    "client_fields": ("unknown field: metadata", lambda body: "metadata" in body, "fault", "refused_fields"),
+    "unknown_field": ("what is x?", lambda body: "x_field_nobody_knows" in body, "fault", "refused_fields"),
+    "image": ("no images", lambda body: "image_url" in json.dumps(body), "not offered", ""),
+}
+
+
+@pytest.mark.parametrize("probe", FAILS)
+def test_what_no_bad_server_shows_is_seen(probe: str) -> None:
+    answering, verdict, slug = FAILS[probe]
+    found = {(each.verdict, each.slug) for each in diagnosed(answering).results if each.probe == probe}
+    assert found == {(verdict, slug)}
+
+
+@pytest.mark.parametrize("probe", REFUSES)
+def test_a_refusal_is_of_the_class_of_what_was_asked(probe: str) -> None:
+    words, is_refused, verdict, slug = REFUSES[probe]
+
+    async def go() -> Diagnosis:
+        async def handle(request: web.Request) -> web.Response:
+            body = await request.json() if request.method == "POST" else {}
+            if request.method != "POST" or is_refused(body):
+                return web.json_response({"error": {"message": words}}, status=400)
+            return web.json_response(_whole(body))
+
+        app = web.Application()
+        app.router.add_route("*", "/{path:.*}", handle)
+        async with TestServer(app) as server:
+            return await examine(str(server.make_url("/")).rstrip("/"), ExamSettings(model="m", apis=("chat",)))
+
+    found = {(each.verdict, each.slug) for each in asyncio.run(go()).results if each.probe == probe}
+    assert found == {(verdict, slug)}
+
+
+def _whole(body: Json) -> Any:
+    return _right({**body, "stream": False})
+
+
+def test_a_first_byte_that_comes_late_is_a_fault() -> None:
+    async def late(writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(0.3)
+        await json_answer(_right({"model": "m", "messages": []}))(writer)
+
+    found = asyncio.run(_hostile(late, patience=0.2, max_requests=8))
+    assert {(each.verdict, each.slug) for each in found.results if each.probe == "first_byte"} == {
+        ("fault", "idle_stream")
+    }

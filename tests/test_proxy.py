@@ -13,6 +13,7 @@ import pytest
 
 from loopback import WEATHER, Answering, answer, call_delta, chat, chunked, delta, drop, events, json_answer, serving
 from proxied import DIALECTS, Proxied, asked, proxied
+from rightcall import read
 from rightcall.api_names import Api
 from rightcall.serve.proxy import Proxy
 from rightcall.serve.proxy_settings import ProxySettings, UpstreamSettings
@@ -153,6 +154,21 @@ def test_arguments_flow_live_where_that_is_asked_for() -> None:
 WRONG = chunked(events(call_delta('{"city": 5', "get_weather", "call_a"), call_delta(', "x": [}'), delta("tool_calls")))
 BREAKS_SCHEMA = chunked(events(call_delta('{"days": "many"}', "get_weather", "call_a"), delta("tool_calls")))
 RIGHT = chunked(events(*WEATHER))
+
+
+@pytest.mark.parametrize("api", DIALECTS)
+@pytest.mark.parametrize("tools", [True, False])
+def test_a_program_need_not_say_that_its_body_is_json(api: Api, tools: bool) -> None:
+    async def story(proxy: Proxied) -> None:
+        path, body = asked(api, stream=False, tools=tools)
+        posted = proxy.session.post(
+            proxy.proxy.address + path, data=json.dumps(body).encode(), skip_auto_headers=["Content-Type"]
+        )
+        async with posted as answer:
+            assert answer.status == 200, await answer.text()
+            assert read(await answer.json(), api=api).content == "Hello"
+
+    run(story, json_answer(chat("Hello")))
 
 
 @pytest.mark.parametrize("api", DIALECTS)

@@ -385,3 +385,48 @@ def test_geminis_choice_is_a_mode_and_names(mode: str, only: list[str], choice: 
     config = {"functionCallingConfig": {"mode": mode, "allowedFunctionNames": only}}
     found = offered({"functionDeclarations": [F, G]}, api="gemini", toolConfig=config)
     assert found.choice == choice and [each.tool.name for each in found.tools] == list(names)
+
+
+# -- results whose ids no call has -------------------------------------------------------------------------------------
+
+
+def paired(api: Any, ids: tuple[str, str], results: list[tuple[str, str, str]]) -> list[tuple[str, str]]:
+    """The calls of `read` and `edit` under these ids, and what each came to by the results (id, name, words)."""
+    names = ("read", "edit")
+    if api == "ollama":
+        made = [{"function": {"name": name, "arguments": {}}, "id": id} for name, id in zip(names, ids, strict=True)]
+        came = [{"role": "tool", "content": said, "tool_name": name, "tool_call_id": id} for id, name, said in results]
+        body: Json = {"messages": [ASKED, {"role": "assistant", "content": "", "tool_calls": made}, *came]}
+    else:
+        calls = [{"functionCall": {"name": name, "args": {}, "id": id}} for name, id in zip(names, ids, strict=True)]
+        parts = [{"functionResponse": {"id": id, "name": name, "response": {"r": said}}} for id, name, said in results]
+        asked = {"role": "user", "parts": [{"text": "?"}]}
+        body = {"contents": [asked, {"role": "model", "parts": calls}, {"role": "user", "parts": parts}]}
+    messages = read_request(api, {"model": "m", **body}).messages
+    by_id = {each["tool_call_id"]: str(each["content"]) for each in messages if each["role"] == "tool"}
+    told: list[Json] = [call for each in messages for call in each.get("tool_calls") or ()]
+    return [(call["function"]["name"], by_id.get(call["id"], "none")) for call in told]
+
+
+@pytest.mark.parametrize("api", ["ollama", "gemini"])
+@pytest.mark.parametrize(
+    "ids, results",
+    [
+        (("", ""), [("", "", "one"), ("", "", "two")]),
+        (("", ""), [("theirs_1", "", "one"), ("theirs_2", "", "two")]),
+        (("", ""), [("theirs_2", "edit", "two"), ("theirs_1", "read", "one")]),
+        (("a", ""), [("theirs", "", "two"), ("a", "", "one")]),
+        (("a", ""), [("theirs", "edit", "two"), ("", "read", "one")]),
+        (("a", "b"), [("b", "", "two"), ("", "", "one")]),
+    ],
+)
+def test_a_result_finds_the_call_that_its_client_gave_no_id(
+    api: Any, ids: tuple[str, str], results: list[tuple[str, str, str]]
+) -> None:
+    (read, one), (edit, two) = paired(api, ids, results)
+    assert (read, edit) == ("read", "edit") and "one" in one and "two" in two
+
+
+@pytest.mark.parametrize("api", ["ollama", "gemini"])
+def test_a_result_of_another_call_is_not_given_to_one_that_has_an_id(api: Any) -> None:
+    assert [said for _, said in paired(api, ("a", "b"), [("theirs", "", "x"), ("other", "read", "y")])] == ["none"] * 2

@@ -123,6 +123,16 @@ def test_only_json_is_read(kind: str, code: int) -> None:
     assert status("GET", content_type=kind) == 200
 
 
+BARE = guarding("127.0.0.1", key=Key(KEY, "test"), origins=["http://localhost:3000"], bare_bodies=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_body_of_no_kind_may_be_taken_from_programs_but_from_no_browser(kind: str) -> None:
+    assert status(guard=BARE, content_type=kind) == (KINDS[kind] if kind else 200)
+    for says in ({"origin": "http://localhost:3000"}, {"sec_fetch_site": "same-origin"}, {"sec_ch_ua": "x"}):
+        assert status(guard=BARE, content_type=kind, **says) == KINDS[kind]
+
+
 KEYS: list[tuple[dict[str, str], int]] = [
     ({"authorization": f"Bearer {KEY}"}, 200),
     ({"authorization": f"bearer  {KEY}"}, 200),

@@ -154,6 +154,6 @@ def _json(body: Any) -> bytes:
 def _reason(error: BaseException) -> str:
     """What the operating system or the HTTP parser says, on one line and not too long."""
     inner = getattr(error, "os_error", None) or getattr(error, "certificate_error", None) or error
-    said = getattr(inner, "strerror", None) or str(inner) or type(inner).__name__
+    said = getattr(inner, "strerror", None) or getattr(inner, "message", None) or str(inner) or type(inner).__name__
     line = " ".join(str(said).split())
     return line if len(line) <= 300 else f"{line[:297]}..."

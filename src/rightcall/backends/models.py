@@ -123,7 +123,7 @@ def known(name: str) -> Model:
     if name in MODELS:
         return MODELS[name]
     near = get_close_matches(name[:100], MODELS, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"there is {', '.join(sorted(MODELS))}"
+    hint = f"did you mean {near[0]!r}?" if near else f"there is {', '.join(sorted(MODELS))}."
     raise UnknownModel(f"no model {name[:100]!r}; {hint} A file of your own is named by its path, ending in .gguf")
 
 

@@ -24,7 +24,7 @@ from rightcall.doctor.question_bodies import Sending, body_of, going_on
 from rightcall.doctor.questions import BARE, QUESTIONS, ServerQuestion, Way
 from rightcall.doctor.raw_answer import RawAnswer, ServerLine
 from rightcall.doctor.seen_answer import SeenAnswer, see
-from rightcall.doctor.verdicts import ProbeResults, odd_status, refusal_words
+from rightcall.doctor.verdicts import ProbeResults, odd_answer, odd_status, refusal_words
 from rightcall.doctor.wire_faults import wire_faults
 from rightcall.errors import BackendError
 from rightcall.types import Json
@@ -264,5 +264,5 @@ def _is_spoken(case: ProbedCase, words: str, *, named: bool) -> tuple[bool, str]
     if seen.error:
         return named, f"an error in place of an answer: {seen.error[:200]}"
     if not (seen.finish or seen.text or seen.reasoning):
-        return named, "the answer is not of this dialect"
+        return named, odd_answer(raw)
     return True, ""

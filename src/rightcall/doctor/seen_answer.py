@@ -101,7 +101,7 @@ def see(raw: RawAnswer, api: Api, *, stream: bool) -> SeenAnswer:
 
 def _whole(body: bytes) -> Json | None:
     try:
-        found = read_json(body.decode())
+        found = read_json(body.decode("utf-8-sig"))
     except UnicodeDecodeError:
         return None
     return found if isinstance(found, dict) else None

@@ -41,6 +41,8 @@ def finding(probe: ServerProbe, case: ProbedCase) -> ProbeFinding:
         return ProbeFinding("unreachable", "", odd_status(raw))
     if seen.error:
         return fault("idle_stream", f"an error stands in place of an answer: {seen.error[:200]}")
+    if not seen.is_json and _is_nonsense(case.others.get(("bare", "whole"), case)):
+        return ProbeFinding("unreachable", "", odd_answer(raw))
     if not seen.is_json:
         return fault("bad_translation", "there is nothing in the answer that a client can read")
     return probe.judge(case)
@@ -86,6 +88,15 @@ def _by_words(case: ProbedCase, said: str, words: str) -> ProbeFinding:
     if case.raw.status < 500 and case.question.name != "plain" and plain is not None and plain.raw.is_ok:
         return ProbeFinding("not offered", "", words)  # it has tools, and not this
     return fault(slug, words)
+
+
+def _is_nonsense(case: ProbedCase) -> bool:
+    return case.question.name == "bare" and case.raw.is_ok and not case.seen.is_json
+
+
+def odd_answer(raw: RawAnswer) -> str:
+    """What is said of an answer that is none."""
+    return f"what it answers is none of this dialect ({raw.kind[:60] or 'of no type'}); is the address right?"
 
 
 def odd_status(raw: RawAnswer) -> str:

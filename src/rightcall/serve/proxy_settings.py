@@ -221,6 +221,7 @@ class ProxySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
                 head_seconds=self.head_seconds,
                 seconds=self.body_seconds,
             ),
+            bare_bodies=True,  # as the servers do that it stands for: LiteLLM sends Ollama nothing but the body
         )
 
     @property

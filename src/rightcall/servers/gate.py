@@ -62,6 +62,7 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
 
     host: str
     key: Key | None
+    bare_bodies: bool = False
     origins: frozenset[str] = frozenset()
     hosts: frozenset[str] = frozenset()
     limits: RequestLimits = RequestLimits()
@@ -145,7 +146,8 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
 
     def _kind(self, head: RequestHead, headers: Mapping[str, str]) -> RequestRefusal | None:
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-        if head.method in _WITH_BODY and kind != "application/json":
+        bare = self.bare_bodies and "content-type" not in headers and not _is_browser(headers)
+        if head.method in _WITH_BODY and kind != "application/json" and not bare:
             cure = "send JSON with the header Content-Type: application/json"
             return RequestRefusal(415, "not_json", f"a body of the kind {kind[:80]!r} is not read here; {cure}")
         return None if head.path in OPEN and head.method in ("GET", "HEAD") else self._known(headers)
@@ -190,16 +192,23 @@ def guarding(
     origins: Iterable[str] = (),
     hosts: Iterable[str] = (),
     limits: RequestLimits | None = None,
+    bare_bodies: bool = False,
 ) -> Gate:
     """The guard of a server on this address. Without a key (`no_key`) only this machine may be served, unless the one
-    who starts it says in as many words that it is `open_to_all`."""
+    who starts it says in as many words that it is `open_to_all`. With `bare_bodies` programs need not say that they
+    send JSON; browsers must."""
     if key is None and not open_to_all and not is_loopback(host):
         raise CallerError(f"serving on {host!r} lets other machines in; give a key, or serve on 127.0.0.1")
     if key is None and not no_key:
         raise CallerError("a server needs a key: other programs and web pages reach it too; give one, or say no_key")
     allowed = frozenset([_checked_origin(each) for each in origins])
     return Gate(
-        host=host, key=key, origins=allowed, hosts=frozenset(map(str.lower, hosts)), limits=limits or RequestLimits()
+        host=host,
+        key=key,
+        bare_bodies=bare_bodies,
+        origins=allowed,
+        hosts=frozenset(map(str.lower, hosts)),
+        limits=limits or RequestLimits(),
     )
 
 
@@ -220,6 +229,11 @@ def _checked_origin(origin: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path or parts.query or "*" in origin:
         raise CallerError(f"{origin!r} is no origin; write it like http://localhost:3000")
     return f"{parts.scheme}://{parts.netloc}"
+
+
+def _is_browser(headers: Mapping[str, str]) -> bool:
+    """A browser says with each body where it comes from."""
+    return any(name == "origin" or name.startswith("sec-") for name in headers)
 
 
 def _foreign(origin: str) -> RequestRefusal:

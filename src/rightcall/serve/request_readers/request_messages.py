@@ -134,33 +134,43 @@ class RequestMessages:
 
 
 class CallIds:
-    """Ids for dialects that give calls none: a result finds its call by its id, else by its name, in order."""
+    """Ids for dialects that give calls none: a result finds its call by its id, else by its name, in order. An id that
+    no call has is the client's own, which it left out of the call (LiteLLM does so for Ollama)."""
 
     def __init__(self) -> None:
         self._open: dict[str, str] = {}  # ids of calls without a result, in order, with the name of each
         self._by_name: dict[str, deque[str]] = {}
+        self._made: dict[str, deque[str]] = {"": deque()}  # ids that are ours: of every call, and by its name
         self._seen: set[str] = set()
         self._count = 0
 
     def of_call(self, id: str, name: str) -> str:
-        id = id or self._minted()
+        if not id:
+            id = self._minted()
+            for key in {"", name}:
+                self._made.setdefault(key, deque()).append(id)
         self._seen.add(id)
         self._open[id] = name
         self._by_name.setdefault(name, deque()).append(id)
         return id
 
     def of_result(self, id: str, name: str) -> str:
-        found = id or self._oldest(name)
+        if id in self._seen:
+            found = id
+        elif id:
+            found = self._first_open(self._made.get(name)) or id
+        else:
+            # One that does not say whose it is belongs to the call that has waited longest.
+            found = self._first_open(self._by_name.get(name)) or ("" if name else next(iter(self._open), ""))
         self._open.pop(found, None)
         return found
 
-    def _oldest(self, name: str) -> str:
-        waiting = self._by_name.get(name, deque())
+    def _first_open(self, waiting: deque[str] | None) -> str:
+        """The first of these calls that has no result yet."""
         while waiting:
             if (id := waiting.popleft()) in self._open:
                 return id
-        # A result that does not say whose it is belongs to the call that has waited longest.
-        return next(iter(self._open), "") if not name else ""
+        return ""
 
     def _minted(self) -> str:
         while (id := f"call_{self._count}") in self._seen:

@@ -35,7 +35,7 @@ _OTHER_KIND = {
 
 
 def conforms(events: bytes | str | Json | Iterable[Any], api: str, *, stream: bool | None = None) -> list[str]:
-    """What breaks the rules of this dialect, one line each and in order; empty if nothing does.
+    """What breaks the rules of this dialect, one line each and in order, the first 1,000; empty if nothing does.
 
     - `events`: the bytes or the text of a stream; a list of its payloads, or of pairs of an event's name and its
       payload; or a whole answer, as an object or as its JSON.
