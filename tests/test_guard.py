@@ -308,6 +308,14 @@ def test_the_choice_holds(case: str) -> None:
     assert [(each.action, each.call) for each in found] == wanted
 
 
+@pytest.mark.parametrize(
+    ("choice", "listed"), [("auto", "edit, finish, search."), ("edit", "edit."), ("none", "none.")]
+)
+def test_only_tools_that_may_be_called_are_listed(choice: str, listed: str) -> None:
+    (said,) = Guard(unknown_tool()).interventions(Turn.of(past(), TOOLS, reply=now(("serch", {})), choice=choice))
+    assert said.message.endswith(f"The tools you can call: {listed}")
+
+
 def test_where_one_call_at_a_time_is_allowed_the_first_that_may_run_does() -> None:
     turn = Turn.of([ASKED], TOOLS, reply=now(("search", {}), A, B), parallel=False)
     judged = Guard(problems(), one_at_a_time()).judge(turn)

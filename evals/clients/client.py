@@ -35,7 +35,8 @@ class ToolUse:
 @dataclass(frozen=True)
 class Client:
     """`before` is run first, where a client must be told where its server is; `files` are written before every run.
-    `answers` is the call that ends the task, where a client does not take words for an end."""
+    `answers` is the call that ends the task, where a client does not take words for an end. `skips` are servers that
+    it is not run before: the name of the model, which is theirs, makes it offer other tools."""
 
     name: str
     api: str
@@ -47,6 +48,7 @@ class Client:
     files: Mapping[str, str] = field(default_factory=dict)
     before: tuple[str, ...] = ()
     answers: ToolUse | None = None
+    skips: tuple[str, ...] = ()
 
 
 def npm(folder: str, *names: str) -> Package:

@@ -38,7 +38,7 @@ TWELVE: dict[str, tuple[str, ...]] = {
 
 def faults_for(client: Client, *, everything: bool = False) -> list[str]:
     """The names of its bad servers, with the good one first."""
-    fitting = [name for name, server in ZOO.items() if fits(server, client.api)]
+    fitting = [name for name, server in ZOO.items() if fits(server, client.api) and name not in client.skips]
     return [GOOD, *([*fitting, *INCURABLE] if everything else TWELVE[client.api])]
 
 

@@ -44,7 +44,12 @@ def read_results(file: Path = RESULTS) -> dict[Key, Played]:
     if not file.exists():
         return {}
     rows = [msgspec.json.decode(line, type=Played) for line in file.read_bytes().splitlines()]
-    return {row.cell: row for row in rows if row.client in CLIENTS and row.fault in (GOOD, *BAD)}
+    return {row.cell: row for row in rows if _is_run(row)}
+
+
+def _is_run(row: Played) -> bool:
+    client = CLIENTS.get(row.client)
+    return client is not None and row.fault in (GOOD, *BAD) and row.fault not in client.skips
 
 
 def add_result(played: Played, file: Path = RESULTS) -> None:

@@ -142,6 +142,7 @@ CONTINUE = Client(
     reads=ToolUse("Read", {"filepath": "$FILE"}),
     edits=ToolUse("Edit", {"file_path": "$FILE", **_OLD_NEW}),
     env={"CONTINUE_TELEMETRY_ENABLED": "0"},
+    skips=("leaks_mistral",),
     files={
         "$HOME/continue.yaml": as_json(  # JSON is YAML
             {

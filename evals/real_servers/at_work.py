@@ -83,8 +83,8 @@ def _worked(client: Client, base: str, folder: Path, log: Path) -> Worked:
 
 
 def _is_sound(row: dict[str, Any]) -> bool:
-    """Did its calls go out because they are right? One that was only made before is."""
-    return not row.get("gave_up") or any("repeated" in each for each in row.get("guard", ()))
+    """Did its calls go out because they fit? One that is given up on only because it was made before does."""
+    return not row.get("gave_up") or not (row.get("problems") or row["gave_up"] != "pass")
 
 
 def _rows(log: Path) -> list[dict[str, Any]]:

@@ -43,6 +43,14 @@ is judged by is whether calls come well-formed; that a task is not done is the m
 
 {told}
 """
+_WORK_SEEN = """
+- *fit*: the call is of a declared tool, and its arguments fit the schema. *done*: read, edited, and answered in words.
+  This model goes on calling when all is done: the small programs end after six turns; LangChain's loop was ended by the
+  guard, with status 400 at the same call for the fourth time.
+- ollama-py: the model read `note.txt,`, which fits its schema and is no file; the program ends there.
+- copilot: its first question has 12,318 tokens with 17 tools, and SmolLM2 reads 8,192: llama.cpp refuses it, and the
+  client shows its words. It needs a larger model than this machine runs.
+"""
 _WELL = {"ok", "not offered"}
 _DIALECTS = {"chat": "Chat", "responses": "Responses", "messages": "Messages", "completions": "completions"}
 
@@ -159,7 +167,7 @@ def _at_work() -> list[str]:
     done = sum([each.is_done for each in kept.workers])
     told = f"Calls that reached a client and fit their schemas: {sound} of {calls}. Tasks done: {done} of {len(rows)}."
     words = [_AT_WORK.format(on=kept.on, line=kept.line, told=told), _line(head), _line(["---"] * len(head))]
-    return ["\n".join([*words, *[_line(row) for row in rows], ""])]
+    return ["\n".join([*words, *[_line(row) for row in rows], _WORK_SEEN])]
 
 
 def _worker(each: Worked) -> list[object]:
