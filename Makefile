@@ -55,8 +55,8 @@ model: $(VENV)/.local ## fetch a small model, run it here, count its calls that 
 	$(RUN) evals/model.py --grammar
 	$(RUN) -m pytest tests/test_local.py tests/test_model_eval.py
 
-train: $(VENV)/.train ## train a tiny model here and kill it two hundred times; models/smollm2-tools/make.sh trains the real one
-	RIGHTCALL_TRAINING_KILLS=200 $(RUN) -m pytest tests/test_training.py
+train: $(VENV)/.train ## train a tiny model here, serve it, kill it two hundred times; models/smollm2-tools/make.sh trains the real one
+	RIGHTCALL_TRAINING_KILLS=200 $(RUN) -m pytest tests/test_training.py tests/test_constrain_xgrammar.py
 
 typescript: $(VENV)/.dev ## judge the declarations of tools by the TypeScript compiler; needs node and npm
 	$(RUN) evals/typescript.py

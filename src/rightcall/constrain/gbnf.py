@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 _FALLBACKS, _FEW = 6, 2  # how often a piece may fall back; few where there are many markers
 _EMPTY_LINE, _NOTHING = "\n\n", '""'
-_NEVER = "[^\\x00-\\U0010FFFF]"
+_NEVER = "[^\\u0000-\\U0010FFFF]"
 _LONGEST = 200  # of a name that undeclared ones are told apart from, character by character
 _LOOSE = frozenset((Alt, Seq, Repeat))  # in a sequence these need parentheses
 
@@ -178,7 +178,7 @@ class _Gbnf:
 
     def free(self, without: tuple[str, ...], most: int | None) -> str:
         if not without:
-            return "[^\\x00]" + _times(0, most)
+            return "[^\\u0000]" + _times(0, most)
         if most is not None:
             name = self.pieces("", without)
             return f"{name}{_times(0, most)} {name}-end"
@@ -356,7 +356,7 @@ def _quoted(text: str) -> str:
 @lru_cache(4096)
 def _class(spans: tuple[tuple[int, int], ...]) -> str:
     if spans == ANY.spans:
-        return "[^\\x00]"
+        return "[^\\u0000]"
     if spans and spans[0][0] == 0 and spans[-1][1] == TOP:
         return "[^" + "".join(map(_span, inverse(Chars(spans)).spans)) + "]"
     return "[" + "".join(map(_span, spans)) + "]"
@@ -373,4 +373,5 @@ def _point(code: int) -> str:
 
 
 def _escape(code: int) -> str:
-    return f"\\x{code:02X}" if code < 0x80 else f"\\u{code:04X}" if code < 0x10000 else f"\\U{code:08X}"
+    """No `\\x5C`: llama.cpp reads two digits behind it, xgrammar as many as there are."""
+    return f"\\u{code:04X}" if code < 0x10000 else f"\\U{code:08X}"

@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import NamedTuple
 
 from rightcall.api_names import Api
+from rightcall.apis.sdk_view import text
 from rightcall.serve.event_frames import MAX_FRAME
 from rightcall.types import Json
 
@@ -37,6 +38,7 @@ class PassedStream:
         self._watches_blocks = api == "messages"
         self._watches_items = api == "responses"
         self._items: list[bytes] = []  # the events of items that are done
+        self._since: list[bytes] = []  # what came after the last of them
         self._last = _LAST.get(api, ())
         self._is_cut = False  # the server's last event waits for what it left out before it
 
@@ -91,8 +93,20 @@ class PassedStream:
         if self._watches_blocks:
             for kind, index in _BLOCK.findall(events):
                 self._open = int(index) if kind == b"start" else None
-        if self._watches_items and any(sign in events for sign in _ITEM_DONE):
+        if self._watches_items:
+            self._see_items(events)
+
+    def _see_items(self, events: bytes) -> None:
+        if any(sign in events for sign in _ITEM_DONE):
             self._items += [line for line in events.splitlines() if any(sign in line for sign in _ITEM_DONE)]
+            last = max([events.rfind(sign) for sign in _ITEM_DONE])
+            self._since, events = [], events[last:].partition(b"\n")[2]
+        self._since.append(events)
+
+    @property
+    def has_begun(self) -> bool:
+        """Has an event gone on?"""
+        return bool(self._first)
 
     @property
     def is_whole(self) -> bool:
@@ -104,16 +118,19 @@ class PassedStream:
         if self._ended:
             return b""
         items = [item for line in self._items if isinstance(item := _payload(line).get("item"), dict)]
-        return self._end(Unended(_payload(self._first), self._finished, self._open, items))
+        since = [_payload(line) for line in b"".join(self._since).splitlines() if line.startswith(b"data:")]
+        return self._end(Unended(_payload(self._first), self._finished, self._open, items, since))
 
 
 class Unended(NamedTuple):
-    """A stream that has no end: its first object, whether what it says is whole, and what is known of its parts."""
+    """A stream that has no end: its first object, whether what it says is whole, and what is known of its parts: the
+    number of a block that is open, the items that are done, and the events since the last of these."""
 
     first: Json
     finished: bool
     open_block: int | None
     items: list[Json]
+    since: list[Json]
 
 
 def _payload(event: bytes) -> Json:
@@ -163,11 +180,38 @@ def _responses(left: Unended) -> bytes:
     begun = left.first.get("response")
     ending: Json = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
     if left.finished:
-        ending = {"status": "completed", "output": left.items}
+        ending = {"status": "completed"}
+    closing, items = _closed_item(left, ending["status"])
     usage = {"input_tokens": 0, "output_tokens": 0, "total_tokens": 0}
-    response = {"output": [], **(begun if isinstance(begun, dict) else {}), **ending, "usage": usage}
+    response = {**(begun if isinstance(begun, dict) else {}), **ending, "output": items, "usage": usage}
     kind = f"response.{ending['status']}"
-    return _sse({"type": kind, "response": response}, kind)
+    return closing + _sse({"type": kind, "response": response}, kind)
+
+
+def _closed_item(left: Unended, status: str) -> tuple[bytes, list[Json]]:
+    """The events that close an item which is open, and all items then: clients take those that are done."""
+    opened = [each for each in left.since if each.get("type") == "response.output_item.added"]
+    item = opened[-1].get("item") if opened else None
+    if not isinstance(item, dict):
+        return b"", left.items
+    where = {"output_index": opened[-1].get("output_index"), "item_id": item.get("id")}
+    deltas = [each for each in left.since if str(each.get("type")).endswith("text.delta")]
+    said = "".join([text(each.get("delta")) for each in deltas])
+    done: Json = {"summary": [{"type": "summary_text", "text": said}]}
+    if item.get("type") == "message":
+        done = {"content": [{"type": "output_text", "text": said, "annotations": []}], "status": status}
+    whole = {**item, **done} if deltas or _has(left.since, "part.added") else item
+    out = b""
+    if deltas and not _has(left.since, "text.done"):
+        index: Json = {key: deltas[-1][key] for key in ("content_index", "summary_index") if key in deltas[-1]}
+        kind = str(deltas[-1]["type"]).removesuffix("delta") + "done"
+        out += _sse({"type": kind, **where, **index, "text": said}, kind)
+    last = "response.output_item.done"
+    return out + _sse({"type": last, "output_index": where["output_index"], "item": whole}, last), [*left.items, whole]
+
+
+def _has(events: list[Json], kind: str) -> bool:
+    return any(str(each.get("type")).endswith(kind) for each in events)
 
 
 def _ollama(left: Unended) -> bytes:
@@ -180,7 +224,9 @@ def _gemini(left: Unended) -> bytes:
     if left.finished:
         return b""
     content = {"role": "model", "parts": [{"text": ""}]}
-    return _sse({"candidates": [{"index": 0, "content": content, "finishReason": "MAX_TOKENS"}]})
+    usage = left.first.get("usageMetadata") or {"promptTokenCount": 0, "totalTokenCount": 0}
+    candidate = {"index": 0, "content": content, "finishReason": "MAX_TOKENS"}
+    return _sse({"candidates": [candidate], "usageMetadata": usage})
 
 
 def _typed(*kinds: str) -> tuple[bytes, ...]:

@@ -193,6 +193,8 @@ class Answering:
                 await client.send(stream.pass_on(piece), is_last=answer.is_read)
         except BackendError as error:
             self._exchanged.error = error_code(error)
+            if not stream.has_begun:
+                raise
         self._exchanged.finish = "stop" if stream.is_whole else "length"
         await client.send(stream.ending(), is_last=True)
         return await client.end()

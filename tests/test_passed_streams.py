@@ -1,0 +1,38 @@
+"""A stream that goes through as it is and breaks off anywhere has an end that clients take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from rightcall.api_names import Api
+from rightcall.serve.answer_writer import AnswerEnd, AnswerHead, AnswerUsage
+from rightcall.serve.answer_writers import WRITERS, new_answer_id
+from rightcall.serve.client_request import ClientRequest
+from rightcall.serve.passed_streams import PassedStream
+from rightcall.testing import conforms
+
+_EMPTY = "a text block is empty"  # it had begun when the stream broke off
+
+
+def _streams(api: Api) -> Iterator[bytes]:
+    for thought in ("", "hm é"):
+        for said in (["Hi there"], ["a", "bé🎉"], []):
+            request = ClientRequest(api=api, model="m", messages=[], wants_usage=True)
+            writer = WRITERS[api](AnswerHead(id=new_answer_id(api), model="m", created=1, request=request))
+            words = [writer.begin(), *([writer.reasoning(thought)] if thought else []), *map(writer.text, said)]
+            yield b"".join([*words, writer.finish(AnswerEnd(finish="stop", usage=AnswerUsage(10, 5)))])
+
+
+@pytest.mark.parametrize("api", WRITERS)
+@pytest.mark.parametrize("step", [7, 100_000])
+def test_a_passed_stream_that_breaks_off_anywhere_ends_as_its_dialect_has_it(api: Api, step: int) -> None:
+    for data in _streams(api):
+        for cut in range(0, len(data) + 1, 11):
+            stream = PassedStream(api)
+            out = b"".join([stream.pass_on(data[at : min(cut, at + step)]) for at in range(0, cut, step)])
+            assert data.startswith(out)
+            if stream.has_begun:
+                faults = [line for line in conforms(out + stream.ending(), api, stream=True) if _EMPTY not in line]
+                assert not faults, (cut, faults)
