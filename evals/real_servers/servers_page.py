@@ -47,9 +47,9 @@ is judged by is whether calls come well-formed; that a task is not done is the m
 """
 _WORK_SEEN = """
 - *fit*: the call is of a declared tool, and its arguments fit the schema. *done*: read, edited, and answered in words.
-  This model goes on calling when all is done: the small programs end after six turns; LangChain's loop was ended by the
-  guard, with status 400 at the same call for the fourth time.
-- ollama-py: the model read `note.txt,`, which fits its schema and is no file; the program ends there.
+  This model goes on calling when all is done: the small programs end after six turns, LangChain's loop when its 240
+  seconds are over (in an earlier run the guard ended it, with status 400 at the same call for the fourth time).
+- anthropic-py and ollama-py: the model read `note.txt,`, which fits its schema and is no file; the program ends there.
 - copilot: its first question has 12,318 tokens with 17 tools, and SmolLM2 reads 8,192: llama.cpp refuses it, and the
   client shows its words. It needs a larger model than this machine runs.
 """
