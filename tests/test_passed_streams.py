@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import tracemalloc
 from collections.abc import Iterator
 
 import pytest
@@ -36,3 +38,19 @@ def test_a_passed_stream_that_breaks_off_anywhere_ends_as_its_dialect_has_it(api
             if stream.has_begun:
                 faults = [line for line in conforms(out + stream.ending(), api, stream=True) if _EMPTY not in line]
                 assert not faults, (cut, faults)
+
+
+def test_of_a_very_long_stream_nothing_is_kept() -> None:
+    stream = PassedStream("responses")
+    added = {"type": "response.output_item.added", "output_index": 0, "item": {"type": "message", "id": "msg_1"}}
+    delta = {"type": "response.output_text.delta", "output_index": 0, "item_id": "msg_1", "delta": "a" * 1_000_000}
+    stream.pass_on(f"data: {json.dumps(added)}\n\n".encode())
+    piece = f"data: {json.dumps(delta)}\n\n".encode()
+    tracemalloc.start()
+    try:
+        for _ in range(40):
+            assert stream.pass_on(piece) == piece
+        assert tracemalloc.get_traced_memory()[0] < 1_000_000
+    finally:
+        tracemalloc.stop()
+    assert b'"status":"incomplete"' in stream.ending()

@@ -39,6 +39,7 @@ class PassedStream:
         self._watches_items = api == "responses"
         self._items: list[bytes] = []  # the events of items that are done
         self._since: list[bytes] = []  # what came after the last of them
+        self._watched = 0  # bytes
         self._last = _LAST.get(api, ())
         self._is_cut = False  # the server's last event waits for what it left out before it
 
@@ -97,6 +98,11 @@ class PassedStream:
             self._see_items(events)
 
     def _see_items(self, events: bytes) -> None:
+        """Of a stream that is longer than any event may be, nothing is kept: then it is only said that it was cut."""
+        self._watched += len(events)
+        if self._watched > MAX_FRAME:
+            self._items, self._since = [], []
+            return
         if any(sign in events for sign in _ITEM_DONE):
             self._items += [line for line in events.splitlines() if any(sign in line for sign in _ITEM_DONE)]
             last = max([events.rfind(sign) for sign in _ITEM_DONE])
