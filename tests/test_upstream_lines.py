@@ -7,7 +7,7 @@ import gzip
 import ssl
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 
@@ -184,13 +184,16 @@ async def listening(serve: Serving, tls: ssl.SSLContext | None = None) -> AsyncI
             pass
         finally:
             writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
+            open_ones.discard(writer)
 
     server = await asyncio.start_server(served, "127.0.0.1", 0, ssl=tls)
     try:
         yield server.sockets[0].getsockname()[1]
     finally:
         server.close()
-        for writer in open_ones:
+        for writer in list(open_ones):
             writer.transport.abort()
         await asyncio.sleep(0.01)
 
