@@ -19,7 +19,7 @@ for name in ("COLUMNS", "LINES"):  # the workers of pytest-xdist say that they h
 
 _QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 _MANY = int(os.environ.get("RIGHTCALL_EXAMPLES", "0"))
-settings.register_profile("ci", max_examples=20, derandomize=True, deadline=None, suppress_health_check=_QUIET)
+settings.register_profile("ci", max_examples=15, derandomize=True, deadline=None, suppress_health_check=_QUIET)
 settings.register_profile("deep", max_examples=_MANY or 1000, deadline=None, suppress_health_check=_QUIET)
 settings.load_profile("deep" if _MANY else "ci")
 

@@ -6,6 +6,7 @@ and a source text; the table at the end shows that each of them bites.
 
 import ast
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Literal, NamedTuple
 
@@ -151,6 +152,7 @@ class Reader(ast.NodeVisitor):
         self.uses.append(Use(name, node.lineno, how, self.when))
 
 
+@cache  # every rule asks the same of every file
 def uses(path: str, source: str) -> list[Use]:
     reader = Reader(path)
     reader.visit(ast.parse(source))
