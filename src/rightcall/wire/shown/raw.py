@@ -37,6 +37,7 @@ def _closes(opener: str) -> Closes:
 
 _LONGEST = 32
 _CLOSES = {opener: _closes(opener) for opener in (*_PAIRS, *[f"<{name}" for name in (*_HTML, *_TAGS)])}
+_BEGINNINGS = frozenset([opener[:size] for opener in _CLOSES for size in range(1, len(opener) + 1)])
 
 
 def unfinished(text: str) -> int:
@@ -46,7 +47,7 @@ def unfinished(text: str) -> int:
         end = tail[start:] if start >= 0 else ""
         if end in _PAIRS:
             break
-        if end and any(opener.startswith(end) for opener in _CLOSES):
+        if end in _BEGINNINGS:
             return len(text) - len(end)
     return len(text)
 
