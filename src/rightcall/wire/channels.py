@@ -102,6 +102,8 @@ def _lone_header(m: Machine, size: int) -> tuple[str, int] | None:
     if channels is None or not m.compiled.is_named_by_header:
         return None
     text = p.buf[p.pos : p.pos + _MAX_HEADER]
+    if channels.to and channels.to.strip() not in text:
+        return None  # it goes to nobody
     scan = m.compiled.text
     stops = (found for found in scan.finditer(text, 1) if scan.actions[found.lastindex or 0].action in _NO_HEADER)
     stop = next(stops, None)
