@@ -10,8 +10,9 @@ import pytest
 
 from loopback import Answering, answer, chat, json_answer
 from proxied import DIALECTS, SCHEMA, Proxied, asked, proxied
-from rightcall import read
+from rightcall import grammar, read
 from rightcall.api_names import Api
+from rightcall.constrain.served_by import SERVERS
 from rightcall.errors import StatusError
 from rightcall.serve.refused_fields import refused_fields
 
@@ -166,3 +167,14 @@ def test_the_fields_are_found_in_the_server_s_words(said: str) -> None:
     body = {"model": "m", "messages": [], "temperature": 1, "x_own": 1, "store": True}
     assert refused_fields(StatusError("no", 422, said, None), body) == REFUSALS[said]
     assert refused_fields(StatusError("no", 500, said, None), body) == set()
+
+
+HOLDING = {"guided_json", "guided_regex", "guided_choice", "guided_grammar", "json_schema", "ebnf", "regex"}
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_what_holds_a_model_to_its_tools_is_never_left_out(server: str) -> None:
+    held = SERVERS[server](grammar(BOTH, choice="required"))[0]
+    for name in {*held, *HOLDING} - {"parallel_tool_calls"}:  # which holds it to nothing that is not looked at again
+        error = StatusError("no", 400, f"Unexpected symbol in {name}; unknown rule 'x'", None)
+        assert refused_fields(error, {"model": "m", "messages": [], name: {}}) == set(), name

@@ -20,12 +20,14 @@ _SPARE = frozenset(
     "safety_identifier logprobs top_logprobs client_metadata eager_input_streaming defer_loading allowed_callers "
     "cache_control context_management output_config input_examples store metadata verbosity".split()
 )
-# What says what is asked for: without it the answer would be another one.
+# What says what is asked for, and what the model is held to: without it the answer would be another one.
 _ASKS = frozenset(
     "model messages input prompt suffix contents system instructions tools tool_choice functions function_call stream "
     "n max_tokens max_completion_tokens max_output_tokens temperature top_p top_k min_p stop stop_sequences seed "
     "logit_bias presence_penalty frequency_penalty response_format text reasoning thinking think modalities audio "
-    "format options previous_response_id conversation thread generationConfig systemInstruction toolConfig".split()
+    "format options previous_response_id conversation thread generationConfig systemInstruction toolConfig "
+    "grammar grammar_lazy grammar_triggers preserved_tokens structured_outputs json_schema structural_tag ebnf regex "
+    "guided_json guided_regex guided_choice guided_grammar chat_template_kwargs skip_special_tokens".split()
 )
 _UNKNOWN = re.compile(
     r"(?i)unexpected|unknown|unrecogni[sz]ed|unsupported|extra (?:input|field)|not (?:permitted|known)"
