@@ -145,6 +145,7 @@ def _turn_to(m: Machine, kind: str | None) -> None:
     m.due_to = m.p.index if kind is None else None
     m.words_from = m.output.text_chars
     m.output.turn(thinking=kind == "reasoning")
+    m.output.is_placed = m.output.is_placed or kind == "content"
     if kind is not None:
         m.state = InChannel("reasoning" if kind == "reasoning" else "content")
     else:

@@ -230,6 +230,7 @@ class Compiled:
         # A marker that ends other things as well says nothing about reasoning once it stands in text.
         shared = {pat.whole for _, pat in drops}
         thinks = markers.thinks + markers.think_closes
+        self.ends_thought = [re.compile(pat.whole).fullmatch for _, pat in markers.think_closes if pat.whole in shared]
         return [entry for entry in thinks if entry[1].whole not in shared] + drops
 
     def _done(self, protocol: Protocol) -> tuple[Sign, Pat]:

@@ -223,6 +223,8 @@ def on_content_close(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None
         m.leave_reasoning()
         m.in_content = False
         m.marker(found.end())
+    elif _ends_thought(m, found.group()):
+        on_think_close(m, found, sign)
     elif (yield from _is_shown_end(m, found.group(), sign)):
         m.say_exactly(m.p.pos + len(found.group()))
     elif is_due(m) and not m.in_content and any(is_it(found.group()) for _, is_it in m.compiled.closing):
@@ -234,6 +236,12 @@ def on_content_close(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None
         m.output.go_on_line()
     else:
         _stray(m, found.group(), sign)
+
+
+def _ends_thought(m: Machine, marker: str) -> bool:
+    """Does what ends a message end a thought that a call stood in? Nothing else is open then."""
+    is_open = m.rehearsal is not None and not m.in_content and not is_due(m)
+    return is_open and any(is_it(marker) for is_it in m.compiled.ends_thought)
 
 
 def on_inline(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:

@@ -19,9 +19,24 @@ from rightcall.wire.bodies.tags import Tags
 from rightcall.wire.buffer import Capture, Steps
 from rightcall.wire.call_builder import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut
-from rightcall.wire.markers import END, Holes, Pat, Probe, Scan, alt, blanks, literal, ordered, seq, template
+from rightcall.wire.markers import (
+    END,
+    MAX_BLANKS,
+    Holes,
+    Pat,
+    Probe,
+    Scan,
+    alt,
+    blanks,
+    literal,
+    ordered,
+    seq,
+    template,
+)
 
 Sink = Callable[[str], bool]
+_SPACES, _RUN = f"[ \\t\\r]{{0,{MAX_BLANKS}}}+", f"[ \\t\\r\\n]{{0,{MAX_BLANKS}}}+"
+_LINES = Pat(f"{_SPACES}\\n{_RUN}", f"{_SPACES}(?:\\n{_RUN})?+")  # blanks with a line break
 Found = re.Match[str] | Literal[False]
 
 
@@ -41,7 +56,7 @@ class _Seen(msgspec.Struct):
     depth: int = 0  # how many calls were opened and not closed
     quoted: bool = False  # what opens quotes
     torn: bool = False  # a value's close and the damaged opener of an argument
-    argument: str = ""  # the opener of this argument, which is one of the tool's
+    argument: str = ""  # the opener of this argument, which is one of the tool's or of a call that was opened here
     repeated: str = ""  # or one that was given before
     message: Capture | None = None  # what begins another message
 
@@ -95,13 +110,13 @@ class ValueEnd:
 
     def _chain(self) -> Pat:
         """What may follow a value. The body's close is enough where nothing or a line break stands before it; behind
-        other blanks it is one only before more structure, so that a value which holds it is never cut off there."""
+        blanks alone it is one only before more structure, so that a value which holds it is never cut off there."""
         tags = self.tags
         over = alt(*tags.call_closes, *tags.section_closes, *tags.openers, *tags.turns)
         ends = [seq(close, blanks(), over) for close in tags.body_closes]
         params = [template(text, group="key", quoted=tags.quoted) for text in ordered(tags.body.param)]
         whole = seq(blanks(), alt(*params, *ends, over, END))
-        lines = [seq(literal(each), close) for each in ("\n", "\r\n") for close in tags.body_closes]
+        lines = [seq(_LINES, close) for close in tags.body_closes]
         return alt(whole, *tags.body_closes, *lines)
 
     def at_once(self, p: CallBuilder, value: Value) -> bool:
@@ -274,7 +289,8 @@ class ValueEnd:
             key = self.tags.plain(self.param.fill(at)["key"]) if at else ""
             if key and self._is_repeated(key, value):
                 seen.repeated = key
-            if key and (p.tools is None or p.kind(key) is not None):
+            # Behind the opener of a call that nothing closed, the argument is that call's, whatever tool it is of.
+            if key and (p.tools is None or seen.depth or p.kind(key) is not None):
                 seen.argument = key
 
     def _doubt(self, seen: _Seen, value: Value) -> Doubt | None:
