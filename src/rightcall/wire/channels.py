@@ -71,6 +71,7 @@ def _header(m: Machine, taken: Capture, *, bare: bool) -> Steps[None]:
     elif lone := _lone_header(m, size):
         p.drop(taken)
         yield from _enter(m, lone[0], None, lone[1], lone[1])
+        p.said = p.said and lone[0]  # where the call says its name again
     else:
         # Its first character is text, and the search goes on behind it.
         is_cut = p.ended and end < 0 and len(p.buf) - p.pos < _MAX_HEADER + size
@@ -99,7 +100,7 @@ def _lone_header(m: Machine, size: int) -> tuple[str, int] | None:
     """A header to a tool that no message follows, because the call ends there, or the text: the tool, and the header's
     end."""
     p, channels = m.p, m.compiled.channels
-    if channels is None or not m.compiled.is_named_by_header:
+    if channels is None:
         return None
     text = p.buf[p.pos : p.pos + _MAX_HEADER]
     if channels.to and channels.to.strip() not in text:
@@ -108,7 +109,7 @@ def _lone_header(m: Machine, size: int) -> tuple[str, int] | None:
     stops = (found for found in scan.finditer(text, 1) if scan.actions[found.lastindex or 0].action in _NO_HEADER)
     stop = next(stops, None)
     is_cut = stop is None and p.ended and len(p.buf) - p.pos < _MAX_HEADER + size
-    if not is_cut and (stop is None or not ends_call(m, stop.group())):
+    if not is_cut and (stop is None or not m.compiled.is_named_by_header or not ends_call(m, stop.group())):
         return None
     text = text[: stop.start()] if stop else text
     recipient, kind = read_header(text, channels, m.compiled.header_starts)
@@ -133,10 +134,12 @@ def _enter(m: Machine, recipient: str | None, kind: str | None, end: int, start:
         yield from _call(m, recipient or "")
 
 
-def hear_name(m: Machine, opener: str) -> None:
-    """The opener of a call may say its name, which the call itself says again."""
-    if (edges := m.compiled.name_edges) is not None:
-        m.p.said = opener.strip().removeprefix(edges[0]).removesuffix(edges[1]).strip()
+def hear_name(m: Machine, opener: str) -> bool:
+    """The opener of a call may say its name, which the call itself says again. False if the text ends in the opener."""
+    if (edges := m.compiled.name_edges) is None:
+        return True
+    m.p.said = opener.strip().removeprefix(edges[0]).partition(edges[1][:1])[0].strip()
+    return edges[1] in opener
 
 
 def _turn_to(m: Machine, kind: str | None) -> None:

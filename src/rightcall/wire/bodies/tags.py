@@ -18,6 +18,7 @@ from rightcall.wire.markers import (
     Probe,
     alt,
     blanks,
+    cut_behind_name,
     literal,
     look,
     ordered,
@@ -123,6 +124,11 @@ class Tags:
     def damaged_opens(self) -> list[Probe]:
         """The body's opening tag, damaged, but with a name and before what can only follow it."""
         return [Probe(pat) for text in ordered(self.body.open) for pat in self._damaged(text, _NAMED)]
+
+    @cached_property
+    def cut_opens(self) -> list[Probe]:
+        """The body's opening tag, where the text ends in it, with the name."""
+        return [Probe(cut_behind_name(text, _NAMED)) for text in ordered(self.body.open) + ordered(self.body.empty)]
 
     @cached_property
     def damaged_openers(self) -> list[Pat]:
