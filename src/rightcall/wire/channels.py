@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _MAX_HEADER = 256
 _NO_HEADER = frozenset(("section", "call", "body", "end"))
 _WORD = re.compile(r"\s*([^\s<>]+)").match
+_IS_NAME = re.compile(r"[\w$.\-]++").fullmatch
 
 
 def first_header(m: Machine, probe: Probe) -> Steps[None]:
@@ -241,6 +242,8 @@ def _is_recipient(m: Machine, name: str, ahead: int) -> Steps[bool]:
     assert m.compiled.channels is not None
     if name in m.compiled.channels.kinds or (p.tools is not None and name in p.tools):
         return True
+    if not _IS_NAME(name):
+        return False
     while p.pos + ahead >= len(p.buf) and not p.ended:
         yield
     return p.buf.startswith("{", p.pos + ahead)

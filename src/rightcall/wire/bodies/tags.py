@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from difflib import SequenceMatcher
 from functools import cached_property
 
 from rightcall.formats.spec import Format, Params, Special, alternatives
@@ -29,6 +30,7 @@ from rightcall.wire.markers import (
 
 _SLIPS = Pat(r"[\"'>]{0,2}+", r"[\"'>]{0,2}+")
 _HOLE = re.compile(r"\{\w+\}")
+_LIKE = 0.65  # two tags that share so much are one, misspelt
 _SURE = 4  # so much of a tag tells it from other text
 _NAMED = NAME._replace(whole=f"(?P<name>{HOLES['name']})")
 
@@ -104,11 +106,10 @@ class Tags:
         # Such a beginning is that of a closing tag too.
         return [seq(pat, Pat("[^/]", "")) if pat.prefix.endswith("<") else pat for pat in found]
 
-    @cached_property
-    def damaged_closes(self) -> tuple[str, ...]:
-        """A value's closing tag with one character missing."""
-        texts = [text for text in ordered(self.body.value_close) if "{" not in text]
-        return tuple(found for text in texts for found in _one_less(text))
+    def ends_in_damaged_close(self, text: str, key: str) -> bool:
+        """Does a value end with its closing tag, misspelt?"""
+        closes = [str(close).replace("{key}", key) for close in ordered(self.body.value_close)]
+        return any(_is_like(text.rstrip()[-len(close) - 4 :], close) for close in closes)
 
     @cached_property
     def damaged_param(self) -> Probe:
@@ -170,6 +171,12 @@ def _before_hole(text: str) -> str:
 
 def _behind(whole: str, before: str) -> str:
     return whole[len(before) :] if whole.startswith(before) else ""
+
+
+def _is_like(end: str, close: str) -> bool:
+    """Is the end of a text, from one of its characters on that the tag begins with, nearly the tag?"""
+    starts = [i for i, char in enumerate(end) if char == close[0]]
+    return any(SequenceMatcher(None, end[i:], close, autojunk=False).ratio() > _LIKE for i in starts)
 
 
 def _one_less(text: str) -> list[str]:

@@ -303,7 +303,8 @@ class ValueEnd:
 
     def _doubt_of_next(self, value: Value, seen: _Seen) -> Doubt | None:
         """A value that the next argument ended: was there a close, one that did not count or a damaged one?"""
-        if seen.closed or seen.shut or seen.opened or "".join(value.pieces).rstrip().endswith(self.tags.damaged_closes):
+        text = "".join(value.pieces)
+        if seen.closed or seen.shut or seen.opened or self.tags.ends_in_damaged_close(text, value.key):
             return Doubt(
                 "ambiguous_end", f"the argument {value.key!r} is not closed as it should be; send the call again"
             )
