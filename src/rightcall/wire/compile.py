@@ -137,6 +137,7 @@ class Compiled:
         self.first_thought = _label(self.format.reasoning[0]) if self.format.reasoning else None
         starts = alternatives(self.channels.start) if self.channels else ()
         self.header_starts: list[Match] = [re.compile(template(start).whole).match for start in starts]
+        self.between_messages = self._between_messages()
         # What ends a header. Blanks beside a token are the header's.
         message = self.channels.message if self.channels else ""
         self.message_marker = message.strip(BLANKS) or message
@@ -185,6 +186,7 @@ class Compiled:
         tokens = [entry for entry in openers if entry[0].special and entry[0].action in _OPENERS]
         turns = [entry for entry in markers.turns if entry[0].special or entry[0].action != "header"]
         thought = markers.thinks + markers.think_closes + turns + tokens + markers.cites + markers.strikes
+        thought += markers.lone_tokens()
         self.reasoning = Scan(unique(thought))
         # A thought that was opened inside a text with a close of its own ends with the text.
         ends = [entry for pair in self.format.content for entry in entries("content_close", pair[1])]
@@ -236,6 +238,15 @@ class Compiled:
         opens, closes = (marker.strip() for marker in protocol.done)
         return Sign("done"), _done(opens, closes, [*self.tags, *ordered(self.format.call[0])])
 
+    def _between_messages(self) -> Probe | None:
+        """The name of a channel where only a header belongs: models write one before the header that says it."""
+        channels = self.channels
+        if channels is None or not channels.channel:
+            return None
+        words = [*channels.kinds, *[str(start).removeprefix(start.tokens[0]) for start in _tokens(channels.start)]]
+        headers = alt(*[template(start) for start in (channels.channel, *alternatives(channels.start))])
+        return Probe(seq(blanks(), alt(*[literal(word) for word in words if word]), blanks(), look(headers)))
+
     def _message_ends(self) -> list[Pat]:
         return [pat for end in self.channels.ends for pat in templates(end)] if self.channels else []
 
@@ -262,6 +273,10 @@ class Compiled:
         if self.channels.to:
             return Probe(look(template(self.channels.to)))
         return Probe(look(alt(*recipient_headers(self.channels))))
+
+
+def _tokens(marker: Marker) -> list[Special]:
+    return [text for text in alternatives(marker) if isinstance(text, Special)]
 
 
 THINK: Pair = ("<think>\n", "\n</think>\n\n")  # how most models write reasoning, in whatever format they call
