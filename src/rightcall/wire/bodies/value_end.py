@@ -64,7 +64,8 @@ class ValueEnd:
     def __init__(self, tags: Tags, param: Holes, key: str, line: str, quote: str) -> None:
         self.tags, self.param, self.is_named = tags, param, bool(key)
         entries = [("close", pat) for pat in self._closes(key, line, quote)]
-        entries += [("drift", seq(literal(each), pat)) for each in ("", *_breaks(line)) for pat in tags.drifted_closes]
+        drifts = [seq(literal(each), pat) for each in _breaks(line) for pat in tags.drifted_closes]
+        entries += [("drift", pat) for pat in tags.drifted_closes + drifts]
         entries += (
             self._inside(line) if not quote else [("quote", literal(tags.body.quote[0]))] if tags.body.quote else []
         )
