@@ -91,7 +91,10 @@ class Compiled:
         self.bare_clash = _any_of_some([pat for _, pat in markers.inner if pat.head and pat.head in self.bare])
         self.between = self._between()
         self.again = again = self._again(markers)
-        # What a marker begins with; most stand behind a call as they should.
+        # What a marker begins with, and no body does; most stand behind a call as they should.
+        between = self.between
+        is_other = between is None or between.at("<", 0, False) is False
+        self.not_bare = "<" if is_other and "<" not in self.bare else None
         self.not_again = frozenset([char for char in "<[{" if again is not None and again.at(char, 0, False) is False])
 
     def _add_ends_of_calls(self, markers: FormatMarkers) -> None:
