@@ -15,8 +15,8 @@ GLM45 = Format(
     reasoning=("<think>", "</think>\n"),
     ends=(Special("<|user|>"), Special("<|observation|>"), Special("<|endoftext|>")),
     tools="hermes",
-    aliases=("glm", "glm47", "glm4_moe"),
-    models="GLM 4.5, 4.6, 4.7 (its inline layout)",
+    aliases=("glm", "glm47", "glm4_moe", "spark25"),
+    models="GLM 4.5, 4.6, 4.7 (its inline layout), Spark 2.5",
 )
 LING3 = replace(
     GLM45,
@@ -45,6 +45,6 @@ HY_V3 = Format(
     reasoning=(("<think>", "<think:opensource>"), ("</think>", "</think:opensource>")),
     ends=(Special("<｜hy_eos｜>"), Special("<｜hy_eos:opensource｜>")),
     tools="hermes",
-    aliases=("hunyuan",),
-    models="Hunyuan Hy3",
+    aliases=("hunyuan", "hy_v4"),
+    models="Hunyuan Hy3, Hy4",
 )

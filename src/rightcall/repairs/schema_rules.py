@@ -15,6 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from rightcall.checks import pointer
+from rightcall.repairs.backslashes import decode_escaped
 from rightcall.repairs.liberties import Unreadable
 from rightcall.repairs.loose import read_loose
 from rightcall.repairs.number_text import dumps
@@ -332,6 +333,8 @@ def _from_text(at: tuple[Any, ...], text: str, depth: int) -> Iterator[Change]:
         inner = decode(bare, depth)
         if isinstance(inner, dict | list):
             yield Change("double_encoded", "schema", at, inner)
+        elif isinstance(escaped := decode_escaped(bare, depth), dict | list):
+            yield Change("double_encoded", "schema", at, escaped)
         elif isinstance(inner, Undecodable):
             yield from _from_loose_text(at, bare, depth)
 

@@ -67,7 +67,19 @@ class CallBuilder(Buffer):
     """What every reader of a body works with: the text as it arrives, and the call that is made of it."""
 
     __slots__ = (
-        *("_last_rung", "_raw_text", "args_at", "block", "call", "compiled", "full", "ids", "in_doubt", "in_thought"),
+        *(
+            "_last_rung",
+            "_most",
+            "_raw_text",
+            "args_at",
+            "block",
+            "call",
+            "compiled",
+            "full",
+            "ids",
+            "in_doubt",
+            "in_thought",
+        ),
         *("index", "limits", "live", "notes", "options", "output", "pending", "raw", "raw_at", "said", "told", "tools"),
     )
 
@@ -89,6 +101,7 @@ class CallBuilder(Buffer):
         self.compiled = compiled
         self.options = options
         self.limits = options.limits
+        self._most = 0 if options.forbidden else options.limits.call  # characters of a call that may run
         self.tools = options.tools
         self.live = options.live and options.tools is not None
         self.ids = ids
@@ -194,21 +207,22 @@ class CallBuilder(Buffer):
         start, end, name, json, value, id = whole
         if moved:
             start, end = start + moved, end + moved
-        tool = self.tools.get(name) if self.tools is not None else None
-        is_usual = (
-            value
-            and not self.options.forbidden
-            and (not self.said or self.said == name)
+        tools, said = self.tools, self.said
+        tool = tools.get(name) if tools is not None else None
+        if (
+            tool is not None
+            and value
+            and end - start <= self._most
+            and (not said or said == name)
             and self.block is None
-            and (not id or name_in_id(id, self.tools) in ("", name))
-            and end - start <= self.limits.call
-        )
-        if is_usual and tool is not None and is_settled(tool, value):
+            and (not id or id.partition(":")[0] == f"functions.{name}" or name_in_id(id, tools) in ("", name))
+            and is_settled(tool, value)
+        ):
             # Where there is nothing to repair and nothing to tell, the same events as below cost less.
             if self.pending is not None:
                 self.settle_pending()
-            output, index = self.output, self.index
-            output.whole_call(self.base + start, self.base + end)
+            output, index, base = self.output, self.index, self.base
+            output.whole_call(base + start, base + end)
             id = self.ids.take(id)
             call = Call(name, value, json, id, self.buf[start:end])
             self.index = index + 1

@@ -200,7 +200,11 @@ def _headers(channels: Channels) -> Entries:
     sign = Sign("header", True, any(isinstance(start, Special) for start in starts))
     if channels.to:
         cut = [(sign, look(_cut(start))) for start in starts if isinstance(start, Special)]
-        starts += [channels.channel] if channels.channel else []
+        if channels.channel:
+            cut += [
+                (sign, look(_without_role(start, channels.channel))) for start in starts if isinstance(start, Special)
+            ]
+            starts.append(channels.channel)
         return [(sign, look(template(start))) for start in starts] + cut
     # The header is the recipient itself: only a whole one, or one that the text ends in, tells a header from text.
     whole = recipient_headers(channels)
@@ -215,6 +219,11 @@ def _cut(start: Special, *rest: Pat) -> Pat:
     behind = Special(start.strip(BLANKS).removeprefix(token), start.tokens)
     begun = seq(*([template(behind)] if behind else []), *rest)
     return seq(literal(token), Pat(f"(?:{begun.part})", begun.part), END)
+
+
+def _without_role(start: Special, channel: str) -> Pat:
+    """A header whose token stands right before its channel."""
+    return seq(literal(start.tokens[0]), blanks(), template(channel))
 
 
 def _gap_behind(start: str) -> list[Pat]:

@@ -181,7 +181,9 @@ def _tells(pat: Pat, format: Format) -> bool:
 
 def _is_tag(mark: str) -> bool:
     text = mark.strip()
-    return isinstance(mark, Special) or _CAPITALS(text) is not None or (text[:1] == "<" and bool(set(text) & set(":_")))
+    return (
+        isinstance(mark, Special) or _CAPITALS(text) is not None or (text[:1] == "<" and bool(set(text) & set(":_|")))
+    )
 
 
 def _marks(format: Format) -> list[Pat]:

@@ -155,8 +155,11 @@ class Machine:
         tries = may_begin or lines or again is not None
         while True:
             if tries and output.at_start and not output.thinking:
-                if may_begin and (yield from try_bare(self)):
-                    continue
+                if may_begin:
+                    if p.buf[p.pos : p.pos + 1] == compiled.not_bare:
+                        output.at_start = False
+                    elif (yield from try_bare(self)):
+                        continue
                 if lines and (yield from try_line(self)):
                     continue
                 if again is not None and p.index:
@@ -317,9 +320,10 @@ class Machine:
     def _take_whole(self, whole: WholeBlock, moved: int) -> None:
         """Takes the calls of a block, whose places have moved by so much since they were found."""
         p, output = self.p, self.output
-        for call in whole[0]:
+        calls, end, _ = whole
+        for call in calls:
             p.whole_call(call, moved)
-        p.pos = end = whole[1] + moved
+        p.pos = end = end + moved
         output.fresh = output.at_start = True
         output.mark("marker", p.base + end)
 

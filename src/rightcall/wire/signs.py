@@ -277,6 +277,9 @@ def on_end(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
     m.marker(p.pos + len(marker))
     m.struck = 0
     m.output.shown.begin_result(marker)
+    if (between := m.compiled.between_messages) is not None and (word := (yield from p.test(between))):
+        p.note("stray_marker", f"{word.group().strip()!r} at {p.at} stands between two messages; it was dropped")
+        m.marker(word.end())
 
 
 def on_struck(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:

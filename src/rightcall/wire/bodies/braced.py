@@ -30,6 +30,7 @@ from rightcall.wire.arriving_values import (
     whole,
 )
 from rightcall.wire.bare_values import TEXT_KINDS, to_json, typed
+from rightcall.wire.bodies.half_quoted import half_quoted, take_half_quoted
 from rightcall.wire.bodies.kind import Around, BodyKind, filled, first
 from rightcall.wire.bodies.ordinary_quotes import MARKS, Ordinary, OrdinaryReader, ordinary, receipts
 from rightcall.wire.body_reader import BodyReader
@@ -197,6 +198,11 @@ class BracedReader(BodyReader):
             return (yield from self._quoted(p, self._token, kind, prefix))
         if char in MARKS:
             return (yield from self._ordinary(p, key, kind, prefix))
+        may_be_text = kind in TEXT_KINDS or (kind == "any" and self.body.quoted == "string")
+        if char not in "[{" and may_be_text and (text := (yield from half_quoted(p, self.follows))):
+            self._may_repair(p, p.call.name if p.call else "")
+            p.give(prefix + quoted(text))
+            return take_half_quoted(p, key, text, self.body.quote)
         read = (yield from self._nested(p, key)) if char in "[{" else (yield from self._bare(p, kind))
         json, value = meant(p, key, read)
         p.give(prefix + json)

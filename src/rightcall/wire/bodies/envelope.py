@@ -63,6 +63,7 @@ class EnvelopeReader(BodyReader):
         self._usual, self._first, self._tail = patterns.usual, patterns.first, patterns.tail
         self._ends_item, self._ends_alone = patterns.ends_item, patterns.ends_alone
         self._ends_block, self._list_ends = patterns.ends_block, patterns.list_ends
+        self._another = patterns.another
         self._members = EnvelopeMembers(body)
 
     def quick(self, p: CallBuilder, start: int, bare: bool) -> WholeBlock | None:
@@ -179,7 +180,8 @@ class EnvelopeReader(BodyReader):
         """The call that was read is over. What cannot stand behind it is part of what is wrong with it."""
         odd = ""
         if not self.outer:
-            odd = yield from what_stands_behind(p, closed=self._closes and not bare, another="" if listed else "{")
+            another = None if listed else self._another
+            odd = yield from what_stands_behind(p, closed=self._closes and not bare, another=another)
         self._finish(p, parts, odd)
 
     def _finish(self, p: CallBuilder, parts: Parts, odd: str = "") -> None:

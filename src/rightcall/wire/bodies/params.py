@@ -52,6 +52,7 @@ class ParamsReader(BodyReader):
         if self.is_name_only:  # any word of prose is a name too
             follows = alt(*tags.param_starts, *tags.call_closes, literal("{"), END)
             self.tells = Probe(seq(self.begins.pat, blanks(), look(follows)))
+            self.begins = Probe(alt(*tags.opens, *tags.damaged_openers, *tags.params))  # the name may be missing
         self.close = _any(tags.body_closes)
         self.call_close = _any(tags.call_closes)
         self.other_end = _any(tags.section_closes + tags.openers + tags.turns)

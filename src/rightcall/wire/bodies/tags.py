@@ -29,6 +29,9 @@ from rightcall.wire.markers import (
 )
 
 _SLIPS = Pat(r"[\"'>]{0,2}+", r"[\"'>]{0,2}+")
+_LETTERS = Pat(r"[\w.-]{1,24}+>", r"[\w.-]{0,24}+")
+_BLANK = Pat(r"[ \t]{1,4}+", r"[ \t]{0,4}+")
+_LINE_END = look(Pat(r"[ \t]{0,4}+\r?\n", r"[ \t]{0,4}+\r?"))
 _HOLE = re.compile(r"\{\w+\}")
 _LIKE = 0.65  # two tags that share so much are one, misspelt
 _SURE = 4  # so much of a tag tells it from other text
@@ -112,6 +115,12 @@ class Tags:
         return any(_is_like(text.rstrip()[-len(close) - 4 :], close) for close in closes)
 
     @cached_property
+    def drifted_closes(self) -> list[Pat]:
+        """A value's closing tag with more letters in its name, or without its last sign at the end of a line."""
+        texts = [text for text in ordered(self.body.value_close) if "{" not in text and text[:2] == "</"]
+        return [seq(literal(text[:-1]), end) for text in texts for end in (_LETTERS, _LINE_END)]
+
+    @cached_property
     def damaged_param(self) -> Probe:
         """How an argument's opening tag begins, with one character missing."""
         starts = [text.partition("{")[0] for text in ordered(self.body.param)]
@@ -146,9 +155,16 @@ class Tags:
         if len(before) <= _SURE:
             return [late]
         unquoted = [_unquoted(before, name, after, follows)] if before[-1] == after[:1] == '"' else []
+        spaced = [seq(literal(before[:-1]), _BLANK, name, *end, *follows)] if before[-1] == "=" else []
         # A tag that lost its first character is looked for only where one is due.
         first = seq(literal(before[0]), _any_damage(before[1:]), name, *end, *follows)
-        return [late, *unquoted, first, *([seq(literal(before[1:]), name, *end, *follows)] if name is _NAMED else [])]
+        return [
+            late,
+            *unquoted,
+            *spaced,
+            first,
+            *([seq(literal(before[1:]), name, *end, *follows)] if name is _NAMED else []),
+        ]
 
     @cached_property
     def open_starts(self) -> Probe | None:
