@@ -13,6 +13,7 @@ from functools import cached_property
 
 from rightcall.formats.spec import Format, Params, Special, alternatives
 from rightcall.wire.markers import (
+    BLANKS,
     HOLES,
     NAME,
     Pat,
@@ -108,6 +109,11 @@ class Tags:
         found = [template(start) for start in texts.values()]
         # Such a beginning is that of a closing tag too.
         return [seq(pat, Pat("[^/]", "")) if pat.prefix.endswith("<") else pat for pat in found]
+
+    def ends_in_close(self, text: str, key: str) -> bool:
+        """Does a value end with its own closing tag? Then a model wrote the tag twice, or a value about tags."""
+        closes = [str(close).replace("{key}", key) for close in ordered(self.body.value_close)]
+        return text.rstrip(BLANKS).endswith(tuple(closes))
 
     def ends_in_damaged_close(self, text: str, key: str) -> bool:
         """Does a value end with its closing tag, misspelt?"""
