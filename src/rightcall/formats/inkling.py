@@ -4,6 +4,7 @@ from rightcall.formats.spec import Envelope, Format, Special
 
 _MODEL, _INVOKE = Special("<|message_model|>"), Special("<|content_invoke_tool_json|>")
 _END = Special("<|end_message|>")
+_OTHER_ROLES = (Special("<|message_user|>"), Special("<|message_system|>"), Special("<|message_tool|>"))
 
 INKLING = Format(
     "inkling",
@@ -15,6 +16,6 @@ INKLING = Format(
         (Special("<|content_invoke_tool_text|>"), _END),
         (Special("<|content_tool_error|>"), _END),
     ),
-    ends=(_MODEL, Special("<|content_model_end_sampling|>")),
+    ends=(_MODEL, Special("<|content_model_end_sampling|>"), *_OTHER_ROLES),
     models="Inkling",
 )

@@ -25,7 +25,7 @@ from rightcall.strict_json import Undecodable
 from rightcall.types import Arguments, Call, CallEnd, CallStart, Problem, Repair
 from rightcall.wire.buffer import Buffer, Capture, Steps
 from rightcall.wire.interrupts import NotACall
-from rightcall.wire.markers import Probe
+from rightcall.wire.markers import HOLES, Probe
 from rightcall.wire.options import ReadOptions
 from rightcall.wire.output import Output
 from rightcall.wire.told import Told
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 Whole = tuple[int, int, str, str, dict[str, Any], str]
 
 _NO_CLOSER = re.compile(r"[ \t\r\n]{0,128}+[^ \t\r\n}\])]").match
+_IS_NAME = re.compile(HOLES["name"]).fullmatch
 _MOST_FOLDED = 256  # names that another one is compared with
 _NO_KINDS: dict[str, Kind] = {}
 _MOST_NOTES = 32
@@ -375,7 +376,7 @@ class CallBuilder(Buffer):
     def fail(self, code: str, message: str, path: str = "", *, end: int | None = None) -> None:
         """The call cannot be used: a problem says why, and its text so far is kept. What is behind `end` is text."""
         assert self.raw is not None
-        call = self.call or self.begin("", unread=True)
+        call = self.call or self.begin(self.known_name() if code == "truncated" else "", unread=True)
         self.problem(code, message, path, call=call.index)
         raw = self.captured(self.raw)
         self.raw_drop()
@@ -383,6 +384,10 @@ class CallBuilder(Buffer):
         self._out(Call(call.name, {}, "".join(call.parts), call.id, raw[:size], call.repairs, complete=False))
         if size < len(raw):
             self.output.say_behind(raw[size:], self.at)
+
+    def known_name(self) -> str:
+        """The one name that what stands before the call says, or ""."""
+        return self.said if _IS_NAME(self.said) else ""
 
     def _out(self, made: Call) -> None:
         call = self.call

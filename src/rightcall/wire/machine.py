@@ -28,11 +28,11 @@ from rightcall.wire.buffer import Capture, Steps
 from rightcall.wire.call_builder import CallBuilder
 from rightcall.wire.closes_of_calls import (
     begin_calls,
-    end_message,
+    end_cut_message,
     end_to_tool,
     leave_section,
     settle_calls,
-    take_cut_close,
+    take_cut_marker,
 )
 from rightcall.wire.compile import LEVELS, Compiled
 from rightcall.wire.format_markers import Sign
@@ -171,8 +171,8 @@ class Machine:
             found = (scan.ended if p.ended else scan.search)(p.buf, p.pos)
             end = len(p.buf) if found is None else found.start()
             if end > p.pos:
-                if found is None and p.ended and output.fresh and p.index:
-                    take_cut_close(self)
+                if found is None and p.ended and output.fresh:
+                    take_cut_marker(self)
                 self.say(end)
             if found is not None and (group := found.lastindex):
                 sign = scan.actions[group]
@@ -193,7 +193,7 @@ class Machine:
         output.last_blanks(p.base + p.pos)
         if self.held is not None:
             self.release()
-        end_message(self)
+        end_cut_message(self)
         if self.rehearsal is not None:
             if self.is_cut:
                 self.rehearsed(self.rehearsal)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from difflib import SequenceMatcher
 from functools import cached_property
 
 from rightcall.formats.spec import Format, Params, Special, alternatives
@@ -18,6 +19,7 @@ from rightcall.wire.markers import (
     Probe,
     alt,
     blanks,
+    cut_behind_name,
     literal,
     look,
     ordered,
@@ -31,6 +33,7 @@ _LETTERS = Pat(r"[\w.-]{1,24}+>", r"[\w.-]{0,24}+")
 _BLANK = Pat(r"[ \t]{1,4}+", r"[ \t]{0,4}+")
 _LINE_END = look(Pat(r"[ \t]{0,4}+\r?\n", r"[ \t]{0,4}+\r?"))
 _HOLE = re.compile(r"\{\w+\}")
+_LIKE = 0.65  # two tags that share so much are one, misspelt
 _SURE = 4  # so much of a tag tells it from other text
 _NAMED = NAME._replace(whole=f"(?P<name>{HOLES['name']})")
 
@@ -112,11 +115,10 @@ class Tags:
         texts = [text for text in ordered(self.body.value_close) if "{" not in text and text[:2] == "</"]
         return [seq(literal(text[:-1]), end) for text in texts for end in (_LETTERS, _LINE_END)]
 
-    @cached_property
-    def damaged_closes(self) -> tuple[str, ...]:
-        """A value's closing tag with one character missing."""
-        texts = [text for text in ordered(self.body.value_close) if "{" not in text]
-        return tuple(found for text in texts for found in _one_less(text))
+    def ends_in_damaged_close(self, text: str, key: str) -> bool:
+        """Does a value end with its closing tag, misspelt?"""
+        closes = [str(close).replace("{key}", key) for close in ordered(self.body.value_close)]
+        return any(_is_like(text.rstrip()[-len(close) - 4 :], close) for close in closes)
 
     @cached_property
     def damaged_param(self) -> Probe:
@@ -132,6 +134,11 @@ class Tags:
     def damaged_opens(self) -> list[Probe]:
         """The body's opening tag, damaged, but with a name and before what can only follow it."""
         return [Probe(pat) for text in ordered(self.body.open) for pat in self._damaged(text, _NAMED)]
+
+    @cached_property
+    def cut_opens(self) -> list[Probe]:
+        """The body's opening tag, where the text ends in it, with the name."""
+        return [Probe(cut_behind_name(text, _NAMED)) for text in ordered(self.body.open) + ordered(self.body.empty)]
 
     @cached_property
     def damaged_openers(self) -> list[Pat]:
@@ -180,6 +187,12 @@ def _before_hole(text: str) -> str:
 
 def _behind(whole: str, before: str) -> str:
     return whole[len(before) :] if whole.startswith(before) else ""
+
+
+def _is_like(end: str, close: str) -> bool:
+    """Is the end of a text, from one of its characters on that the tag begins with, nearly the tag?"""
+    starts = [i for i, char in enumerate(end) if char == close[0]]
+    return any(SequenceMatcher(None, end[i:], close, autojunk=False).ratio() > _LIKE for i in starts)
 
 
 def _one_less(text: str) -> list[str]:

@@ -19,9 +19,24 @@ from rightcall.wire.bodies.tags import Tags
 from rightcall.wire.buffer import Capture, Steps
 from rightcall.wire.call_builder import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut
-from rightcall.wire.markers import END, Holes, Pat, Probe, Scan, alt, blanks, literal, ordered, seq, template
+from rightcall.wire.markers import (
+    END,
+    MAX_BLANKS,
+    Holes,
+    Pat,
+    Probe,
+    Scan,
+    alt,
+    blanks,
+    literal,
+    ordered,
+    seq,
+    template,
+)
 
 Sink = Callable[[str], bool]
+_SPACES, _RUN = f"[ \\t\\r]{{0,{MAX_BLANKS}}}+", f"[ \\t\\r\\n]{{0,{MAX_BLANKS}}}+"
+_LINES = Pat(f"{_SPACES}\\n{_RUN}", f"{_SPACES}(?:\\n{_RUN})?+")  # blanks with a line break
 Found = re.Match[str] | Literal[False]
 
 
@@ -41,7 +56,7 @@ class _Seen(msgspec.Struct):
     depth: int = 0  # how many calls were opened and not closed
     quoted: bool = False  # what opens quotes
     torn: bool = False  # a value's close and the damaged opener of an argument
-    argument: str = ""  # the opener of this argument, which is one of the tool's
+    argument: str = ""  # the opener of this argument, which is one of the tool's or of a call that was opened here
     repeated: str = ""  # or one that was given before
     message: Capture | None = None  # what begins another message
 
@@ -107,9 +122,9 @@ class ValueEnd:
 
     def _chain(self, whole: Pat) -> Pat:
         """What may follow a value. The body's close is enough where nothing or a line break stands before it; behind
-        other blanks it is one only before more structure, so that a value which holds it is never cut off there."""
+        blanks alone it is one only before more structure, so that a value which holds it is never cut off there."""
         tags = self.tags
-        lines = [seq(literal(each), close) for each in ("\n", "\r\n") for close in tags.body_closes]
+        lines = [seq(_LINES, close) for close in tags.body_closes]
         return alt(whole, *tags.body_closes, *lines)
 
     def at_once(self, p: CallBuilder, value: Value) -> bool:
@@ -285,7 +300,8 @@ class ValueEnd:
             key = self.tags.plain(self.param.fill(at)["key"]) if at else ""
             if key and self._is_repeated(key, value):
                 seen.repeated = key
-            if key and (p.tools is None or p.kind(key) is not None):
+            # Behind the opener of a call that nothing closed, the argument is that call's, whatever tool it is of.
+            if key and (p.tools is None or seen.depth or p.kind(key) is not None):
                 seen.argument = key
 
     def _doubt(self, seen: _Seen, value: Value) -> Doubt | None:
@@ -298,7 +314,8 @@ class ValueEnd:
 
     def _doubt_of_next(self, value: Value, seen: _Seen) -> Doubt | None:
         """A value that the next argument ended: was there a close, one that did not count or a damaged one?"""
-        if seen.closed or seen.shut or seen.opened or "".join(value.pieces).rstrip().endswith(self.tags.damaged_closes):
+        text = "".join(value.pieces)
+        if seen.closed or seen.shut or seen.opened or self.tags.ends_in_damaged_close(text, value.key):
             return Doubt(
                 "ambiguous_end", f"the argument {value.key!r} is not closed as it should be; send the call again"
             )
