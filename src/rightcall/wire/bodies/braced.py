@@ -145,7 +145,7 @@ class BracedReader(BodyReader):
         for key, value in values.items():
             text = value if isinstance(value, str) else str(value)
             if self._ends_in_call(text) or self._is_over_inside(value) or self._holds_edge(text):
-                message = f"the argument {key!r} looks like the end of a call or of another text, so that its own is unsure"
+                message = f"the argument {key!r} looks like the end of a call or of another text, so its own is unsure"
                 cure = "close each string and each call, and write no markers of this format into a value"
                 p.problem("ambiguous_end", f"{message}; {cure}", "/" + key, call=p.call.index)
 

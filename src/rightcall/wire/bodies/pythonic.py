@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from rightcall.shapes.arguments import ArgumentsShape
     from rightcall.shapes.builder import Builder
 
-_WORD = Pat(r"[A-Za-z_][\w.\-]{0,255}+", r"(?:[A-Za-z_][\w.\-]{0,255}+)?")
+_WORD = Pat(r"[^\W\d][\w.\-]{0,255}+", r"(?:[^\W\d][\w.\-]{0,255}+)?")
 _STRICT = Probe(look(seq(_WORD, blanks(), literal("("))))
 _ARG_NAME = Pat(r"[\w.\-]{1,256}+", r"[\w.\-]{0,256}+")
 _NAMELESS = Probe(look(seq(literal("("), blanks(), _ARG_NAME, blanks(), literal("="))))
@@ -68,7 +68,7 @@ _STRING_START = re.compile(r"[bBrRuUfF]{0,2}+(?:['\"]|\Z)").match
 _CODE = re.compile(r"[()\[\]{}\"]|(?<!\w)'|'(?!\w)|\n").search
 _ANY_WORD = re.compile(r"\w").search
 _CALLED = re.compile(r"[\w.]++[(\[{]").match
-_ARGUMENT_INSIDE = re.compile(r"\s[A-Za-z_][\w.\-]*+\s*+=(?!=)").search
+_ARGUMENT_INSIDE = re.compile(r"\s[^\W\d][\w.\-]*+\s*+=(?!=)").search
 
 
 # Between two calls that stand on lines of their own, each printed:  print(f())\nprint(g())
