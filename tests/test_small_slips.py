@@ -172,6 +172,14 @@ def test_json_with_escaped_quotation_marks_is_that_json() -> None:
         assert ran(text, name, tools) == [("note", {"items": ["a"], "about": {"b": 'c "d"'}})]
 
 
+@pytest.mark.parametrize("written", ["'3'", '\\"3\\"', "\\'3\\'", "' 3 '"])
+def test_a_number_in_quotes_of_its_own_is_that_number(written: str) -> None:
+    for name in ("glm45", "qwen3_coder", "minimax_m2"):
+        text = render([Call("lookup", {"word": "owl", "n": 77})], format=name, tools=TOOLS).replace("77", written)
+        assert ran(text, name) == [("lookup", OWL)]
+        assert ran(text.replace(written, "'3 or 4'"), name) == []
+
+
 @pytest.mark.parametrize("word", ["uint8", "uint32", "int16", "ulong", "unsigned", "smallint"])
 def test_the_names_of_whole_numbers_in_other_languages_are_integers(word: str) -> None:
     tools = Toolset([{"name": "count", "parameters": {"type": "object", "properties": {"n": {"type": word}}}}])
@@ -187,3 +195,21 @@ def test_a_tool_may_be_named_in_any_script(name: str) -> None:
         text = render([Call(called, {key: "owl"})], format=name, tools=tools)
         assert ran(text, name, tools) == [(called, {key: "owl"})]
         assert [call.name for call in parse(text, tools=tools).attempts] in ([called], [])
+
+
+@pytest.mark.parametrize("name", ["pythonic", "lfm2", "olmo3", "llama4_pythonic"])
+@pytest.mark.parametrize(
+    ("inside", "read"),
+    [
+        ('**{"word": "owl", "n": 3}', [OWL]),
+        ("**{'word': 'owl'}, n=3", [OWL]),
+        ("n=3, ** {'word': owl}", [{"n": 3, "word": "owl"}]),
+        ("word='owl', **{'word': 'bat'}", []),
+        ("**{'a b': 1}", []),
+        ("**['owl']", []),
+        ("**word", []),
+    ],
+)
+def test_arguments_may_be_unpacked_from_an_object(name: str, inside: str, read: list[dict[str, Any]]) -> None:
+    text = render([Call("ping", {})], format=name, tools=TOOLS).replace("ping()", f"lookup({inside})")
+    assert [arguments for _, arguments in ran(text, name)] == read
