@@ -3,7 +3,7 @@
 
 from rightcall.formats.spec import Format, Params, Special, replace
 
-_ENDS = (Special("<|im_end|>"), Special("<|endoftext|>"))
+_ENDS = (Special("<|im_end|>"), Special("<|endoftext|>"), Special("<|im_start|>") + "assistant\n")
 
 QWEN3_CODER = Format(
     "qwen3_coder",
@@ -37,4 +37,11 @@ SEED_OSS = replace(
     ends=(Special("<seed:eos>"),),
     tools="pythonic",
     models="Seed-OSS",
+)
+ZAYA = replace(
+    QWEN3_CODER,
+    name="zaya",
+    call=((Special("<zyphra_tool_call>") + "\n", ""), ("\n" + Special("</zyphra_tool_call>"), "")),
+    aliases=("zaya_xml", "zyphra"),
+    models="ZAYA1",
 )
