@@ -20,7 +20,9 @@ demo: $(VENV)/.model ## install rightcall and show what it does, with a small mo
 		echo 'Make it 21 degrees in the bathroom.' | \
 		$(VENV)/bin/rightcall chat --local smollm2-tools --tools examples/house_tools.json --max-tokens 80 --temperature 0; }
 
-test: lint unit smoke ## everything that must hold
+test: ## everything that must hold
+	@$(MAKE) -j2 lint smoke
+	@$(MAKE) unit
 
 lint: $(VENV)/.dev ## ruff and mypy
 	$(RUN) -m ruff check .

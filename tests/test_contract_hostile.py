@@ -1,4 +1,4 @@
-"""Hostile text in the contract's own wire: a megabyte of every nasty kind is read, nothing is lost, cost is linear."""
+"""Hostile text in the contract's own wire: much text of every nasty kind is read, nothing is lost, cost is linear."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def test_cost_grows_no_faster_than_the_text(shape: str, pieces: int, live: bool)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_megabyte_is_read_and_nothing_of_it_lost(shape: str) -> None:
-    text = text_of(shape, 1_000_000)
+def test_a_large_text_is_read_and_nothing_of_it_lost(shape: str) -> None:
+    text = text_of(shape, 250_000)
     reply = parse(text, format="contract", tools=TOOLS, spans=True)
     assert sum(span.end - span.start for span in reply.spans or ()) == len(text)
     assert len(reply.attempts) <= 256 and len(reply.problems) <= 1_000

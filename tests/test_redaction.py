@@ -443,7 +443,7 @@ UNITS = [
 @pytest.mark.parametrize("unit", UNITS)
 def test_the_cost_is_linear_in_the_text(unit: str) -> None:
     begun = time.process_time()
-    text = unit * (400_000 // len(unit))
+    text = unit * (200_000 // len(unit))
     SCRUBBER.text(text)
     without_secrets([text.encode()], [0], SCRUBBER)
-    assert time.process_time() - begun < 10
+    assert time.process_time() - begun < 5

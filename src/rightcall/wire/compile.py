@@ -32,6 +32,7 @@ from rightcall.wire.markers import (
     BLANKS,
     END,
     RUN,
+    Finder,
     Pat,
     Probe,
     Scan,
@@ -40,7 +41,6 @@ from rightcall.wire.markers import (
     literal,
     look,
     ordered,
-    past_gap,
     seq,
     template,
     templates,
@@ -192,7 +192,7 @@ class Compiled:
 
     def _add_openers(self, openers: Entries) -> None:
         calls = [(sign, pat) for sign, pat in openers if sign.action in _OPEN_CALLS]
-        self.openers = [(pat, past_gap(pat)) for _, pat in calls if pat.prefix]
+        self.openers = [(pat, Finder(pat)) for _, pat in calls if pat.prefix]
         self.has_tokens = any(sign.is_token for sign, _ in calls)
         self.begins = _any([pat for sign, pat in openers if sign.action in _BEGINS])
 

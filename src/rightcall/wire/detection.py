@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import lru_cache
 
 from rightcall.declare.toolset import ToolLike, Toolset
@@ -12,14 +12,14 @@ from rightcall.formats.registered import KnownFormats, known_formats
 from rightcall.formats.spec import Channels
 from rightcall.types import Reply
 from rightcall.wire.compile import Compiled, compiled
-from rightcall.wire.markers import ANY_GAP, RUN, Pat, Probe, alt, blanks, literal, look, seq, template
+from rightcall.wire.markers import ANY_GAP, RUN, Finder, Pat, Probe, alt, blanks, literal, look, seq, template
 from rightcall.wire.options import ReadOptions
 from rightcall.wire.piece import read_piece
 
-Search = Callable[[str, int], int]
 _WORD = Pat(r"[A-Za-z_][\w.\-]{0,255}+", r"(?:[A-Za-z_][\w.\-]{0,255}+)?", sure=RUN)
 _PART = 3  # characters of a marker that are looked for before the whole
-_PLACES = 16  # how often an opener may be repeated in that
+_FEW = 4_096  # so many places of a marker are remembered
+_REPEATED = 16  # how often an opener may be repeated in that
 _WINDOW = 3_072  # characters from the first opener on, by which formats are ranked
 
 
@@ -29,10 +29,9 @@ def detect(text: str, *, tools: Toolset | Iterable[ToolLike] | None = None) -> l
     - `text`: what a model wrote, whole or a good part of it.
     - `tools`: what may be called, as in `parse`; calls of these count for a format.
     """
-    toolset = Toolset.of(tools)
-    first_at: dict[str, int] = {}  # where each opener stands first: many formats share one
-    found = [(each, place) for each in _known() if (place := _opened_at(each, text, first_at)) >= 0]
-    window = _window(text, min([place for _, place in found], default=0), first_at)
+    toolset, places = Toolset.of(tools), _Places(text)
+    found = [(each, place) for each in _known() if (place := _opened_at(each, places)) >= 0]
+    window = _window(text, min([place for _, place in found], default=0), places.first)
     # Sorting is stable: among equals the order of the registry decides, where the common ones stand first.
     found.sort(key=lambda each: _rank(window, each[0], toolset), reverse=True)
     return [each.format.name for each, _ in found]
@@ -42,36 +41,60 @@ def _known() -> list[Compiled]:
     return [compiled(format) for name, format in known_formats().formats.items() if name not in NAMED_ONLY]
 
 
-def _opened_at(found: Compiled, text: str, first_at: dict[str, int]) -> int:
+def _opened_at(found: Compiled, places: _Places) -> int:
     """Where the text holds what opens a call in this format; -1 where it does not."""
-    for opener in found.openers:
-        place = _opener_at(opener, text, first_at)
+    for pat, finder in found.openers:
+        place = places.of_opener(pat, finder)
         if place >= 0:
             return place
     first = first_headers(known_formats()).get(found.format.name)
     if first is not None:
-        return 0 if first.at(text, 0, True) else -1
-    return 0 if found.bare and text.lstrip()[:1] in tuple(found.bare) else -1
+        return 0 if first.at(places.text, 0, True) else -1
+    return 0 if found.bare and places.text.lstrip()[:1] in tuple(found.bare) else -1
 
 
-def _opener_at(opener: tuple[Pat, Search], text: str, known: dict[str, int]) -> int:
-    """Where an opener stands first, or -1."""
-    pat, search = opener
-    if pat.whole not in known:
-        places = [_first_place(part, text, known) for part in pat.opening.split(ANY_GAP) if part]
-        known[pat.whole] = search(text, places[0]) if min(places, default=-1) >= 0 else -1
-    return known[pat.whole]
+class _Places:
+    """Where openers stand in a text. Many formats share one, or what it begins with, so each is looked for once."""
 
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.first: dict[str, int] = {}  # of openers, markers and characters; -1 for nowhere
+        self._all: dict[str, list[int]] = {}
 
-def _first_place(marker: str, text: str, known: dict[str, int]) -> int:
-    """Where a marker stands first, or -1. Most texts do not even hold all of its characters, or the first three, which
-    many share."""
-    for part in (*marker, marker[:_PART], marker):
-        if part not in known:
-            known[part] = text.find(part)
-        if known[part] < 0:
-            return -1
-    return known[marker]
+    def of_opener(self, pat: Pat, finder: Finder) -> int:
+        """Where an opener stands first, or -1."""
+        if pat.whole not in self.first:
+            starts = [self._of_marker(part) for part in pat.opening.split(ANY_GAP) if part]
+            self.first[pat.whole] = self._search(finder, starts[0]) if min(starts, default=-1) >= 0 else -1
+        return self.first[pat.whole]
+
+    def _of_marker(self, marker: str) -> int:
+        """Where a marker stands first, or -1. Most texts do not even hold all of its characters, or the first three,
+        which many share."""
+        for part in (*marker, marker[:_PART], marker):
+            if part not in self.first:
+                self.first[part] = self.text.find(part)
+            if self.first[part] < 0:
+                return -1
+        return self.first[marker]
+
+    def _search(self, finder: Finder, start: int) -> int:
+        """The first places are tried one by one, which is quicker than an expression's own search if they are few."""
+        if not finder.anchor or finder.first_of(self.text, [start]) == start:
+            return finder.first(self.text, start)
+        places = self._few(finder.anchor)
+        found = finder.first_of(self.text, places)
+        return found if found >= 0 or len(places) < _FEW else finder.first(self.text, places[-1] + 1)
+
+    def _few(self, anchor: str) -> list[int]:
+        if anchor not in self._all:
+            places: list[int] = []
+            place = self.first[anchor] if anchor in self.first else self.text.find(anchor)
+            while place >= 0 and len(places) < _FEW:
+                places.append(place)
+                place = self.text.find(anchor, place + 1)
+            self._all[anchor] = places
+        return self._all[anchor]
 
 
 def _window(text: str, first: int, markers: Iterable[str]) -> str:
@@ -79,8 +102,8 @@ def _window(text: str, first: int, markers: Iterable[str]) -> str:
     window = text[max(0, first - _WINDOW // 4) :][:_WINDOW] if len(text) > _WINDOW else text
     there = [marker for marker in markers if len(marker) > _PART and text.startswith(marker, first)]
     opener = max(there, key=len, default="")
-    pieces = window.split(opener, _PLACES) if opener else [window]
-    return window[: len(window) - len(pieces[_PLACES])] if len(pieces) > _PLACES else window
+    pieces = window.split(opener, _REPEATED) if opener else [window]
+    return window[: len(window) - len(pieces[_REPEATED])] if len(pieces) > _REPEATED else window
 
 
 @lru_cache(4)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from rightcall.formats.spec import Marker, Special, alternatives
@@ -236,31 +237,41 @@ class Probe:
 _FEW_SIGNS = 2
 
 
-def past_gap(pat: Pat) -> Callable[[str, int], int]:
-    """A search for where the pattern stands first; -1 for nowhere. One that begins with a sign or two and a gap, as
-    `<`, `｜DSML｜`, is found by what follows the gap: the signs alone may stand anywhere, and often."""
-    first, gap, _ = pat.opening.partition(ANY_GAP)
-    # What is only looked ahead at is searched for as itself: that finds the same place, many times quicker.
-    whole = re.escape(pat.head) + pat.tail[0] if pat.head else pat.whole
-    rest = whole.removeprefix(re.escape(first) + _GAP.whole)
-    if not gap or len(first) > _FEW_SIGNS or rest == whole:
-        first, rest = "", whole
-    made: list[re.Pattern[str]] = []  # when it is first asked
+class Finder:
+    """Where a pattern stands first. One that begins with a sign or two and a gap, as `<`, `｜DSML｜`, is found by what
+    follows the gap: the signs alone may stand anywhere, and often."""
 
-    def place(text: str, pos: int) -> int:
-        if not made:
-            made.extend([re.compile(rest), re.compile(f"{re.escape(first)}{_GAP.whole}\\Z")])
-        search, before = made
+    def __init__(self, pat: Pat) -> None:
+        first, gap, _ = pat.opening.partition(ANY_GAP)
+        # What is only looked ahead at is searched for as itself: that finds the same place, many times quicker.
+        whole = re.escape(pat.head) + pat.tail[0] if pat.head else pat.whole
+        rest = whole.removeprefix(re.escape(first) + _GAP.whole)
+        is_late = bool(gap) and len(first) <= _FEW_SIGNS and rest != whole
+        self._first, self._rest = (first, rest) if is_late else ("", whole)
+        # What it begins with, where that is enough to go by.
+        self.anchor = pat.prefix if not is_late and pat.head and len(pat.prefix) > _FEW_SIGNS else ""
+
+    @cached_property
+    def _patterns(self) -> tuple[re.Pattern[str], re.Pattern[str]]:
+        return re.compile(self._rest), re.compile(f"{re.escape(self._first)}{_GAP.whole}\\Z")
+
+    def first(self, text: str, pos: int) -> int:
+        """From `pos` on; -1 for nowhere."""
+        search, before = self._patterns
         while (found := search.search(text, pos)) is not None:
-            if not first:
+            if not self._first:
                 return found.start()
-            start = before.search(text, max(0, found.start() - len(first) - _LONGEST_GAP), found.start())
+            least = max(0, found.start() - len(self._first) - _LONGEST_GAP)
+            start = before.search(text, least, found.start())
             if start is not None:
                 return start.start()
             pos = found.start() + 1
         return -1
 
-    return place
+    def first_of(self, text: str, places: list[int]) -> int:
+        """Of the places where its anchor stands; -1 for none of them."""
+        at = self._patterns[0].match
+        return next((place for place in places if at(text, place)), -1)
 
 
 def there(pat: Pat) -> Probe:

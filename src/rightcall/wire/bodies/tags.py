@@ -184,10 +184,20 @@ def _one_wrong(text: str) -> Pat:
 def _any_damage(text: str) -> Pat:
     """The template with any one of its characters missing. What may become that is told roughly: it costs less, and
     only makes a reading wait for a few more characters."""
-    whole = "|".join(dict.fromkeys(template(less).whole for less in _one_less(text)))
+    texts = list(dict.fromkeys(_one_less(text)))
+    wholes = [template(less).whole for less in texts]
+    whole = _one_missing(text) if wholes == list(map(re.escape, texts)) else "|".join(wholes)
     chars = "".join(map(re.escape, sorted(set(_HOLE.sub("", text)) | set(" \t\r\n"))))
     filling = r"\w" if _HOLE.search(text) else ""
     return Pat(f"(?:{whole})", f"[{chars}{filling}]{{0,{len(text) + 16}}}+")
+
+
+def _one_missing(text: str) -> str:
+    """The same as one alternative for each character, read in one go: either this is the one, or it is there."""
+    found = ""
+    for i in range(len(text) - 2, -1, -1):
+        found = f"(?:{re.escape(text[i + 1 :])}|{re.escape(text[i])}{found})"
+    return found
 
 
 def _any_of(texts: list[str]) -> Pat:
