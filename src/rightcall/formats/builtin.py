@@ -8,7 +8,7 @@ from rightcall.formats.contract_format import CONTRACT
 from rightcall.formats.deepseek import DEEPSEEK_V3, DEEPSEEK_V31
 from rightcall.formats.deepseek_dsml import DEEPSEEK_V4, DEEPSEEK_V32, DEEPSEEK_V41
 from rightcall.formats.dots import DOTS
-from rightcall.formats.functionary import FUNCTIONARY_V2, FUNCTIONARY_V25, FUNCTIONARY_V31, FUNCTIONARY_V32
+from rightcall.formats.functionary import FUNCTIONARY_V2, FUNCTIONARY_V31, FUNCTIONARY_V32
 from rightcall.formats.gemma import FUNCTIONGEMMA, GEMMA4
 from rightcall.formats.generic import FORCED_CHOICE, GENERIC_JSON, XLAM
 from rightcall.formats.gigachat import GIGACHAT3, GIGACHAT31, GIGACHAT35
@@ -39,7 +39,6 @@ from rightcall.formats.qwen3_coder import QWEN3_CODER, SEED_OSS, STEP3P5, ZAYA
 from rightcall.formats.solar import SOLAR_OPEN
 from rightcall.formats.spec import Format
 from rightcall.formats.step import STEP3
-from rightcall.formats.yandex import YANDEXGPT
 
 FORMATS: dict[str, Format] = {
     "hermes": HERMES,
@@ -113,8 +112,6 @@ FORMATS: dict[str, Format] = {
     "gigachat35": GIGACHAT35,
     "plamo3": PLAMO3,
     "pangu": PANGU,
-    "functionary_v25": FUNCTIONARY_V25,
-    "yandexgpt": YANDEXGPT,
     "cohere_command5": COHERE_COMMAND5,
     "react": REACT,
     "invoke": INVOKE,

@@ -1,4 +1,4 @@
-"""Functionary 3.1, 3.2, 2 and 2.5:
+"""Functionary 3.1, 3.2 and 2:
 `<function=f>{"x": 1}</function>`   `>>>f\\n{"x": 1}`   `<|recipient|>f\\n<|content|>{"x": 1}`"""
 
 from rightcall.formats.spec import Channels, Format, NameThenJson, Special
@@ -40,12 +40,4 @@ FUNCTIONARY_V2 = Format(
     ),
     tools="typescript",
     models="Functionary 2.x",
-)
-FUNCTIONARY_V25 = Format(
-    "functionary_v25",
-    body=NameThenJson(open="{name}\n"),
-    call=(Special("<|reserved_special_token_249|>"), ""),
-    ends=_ENDS,
-    tools="typescript",
-    models="Functionary 2.5",
 )
