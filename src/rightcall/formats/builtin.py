@@ -17,7 +17,7 @@ from rightcall.formats.glm_kin import IQUEST, XING4
 from rightcall.formats.granite import GRANITE3, GRANITE4, GRANITE_20B_FC
 from rightcall.formats.harmony import HARMONY
 from rightcall.formats.hermes import ERNIE45, HERMES, INTERNLM2, REKA_EDGE
-from rightcall.formats.hunyuan import HY_V3, HY_V4
+from rightcall.formats.hunyuan import HUNYUAN_DENSE, HY_V3, HY_V4
 from rightcall.formats.ifm import K2_HORIZON
 from rightcall.formats.inkling import INKLING
 from rightcall.formats.json_lists import APRIEL, HUNYUAN_A13B, JAMBA, MINIMAX_M1
@@ -35,7 +35,7 @@ from rightcall.formats.pangu import PANGU
 from rightcall.formats.phi import FIREFUNCTION_V2, PHI4_MINI
 from rightcall.formats.plamo import PLAMO3
 from rightcall.formats.prompted import INVOKE, REACT, TOOL_CODE
-from rightcall.formats.qwen3_coder import QWEN3_CODER, SEED_OSS, STEP3P5, ZAYA
+from rightcall.formats.qwen3_coder import MIMO, QWEN3_CODER, SEED_OSS, STEP3P5, ZAYA
 from rightcall.formats.solar import SOLAR_OPEN
 from rightcall.formats.spec import Format
 from rightcall.formats.step import STEP3
@@ -104,7 +104,9 @@ FORMATS: dict[str, Format] = {
     "solar_open": SOLAR_OPEN,
     "xlam": XLAM,
     "zaya": ZAYA,
+    "mimo": MIMO,
     "hy_v4": HY_V4,
+    "hunyuan_dense": HUNYUAN_DENSE,
     "iquest": IQUEST,
     "xing4": XING4,
     "k2_horizon": K2_HORIZON,

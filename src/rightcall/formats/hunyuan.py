@@ -1,7 +1,7 @@
 """Hunyuan Hy3 and Hy4, as GLM writes, in a section:
 `<tool_calls><tool_call>f<tool_sep><arg_key>k</arg_key><arg_value>v</arg_value></tool_call></tool_calls>`"""
 
-from rightcall.formats.spec import Format, Params, Special, replace
+from rightcall.formats.spec import Format, NameThenJson, Params, Special, replace
 
 HY_V3 = Format(
     "hy_v3",
@@ -40,4 +40,16 @@ HY_V4 = replace(
     reasoning=(("<think>", f"<think{_HY4}>"), ("</think>", f"</think{_HY4}>")),
     ends=(Special("<｜hy_eos｜>"), Special(f"<｜hy_eos{_HY4}｜>")),
     models="Hunyuan Hy4",
+)
+HUNYUAN_DENSE = Format(
+    "hunyuan_dense",
+    body=NameThenJson(open="{name}\n```json\n", close="\n```"),
+    section=("<tool_calls>", "</tool_calls>"),
+    call=("<tool_call>", "</tool_call>"),
+    between="\n",
+    reasoning=("<think>\n", "\n</think>\n"),
+    content=(("<answer>\n", "\n</answer>"),),
+    ends=(Special("<｜hy_place▁holder▁no▁2｜>"),),
+    tools="hermes",
+    models="Hunyuan 0.5B to 7B",
 )
