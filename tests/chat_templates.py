@@ -126,7 +126,7 @@ THINKING = """
 APRIEL = """
 {%- for message in messages %}
 {{- '<|' + message.role + '|>\\n' }}
-{%- if message.reasoning_content %}{{ 'Here are my reasoning steps:\\n' + message.reasoning_content }}{% endif %}
+{%- if message.reasoning_content %}{{ message.reasoning_content }}{% endif %}
 {%- if message.reasoning_content %}{{ '\\n[BEGIN FINAL RESPONSE]\\n' }}{% endif %}
 {{- message.content or '' }}
 {%- if message.tool_calls %}
@@ -139,7 +139,7 @@ APRIEL = """
 {%- endif %}
 {{- '\\n<|end|>\\n' }}
 {%- endfor %}
-{%- if add_generation_prompt %}{{ '<|assistant|>\\n' }}{% endif %}
+{%- if add_generation_prompt %}{{ '<|assistant|>\\nHere are my reasoning steps:\\n' }}{% endif %}
 """
 
 WITHOUT_TOOLS = "{% for message in messages %}{{ message.role }}: {{ message.content }}\n{% endfor %}"

@@ -136,8 +136,12 @@ def _thinking_first(formats: tuple[str, ...], text: str) -> tuple[str, ...]:
         return formats
     known = known_formats().formats
     replies = {name: read_whole(text, compiled(known[name]), ReadOptions(TOOLS)) for name in formats}
-    found = {name: (reply.reasoning.strip(), reply.content.strip()) for name, reply in replies.items()}
-    return tuple(sorted(formats, key=lambda name: found[name] != (_THOUGHT, _SAID)))
+    # The header of the turn may stand before the thought.
+    told = {
+        name: reply.reasoning.strip().endswith(_THOUGHT) and reply.content.strip() == _SAID
+        for name, reply in replies.items()
+    }
+    return tuple(sorted(formats, key=lambda name: not told[name]))
 
 
 def _contexts(answers: list[Json], tokens: Mapping[str, str]) -> list[Json]:
