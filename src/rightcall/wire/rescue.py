@@ -40,7 +40,7 @@ _BETWEEN = re.compile(r"[\s,;]*+").match
 _MOST = 400_000
 # Where a bare call may begin behind text.
 _CALL_BEGINS = re.compile(
-    r'(?<![\w"\\])(?:\[\s{0,16}+)?(?:\{\s{0,16}+"(?:name|tool|tool_name|function|type|id|tool_calls?)"\s{0,16}+:'
+    r'(?<!["\\])(?:(?<!\w)\[\s{0,16}+)?(?:\{\s{0,16}+"(?:name|tool|tool_name|function|type|id|tool_calls?)"\s{0,16}+:'
     r"|(?<=\[)[^\W\d][\w.\-]{0,255}+\s{0,4}+\()"
 ).finditer
 _TRIES = 8

@@ -151,7 +151,7 @@ class Tags:
         follows = (blanks(), look(alt(*self.params, *self.body_closes, *self.call_closes)))
         end = (template(after),) if after else ()
         slips = alt(_any_damage(after), _SLIPS) if len(after) > _SURE else _SLIPS
-        late = seq(*((literal(before),) if before else ()), name, slips, *follows)
+        late = seq(*((template(before),) if before else ()), name, slips, *follows)
         if len(before) <= _SURE:
             return [late]
         unquoted = [_unquoted(before, name, after, follows)] if before[-1] == after[:1] == '"' else []
@@ -163,7 +163,7 @@ class Tags:
             *unquoted,
             *spaced,
             first,
-            *([seq(literal(before[1:]), name, *end, *follows)] if name is _NAMED else []),
+            *([seq(template(before[1:]), name, *end, *follows)] if name is _NAMED else []),
         ]
 
     @cached_property
