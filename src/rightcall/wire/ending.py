@@ -94,11 +94,7 @@ class _Conclusion:
 
     def _tell_withheld(self, start: int, piece: Piece) -> None:
         """Calls that are not taken out of the reasoning are told as what looks like one."""
-        places = [span for span in shifted(piece.spans, start) if span.kind == "call"]
-        if piece.reply.attempts and not places:  # one of which nothing but the name is there
-            self.output.events.append(_OPENED_IN_THOUGHT)
-        for call, span in list(zip(piece.reply.attempts, places, strict=False))[:_MOST_NOTES]:
-            self.output.events.append(in_thought(near_call(call.name, span.start, span.end, piece.reply.format)))
+        self.output.events += withheld_notes(piece.reply, shifted(piece.spans, start))
         self.is_thought_told = bool(piece.reply.attempts)
 
     def _tell_of_thought(self, problems: list[Problem], is_open: bool) -> None:
@@ -221,6 +217,15 @@ def _as_note(opened: Problem) -> Problem:
 def _before(spans: list[Span], end: int) -> list[Span]:
     """What of them stands before that place."""
     return [Span(span.start, min(span.end, end), span.kind) for span in spans if span.start < end]
+
+
+def withheld_notes(thought: Reply, spans: list[Span]) -> list[Problem]:
+    """What tells of calls that stay in the reasoning: each looks like one."""
+    places = [span for span in spans if span.kind == "call"]
+    if thought.attempts and not places:  # one of which nothing but the name is there
+        return [_OPENED_IN_THOUGHT]
+    told = list(zip(thought.attempts, places, strict=False))[:_MOST_NOTES]
+    return [in_thought(near_call(call.name, span.start, span.end, thought.format)) for call, span in told]
 
 
 def last_calls(reply: Reply) -> tuple[int, int]:
