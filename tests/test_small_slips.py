@@ -9,7 +9,7 @@ import pytest
 
 from cuts import Setting, hold_of_every_cut
 from replies import INTEGER, STRING, tool
-from rightcall import Call, CannotCarry, Tool, Toolset, parse, render
+from rightcall import Call, Tool, Toolset, parse, render
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Envelope, Params, alternatives
 
@@ -85,10 +85,7 @@ def test_a_value_may_hold_tags_that_are_nearly_its_close(name: str) -> None:
     near = alternatives(body.value_close)[0].strip()[:-1] + "List>"
     for word in (near, f"a {near} b", f"a\n{near}"):
         arguments = {"word": word, "n": 3}
-        try:
-            text = render([Call("lookup", arguments)], format=name, tools=TOOLS)
-        except CannotCarry:  # pragma: no cover
-            continue
+        text = render([Call("lookup", arguments)], format=name, tools=TOOLS)
         assert ran(text, name) == [("lookup", arguments)]
 
 
@@ -121,7 +118,7 @@ def test_a_header_without_a_role_is_a_header() -> None:
     text = "<|start|><|channel|>analysis<|message|>Birds.<|end|><|start|><|channel|>final<|message|>An owl.<|return|>"
     reply = hold_of_every_cut(text, Setting("harmony", TOOLS))
     assert (reply.reasoning, reply.content) == ("Birds.", "An owl.")
-    said = "The token `<|start|>` stands before `<|message|>` there."
+    said = "The token <|start|> stands alone there."
     assert parse(said, format="harmony").content == said
 
 
@@ -175,9 +172,44 @@ def test_json_with_escaped_quotation_marks_is_that_json() -> None:
         assert ran(text, name, tools) == [("note", {"items": ["a"], "about": {"b": 'c "d"'}})]
 
 
+@pytest.mark.parametrize("written", ["'3'", '\\"3\\"', "\\'3\\'", "' 3 '"])
+def test_a_number_in_quotes_of_its_own_is_that_number(written: str) -> None:
+    for name in ("glm45", "qwen3_coder", "minimax_m2"):
+        text = render([Call("lookup", {"word": "owl", "n": 77})], format=name, tools=TOOLS).replace("77", written)
+        assert ran(text, name) == [("lookup", OWL)]
+        assert ran(text.replace(written, "'3 or 4'"), name) == []
+
+
 @pytest.mark.parametrize("word", ["uint8", "uint32", "int16", "ulong", "unsigned", "smallint"])
 def test_the_names_of_whole_numbers_in_other_languages_are_integers(word: str) -> None:
     tools = Toolset([{"name": "count", "parameters": {"type": "object", "properties": {"n": {"type": word}}}}])
     assert ran("<tool_call>count<arg_key>n</arg_key><arg_value>42</arg_value></tool_call>", "glm45", tools) == [
         ("count", {"n": 42})
     ]
+
+
+@pytest.mark.parametrize("name", list(FORMATS))
+def test_a_tool_may_be_named_in_any_script(name: str) -> None:
+    tools = Toolset([needing("поиск", "слово"), needing("查找", "词")])
+    for called, key in (("поиск", "слово"), ("查找", "词")):
+        text = render([Call(called, {key: "owl"})], format=name, tools=tools)
+        assert ran(text, name, tools) == [(called, {key: "owl"})]
+        assert [call.name for call in parse(text, tools=tools).attempts] in ([called], [])
+
+
+@pytest.mark.parametrize("name", ["pythonic", "lfm2", "olmo3", "llama4_pythonic"])
+@pytest.mark.parametrize(
+    ("inside", "read"),
+    [
+        ('**{"word": "owl", "n": 3}', [OWL]),
+        ("**{'word': 'owl'}, n=3", [OWL]),
+        ("n=3, ** {'word': owl}", [{"n": 3, "word": "owl"}]),
+        ("word='owl', **{'word': 'bat'}", []),
+        ("**{'a b': 1}", []),
+        ("**['owl']", []),
+        ("**word", []),
+    ],
+)
+def test_arguments_may_be_unpacked_from_an_object(name: str, inside: str, read: list[dict[str, Any]]) -> None:
+    text = render([Call("ping", {})], format=name, tools=TOOLS).replace("ping()", f"lookup({inside})")
+    assert [arguments for _, arguments in ran(text, name)] == read

@@ -49,7 +49,10 @@ MINTED = "\0"  # an id that begins so was not in the text
 class Building:
     """The call being read."""
 
-    __slots__ = ("beside", "checked", "given", "id", "index", "kinds", "name", "parts", "problems", "repairs", "source")
+    __slots__ = (
+        *("beside", "checked", "given", "id", "index", "inline", "kinds", "name", "parts", "problems", "repairs"),
+        "source",
+    )
 
     def __init__(self, index: int, id: str, name: str, kinds: dict[str, Kind]) -> None:
         self.index, self.id, self.name = index, id, name
@@ -58,6 +61,7 @@ class Building:
         self.given = 0  # how many characters of them were given out
         self.source: str | None = None  # the arguments as they were sent, where the pieces are not
         self.checked = False  # a problem was found that says it all
+        self.inline = False  # an argument was written without the line breaks around it
         self.repairs: tuple[Repair, ...] = ()
         self.problems: list[Problem] = []
         self.beside: tuple[BesideMember, ...] = ()  # what stands in its envelope beside the arguments

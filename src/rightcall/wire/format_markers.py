@@ -261,6 +261,9 @@ def _nameless(body: Body) -> list[Pat]:
     texts = [text for marker in opening for text in alternatives(marker)]
     # What stands between a name and its arguments, alone.
     marks = [token for text in texts for token in getattr(text, "tokens", ())[:1] if _is_next(text, token)]
+    # An argument, where nothing but the name stands before the first.
+    if any(text.strip() == "{name}" for text in texts):
+        marks += alternatives(BODIES[type(body)].param_opening(body))
     named = [text for text in texts if len(text.replace("{name}", "").strip()) > _SURE]
     return [_without_name(text) for text in named] + [template(mark) for mark in marks if len(mark) > _SURE]
 

@@ -29,10 +29,10 @@ Place = tuple[int, int, Piece]  # where calls begin and end in a text, and what 
 _WRAPS = (
     ("<tool_call>\n", "\n</tool_call>", "hermes", re.compile(r"[\[{]").match),
     ("", "", "generic_json", re.compile(r"\{\s*\"tool_calls?\"").match),
-    ("<|python_start|>", "<|python_end|>", "llama4_pythonic", re.compile(r"\[\s*[A-Za-z_][\w.\-]*\s*\(").match),
+    ("<|python_start|>", "<|python_end|>", "llama4_pythonic", re.compile(r"\[\s*[^\W\d][\w.\-]*\s*\(").match),
     ("", "", "contract", re.compile(r"[A-Za-z_$][\w.\-$]*\(\s*\{").match),
-    ("<function_calls>", "</function_calls>", "olmo3", re.compile(r"[A-Za-z_][\w.\-]*\(").match),
-    ("[TOOL_CALLS]", "", "mistral_v11", re.compile(r"[A-Za-z_][\w.\-]*\[ARGS\]").match),
+    ("<function_calls>", "</function_calls>", "olmo3", re.compile(r"[^\W\d][\w.\-]*\(").match),
+    ("[TOOL_CALLS]", "", "mistral_v11", re.compile(r"[^\W\d][\w.\-]*\[ARGS\]").match),
 )
 _OBJECT = re.compile(r"\{").match  # of arguments alone, where the request named the tool
 _ENDS = {"[": "]", "{": "}"}
@@ -40,8 +40,8 @@ _BETWEEN = re.compile(r"[\s,;]*+").match
 _MOST = 400_000
 # Where a bare call may begin behind text.
 _CALL_BEGINS = re.compile(
-    r'(?<![\w"\\])(?:\[\s{0,16}+)?(?:\{\s{0,16}+"(?:name|tool|tool_name|function|type|id|tool_calls?)"\s{0,16}+:'
-    r"|(?<=\[)[A-Za-z_][\w.\-]{0,255}+\s{0,4}+\()"
+    r'(?<!["\\])(?:(?<!\w)\[\s{0,16}+)?(?:\{\s{0,16}+"(?:name|tool|tool_name|function|type|id|tool_calls?)"\s{0,16}+:'
+    r"|(?<=\[)[^\W\d][\w.\-]{0,255}+\s{0,4}+\()"
 ).finditer
 _TRIES = 8
 _NOTHING = re.compile(r"[\s`;,}\])]*+").fullmatch

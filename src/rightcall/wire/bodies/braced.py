@@ -30,7 +30,7 @@ from rightcall.wire.arriving_values import (
     whole,
 )
 from rightcall.wire.bare_values import TEXT_KINDS, to_json, typed
-from rightcall.wire.bodies.half_quoted import half_quoted, take_half_quoted
+from rightcall.wire.bodies.half_quoted import edge_of_text, half_quoted, take_half_quoted
 from rightcall.wire.bodies.kind import Around, BodyKind, filled, first
 from rightcall.wire.bodies.ordinary_quotes import MARKS, Ordinary, OrdinaryReader, ordinary, receipts
 from rightcall.wire.body_reader import BodyReader
@@ -89,6 +89,7 @@ class BracedReader(BodyReader):
         self._calls = re.compile(alt(*[seq(pat, blanks(), *_named(body)) for pat in calls]).whole).finditer
         self._over = re.compile(seq(quote, blanks(), literal("}")).whole).search
         self._close = re.compile(seq(literal("}"), blanks(), alt(*closes)).whole).search if closes else None
+        self._holds_edge = edge_of_text(str(body.quote))
         self._token = TokenQuoted(str(body.quote), self.scan, self.follows)
 
     def _string(self) -> TokenQuoted:
@@ -143,8 +144,9 @@ class BracedReader(BodyReader):
         assert p.call is not None
         for key, value in values.items():
             text = value if isinstance(value, str) else str(value)
-            if self._ends_in_call(text) or self._is_over_inside(value) or self._is_quoted_twice(value):
-                message = f"the argument {key!r} looks like the end of a call, so that its own end is unsure"
+            ends_inside = self._ends_in_call(text) or self._is_over_inside(value)
+            if ends_inside or self._holds_edge(text) or self._is_quoted_twice(value):
+                message = f"the argument {key!r} looks like the end of a call or of another text, so its own is unsure"
                 cure = "close each string and each call, and write no markers of this format into a value"
                 p.problem("ambiguous_end", f"{message}; {cure}", "/" + key, call=p.call.index)
 

@@ -6,6 +6,7 @@ The quote behind it tells, if what follows can follow a value and no other argum
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rightcall.json_pointer import step
@@ -49,3 +50,9 @@ def take_half_quoted(p: CallBuilder, key: str, text: str, quote: str) -> str:
         p.call.repairs += (Repair("ordinary_quotes", "exact", step(key), text + quote, quote + text + quote),)
     p.pos += len(text) + len(quote)
     return text
+
+
+def edge_of_text(quote: str) -> Callable[[str], re.Match[str] | None]:
+    """A search for a quote beside structure: one in a value may be where another text began or ended."""
+    mark, blank = re.escape(quote), r"[ \t\r\n]{0,8}+"
+    return re.compile(rf"[,:\[{{]{blank}{mark}|{mark}{blank}[,}}\]]").search

@@ -24,15 +24,15 @@ _MOST_READINGS = 32
 _CODE = re.compile(r"\s*+(?:['\"]|[-+%*/.\[]|(?:if|or|and|in|not|is|for)\b)").match
 _QUOTES = {quote: re.compile(rf"(?:[^{quote}\\]|\\.)*+{quote}", re.S).match for quote in "'\""}
 _NEXT = re.compile(r"\s*+(?:\)|,\s*+([\w.\-]{1,256}+)\s*+=\s*+)").match
-_OVER = re.compile(r"\s*+(?:\Z|\]|\)[\])\s]*+\Z|;|,?\s*+[A-Za-z_][\w.\-]*+\s*+\()").match
+_OVER = re.compile(r"\s*+(?:\Z|\]|\)[\])\s]*+\Z|;|,?\s*+[^\W\d][\w.\-]*+\s*+\()").match
 
 # In a string that was read over its own quotes: an argument behind one of them, and other calls.
-_KEYS = {quote: re.compile(rf"{quote}[^\w'\"]*+([A-Za-z_][\w.\-]*+)\s*+=(?!=)").finditer for quote in "'\""}
-_ENDS_WITH_KEY = re.compile(r"(?<![\w.\-])([A-Za-z_][\w.\-]{0,255}+)\s{0,16}+=\s{0,16}+[\[({]{0,8}+\Z").search
-_CALLS = re.compile(r"(?<![\w.\-])([A-Za-z_][\w.\-]{0,255}+)\s*+\(").finditer
+_KEYS = {quote: re.compile(rf"{quote}[^\w'\"]*+([^\W\d][\w.\-]*+)\s*+=(?!=)").finditer for quote in "'\""}
+_ENDS_WITH_KEY = re.compile(r"(?<![\w.\-])([^\W\d][\w.\-]{0,255}+)\s{0,16}+=\s{0,16}+[\[({]{0,8}+\Z").search
+_CALLS = re.compile(r"(?<![\w.\-])([^\W\d][\w.\-]{0,255}+)\s*+\(").finditer
 _NEXT_CALL = re.compile(
-    r"(?<![\w.\-])[A-Za-z_][\w.\-]{0,255}+\s*+\(\s*+[A-Za-z_][\w.\-]*+\s*+=(?!=)"
-    r"|\)\s*+[,;]\s*+[A-Za-z_][\w.\-]{0,255}+\s*+\("
+    r"(?<![\w.\-])[^\W\d][\w.\-]{0,255}+\s*+\(\s*+[^\W\d][\w.\-]*+\s*+=(?!=)"
+    r"|\)\s*+[,;]\s*+[^\W\d][\w.\-]{0,255}+\s*+\("
 ).search
 
 

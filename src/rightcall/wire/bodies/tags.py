@@ -157,7 +157,7 @@ class Tags:
         follows = (blanks(), look(alt(*self.params, *self.body_closes, *self.call_closes)))
         end = (template(after),) if after else ()
         slips = alt(_any_damage(after), _SLIPS) if len(after) > _SURE else _SLIPS
-        late = seq(*((literal(before),) if before else ()), name, slips, *follows)
+        late = seq(*((template(before),) if before else ()), name, slips, *follows)
         if len(before) <= _SURE:
             return [late]
         unquoted = [_unquoted(before, name, after, follows)] if before[-1] == after[:1] == '"' else []
@@ -169,7 +169,7 @@ class Tags:
             *unquoted,
             *spaced,
             first,
-            *([seq(literal(before[1:]), name, *end, *follows)] if name is _NAMED else []),
+            *([seq(template(before[1:]), name, *end, *follows)] if name is _NAMED else []),
         ]
 
     @cached_property
@@ -196,8 +196,9 @@ def _behind(whole: str, before: str) -> str:
 
 
 def _is_like(end: str, close: str) -> bool:
-    """Is the end of a text, from one of its characters on that the tag begins with, nearly the tag?"""
-    starts = [i for i, char in enumerate(end) if char == close[0]]
+    """Is the end of a text, from one of its characters on that the tag begins with, nearly the tag? It may have lost
+    its first."""
+    starts = [i for i, char in enumerate(end) if char in close[:2]]
     return any(SequenceMatcher(None, end[i:], close, autojunk=False).ratio() > _LIKE for i in starts)
 
 

@@ -72,13 +72,14 @@ class Value(msgspec.Struct, frozen=True):
 
 
 class ValueEnd:
-    """Finds the end of one argument's value. `line`: the line break of its own that its opener came with."""
+    """Finds the end of one argument's value. `line`: the line break of its own that its opener came with. `inline`: it
+    came with none, and neither did those of an argument before it."""
 
     __slots__ = ("chain", "chains", "is_named", "is_special", "param", "scan", "tags")
 
-    def __init__(self, tags: Tags, param: Holes, key: str, line: str, quote: str) -> None:
+    def __init__(self, tags: Tags, param: Holes, key: str, line: str, quote: str, inline: bool) -> None:
         self.tags, self.param, self.is_named = tags, param, bool(key)
-        entries = [("close", pat) for pat in self._closes(key, line, quote)]
+        entries = [("close", pat) for pat in self._closes(key, line, quote, inline)]
         drifts = [seq(literal(each), pat) for each in _breaks(line) for pat in tags.drifted_closes]
         entries += [("drift", pat) for pat in tags.drifted_closes + drifts]
         entries += (
@@ -91,13 +92,13 @@ class ValueEnd:
         self.chains = {"drift": Probe(whole), "close": Probe(self._chain(whole))}
         self.chain = self.chains["close"]
 
-    def _closes(self, key: str, line: str, quote: str) -> list[Pat]:
+    def _closes(self, key: str, line: str, quote: str, inline: bool) -> list[Pat]:
         body = self.tags.body
         own = alternatives(body.value_close)
         texts = [text.replace("{key}", key) if key else text for text in own if text]
         cores = [seq(literal(quote), template(text)) if quote else template(text) for text in texts]
         # A line break before the close is the close's own where the opener had one, or where the format writes it so.
-        with_break = any(text.startswith("\n") for text in texts) and (line or own[0].startswith("\n"))
+        with_break = any(text.startswith("\n") for text in texts) and (line or own[0].startswith("\n")) and not inline
         return [seq(literal(each), core) for each in _breaks(line) for core in cores] + cores if with_break else cores
 
     def _inside(self, line: str) -> list[tuple[str, Pat]]:
