@@ -13,8 +13,8 @@ INKLING = Format(
     reasoning=(Special("<|content_thinking|>"), _END),
     content=(
         (Special("<|content_text|>"), _END),
-        ((_MODEL + "{name}" + _TEXT, _TEXT), _END),
-        ((_MODEL + "{name}" + _ERROR, _ERROR), _END),
+        ((_TEXT, _MODEL + "{name}" + _TEXT), _END),
+        ((_ERROR, _MODEL + "{name}" + _ERROR), _END),
     ),
     ends=(
         _MODEL,

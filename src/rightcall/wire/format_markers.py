@@ -286,8 +286,13 @@ def _opening(body: Body, is_bare: bool) -> Entries:
     opening = BODIES[type(body)].opening(body)
     tags = [entry for marker in opening for entry in entries("body", marker)]
     tags += [entry for marker in opening[:1] for text in ordered(marker) for entry in _odd_openings(text)]
-    tags += [(sign_of("body", text), cut_behind_name(text)) for marker in opening[1:] for text in ordered(marker)]
+    tags += [entry for marker in opening[1:] for entry in _cut_openings(marker)]
     return [entry for entry in tags if entry[1].head and (is_bare or not entry[1].head.isalnum())]
+
+
+def _cut_openings(marker: Marker) -> Entries:
+    """Where the text ends, an opening tag that was not written to its end."""
+    return [(sign_of("body", text), cut_behind_name(text)) for text in ordered(marker)]
 
 
 def _odd_openings(text: str) -> Entries:
