@@ -19,7 +19,7 @@ from rightcall.wire.bodies.tags import Tags
 from rightcall.wire.buffer import Capture, Steps
 from rightcall.wire.call_builder import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut
-from rightcall.wire.markers import END, Holes, Pat, Probe, Scan, alt, blanks, literal, ordered, seq, template
+from rightcall.wire.markers import END, Holes, Pat, Probe, Scan, alt, blanks, literal, seq, template
 
 Sink = Callable[[str], bool]
 Found = re.Match[str] | Literal[False]
@@ -101,8 +101,7 @@ class ValueEnd:
         tags = self.tags
         over = alt(*tags.call_closes, *tags.section_closes, *tags.openers, *tags.turns)
         ends = [seq(close, blanks(), over) for close in tags.body_closes]
-        params = [template(text, group="key", quoted=tags.quoted) for text in ordered(tags.body.param)]
-        return seq(blanks(), alt(*params, *ends, over, END))
+        return seq(blanks(), alt(*tags.param_pats(group="key"), *ends, over, END))
 
     def _chain(self, whole: Pat) -> Pat:
         """What may follow a value. The body's close is enough where nothing or a line break stands before it; behind
