@@ -101,6 +101,47 @@ DEEPSEEK = """
 {%- if add_generation_prompt %}{{ '<｜Assistant｜>' }}{% endif %}
 """
 
+# It refuses a turn without a thought, and every value is written as text.
+THINKING = """
+{%- for message in messages %}
+{{- '<|im_start|>' + message.role + '\\n' }}
+{%- if message.role == 'assistant' %}
+{%- if not message.reasoning_content %}{{ raise_exception('think first') }}{% endif %}
+{{- '<think>\\n' + message.reasoning_content + '\\n</think>\\n\\n' }}
+{%- endif %}
+{{- message.content or '' }}
+{%- for call in message.tool_calls or [] %}
+{{- '\\n<tool_call>\\n{"name": "' + call.function.name + '", "arguments": {' }}
+{%- for key, value in call.function.arguments | items %}
+{{- '"' + key + '": "' }}{{ value }}{{ '"' + (', ' if not loop.last else '') }}
+{%- endfor %}
+{{- '}}\\n</tool_call>' }}
+{%- endfor %}
+{{- '<|im_end|>\\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}
+"""
+
+# The same list of calls as others write, behind sentences that only one format knows.
+APRIEL = """
+{%- for message in messages %}
+{{- '<|' + message.role + '|>\\n' }}
+{%- if message.reasoning_content %}{{ message.reasoning_content }}{% endif %}
+{%- if message.reasoning_content %}{{ '\\n[BEGIN FINAL RESPONSE]\\n' }}{% endif %}
+{{- message.content or '' }}
+{%- if message.tool_calls %}
+{{- '\\n<tool_calls>[' }}
+{%- for call in message.tool_calls %}
+{{- '{"name": "' + call.function.name + '", "arguments": ' + call.function.arguments | tojson + '}' }}
+{{- ', ' if not loop.last }}
+{%- endfor %}
+{{- ']</tool_calls>' }}
+{%- endif %}
+{{- '\\n<|end|>\\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}{{ '<|assistant|>\\nHere are my reasoning steps:\\n' }}{% endif %}
+"""
+
 WITHOUT_TOOLS = "{% for message in messages %}{{ message.role }}: {{ message.content }}\n{% endfor %}"
 
 STYLES = {

@@ -29,7 +29,7 @@ WIRES = [name for name, format in FORMATS.items() if isinstance(format.bodies[0]
 KINDS = ["hermes", "jamba", "mistral", "generic_json", "apertus", "kimi_k2", "mistral_v11", "functionary_v31"]
 KINDS += ["functionary_v2", "functionary_v32", "harmony", "deepseek_v3", "llama3_json"]
 # These write a fence, or nothing, where others close a call: there the same text says something else.
-FENCED = {"deepseek_v3", "command_r_plus"}
+FENCED = {"deepseek_v3", "hunyuan_dense", "command_r_plus"}
 UNCLOSED = {"granite_20b_fc", "gigachat3", "gigachat31"}
 
 TRUTH: Json = {"city": "a b", "days": 3, "tags": ["x"]}

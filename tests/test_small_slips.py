@@ -118,7 +118,7 @@ def test_a_header_without_a_role_is_a_header() -> None:
     text = "<|start|><|channel|>analysis<|message|>Birds.<|end|><|start|><|channel|>final<|message|>An owl.<|return|>"
     reply = hold_of_every_cut(text, Setting("harmony", TOOLS))
     assert (reply.reasoning, reply.content) == ("Birds.", "An owl.")
-    said = "The token <|start|> stands before <|message|> there."
+    said = "The token <|start|> stands alone there."
     assert parse(said, format="harmony").content == said
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from chat_templates import DEEPSEEK, GLM, HERMES, LLAMA3, STYLES, WITHOUT_TOOLS, gguf
+from chat_templates import APRIEL, DEEPSEEK, GLM, HERMES, LLAMA3, STYLES, THINKING, WITHOUT_TOOLS, gguf
 from command import failed, run
 from rightcall import Format, parse
 from rightcall.errors import CallerError
@@ -46,6 +46,14 @@ def rendered(template: str, **context: Any) -> str:
 def test_the_format_of_a_template_comes_first(name: str) -> None:
     found = detect_template(STYLES[name])
     assert found.formats[0] == name, found
+
+
+def test_of_formats_that_find_the_calls_the_one_that_finds_the_reasoning_comes_first() -> None:
+    assert detect_template(APRIEL).formats[0] == "apriel"
+
+
+def test_a_template_that_wants_a_thought_gets_one_and_values_as_text_are_told_by_their_types() -> None:
+    assert detect_template(THINKING).formats[0] == "hermes"
 
 
 def test_the_most_telling_conversation_that_works_decides() -> None:

@@ -1,6 +1,6 @@
 """Cohere:  `<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "f", "parameters": {"x": 1}}]<|END_ACTION|>`"""
 
-from rightcall.formats.spec import Envelope, Format, Special, replace
+from rightcall.formats.spec import Envelope, Format, Params, Special, replace
 
 _LIST = Envelope(
     names=("tool_name", "name"),
@@ -19,7 +19,7 @@ COHERE_COMMAND3 = Format(
     call=(Special("<|START_ACTION|>"), Special("<|END_ACTION|>")),
     reasoning=(Special("<|START_THINKING|>"), Special("<|END_THINKING|>")),
     content=(_RESPONSE, _TEXT),
-    citations=("<co>", "</co{cite}>"),
+    citations=(("<co>", "<co:{cite}>"), ("</co>", "</co:{cite}>")),
     ends=_ENDS,
     tools="cohere",
     aliases=("command_r7b", "command_a"),
@@ -33,4 +33,19 @@ COMMAND_R_PLUS = Format(
     ends=_ENDS,
     tools="pythonic",
     models="Command R, Command R+",
+)
+COHERE_COMMAND5 = replace(
+    COHERE_COMMAND4,
+    name="cohere_command5",
+    body=Params(
+        open='<cofl:tool_call id="{id}" name="{name}">',
+        param=('<cofl:tool_param name="{key}" string="{type}">', '<cofl:value name="{key}" type="{type}">'),
+        value_close=("</cofl:tool_param>", "</cofl:value>"),
+        close="</cofl:tool_call>",
+        # Lists and objects are nested tags in one of its layouts, which is not read: no JSON, so they are refused.
+        types={"true": "string", "false": "json", "raw": "string", "json": "json", "dict": "json", "list": "json"},
+    ),
+    section=("<cofl:tool_calls>", "</cofl:tool_calls>"),
+    call=("", ""),
+    models="Command 5",
 )

@@ -24,7 +24,7 @@ DEEPSEEK_V32 = Format(
     section=((_FUNCTIONS, _TOOLS, *_ODD), (_FUNCTIONS_END, _TOOLS_END, *_ODD_END)),
     between="\n",
     reasoning=("<think>", "</think>"),
-    ends=(Special("<｜end▁of▁sentence｜>"),),
+    ends=(Special("<｜end▁of▁sentence｜>"), Special("<｜Assistant｜>")),
     tools="functions",
     aliases=("deepseekv32",),
     models="DeepSeek V3.2",
@@ -35,4 +35,20 @@ DEEPSEEK_V4 = replace(
     section=((_TOOLS, _FUNCTIONS, *_ODD), (_TOOLS_END, _FUNCTIONS_END, *_ODD_END)),
     aliases=("deepseekv4",),
     models="DeepSeek V4",
+)
+# A blank stands between the token and the word.
+DEEPSEEK_V41 = replace(
+    DEEPSEEK_V32,
+    name="deepseek_v41",
+    body=Params(
+        open=_OPEN + ' invoke name="{name}">\n',
+        param=(_OPEN + ' parameter name="{key}" string="{type}">', _OPEN + ' parameter name="{key}">'),
+        value_close=_CLOSE + " parameter>\n",
+        close=_CLOSE + " invoke>",
+        types={"true": "string", "false": "json"},
+        empty=_OPEN + ' invoke name="{name}"/>',
+    ),
+    section=(_OPEN + " calls>\n", "\n" + _CLOSE + " calls>"),
+    aliases=("deepseekv41", "deepseek_v4_1"),
+    models="DeepSeek V4.1",
 )

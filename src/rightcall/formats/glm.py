@@ -13,7 +13,7 @@ GLM45 = Format(
     call=("<tool_call>", "</tool_call>"),
     between="\n",
     reasoning=("<think>", "</think>\n"),
-    ends=(Special("<|user|>"), Special("<|observation|>"), Special("<|endoftext|>")),
+    ends=(Special("<|user|>"), Special("<|observation|>"), Special("<|endoftext|>"), Special("<|assistant|>")),
     tools="hermes",
     aliases=("glm", "glm47", "glm4_moe", "spark25"),
     models="GLM 4.5, 4.6, 4.7 (its inline layout), Spark 2.5",
@@ -28,23 +28,4 @@ LING3 = replace(
 )
 POOLSIDE_V1 = replace(
     GLM45, name="poolside_v1", ends=(Special("<|im_end|>"),), aliases=("laguna",), models="Poolside Laguna"
-)
-HY_V3 = Format(
-    "hy_v3",
-    body=Params(
-        open=("{name}<tool_sep>\n", "{name}<tool_sep:opensource>\n"),
-        param=(
-            "<arg_key>{key}</arg_key>\n<arg_value>",
-            "<arg_key:opensource>{key}</arg_key:opensource>\n<arg_value:opensource>",
-        ),
-        value_close=("</arg_value>\n", "</arg_value:opensource>\n"),
-    ),
-    section=(("<tool_calls>\n", "<tool_calls:opensource>\n"), ("\n</tool_calls>", "\n</tool_calls:opensource>")),
-    call=(("<tool_call>", "<tool_call:opensource>"), ("</tool_call>", "</tool_call:opensource>")),
-    between="\n",
-    reasoning=(("<think>", "<think:opensource>"), ("</think>", "</think:opensource>")),
-    ends=(Special("<｜hy_eos｜>"), Special("<｜hy_eos:opensource｜>")),
-    tools="hermes",
-    aliases=("hunyuan", "hy_v4"),
-    models="Hunyuan Hy3, Hy4",
 )

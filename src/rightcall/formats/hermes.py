@@ -10,7 +10,7 @@ HERMES = Format(
     call=("<tool_call>\n", "\n</tool_call>"),
     between="\n",
     reasoning=(("<think>\n", "<scratch_pad>\n"), ("\n</think>\n\n", "\n</scratch_pad>\n")),
-    ends=(Special("<|im_end|>"), Special("<|endoftext|>")),
+    ends=(Special("<|im_end|>"), Special("<|endoftext|>"), Special("<|im_start|>") + "assistant\n"),
     tools="hermes",
     aliases=("qwen", "qwen25", "qwen2.5", "qwen3", "trinity", "qwq", "internvl", "smollm3"),
     models="Hermes 2/3, Qwen2.5, Qwen3, QwQ, Trinity, InternVL, SmolLM3",
@@ -24,15 +24,6 @@ ERNIE45 = replace(
     tools="ernie",
     aliases=("ernie",),
     models="ERNIE 4.5",
-)
-LONGCAT = replace(
-    HERMES,
-    name="longcat",
-    call=("<longcat_tool_call>\n", "\n</longcat_tool_call>"),
-    reasoning=("<longcat_think>\n", "\n</longcat_think>\n"),
-    ends=("</longcat_s>",),
-    tools="longcat",
-    models="LongCat-Flash",
 )
 REKA_EDGE = replace(
     HERMES,

@@ -4,7 +4,11 @@ from rightcall.formats.spec import Envelope, Format, Pythonic, Special
 from rightcall.formats.turn_ends import TURN_ENDS
 
 _START, _END = Special("<|python_start|>"), Special("<|python_end|>")
-_ENDS = (Special("<|eom_id|>"), Special("<|eot_id|>"), Special("<|eot|>"), Special("<|eom|>"))
+_HEADERS = (
+    Special("<|start_header_id|>") + "assistant" + Special("<|end_header_id|>") + "\n\n",
+    Special("<|header_start|>") + "assistant" + Special("<|header_end|>") + "\n\n",
+)
+_ENDS = (Special("<|eom_id|>"), Special("<|eot_id|>"), Special("<|eot|>"), Special("<|eom|>"), *_HEADERS)
 
 LLAMA3_JSON = Format(
     "llama3_json",

@@ -7,7 +7,7 @@ NEMOTRON_V2 = Format(
     body=Envelope(wrap=("[", ", ", "]")),
     call=("<TOOLCALL>", "</TOOLCALL>"),
     reasoning=("<think>\n", "\n</think>\n\n"),
-    ends=(Special("<SPECIAL_12>"), Special("</s>")),
+    ends=(Special("<SPECIAL_12>"), Special("</s>"), Special("<SPECIAL_11>") + "Assistant\n"),
     tools="nemotron",
     aliases=("nemotron_nano_v2",),
     models="Nemotron Nano v2",

@@ -1,21 +1,23 @@
-"""PLaMo 3:
-`<|plamo:begin_tool_request:plamo|><|plamo:begin_tool_name:plamo|>f<|plamo:end_tool_name:plamo|>...{"x": 1}...`"""
+"""PLaMo 3, name and arguments in tags of their own:
+`<|plamo:begin_tool_name:plamo|>f<|plamo:end_tool_name:plamo|><|plamo:begin_tool_arguments:plamo|>...{"x": 1}...`"""
 
 from rightcall.formats.spec import Format, NameThenJson, Special
 
-_BEGIN = Special("<|plamo:begin_tool_request:plamo|>") + Special("<|plamo:begin_tool_name:plamo|>")
-_JSON = Special("<|plamo:constrain|>") + "json" + Special("<|plamo:msg|>")
-_ARGUMENTS = Special("<|plamo:begin_tool_arguments:plamo|>") + _JSON
+# A tag is several tokens, which nobody writes by chance; grammars spell it out.
+_REQUEST = Special("<|plamo:begin_tool_request:plamo|><|plamo:begin_tool_name:plamo|>", ())
+_NAMED = "{name}" + Special("<|plamo:end_tool_name:plamo|><|plamo:begin_tool_arguments:plamo|>", ())
+_MESSAGE = Special("<|plamo:msg|>")
 
 PLAMO3 = Format(
     "plamo3",
     body=NameThenJson(
-        open="{name}" + Special("<|plamo:end_tool_name:plamo|>") + _ARGUMENTS,
-        close=Special("<|plamo:end_tool_arguments:plamo|>"),
+        open=(_NAMED + Special("<|plamo:constrain|>") + "json" + _MESSAGE, _NAMED + _MESSAGE),
+        close=Special("<|plamo:end_tool_arguments:plamo|>", ()),
     ),
-    section=(Special("<|plamo:begin_tool_requests:plamo|>"), Special("<|plamo:end_tool_requests:plamo|>")),
-    call=(_BEGIN, Special("<|plamo:end_tool_request:plamo|>")),
-    reasoning=(Special("<|plamo:begin_think:plamo|>"), Special("<|plamo:end_think:plamo|>")),
+    section=(Special("<|plamo:begin_tool_requests:plamo|>", ()), Special("<|plamo:end_tool_requests:plamo|>", ())),
+    call=(_REQUEST, Special("<|plamo:end_tool_request:plamo|>", ())),
+    reasoning=(Special("<|plamo:begin_think:plamo|>", ()), Special("<|plamo:end_think:plamo|>", ())),
     ends=(Special("<|plamo:tag|>"),),
-    models="PLaMo 3",
+    aliases=("plamo",),
+    models="PLaMo 2.1, PLaMo 3",
 )

@@ -131,7 +131,7 @@ def _begun(format: Format) -> re.Pattern[str]:
     """Matches an opener without its first token, which the prompt may have ended with, where a reply begins."""
     sides = [format.call[0], *((format.reasoning or ())[:1])]
     openers = [text for side in sides for text in alternatives(side) if isinstance(text, Special)]
-    cut = [text.removeprefix(text.tokens[0]).strip() for text in openers]
+    cut = [text.removeprefix(token).strip() for text in openers for token in text.tokens[:1]]
     return pattern("|".join([rf"\A\s*{_loose(text)}" for text in cut if text]) or "(?!)")
 
 
@@ -161,11 +161,7 @@ def _own_markers(format: Format, unknown: bool) -> re.Pattern[str]:
     ends = {end for known in known_formats().formats.values() for end in known.ends} if unknown else set[str]()
     ends |= {text for known in known_formats().formats.values() for text in _thought(known)} if unknown else set()
     tokens = {token for text in templates(format) for token in getattr(text, "tokens", ())}
-    found = sorted(
-        {*templates(format), *literals(format), *ends, *tokens, *map(str, THINK), *(format.citations or ())},
-        key=len,
-        reverse=True,
-    )
+    found = sorted({*templates(format), *literals(format), *ends, *tokens, *map(str, THINK)}, key=len, reverse=True)
     return pattern("|".join(_loose(text.strip()) for text in found if text.strip()) or "(?!)")
 
 

@@ -92,7 +92,9 @@ PROBES = (
     TemplateProbe("two calls, nested arguments", (_FIRST, _call("take_note", "abcde0002", {"text": "Buy milk."}))),
     TemplateProbe("one call, nested arguments", (_FIRST,)),
     TemplateProbe("one call, plain arguments", (_call("get_weather", "abcde0001", {"city": "Oslo", "days": 3}),)),
+    TemplateProbe("one call, one text", (_call("take_note", "abcde0002", {"text": "Buy milk."}),)),
 )
+_THOUGHT, _SAID = "They ask for the weather.", "One moment, please."
 _MOST = 20_000  # characters: what a template writes around two short calls
 _QUESTION: Json = {"role": "user", "content": "How is the weather in Oslo?"}
 
@@ -104,19 +106,42 @@ def detect_template(
     answers = [(probe, answer) for probe in PROBES for answer in _answers(probe.calls)]
     opened, closed, *rendered = render(template, _contexts([answer for _, answer in answers], tokens or {}), bounds)
     texts = [
-        (probe, _part(one.text, opened, closed)) for (probe, _), one in zip(answers, rendered, strict=True) if one.text
+        (probe, answer, _part(one.text, opened, closed))
+        for (probe, answer), one in zip(answers, rendered, strict=True)
+        if one.text
     ]
     if not texts:
         raise BadTemplate(f"the template refuses the conversation: {rendered[0].error or 'it writes nothing'}")
-    for probe, text in texts:
-        formats = recovering(text, probe.calls)
-        if formats:
-            return Detection(formats, probe.shows, text)
+    thought = {probe.shows: text for probe, answer, text in texts if _THOUGHT in text and _SAID in text}
+    # A template may write values as text: then the tools' types are needed.
+    for repair in ("off", "safe"):
+        for probe, _, text in texts:
+            if formats := recovering(text, probe.calls, repair):
+                whole = thought.get(probe.shows, "")
+                return Detection(_thinking_first(formats, whole), probe.shows, text)
+    return _drafted([(probe, text) for probe, _, text in texts])
+
+
+def _drafted(texts: list[tuple[TemplateProbe, str]]) -> Detection:
     for probe, text in texts:
         draft = next((each for each in drafts(text, probe.calls) if _rank(text, probe.calls, each) is not None), None)
         if draft is not None:
             return Detection((), probe.shows, text, format_to_toml(draft))
     return Detection((), "", texts[0][1])
+
+
+def _thinking_first(formats: tuple[str, ...], text: str) -> tuple[str, ...]:
+    """Of formats that find the same calls, those first that find the reasoning and the text before them too."""
+    if not text:
+        return formats
+    known = known_formats().formats
+    replies = {name: read_whole(text, compiled(known[name]), ReadOptions(TOOLS)) for name in formats}
+    # The header of the turn may stand before the thought.
+    told = {
+        name: reply.reasoning.strip().endswith(_THOUGHT) and reply.content.strip() == _SAID
+        for name, reply in replies.items()
+    }
+    return tuple(sorted(formats, key=lambda name: not told[name]))
 
 
 def _contexts(answers: list[Json], tokens: Mapping[str, str]) -> list[Json]:
@@ -137,12 +162,13 @@ def _contexts(answers: list[Json], tokens: Mapping[str, str]) -> list[Json]:
 
 
 def _answers(calls: tuple[Call, ...]) -> list[Json]:
-    """The assistant's message, in the ways that templates want it."""
-    return [
+    """The assistant's message, in the ways that templates want it; at last one that holds all it may."""
+    plain: list[Json] = [
         {"role": "assistant", "content": content, "tool_calls": [_entry(call, as_text) for call in calls]}
         for as_text in (False, True)
         for content in ("", None)
     ]
+    return [*plain, {**plain[0], "content": _SAID, "reasoning_content": _THOUGHT, "reasoning": _THOUGHT}]
 
 
 def _entry(call: Call, as_text: bool) -> Json:
@@ -160,23 +186,23 @@ def _part(text: str, opened: Rendering, closed: Rendering) -> str:
     return text[next(same, min(len(text), len(prompt))) :]
 
 
-def recovering(text: str, calls: tuple[Call, ...]) -> tuple[str, ...]:
+def recovering(text: str, calls: tuple[Call, ...], repair: str = "off") -> tuple[str, ...]:
     """The formats that find just these calls in a text, the best first. None in a text far too long for them."""
     if len(text) > _MOST:
         return ()
     ranked = [
         (rank, name)
         for name, format in known_formats().formats.items()
-        if (rank := _rank(text, calls, format)) is not None
+        if (rank := _rank(text, calls, format, repair)) is not None
     ]
     return tuple([name for _, name in sorted(ranked, key=lambda each: each[0])])
 
 
-def _rank(text: str, calls: tuple[Call, ...], format: Format) -> tuple[int, int, int, int] | None:
+def _rank(text: str, calls: tuple[Call, ...], format: Format, repair: str = "off") -> tuple[int, int, int, int] | None:
     """Written just so, then little text left over, then a marker rather than none, then at least the bodies written
     just so. None: not the same calls."""
     found = compiled(format)
-    reply = read_whole(text, found, ReadOptions(TOOLS, repair="off"))
+    reply = read_whole(text, found, ReadOptions(TOOLS, repair=repair))
     if any(problem.blocking for problem in reply.problems):
         return None
     if [(call.name, call.arguments, call.complete) for call in reply.calls] != [

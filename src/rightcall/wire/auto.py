@@ -23,6 +23,7 @@ from rightcall.wire.machine import MOST_OPENERS, Machine
 from rightcall.wire.markers import HOLES, Probe
 from rightcall.wire.options import ReadOptions
 from rightcall.wire.piece import Piece, fold, quiet
+from rightcall.wire.shown import INNERMOST
 from rightcall.wire.states import InReasoning, InText
 from rightcall.wire.told import Told
 
@@ -65,6 +66,7 @@ class AutoMachine:
         self._openers = known_openers()
         self.machine = Machine(compiled(self._openers.plain, reasoning=options.reasoning != "off"), options, ids)
         self._found = False
+        self._among: frozenset[str] = frozenset()  # the formats that marked what was read so far; empty: all
         self._at_start = True
         self._held = ""  # text being looked at; while the whole reply may be held, only its beginning
         self._at = 0  # how much of it was passed on
@@ -165,9 +167,14 @@ class AutoMachine:
         """False where nothing more can be told for now."""
         if self._is_shown(action, found):
             return True
-        chosen = None if self._is_thought(action) else self._choose(action, ended)
-        if isinstance(chosen, Compiled):
-            self._switch(chosen, self._openers.candidates[action])
+        chosen = self._choose(action, ended)
+        if isinstance(chosen, Compiled) and self._is_thought(action):
+            self._think_in(chosen, action)
+            chosen = None
+        if isinstance(chosen, Compiled) and self._openers.levels[action] == INNERMOST:
+            self._lean(chosen, action, found)
+        elif isinstance(chosen, Compiled):
+            self._switch(chosen, self._choices(action))
         elif chosen is None and not self._is_odd(action, found, ended):
             self._give(self._at + 1)
         else:
@@ -201,7 +208,7 @@ class AutoMachine:
         follows, the format is taken for found; else a note says so. True where the text was dealt with, or more of it
         is needed."""
         openers = self._openers
-        if action not in openers.of_calls or self._is_thought(action):
+        if action not in openers.of_calls or self._is_thought(action) or not self._choices(action):
             return False
         behind = self._held[found.end() : found.end() + _PREFIX].lstrip()
         name = _NAME(behind)
@@ -210,7 +217,7 @@ class AutoMachine:
         if (is_arriving or opens is None) and not ended:
             return True
         if opens:
-            choices = openers.candidates[action]
+            choices = self._choices(action)
             if not ended and any(each.body_begins.at(behind, 0, False) is None for each, _ in choices):
                 return True
             self._switch(_holder(choices, behind), choices)
@@ -248,7 +255,16 @@ class AutoMachine:
         """The format that this opener begins; False where more text is needed to tell."""
         if self._openers.any_of[action].at(self._held, self._at, ended) is False:
             return None
-        return self._pick(self._openers.candidates[action], ended)
+        return self._pick(self._choices(action), ended)
+
+    def _choices(self, action: str) -> list[tuple[Compiled, Probe]]:
+        """The formats that this opener may begin, the one that is read in already before others."""
+        choices = self._openers.candidates[action]
+        if not self._among:
+            return choices
+        now = self.machine.compiled.format.name
+        within = [choice for choice in choices if choice[0].format.name in self._among]
+        return sorted(within, key=lambda choice: choice[0].format.name != now)
 
     def _pick(self, choices: list[tuple[Compiled, Probe]], ended: bool) -> Compiled | Literal[False] | None:
         waiting = False
@@ -259,11 +275,31 @@ class AutoMachine:
             waiting = waiting or at is None
         return False if waiting else None
 
+    def _lean(self, chosen: Compiled, action: str, found: re.Match[str]) -> None:
+        """Several formats may mark reasoning and content alike: the text is read in one of them, and the opener of a
+        call tells which of them it is."""
+        if not self._among:
+            choices = self._openers.candidates[action]
+            self._read_in(chosen, "", choices)
+            self._among = frozenset([each.format.name for each, _ in choices])
+        self._give(found.end())
+
+    def _think_in(self, chosen: Compiled, action: str) -> None:
+        """An opener that is only thought of opens no call, and tells which of the formats it is all the same."""
+        if self._among and chosen.format.name != self.machine.compiled.format.name:
+            self._read_in(chosen, "", self._choices(action))
+
     def _switch(self, chosen: Compiled, others: list[tuple[Compiled, Probe]] | None = None) -> None:
-        """From here on the text is read in that format. The tokens that end a turn may be those of others that begin
-        alike."""
+        """From here on the text is read in that format."""
         rest, self._held, self._at = self._held[self._at :], "", 0
         self._found = True
+        if self._among and chosen.format.name == self.machine.compiled.format.name:
+            self.machine.feed(rest)
+        else:
+            self._read_in(chosen, rest, others)
+
+    def _read_in(self, chosen: Compiled, rest: str, others: list[tuple[Compiled, Probe]] | None) -> None:
+        """The tokens that end a turn may be those of others that begin alike."""
         before = self.machine
         self._events += before.take()
         is_read = self._options.reasoning != "off"

@@ -190,7 +190,8 @@ def _marks(format: Format) -> list[Pat]:
     """Markers of reasoning and content that only a few formats have."""
     marks: list[str] = [mark for side in _rare_sides(format) for mark in alternatives(side) if _is_tag(mark)]
     # A token that such a marker begins with may stand alone.
-    marks += [mark.tokens[0] for mark in marks if isinstance(mark, Special) and mark.strip().startswith(mark.tokens[0])]
+    tokens = [(mark, token) for mark in marks if isinstance(mark, Special) for token in mark.tokens[:1]]
+    marks += [token for mark, token in tokens if mark.strip().startswith(token)]
     return [template(mark) for mark in marks if mark.strip()]
 
 

@@ -60,7 +60,7 @@ def inner_quotes(p: CallBuilder, quote: str, key: str, before: str, values: dict
     if len(found) != 1:
         raise broken
     text = lead + rest[: found[0] - 1]
-    if _holds_another(p, text, quote):
+    if _holds_another(p, text, quote) or _begins_another(p, before):
         message = "the string seems to go on over what follows it; escape the quotes inside it, and send the call again"
         raise Broken("ambiguous_end", message, f"/{key}")
     p.pos += found[0]
@@ -75,6 +75,15 @@ def _holds_another(p: CallBuilder, text: str, quote: str) -> bool:
         return True
     names = (found.group(1) for found in _CALLS(text))
     return _NEXT_CALL(text) is not None or any(p.tools is not None and name in p.tools for name in names)
+
+
+def _begins_another(p: CallBuilder, before: str) -> bool:
+    """Does a call begin before the first of its quotes? Then this one was given up, and its string never closed."""
+    if any(pat.prefix in before for pat, _ in p.compiled.openers):
+        return True
+    if p.tools is None:
+        return _NEXT_CALL(before) is not None
+    return any(found.group(1) in p.tools for found in _CALLS(before))
 
 
 def _is_argument(p: CallBuilder, found: re.Match[str]) -> bool:

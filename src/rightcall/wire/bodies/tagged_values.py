@@ -27,7 +27,7 @@ class TaggedValues:
         self._is_inline = self._opens_line and not alternatives(body.param)[0].endswith("\n")
         self._nested = NestedTags(body) if body.item else None
         self._keyed = "{key}" in "".join(alternatives(body.value_close))
-        self._ends: dict[tuple[str, str, str], ValueEnd] = {}
+        self._ends: dict[tuple[str, str, str, bool], ValueEnd] = {}
 
     def read(self, p: CallBuilder, key: str, said: str | None, values: dict[str, Any], *, unended: bool) -> Steps[Any]:
         """The value that begins here; `said` is the type that its tag says, `values` what the call has so far. The line
@@ -55,9 +55,12 @@ class TaggedValues:
         key = taken.key
         if taken.give:
             p.give(prefix + '"')
-        end = self._end_of(key, line, quote)
+        is_inline = self._opens_line and not line
+        end = self._end_of(key, line, quote, is_inline and p.call is not None and p.call.inline)
         doubt = None if end.at_once(p, taken) else (yield from end.take(p, taken))
         text = "".join(taken.pieces)
+        if is_inline and text and p.call is not None and True not in taken.edges:
+            p.call.inline = True
         if line and self._is_inline and True not in taken.edges:
             text = line + text  # a line break at one edge alone is the value's own
         value: Any = text
@@ -95,9 +98,9 @@ class TaggedValues:
                 return ""
             yield
 
-    def _end_of(self, key: str, line: str, quote: str) -> ValueEnd:
+    def _end_of(self, key: str, line: str, quote: str, inline: bool) -> ValueEnd:
         """Where the value of an argument ends."""
-        which = (key if self._keyed else "", line, quote)
+        which = (key if self._keyed else "", line, quote, inline)
         found = self._ends.get(which)
         if found is None:
             if len(self._ends) > _MANY:

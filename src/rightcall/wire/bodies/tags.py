@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from difflib import SequenceMatcher
 from functools import cached_property
 
 from rightcall.formats.spec import Format, Params, Special, alternatives
@@ -19,6 +20,7 @@ from rightcall.wire.markers import (
     Probe,
     alt,
     blanks,
+    cut_behind_name,
     literal,
     look,
     ordered,
@@ -31,6 +33,7 @@ _SLIPS = Pat(r"[\"'>]{0,2}+", r"[\"'>]{0,2}+")
 _LETTERS = Pat(r"[\w.-]{1,24}+>", r"[\w.-]{0,24}+")
 _BLANK = Pat(r"[ \t]{1,4}+", r"[ \t]{0,4}+")
 _HOLE = re.compile(r"\{\w+\}")
+_LIKE = 0.65  # two tags that share so much are one, misspelt
 _SURE = 4  # so much of a tag tells it from other text
 _NAMED = NAME._replace(whole=f"(?P<name>{HOLES['name']})")
 
@@ -119,11 +122,10 @@ class Tags:
         texts = [text for text in ordered(self.body.value_close) if "{" not in text and text[:2] == "</"]
         return [seq(literal(text[:-1]), end) for text in texts for end in (_LETTERS, LINE_END)]
 
-    @cached_property
-    def damaged_closes(self) -> tuple[str, ...]:
-        """A value's closing tag with one character missing."""
-        texts = [text for text in ordered(self.body.value_close) if "{" not in text]
-        return tuple(found for text in texts for found in _one_less(text))
+    def ends_in_damaged_close(self, text: str, key: str) -> bool:
+        """Does a value end with its closing tag, misspelt?"""
+        closes = [str(close).replace("{key}", key) for close in ordered(self.body.value_close)]
+        return any(_is_like(text.rstrip()[-len(close) - 4 :], close) for close in closes)
 
     @cached_property
     def damaged_param(self) -> Probe:
@@ -141,6 +143,11 @@ class Tags:
         return [Probe(pat) for text in ordered(self.body.open) for pat in self._damaged(text, _NAMED)]
 
     @cached_property
+    def cut_opens(self) -> list[Probe]:
+        """The body's opening tag, where the text ends in it, with the name."""
+        return [Probe(cut_behind_name(text, _NAMED)) for text in ordered(self.body.open) + ordered(self.body.empty)]
+
+    @cached_property
     def damaged_openers(self) -> list[Pat]:
         """The same, to be looked for in text: each begins with the character that the tag begins with."""
         texts = [text for text in ordered(self.body.open) if len(text.partition("{")[0]) > _SURE]
@@ -151,7 +158,7 @@ class Tags:
         follows = (blanks(), look(alt(*self.params, *self.body_closes, *self.call_closes)))
         end = (template(after),) if after else ()
         slips = alt(_any_damage(after), _SLIPS) if len(after) > _SURE else _SLIPS
-        late = seq(*((literal(before),) if before else ()), name, slips, *follows)
+        late = seq(*((template(before),) if before else ()), name, slips, *follows)
         if len(before) <= _SURE:
             return [late]
         unquoted = [_unquoted(before, name, after, follows)] if before[-1] == after[:1] == '"' else []
@@ -163,7 +170,7 @@ class Tags:
             *unquoted,
             *spaced,
             first,
-            *([seq(literal(before[1:]), name, *end, *follows)] if name is _NAMED else []),
+            *([seq(template(before[1:]), name, *end, *follows)] if name is _NAMED else []),
         ]
 
     @cached_property
@@ -196,6 +203,13 @@ def _unended(texts: list[str]) -> list[str]:
 
 def _behind(whole: str, before: str) -> str:
     return whole[len(before) :] if whole.startswith(before) else ""
+
+
+def _is_like(end: str, close: str) -> bool:
+    """Is the end of a text, from one of its characters on that the tag begins with, nearly the tag? It may have lost
+    its first."""
+    starts = [i for i, char in enumerate(end) if char in close[:2]]
+    return any(SequenceMatcher(None, end[i:], close, autojunk=False).ratio() > _LIKE for i in starts)
 
 
 def _one_less(text: str) -> list[str]:

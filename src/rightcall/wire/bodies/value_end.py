@@ -19,9 +19,23 @@ from rightcall.wire.bodies.tags import Tags
 from rightcall.wire.buffer import Capture, Steps
 from rightcall.wire.call_builder import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut
-from rightcall.wire.markers import END, Holes, Pat, Probe, Scan, alt, blanks, literal, seq, template
+from rightcall.wire.markers import (
+    END,
+    MAX_BLANKS,
+    Holes,
+    Pat,
+    Probe,
+    Scan,
+    alt,
+    blanks,
+    literal,
+    seq,
+    template,
+)
 
 Sink = Callable[[str], bool]
+_SPACES, _RUN = f"[ \\t\\r]{{0,{MAX_BLANKS}}}+", f"[ \\t\\r\\n]{{0,{MAX_BLANKS}}}+"
+_LINES = Pat(f"{_SPACES}\\n{_RUN}", f"{_SPACES}(?:\\n{_RUN})?+")  # blanks with a line break
 Found = re.Match[str] | Literal[False]
 
 
@@ -41,7 +55,7 @@ class _Seen(msgspec.Struct):
     depth: int = 0  # how many calls were opened and not closed
     quoted: bool = False  # what opens quotes
     torn: bool = False  # a value's close and the damaged opener of an argument
-    argument: str = ""  # the opener of this argument, which is one of the tool's
+    argument: str = ""  # the opener of this argument, which is one of the tool's or of a call that was opened here
     repeated: str = ""  # or one that was given before
     message: Capture | None = None  # what begins another message
 
@@ -57,14 +71,16 @@ class Value(msgspec.Struct, frozen=True):
 
 
 class ValueEnd:
-    """Finds the end of one argument's value. `line`: the line break of its own that its opener came with."""
+    """Finds the end of one argument's value. `line`: the line break of its own that its opener came with. `inline`: it
+    came with none, and neither did those of an argument before it."""
 
     __slots__ = ("chain", "chains", "is_named", "is_special", "param", "scan", "tags")
 
-    def __init__(self, tags: Tags, param: Holes, key: str, line: str, quote: str) -> None:
+    def __init__(self, tags: Tags, param: Holes, key: str, line: str, quote: str, inline: bool) -> None:
         self.tags, self.param, self.is_named = tags, param, bool(key)
-        entries = [("close", pat) for pat in self._closes(key, line, quote)]
-        entries += [("drift", seq(literal(each), pat)) for each in ("", *_breaks(line)) for pat in tags.drifted_closes]
+        entries = [("close", pat) for pat in self._closes(key, line, quote, inline)]
+        drifts = [seq(literal(each), pat) for each in _breaks(line) for pat in tags.drifted_closes]
+        entries += [("drift", pat) for pat in tags.drifted_closes + drifts]
         entries += (
             self._inside(line) if not quote else [("quote", literal(tags.body.quote[0]))] if tags.body.quote else []
         )
@@ -75,13 +91,13 @@ class ValueEnd:
         self.chains = {"drift": Probe(whole), "close": Probe(self._chain(whole))}
         self.chain = self.chains["close"]
 
-    def _closes(self, key: str, line: str, quote: str) -> list[Pat]:
+    def _closes(self, key: str, line: str, quote: str, inline: bool) -> list[Pat]:
         body = self.tags.body
         own = alternatives(body.value_close)
         texts = [text.replace("{key}", key) if key else text for text in own if text]
         cores = [seq(literal(quote), template(text)) if quote else template(text) for text in texts]
         # A line break before the close is the close's own where the opener had one, or where the format writes it so.
-        with_break = any(text.startswith("\n") for text in texts) and (line or own[0].startswith("\n"))
+        with_break = any(text.startswith("\n") for text in texts) and (line or own[0].startswith("\n")) and not inline
         return [seq(literal(each), core) for each in _breaks(line) for core in cores] + cores if with_break else cores
 
     def _inside(self, line: str) -> list[tuple[str, Pat]]:
@@ -105,9 +121,9 @@ class ValueEnd:
 
     def _chain(self, whole: Pat) -> Pat:
         """What may follow a value. The body's close is enough where nothing or a line break stands before it; behind
-        other blanks it is one only before more structure, so that a value which holds it is never cut off there."""
+        blanks alone it is one only before more structure, so that a value which holds it is never cut off there."""
         tags = self.tags
-        lines = [seq(literal(each), close) for each in ("\n", "\r\n") for close in tags.body_closes]
+        lines = [seq(_LINES, close) for close in tags.body_closes]
         return alt(whole, *tags.body_closes, *lines)
 
     def at_once(self, p: CallBuilder, value: Value) -> bool:
@@ -283,7 +299,8 @@ class ValueEnd:
             key = self.tags.plain(self.param.fill(at)["key"]) if at else ""
             if key and self._is_repeated(key, value):
                 seen.repeated = key
-            if key and (p.tools is None or p.kind(key) is not None):
+            # Behind the opener of a call that nothing closed, the argument is that call's, whatever tool it is of.
+            if key and (p.tools is None or seen.depth or p.kind(key) is not None):
                 seen.argument = key
 
     def _doubt(self, seen: _Seen, value: Value) -> Doubt | None:
@@ -296,7 +313,8 @@ class ValueEnd:
 
     def _doubt_of_next(self, value: Value, seen: _Seen) -> Doubt | None:
         """A value that the next argument ended: was there a close, one that did not count or a damaged one?"""
-        if seen.closed or seen.shut or seen.opened or "".join(value.pieces).rstrip().endswith(self.tags.damaged_closes):
+        text = "".join(value.pieces)
+        if seen.closed or seen.shut or seen.opened or self.tags.ends_in_damaged_close(text, value.key):
             return Doubt(
                 "ambiguous_end", f"the argument {value.key!r} is not closed as it should be; send the call again"
             )
