@@ -29,7 +29,6 @@ from rightcall.wire.markers import (
     alt,
     blanks,
     literal,
-    ordered,
     seq,
     template,
 )
@@ -118,8 +117,7 @@ class ValueEnd:
         tags = self.tags
         over = alt(*tags.call_closes, *tags.section_closes, *tags.openers, *tags.turns)
         ends = [seq(close, blanks(), over) for close in tags.body_closes]
-        params = [template(text, group="key", quoted=tags.quoted) for text in ordered(tags.body.param)]
-        return seq(blanks(), alt(*params, *ends, over, END))
+        return seq(blanks(), alt(*tags.param_pats(group="key"), *ends, over, END))
 
     def _chain(self, whole: Pat) -> Pat:
         """What may follow a value. The body's close is enough where nothing or a line break stands before it; behind
