@@ -4,13 +4,30 @@ import os
 import signal
 import subprocess
 import sys
+from functools import cache
+from typing import Any
 
+import typer
 from typer.testing import CliRunner, Result
 
 from rightcall.cli.app import app
 
 REPLY = 'On it.\n<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call>'
 MINE = 'name = "mine"\ncall = ["<c>", "</c>"]\nbody = { kind = "envelope" }\n'
+
+
+@cache
+def commands() -> dict[str, Any]:
+    """Every command there is, by its words."""
+    return _commands(typer.main.get_command(app))
+
+
+def _commands(command: Any, words: str = "") -> dict[str, Any]:
+    if not hasattr(command, "list_commands"):
+        return {words.strip(): command}
+    context = typer.Context(command)
+    inner = {name: command.get_command(context, name) for name in command.list_commands(context)}
+    return {path: made for name, each in inner.items() for path, made in _commands(each, f"{words} {name}").items()}
 
 
 def run(*args: str, stdin: str | bytes = "", env: dict[str, str] | None = None) -> Result:

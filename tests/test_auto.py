@@ -90,7 +90,7 @@ MARKED = [name for name in FORMATS if name not in BARE | EITHER | NAMED_ONLY]
     "text",
     [
         "<tool_call>\n<arg_key>s</arg_key>\n<arg_value>x</arg_value>\n</tool_call>",
-        "<seed:tool_call>\n<function f>\n<parameter=s>x</parameter>\n</function>\n</seed:tool_call>",
+        "<seed:tool_call>\n<function f g>\n<parameter=s>x</parameter>\n</function>\n</seed:tool_call>",
         "<minimax:tool_call>\n<invoke name=f>x</invoke>\n</minimax:tool_call>",
     ],
 )

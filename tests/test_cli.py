@@ -10,7 +10,7 @@ import pytest
 
 from command import MINE, REPLY, failed, process, run
 from rightcall import __version__, formats, parse
-from rightcall.cli.app import app
+from rightcall.cli.app import COMMANDS
 from rightcall.cli.demo_dispatch import RUN_SCENES
 from rightcall.cli.demo_scenes import ALL_SCENES, SCENES, TOLD
 from rightcall.cli.demo_screen import DAMAGED, PAIRS, RIGHT, WRONG
@@ -388,10 +388,7 @@ def test_the_version_is_printed() -> None:
     assert run("--version").stdout == f"rightcall {__version__}\n"
 
 
-@pytest.mark.parametrize(
-    "command",
-    [command.name or command.callback.__name__ for command in app.registered_commands if command.callback],
-)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help(command: str) -> None:
     result = run(command, "--help")
     assert result.exit_code == 0 and "Usage: " in result.stdout

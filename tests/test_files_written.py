@@ -19,7 +19,7 @@ import pytest
 import typer
 
 from captured import rows, write
-from command import failed, process, run
+from command import commands, failed, process, run
 from rightcall.capture.resumption import journal_of
 from rightcall.cli.app import app
 from rightcall.datasets.exporting import export
@@ -162,15 +162,7 @@ def listing(folder: Path) -> dict[str, tuple[int, int, bytes]]:
 # -- the table is whole ------------------------------------------------------------------------------------------------
 
 
-def commands(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
-    if not hasattr(command, "commands"):
-        yield " ".join(words), command
-        return
-    for name, inner in command.commands.items():
-        yield from commands(inner, (*words, name))
-
-
-COMMANDS = dict(commands(APP))
+COMMANDS = commands()
 _PATHLIKE = re.compile(r"FILE|DIR|FOLDER|PATH|CASSETTE")
 _NAMED_SO = re.compile(r"--(?:.*-)?(?:out|output|file|folder|dir|path|record|save|log|html|trace|write|dump|to-file)")
 

@@ -10,6 +10,7 @@ from typing import Literal
 
 import pytest
 
+import rightcall
 from cuts import Setting, hold_of_every_cut
 from replies import read
 from rightcall import Call, Reply, Toolset, parse, render
@@ -180,6 +181,31 @@ def test_a_call_that_stays_in_the_last_thought_leaves_a_note(name: str, finish: 
         reply = hold_of_every_cut(text, setting)
         told = [problem.code for problem in reply.problems]
         assert reply.attempts or "looks_like_a_call" in told or reply.content, text
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize(("finish", "how"), [("length", "safe"), ("stop", "never")])
+def test_a_call_that_stays_in_a_providers_reasoning_leaves_a_note(
+    name: str, finish: str, how: Literal["safe", "never"]
+) -> None:
+    thought = {"role": "assistant", "content": None, "reasoning_content": f"I send {_call(name, 'owl')}"}
+    reply = rightcall.read(
+        {"object": "chat.completion", "choices": [{"index": 0, "message": thought, "finish_reason": finish}]},
+        tools=TOOLS,
+        format=name,
+        reasoning_calls=how,
+    )
+    assert reply.attempts == ()
+    assert {problem.code for problem in reply.problems} & {"looks_like_a_call", "opener_without_call"}
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if compiled(FORMATS[name]).ends_thought])
+def test_a_close_that_messages_share_with_thoughts_ends_the_thought_that_a_call_stood_in(name: str) -> None:
+    opens, closes = _thought(name)
+    rehearsal = f"{opens}I might send {_call(name, 'owl')}"
+    assert _words(_read(name, f"{rehearsal} - no, I must not.{closes}I will not.")) == []
+    assert _words(_read(name, f"{rehearsal} - no, I must not.{closes}{_call(name, 'bat')}")) == ["bat"]
+    assert _words(_read(name, f"{rehearsal}{closes}")) == ["owl"]
 
 
 def test_a_thought_with_an_answer_behind_it_leaves_no_note() -> None:

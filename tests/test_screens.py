@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-import typer
 from rich.cells import cell_len
 
-from command import MINE
-from rightcall.cli.app import app
-from rightcall.cli.help_page import HelpedCommand, HelpedGroup
+from command import MINE, commands
+from rightcall.cli.help_page import HelpedCommand
 from terminal import Drawn, drawn
 
 WIDTHS = (60, 80, 120)
@@ -143,20 +141,6 @@ MORE: dict[str, tuple[str, Example]] = {
 }
 
 
-def commands(group: typer.core.TyperGroup, path: str = "") -> Iterator[tuple[str, object]]:
-    for name, command in group.commands.items():
-        if isinstance(command, typer.core.TyperGroup):
-            yield from commands(command, f"{path}{name} ")
-        else:
-            yield f"{path}{name}", command
-
-
-def known() -> dict[str, object]:
-    root = typer.main.get_command(app)
-    assert isinstance(root, HelpedGroup)
-    return dict(commands(root))
-
-
 @pytest.fixture
 def at(tmp_path: Path, cassette: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Files]:
     monkeypatch.chdir(tmp_path)
@@ -182,11 +166,11 @@ def words(lines: list[str]) -> str:
 
 
 def test_every_command_has_an_example_and_our_help() -> None:
-    assert set(EXAMPLES) >= set(known())
-    assert all(isinstance(command, HelpedCommand) for command in known().values())
+    assert set(EXAMPLES) >= set(commands())
+    assert all(isinstance(command, HelpedCommand) for command in commands().values())
 
 
-@pytest.mark.parametrize("name", [*known(), *MORE])
+@pytest.mark.parametrize("name", [*commands(), *MORE])
 def test_a_command_draws_what_fits_and_breaks_no_word(name: str, at: Files) -> None:
     path, example = MORE.get(name) or (name, EXAMPLES[name])
     args = [*path.split(), *example(at)]
@@ -203,7 +187,7 @@ def test_a_command_draws_what_fits_and_breaks_no_word(name: str, at: Files) -> N
     assert not {word for word in lost if any(word.startswith(half) for half in seen[0] - seen[2] if len(half) > 2)}
 
 
-@pytest.mark.parametrize("name", ["", "formats", "dataset", "model", "mcp", *known()])
+@pytest.mark.parametrize("name", ["", "formats", "dataset", "model", "mcp", *commands()])
 def test_help_fits_says_the_defaults_and_hangs(name: str) -> None:
     texts = []
     for width in WIDTHS:

@@ -18,10 +18,11 @@ from rightcall.declare.toolset import Toolset
 from rightcall.formats import known_formats
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
-from rightcall.types import Call, CallEnd, CallStart, Done, Event, Problem, Reasoning, Recast, Reply, Text
-from rightcall.wire.ending import last_calls
+from rightcall.types import Call, CallEnd, CallStart, Done, Event, Problem, Reasoning, Recast, Reply, Span, Text
+from rightcall.wire.ending import last_calls, withheld_notes
 from rightcall.wire.fold import Fold
 from rightcall.wire.how_ended import CUT
+from rightcall.wire.near import near_calls
 from rightcall.wire.options import Limits
 from rightcall.wire.parser import Parser, Policy, ReasoningCalls, Rescue, format_of
 
@@ -257,11 +258,12 @@ class Assembler:
             self._hold_or_give(Reasoning(text))
 
     def _look_into_reasoning(self) -> None:
-        """An answer that has nothing but reasoning: the calls count that it ends with, unless it was cut off."""
+        """An answer that has nothing but reasoning: the calls count that it ends with, unless it was cut off. What does
+        not count is told."""
         manner = self._manner
         if self._said or self._calls is not None or self._count > self._first or not self._thoughts:
             return
-        if manner.reasoning == "off" or manner.reasoning_calls == "never" or self._finish in CUT:
+        if manner.reasoning == "off":
             return
         parser = Parser(
             manner.format,
@@ -274,14 +276,18 @@ class Assembler:
             spans=True,
             limits=manner.limits,
         )
-        events = [*parser.feed("".join(self._thoughts)), *_closed(parser, self._finish)]
-        self._take_last(events, parser.reply)
+        text = "".join(self._thoughts)
+        events = [*parser.feed(text), *_closed(parser, self._finish)]
+        if manner.reasoning_calls == "never" or self._finish in CUT or not self._take_last(events, parser.reply):
+            near = near_calls(text, [Span(0, len(text), "reasoning")], manner.tools)
+            self._out += withheld_notes(parser.reply, list(parser.reply.spans or ())) or near
 
-    def _take_last(self, events: list[Event], thought: Reply) -> None:
-        """The calls that the reasoning ends with; what is followed by more thoughts was thought, not done."""
+    def _take_last(self, events: list[Event], thought: Reply) -> bool:
+        """The calls that the reasoning ends with; what is followed by more thoughts was thought, not done. False where
+        there are none."""
         taken, first = last_calls(thought)
         if not taken:
-            return
+            return False
         skipped = len(thought.attempts) - taken
         self._give(Recast(sum(map(len, self._thoughts)) - first, "thought"))
         self._format = thought.format
@@ -290,6 +296,7 @@ class Assembler:
             number = event.call if isinstance(event, Problem) else getattr(event, "index", None)
             if number is not None and number >= skipped:
                 self._give_thought(_renumbered(event, self._first - skipped))
+        return True
 
     def _give_thought(self, event: Event) -> None:
         """An event of a call that stood in the reasoning, which the call's end tells."""

@@ -1,39 +1,72 @@
-"""All commands in one place."""
+"""All commands in one place. Each is imported when it is asked for: what a run does not need it does not wait for."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
 
 from rightcall import __version__
-from rightcall.cli.call_command import call
-from rightcall.cli.calls_command import check, repair
-from rightcall.cli.capture_command import capture
-from rightcall.cli.chat_command import chat
-from rightcall.cli.contract_command import contract
-from rightcall.cli.dataset_cleaning import dedupe, mutate
-from rightcall.cli.dataset_command import app as dataset
-from rightcall.cli.dataset_exchange import export, import_
-from rightcall.cli.demo_command import demo
-from rightcall.cli.doctor_command import doctor
-from rightcall.cli.domains_command import domains
-from rightcall.cli.eval_command import eval_
-from rightcall.cli.explain_command import explain
-from rightcall.cli.formats_command import formats
-from rightcall.cli.grammar_command import grammar
-from rightcall.cli.help_page import CommandGroup
-from rightcall.cli.mcp_command import mcp
-from rightcall.cli.model_command import model
-from rightcall.cli.parse_command import detect, parse
-from rightcall.cli.render_command import render
-from rightcall.cli.replay_command import replay
-from rightcall.cli.report_command import report
-from rightcall.cli.run_command import run
-from rightcall.cli.serve_command import serve
-from rightcall.cli.tools_command import tools
+from rightcall.cli.help_page import CommandGroup, HelpedGroup
 
-app = CommandGroup(add_completion=True)
+# The word on the command line, in the order of the help page: where it is.
+COMMANDS = {
+    "parse": "parse_command:parse",
+    "check": "calls_command:check",
+    "repair": "calls_command:repair",
+    "call": "call_command:call",
+    "report": "report_command:report",
+    "tools": "tools_command:tools",
+    "contract": "contract_command:contract",
+    "render": "render_command:render",
+    "grammar": "grammar_command:grammar",
+    "detect": "parse_command:detect",
+    "formats": "formats_command:formats",
+    "explain": "explain_command:explain",
+    "replay": "replay_command:replay",
+    "serve": "serve_command:serve",
+    "doctor": "doctor_command:doctor",
+    "demo": "demo_command:demo",
+    "chat": "chat_command:chat",
+    "run": "run_command:run",
+    "capture": "capture_command:capture",
+    "eval": "eval_command:eval_",
+    "model": "model_command:model",
+    "mcp": "mcp_command:mcp",
+    "domains": "domains_command:domains",
+    "dataset": "dataset_group:dataset",
+}
+
+
+class LateCommands(HelpedGroup):
+    """A group of the commands in `COMMANDS`."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [*COMMANDS]
+
+    def get_command(self, ctx: Any, name: str) -> Any:
+        """For a word that is none, all are imported: the likeliest are named."""
+        for each in [name] if name in COMMANDS else COMMANDS:
+            if each not in self.commands:
+                self.commands[each] = _command(each)
+        return super().get_command(ctx, name)
+
+
+def _command(name: str) -> Any:
+    module, _, thing = COMMANDS[name].partition(":")
+    found = getattr(import_module(f"rightcall.cli.{module}"), thing)
+    if isinstance(found, CommandGroup):
+        made: Any = typer.main.get_group(found)
+    else:
+        alone = CommandGroup()
+        alone.command(name)(found)
+        made = typer.main.get_command(alone)
+    made.name = name
+    return made
+
+
+app = CommandGroup(cls=LateCommands, add_completion=True)
 
 
 def _version(wanted: bool) -> None:
@@ -52,33 +85,3 @@ def rightcall(
 
     Exit codes: 0 fine, 1 something blocking was found, 2 wrong usage.
     """
-
-
-app.command()(parse)
-app.command()(check)
-app.command()(repair)
-app.command()(call)
-app.command()(report)
-app.command()(tools)
-app.command()(contract)
-app.command()(render)
-app.command()(grammar)
-app.command()(detect)
-app.add_typer(formats, name="formats")
-app.command()(explain)
-app.command()(replay)
-app.command()(serve)
-app.command()(doctor)
-app.command()(demo)
-app.command()(chat)
-app.command()(run)
-app.command()(capture)
-app.command("eval")(eval_)
-app.add_typer(model, name="model")
-app.add_typer(mcp, name="mcp")
-app.command()(domains)
-dataset.command()(export)
-dataset.command("import")(import_)
-dataset.command()(dedupe)
-dataset.command()(mutate)
-app.add_typer(dataset, name="dataset")

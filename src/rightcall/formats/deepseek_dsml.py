@@ -8,7 +8,7 @@ _OPEN, _CLOSE = Special("<｜DSML｜", ()), Special("</｜DSML｜", ())
 _FUNCTIONS, _TOOLS = _OPEN + "function_calls>\n", _OPEN + "tool_calls>\n"
 _FUNCTIONS_END, _TOOLS_END = "\n" + _CLOSE + "function_calls>", "\n" + _CLOSE + "tool_calls>"
 # What models write in their place.
-_ODD = (_OPEN + "tool_call>\n", _OPEN + "function_call>\n", _OPEN + "toolcalls>\n")
+_ODD = (_OPEN + "tool_call>\n", _OPEN + "function_call>\n", _OPEN + "toolcalls>\n", _OPEN + "tool_calls\n")
 _ODD_END = ("\n" + _CLOSE + "tool_call>", "\n" + _CLOSE + "function_call>", "\n" + _CLOSE + "toolcalls>")
 
 DEEPSEEK_V32 = Format(

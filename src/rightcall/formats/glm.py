@@ -15,8 +15,8 @@ GLM45 = Format(
     reasoning=("<think>", "</think>\n"),
     ends=(Special("<|user|>"), Special("<|observation|>"), Special("<|endoftext|>"), Special("<|assistant|>")),
     tools="hermes",
-    aliases=("glm", "glm47", "glm4_moe"),
-    models="GLM 4.5, 4.6, 4.7 (its inline layout)",
+    aliases=("glm", "glm47", "glm4_moe", "spark25"),
+    models="GLM 4.5, 4.6, 4.7 (its inline layout), Spark 2.5",
 )
 LING3 = replace(
     GLM45,

@@ -4,6 +4,7 @@ from rightcall.formats.spec import Envelope, Format, Special
 
 _MODEL, _INVOKE = Special("<|message_model|>"), Special("<|content_invoke_tool_json|>")
 _END = Special("<|end_message|>")
+_TEXT, _ERROR = Special("<|content_invoke_tool_text|>"), Special("<|content_tool_error|>")
 
 INKLING = Format(
     "inkling",
@@ -12,9 +13,19 @@ INKLING = Format(
     reasoning=(Special("<|content_thinking|>"), _END),
     content=(
         (Special("<|content_text|>"), _END),
-        (Special("<|content_invoke_tool_text|>"), _END),
-        (Special("<|content_tool_error|>"), _END),
+        ((_MODEL + "{name}" + _TEXT, _TEXT), _END),
+        ((_MODEL + "{name}" + _ERROR, _ERROR), _END),
     ),
-    ends=(_MODEL, Special("<|content_model_end_sampling|>")),
+    ends=(
+        _MODEL,
+        Special("<|content_model_end_sampling|>"),
+        # What others say begins like this, and what is no text.
+        Special("<|message_user|>"),
+        Special("<|message_system|>"),
+        Special("<|message_tool|>"),
+        Special("<|content_image|>"),
+        Special("<|content_audio_input|>"),
+        Special("<|audio_end|>"),
+    ),
     models="Inkling",
 )

@@ -6,6 +6,9 @@ from rightcall.formats.spec import Format, NameThenJson, Params, Special
 
 _BEGIN = Special("<|tool_call_argument_begin|>")
 _OPEN, _CLOSE, _SEP = Special("<|open|>"), Special("<|close|>"), Special("<|sep|>")
+# Also where the last token is missing: the text ends there, or another marker follows.
+_THOUGHT = (_CLOSE + "think" + _SEP, _CLOSE + "think")
+_SAYS, _SAID = (_OPEN + "response" + _SEP, _OPEN + "response"), (_CLOSE + "response" + _SEP, _CLOSE + "response")
 
 KIMI_K2 = Format(
     "kimi_k2",
@@ -41,10 +44,10 @@ KIMI_K3 = Format(
         },
         escapes={"&": "&amp;", '"': "&quot;"},
     ),
-    section=(_OPEN + "tools" + _SEP, _CLOSE + "tools" + _SEP),
-    reasoning=(_OPEN + "think" + _SEP, _CLOSE + "think" + _SEP),
-    content=((_OPEN + "response" + _SEP, _CLOSE + "response" + _SEP),),
-    ends=(_CLOSE + "message" + _SEP, Special("<|end_of_msg|>")),
+    section=(_OPEN + "tools" + _SEP, (_CLOSE + "tools" + _SEP, _CLOSE + "tools")),
+    reasoning=(_OPEN + "think" + _SEP, _THOUGHT),
+    content=((_SAYS, _SAID),),
+    ends=(_CLOSE + "message" + _SEP, _CLOSE + "message", Special("<|end_of_msg|>")),
     tools="fenced",
     models="Kimi K3",
 )

@@ -18,8 +18,8 @@ QWEN3_CODER = Format(
     reasoning=("<think>\n", "\n</think>\n\n"),
     ends=_ENDS,
     tools="qwen3_coder",
-    aliases=("qwen3_xml", "nemotron_v3", "qwen3.5", "qwen35"),
-    models="Qwen3-Coder, Qwen3.5, Nemotron 3",
+    aliases=("qwen3_xml", "nemotron_v3", "qwen3.5", "qwen35", "nanbeige"),
+    models="Qwen3-Coder, Qwen3.5, Nemotron 3, Nanbeige",
 )
 STEP3P5 = replace(QWEN3_CODER, name="step3p5", tools="hermes", aliases=("step3.5",), models="Step-3.5")
 # Values are written inline; both layouts are read.

@@ -2,7 +2,8 @@
 
     <invoke name="f"><parameter name="k">owl</parameter>\\n<invoke name="f"><parameter name="k">bat</parameter></invoke>
 
-must not run `f` with `k = 'owl</parameter>\\n<invoke ...>bat'`.
+must not run `f` with `k = 'owl</parameter>\\n<invoke ...>bat'`. Nor may a call that was given up, wherever that was,
+take in the one that was sent in its place.
 """
 
 from __future__ import annotations
@@ -96,6 +97,17 @@ def cases(format: Format, seed: int, count: int) -> Iterator[Case]:
                 return
             made += 1
             yield Case("swallowing", text[:start] + text[end:], sent=sent, seed=seed)
+        if made < count and (given_up := _given_up(format, sent, dice)):
+            made += 1
+            yield Case("swallowing", given_up, sent=sent, seed=seed)
+
+
+def _given_up(format: Format, sent: tuple[Part, ...], dice: Random) -> str:
+    """The first call up to some place, and then all of them: the model began again."""
+    first, text = rendering(format, sent[:1]), rendering(format, sent[1:])
+    if not first or not text:
+        return ""
+    return first[: dice.randrange(1, len(first))] + dice.choice(("\n", "", "\n\n")) + text
 
 
 def _sent(dice: Random) -> Iterator[Part]:

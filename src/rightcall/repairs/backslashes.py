@@ -6,7 +6,9 @@ Such a backslash has lost the one before it, or is one too many; which of the tw
 from __future__ import annotations
 
 import re
+from typing import Any
 
+from rightcall.strict_json import decode
 from rightcall.values.escapes import PYTHON
 
 _PAIR = r"u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
@@ -59,3 +61,10 @@ def is_sure(pieces: list[str], source: str, quote: str) -> bool:
     if not escapes or _path(source):
         return True
     return _pattern(source) is not None and not any(escape(piece, 0) for piece in escapes)
+
+
+def decode_escaped(text: str, depth: int) -> Any:
+    """What JSON holds that stands as in a string, without the quotation marks around it: `[{\\"a\\": 1}]`. None where
+    it is none."""
+    inner = decode(f'"{text}"', depth) if '\\"' in text else None
+    return decode(inner, depth) if isinstance(inner, str) else None

@@ -151,6 +151,7 @@ def _clashes(value: dict[str, Any], inner: dict[str, Any]) -> Iterator[BesideMem
             yield BesideMember(key, value[key], "clash")
 
 
+_ARGUMENTS = frozenset(("arguments", "parameters", "args", "kwargs", "input"))
 _TYPES = frozenset(("function", "tool", "tool_call", "tool_use", "function_call", "custom"))
 
 
@@ -159,13 +160,18 @@ def role_of(key: str, value: Any, keys: Keys, tools: Toolset | None, *, name: st
     and no argument can be."""
     if not keys.names and _is_call(key, value, tools):
         return "call"
-    if key in keys.args:
+    if key in keys.args or (has_args and _is_second(key, value) and not _is_declared(key, tools, name)):
         return "arguments"
     if key in keys.names or (key == "function" and keys.names):
         return _role_of_name(value, tools, name)
     if key in keys.ids:
         return _role_of_id(key, value, tools, name) if has_args else "known"
     return _role_of_other(key, value)
+
+
+def _is_second(key: str, value: Any) -> bool:
+    """Is it a second object of arguments, under a key that other formats have for them?"""
+    return key in _ARGUMENTS and (isinstance(value, dict) or (isinstance(value, str) and value.lstrip()[:1] == "{"))
 
 
 def _role_of_other(key: str, value: Any) -> Role | None:
@@ -187,7 +193,12 @@ def _role_of_name(value: Any, tools: Toolset | None, name: str) -> Role | None:
 def _role_of_id(key: str, value: Any, tools: Toolset | None, name: str) -> Role | None:
     if not isinstance(value, str):
         return "known"
-    return "id" if tools is not None and name in tools and key in tools.kinds(name) else None
+    return "id" if _is_declared(key, tools, name) else None
+
+
+def _is_declared(key: str, tools: Toolset | None, name: str) -> bool:
+    """Is it an argument of that tool?"""
+    return tools is not None and name in tools and key in tools.kinds(name)
 
 
 def sketch_arguments(

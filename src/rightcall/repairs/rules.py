@@ -79,8 +79,8 @@ RULES: tuple[RepairRule, ...] = (
     RepairRule(
         "double_encoded",
         "schema",
-        "A string that holds an object or array, where the schema wants one, is what it holds. At any depth; a "
-        "declared string is never touched.",
+        "A string that holds an object or array, where the schema wants one, is what it holds, with escaped quotation "
+        "marks too. At any depth; a declared string is never touched.",
         r'{"city": "Oslo", "place": "{\"lat\": 59.9}"}',
         {"city": "Oslo", "place": {"lat": 59.9}},
     ),
@@ -115,8 +115,8 @@ RULES: tuple[RepairRule, ...] = (
     RepairRule(
         "ordinary_quotes",
         "exact",
-        "Where a format has quotes of its own, a string in ordinary ones is a string, with JSON's escapes. With "
-        "another such quote inside that was not escaped it is a guess.",
+        "Where a format has quotes of its own, a string in ordinary ones is a string, with JSON's escapes, and so is "
+        "one that lacks the quote before it. With another such quote inside that was not escaped it is a guess.",
         '<|tool_call>call:get_weather{city:"Oslo"}<tool_call|>',
         _OSLO,
         format="gemma4",

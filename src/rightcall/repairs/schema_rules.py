@@ -15,6 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from rightcall.checks import pointer
+from rightcall.repairs.backslashes import decode_escaped
 from rightcall.repairs.liberties import Unreadable
 from rightcall.repairs.loose import read_loose
 from rightcall.repairs.number_text import dumps
@@ -27,14 +28,15 @@ _WRAPPERS = ("arguments", "parameters", "args", "kwargs", "input")
 _NAMES = ("name", "function", "tool")
 _BESIDE = frozenset((*_NAMES, "type", "id"))
 _LAST = re.compile(r"__|[./:]").split
-_INTEGER = re.compile(r"\s*[+-]?[0-9]{1,400}(?:\.0*)?\s*").fullmatch
-_NUMBER = re.compile(r"\s*[+-]?(?:[0-9]{1,400}(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?\s*").fullmatch
+_INTEGER = re.compile(r"[+-]?[0-9]{1,400}(?:\.0*)?").fullmatch
+_NUMBER = re.compile(r"[+-]?(?:[0-9]{1,400}(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?").fullmatch
 _SEPARATORS = re.compile(r"[\s_\-./:]++").sub
 _HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _BETWEEN_WORDS = re.compile(r"(?<=[^\W\d_])[ _\-]++(?=[^\W\d_])").sub
 _LISTED = re.compile(r"[,;|\n]|\s-\s").search  # what may stand between the items of a list
 _BRACKETS = frozenset("[]{}()<>\"'")
 _ZEROS = re.compile(r"[+-]?0[0-9]").match
+_QUOTED = re.compile(r"""(\\?["'])([^"'\\]+)\1""").fullmatch  # once more than JSON has it
 _MOST_NAMES = 64
 _LONGEST_NAME = 256
 GONE: Any = object()  # nothing is to stand there any more
@@ -327,21 +329,24 @@ def _null(at: tuple[Any, ...], places: Places) -> Iterator[Change]:
 def _from_text(at: tuple[Any, ...], text: str, depth: int) -> Iterator[Change]:
     bare = text.strip() if len(text) < 1_000 or text[:1] in " \t\r\n{[" else text
     if len(text) <= 1_000:
-        yield from _scalars(at, text, bare)
+        inside = _QUOTED(bare)
+        yield from _scalars(at, inside.group(2).strip() if inside else bare)
     if bare[:1] in ("{", "["):
         inner = decode(bare, depth)
         if isinstance(inner, dict | list):
             yield Change("double_encoded", "schema", at, inner)
+        elif isinstance(escaped := decode_escaped(bare, depth), dict | list):
+            yield Change("double_encoded", "schema", at, escaped)
         elif isinstance(inner, Undecodable):
             yield from _from_loose_text(at, bare, depth)
 
 
-def _scalars(at: tuple[Any, ...], text: str, bare: str) -> Iterator[Change]:
+def _scalars(at: tuple[Any, ...], bare: str) -> Iterator[Change]:
     # Zeros in front: ten, eight in octal, or a code.
     kind: Kind = "guess" if _ZEROS(bare) else "schema"
-    if _INTEGER(text):
+    if _INTEGER(bare):
         yield Change("scalar_type", kind, at, int(bare.partition(".")[0]))
-    elif _NUMBER(text) and abs(float(bare)) != float("inf"):
+    elif _NUMBER(bare) and abs(float(bare)) != float("inf"):
         yield Change("scalar_type", kind, at, float(bare))
     if bare.lower() in ("true", "false"):
         yield Change("scalar_type", "schema", at, bare.lower() == "true")

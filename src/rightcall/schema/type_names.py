@@ -18,14 +18,15 @@ _STRINGS = (
 _MEANT = {
     **{name: name for name in TYPES},
     **dict.fromkeys((*_STRINGS.split(), "password", "unicode"), "string"),
-    **dict.fromkeys("int long short byte int32 int64 uint bigint".split(), "integer"),
-    **dict.fromkeys("float double decimal real numeric float32 float64".split(), "number"),
+    **dict.fromkeys("int long short byte uint ulong ushort bigint smallint tinyint unsigned".split(), "integer"),
+    **{f"{sign}int{bits}": "integer" for sign in ("", "u") for bits in (8, 16, 32, 64, 128)},
+    **dict.fromkeys("float double decimal real numeric float16 float32 float64".split(), "number"),
     **dict.fromkeys(("bool",), "boolean"),
     **dict.fromkeys("list tuple set frozenset sequence iterable arraylist vector".split(), "array"),
     **dict.fromkeys("dict dictionary map mapping struct hashmap record json_object".split(), "object"),
     **dict.fromkeys("none nil nonetype".split(), "null"),
 }
-_ANYTHING = frozenset(("any", "anything", "mixed", "unknown", "*"))
+_ANYTHING = frozenset(("any", "anything", "mixed", "unknown", "enum", "*"))
 _PARTS = re.compile(r"(?<!\s)\s*+(?:\||\bor\b)\s*+")
 _OF = re.compile(r"([a-z]++)\s*+(?:\[(.*+)(?<=\])|<(.*+)(?<=>))")
 _LONGEST = 100

@@ -27,8 +27,8 @@ from rightcall.wire.shown import INNERMOST
 from rightcall.wire.states import InReasoning, InText
 from rightcall.wire.told import Told
 
-_BARE = re.compile(r"\s*(?:```|[\[{]|[A-Za-z_][\w.\-]*(?:\(|\[ARGS\]))").match
-_BARE_START = re.compile(r"\s*(?:`{0,3}|[A-Za-z_][\w.\-]{0,255}+(?:\[[A-Z]{0,4})?)\Z").match
+_BARE = re.compile(r"\s*(?:```|[\[{]|[^\W\d][\w.\-]*(?:\(|\[ARGS\]))").match
+_BARE_START = re.compile(r"\s*(?:`{0,3}|[^\W\d][\w.\-]{0,255}+(?:\[[A-Z]{0,4})?)\Z").match
 _KEYS = "name|tool|tool_name|tool_calls?|function|type|id|arguments|parameters|args"
 _NO_CALL = re.compile(rf'\s*\{{\s*"(?!(?:{_KEYS})")[^"]*"\s*:').match
 _PREFIX = 600

@@ -17,6 +17,7 @@ from rightcall.repairs.finish import allowed, receipts
 from rightcall.types import Repair
 from rightcall.wire.arriving_fences import FENCE_BEGIN, FENCE_END
 from rightcall.wire.buffer import Capture, Steps
+from rightcall.wire.closes_of_calls import fail_unread
 from rightcall.wire.interrupts import Broken, Cut, NotACall, broken_by
 from rightcall.wire.markers import HOLES, RUN, Pat, Probe
 from rightcall.wire.unread_calls import read_broken, read_foreign
@@ -292,6 +293,8 @@ class Block:
                 p.fail("truncated", "the text ended before the call did; send the whole call again")
         elif p.index == self.first and (not p.index if self.bare else self._is_word()):
             return False
+        elif p.known_name():
+            fail_unread(p)
         elif p.raw is not None and p.captured(p.raw).strip():
             p.fail("truncated", "the text ended before the call's name was known; send the whole call again")
         else:

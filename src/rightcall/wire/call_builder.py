@@ -25,7 +25,7 @@ from rightcall.strict_json import Undecodable
 from rightcall.types import Arguments, Call, CallEnd, CallStart, Problem, Repair
 from rightcall.wire.buffer import Buffer, Capture, Steps
 from rightcall.wire.interrupts import NotACall
-from rightcall.wire.markers import Probe
+from rightcall.wire.markers import HOLES, Probe
 from rightcall.wire.options import ReadOptions
 from rightcall.wire.output import Output
 from rightcall.wire.told import Told
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 Whole = tuple[int, int, str, str, dict[str, Any], str]
 
 _NO_CLOSER = re.compile(r"[ \t\r\n]{0,128}+[^ \t\r\n}\])]").match
+_IS_NAME = re.compile(HOLES["name"]).fullmatch
 _MOST_FOLDED = 256  # names that another one is compared with
 _NO_KINDS: dict[str, Kind] = {}
 _MOST_NOTES = 32
@@ -70,7 +71,19 @@ class CallBuilder(Buffer):
     """What every reader of a body works with: the text as it arrives, and the call that is made of it."""
 
     __slots__ = (
-        *("_last_rung", "_raw_text", "args_at", "block", "call", "compiled", "full", "ids", "in_doubt", "in_thought"),
+        *(
+            "_last_rung",
+            "_most",
+            "_raw_text",
+            "args_at",
+            "block",
+            "call",
+            "compiled",
+            "full",
+            "ids",
+            "in_doubt",
+            "in_thought",
+        ),
         *("index", "limits", "live", "notes", "options", "output", "pending", "raw", "raw_at", "said", "told", "tools"),
     )
 
@@ -92,6 +105,7 @@ class CallBuilder(Buffer):
         self.compiled = compiled
         self.options = options
         self.limits = options.limits
+        self._most = 0 if options.forbidden else options.limits.call  # characters of a call that may run
         self.tools = options.tools
         self.live = options.live and options.tools is not None
         self.ids = ids
@@ -197,21 +211,22 @@ class CallBuilder(Buffer):
         start, end, name, json, value, id = whole
         if moved:
             start, end = start + moved, end + moved
-        tool = self.tools.get(name) if self.tools is not None else None
-        is_usual = (
-            value
-            and not self.options.forbidden
-            and (not self.said or self.said == name)
+        tools, said = self.tools, self.said
+        tool = tools.get(name) if tools is not None else None
+        if (
+            tool is not None
+            and value
+            and end - start <= self._most
+            and (not said or said == name)
             and self.block is None
-            and (not id or name_in_id(id, self.tools) in ("", name))
-            and end - start <= self.limits.call
-        )
-        if is_usual and tool is not None and is_settled(tool, value):
+            and (not id or id.partition(":")[0] == f"functions.{name}" or name_in_id(id, tools) in ("", name))
+            and is_settled(tool, value)
+        ):
             # Where there is nothing to repair and nothing to tell, the same events as below cost less.
             if self.pending is not None:
                 self.settle_pending()
-            output, index = self.output, self.index
-            output.whole_call(self.base + start, self.base + end)
+            output, index, base = self.output, self.index, self.base
+            output.whole_call(base + start, base + end)
             id = self.ids.take(id)
             call = Call(name, value, json, id, self.buf[start:end])
             self.index = index + 1
@@ -365,7 +380,7 @@ class CallBuilder(Buffer):
     def fail(self, code: str, message: str, path: str = "", *, end: int | None = None) -> None:
         """The call cannot be used: a problem says why, and its text so far is kept. What is behind `end` is text."""
         assert self.raw is not None
-        call = self.call or self.begin("", unread=True)
+        call = self.call or self.begin(self.known_name() if code == "truncated" else "", unread=True)
         self.problem(code, message, path, call=call.index)
         raw = self.captured(self.raw)
         self.raw_drop()
@@ -373,6 +388,10 @@ class CallBuilder(Buffer):
         self._out(Call(call.name, {}, "".join(call.parts), call.id, raw[:size], call.repairs, complete=False))
         if size < len(raw):
             self.output.say_behind(raw[size:], self.at)
+
+    def known_name(self) -> str:
+        """The one name that what stands before the call says, or ""."""
+        return self.said if _IS_NAME(self.said) else ""
 
     def _out(self, made: Call) -> None:
         call = self.call

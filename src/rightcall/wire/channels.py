@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _MAX_HEADER = 256
 _NO_HEADER = frozenset(("section", "call", "body", "end"))
 _WORD = re.compile(r"\s*([^\s<>]+)").match
+_IS_NAME = re.compile(r"[\w$.\-]++").fullmatch
 
 
 def first_header(m: Machine, probe: Probe) -> Steps[None]:
@@ -71,6 +72,7 @@ def _header(m: Machine, taken: Capture, *, bare: bool) -> Steps[None]:
     elif lone := _lone_header(m, size):
         p.drop(taken)
         yield from _enter(m, lone[0], None, lone[1], lone[1])
+        p.said = p.said and lone[0]  # where the call says its name again
     else:
         # Its first character is text, and the search goes on behind it.
         is_cut = p.ended and end < 0 and len(p.buf) - p.pos < _MAX_HEADER + size
@@ -99,7 +101,7 @@ def _lone_header(m: Machine, size: int) -> tuple[str, int] | None:
     """A header to a tool that no message follows, because the call ends there, or the text: the tool, and the header's
     end."""
     p, channels = m.p, m.compiled.channels
-    if channels is None or not m.compiled.is_named_by_header:
+    if channels is None:
         return None
     text = p.buf[p.pos : p.pos + _MAX_HEADER]
     if channels.to and channels.to.strip() not in text:
@@ -108,7 +110,7 @@ def _lone_header(m: Machine, size: int) -> tuple[str, int] | None:
     stops = (found for found in scan.finditer(text, 1) if scan.actions[found.lastindex or 0].action in _NO_HEADER)
     stop = next(stops, None)
     is_cut = stop is None and p.ended and len(p.buf) - p.pos < _MAX_HEADER + size
-    if not is_cut and (stop is None or not ends_call(m, stop.group())):
+    if not is_cut and (stop is None or not m.compiled.is_named_by_header or not ends_call(m, stop.group())):
         return None
     text = text[: stop.start()] if stop else text
     recipient, kind = read_header(text, channels, m.compiled.header_starts)
@@ -133,10 +135,12 @@ def _enter(m: Machine, recipient: str | None, kind: str | None, end: int, start:
         yield from _call(m, recipient or "")
 
 
-def hear_name(m: Machine, opener: str) -> None:
-    """The opener of a call may say its name, which the call itself says again."""
-    if (edges := m.compiled.name_edges) is not None:
-        m.p.said = opener.strip().removeprefix(edges[0]).removesuffix(edges[1]).strip()
+def hear_name(m: Machine, opener: str) -> bool:
+    """The opener of a call may say its name, which the call itself says again. False if the text ends in the opener."""
+    if (edges := m.compiled.name_edges) is None:
+        return True
+    m.p.said = opener.strip().removeprefix(edges[0]).partition(edges[1][:1])[0].strip()
+    return edges[1] in opener
 
 
 def _turn_to(m: Machine, kind: str | None) -> None:
@@ -145,6 +149,7 @@ def _turn_to(m: Machine, kind: str | None) -> None:
     m.due_to = m.p.index if kind is None else None
     m.words_from = m.output.text_chars
     m.output.turn(thinking=kind == "reasoning")
+    m.output.is_placed = m.output.is_placed or kind == "content"
     if kind is not None:
         m.state = InChannel("reasoning" if kind == "reasoning" else "content")
     else:
@@ -237,6 +242,8 @@ def _is_recipient(m: Machine, name: str, ahead: int) -> Steps[bool]:
     assert m.compiled.channels is not None
     if name in m.compiled.channels.kinds or (p.tools is not None and name in p.tools):
         return True
+    if not _IS_NAME(name):
+        return False
     while p.pos + ahead >= len(p.buf) and not p.ended:
         yield
     return p.buf.startswith("{", p.pos + ahead)

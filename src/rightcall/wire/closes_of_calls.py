@@ -15,6 +15,7 @@ from rightcall.wire.markers import BLANKS
 from rightcall.wire.states import InSection, InText
 
 if TYPE_CHECKING:
+    from rightcall.wire.call_builder import CallBuilder
     from rightcall.wire.machine import Machine
 
 
@@ -93,11 +94,30 @@ def end_message(m: Machine) -> None:
     m.due_to = None
 
 
-def take_cut_close(m: Machine) -> None:
-    """Behind a call the text may end inside a marker that closes something."""
+def end_cut_message(m: Machine) -> None:
+    """The text ends in a message. One to a tool that holds nothing was cut off before its call."""
+    p = m.p
+    if m.due_to == p.index and not p.full and p.known_name() and m.output.text_chars == m.words_from:
+        fail_unread(p)
+    end_message(m)
+
+
+def fail_unread(p: CallBuilder) -> None:
+    """The text ends before a call that was named, or in its first characters, which are left to take."""
+    if p.raw is None:
+        p.raw_begin()
+    p.pos = len(p.buf)
+    p.fail("truncated", "the text ended before the call did; send the whole call again")
+
+
+def take_cut_marker(m: Machine) -> None:
+    """Behind a call the text may end inside a marker that closes something; in a message to a tool, inside its
+    opener."""
     p = m.p
     rest = p.buf[p.pos :].lstrip(BLANKS)
-    if rest and m.compiled.closes_calls.is_begun(rest, 0):
+    if rest and m.due_to == p.index and p.known_name() and m.compiled.begins.is_begun(rest, 0):
+        m.marker(len(p.buf))
+    elif rest and p.index and m.compiled.closes_calls.is_begun(rest, 0):
         p.note("unclosed", "the text ended inside a marker that closes calls")
         p.settle_pending()
         m.marker(len(p.buf))

@@ -91,7 +91,10 @@ class Compiled:
         self.bare_clash = _any_of_some([pat for _, pat in markers.inner if pat.head and pat.head in self.bare])
         self.between = self._between()
         self.again = again = self._again(markers)
-        # What a marker begins with; most stand behind a call as they should.
+        # What a marker begins with, and no body does; most stand behind a call as they should.
+        between = self.between
+        is_other = between is None or between.at("<", 0, False) is False
+        self.not_bare = "<" if is_other and "<" not in self.bare else None
         self.not_again = frozenset([char for char in "<[{" if again is not None and again.at(char, 0, False) is False])
 
     def _add_ends_of_calls(self, markers: FormatMarkers) -> None:
@@ -137,6 +140,7 @@ class Compiled:
         self.first_thought = _label(self.format.reasoning[0]) if self.format.reasoning else None
         starts = alternatives(self.channels.start) if self.channels else ()
         self.header_starts: list[Match] = [re.compile(template(start).whole).match for start in starts]
+        self.between_messages = self._between_messages()
         # What ends a header. Blanks beside a token are the header's.
         message = self.channels.message if self.channels else ""
         self.message_marker = message.strip(BLANKS) or message
@@ -185,6 +189,7 @@ class Compiled:
         tokens = [entry for entry in openers if entry[0].special and entry[0].action in _OPENERS]
         turns = [entry for entry in markers.turns if entry[0].special or entry[0].action != "header"]
         thought = markers.thinks + markers.think_closes + turns + tokens + markers.cites + markers.strikes
+        thought += markers.lone_tokens()
         self.reasoning = Scan(unique(thought))
         # A thought that was opened inside a text with a close of its own ends with the text.
         ends = [entry for pair in self.format.content for entry in entries("content_close", pair[1])]
@@ -216,7 +221,7 @@ class Compiled:
         strays += [(Sign("value_close"), pat) for reader in self.readers for pat in reader.closers]
         closings = [BODIES[type(body)].closing(body) for body in self.format.bodies]
         strays += [entry for closing in closings for entry in entries("closer", closing)]
-        return [(sign, pat) for sign, pat in strays if pat.head != "`" or sign.special]
+        return [(sign, pat) for sign, pat in strays if pat.head != "`" or sign.special] + markers.stray_tokens()
 
     def _around(self, markers: FormatMarkers) -> Entries:
         drops: Entries = []
@@ -230,11 +235,21 @@ class Compiled:
         # A marker that ends other things as well says nothing about reasoning once it stands in text.
         shared = {pat.whole for _, pat in drops}
         thinks = markers.thinks + markers.think_closes
+        self.ends_thought = [re.compile(pat.whole).fullmatch for _, pat in markers.think_closes if pat.whole in shared]
         return [entry for entry in thinks if entry[1].whole not in shared] + drops
 
     def _done(self, protocol: Protocol) -> tuple[Sign, Pat]:
         opens, closes = (marker.strip() for marker in protocol.done)
         return Sign("done"), _done(opens, closes, [*self.tags, *ordered(self.format.call[0])])
+
+    def _between_messages(self) -> Probe | None:
+        """The name of a channel where only a header belongs: models write one before the header that says it."""
+        channels = self.channels
+        if channels is None or not channels.channel:
+            return None
+        words = [*channels.kinds, *[str(start).removeprefix(start.tokens[0]) for start in _tokens(channels.start)]]
+        headers = alt(*[template(start) for start in (channels.channel, *alternatives(channels.start))])
+        return Probe(seq(blanks(), alt(*[literal(word) for word in words if word]), blanks(), look(headers)))
 
     def _message_ends(self) -> list[Pat]:
         return [pat for end in self.channels.ends for pat in templates(end)] if self.channels else []
@@ -256,12 +271,20 @@ class Compiled:
         return Probe(seq(Pat("[,;]?+", "[,;]?+", sure=RUN), blanks(), alt(*begun))) if begun else None
 
     def _first_header(self) -> Probe | None:
-        """How the reply's first header begins, which has no `start` because the prompt ended with it."""
+        """How the reply's first header begins, which has no `start` because the prompt ended with it, or with the first
+        token of it."""
         if self.channels is None:
             return None
         if self.channels.to:
-            return Probe(look(template(self.channels.to)))
+            parts = [template(text) for text in (self.channels.to, self.channels.channel) if text]
+            starts = [text for text in alternatives(self.channels.start) if isinstance(text, Special)]
+            roles = [literal(text.removeprefix(text.tokens[0])) for text in starts]
+            return Probe(look(alt(parts[0], *[seq(role, blanks(), alt(*parts)) for role in roles if role.whole])))
         return Probe(look(alt(*recipient_headers(self.channels))))
+
+
+def _tokens(marker: Marker) -> list[Special]:
+    return [text for text in alternatives(marker) if isinstance(text, Special)]
 
 
 THINK: Pair = ("<think>\n", "\n</think>\n\n")  # how most models write reasoning, in whatever format they call

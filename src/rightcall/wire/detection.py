@@ -16,7 +16,7 @@ from rightcall.wire.markers import ANY_GAP, RUN, Finder, Pat, Probe, alt, blanks
 from rightcall.wire.options import ReadOptions
 from rightcall.wire.piece import read_piece
 
-_WORD = Pat(r"[A-Za-z_][\w.\-]{0,255}+", r"(?:[A-Za-z_][\w.\-]{0,255}+)?", sure=RUN)
+_WORD = Pat(r"[^\W\d][\w.\-]{0,255}+", r"(?:[^\W\d][\w.\-]{0,255}+)?", sure=RUN)
 _PART = 3  # characters of a marker that are looked for before the whole
 _FEW = 4_096  # so many places of a marker are remembered
 _REPEATED = 16  # how often an opener may be repeated in that

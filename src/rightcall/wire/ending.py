@@ -94,9 +94,7 @@ class _Conclusion:
 
     def _tell_withheld(self, start: int, piece: Piece) -> None:
         """Calls that are not taken out of the reasoning are told as what looks like one."""
-        places = [span for span in shifted(piece.spans, start) if span.kind == "call"]
-        for call, span in list(zip(piece.reply.attempts, places, strict=False))[:_MOST_NOTES]:
-            self.output.events.append(in_thought(near_call(call.name, span.start, span.end, piece.reply.format)))
+        self.output.events += withheld_notes(piece.reply, shifted(piece.spans, start))
         self.is_thought_told = bool(piece.reply.attempts)
 
     def _tell_of_thought(self, problems: list[Problem], is_open: bool) -> None:
@@ -143,7 +141,7 @@ class _Conclusion:
         start, end = said[-1].start, said[-1].end
         text, is_all = self.source[start:end], len(said) == 1
         chars = self.output.text_chars if is_all else end - start
-        piece = whole_reply(text, self.options, self._letters()) if is_all else None
+        piece = whole_reply(text, self.options, self._letters(), self.m.compiled) if is_all else None
         if piece is None and (piece := self._in_other_format()) is not None:
             start, end, chars = self.output.said_from or 0, len(self.source), self.output.text_chars
         piece = piece or self._in_text(text)
@@ -196,6 +194,9 @@ class _Conclusion:
 
 
 _IN_REASONING = Problem("call_in_reasoning", "the call stood in the reasoning", blocking=False)
+_OPENED_IN_THOUGHT = Problem(
+    "opener_without_call", "the reasoning opens a call, and none follows in it", blocking=False
+)
 _IN_OPEN_REASONING = Problem(
     "call_in_open_reasoning",
     "the call stands inside reasoning that was never closed; close the reasoning, then send the call again outside it",
@@ -210,12 +211,21 @@ def _as_note(opened: Problem) -> Problem:
     """Of an opener in a thought that was closed behind it: it was not cut off there."""
     if opened.code != "truncated":
         return opened
-    return Problem("opener_without_call", "the reasoning opens a call, and none follows in it", blocking=False)
+    return _OPENED_IN_THOUGHT
 
 
 def _before(spans: list[Span], end: int) -> list[Span]:
     """What of them stands before that place."""
     return [Span(span.start, min(span.end, end), span.kind) for span in spans if span.start < end]
+
+
+def withheld_notes(thought: Reply, spans: list[Span]) -> list[Problem]:
+    """What tells of calls that stay in the reasoning: each looks like one."""
+    places = [span for span in spans if span.kind == "call"]
+    if thought.attempts and not places:  # one of which nothing but the name is there
+        return [_OPENED_IN_THOUGHT]
+    told = list(zip(thought.attempts, places, strict=False))[:_MOST_NOTES]
+    return [in_thought(near_call(call.name, span.start, span.end, thought.format)) for call, span in told]
 
 
 def last_calls(reply: Reply) -> tuple[int, int]:

@@ -7,7 +7,21 @@ from typing import Literal, NamedTuple, TypeVar
 
 from rightcall.formats.spec import Body, Channels, Format, Marker, Pair, Special, alternatives
 from rightcall.wire.bodies import BODIES
-from rightcall.wire.markers import BLANKS, END, NAME, RUN, Pat, blanks, literal, look, ordered, seq, template, templates
+from rightcall.wire.markers import (
+    BLANKS,
+    END,
+    NAME,
+    RUN,
+    Pat,
+    blanks,
+    cut_behind_name,
+    literal,
+    look,
+    ordered,
+    seq,
+    template,
+    templates,
+)
 from rightcall.wire.shown import BODY, CALL, SECTION
 
 Action = Literal[
@@ -28,6 +42,7 @@ Action = Literal[
     "tag",
     "done",
     "line",
+    "stray",
 ]
 
 
@@ -66,7 +81,9 @@ class FormatMarkers:
         self.strikes = [(Sign("struck"), literal(_STRIKE))] if any(map(is_strike_end, format.ends)) else []
 
     def _calls(self) -> Entries:
-        return [entry for entry in entries("call", self.format.call[0]) if entry[1].head != "`"]
+        named = [text for text in ordered(self.format.call[0]) if "{name}" in text]
+        cut = [(sign_of("call", text), cut_behind_name(text)) for text in named]
+        return [entry for entry in entries("call", self.format.call[0]) if entry[1].head != "`"] + cut
 
     def _damaged(self) -> Entries:
         bodies = self.format.bodies
@@ -103,6 +120,20 @@ class FormatMarkers:
         texts = [text for marker in self._around_calls() for text in alternatives(marker) if isinstance(text, Special)]
         tokens = {token for text in texts for token in text.tokens if token != text and _is_at_edge(text, token)}
         return [(Sign("closer", True, True), literal(token)) for token in sorted(tokens)]
+
+    def stray_tokens(self) -> Entries:
+        """Every other special token of the format: none of them belongs into text. What begins a header is one only
+        where no header follows, which is for the header to tell."""
+        format, channels = self.format, self.format.channels
+        markers = [marker for body in format.bodies for marker in BODIES[type(body)].markers(body)]
+        begins: tuple[str, ...] = ()
+        if channels is not None:
+            begins = (*alternatives(channels.start), channels.channel)
+            markers += [*begins, channels.message, *[side for sides in channels.messages.values() for side in sides]]
+        texts = [text for marker in [*markers, *format.ends] for text in alternatives(marker)]
+        tokens = {token for text in texts for token in getattr(text, "tokens", ())}
+        tokens -= {token for text in begins for token in getattr(text, "tokens", ())[:1]}
+        return [(Sign("stray", True, True), literal(token)) for token in sorted(tokens)]
 
     def _around_calls(self) -> list[Marker]:
         format = self.format
@@ -169,7 +200,11 @@ def _headers(channels: Channels) -> Entries:
     sign = Sign("header", True, any(isinstance(start, Special) for start in starts))
     if channels.to:
         cut = [(sign, look(_cut(start))) for start in starts if isinstance(start, Special)]
-        starts += [channels.channel] if channels.channel else []
+        if channels.channel:
+            cut += [
+                (sign, look(_without_role(start, channels.channel))) for start in starts if isinstance(start, Special)
+            ]
+            starts.append(channels.channel)
         return [(sign, look(template(start))) for start in starts] + cut
     # The header is the recipient itself: only a whole one, or one that the text ends in, tells a header from text.
     whole = recipient_headers(channels)
@@ -184,6 +219,11 @@ def _cut(start: Special, *rest: Pat) -> Pat:
     behind = Special(start.strip(BLANKS).removeprefix(token), start.tokens)
     begun = seq(*([template(behind)] if behind else []), *rest)
     return seq(literal(token), Pat(f"(?:{begun.part})", begun.part), END)
+
+
+def _without_role(start: Special, channel: str) -> Pat:
+    """A header whose token stands right before its channel."""
+    return seq(literal(start.tokens[0]), blanks(), template(channel))
 
 
 def _gap_behind(start: str) -> list[Pat]:
@@ -246,6 +286,7 @@ def _opening(body: Body, is_bare: bool) -> Entries:
     opening = BODIES[type(body)].opening(body)
     tags = [entry for marker in opening for entry in entries("body", marker)]
     tags += [entry for marker in opening[:1] for text in ordered(marker) for entry in _odd_openings(text)]
+    tags += [(sign_of("body", text), cut_behind_name(text)) for marker in opening[1:] for text in ordered(marker)]
     return [entry for entry in tags if entry[1].head and (is_bare or not entry[1].head.isalnum())]
 
 
@@ -256,4 +297,4 @@ def _odd_openings(text: str) -> Entries:
         return []
     sign = sign_of("body", text)
     nameless = [(sign, _without_name(text))] if behind.strip() else []
-    return nameless if before.strip()[0].isalnum() else [*nameless, (sign, seq(template(before), NAME, END))]
+    return nameless if before.strip()[0].isalnum() else [*nameless, (sign, cut_behind_name(text))]

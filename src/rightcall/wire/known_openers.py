@@ -17,7 +17,7 @@ from rightcall.wire.markers import RUN, Pat, Probe, Scan, alt, blanks, literal, 
 from rightcall.wire.shown import BODY, CALL, INNERMOST, OUTSIDE, SECTION
 
 _MARK = Sign("content")
-_RECIPIENT = Pat(r"(?!functions\.)[A-Za-z_][\w.\-]{0,255}+", r"(?:[A-Za-z_][\w.\-]{0,255}+)?+", sure=RUN)
+_RECIPIENT = Pat(r"(?!functions\.)[^\W\d][\w.\-]{0,255}+", r"(?:[^\W\d][\w.\-]{0,255}+)?+", sure=RUN)
 _CAPITALS = re.compile(r"\[[A-Z ]+\]").fullmatch
 
 

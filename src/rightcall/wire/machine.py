@@ -28,11 +28,11 @@ from rightcall.wire.buffer import Capture, Steps
 from rightcall.wire.call_builder import CallBuilder
 from rightcall.wire.closes_of_calls import (
     begin_calls,
-    end_message,
+    end_cut_message,
     end_to_tool,
     leave_section,
     settle_calls,
-    take_cut_close,
+    take_cut_marker,
 )
 from rightcall.wire.compile import LEVELS, Compiled
 from rightcall.wire.format_markers import Sign
@@ -155,8 +155,11 @@ class Machine:
         tries = may_begin or lines or again is not None
         while True:
             if tries and output.at_start and not output.thinking:
-                if may_begin and (yield from try_bare(self)):
-                    continue
+                if may_begin:
+                    if p.buf[p.pos : p.pos + 1] == compiled.not_bare:
+                        output.at_start = False
+                    elif (yield from try_bare(self)):
+                        continue
                 if lines and (yield from try_line(self)):
                     continue
                 if again is not None and p.index:
@@ -168,8 +171,8 @@ class Machine:
             found = (scan.ended if p.ended else scan.search)(p.buf, p.pos)
             end = len(p.buf) if found is None else found.start()
             if end > p.pos:
-                if found is None and p.ended and output.fresh and p.index:
-                    take_cut_close(self)
+                if found is None and p.ended and output.fresh:
+                    take_cut_marker(self)
                 self.say(end)
             if found is not None and (group := found.lastindex):
                 sign = scan.actions[group]
@@ -190,7 +193,7 @@ class Machine:
         output.last_blanks(p.base + p.pos)
         if self.held is not None:
             self.release()
-        end_message(self)
+        end_cut_message(self)
         if self.rehearsal is not None:
             if self.is_cut:
                 self.rehearsed(self.rehearsal)
@@ -317,9 +320,10 @@ class Machine:
     def _take_whole(self, whole: WholeBlock, moved: int) -> None:
         """Takes the calls of a block, whose places have moved by so much since they were found."""
         p, output = self.p, self.output
-        for call in whole[0]:
+        calls, end, _ = whole
+        for call in calls:
             p.whole_call(call, moved)
-        p.pos = end = whole[1] + moved
+        p.pos = end = end + moved
         output.fresh = output.at_start = True
         output.mark("marker", p.base + end)
 

@@ -188,6 +188,14 @@ def templates(marker: Marker) -> list[Pat]:
     return [template(text) for text in ordered(marker)]
 
 
+def cut_behind_name(text: str, name: Pat = NAME) -> Pat:
+    """A marker that the text ends in, at or behind its name."""
+    tokens = getattr(text, "tokens", ())
+    before, _, after = [Special(side, tokens) if tokens else side for side in text.partition("{name}")]
+    begun = template(after).part if after.strip() else ""
+    return seq(*([template(before)] if before.strip() else []), name, Pat(f"(?:{begun})", begun), END)
+
+
 class Probe:
     """Is this pattern at this place? `at` gives the match, False for no, None when more text is needed to tell.
 

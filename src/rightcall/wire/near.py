@@ -25,9 +25,9 @@ _BEFORE = {
     "gemma4": r"\bcall:",
 }
 # A name between the end of a marker and the end of its line, or the next marker.
-_BETWEEN = r"[>\]](?:functions\.)?+(?P<c>[A-Za-z_][\w.\-]{0,255}+)(?=[ \t]{0,4}+(?:\r?\n|<[^/]|\Z))"
+_BETWEEN = r"[>\]](?:functions\.)?+(?P<c>[^\W\d][\w.\-]{0,255}+)(?=[ \t]{0,4}+(?:\r?\n|<[^/]|\Z))"
 # A name behind a special token, with the arguments not far behind it on the line.
-_AT_TOKEN = r"[|\uff5c]>\s{0,4}+(?:functions\.)?+(?P<d>[A-Za-z_][\w.\-]{0,255}+)(?=[^\n{]{0,40}+\{)"
+_AT_TOKEN = r"[|\uff5c]>\s{0,4}+(?:functions\.)?+(?P<d>[^\W\d][\w.\-]{0,255}+)(?=[^\n{]{0,40}+\{)"
 _BEHIND = {
     "pythonic": r"\(",
     "apertus": r"[\"']\s{0,8}+:\s{0,8}+\{",
@@ -36,7 +36,7 @@ _BEHIND = {
     # At the end of its line, the arguments on the next: `_is_argument_line` says the rest.
     "functionary_v32": r"[ \t]{0,4}+\r?+\n[^\n{]{0,80}+\{",
 }
-_NAME = r"[A-Za-z_][\w.\-]{0,255}+"
+_NAME = r"[^\W\d][\w.\-]{0,255}+"
 # A special token between a name and its arguments: whatever the name is, something was to be called.
 _TOKENS = {
     token: format.name

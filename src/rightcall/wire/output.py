@@ -239,9 +239,23 @@ class Output:
         self.mark("marker", start)
 
     def whole_call(self, start: int, end: int) -> None:
-        """A call stands there, begun and over."""
-        self.call(start)
-        self.mark("call", end)
+        """A call stands there, begun and over. As `call` and `mark` say, in fewer steps."""
+        if self._blanks:
+            self.settle()
+        self.is_silent = False
+        self._is_behind_call = True
+        self._last = None
+        if not self.shown.is_new:
+            self.shown = Shown()
+        if start > self.tiled:
+            if self._kind != "marker":
+                self._tiles.append((self.tiled, self._kind))
+                self._kind = "marker"
+            self.tiled = start
+        if self._kind != "call":
+            self._tiles.append((self.tiled, self._kind))
+            self._kind = "call"
+        self.tiled = end
 
     def last_blanks(self, end: int) -> None:
         """The reply is over: blanks that no marker touched are text."""

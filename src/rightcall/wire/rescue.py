@@ -29,10 +29,10 @@ Place = tuple[int, int, Piece]  # where calls begin and end in a text, and what 
 _WRAPS = (
     ("<tool_call>\n", "\n</tool_call>", "hermes", re.compile(r"[\[{]").match),
     ("", "", "generic_json", re.compile(r"\{\s*\"tool_calls?\"").match),
-    ("<|python_start|>", "<|python_end|>", "llama4_pythonic", re.compile(r"\[\s*[A-Za-z_][\w.\-]*\s*\(").match),
+    ("<|python_start|>", "<|python_end|>", "llama4_pythonic", re.compile(r"\[\s*[^\W\d][\w.\-]*\s*\(").match),
     ("", "", "contract", re.compile(r"[A-Za-z_$][\w.\-$]*\(\s*\{").match),
-    ("<function_calls>", "</function_calls>", "olmo3", re.compile(r"[A-Za-z_][\w.\-]*\(").match),
-    ("[TOOL_CALLS]", "", "mistral_v11", re.compile(r"[A-Za-z_][\w.\-]*\[ARGS\]").match),
+    ("<function_calls>", "</function_calls>", "olmo3", re.compile(r"[^\W\d][\w.\-]*\(").match),
+    ("[TOOL_CALLS]", "", "mistral_v11", re.compile(r"[^\W\d][\w.\-]*\[ARGS\]").match),
 )
 _OBJECT = re.compile(r"\{").match  # of arguments alone, where the request named the tool
 _ENDS = {"[": "]", "{": "}"}
@@ -41,7 +41,7 @@ _MOST = 400_000
 # Where a bare call may begin behind text.
 _CALL_BEGINS = re.compile(
     r'(?<!["\\])(?:(?<!\w)\[\s{0,16}+)?(?:\{\s{0,16}+"(?:name|tool|tool_name|function|type|id|tool_calls?)"\s{0,16}+:'
-    r"|(?<=\[)[A-Za-z_][\w.\-]{0,255}+\s{0,4}+\()"
+    r"|(?<=\[)[^\W\d][\w.\-]{0,255}+\s{0,4}+\()"
 ).finditer
 _TRIES = 8
 _NOTHING = re.compile(r"[\s`;,}\])]*+").fullmatch
@@ -50,19 +50,27 @@ _QUOTES = frozenset("\"'")
 _NATIVE = re.compile(r'\[\s{0,16}\{\s{0,16}"id"\s{0,16}:|\{\s{0,16}"id"\s{0,16}:\s{0,16}"call_').search
 
 
-def whole_reply(text: str, options: ReadOptions, told: Told | None = None) -> Piece | None:
-    """What a reply holds that is nothing but calls of declared tools; None if it is anything else."""
+def whole_reply(text: str, options: ReadOptions, told: Told | None = None, own: Compiled | None = None) -> Piece | None:
+    """What a reply holds that is nothing but calls of declared tools; None if it is anything else. `own` is the format
+    that was named, where only its name makes it one."""
     tools = options.tools
     if tools is None or not len(tools) or len(text) > _MOST:
         return None
     fenced = only_fence(text)
-    other = other_format(fenced, options, told) if fenced else None
+    other = _fenced(fenced, options, told, own) if fenced else None
     if other is not None and _is_silent(other.reply):
         return Piece(other.reply, located(other.reply, text))
     inner = text.strip() if fenced is None else fenced
     if inner[-1:] not in _ENDS.get(inner[:1], ")}"):
         return None  # cut off, or not nothing but calls
     return _nothing_but_calls(text, _wrapped(inner, options), tools)
+
+
+def _fenced(text: str, options: ReadOptions, told: Told | None, own: Compiled | None) -> Piece | None:
+    if own is not None and own.format.name in NAMED_ONLY and len(text) <= _MOST:
+        piece = read_piece(text, own, options, told)
+        return piece if fits(piece.reply, options.tools) else None
+    return other_format(text, options, told)
 
 
 def _wrapped(text: str, options: ReadOptions) -> Iterator[Reply]:

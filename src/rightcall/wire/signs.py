@@ -6,8 +6,6 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from rightcall.types import Done
 from rightcall.wire.blocks import Block
 from rightcall.wire.buffer import Steps
@@ -17,6 +15,7 @@ from rightcall.wire.closes_of_calls import (
     close_late,
     end_message,
     end_to_tool,
+    fail_unread,
     is_due,
     leave_section,
     refuse_words,
@@ -27,6 +26,7 @@ from rightcall.wire.closes_of_calls import (
 from rightcall.wire.format_markers import Action, Sign, is_strike_end
 from rightcall.wire.markers import Probe
 from rightcall.wire.states import InChannel, InReasoning, InSection, InText
+from rightcall.wire.thought_signs import drop_stray, on_stray, on_think, on_think_close
 
 if TYPE_CHECKING:
     from rightcall.wire.machine import Machine
@@ -38,11 +38,29 @@ QUOTES = frozenset("`'\"")
 def on_call(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
     if not m.output.shown.is_new and m.is_shown(found, sign):
         return ()
+    if (edges := m.compiled.name_edges) is not None and not hear_name(m, found.group()):
+        return _cut_in_name(m, re.compile(re.escape(edges[0])), sign)
     if type(m.state) is InReasoning:
         m.leave_for_call()
-    if m.compiled.name_edges is not None:
-        hear_name(m, found.group())
     return m.block(found.end(), special=sign.special)
+
+
+def _cut_in_name(m: Machine, opens: re.Pattern[str], sign: Sign) -> Iterable[None]:
+    """The text ends inside the opener of a call, at or behind a name; or with a word, if no tool has that name and
+    nothing stands behind it."""
+    p = m.p
+    start = opens.match(p.buf, p.pos)
+    assert start is not None
+    if p.buf.endswith(p.said) and not (p.tools is not None and p.said in p.tools):
+        return on_end(m, start, sign)
+    m.leave_for_call()
+    settle_calls(m)
+    leave_section(m)
+    m.output.settle()
+    m.marker(start.end())
+    fail_unread(p)
+    m.forget_thought()
+    return ()
 
 
 def on_body(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
@@ -95,7 +113,7 @@ def _open_section(m: Machine, size: int) -> None:
     begin_calls(m)
     m.output.settle()
     m.marker(p.pos + size)
-    if p.ended and not p.char():
+    if p.ended and not p.char() and not p.known_name():
         p.problem("truncated", "the text ended where a tool call was about to begin")
 
 
@@ -111,7 +129,7 @@ def on_section_close(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[N
         m.state = InText()
         m.marker(found.end())
     elif not m.is_shown(found, sign):
-        _stray(m, found.group(), sign)
+        drop_stray(m, found.group(), sign)
     return ()
 
 
@@ -126,7 +144,7 @@ def on_closer(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
     elif m.p.pending is not None and m.p.in_doubt:
         _block_pending(m, found)
     else:
-        _stray(m, found.group(), sign)
+        drop_stray(m, found.group(), sign)
     return ()
 
 
@@ -152,58 +170,7 @@ def on_value_close(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[Non
     if p.pending is not None and not is_doubled:
         _block_pending(m, found)
     else:
-        _stray(m, found.group(), sign)
-    return ()
-
-
-def _stray(m: Machine, marker: str, sign: Sign) -> None:
-    """A marker that closes nothing: dropped with a note if it is a special token or stands behind other markers;
-    else it is text."""
-    end = m.p.pos + len(marker)
-    if not (sign.special or m.output.fresh):
-        m.say_exactly(end)
-        return
-    message = f"{marker[:60]!r} at {m.p.at} closes nothing; it was dropped"
-    m.p.note("stray_marker", message)
-    m.marker(end)
-
-
-def on_think(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
-    if m.is_shown(found, sign):
-        if isinstance(m.state, InText):
-            m.state = msgspec.structs.replace(m.state, mentions=True)
-        return ()
-    if isinstance(m.state, InReasoning):
-        _stray(m, found.group(), Sign("think", True))
-        return ()
-    if found.group()[0].isalpha() and (m.output.text_chars or m.has_thought):
-        m.say_exactly(found.end())  # a sentence, not a tag: behind other text, or a thought, it is text as well
-        return ()
-    settle_calls(m)
-    leave_section(m)
-    m.trust()
-    m.marker(found.end())
-    m.think()
-    return ()
-
-
-def on_think_close(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
-    state = m.state
-    if isinstance(state, InText) and state.late and not (state.mentions and m.output.shows()):
-        # A closing tag without its opener: the prompt had opened it.
-        m.output.recast(m.p.at)
-    elif not isinstance(state, InReasoning):
-        if m.is_shown(found, sign):
-            return ()
-        if m.rehearsal is None:
-            _stray(m, found.group(), Sign("think_close", True))
-            return ()
-        m.rehearsed(m.rehearsal)
-    m.thought_end = m.p.at
-    m.marker(found.end())
-    m.output.turn(thinking=False)
-    m.output.at_start = True
-    m.state = InText()
+        drop_stray(m, found.group(), sign)
     return ()
 
 
@@ -223,6 +190,8 @@ def on_content_close(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None
         m.leave_reasoning()
         m.in_content = False
         m.marker(found.end())
+    elif _ends_thought(m, found.group()):
+        yield from on_think_close(m, found, sign)
     elif (yield from _is_shown_end(m, found.group(), sign)):
         m.say_exactly(m.p.pos + len(found.group()))
     elif is_due(m) and not m.in_content and any(is_it(found.group()) for _, is_it in m.compiled.closing):
@@ -233,7 +202,13 @@ def on_content_close(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None
         m.marker(m.p.pos + len(found.group()))
         m.output.go_on_line()
     else:
-        _stray(m, found.group(), sign)
+        drop_stray(m, found.group(), sign)
+
+
+def _ends_thought(m: Machine, marker: str) -> bool:
+    """Does what ends a message end a thought that a call stood in? Nothing else is open then."""
+    is_open = m.rehearsal is not None and not m.in_content and not is_due(m)
+    return is_open and any(is_it(marker) for is_it in m.compiled.ends_thought)
 
 
 def on_inline(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
@@ -302,6 +277,9 @@ def on_end(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
     m.marker(p.pos + len(marker))
     m.struck = 0
     m.output.shown.begin_result(marker)
+    if (between := m.compiled.between_messages) is not None and (word := (yield from p.test(between))):
+        p.note("stray_marker", f"{word.group().strip()!r} at {p.at} stands between two messages; it was dropped")
+        m.marker(word.end())
 
 
 def on_struck(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
@@ -388,4 +366,5 @@ ACTIONS: dict[Action, Callable[[Machine, re.Match[str], Sign], Iterable[None]]] 
     "tag": on_tag,
     "done": on_done,
     "line": on_line,
+    "stray": on_stray,
 }

@@ -31,13 +31,17 @@ ASIDE = alt(_BETWEEN, _LINE, literal("```"))
 _MAY_GO_ON = re.compile(rf'{_B}{_CLOSERS}{_B}(?:(,{_B}")|,?{_B}\Z)').match
 
 
-def what_stands_behind(p: CallBuilder, *, closed: bool, another: str = "") -> Steps[str]:
-    """The character behind a call that cannot stand there, or "". `closed` says that a marker must follow, `another` is
-    what another call begins with. Where no marker closes a call anything may follow it, but never another member."""
+def what_stands_behind(p: CallBuilder, *, closed: bool, another: Probe | None = None) -> Steps[str]:
+    """The character behind a call that cannot stand there, or "". `closed` says that a marker must follow. Where no
+    marker closes a call anything may follow it, but never another member. What stands between it and `another` is
+    taken."""
     if not closed:
         return "," if (yield from is_member_lost(p)) else ""
     char = p.char() or (yield from p.peek())
-    if not char or char not in _ODD or char == another:
+    if not char or char not in _ODD or (another is not None and char == "{"):
+        return ""
+    if another is not None and (found := (yield from p.test(another))):
+        p.pos = found.end()
         return ""
     return "" if (yield from _is_closed(p)) else char
 

@@ -30,6 +30,7 @@ from rightcall.wire.arriving_values import (
     whole,
 )
 from rightcall.wire.bare_values import TEXT_KINDS, to_json, typed
+from rightcall.wire.bodies.half_quoted import edge_of_text, half_quoted, take_half_quoted
 from rightcall.wire.bodies.kind import Around, BodyKind, filled, first
 from rightcall.wire.bodies.ordinary_quotes import MARKS, Ordinary, OrdinaryReader, ordinary, receipts
 from rightcall.wire.body_reader import BodyReader
@@ -88,6 +89,7 @@ class BracedReader(BodyReader):
         self._calls = re.compile(alt(*[seq(pat, blanks(), *_named(body)) for pat in calls]).whole).finditer
         self._over = re.compile(seq(quote, blanks(), literal("}")).whole).search
         self._close = re.compile(seq(literal("}"), blanks(), alt(*closes)).whole).search if closes else None
+        self._holds_edge = edge_of_text(str(body.quote))
         self._token = TokenQuoted(str(body.quote), self.scan, self.follows)
 
     def _string(self) -> TokenQuoted:
@@ -142,8 +144,8 @@ class BracedReader(BodyReader):
         assert p.call is not None
         for key, value in values.items():
             text = value if isinstance(value, str) else str(value)
-            if self._ends_in_call(text) or self._is_over_inside(value):
-                message = f"the argument {key!r} looks like the end of a call, so that its own end is unsure"
+            if self._ends_in_call(text) or self._is_over_inside(value) or self._holds_edge(text):
+                message = f"the argument {key!r} looks like the end of a call or of another text, so its own is unsure"
                 cure = "close each string and each call, and write no markers of this format into a value"
                 p.problem("ambiguous_end", f"{message}; {cure}", "/" + key, call=p.call.index)
 
@@ -197,6 +199,11 @@ class BracedReader(BodyReader):
             return (yield from self._quoted(p, self._token, kind, prefix))
         if char in MARKS:
             return (yield from self._ordinary(p, key, kind, prefix))
+        may_be_text = kind in TEXT_KINDS or (kind == "any" and self.body.quoted == "string")
+        if char not in "[{" and may_be_text and (text := (yield from half_quoted(p, self.follows))):
+            self._may_repair(p, p.call.name if p.call else "")
+            p.give(prefix + quoted(text))
+            return take_half_quoted(p, key, text, self.body.quote)
         read = (yield from self._nested(p, key)) if char in "[{" else (yield from self._bare(p, kind))
         json, value = meant(p, key, read)
         p.give(prefix + json)

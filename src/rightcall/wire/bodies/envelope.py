@@ -63,6 +63,7 @@ class EnvelopeReader(BodyReader):
         self._usual, self._first, self._tail = patterns.usual, patterns.first, patterns.tail
         self._ends_item, self._ends_alone = patterns.ends_item, patterns.ends_alone
         self._ends_block, self._list_ends = patterns.ends_block, patterns.list_ends
+        self._another = patterns.another
         self._members = EnvelopeMembers(body)
 
     def quick(self, p: CallBuilder, start: int, bare: bool) -> WholeBlock | None:
@@ -179,7 +180,8 @@ class EnvelopeReader(BodyReader):
         """The call that was read is over. What cannot stand behind it is part of what is wrong with it."""
         odd = ""
         if not self.outer:
-            odd = yield from what_stands_behind(p, closed=self._closes and not bare, another="" if listed else "{")
+            another = None if listed else self._another
+            odd = yield from what_stands_behind(p, closed=self._closes and not bare, another=another)
         self._finish(p, parts, odd)
 
     def _finish(self, p: CallBuilder, parts: Parts, odd: str = "") -> None:
@@ -248,7 +250,7 @@ class EnvelopeReader(BodyReader):
             self._begin_cut(p, parts, bare)
             raise
         if p.call is None:
-            self._begin_late(p, parts, bare)
+            self._begin_late(p, parts, bare, listed)
         yield from self._end(p, parts, listed)
         return parts
 
@@ -292,12 +294,15 @@ class EnvelopeReader(BodyReader):
             p.args_at = p.base + p.pos
             p.begin(parts.name, parts.id)
 
-    def _begin_late(self, p: CallBuilder, parts: Parts, bare: bool) -> None:
-        """The envelope ended before name and arguments had both been seen: behind an opener still a call."""
+    def _begin_late(self, p: CallBuilder, parts: Parts, bare: bool, listed: bool) -> None:
+        """The envelope ended before name and arguments had both been seen: behind an opener still a call, and in a list
+        if nothing but the name is missing, so that its siblings live."""
         name, repairs = parts.name or "", tuple[Repair, ...]()
-        if not name and p.policy("") != "off" and (not bare or self._lacks_name(parts)):
+        lacks_name = self._lacks_name(parts)
+        if not name and p.policy("") != "off" and (not bare or lacks_name):
             name, repairs = find_name_of(parts, self.names, p.tools)
-        if bare and not (self._is_declared(p, parts) or (parts.has_args and name and not parts.doubtful)):
+        is_whole = parts.has_args and (bool(name) or (listed and lacks_name)) and not parts.doubtful
+        if bare and not (is_whole or self._is_declared(p, parts)):
             raise NotACall
         call = p.begin(name, parts.id, repairs)
         parts.value = Undecodable

@@ -9,9 +9,11 @@ import re
 from collections.abc import Callable
 
 from rightcall.formats.spec import Envelope
-from rightcall.wire.markers import Pat
+from rightcall.wire.markers import Pat, Probe, alt, blanks, literal, look, seq
 
 _B = r"[ \t\r\n]*+"
+_KEY = Pat(r'"[^"\\\x00-\x1f]{1,128}+"', r'(?:"[^"\\\x00-\x1f]{0,128}+"?+)?+')
+_OBJECT = seq(literal(":"), blanks(), literal("{"))
 Match = Callable[[str, int], "re.Match[str] | None"]
 
 
@@ -31,8 +33,17 @@ class EnvelopePatterns:
         self.ends_item: Match = re.compile(rf"{end}(?:(,)|\]){_B}").match
         self.ends_alone: Match = re.compile(end).match
         self.ends_block: Match = re.compile(rf"{end}(?:(?=(\{{))|{close})").match if closes else self.ends_alone
+        # What another call of the block begins with, behind a comma that does not belong there.
+        self.another = _another(body)
         behind_list = rf"{_B}\}}{_B}" if outer else _B
         self.list_ends: tuple[Match, Match] = re.compile(behind_list).match, re.compile(behind_list + close).match
+
+
+def _another(body: Envelope) -> Probe:
+    """A comma or a semicolon, and then an object that begins with a name or an id; where the key is the name, with one
+    that holds an object."""
+    key = [alt(*[literal(f'"{key}"') for key in (*body.names, *body.ids)])] if body.names else [_KEY, blanks(), _OBJECT]
+    return Probe(seq(Pat("[,;]", ""), blanks(), look(seq(literal("{"), blanks(), *key))))
 
 
 def _usual(body: Envelope) -> str:

@@ -24,15 +24,15 @@ _MOST_READINGS = 32
 _CODE = re.compile(r"\s*+(?:['\"]|[-+%*/.\[]|(?:if|or|and|in|not|is|for)\b)").match
 _QUOTES = {quote: re.compile(rf"(?:[^{quote}\\]|\\.)*+{quote}", re.S).match for quote in "'\""}
 _NEXT = re.compile(r"\s*+(?:\)|,\s*+([\w.\-]{1,256}+)\s*+=\s*+)").match
-_OVER = re.compile(r"\s*+(?:\Z|\]|\)[\])\s]*+\Z|;|,?\s*+[A-Za-z_][\w.\-]*+\s*+\()").match
+_OVER = re.compile(r"\s*+(?:\Z|\]|\)[\])\s]*+\Z|;|,?\s*+[^\W\d][\w.\-]*+\s*+\()").match
 
 # In a string that was read over its own quotes: an argument behind one of them, and other calls.
-_KEYS = {quote: re.compile(rf"{quote}[^\w'\"]*+([A-Za-z_][\w.\-]*+)\s*+=(?!=)").finditer for quote in "'\""}
-_ENDS_WITH_KEY = re.compile(r"(?<![\w.\-])([A-Za-z_][\w.\-]{0,255}+)\s{0,16}+=\s{0,16}+[\[({]{0,8}+\Z").search
-_CALLS = re.compile(r"(?<![\w.\-])([A-Za-z_][\w.\-]{0,255}+)\s*+\(").finditer
+_KEYS = {quote: re.compile(rf"{quote}[^\w'\"]*+([^\W\d][\w.\-]*+)\s*+=(?!=)").finditer for quote in "'\""}
+_ENDS_WITH_KEY = re.compile(r"(?<![\w.\-])([^\W\d][\w.\-]{0,255}+)\s{0,16}+=\s{0,16}+[\[({]{0,8}+\Z").search
+_CALLS = re.compile(r"(?<![\w.\-])([^\W\d][\w.\-]{0,255}+)\s*+\(").finditer
 _NEXT_CALL = re.compile(
-    r"(?<![\w.\-])[A-Za-z_][\w.\-]{0,255}+\s*+\(\s*+[A-Za-z_][\w.\-]*+\s*+=(?!=)"
-    r"|\)\s*+[,;]\s*+[A-Za-z_][\w.\-]{0,255}+\s*+\("
+    r"(?<![\w.\-])[^\W\d][\w.\-]{0,255}+\s*+\(\s*+[^\W\d][\w.\-]*+\s*+=(?!=)"
+    r"|\)\s*+[,;]\s*+[^\W\d][\w.\-]{0,255}+\s*+\("
 ).search
 
 
@@ -60,7 +60,7 @@ def inner_quotes(p: CallBuilder, quote: str, key: str, before: str, values: dict
     if len(found) != 1:
         raise broken
     text = lead + rest[: found[0] - 1]
-    if _holds_another(p, text, quote):
+    if _holds_another(p, text, quote) or _begins_another(p, before):
         message = "the string seems to go on over what follows it; escape the quotes inside it, and send the call again"
         raise Broken("ambiguous_end", message, f"/{key}")
     p.pos += found[0]
@@ -75,6 +75,15 @@ def _holds_another(p: CallBuilder, text: str, quote: str) -> bool:
         return True
     names = (found.group(1) for found in _CALLS(text))
     return _NEXT_CALL(text) is not None or any(p.tools is not None and name in p.tools for name in names)
+
+
+def _begins_another(p: CallBuilder, before: str) -> bool:
+    """Does a call begin before the first of its quotes? Then this one was given up, and its string never closed."""
+    if any(pat.prefix in before for pat, _ in p.compiled.openers):
+        return True
+    if p.tools is None:
+        return _NEXT_CALL(before) is not None
+    return any(found.group(1) in p.tools for found in _CALLS(before))
 
 
 def _is_argument(p: CallBuilder, found: re.Match[str]) -> bool:

@@ -25,7 +25,7 @@ B = TypeVar("B", bound=Body)
 Wrap = tuple[str, str, str]
 KeyPair = tuple[tuple[str, ...], tuple[str, ...]]
 _NAME = re.compile(HOLES["name"]).fullmatch
-CALLED = re.compile(r"[A-Za-z_][\w.\-]{0,255}").fullmatch  # a name in front of a parenthesis
+CALLED = re.compile(r"[^\W\d][\w.\-]{0,255}").fullmatch  # a name in front of a parenthesis
 
 
 class Around(NamedTuple):

@@ -64,7 +64,7 @@ class NameThenJsonReader(BodyReader):
             return None
         holes = self.open.fill(opener)
         name = holes.get("name", "")
-        if name in self._labels:
+        if name in self._labels or name.isdigit():
             return None
         begin = opener.end()
         try:
@@ -108,8 +108,16 @@ class NameThenJsonReader(BodyReader):
             yield from self._name_alone(p, name, size, cut)
         else:
             p.pos = found.end()
+        if self._is_counter(p, name):
+            yield from p.peek()
+            yield from _nameless(p, self.close)
+            return
         p.begin(name, self._id(holes))
         yield from read_arguments_of(p, self.close)
+
+    def _is_counter(self, p: CallBuilder, name: str) -> bool:
+        """Is this the number of the call, and its name was left out? Where numbers stand behind names it can be."""
+        return "index" in self._id_holes and name.isdigit() and not (p.tools is not None and name in p.tools)
 
     def _name_alone(self, p: CallBuilder, name: str, size: int, cut: bool) -> Steps[None]:
         """A name with nothing but the arguments behind it, or what else begins with a word."""

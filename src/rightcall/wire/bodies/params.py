@@ -52,6 +52,7 @@ class ParamsReader(BodyReader):
         if self.is_name_only:  # any word of prose is a name too
             follows = alt(*tags.param_starts, *tags.call_closes, literal("{"), END)
             self.tells = Probe(seq(self.begins.pat, blanks(), look(follows)))
+            self.begins = Probe(alt(*tags.opens, *tags.damaged_openers, *tags.params))  # the name may be missing
         self.close = _any(tags.body_closes)
         self.call_close = _any(tags.call_closes)
         self.other_end = _any(tags.section_closes + tags.openers + tags.turns)
@@ -114,6 +115,8 @@ class ParamsReader(BodyReader):
         """The opening tag is not as it should be. If it can only be meant as one, the call begins, with a receipt."""
         if bare:
             raise NotACall
+        if p.ended:
+            self._cut_in_opener(p)
         if (yield from self._mended_opener(p)):
             return
         if (yield from p.test(self.param.probe)):
@@ -129,6 +132,17 @@ class ParamsReader(BodyReader):
         if p.ended and len(p.buf) - p.pos > _SURE and self.begins.at(p.buf, p.pos, False) is None:
             raise Cut
         raise NotACall
+
+    def _cut_in_opener(self, p: CallBuilder) -> None:
+        """The text may end in the opening tag: the name is known if something stands behind it, or it is declared."""
+        for probe in self.tags.cut_opens:
+            found = probe.at(p.buf, p.pos, True)
+            name = self.tags.plain(found["name"]) if found else ""
+            if found and (found.end() > found.end("name") or (p.tools is not None and name in p.tools)):
+                p.pos = len(p.buf)
+                p.args_at = p.base + p.pos
+                p.begin(name)
+                raise Cut
 
     def _mended_opener(self, p: CallBuilder) -> Steps[bool]:
         for damaged in self.tags.damaged_opens:

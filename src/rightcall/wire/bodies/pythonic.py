@@ -45,12 +45,13 @@ if TYPE_CHECKING:
     from rightcall.shapes.arguments import ArgumentsShape
     from rightcall.shapes.builder import Builder
 
-_WORD = Pat(r"[A-Za-z_][\w.\-]{0,255}+", r"(?:[A-Za-z_][\w.\-]{0,255}+)?")
+_WORD = Pat(r"[^\W\d][\w.\-]{0,255}+", r"(?:[^\W\d][\w.\-]{0,255}+)?")
 _STRICT = Probe(look(seq(_WORD, blanks(), literal("("))))
 _ARG_NAME = Pat(r"[\w.\-]{1,256}+", r"[\w.\-]{0,256}+")
 _NAMELESS = Probe(look(seq(literal("("), blanks(), _ARG_NAME, blanks(), literal("="))))
 # Behind a call: an argument that a parenthesis was closed before too early.
 _LOST_ARGUMENT = Probe(look(seq(blanks(), literal(","), blanks(), _ARG_NAME, blanks(), literal("="))))
+_UNPACKED = Probe(seq(literal("**"), blanks(), look(literal("{"))))
 _NAME_END = r"()\[\]{},'\"=<>\n`"
 _NAME = Probe(look(Pat(rf"[^{_NAME_END}]{{0,256}}+[{_NAME_END}]", rf"[^{_NAME_END}]{{0,256}}+")))
 _NAME_RUN = re.compile(rf"[^{_NAME_END}]{{0,256}}+").match
@@ -68,7 +69,7 @@ _STRING_START = re.compile(r"[bBrRuUfF]{0,2}+(?:['\"]|\Z)").match
 _CODE = re.compile(r"[()\[\]{}\"]|(?<!\w)'|'(?!\w)|\n").search
 _ANY_WORD = re.compile(r"\w").search
 _CALLED = re.compile(r"[\w.]++[(\[{]").match
-_ARGUMENT_INSIDE = re.compile(r"\s[A-Za-z_][\w.\-]*+\s*+=(?!=)").search
+_ARGUMENT_INSIDE = re.compile(r"\s[^\W\d][\w.\-]*+\s*+=(?!=)").search
 
 
 # Between two calls that stand on lines of their own, each printed:  print(f())\nprint(g())
@@ -172,6 +173,10 @@ class PythonicReader(BodyReader):
                 if char == ",":
                     p.pos = _COMMAS(p.buf, p.pos).end()  # type: ignore[union-attr]
                     continue
+                if char == "*" and (found := (yield from p.test(_UNPACKED))):
+                    p.pos = found.end()
+                    yield from self._unpacked(p, values)
+                    continue
                 key = yield from self._key(p, values)
             prefix = (", " if values else "{") + quoted(key) + ": "
             values[key] = yield from self._value(p, key, prefix, values)
@@ -191,13 +196,19 @@ class PythonicReader(BodyReader):
             raise Broken("positional_argument", "every argument needs its name: name=value")
         key = found.group().strip()
         p.pos = found.end() + 1
-        if not key:
-            raise Broken("empty_argument_name", "an argument has no name before '='")
-        if not _GOOD_KEY(key):
-            raise Broken("invalid_argument_name", f"{key[:80]!r} is no argument name")
-        if key in values:
-            raise Broken("duplicate_argument", f"the argument {key!r} is given twice", f"/{key}")
+        _check_key(key, values)
         return key
+
+    def _unpacked(self, p: CallBuilder, values: dict[str, Any]) -> Steps[None]:
+        """Arguments in an object:  f(**{"a": 1})"""
+        read = yield from self._nested(p, "")
+        if not isinstance(read.value, dict):
+            raise Broken("positional_argument", "every argument needs its name: name=value")
+        for key, value in read.value.items():
+            _check_key(key, values)
+            prefix = (", " if values else "{") + quoted(key) + ": "
+            json, values[key] = meant(p, key, _part(read, key, value))
+            p.give(prefix + json)
 
     def _value(self, p: CallBuilder, key: str, prefix: str, values: dict[str, Any]) -> Steps[Any]:
         char = p.char() or (yield from p.peek())
@@ -268,6 +279,24 @@ class PythonicReader(BodyReader):
         if _ARGUMENT_INSIDE(text):
             raise Broken("trailing_content", f"unexpected text after the value: {text[:40]!r}")
         return Read(quoted(text), text, bare=(Odd((), text),))
+
+
+def _check_key(key: str, values: dict[str, Any]) -> None:
+    if not key:
+        raise Broken("empty_argument_name", "an argument has no name before '='")
+    if not _GOOD_KEY(key):
+        raise Broken("invalid_argument_name", f"{key[:80]!r} is no argument name")
+    if key in values:
+        raise Broken("duplicate_argument", f"the argument {key!r} is given twice", f"/{key}")
+
+
+def _part(read: Read, key: str, value: Any) -> Read:
+    """What was read of one key of an object."""
+
+    def below(places: tuple[Odd, ...]) -> tuple[Odd, ...]:
+        return tuple([Odd(place.path[1:], place.text) for place in places if place.path[:1] == (key,)])
+
+    return Read(to_json(value), value, below(read.odd), below(read.bare), below(read.escaped))
 
 
 def _check_paren(char: str, name: str) -> None:

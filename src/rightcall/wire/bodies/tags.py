@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from difflib import SequenceMatcher
 from functools import cached_property
 
 from rightcall.formats.spec import Format, Params, Special, alternatives
@@ -18,6 +19,7 @@ from rightcall.wire.markers import (
     Probe,
     alt,
     blanks,
+    cut_behind_name,
     literal,
     look,
     ordered,
@@ -27,7 +29,11 @@ from rightcall.wire.markers import (
 )
 
 _SLIPS = Pat(r"[\"'>]{0,2}+", r"[\"'>]{0,2}+")
+_LETTERS = Pat(r"[\w.-]{1,24}+>", r"[\w.-]{0,24}+")
+_BLANK = Pat(r"[ \t]{1,4}+", r"[ \t]{0,4}+")
+_LINE_END = look(Pat(r"[ \t]{0,4}+\r?\n", r"[ \t]{0,4}+\r?"))
 _HOLE = re.compile(r"\{\w+\}")
+_LIKE = 0.65  # two tags that share so much are one, misspelt
 _SURE = 4  # so much of a tag tells it from other text
 _NAMED = NAME._replace(whole=f"(?P<name>{HOLES['name']})")
 
@@ -104,10 +110,15 @@ class Tags:
         return [seq(pat, Pat("[^/]", "")) if pat.prefix.endswith("<") else pat for pat in found]
 
     @cached_property
-    def damaged_closes(self) -> tuple[str, ...]:
-        """A value's closing tag with one character missing."""
-        texts = [text for text in ordered(self.body.value_close) if "{" not in text]
-        return tuple(found for text in texts for found in _one_less(text))
+    def drifted_closes(self) -> list[Pat]:
+        """A value's closing tag with more letters in its name, or without its last sign at the end of a line."""
+        texts = [text for text in ordered(self.body.value_close) if "{" not in text and text[:2] == "</"]
+        return [seq(literal(text[:-1]), end) for text in texts for end in (_LETTERS, _LINE_END)]
+
+    def ends_in_damaged_close(self, text: str, key: str) -> bool:
+        """Does a value end with its closing tag, misspelt?"""
+        closes = [str(close).replace("{key}", key) for close in ordered(self.body.value_close)]
+        return any(_is_like(text.rstrip()[-len(close) - 4 :], close) for close in closes)
 
     @cached_property
     def damaged_param(self) -> Probe:
@@ -125,6 +136,11 @@ class Tags:
         return [Probe(pat) for text in ordered(self.body.open) for pat in self._damaged(text, _NAMED)]
 
     @cached_property
+    def cut_opens(self) -> list[Probe]:
+        """The body's opening tag, where the text ends in it, with the name."""
+        return [Probe(cut_behind_name(text, _NAMED)) for text in ordered(self.body.open) + ordered(self.body.empty)]
+
+    @cached_property
     def damaged_openers(self) -> list[Pat]:
         """The same, to be looked for in text: each begins with the character that the tag begins with."""
         texts = [text for text in ordered(self.body.open) if len(text.partition("{")[0]) > _SURE]
@@ -139,9 +155,16 @@ class Tags:
         if len(before) <= _SURE:
             return [late]
         unquoted = [_unquoted(before, name, after, follows)] if before[-1] == after[:1] == '"' else []
+        spaced = [seq(literal(before[:-1]), _BLANK, name, *end, *follows)] if before[-1] == "=" else []
         # A tag that lost its first character is looked for only where one is due.
         first = seq(literal(before[0]), _any_damage(before[1:]), name, *end, *follows)
-        return [late, *unquoted, first, *([seq(template(before[1:]), name, *end, *follows)] if name is _NAMED else [])]
+        return [
+            late,
+            *unquoted,
+            *spaced,
+            first,
+            *([seq(template(before[1:]), name, *end, *follows)] if name is _NAMED else []),
+        ]
 
     @cached_property
     def open_starts(self) -> Probe | None:
@@ -164,6 +187,13 @@ def _before_hole(text: str) -> str:
 
 def _behind(whole: str, before: str) -> str:
     return whole[len(before) :] if whole.startswith(before) else ""
+
+
+def _is_like(end: str, close: str) -> bool:
+    """Is the end of a text, from one of its characters on that the tag begins with, nearly the tag? It may have lost
+    its first."""
+    starts = [i for i, char in enumerate(end) if char in close[:2]]
+    return any(SequenceMatcher(None, end[i:], close, autojunk=False).ratio() > _LIKE for i in starts)
 
 
 def _one_less(text: str) -> list[str]:

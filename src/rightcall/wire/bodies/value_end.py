@@ -19,9 +19,24 @@ from rightcall.wire.bodies.tags import Tags
 from rightcall.wire.buffer import Capture, Steps
 from rightcall.wire.call_builder import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut
-from rightcall.wire.markers import END, Holes, Pat, Probe, Scan, alt, blanks, literal, ordered, seq, template
+from rightcall.wire.markers import (
+    END,
+    MAX_BLANKS,
+    Holes,
+    Pat,
+    Probe,
+    Scan,
+    alt,
+    blanks,
+    literal,
+    ordered,
+    seq,
+    template,
+)
 
 Sink = Callable[[str], bool]
+_SPACES, _RUN = f"[ \\t\\r]{{0,{MAX_BLANKS}}}+", f"[ \\t\\r\\n]{{0,{MAX_BLANKS}}}+"
+_LINES = Pat(f"{_SPACES}\\n{_RUN}", f"{_SPACES}(?:\\n{_RUN})?+")  # blanks with a line break
 Found = re.Match[str] | Literal[False]
 
 
@@ -41,7 +56,7 @@ class _Seen(msgspec.Struct):
     depth: int = 0  # how many calls were opened and not closed
     quoted: bool = False  # what opens quotes
     torn: bool = False  # a value's close and the damaged opener of an argument
-    argument: str = ""  # the opener of this argument, which is one of the tool's
+    argument: str = ""  # the opener of this argument, which is one of the tool's or of a call that was opened here
     repeated: str = ""  # or one that was given before
     message: Capture | None = None  # what begins another message
 
@@ -60,18 +75,22 @@ class ValueEnd:
     """Finds the end of one argument's value. `line`: the line break of its own that its opener came with. `inline`: it
     came with none, and neither did those of an argument before it."""
 
-    __slots__ = ("chain", "is_named", "is_special", "param", "scan", "tags")
+    __slots__ = ("chain", "chains", "is_named", "is_special", "param", "scan", "tags")
 
     def __init__(self, tags: Tags, param: Holes, key: str, line: str, quote: str, inline: bool) -> None:
         self.tags, self.param, self.is_named = tags, param, bool(key)
         entries = [("close", pat) for pat in self._closes(key, line, quote, inline)]
+        drifts = [seq(literal(each), pat) for each in _breaks(line) for pat in tags.drifted_closes]
+        entries += [("drift", pat) for pat in tags.drifted_closes + drifts]
         entries += (
             self._inside(line) if not quote else [("quote", literal(tags.body.quote[0]))] if tags.body.quote else []
         )
         self.scan = Scan(entries)
         heads = "".join({re.escape(pat.head) for _, pat in entries})
         self.is_special = re.compile(f"[{heads}]").search
-        self.chain = Probe(self._chain())
+        whole = self._whole_chain()
+        self.chains = {"drift": Probe(whole), "close": Probe(self._chain(whole))}
+        self.chain = self.chains["close"]
 
     def _closes(self, key: str, line: str, quote: str, inline: bool) -> list[Pat]:
         body = self.tags.body
@@ -94,15 +113,19 @@ class ValueEnd:
             *(("message", pat) for pat in tags.headers),
         ]
 
-    def _chain(self) -> Pat:
-        """What may follow a value. The body's close is enough where nothing or a line break stands before it; behind
-        other blanks it is one only before more structure, so that a value which holds it is never cut off there."""
+    def _whole_chain(self) -> Pat:
+        """What follows a value as it should: another argument, or the end of the body and of the call."""
         tags = self.tags
         over = alt(*tags.call_closes, *tags.section_closes, *tags.openers, *tags.turns)
         ends = [seq(close, blanks(), over) for close in tags.body_closes]
         params = [template(text, group="key", quoted=tags.quoted) for text in ordered(tags.body.param)]
-        whole = seq(blanks(), alt(*params, *ends, over, END))
-        lines = [seq(literal(each), close) for each in ("\n", "\r\n") for close in tags.body_closes]
+        return seq(blanks(), alt(*params, *ends, over, END))
+
+    def _chain(self, whole: Pat) -> Pat:
+        """What may follow a value. The body's close is enough where nothing or a line break stands before it; behind
+        blanks alone it is one only before more structure, so that a value which holds it is never cut off there."""
+        tags = self.tags
+        lines = [seq(_LINES, close) for close in tags.body_closes]
         return alt(whole, *tags.body_closes, *lines)
 
     def at_once(self, p: CallBuilder, value: Value) -> bool:
@@ -155,17 +178,21 @@ class ValueEnd:
                 p.sink = None
                 continue
             action = scan.actions[found.lastindex]
-            if action == "close":
+            if action in self.chains:
                 size = found.end() - end
-                follows = self.chain.at(p.buf, end + size, p.ended)
+                chain = self.chains[action]
+                follows = chain.at(p.buf, end + size, p.ended)
                 if follows is None:
-                    follows = yield from self._behind(self.chain, p, size)
+                    follows = yield from self._behind(chain, p, size)
                 if self._is_close(follows, value):
+                    if action == "drift":
+                        _note_unclosed(p, f"the argument {value.key!r} ends with a damaged tag")
                     self._close(p, value, p.pos + size)
                     return self._doubt(seen, value)
-                seen.closed = True
-                # The opener of another argument may follow the close, but a damaged one.
-                seen.torn = seen.torn or bool((yield from self._behind(self.tags.damaged_param, p, size)))
+                if action == "close":
+                    seen.closed = True
+                    # The opener of another argument may follow the close, but a damaged one.
+                    seen.torn = seen.torn or bool((yield from self._behind(self.tags.damaged_param, p, size)))
             elif action == "next":
                 if (yield from self._is_next(p, value)):
                     return self._doubt_of_next(value, seen)
@@ -244,8 +271,7 @@ class ValueEnd:
         if self._is_repeated(key, value) or not is_known or p.call is None:
             return False
         p.pos += line
-        message = f"the argument before {key!r} was not closed"
-        p.problem("unclosed_argument", message, blocking=False, call=p.call.index)
+        _note_unclosed(p, f"the argument before {key!r} was not closed")
         return True
 
     def _opened(self, p: CallBuilder) -> Steps[str]:
@@ -275,7 +301,8 @@ class ValueEnd:
             key = self.tags.plain(self.param.fill(at)["key"]) if at else ""
             if key and self._is_repeated(key, value):
                 seen.repeated = key
-            if key and (p.tools is None or p.kind(key) is not None):
+            # Behind the opener of a call that nothing closed, the argument is that call's, whatever tool it is of.
+            if key and (p.tools is None or seen.depth or p.kind(key) is not None):
                 seen.argument = key
 
     def _doubt(self, seen: _Seen, value: Value) -> Doubt | None:
@@ -288,11 +315,17 @@ class ValueEnd:
 
     def _doubt_of_next(self, value: Value, seen: _Seen) -> Doubt | None:
         """A value that the next argument ended: was there a close, one that did not count or a damaged one?"""
-        if seen.closed or seen.shut or seen.opened or "".join(value.pieces).rstrip().endswith(self.tags.damaged_closes):
+        text = "".join(value.pieces)
+        if seen.closed or seen.shut or seen.opened or self.tags.ends_in_damaged_close(text, value.key):
             return Doubt(
                 "ambiguous_end", f"the argument {value.key!r} is not closed as it should be; send the call again"
             )
         return None
+
+
+def _note_unclosed(p: CallBuilder, message: str) -> None:
+    if p.call is not None:
+        p.problem("unclosed_argument", message, blocking=False, call=p.call.index)
 
 
 def break_at(p: CallBuilder) -> int:

@@ -1,0 +1,95 @@
+"""What opens and closes a thought, and markers that close or mean nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rightcall.wire.buffer import Steps
+from rightcall.wire.closes_of_calls import leave_section, settle_calls
+from rightcall.wire.format_markers import Sign
+from rightcall.wire.markers import Pat, Probe
+from rightcall.wire.states import InReasoning, InText
+
+if TYPE_CHECKING:
+    from rightcall.wire.machine import Machine
+
+# What ends a code span, a quotation or a code fence.
+_FENCE = r"[ \t]{0,16}+\r?\n[ \t]{0,3}+"
+_SHOWN_ENDS = Probe(
+    Pat(rf"(?:[`'\"”’»›」』]|{_FENCE}(?:`{{3}}|~{{3}}))", rf"(?:{_FENCE}(?:`{{0,2}}+|~{{0,2}}+)|[ \t]{{0,16}}+\r?+)")
+)
+
+
+def drop_stray(m: Machine, marker: str, sign: Sign) -> None:
+    """A marker that closes nothing: dropped with a note if it is a special token or stands behind other markers;
+    else it is text."""
+    end = m.p.pos + len(marker)
+    if not (sign.special or m.output.fresh):
+        m.say_exactly(end)
+        return
+    message = f"{marker[:60]!r} at {m.p.at} closes nothing; it was dropped"
+    m.p.note("stray_marker", message)
+    m.marker(end)
+
+
+def on_stray(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
+    """A token that means nothing alone."""
+    if not m.is_shown(found, sign):
+        drop_stray(m, found.group(), sign)
+    return ()
+
+
+def on_think(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
+    if m.is_shown(found, sign):
+        if isinstance(m.state, InText):
+            m.state = msgspec.structs.replace(m.state, mentions=True)
+        return ()
+    if isinstance(m.state, InReasoning):
+        drop_stray(m, found.group(), Sign("think", True))
+        return ()
+    if found.group()[0].isalpha() and (m.output.text_chars or m.has_thought):
+        m.say_exactly(found.end())  # a sentence, not a tag: behind other text, or a thought, it is text as well
+        return ()
+    settle_calls(m)
+    leave_section(m)
+    m.trust()
+    m.marker(found.end())
+    m.think()
+    return ()
+
+
+def on_think_close(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
+    state, marker = m.state, found.group()
+    if isinstance(state, InText) and state.late and not (yield from _is_mentioned(m, marker, state.mentions)):
+        # A closing tag without its opener: the prompt had opened it.
+        m.output.recast(m.p.at)
+    elif not isinstance(state, InReasoning):
+        if m.output.shows():
+            m.say_exactly(m.p.pos + len(marker))
+            return
+        if m.rehearsal is None:
+            drop_stray(m, marker, Sign("think_close", True))
+            return
+        m.rehearsed(m.rehearsal)
+    m.thought_end = m.p.at
+    m.marker(m.p.pos + len(marker))
+    m.output.turn(thinking=False)
+    m.output.at_start = True
+    m.state = InText()
+
+
+def _is_mentioned(m: Machine, marker: str, is_opened: bool) -> Steps[bool]:
+    """Does a text only show what closes a thought? It does in code or quotes, if it showed the opener too, or if what
+    shows it ends right behind it: a thought that the prompt opened may leave a quotation mark open."""
+    if not m.output.shows() or is_opened:
+        return is_opened and m.output.shows()
+    p = m.p
+    while True:
+        behind = _SHOWN_ENDS.at(p.buf, p.pos + len(marker), p.ended)
+        if behind is not None:
+            return bool(behind)
+        yield

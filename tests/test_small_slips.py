@@ -1,0 +1,215 @@
+"""Small slips of models that have one meaning: each is read as it was meant, in every format that has it, and however
+the text is cut."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cuts import Setting, hold_of_every_cut
+from replies import INTEGER, STRING, tool
+from rightcall import Call, Tool, Toolset, parse, render
+from rightcall.formats import FORMATS
+from rightcall.formats.spec import Envelope, Params, alternatives
+
+TOOLS = Toolset([tool("lookup", word=STRING, n=INTEGER), tool("ping")])
+OWL: dict[str, Any] = {"word": "owl", "n": 3}
+BLOCKS = [
+    name
+    for name, format in FORMATS.items()
+    if isinstance(format.body, Envelope)
+    and all("" not in alternatives(side) and side[:1] != "`" for side in format.call)
+    and not (format.body.outer or format.section or "{name}" in format.call[0][0])
+]
+TAGGED = [
+    name
+    for name, format in FORMATS.items()
+    if isinstance(format.body, Params) and alternatives(format.body.value_close)[0].strip().startswith("</")
+]
+
+
+def ran(text: str, format: str, tools: Toolset = TOOLS) -> list[tuple[str, Any]]:
+    reply = hold_of_every_cut(text, Setting(format, tools))
+    return [(call.name, call.arguments) for call in reply.calls]
+
+
+def envelope(body: Envelope, name: str, arguments: str) -> str:
+    return (
+        f'{{"{body.names[0]}": "{name}", "{body.args[0]}": {arguments}}}'
+        if body.names
+        else f'{{"{name}": {arguments}}}'
+    )
+
+
+@pytest.mark.parametrize("between", [", ", ",\n", ";"])
+@pytest.mark.parametrize("name", BLOCKS)
+def test_a_comma_between_two_calls_of_one_block_parts_them(name: str, between: str) -> None:
+    format = FORMATS[name]
+    assert isinstance(format.body, Envelope)
+    calls = [envelope(format.body, "lookup", '{"word": "owl", "n": 3}'), envelope(format.body, "ping", "{}")]
+    opens, closes = (alternatives(side)[0] for side in format.call)
+    assert ran(opens + between.join(calls) + closes, name) == [("lookup", OWL), ("ping", {})]
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_a_comma_before_a_part_that_was_lost_parts_nothing(name: str) -> None:
+    format = FORMATS[name]
+    assert isinstance(format.body, Envelope)
+    opens, closes = (alternatives(side)[0] for side in format.call)
+    call = envelope(format.body, "lookup", '{"word": "owl"}')
+    for lost in (', "n": 3}', ', {"n": 3}'):
+        assert ran(opens + call + lost + closes, name) == []
+
+
+@pytest.mark.parametrize("letters", ["1", "s", "_word"])
+@pytest.mark.parametrize("name", TAGGED)
+def test_letters_too_many_in_a_tag_that_closes_a_value_are_no_part_of_the_value(name: str, letters: str) -> None:
+    body = FORMATS[name].body
+    assert isinstance(body, Params)
+    close = alternatives(body.value_close)[0].strip().replace("{key}", "word")
+    text = render([Call("lookup", OWL)], format=name, tools=TOOLS)
+    drifted = text.replace(close, f"{close[:-1]}{letters}>", 1)
+    assert drifted != text
+    reply = hold_of_every_cut(drifted, Setting(name, TOOLS))
+    wrong = [call for call in reply.calls if call.arguments != OWL]
+    assert wrong == [] and len(reply.attempts) == 1
+    if "{" not in body.value_close:
+        assert len(reply.calls) == 1
+
+
+@pytest.mark.parametrize("name", ["qwen3_coder", "glm45", "minimax_m2", "deepseek_v32"])
+def test_a_value_may_hold_tags_that_are_nearly_its_close(name: str) -> None:
+    body = FORMATS[name].body
+    assert isinstance(body, Params)
+    near = alternatives(body.value_close)[0].strip()[:-1] + "List>"
+    for word in (near, f"a {near} b", f"a\n{near}"):
+        arguments = {"word": word, "n": 3}
+        text = render([Call("lookup", arguments)], format=name, tools=TOOLS)
+        assert ran(text, name) == [("lookup", arguments)]
+
+
+def test_a_tag_with_a_blank_for_its_sign_opens_a_call() -> None:
+    for name in ("qwen3_coder", "step3p5", "seed_oss"):
+        text = render([Call("lookup", OWL)], format=name, tools=TOOLS)
+        assert ran(text.replace("<function=", "<function ", 1), name) == [("lookup", OWL)]
+    said = "A <function lookup> is not a <parameter=word>."
+    assert parse(said, format="qwen3_coder", tools=TOOLS).content == said
+
+
+def needing(name: str, key: str) -> Tool:
+    return Tool(name=name, parameters={"type": "object", "properties": {key: STRING}, "required": [key]})
+
+
+def kimi(id: str, arguments: str) -> str:
+    call = f"<|tool_call_begin|>{id}<|tool_call_argument_begin|>{arguments}<|tool_call_end|>"
+    return f"<|tool_calls_section_begin|>{call}<|tool_calls_section_end|>"
+
+
+def test_a_number_where_a_name_should_be_is_the_number_of_the_call() -> None:
+    needs = Toolset([needing("lookup", "word"), needing("read", "path")])
+    assert ran(kimi("0", '{"word": "owl"}'), "kimi_k2", needs) == [("lookup", {"word": "owl"})]
+    assert ran(kimi("12", '{"path": "a"}'), "kimi_k2", needs) == [("read", {"path": "a"})]
+    assert ran(kimi("0", '{"other": 1}'), "kimi_k2", needs) == []
+    assert ran(kimi("7", "{}"), "kimi_k2", Toolset([tool("7")])) == [("7", {})]
+
+
+def test_a_header_without_a_role_is_a_header() -> None:
+    text = "<|start|><|channel|>analysis<|message|>Birds.<|end|><|start|><|channel|>final<|message|>An owl.<|return|>"
+    reply = hold_of_every_cut(text, Setting("harmony", TOOLS))
+    assert (reply.reasoning, reply.content) == ("Birds.", "An owl.")
+    said = "The token <|start|> stands alone there."
+    assert parse(said, format="harmony").content == said
+
+
+def test_the_name_of_a_channel_between_two_messages_is_no_text() -> None:
+    call = '<|channel|>commentary to=functions.lookup<|message|>{"word": "owl", "n": 3}<|call|>'
+    reply = hold_of_every_cut(f"{call}commentary{call}assistant{call}commentary is rare", Setting("harmony", TOOLS))
+    assert [call.arguments for call in reply.calls] == [OWL, OWL, OWL]
+    assert reply.content == "commentary is rare"
+    assert {problem.code for problem in reply.problems} == {"stray_marker"}
+
+
+@pytest.mark.parametrize(
+    "text, reasoning, content",
+    [
+        ("a thought<|close|>think<|open|>response<|sep|>an owl<|close|>response<|sep|>", "a thought", "an owl"),
+        ("a thought<|close|>think", "a thought", ""),
+        ("a thought<|close|>", "a thought", ""),
+        ("<|close|>think<|sep|><|open|>response", "", ""),
+        ("<|close|>think<|sep|><|open|>response<|sep|>an owl<|close|>response", "", "an owl"),
+        ("<|close|>think<|sep|><|open|>response<|sep|>an owl<|close|>response<|sep|><|close|>message", "", "an owl"),
+    ],
+)
+def test_a_marker_of_several_tokens_may_lack_its_last(text: str, reasoning: str, content: str) -> None:
+    reply = hold_of_every_cut(text, Setting("kimi_k3", TOOLS, reasoning="open"))
+    assert (reply.reasoning, reply.content) == (reasoning, content)
+
+
+@pytest.mark.parametrize(
+    "name, opens, quote, closes",
+    [
+        ("gemma4", "<|tool_call>", '<|"|>', "<tool_call|>"),
+        ("functiongemma", "<start_function_call>", "<escape>", "<end_function_call>"),
+    ],
+)
+def test_a_text_may_lack_the_quote_before_it(name: str, opens: str, quote: str, closes: str) -> None:
+    for inside, arguments in [
+        (f"word:a barn owl{quote},n:3", {"word": "a barn owl", "n": 3}),
+        (f"n:3,word:owls, bats{quote}", {"word": "owls, bats", "n": 3}),
+        (f"word:{quote}owl{quote},n:3", OWL),
+    ]:
+        assert ran(f"{opens}call:lookup{{{inside}}}{closes}", name) == [("lookup", arguments)]
+    assert ran(f"{opens}call:lookup{{word:owl {quote} bat,n:3}}{closes}", name) == []
+
+
+def test_json_with_escaped_quotation_marks_is_that_json() -> None:
+    tools = Toolset([tool("note", items={"type": "array"}, about={"type": "object"})])
+    for name in ("glm45", "qwen3_coder", "minimax_m2"):
+        text = render([Call("note", {"items": ["a"], "about": {"b": 'c "d"'}})], format=name, tools=tools)
+        head, marks, tail = text.partition('["a"]')
+        text = head + marks.replace('"', '\\"') + tail
+        assert ran(text, name, tools) == [("note", {"items": ["a"], "about": {"b": 'c "d"'}})]
+
+
+@pytest.mark.parametrize("written", ["'3'", '\\"3\\"', "\\'3\\'", "' 3 '"])
+def test_a_number_in_quotes_of_its_own_is_that_number(written: str) -> None:
+    for name in ("glm45", "qwen3_coder", "minimax_m2"):
+        text = render([Call("lookup", {"word": "owl", "n": 77})], format=name, tools=TOOLS).replace("77", written)
+        assert ran(text, name) == [("lookup", OWL)]
+        assert ran(text.replace(written, "'3 or 4'"), name) == []
+
+
+@pytest.mark.parametrize("word", ["uint8", "uint32", "int16", "ulong", "unsigned", "smallint"])
+def test_the_names_of_whole_numbers_in_other_languages_are_integers(word: str) -> None:
+    tools = Toolset([{"name": "count", "parameters": {"type": "object", "properties": {"n": {"type": word}}}}])
+    assert ran("<tool_call>count<arg_key>n</arg_key><arg_value>42</arg_value></tool_call>", "glm45", tools) == [
+        ("count", {"n": 42})
+    ]
+
+
+@pytest.mark.parametrize("name", list(FORMATS))
+def test_a_tool_may_be_named_in_any_script(name: str) -> None:
+    tools = Toolset([needing("поиск", "слово"), needing("查找", "词")])
+    for called, key in (("поиск", "слово"), ("查找", "词")):
+        text = render([Call(called, {key: "owl"})], format=name, tools=tools)
+        assert ran(text, name, tools) == [(called, {key: "owl"})]
+        assert [call.name for call in parse(text, tools=tools).attempts] in ([called], [])
+
+
+@pytest.mark.parametrize("name", ["pythonic", "lfm2", "olmo3", "llama4_pythonic"])
+@pytest.mark.parametrize(
+    ("inside", "read"),
+    [
+        ('**{"word": "owl", "n": 3}', [OWL]),
+        ("**{'word': 'owl'}, n=3", [OWL]),
+        ("n=3, ** {'word': owl}", [{"n": 3, "word": "owl"}]),
+        ("word='owl', **{'word': 'bat'}", []),
+        ("**{'a b': 1}", []),
+        ("**['owl']", []),
+        ("**word", []),
+    ],
+)
+def test_arguments_may_be_unpacked_from_an_object(name: str, inside: str, read: list[dict[str, Any]]) -> None:
+    text = render([Call("ping", {})], format=name, tools=TOOLS).replace("ping()", f"lookup({inside})")
+    assert [arguments for _, arguments in ran(text, name)] == read
