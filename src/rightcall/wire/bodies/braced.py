@@ -144,7 +144,8 @@ class BracedReader(BodyReader):
         assert p.call is not None
         for key, value in values.items():
             text = value if isinstance(value, str) else str(value)
-            if self._ends_in_call(text) or self._is_over_inside(value) or self._holds_edge(text):
+            ends_inside = self._ends_in_call(text) or self._is_over_inside(value)
+            if ends_inside or self._holds_edge(text) or self._is_quoted_twice(value):
                 message = f"the argument {key!r} looks like the end of a call or of another text, so its own is unsure"
                 cure = "close each string and each call, and write no markers of this format into a value"
                 p.problem("ambiguous_end", f"{message}; {cure}", "/" + key, call=p.call.index)
@@ -154,6 +155,13 @@ class BracedReader(BodyReader):
         for found in self._calls(text):
             last = found.end()
         return last >= 0 and (self._close is None or self._close(text, last - 1) is None)
+
+    def _is_quoted_twice(self, value: Any) -> bool:
+        """Does a string in it begin or end with what quotes it? Then a model wrote the quote twice."""
+        if isinstance(value, str):
+            return value.startswith(self.body.quote) or value.endswith(self.body.quote)
+        items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        return any(map(self._is_quoted_twice, items))
 
     def _is_over_inside(self, value: Any) -> bool:
         """Would the call have been over inside this value, had the text ended there?"""

@@ -13,6 +13,7 @@ from functools import cached_property
 
 from rightcall.formats.spec import Format, Params, Special, alternatives
 from rightcall.wire.markers import (
+    BLANKS,
     HOLES,
     LINE_END,
     NAME,
@@ -122,10 +123,21 @@ class Tags:
         texts = [text for text in ordered(self.body.value_close) if "{" not in text and text[:2] == "</"]
         return [seq(literal(text[:-1]), end) for text in texts for end in (_LETTERS, LINE_END)]
 
+    def ends_in_close(self, text: str, key: str) -> bool:
+        """Does a value end with its own closing tag? Then a model wrote the tag twice, or a value about tags."""
+        closes = [str(close).replace("{key}", key) for close in ordered(self.body.value_close)]
+        return text.rstrip(BLANKS).endswith(tuple(closes))
+
     def ends_in_damaged_close(self, text: str, key: str) -> bool:
         """Does a value end with its closing tag, misspelt?"""
         closes = [str(close).replace("{key}", key) for close in ordered(self.body.value_close)]
         return any(_is_like(text.rstrip()[-len(close) - 4 :], close) for close in closes)
+
+    @cached_property
+    def drifted_closes(self) -> list[Pat]:
+        """A value's closing tag with more letters in its name, or without its last sign at the end of a line."""
+        texts = [text for text in ordered(self.body.value_close) if "{" not in text and text[:2] == "</"]
+        return [seq(literal(text[:-1]), end) for text in texts for end in (_LETTERS, _LINE_END)]
 
     @cached_property
     def damaged_param(self) -> Probe:

@@ -309,6 +309,9 @@ class ValueEnd:
         if seen.argument or (seen.opened and seen.closed) or seen.quoted or seen.torn:
             other = f"the argument {seen.argument!r}" if seen.argument else "another argument or call"
             return Doubt("ambiguous_end", _swallowed(value.key, other)[0])
+        if seen.closed and self.tags.ends_in_close("".join(value.pieces), value.key):
+            message = f"the argument {value.key!r} ends with two closing tags, so that its end is not certain"
+            return Doubt("ambiguous_end", f"{message}; close it once")
         return None
 
     def _doubt_of_next(self, value: Value, seen: _Seen) -> Doubt | None:
