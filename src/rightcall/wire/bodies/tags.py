@@ -134,12 +134,6 @@ class Tags:
         return any(_is_like(text.rstrip()[-len(close) - 4 :], close) for close in closes)
 
     @cached_property
-    def drifted_closes(self) -> list[Pat]:
-        """A value's closing tag with more letters in its name, or without its last sign at the end of a line."""
-        texts = [text for text in ordered(self.body.value_close) if "{" not in text and text[:2] == "</"]
-        return [seq(literal(text[:-1]), end) for text in texts for end in (_LETTERS, _LINE_END)]
-
-    @cached_property
     def damaged_param(self) -> Probe:
         """How an argument's opening tag begins, with one character missing."""
         starts = [text.partition("{")[0] for text in ordered(self.body.param)]
