@@ -189,8 +189,8 @@ def ordered(marker: Marker) -> list[str]:
     return sorted(texts.values(), key=lambda text: (-len(text), str(text)))
 
 
-def templates(marker: Marker) -> list[Pat]:
-    return [template(text) for text in ordered(marker)]
+def templates(marker: Marker, *, quoted: bool = False) -> list[Pat]:
+    return [template(text, quoted=quoted) for text in ordered(marker)]
 
 
 def cut_behind_name(text: str, name: Pat = NAME) -> Pat:

@@ -53,6 +53,7 @@ class Tags:
         self.plain: Callable[[str], str] = self._unescaped if self._meant else str
         # An argument's opening tag without its last sign, which counts at the end of a line.
         self.unended = [] if body.item else _unended(ordered(body.param))
+        self.whole_params = templates(body.param, quoted=self.quoted)
         self.params = self.param_pats()
         # A token that nobody writes by chance: an argument's opener ends the value before it.
         self.is_special = all(isinstance(text, Special) for text in ordered(body.param)) and not body.item

@@ -102,10 +102,10 @@ class ValueEnd:
 
     def _inside(self, line: str) -> list[tuple[str, Pat]]:
         tags = self.tags
-        missing = tags.params if tags.is_special or "" in alternatives(tags.body.value_close) else []
+        missing = tags.whole_params if tags.is_special or "" in alternatives(tags.body.value_close) else []
         return [
             *(("next", seq(literal(each), pat)) for each in _breaks(line) for pat in missing if pat.head),
-            *(("next" if tags.is_special else "param", pat) for pat in tags.params if pat.head),
+            *(("next" if tags.is_special else "param", pat) for pat in tags.whole_params if pat.head),
             *(("open", pat) for pat in tags.param_starts),
             *(("call", pat) for pat in tags.whole_openers),
             *(("shut", pat) for pat in tags.shuts),
