@@ -168,7 +168,6 @@ def rendered(format: Format, parts: list[Part], made: Made) -> str | None:
 
 
 @every_format
-@settings(max_examples=2 * settings().max_examples)
 @given(data=st.data())
 def test_any_text_reads_the_same_however_it_is_cut_and_nothing_is_lost(name: str, data: st.DataObject) -> None:
     text = data.draw(made_of_markers(FORMATS[name]))
@@ -234,7 +233,6 @@ def test_no_prefix_completes_a_call_that_the_whole_does_not_have(name: str, data
 
 
 @every_format
-@settings(max_examples=2 * settings().max_examples)
 @given(data=st.data())
 def test_a_reply_reads_back_as_it_was_rendered(name: str, data: st.DataObject) -> None:
     format = FORMATS[name]

@@ -213,3 +213,18 @@ def test_a_tool_may_be_named_in_any_script(name: str) -> None:
 def test_arguments_may_be_unpacked_from_an_object(name: str, inside: str, read: list[dict[str, Any]]) -> None:
     text = render([Call("ping", {})], format=name, tools=TOOLS).replace("ping()", f"lookup({inside})")
     assert [arguments for _, arguments in ran(text, name)] == read
+
+
+@pytest.mark.parametrize("name", TAGGED)
+def test_an_argument_may_lose_the_last_sign_of_its_tag_at_the_end_of_a_line(name: str) -> None:
+    body = FORMATS[name].body
+    assert isinstance(body, Params)
+    if "{key}" not in body.param[0].rpartition("<")[2]:
+        pytest.skip("its last tag holds no key")
+    whole = render([Call("lookup", OWL)], format=name, tools=TOOLS)
+    for value in ("owl", "3"):
+        head, _, tail = whole.partition(value)
+        tag = head.rstrip()
+        assert ran(tag[:-1] + "\n" + value + tail, name) == [("lookup", OWL)]
+        assert ran(tag[:-1] + "s\n" + value + tail, name) == []  # no such argument
+        assert ran(tag[:-1] + "\n>" + value + tail, name) == []

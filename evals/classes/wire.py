@@ -131,8 +131,9 @@ class Wire:
 
     @cached_property
     def name_is_inside(self) -> bool:
-        """Does the opener go on behind the name, so that it is none without that?"""
-        return len(self.opener.partition("{name}")[2].strip()) > 2
+        """Does the opener go on behind the name, so that it is none without that? One that is a word needs it more."""
+        behind = self.opener.partition("{name}")[2].strip()
+        return len(behind) > (0 if self.opener[:1].isalpha() else 2)
 
     @cached_property
     def openers(self) -> list[str]:

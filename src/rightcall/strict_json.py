@@ -173,16 +173,10 @@ def _too_deep(depth: int) -> Undecodable:
 _BRACKETS = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{}]', re.S)
 
 
-_LEAST_OBJECT = 5  # characters around what an object holds: `{"":` and `}`
-
-
 def is_deep(value: Any, text: str, start: int, end: int, depth: int) -> bool:
     """Is this value, whose JSON stands there, nested deeper than that?"""
     size = end - start
-    if size <= 2 * depth:
-        return False
-    lists = text.count("[", start, end)
-    if lists + (size - 2 * lists) // _LEAST_OBJECT <= depth or lists + text.count("{", start, end) <= depth:
+    if size <= 2 * depth or text.count("[", start, end) + text.count("{", start, end) <= depth:
         return False
     for each in value.values() if type(value) is dict else ():  # what stands inside a string nests nothing
         size -= len(each) if type(each) is str else 0

@@ -33,3 +33,12 @@ TOOL_CODE = Format(
     tools="pythonic",
     models="Gemma 2 and 3, any model that was prompted for tool_code",
 )
+FUNCTION_LINES = Format(
+    "function_lines",
+    body=NameThenJson(open="functions.{name}:\n"),
+    between="\n",
+    ends=TURN_ENDS,
+    tools="library",
+    aliases=("chatml-function-calling",),
+    models="any model behind llama-cpp-python's chatml-function-calling",
+)

@@ -230,7 +230,9 @@ class CallBuilder(Buffer):
             id = self.ids.take(id)
             call = Call(name, value, json, id, self.buf[start:end])
             self.index = index + 1
-            output.events += (CallStart(index, id, name), Arguments(index, json), CallEnd(index, call))
+            if self.options.previews:
+                output.events += (CallStart(index, id, name), Arguments(index, json))
+            output.events.append(CallEnd(index, call))
             return
         self.pos = start
         self.raw_begin()

@@ -47,7 +47,13 @@ class Fold:
                 places[event.index] = len(parts)  # type: ignore[union-attr]
                 parts.append(None)
             elif kind is CallEnd:
-                parts[places.pop(event.index)] = event.call  # type: ignore[union-attr, assignment]
+                place = places.pop(event.index, -1)  # type: ignore[union-attr]
+                if place >= 0:
+                    parts[place] = event.call  # type: ignore[union-attr, assignment]
+                else:  # nobody was told that it began
+                    if self._pieces:
+                        self._flush()
+                    parts.append(event.call)  # type: ignore[union-attr, arg-type]
             elif kind is Text or kind is Reasoning:
                 tag = event.tag if kind is Text else None  # type: ignore[union-attr]
                 if self._tag != tag:

@@ -189,11 +189,13 @@ class Machine:
         if p.pending is not None:
             end_to_tool(self, marked=False)
             settle_calls(self)
-        leave_section(self)
+        if type(self.state) is InSection:
+            leave_section(self)
         output.last_blanks(p.base + p.pos)
         if self.held is not None:
             self.release()
-        end_cut_message(self)
+        if self.due_to is not None:
+            end_cut_message(self)
         if self.rehearsal is not None:
             if self.is_cut:
                 self.rehearsed(self.rehearsal)
@@ -263,21 +265,25 @@ class Machine:
         self, start: int, *, bare: bool = False, special: bool = False, headless: bool = False, inner: bool = False
     ) -> Iterable[None]:
         """A block of calls: at once if all of it is there and as usual, else step by step."""
-        p, before = self.p, self.state
+        p, before, compiled = self.p, self.state, self.compiled
         first = p.index
         if p.pending is not None:
             settle_calls(self)
         if bare:
-            if first == 0 and self.held is None and self.compiled.may_begin:
+            if first == 0 and self.held is None and compiled.may_begin:
                 hold_calls(self)
         else:
             if self.held is not None:
                 self.release()
-            if self.compiled.section_start is not None:
+            if compiled.section_start is not None:
                 if type(before) is not InSection:
                     begin_calls(self)
                 self.state = InSection(first, type(before) is InSection and before.is_open)
-        whole = self._whole(start, bare)
+        # An object is what the chosen tool is given, whatever it looks like.
+        quick = None if p.in_doubt or (compiled.named and p.options.choice) else compiled.quick
+        whole = quick(p, start, bare) if quick is not None else None
+        if whole is not None and first + len(whole[0]) > p.limits.calls:
+            whole = None
         if whole is None or bare or not whole[2]:
             block = Block(p, bare=bare, special=special, headless=headless, inner=inner)
             return self._block(block, start, whole, before)
@@ -285,7 +291,7 @@ class Machine:
         if p.buf[p.pos - 1] <= " ":
             self._pass_blanks(p.buf[whole[0][-1][1] : p.pos])
         self.thought = None
-        if self.compiled.section_start is None:
+        if compiled.section_start is None:
             self.state = _IN_TEXT
         return ()
 
@@ -309,13 +315,6 @@ class Machine:
         elif p.notes.get("opener_without_call", 0) >= MOST_OPENERS:
             p.full = True
             yield from self.rest_is_text(f"more than {MOST_OPENERS} openers that hold no call")
-
-    def _whole(self, start: int, bare: bool) -> WholeBlock | None:
-        p, compiled = self.p, self.compiled
-        if compiled.quick is None or p.in_doubt or (p.options.choice and compiled.named):
-            return None  # an object is what the chosen tool is given, whatever it looks like
-        whole = compiled.quick(p, start, bare)
-        return whole if whole is not None and p.index + len(whole[0]) <= p.limits.calls else None
 
     def _take_whole(self, whole: WholeBlock, moved: int) -> None:
         """Takes the calls of a block, whose places have moved by so much since they were found."""

@@ -9,7 +9,7 @@ them so that a beginning only counts at the end of what has arrived.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
@@ -130,16 +130,21 @@ END = Pat(_END, "", sure=FINAL)
 NAME = Pat(f"(?:{HOLES['name']})", _HOLE_STARTS["name"], sure=RUN)
 
 
-def template(text: str, *, named: str = "", group: str = "", quoted: bool = False) -> Pat:
+LINE_END = look(Pat(r"[ \t]{0,4}+\r?\n", r"[ \t]{0,4}+\r?", sure=FINAL))
+
+
+def template(text: str, *, named: str = "", group: str = "", quoted: bool = False, unended: bool = False) -> Pat:
     """The pattern of one marker template, without white space at its edges. `named` makes its holes groups whose names
-    end in it, `group` makes the hole of that name a numbered one; `quoted`: a key may be anything but a quotation mark.
-    Beside a special token blanks are allowed: detokenizers write them."""
+    end in it, `group` makes the hole of that name a numbered one; `quoted`: a key may be anything but a quotation mark;
+    `unended`: it counts at the end of a line only. Beside a special token blanks are allowed: detokenizers write
+    them."""
     tokens = text.tokens if isinstance(text, Special) else ()
     pats: list[Pat] = []
     for i, piece in enumerate(_HOLE.split(text.strip(BLANKS))):
         pats += [_hole(piece, named, group, quoted)] if i % 2 else _literals(piece, tokens, first=i == 0)
     while pats and pats[-1] is _GAP:
         pats.pop()
+    pats += [LINE_END] if unended else []
     return seq(*pats) if pats else Pat("", "")
 
 
@@ -184,8 +189,8 @@ def ordered(marker: Marker) -> list[str]:
     return sorted(texts.values(), key=lambda text: (-len(text), str(text)))
 
 
-def templates(marker: Marker) -> list[Pat]:
-    return [template(text) for text in ordered(marker)]
+def templates(marker: Marker, *, quoted: bool = False) -> list[Pat]:
+    return [template(text, quoted=quoted) for text in ordered(marker)]
 
 
 def cut_behind_name(text: str, name: Pat = NAME) -> Pat:
@@ -288,13 +293,17 @@ def there(pat: Pat) -> Probe:
 
 
 class Holes:
-    """A marker with holes: `fill` gives what stands in those of a match of `probe`."""
+    """A marker with holes: `fill` gives what stands in those of a match of `probe`. `unended` are templates that count
+    at the end of a line only."""
 
     __slots__ = ("_groups", "probe")
 
-    def __init__(self, marker: Marker, *, quoted: bool = False) -> None:
+    def __init__(self, marker: Marker, *, quoted: bool = False, unended: Sequence[str] = ()) -> None:
         # Group names must be unique in an expression: each alternative has its own.
-        pats = [template(text, named=str(i), quoted=quoted) for i, text in enumerate(ordered(marker))]
+        texts = ordered(marker)
+        pats = [template(text, named=str(i), quoted=quoted) for i, text in enumerate(texts)]
+        more = enumerate(unended, len(texts))
+        pats += [template(text, named=str(i), quoted=quoted, unended=True) for i, text in more]
         self.probe = Probe(alt(*pats))
         holes: dict[str, list[tuple[str, int]]] = {}
         for name, group in re.compile(self.probe.pat.whole).groupindex.items():

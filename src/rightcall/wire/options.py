@@ -26,7 +26,8 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class ReadOptions(msgspec.Struct, frozen=True):
-    """`choice` is the one tool that the request asked for; `forbidden` says that it allowed none."""
+    """`choice` is the one tool that the request asked for; `forbidden` says that it allowed none. Without `previews`
+    nobody sees a call begin, only what became of it."""
 
     tools: Toolset | None = None
     reasoning: str = "auto"
@@ -38,3 +39,4 @@ class ReadOptions(msgspec.Struct, frozen=True):
     rescue: str = "safe"
     reasoning_calls: str = "safe"
     forbidden: bool = False
+    previews: bool = True

@@ -173,6 +173,7 @@ def read_options(
     spans: bool = False,
     live: bool = False,
     limits: Limits | None = None,
+    previews: bool = True,
 ) -> ReadOptions:
     """The options of a reading. Raises where one of them is wrong."""
     if reasoning != "auto" or rescue != "safe" or reasoning_calls != "safe":
@@ -182,7 +183,7 @@ def read_options(
     toolset = tools if type(tools) is Toolset else Toolset.of(tools)
     chosen, forbidden = (None, False) if choice is None else _chosen(choice)
     return ReadOptions(
-        toolset, reasoning, repair, chosen, spans, live, limits or _LIMITS, rescue, reasoning_calls, forbidden
+        toolset, reasoning, repair, chosen, spans, live, limits or _LIMITS, rescue, reasoning_calls, forbidden, previews
     )
 
 
@@ -286,7 +287,7 @@ def parse(
 
     Raises `CallerError` for what is no text, `UnknownFormat`, and `BadTools` for tools of your own that cannot be used.
     """
-    options = read_options(tools, reasoning, repair, rescue, reasoning_calls, choice, spans, False, limits)
+    options = read_options(tools, reasoning, repair, rescue, reasoning_calls, choice, spans, False, limits, False)
     reading = _start(format, options, ids)
     source = text if isinstance(text, str) else _feed_pairs(reading, text)
     if source is text and text:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rightcall.types import CallStart, Event
+from rightcall.types import CallEnd, CallStart, Event
 from rightcall.wire.buffer import Capture
 from rightcall.wire.output import Snapshot
 from rightcall.wire.shown import Shown
@@ -51,7 +51,8 @@ def take_back(m: Machine, kept: Rehearsal) -> None:
     """The thought is closed here: all since then was part of it."""
     p, output = m.p, m.output
     text = p.release(kept.start)
-    p.ids.forget([event.id for event in output.events if isinstance(event, CallStart)])
+    ends = [event.call.id for event in output.events if isinstance(event, CallEnd)]
+    p.ids.forget([*ends, *[event.id for event in output.events if isinstance(event, CallStart)]])
     p.index, p.pending, p.notes, p.in_thought = kept.index, None, kept.notes, False
     output.restore(kept.before, kept.ready)
     output.thinking, output.shown = True, kept.shown

@@ -45,7 +45,7 @@ class ParamsReader(BodyReader):
         self.closers = tuple(tags.closers)
         self.open = Holes(body.open)
         self.empty = Holes(body.empty) if any(alternatives(body.empty)) else None
-        self.param = Holes(body.param, quoted=tags.quoted)
+        self.param = Holes(body.param, quoted=tags.quoted, unended=tags.unended)
         self.values = TaggedValues(body, tags, self.param)
         self.begins = Probe(alt(*tags.opens, *tags.damaged_openers))
         self.is_name_only = "{name}" in ordered(body.open)
@@ -175,14 +175,28 @@ class ParamsReader(BodyReader):
                 break
             holes = self.param.fill(found)
             key = self.tags.plain(holes["key"])
+            is_unended = bool(self.tags.unended) and found.group()[-1] != ">"
+            if is_unended and not self._mended_param(p, key, found):
+                break
             if key in values:
                 raise Broken("duplicate_argument", f"the argument {key!r} is given twice; send it once", "/" + key)
             p.pos = found.end()
-            values[key] = yield from self.values.read(p, key, self.body.types.get(holes.get("type", "")), values)
+            said = self.body.types.get(holes.get("type", ""))
+            values[key] = yield from self.values.read(p, key, said, values, unended=is_unended)
+            if is_unended and str(values[key])[:1] == ">":
+                raise Broken("unexpected_text", f"the tag that opens the argument {key!r} is broken", "/" + key)
         yield from self._closed(p, has_arguments=bool(values))
         if values:
             p.give("}")
         p.finish(values, empty=not values)
+
+    def _mended_param(self, p: CallBuilder, key: str, tag: re.Match[str]) -> bool:
+        """An argument's opening tag without its last sign, at the end of a line: one if the argument is declared."""
+        assert p.call is not None
+        if p.kind(key) is None or p.policy(p.call.name) == "off":
+            return False
+        p.call.repairs += (Repair("broken_opener", "exact", "/" + key, tag.group(), tag.group() + ">"),)
+        return True
 
     def _closed(self, p: CallBuilder, *, has_arguments: bool) -> Steps[None]:
         """The end of the body: its own close, or where it has none (or lost it) what ends the call."""

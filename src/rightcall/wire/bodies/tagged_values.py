@@ -29,17 +29,18 @@ class TaggedValues:
         self._keyed = "{key}" in "".join(alternatives(body.value_close))
         self._ends: dict[tuple[str, str, str, bool], ValueEnd] = {}
 
-    def read(self, p: CallBuilder, key: str, said: str | None, values: dict[str, Any]) -> Steps[Any]:
-        """The value that begins here; `said` is the type that its tag says, `values` what the call has so far."""
+    def read(self, p: CallBuilder, key: str, said: str | None, values: dict[str, Any], *, unended: bool) -> Steps[Any]:
+        """The value that begins here; `said` is the type that its tag says, `values` what the call has so far. The line
+        break behind a tag that is `unended` is never the value's."""
         prefix = (", " if values else "{") + quoted(key) + ": "
         kind = self._kind(p.kind(key) or p.kind_by_another_name(key), said)
         if self._nested is not None and (yield from self._is_nested(p, self._nested, key, kind)):
             json, value = yield from self._nested.read(p, key)
             p.give(prefix + json)
             return value
-        line = (yield from _line_break(p)) if self._opens_line else ""
+        line = (yield from _line_break(p)) if self._opens_line or unended else ""
         quote = (yield from self._quote(p)) if self._quotes else ""
-        taken = Value(key, values, [], kind == "plain" and not (line and self._is_inline), [])
+        taken = Value(key, values, [], kind == "plain" and not (line and self._is_inline), [True] if unended else [])
         return (yield from self._text(p, taken, prefix, kind, line, quote))
 
     def _is_nested(self, p: CallBuilder, nested: NestedTags, key: str, kind: str) -> Steps[bool]:

@@ -15,6 +15,7 @@ from rightcall.formats.spec import Format, Params, Special, alternatives
 from rightcall.wire.markers import (
     BLANKS,
     HOLES,
+    LINE_END,
     NAME,
     Pat,
     Probe,
@@ -32,7 +33,6 @@ from rightcall.wire.markers import (
 _SLIPS = Pat(r"[\"'>]{0,2}+", r"[\"'>]{0,2}+")
 _LETTERS = Pat(r"[\w.-]{1,24}+>", r"[\w.-]{0,24}+")
 _BLANK = Pat(r"[ \t]{1,4}+", r"[ \t]{0,4}+")
-_LINE_END = look(Pat(r"[ \t]{0,4}+\r?\n", r"[ \t]{0,4}+\r?"))
 _HOLE = re.compile(r"\{\w+\}")
 _LIKE = 0.65  # two tags that share so much are one, misspelt
 _SURE = 4  # so much of a tag tells it from other text
@@ -51,13 +51,21 @@ class Tags:
         self._escaped = re.compile("|".join(map(re.escape, self._meant))).sub
         # A name or a key as it is meant.
         self.plain: Callable[[str], str] = self._unescaped if self._meant else str
-        self.params = [template(text, quoted=self.quoted) for text in ordered(body.param)]
+        # An argument's opening tag without its last sign, which counts at the end of a line.
+        self.unended = [] if body.item else _unended(ordered(body.param))
+        self.whole_params = templates(body.param, quoted=self.quoted)
+        self.params = self.param_pats()
         # A token that nobody writes by chance: an argument's opener ends the value before it.
         self.is_special = all(isinstance(text, Special) for text in ordered(body.param)) and not body.item
         self._add_shuts(format)
         self._add_openers(format)
         self.no_param = self._no_param(format)
         self.closers = [self._closer(text) for text in ordered(body.value_close)] + self.body_closes
+
+    def param_pats(self, group: str = "") -> list[Pat]:
+        """An argument's opening tags; `group` makes the hole of that name a numbered one."""
+        texts = [(text, False) for text in ordered(self.body.param)] + [(text, True) for text in self.unended]
+        return [template(text, group=group, quoted=self.quoted, unended=unended) for text, unended in texts]
 
     def _add_shuts(self, format: Format) -> None:
         self.body_closes = templates(self.body.close)
@@ -110,6 +118,12 @@ class Tags:
         # Such a beginning is that of a closing tag too.
         return [seq(pat, Pat("[^/]", "")) if pat.prefix.endswith("<") else pat for pat in found]
 
+    @cached_property
+    def drifted_closes(self) -> list[Pat]:
+        """A value's closing tag with more letters in its name, or without its last sign at the end of a line."""
+        texts = [text for text in ordered(self.body.value_close) if "{" not in text and text[:2] == "</"]
+        return [seq(literal(text[:-1]), end) for text in texts for end in (_LETTERS, LINE_END)]
+
     def ends_in_close(self, text: str, key: str) -> bool:
         """Does a value end with its own closing tag? Then a model wrote the tag twice, or a value about tags."""
         closes = [str(close).replace("{key}", key) for close in ordered(self.body.value_close)]
@@ -119,12 +133,6 @@ class Tags:
         """Does a value end with its closing tag, misspelt?"""
         closes = [str(close).replace("{key}", key) for close in ordered(self.body.value_close)]
         return any(_is_like(text.rstrip()[-len(close) - 4 :], close) for close in closes)
-
-    @cached_property
-    def drifted_closes(self) -> list[Pat]:
-        """A value's closing tag with more letters in its name, or without its last sign at the end of a line."""
-        texts = [text for text in ordered(self.body.value_close) if "{" not in text and text[:2] == "</"]
-        return [seq(literal(text[:-1]), end) for text in texts for end in (_LETTERS, _LINE_END)]
 
     @cached_property
     def damaged_param(self) -> Probe:
@@ -187,8 +195,17 @@ def _unquoted(before: str, name: Pat, after: str, follows: tuple[Pat, ...]) -> P
 
 def _before_hole(text: str) -> str:
     """How a template begins: what stands before its first hole."""
-    start = text.partition("{")[0]
-    return Special(start, text.tokens) if isinstance(text, Special) else start
+    return _up_to(text, text.find("{"))
+
+
+def _up_to(text: str, end: int) -> str:
+    return Special(text[:end], text.tokens) if isinstance(text, Special) else text[:end]
+
+
+def _unended(texts: list[str]) -> list[str]:
+    """Tags that hold a key, without their last sign."""
+    tags = [text for text in texts if text[-1] == ">" and "{key}" in text[text.rfind("<") :]]
+    return [_up_to(text, -1) for text in tags if text.find("{") > _SURE]
 
 
 def _behind(whole: str, before: str) -> str:

@@ -29,7 +29,6 @@ from rightcall.wire.markers import (
     alt,
     blanks,
     literal,
-    ordered,
     seq,
     template,
 )
@@ -103,10 +102,10 @@ class ValueEnd:
 
     def _inside(self, line: str) -> list[tuple[str, Pat]]:
         tags = self.tags
-        missing = tags.params if tags.is_special or "" in alternatives(tags.body.value_close) else []
+        missing = tags.whole_params if tags.is_special or "" in alternatives(tags.body.value_close) else []
         return [
             *(("next", seq(literal(each), pat)) for each in _breaks(line) for pat in missing if pat.head),
-            *(("next" if tags.is_special else "param", pat) for pat in tags.params if pat.head),
+            *(("next" if tags.is_special else "param", pat) for pat in tags.whole_params if pat.head),
             *(("open", pat) for pat in tags.param_starts),
             *(("call", pat) for pat in tags.whole_openers),
             *(("shut", pat) for pat in tags.shuts),
@@ -118,8 +117,7 @@ class ValueEnd:
         tags = self.tags
         over = alt(*tags.call_closes, *tags.section_closes, *tags.openers, *tags.turns)
         ends = [seq(close, blanks(), over) for close in tags.body_closes]
-        params = [template(text, group="key", quoted=tags.quoted) for text in ordered(tags.body.param)]
-        return seq(blanks(), alt(*params, *ends, over, END))
+        return seq(blanks(), alt(*tags.param_pats(group="key"), *ends, over, END))
 
     def _chain(self, whole: Pat) -> Pat:
         """What may follow a value. The body's close is enough where nothing or a line break stands before it; behind
