@@ -173,7 +173,7 @@ class PythonicReader(BodyReader):
                 if char == ",":
                     p.pos = _COMMAS(p.buf, p.pos).end()  # type: ignore[union-attr]
                     continue
-                if char == "*" and (yield from self._unpacked(p, values)):
+                if (yield from self._unpacked(p, values)):
                     continue
                 key = yield from self._key(p, values)
             prefix = (", " if values else "{") + quoted(key) + ": "
