@@ -173,9 +173,7 @@ class PythonicReader(BodyReader):
                 if char == ",":
                     p.pos = _COMMAS(p.buf, p.pos).end()  # type: ignore[union-attr]
                     continue
-                if char == "*" and (found := (yield from p.test(_UNPACKED))):
-                    p.pos = found.end()
-                    yield from self._unpacked(p, values)
+                if (yield from self._unpacked(p, values)):
                     continue
                 key = yield from self._key(p, values)
             prefix = (", " if values else "{") + quoted(key) + ": "
@@ -199,8 +197,12 @@ class PythonicReader(BodyReader):
         _check_key(key, values)
         return key
 
-    def _unpacked(self, p: CallBuilder, values: dict[str, Any]) -> Steps[None]:
-        """Arguments in an object:  f(**{"a": 1})"""
+    def _unpacked(self, p: CallBuilder, values: dict[str, Any]) -> Steps[bool]:
+        """Arguments in an object, if they stand here:  f(**{"a": 1})"""
+        found = yield from p.test(_UNPACKED)
+        if not found:
+            return False
+        p.pos = found.end()
         read = yield from self._nested(p, "")
         if not isinstance(read.value, dict):
             raise Broken("positional_argument", "every argument needs its name: name=value")
@@ -209,6 +211,7 @@ class PythonicReader(BodyReader):
             prefix = (", " if values else "{") + quoted(key) + ": "
             json, values[key] = meant(p, key, _part(read, key, value))
             p.give(prefix + json)
+        return True
 
     def _value(self, p: CallBuilder, key: str, prefix: str, values: dict[str, Any]) -> Steps[Any]:
         char = p.char() or (yield from p.peek())

@@ -40,7 +40,7 @@ class TaggedValues:
             return value
         line = (yield from _line_break(p)) if self._opens_line or unended else ""
         quote = (yield from self._quote(p)) if self._quotes else ""
-        taken = Value(key, values, [], kind == "plain" and not (line and self._is_inline), [True] if unended else [])
+        taken = Value(key, values, [], kind == "plain" and not (line and self._is_inline), [True] * unended)
         return (yield from self._text(p, taken, prefix, kind, line, quote))
 
     def _is_nested(self, p: CallBuilder, nested: NestedTags, key: str, kind: str) -> Steps[bool]:
