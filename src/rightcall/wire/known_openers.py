@@ -189,10 +189,13 @@ def _is_tag(mark: str) -> bool:
 def _marks(format: Format) -> list[Pat]:
     """Markers of reasoning and content that only a few formats have."""
     marks: list[str] = [mark for side in _rare_sides(format) for mark in alternatives(side) if _is_tag(mark)]
-    # A token that such a marker begins with may stand alone.
+    return [template(mark) for mark in marks + _first_tokens(marks) if mark.strip()]
+
+
+def _first_tokens(marks: list[str]) -> list[str]:
+    """A token that a marker begins with may stand alone."""
     tokens = [(mark, token) for mark in marks if isinstance(mark, Special) for token in mark.tokens[:1]]
-    marks += [token for mark, token in tokens if mark.strip().startswith(token)]
-    return [template(mark) for mark in marks if mark.strip()]
+    return [token for mark, token in tokens if mark.strip().startswith(token)]
 
 
 def _rare_sides(format: Format) -> list[Marker]:

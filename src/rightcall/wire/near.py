@@ -114,15 +114,15 @@ def _said(source: str, spans: list[Span]) -> list[Span]:
     said: list[Span] = []
     last = next((i for i in reversed(range(len(spans))) if spans[i].kind in ("text", "call")), -1)
     for i, span in enumerate(spans):
-        if span.kind == "reasoning" and i > last:
-            said.append(span)
-        if span.kind != "text":
-            continue
-        if i > 1 and said and said[-1].end == spans[i - 1].start and _is_content(source, spans[i - 1]):
+        if span.kind == "text" and i > 1 and said and _goes_on(source, said[-1], spans[i - 1]):
             said[-1] = Span(said[-1].start, span.end, "text")
-        else:
+        elif span.kind == "text" or (span.kind == "reasoning" and i > last):
             said.append(span)
     return said
+
+
+def _goes_on(source: str, said: Span, between: Span) -> bool:
+    return said.end == between.start and _is_content(source, between)
 
 
 def _is_content(source: str, span: Span) -> bool:
