@@ -21,7 +21,7 @@ from typing import Any, Union, get_type_hints
 import msgspec
 
 from rightcall.formats.builtin import ALIASES, FORMATS
-from rightcall.formats.spec import Body, Channels, Format, Protocol
+from rightcall.formats.spec import Body, Channels, Format, Protocol, alternatives
 from rightcall.formats.special_tokens import is_in_a_marker, with_tokens
 from rightcall.formats.toml_rules import (
     ANY_TEXT,
@@ -185,7 +185,9 @@ def _check_around(format: Format) -> None:
     pair_rule("reasoning", format.reasoning, LITERAL, LITERAL)
     at_most("content", format.content, MAX_LIST)
     for i, pair in enumerate(format.content):
-        pair_rule(f"content[{i}]", pair, OPTIONAL, LITERAL)
+        pair_rule(f"content[{i}]", pair, FieldRule(may=("name",), empty=True), LITERAL)
+        if "{name}" in alternatives(pair[0])[0]:
+            refuse(f"content[{i}][0]", "text has no name that could be written there", "put one without {name} first")
     each("ends", format.ends, LITERAL)
 
 

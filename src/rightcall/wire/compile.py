@@ -299,7 +299,7 @@ def _knows_no_tag(format: Format) -> bool:
 
 
 LEVELS: dict[str, int] = {
-    **dict.fromkeys(("section_close", "closer", "value_close"), INNERMOST),
+    **dict.fromkeys(("section_close", "closer", "value_close", "stray"), INNERMOST),
     "section": SECTION,
     "call": CALL,
     "body": BODY,
