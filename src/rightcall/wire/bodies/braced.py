@@ -144,8 +144,7 @@ class BracedReader(BodyReader):
         assert p.call is not None
         for key, value in values.items():
             text = value if isinstance(value, str) else str(value)
-            ends_inside = self._ends_in_call(text) or self._is_over_inside(value)
-            if ends_inside or self._holds_edge(text) or self._is_quoted_twice(value):
+            if self._ends_in_call(text) or (self.body.quote in text and self._is_unsure(value, text)):
                 message = f"the argument {key!r} looks like the end of a call or of another text, so its own is unsure"
                 cure = "close each string and each call, and write no markers of this format into a value"
                 p.problem("ambiguous_end", f"{message}; {cure}", "/" + key, call=p.call.index)
@@ -163,9 +162,10 @@ class BracedReader(BodyReader):
         items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
         return any(map(self._is_quoted_twice, items))
 
-    def _is_over_inside(self, value: Any) -> bool:
-        """Would the call have been over inside this value, had the text ended there?"""
-        return isinstance(value, str) and self._over(value) is not None
+    def _is_unsure(self, value: Any, text: str) -> bool:
+        """Would the call have been over inside this value, had the text ended there, or another text have begun?"""
+        is_over = isinstance(value, str) and self._over(value) is not None
+        return is_over or self._holds_edge(text) is not None or self._is_quoted_twice(value)
 
     def _members(self, p: CallBuilder) -> Steps[dict[str, Any]]:
         values: dict[str, Any] = {}
