@@ -181,17 +181,14 @@ class ParamsReader(BodyReader):
             if key in values:
                 raise Broken("duplicate_argument", f"the argument {key!r} is given twice; send it once", "/" + key)
             p.pos = found.end()
-            values[key] = yield from self._value(p, key, holes.get("type", ""), values, is_unended)
+            said = self.body.types.get(holes.get("type", ""))
+            value = values[key] = yield from self.values.read(p, key, said, values, unended=is_unended)
+            if is_unended and str(value)[:1] == ">":
+                raise Broken("unexpected_text", f"the tag that opens the argument {key!r} is broken", "/" + key)
         yield from self._closed(p, has_arguments=bool(values))
         if values:
             p.give("}")
         p.finish(values, empty=not values)
-
-    def _value(self, p: CallBuilder, key: str, said: str, values: dict[str, Any], unended: bool) -> Steps[Any]:
-        value = yield from self.values.read(p, key, self.body.types.get(said), values, unended=unended)
-        if unended and str(value)[:1] == ">":
-            raise Broken("unexpected_text", f"the tag that opens the argument {key!r} is broken", "/" + key)
-        return value
 
     def _mended_param(self, p: CallBuilder, key: str, tag: re.Match[str]) -> bool:
         """An argument's opening tag without its last sign, at the end of a line: one if the argument is declared."""
