@@ -22,7 +22,7 @@ from rightcall.formats.spec import Braced, Params, alternatives
 from schemas import tools_and_calls
 
 EVERY = pytest.mark.parametrize("name", list(FORMATS))
-FEW = settings(max_examples=max(settings().max_examples // 4, 1))
+FEW = settings(max_examples=max(settings().max_examples // 6, 1))
 
 
 def texts_of(value: Any) -> list[str]:

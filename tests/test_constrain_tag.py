@@ -20,7 +20,7 @@ from tag_judge import Tag
 from test_constrain_laws import left_out
 
 EVERY = pytest.mark.parametrize("name", list(FORMATS))
-FEW = settings(max_examples=max(settings().max_examples // 4, 1))
+FEW = settings(max_examples=max(settings().max_examples // 6, 1))
 
 
 def judged(made: Grammar) -> tuple[Tag, list[Relaxation]]:
