@@ -78,8 +78,17 @@ _BLANK_RUNS = re.compile(r"\[ \\t\\r\\n\]\{0,\d++\}\+")  # as `blanks` writes th
 def seq(*pats: Pat) -> Pat:
     whole, part = _seq([(p.whole, p.part) for p in pats])
     tail = _seq([pats[0].tail, *((p.whole, p.part) for p in pats[1:])])
-    sure = pats[-1].sure if all(p.sure for p in pats) else OPEN
+    sure = pats[-1].sure if all(p.sure for p in pats) and _ends_holes(pats) else OPEN
     return Pat(whole, part, pats[0].head, tail, pats[0].prefix, sure, _opening(pats))
+
+
+def _ends_holes(pats: tuple[Pat, ...]) -> bool:
+    """Does a character follow each hole that cannot stand in it? Else, of `{name}:`, the name may still go on."""
+    for i, pat in enumerate(pats[:-1]):
+        literals = "".join([after.prefix for after in pats[i + 1 :]])
+        if pat.sure == RUN and literals and re.fullmatch(pat.whole, "a" + literals):
+            return False
+    return True
 
 
 def _opening(pats: tuple[Pat, ...]) -> str:
