@@ -112,7 +112,8 @@ def _running(jobs: int | None) -> Iterator[None]:
     if own:
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         _quiet()
-        here = {} if os.environ.get("RAY_ADDRESS") else {"num_cpus": jobs or cores(), "include_dashboard": False}
+        alone: dict[str, Any] = {"num_cpus": jobs or cores(), "include_dashboard": False}
+        here = {} if os.environ.get("RAY_ADDRESS") else alone
         ray.init(log_to_driver=False, logging_level=logging.ERROR, **here)
     try:
         _in_order()
