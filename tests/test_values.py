@@ -64,9 +64,9 @@ VALUES: list[tuple[Any, Any, Any]] = [
     (CallEnd(0, CALL), CallEnd(1, CALL), {"index": 0, "call": CALL_JSON}),
     (Recast(4, "reasoning"), Recast(4, "call"), {"chars": 4, "kind": "reasoning"}),
     (
-        Tool(name="f", description="d", parameters={"type": "object"}, aliases={"p": "path"}, run=print),
+        Tool(name="f", description="d", parameters={"type": "object"}, aliases={"p": "path"}, run=sorted),
         Tool(
-            name="f", description="d", parameters={"type": "object"}, aliases={"p": "path"}, run=print, read_only=True
+            name="f", description="d", parameters={"type": "object"}, aliases={"p": "path"}, run=sorted, read_only=True
         ),
         {
             "name": "f",
