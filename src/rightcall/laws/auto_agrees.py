@@ -29,7 +29,7 @@ def auto_law(format: Format, text: str, *, tools: Toolset | None = None, how: Ho
         own_reply = read(format, [text], tools=tools, how=how).reply
         named = iter(own_reply.calls)
         for call in found.calls:
-            if _is_in_code(text, call, own_reply) or _is_in_open_thought(call, own_reply):
+            if _is_in_code(text, call, own_reply) or _is_refused(call, own_reply, apart=found.format != format.name):
                 continue
             # `any` takes what it has seen off the iterator.
             if not any(_alike(call, own, apart=found.format != format.name) for own in named):
@@ -49,9 +49,11 @@ def _is_in_code(text: str, call: Call, named: Reply) -> bool:
     return any("`" in piece for piece in said)
 
 
-def _is_in_open_thought(call: Call, named: Reply) -> bool:
-    """Does the named format refuse it because a marker of its own opened a thought before it?"""
-    refused = [own for own in named.refused if any(each.code == "call_in_open_reasoning" for each in own.problems)]
+def _is_refused(call: Call, named: Reply, *, apart: bool) -> bool:
+    """Does the named format find it, and refuse it for a marker of its own: one that opened a thought before it or,
+    where `auto` reads another format that begins alike, one that may be its end?"""
+    codes = {"call_in_open_reasoning", "ambiguous_end"} if apart else {"call_in_open_reasoning"}
+    refused = [own for own in named.refused if any(each.code in codes for each in own.problems)]
     return any(_alike(call, own, apart=True) for own in refused)
 
 
