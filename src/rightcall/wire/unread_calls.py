@@ -124,7 +124,7 @@ def resync(block: Block, *, headed: bool = False) -> Steps[bool]:
         turn = p.capture() if turn is None else turn
         p.pos += size
         action, size = yield from _next_sign(block.p, scan, 0)
-    is_sign = action == "stop" or turn is not None
+    is_sign = bool(action) or turn is not None
     if is_sign and block.bare and not block.first and (yield from _is_all_of_it(block)):
         action = "close"
     if turn is not None:
