@@ -171,7 +171,7 @@ class AutoMachine:
         if isinstance(chosen, Compiled) and self._is_thought(action):
             self._think_in(chosen, action)
             chosen = None
-        if isinstance(chosen, Compiled) and self._openers.levels[action] == INNERMOST:
+        if isinstance(chosen, Compiled) and self._is_shared(action):
             self._lean(chosen, action, found)
         elif isinstance(chosen, Compiled):
             self._switch(chosen, self._choices(action))
@@ -197,6 +197,11 @@ class AutoMachine:
         self._give(found.end())
         shown.enter(level, openers.ends_shown[action])
         return True
+
+    def _is_shared(self, action: str) -> bool:
+        """Does the marker leave open which of several formats it is?"""
+        openers = self._openers
+        return openers.levels[action] == INNERMOST and len(self._among or openers.names_of(action)) > 1
 
     def _is_thought(self, action: str) -> bool:
         """Is the marker only thought of? A special token ends a thought."""
@@ -279,9 +284,8 @@ class AutoMachine:
         """Several formats may mark reasoning and content alike: the text is read in one of them, and the opener of a
         call tells which of them it is."""
         if not self._among:
-            choices = self._openers.candidates[action]
-            self._read_in(chosen, "", choices)
-            self._among = frozenset([each.format.name for each, _ in choices])
+            self._read_in(chosen, "", self._openers.candidates[action])
+            self._among = self._openers.names_of(action)
         self._give(found.end())
 
     def _think_in(self, chosen: Compiled, action: str) -> None:

@@ -59,6 +59,10 @@ class KnownOpeners:
             found = self._bodies[opener] = Probe(alt(*pats.values()))
         return found
 
+    def names_of(self, marker: str) -> frozenset[str]:
+        """The formats that this marker may be of."""
+        return frozenset([each.format.name for each, _ in self.candidates[marker]])
+
     def _learn(self, pat: Pat, whole: Pat, sign: Sign, level: int) -> None:
         key = pat.whole
         self.levels[key] = min(level, self.levels.get(key, level))
