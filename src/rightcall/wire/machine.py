@@ -109,6 +109,14 @@ class Machine:
         p.more(text)
         next(self._steps)
 
+    def feed_all(self, text: str) -> None:
+        """As `feed`, of all the text there is: it is read when it is closed, its end known."""
+        if len(text) > self.room:
+            self._overflow(text, self.room)
+        else:
+            self.room -= len(text)
+            self.p.more(text)
+
     def close(self, *, cut: bool = False) -> None:
         """The text ends, or was `cut` off: then a thought that is open was not left for a call."""
         p = self.p

@@ -31,6 +31,7 @@ from rightcall.wire.thought_signs import drop_stray, on_stray, on_think, on_thin
 if TYPE_CHECKING:
     from rightcall.wire.machine import Machine
 
+_NO_MORE = re.compile(r"[ \t\r\n]*+\Z").match
 _FAR = 64
 QUOTES = frozenset("`'\"")
 
@@ -113,7 +114,7 @@ def _open_section(m: Machine, size: int) -> None:
     begin_calls(m)
     m.output.settle()
     m.marker(p.pos + size)
-    if p.ended and not p.char() and not p.known_name():
+    if p.ended and _NO_MORE(p.buf, p.pos) and not p.known_name():
         p.problem("truncated", "the text ended where a tool call was about to begin")
 
 

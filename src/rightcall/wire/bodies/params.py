@@ -164,25 +164,27 @@ class ParamsReader(BodyReader):
         p.finish(value)
 
     def _params(self, p: CallBuilder) -> Steps[None]:
+        tags, param, types, read = self.tags, self.param, self.body.types, self.values.read
+        probe, no_param, unended = param.probe, tags.no_param, bool(tags.unended)
         values: dict[str, Any] = {}
         while True:
             if not p.char():
                 yield from p.peek()
-            found = self.param.probe.at(p.buf, p.pos, p.ended)
+            found = probe.at(p.buf, p.pos, p.ended)
             if found is None:
-                found = yield from p.test(self.param.probe)
-            if not found or (self.tags.no_param is not None and (yield from p.test(self.tags.no_param))):
+                found = yield from p.test(probe)
+            if not found or (no_param is not None and (yield from p.test(no_param))):
                 break
-            holes = self.param.fill(found)
-            key = self.tags.plain(holes["key"])
-            is_unended = bool(self.tags.unended) and found.group()[-1] != ">"
+            holes = param.fill(found)
+            key = tags.plain(holes["key"])
+            is_unended = unended and found.group()[-1] != ">"
             if is_unended and not self._mended_param(p, key, found):
                 break
             if key in values:
                 raise Broken("duplicate_argument", f"the argument {key!r} is given twice; send it once", "/" + key)
             p.pos = found.end()
-            said = self.body.types.get(holes.get("type", ""))
-            value = values[key] = yield from self.values.read(p, key, said, values, unended=is_unended)
+            said = types.get(holes.get("type", "")) if types else None
+            value = values[key] = yield from read(p, key, said, values, unended=is_unended)
             if is_unended and str(value)[:1] == ">":
                 raise Broken("unexpected_text", f"the tag that opens the argument {key!r} is broken", "/" + key)
         yield from self._closed(p, has_arguments=bool(values))
