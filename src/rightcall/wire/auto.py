@@ -36,13 +36,13 @@ _NAME = re.compile(HOLES["name"]).match
 
 
 @lru_cache(256)
-def _ending_with(known: KnownFormats, name: str, ends: tuple[str, ...]) -> Format:
-    """The format of that name, with these ends beside its own."""
+def _ending_with(known: KnownFormats, name: str, others: frozenset[str]) -> Format:
+    """The format of that name. The tokens that end a turn may be those of the others that begin alike."""
     format = known.formats[name]
-    ends = tuple(end for end in ends if end not in _ends_of(format))
+    ends = [end for other in sorted(others) for end in _ends_of(known.formats[other]) if isinstance(end, Special)]
     markers = (*format.call, *(format.section or ()), *(format.reasoning or ()))
     own = "".join(text for marker in markers for text in alternatives(marker))
-    more = tuple(end for end in dict.fromkeys(ends) if end not in own)
+    more = tuple(end for end in dict.fromkeys(ends) if end not in _ends_of(format) and end not in own)
     return msgspec.structs.replace(format, ends=format.ends + more) if more else format
 
 
@@ -174,7 +174,7 @@ class AutoMachine:
         if isinstance(chosen, Compiled) and self._is_shared(action):
             self._lean(chosen, action, found)
         elif isinstance(chosen, Compiled):
-            self._switch(chosen, self._choices(action))
+            self._switch(chosen, self._names(action))
         elif chosen is None and not self._is_odd(action, found, ended):
             self._give(self._at + 1)
         else:
@@ -201,7 +201,7 @@ class AutoMachine:
     def _is_shared(self, action: str) -> bool:
         """Does the marker leave open which of several formats it is?"""
         openers = self._openers
-        return openers.levels[action] == INNERMOST and len(self._among or openers.names_of(action)) > 1
+        return openers.levels[action] == INNERMOST and len(self._among or openers.names[action]) > 1
 
     def _is_thought(self, action: str) -> bool:
         """Is the marker only thought of? A special token ends a thought."""
@@ -225,7 +225,7 @@ class AutoMachine:
             choices = self._choices(action)
             if not ended and any(each.body_begins.at(behind, 0, False) is None for each, _ in choices):
                 return True
-            self._switch(_holder(choices, behind), choices)
+            self._switch(_holder(choices, behind), self._names(action))
             return True
         p = self.machine.p
         p.note("opener_without_call", f"{found.group()[:60]!r} opens a call, and none follows")
@@ -271,6 +271,11 @@ class AutoMachine:
         within = [choice for choice in choices if choice[0].format.name in self._among]
         return sorted(within, key=lambda choice: choice[0].format.name != now)
 
+    def _names(self, action: str) -> frozenset[str]:
+        """Their names."""
+        names = self._openers.names[action]
+        return names & self._among if self._among else names
+
     def _pick(self, choices: list[tuple[Compiled, Probe]], ended: bool) -> Compiled | Literal[False] | None:
         waiting = False
         for found, probe in choices:
@@ -284,16 +289,16 @@ class AutoMachine:
         """Several formats may mark reasoning and content alike: the text is read in one of them, and the opener of a
         call tells which of them it is."""
         if not self._among:
-            self._read_in(chosen, "", self._openers.candidates[action])
-            self._among = self._openers.names_of(action)
+            self._read_in(chosen, "", self._openers.names[action])
+            self._among = self._openers.names[action]
         self._give(found.end())
 
     def _think_in(self, chosen: Compiled, action: str) -> None:
         """An opener that is only thought of opens no call, and tells which of the formats it is all the same."""
         if self._among and chosen.format.name != self.machine.compiled.format.name:
-            self._read_in(chosen, "", self._choices(action))
+            self._read_in(chosen, "", self._names(action))
 
-    def _switch(self, chosen: Compiled, others: list[tuple[Compiled, Probe]] | None = None) -> None:
+    def _switch(self, chosen: Compiled, others: frozenset[str] = frozenset()) -> None:
         """From here on the text is read in that format."""
         rest, self._held, self._at = self._held[self._at :], "", 0
         self._found = True
@@ -302,13 +307,12 @@ class AutoMachine:
         else:
             self._read_in(chosen, rest, others)
 
-    def _read_in(self, chosen: Compiled, rest: str, others: list[tuple[Compiled, Probe]] | None) -> None:
-        """The tokens that end a turn may be those of others that begin alike."""
+    def _read_in(self, chosen: Compiled, rest: str, others: frozenset[str]) -> None:
+        """From here on that format reads, and knows how a turn ends in the others that begin alike."""
         before = self.machine
         self._events += before.take()
         is_read = self._options.reasoning != "off"
-        ends = [end for other, _ in others or () for end in _ends_of(other.format) if isinstance(end, Special)]
-        found = compiled(_ending_with(self._openers.formats, chosen.format.name, tuple(ends)), reasoning=is_read)
+        found = compiled(_ending_with(self._openers.formats, chosen.format.name, others), reasoning=is_read)
         # Its own first state is where the text so far has come to.
         self.machine = Machine(found.tagged if before.has_thought else found, self._options, self._ids)
         self.machine.feed(_take_over(self.machine, before) + rest)

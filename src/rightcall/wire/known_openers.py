@@ -44,6 +44,9 @@ class KnownOpeners:
         # What ends an opener that is only shown.
         self.ends_shown = {key: search_any(list(sources)) for key, sources in closes.items()}
         self.candidates = {key: _writers_first(key, choices) for key, choices in patterns.items()}
+        self.names = {
+            key: frozenset([each.format.name for each, _ in choices]) for key, choices in self.candidates.items()
+        }
         # Of an opener that many formats share: does any of them go on like this?
         self.any_of = {key: Probe(alt(*[each.pat for _, each in choices])) for key, choices in self.candidates.items()}
         self._bodies: dict[str, Probe] = {}
@@ -58,10 +61,6 @@ class KnownOpeners:
             pats = {each.body_begins.pat.whole: each.body_begins.pat for each, _ in self.candidates[opener]}
             found = self._bodies[opener] = Probe(alt(*pats.values()))
         return found
-
-    def names_of(self, marker: str) -> frozenset[str]:
-        """The formats that this marker may be of."""
-        return frozenset([each.format.name for each, _ in self.candidates[marker]])
 
     def _learn(self, pat: Pat, whole: Pat, sign: Sign, level: int) -> None:
         key = pat.whole
