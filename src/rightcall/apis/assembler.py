@@ -218,6 +218,9 @@ class Assembler:
             self._out.extend(self._as_text(events))
             return
         for event in events:
+            if type(event) is Text and not self._holds:
+                self._give(event)  # most are such
+                continue
             if isinstance(event, CallStart):
                 self._count += 1
             self._holds = self._holds or _takes_back(event) or (isinstance(event, CallStart) and not self._manner.live)
@@ -237,14 +240,14 @@ class Assembler:
 
     def _give(self, event: Event) -> None:
         """An event goes out; a call found in the text gets the id it will keep."""
-        if isinstance(event, CallStart):
+        if type(event) is Text:
+            self._said = self._said or bool(event.text.strip())
+        elif isinstance(event, CallStart):
             id = self._given_ids[event.index] = self._ids.take(event.id)
             event = CallStart(event.index, id, event.name)
         elif isinstance(event, CallEnd):
             call: Call = msgspec.structs.replace(event.call, id=self._given_ids[event.index])
             event = CallEnd(event.index, call)
-        elif isinstance(event, Text):
-            self._said = self._said or bool(event.text.strip())
         self._out.append(event)
 
     # -- reasoning -----------------------------------------------------------------------------------------------------

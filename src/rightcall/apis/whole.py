@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from rightcall.apis.assembler import Assembler, Manner
-from rightcall.apis.deltas import Delta, Deltas, Fault, Loss, Seen, Stop, of_choice
+from rightcall.apis.deltas import Deltas, Fault, Loss, Seen, Stop, of_choice
 from rightcall.apis.opaque_fields import Keepsakes
 from rightcall.apis.sdk_view import error_text, obj
 from rightcall.apis.sniff import DIALECTS, named, sniff
@@ -201,14 +201,15 @@ def has_loss(chunks: list[Deltas]) -> bool:
 
 def _assembled(chunks: list[Deltas], api: str, how: Manner, ids: Ids, *, separate: bool) -> list[Reply]:
     numbers = sorted({number for deltas in chunks for number, _ in deltas}) or [0]
-    ending: list[Delta] = [Stop("error")] if has_loss(chunks) else []
+    is_lost = has_loss(chunks)
     replies: list[Reply] = []
     first = 0
     for number in numbers:
         assembler = Assembler(api, how, ids, first)
         for deltas in chunks:
             assembler.chunk(of_choice(deltas, number))
-        assembler.chunk(ending)
+        if is_lost:
+            assembler.add(Stop("error"))
         assembler.close()
         assembler.take()
         replies.append(assembler.reply)
