@@ -11,6 +11,7 @@ from cuts import read as read_chunks
 from replies import BARE, EITHER, INTEGER, STRING, Json, args, blocking, codes, hermes, made, notes, runnable, wrong
 from rightcall import Call, Parser, Reasoning, Recast, Reply, Text, Tool, Toolset, parse, render
 from rightcall.formats import FORMATS, NAMED_ONLY
+from rightcall.formats.spec import alternatives
 from rightcall.types import Part
 
 TOOLS = Toolset(
@@ -108,6 +109,16 @@ def test_calls_in_any_format_are_taken_where_another_was_said(name: str) -> None
         assert notes(parse(text, format=other, tools=TOOLS)) == {"looks_like_a_call"}
     rescue: Literal["safe", "anywhere"] = "anywhere" if name in NAMED_ONLY else "safe"
     assert runnable(parse(text, format=other, tools=TOOLS, rescue=rescue)) == weather("Oslo")
+
+
+@pytest.mark.parametrize("name", [name for name, format in FORMATS.items() if format.reasoning is not None])
+def test_a_thought_before_them_changes_nothing_for_calls_in_any_format(name: str) -> None:
+    opens, closes = [alternatives(marker)[0] for marker in FORMATS[name].reasoning or ()]
+    for other in [each for each in FORMATS if each not in NAMED_ONLY]:
+        text = render([Call("get_weather", {"city": "Oslo"}, "")], format=other, tools=TOOLS)
+        alone, behind = [parse(before + text, format=name, tools=TOOLS) for before in ("", f"{opens}hm{closes}")]
+        assert runnable(behind) == runnable(alone), other
+        assert (behind.reasoning, behind.content) == ("hm", alone.content), other
 
 
 def test_what_is_repaired_on_the_way_has_its_receipt() -> None:

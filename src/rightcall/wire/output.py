@@ -156,7 +156,7 @@ class Output:
         if self.thinking:
             self._last = Reasoning
             self.events.append(Reasoning(text))
-            self.said_from = end if self.is_silent else None
+            self.say_from(end)
             self.mark("reasoning", end)
             return
         self._last, self._last_tag = Text, self.tag
@@ -164,6 +164,10 @@ class Output:
         self.text_chars += len(text)
         self.events.append(Text(text, self.tag))
         self.mark("text", end)
+
+    def say_from(self, end: int) -> None:
+        """A thought ends there: what is said begins behind it, if nothing was said before."""
+        self.said_from = end if self.is_silent else None
 
     def snapshot(self) -> Snapshot:
         flow = self.fresh, self.is_silent, self._last, self._last_tag, self.text_chars, self.said_from, self.is_placed

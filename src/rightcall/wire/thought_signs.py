@@ -77,6 +77,7 @@ def on_think_close(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
         m.rehearsed(m.rehearsal)
     m.thought_end = m.p.at
     m.marker(m.p.pos + len(marker))
+    m.output.say_from(m.p.at)
     m.output.turn(thinking=False)
     m.output.at_start = True
     m.state = InText()
