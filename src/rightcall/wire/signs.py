@@ -272,10 +272,13 @@ def on_end(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
     end_message(m)
     p.in_doubt = False
     m.output.at_start = True
+    is_thought = m.output.thinking
     if isinstance(m.state, InChannel):
         m.output.turn(thinking=False)
         m.state = InText()
     m.marker(p.pos + len(marker))
+    if is_thought:
+        m.output.say_from(p.at)
     m.struck = 0
     m.output.shown.begin_result(marker)
     if (between := m.compiled.between_messages) is not None and (word := (yield from p.test(between))):
