@@ -11,22 +11,16 @@ _FUNCTIONS_END, _TOOLS_END = "\n" + _CLOSE + "function_calls>", "\n" + _CLOSE + 
 _ODD = (_OPEN + "tool_call>\n", _OPEN + "function_call>\n", _OPEN + "toolcalls>\n", _OPEN + "tool_calls\n")
 _ODD_END = ("\n" + _CLOSE + "tool_call>", "\n" + _CLOSE + "function_call>", "\n" + _CLOSE + "toolcalls>")
 
-
-def typed_tags(open: str, close: str) -> Params:
-    """Tags that say the type of a value, each beginning with the same token."""
-    return Params(
-        open=open + 'invoke name="{name}">\n',
-        param=(open + 'parameter name="{key}" string="{type}">', open + 'parameter name="{key}">'),
-        value_close=close + "parameter>\n",
-        close=close + "invoke>",
-        types={"true": "string", "false": "json"},
-        empty=open + 'invoke name="{name}"/>',
-    )
-
-
 DEEPSEEK_V32 = Format(
     "deepseek_v32",
-    body=typed_tags(_OPEN, _CLOSE),
+    body=Params(
+        open=_OPEN + 'invoke name="{name}">\n',
+        param=(_OPEN + 'parameter name="{key}" string="{type}">', _OPEN + 'parameter name="{key}">'),
+        value_close=_CLOSE + "parameter>\n",
+        close=_CLOSE + "invoke>",
+        types={"true": "string", "false": "json"},
+        empty=_OPEN + 'invoke name="{name}"/>',
+    ),
     section=((_FUNCTIONS, _TOOLS, *_ODD), (_FUNCTIONS_END, _TOOLS_END, *_ODD_END)),
     between="\n",
     reasoning=("<think>", "</think>"),
@@ -46,7 +40,14 @@ DEEPSEEK_V4 = replace(
 DEEPSEEK_V41 = replace(
     DEEPSEEK_V32,
     name="deepseek_v41",
-    body=typed_tags(_OPEN + " ", _CLOSE + " "),
+    body=Params(
+        open=_OPEN + ' invoke name="{name}">\n',
+        param=(_OPEN + ' parameter name="{key}" string="{type}">', _OPEN + ' parameter name="{key}">'),
+        value_close=_CLOSE + " parameter>\n",
+        close=_CLOSE + " invoke>",
+        types={"true": "string", "false": "json"},
+        empty=_OPEN + ' invoke name="{name}"/>',
+    ),
     section=(_OPEN + " calls>\n", "\n" + _CLOSE + " calls>"),
     aliases=("deepseekv41", "deepseek_v4_1"),
     models="DeepSeek V4.1",
