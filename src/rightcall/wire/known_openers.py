@@ -44,9 +44,7 @@ class KnownOpeners:
         # What ends an opener that is only shown.
         self.ends_shown = {key: search_any(list(sources)) for key, sources in closes.items()}
         self.candidates = {key: _writers_first(key, choices) for key, choices in patterns.items()}
-        self.names = {
-            key: frozenset([each.format.name for each, _ in choices]) for key, choices in self.candidates.items()
-        }
+        self.names = {key: _names(choices) for key, choices in self.candidates.items()}
         # Of an opener that many formats share: does any of them go on like this?
         self.any_of = {key: Probe(alt(*[each.pat for _, each in choices])) for key, choices in self.candidates.items()}
         self._bodies: dict[str, Probe] = {}
@@ -71,6 +69,10 @@ class KnownOpeners:
             self.tokens.add(key)
         if whole is not pat and sign.action != "header" and not pat.head.isalnum():
             self.of_calls.add(key)
+
+
+def _names(choices: list[tuple[Compiled, Probe]]) -> frozenset[str]:
+    return frozenset([each.format.name for each, _ in choices])
 
 
 def _writers_first(opener: str, choices: list[tuple[Compiled, Pat]]) -> list[tuple[Compiled, Probe]]:

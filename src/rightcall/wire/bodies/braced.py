@@ -61,7 +61,6 @@ if TYPE_CHECKING:
     from rightcall.shapes.builder import Builder
 
 _KEY = Pat(r"[^\s:{}\[\],<>\"']{1,256}+", r"[^\s:{}\[\],<>\"']{0,256}+")
-_KEY_BEGUN = re.compile(r"[^\s:{}\[\],<>]*+\s*+\Z").match
 _KEY_PROBE = Probe(seq(_KEY, blanks(), literal(":")))
 _ENDS_VALUE = re.compile(r"[ \t\r\n]*+[,}]").match
 
@@ -191,7 +190,7 @@ class BracedReader(BodyReader):
         if found is None:
             found = yield from p.test(_KEY_PROBE)
         if not found:
-            if p.ended and _KEY_BEGUN(p.buf, p.pos):
+            if p.ended and _KEY_PROBE.is_begun(p.buf, p.pos):
                 p.pos = len(p.buf)
                 raise Cut
             raise Broken("invalid_argument_name", "an argument must be written key:value")

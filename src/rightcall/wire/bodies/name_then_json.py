@@ -33,7 +33,6 @@ _OBJECT_IN_STRING = re.compile(r'"(?:\s|\\[nrt])*+\{').match
 _COMMENTED = re.compile(r"/\*|//|#").search
 _NAMES = re.compile(r"[\w$][\w.\-$]*+").findall
 _NAME_THEN_OBJECT = Probe(seq(NAME, blanks(), look(literal("{"))))
-_NAME_BEGUN = re.compile(r"[\w.:-]*+\Z").match
 _ODD_BEHIND = frozenset(",{}])")  # arguments: brackets too many, another object, or a part that was lost
 _NO_ARGUMENTS = "no arguments follow the name of the tool; send a JSON object with them"
 _NO_MARKER = "what stands between the name of the tool and its arguments is not as it must be; send the call again"
@@ -137,7 +136,7 @@ class NameThenJsonReader(BodyReader):
 
     def _odd(self, p: CallBuilder, bare: bool, cut: bool) -> Steps[None]:
         """What stands behind the call's marker does not begin as it must."""
-        if cut or (p.ended and _NAME_BEGUN(p.buf, p.pos)):
+        if cut:
             self._cut(p, p.buf[p.pos :])
         char = yield from p.peek()
         if char == "{" and not bare:

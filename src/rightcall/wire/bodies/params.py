@@ -183,7 +183,7 @@ class ParamsReader(BodyReader):
             if key in values:
                 raise Broken("duplicate_argument", f"the argument {key!r} is given twice; send it once", "/" + key)
             p.pos = found.end()
-            said = types.get(holes.get("type", "")) if types else None
+            said = types.get(holes.get("type", ""))
             value = values[key] = yield from read(p, key, said, values, unended=is_unended)
             if is_unended and str(value)[:1] == ">":
                 raise Broken("unexpected_text", f"the tag that opens the argument {key!r} is broken", "/" + key)

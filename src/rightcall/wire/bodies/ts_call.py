@@ -80,7 +80,7 @@ class TsCallReader(BodyReader):
         p.raw_begin()
         found = yield from p.test(_OPENING)
         if found is None:
-            if p.ended and (begun := _BEGUN(p.buf, p.pos)):
+            if p.ended and _OPENING.is_begun(p.buf, p.pos) and (begun := _BEGUN(p.buf, p.pos)):
                 p.pos = len(p.buf)
                 if p.tools is not None and begun.group(1) in p.tools:
                     p.begin(begun.group(1))
