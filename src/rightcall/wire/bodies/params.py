@@ -219,7 +219,7 @@ class ParamsReader(BodyReader):
             if self.close is None:
                 return
         elif self.other_end is None or not (yield from p.test(self.other_end)):
-            if self._is_cut(p):
+            if (yield from self._is_cut(p)):
                 raise Cut
             raise Broken("unexpected_text", "something other than an argument stands between the call's arguments")
         elif not has_arguments and self.tags.is_closed and not (yield from self._section_closes(p)):
@@ -228,10 +228,12 @@ class ParamsReader(BodyReader):
             message = "the marker that closes the call is missing"
             p.problem("unclosed", message, blocking=False, call=p.call.index)
 
-    def _is_cut(self, p: CallBuilder) -> bool:
+    def _is_cut(self, p: CallBuilder) -> Steps[bool]:
         """Does the text end inside one of the tags that may stand here?"""
-        probes = (self.param.probe, self.close, self.call_close, self.other_end)
-        return p.ended and any(probe is not None and probe.at(p.buf, p.pos, False) is None for probe in probes)
+        for probe in (self.param.probe, self.close, self.call_close, self.other_end):
+            if probe is not None and not (yield from p.test(probe)) and p.ended and probe.is_begun(p.buf, p.pos):
+                return True
+        return False
 
     def _section_closes(self, p: CallBuilder) -> Steps[bool]:
         closes = _any(self.tags.section_closes)
