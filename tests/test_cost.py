@@ -18,8 +18,10 @@ WAYS = {"whole": (0, False), "in pieces": (4, False), "in pieces, live": (5, Tru
 
 @pytest.mark.parametrize(("at", "format"), list(enumerate(FORMATS)), ids=list(FORMATS))
 def test_four_times_the_hostile_text_takes_four_times_the_steps(at: int, format: str) -> None:
-    """Each shape in one of the ways, in another with the next format: `make fuzz` tries all of them."""
-    turns = {shape: list(WAYS)[(at + number) % len(WAYS)] for number, shape in enumerate(shapes_of(format))}
+    """Every second shape in one of the ways, the others and another way with the next format: `make fuzz` tries all."""
+    turns = {
+        shape: list(WAYS)[(at + number) % len(WAYS)] for number, shape in enumerate(shapes_of(format)[at % 2 :: 2])
+    }
     found = {
         (shape, way): growth(partial(text_of, format, shape), Way(format, *WAYS[way])) for shape, way in turns.items()
     }

@@ -169,7 +169,7 @@ def test_a_module_has_a_name_of_its_own() -> None:
 
 def test_a_class_has_a_name_of_its_own() -> None:
     trees = [ast.parse(file.read_text("utf-8")) for file in (ROOT / "src").rglob("*.py")]
-    names = Counter(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    names = Counter(node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef))
     assert {name for name, count in names.items() if count > 1} == set()
 
 

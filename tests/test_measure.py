@@ -42,5 +42,5 @@ def test_complexity_counts_the_ways_through_a_function_and_not_those_of_what_it_
 def test_a_line_is_copied_if_it_stands_in_a_run_of_six_that_another_file_has_too() -> None:
     six = "\n".join(f"a{at} = {at}" for at in range(6))
     texts = {"one.py": six, "two.py": "import os\n\n# the same\n" + six, "three.py": six.rpartition("\n")[0]}
-    sources = [Source(Path(name), text, ast.parse(text)) for name, text in texts.items()]
+    sources = [Source(Path(name), text) for name, text in texts.items()]
     assert copied(sources) == pytest.approx(100 * 12 / 17)

@@ -13,6 +13,7 @@ import sys
 import tokenize
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,28 +30,32 @@ class Measured(NamedTuple):
     kept: bool
 
 
-class Source(NamedTuple):
-    path: Path
-    text: str
-    tree: ast.Module
+class Source:
+    """A file, taken apart once."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        self.path, self.text = path, text
+        self.nodes = list(ast.walk(ast.parse(text)))
 
     @property
     def is_reading(self) -> bool:
         return self.path.relative_to(PACKAGE).parts[0] in READING
 
-    @property
+    @cached_property
     def functions(self) -> list[Function]:
-        return [node for node in ast.walk(self.tree) if isinstance(node, Function)]
+        return [node for node in self.nodes if isinstance(node, Function)]
+
+    @cached_property
+    def code(self) -> dict[int, str]:
+        """The code lines, stripped, by their numbers, in order."""
+        taken = set(_code_lines(self.text)) - set(_docstring_lines(self.nodes))
+        lines = self.text.splitlines()
+        return {number: lines[number - 1].strip() for number in sorted(taken)}
 
     @property
-    def code(self) -> list[str]:
-        return self.lines_but(iter(()))
-
-    def lines_but(self, left_out: Iterator[int]) -> list[str]:
-        """The code lines, stripped, in order, but for some."""
-        taken = set(_code_lines(self.text)) - set(_docstring_lines(self.tree)) - set(left_out)
-        lines = self.text.splitlines()
-        return [lines[number - 1].strip() for number in sorted(taken)]
+    def code_but_imports(self) -> list[str]:
+        imports = set(_import_lines(self.nodes))
+        return [line for number, line in self.code.items() if number not in imports]
 
 
 def _code_lines(text: str) -> Iterator[int]:
@@ -60,8 +65,8 @@ def _code_lines(text: str) -> Iterator[int]:
             yield from range(token.start[0], token.end[0] + 1)
 
 
-def _docstring_lines(tree: ast.Module) -> Iterator[int]:
-    for node in ast.walk(tree):
+def _docstring_lines(nodes: list[ast.AST]) -> Iterator[int]:
+    for node in nodes:
         match node:
             case (
                 ast.Module(body=[first, *_]) | ast.ClassDef(body=[first, *_])
@@ -95,7 +100,7 @@ def _forks(node: ast.AST) -> int:
 def copied(sources: list[Source]) -> float:
     """The share of code lines that stand in a run which another file has too; imports are not copies."""
     homes: dict[tuple[str, ...], set[Path]] = defaultdict(set)
-    lines = {source.path: source.lines_but(_import_lines(source.tree)) for source in sources}
+    lines = {source.path: source.code_but_imports for source in sources}
     for path, code in lines.items():
         for run in _runs(code):
             homes[run].add(path)
@@ -111,8 +116,8 @@ def _runs(code: list[str]) -> Iterator[tuple[str, ...]]:
         yield tuple(code[start : start + RUN])
 
 
-def _import_lines(tree: ast.Module) -> Iterator[int]:
-    for node in ast.walk(tree):
+def _import_lines(nodes: list[ast.AST]) -> Iterator[int]:
+    for node in nodes:
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield from range(node.lineno, (node.end_lineno or node.lineno) + 1)
 
@@ -128,7 +133,7 @@ def lengths(sizes: list[int]) -> tuple[int, int]:
 
 def measure(package: Path = PACKAGE) -> list[Measured]:
     files = sorted(package.rglob("*.py"))
-    sources = [Source(path, text, ast.parse(text)) for path in files for text in [path.read_text("utf-8")]]
+    sources = [Source(path, path.read_text("utf-8")) for path in files]
     functions = [function for source in sources for function in source.functions]
     reading = [function for source in sources if source.is_reading for function in source.functions]
     file_lines = lengths([len(source.text.splitlines()) for source in sources])
