@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
 from replies import (
@@ -12,7 +14,7 @@ from replies import (
     made,
     read,
 )
-from rightcall import CallStart, Parser, Reasoning, Recast, Text, render
+from rightcall import CallStart, CannotCarry, Parser, Reasoning, Recast, Reply, Text, render
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import alternatives
 
@@ -41,6 +43,17 @@ def test_reasoning_that_the_prompt_opened_is_reasoning_from_the_first_character(
     parser.feed(" think")
     parser.close()
     assert parser.reply.parts == (Reasoning("Let me think"),)
+
+
+@pytest.mark.parametrize("said", [(), (Text("Let me see."),)], ids=["call", "text and call"])
+@every_format
+def test_a_thought_in_the_usual_tags_changes_nothing_of_what_follows_it(name: str, said: tuple[Text, ...]) -> None:
+    # The header, opener or label that only a reply begins with may stand behind the thought as well.
+    with suppress(CannotCarry):
+        text = render(Reply((*said, made("f", s="x"))), format=name, tools=TOOLS)
+        alone, behind = read(text, name), read(f"<think>hm</think>\n{text}", name)
+        assert args(alone) == args(behind) == [("f", {"s": "x"})]
+        assert (behind.reasoning, behind.content, codes(behind)) == ("hm", alone.content, codes(alone))
 
 
 def test_text_is_given_at_once_and_recast_when_it_turns_out_to_be_reasoning() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rightcall.wire.beginnings import first_of_reply
 from rightcall.wire.buffer import Steps
 from rightcall.wire.closes_of_calls import leave_section, settle_calls
 from rightcall.wire.format_markers import Sign
@@ -81,6 +82,8 @@ def on_think_close(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
     m.output.turn(thinking=False)
     m.output.at_start = True
     m.state = InText()
+    if m.compiled.looks_first and m.output.is_silent:
+        yield from first_of_reply(m, m.compiled)
 
 
 def _is_mentioned(m: Machine, marker: str, is_opened: bool) -> Steps[bool]:
