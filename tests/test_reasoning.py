@@ -36,6 +36,19 @@ def test_a_close_of_reasoning_without_its_opener_makes_the_text_before_it_reason
     assert (opened.parts, opened.problems) == (reply.parts, reply.problems)
 
 
+@pytest.mark.parametrize("before", ['They call it "so and', "As in `so and", "```\nso", "Hm."])
+@pytest.mark.parametrize("name", [name for name in THINKING if name != "granite3"])  # a sentence closes it there
+def test_auto_knows_every_close_of_reasoning_as_well_whatever_the_thought_leaves_open(name: str, before: str) -> None:
+    pair = FORMATS[name].reasoning
+    assert pair is not None
+    opens, close = [alternatives(marker)[0] for marker in pair]
+    reply = read(f"{before}{close}Hello there.", "auto")
+    assert (reply.reasoning, reply.content) == (before, "Hello there.")
+    shown = [f"The tag `{close.strip()}` closes it.", f"In `{opens.strip()} x {close.strip()} y` it is shown."]
+    for text in shown[: 1 if opens[0].isalpha() else 2]:  # a sentence opens it where a reply begins
+        assert read(text, "auto").content == text
+
+
 @pytest.mark.parametrize("name", THINKING)
 def test_reasoning_that_the_prompt_opened_is_reasoning_from_the_first_character(name: str) -> None:
     parser = Parser(name, reasoning="open")

@@ -25,6 +25,7 @@ from rightcall.wire.options import ReadOptions
 from rightcall.wire.piece import Piece, fold, quiet
 from rightcall.wire.shown import INNERMOST
 from rightcall.wire.states import InReasoning, InText
+from rightcall.wire.thought_signs import SHOWN_ENDS
 from rightcall.wire.told import Told
 
 _BARE = re.compile(r"\s*(?:```|[\[{]|[^\W\d][\w.\-]*(?:\(|\[ARGS\]))").match
@@ -67,6 +68,7 @@ class AutoMachine:
         self.machine = Machine(compiled(self._openers.plain, reasoning=options.reasoning != "off"), options, ids)
         self._found = False
         self._among: frozenset[str] = frozenset()  # the formats that marked what was read so far; empty: all
+        self._mentions = False  # what opens a thought was only shown
         self._at_start = True
         self._held = ""  # text being looked at; while the whole reply may be held, only its beginning
         self._at = 0  # how much of it was passed on
@@ -165,8 +167,9 @@ class AutoMachine:
 
     def _take_opener(self, action: str, found: re.Match[str], ended: bool) -> bool:
         """False where nothing more can be told for now."""
-        if self._is_shown(action, found):
-            return True
+        is_shown = self._is_shown(action, found, ended)
+        if is_shown is not False:
+            return bool(is_shown)
         chosen = self._choose(action, ended)
         if isinstance(chosen, Compiled) and self._is_thought(action):
             self._think_in(chosen, action)
@@ -181,8 +184,9 @@ class AutoMachine:
             return False
         return True
 
-    def _is_shown(self, action: str, found: re.Match[str]) -> bool:
-        """Is the marker only shown? Then it is text, and so is all that it opens."""
+    def _is_shown(self, action: str, found: re.Match[str], ended: bool) -> bool | None:
+        """Is the marker only shown? Then it is text, and so is all that it opens. None where more text is needed to
+        tell."""
         openers, shown, p = self._openers, self.machine.output.shown, self.machine.p
         level = openers.levels[action]
         if p.told is not None:
@@ -194,9 +198,19 @@ class AutoMachine:
                 return False
         if not shown.shows(level, special=action in openers.special):
             return False
+        if action in openers.think_closes and self._may_be_late():
+            behind = SHOWN_ENDS.at(self._held, found.end(), ended)
+            if not behind:
+                return behind
+        self._mentions = self._mentions or action in openers.thinks
         self._give(found.end())
         shown.enter(level, openers.ends_shown[action])
         return True
+
+    def _may_be_late(self) -> bool:
+        """May the prompt have opened a thought, in which quotation marks and code may be left open?"""
+        state = self.machine.state
+        return isinstance(state, InText) and state.late and not self._mentions
 
     def _is_shared(self, action: str) -> bool:
         """Does the marker leave open which of several formats it is?"""

@@ -50,6 +50,7 @@ class KnownOpeners:
         self._bodies: dict[str, Probe] = {}
         self.first = _firsts(known)
         self.marks = {pat.whole for format in formats for pat in _marks(format)}
+        self.thinks, self.think_closes = _thought_marks(formats)
         self.plain = _plain(formats)
 
     def body_of(self, opener: str) -> Probe:
@@ -195,6 +196,13 @@ def _marks(format: Format) -> list[Pat]:
     """Markers of reasoning and content that only a few formats have."""
     marks: list[str] = [mark for side in _rare_sides(format) for mark in alternatives(side) if _is_tag(mark)]
     return [template(mark) for mark in marks + _first_tokens(marks) if mark.strip()]
+
+
+def _thought_marks(formats: list[Format]) -> tuple[set[str], set[str]]:
+    """Those of them that open a thought, and those that close one."""
+    pairs = [format.reasoning for format in formats if format.reasoning is not None]
+    opens, closes = [{template(mark).whole for pair in pairs for mark in alternatives(pair[side])} for side in (0, 1)]
+    return opens, closes - opens
 
 
 def _first_tokens(marks: list[str]) -> list[str]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # What ends a code span, a quotation or a code fence.
 _FENCE = r"[ \t]{0,16}+\r?\n[ \t]{0,3}+"
-_SHOWN_ENDS = Probe(
+SHOWN_ENDS = Probe(
     Pat(rf"(?:[`'\"”’»›」』]|{_FENCE}(?:`{{3}}|~{{3}}))", rf"(?:{_FENCE}(?:`{{0,2}}+|~{{0,2}}+)|[ \t]{{0,16}}+\r?+)")
 )
 
@@ -93,7 +93,7 @@ def _is_mentioned(m: Machine, marker: str, is_opened: bool) -> Steps[bool]:
         return is_opened and m.output.shows()
     p = m.p
     while True:
-        behind = _SHOWN_ENDS.at(p.buf, p.pos + len(marker), p.ended)
+        behind = SHOWN_ENDS.at(p.buf, p.pos + len(marker), p.ended)
         if behind is not None:
             return bool(behind)
         yield
