@@ -61,7 +61,7 @@ def test_reasoning_that_the_prompt_opened_is_reasoning_from_the_first_character(
 @pytest.mark.parametrize("said", [(), (Text("Let me see."),)], ids=["call", "text and call"])
 @every_format
 def test_a_thought_in_the_usual_tags_changes_nothing_of_what_follows_it(name: str, said: tuple[Text, ...]) -> None:
-    # The header, opener or label that only a reply begins with may stand behind the thought as well.
+    # The header that only a reply begins with may stand behind the thought as well.
     with suppress(CannotCarry):
         text = render(Reply((*said, made("f", s="x"))), format=name, tools=TOOLS)
         alone, behind = read(text, name), read(f"<think>hm</think>\n{text}", name)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rightcall.wire.beginnings import first_of_reply
 from rightcall.wire.buffer import Steps
+from rightcall.wire.channels import first_header
 from rightcall.wire.closes_of_calls import leave_section, settle_calls
 from rightcall.wire.format_markers import Sign
 from rightcall.wire.markers import Pat, Probe
@@ -82,8 +82,8 @@ def on_think_close(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
     m.output.turn(thinking=False)
     m.output.at_start = True
     m.state = InText()
-    if m.compiled.looks_first and m.output.is_silent:
-        yield from first_of_reply(m, m.compiled)
+    if m.compiled.first_header is not None and m.output.is_silent:
+        yield from first_header(m, m.compiled.first_header)
 
 
 def _is_mentioned(m: Machine, marker: str, is_opened: bool) -> Steps[bool]:
