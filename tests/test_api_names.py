@@ -54,6 +54,17 @@ def test_a_name_that_is_none_is_told_with_those_there_are(make: Callable[[str], 
         make("azure")
 
 
+def test_an_answer_of_every_api_can_be_read_by_its_name() -> None:
+    for api in APIS:
+        assert read("", api=api).parts == () and Stream(api).close() == []
+    whole = {"object": "text_completion", "choices": [{"index": 0, "text": CALL, "finish_reason": "stop"}]}
+    stream = Stream("completions")
+    stream.feed(whole)
+    stream.close()
+    for reply in (read(whole), read(whole, api="completions"), stream.reply):
+        assert ([call.name for call in reply.calls], reply.api, reply.finish) == (["f"], "chat", "stop")
+
+
 def test_the_documents_name_an_api_by_its_word() -> None:
     """`openai` and `anthropic` are SDKs and servers; where a document passes an API, it passes the word."""
     given = re.compile(r"""(?:api=|--api |--to |definitions\(|message\(|Stream\()["']?([a-z_-]+)["']?""")

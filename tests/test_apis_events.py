@@ -63,6 +63,13 @@ def test_live_the_calls_that_may_run_are_those_of_the_whole_answer(text: str, la
     assert later.strip() in live.content
 
 
+@pytest.mark.parametrize("later", [" </think>\n", "</tool_call>", "<tool_call>", '<tool_call>{"name', LEAK])
+def test_live_the_reply_is_the_same_where_no_other_calls_follow(later: str) -> None:
+    chunks = [*map(delta_of_text, LEAK.replace('"f"', '"e"') + later)]
+    at_rest, live = (run(*chunks, tools=[Tool(name="f")], format="hermes", live=live) for live in (False, True))
+    assert at_rest == live and codes(live)[0] == "unknown_tool"
+
+
 def delta_of_text(text: str) -> Any:
     return delta(content=text)
 

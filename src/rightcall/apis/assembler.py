@@ -227,7 +227,7 @@ class Assembler:
             self._hold_or_give(_renumbered(event, self._base) if self._base else event)
 
     def _hold_or_give(self, event: Event) -> None:
-        if self._holds or _settles(event):
+        if self._holds or _settles(event) or (self._held and isinstance(event, Problem)):  # problems keep their order
             self._held.append(event)
         else:
             self._give(event)

@@ -22,13 +22,15 @@ DIALECTS: dict[str, Dialect] = {
     "gemini": GEMINI,
     "responses": RESPONSES,
 }
+_READ_BY = {"completions": "chat"}  # its answers are choices too, of text alone
 _ASKED = tuple(reversed(DIALECTS.values()))
 _MESSAGE_KEYS = frozenset(("role", "content", "tool_calls"))
 
 
 def named(api: str) -> str:
-    """The dialect's own name, or "auto". Raises `CallerError` for a name that is none."""
-    return api if api == "auto" else api_name(api, DIALECTS)
+    """The name of the dialect that an answer is read by, or "auto". Raises `CallerError` for a name that is none."""
+    word = api if api == "auto" else api_name(api, (*DIALECTS, *_READ_BY))
+    return _READ_BY.get(word, word)
 
 
 def sniff(response: Any) -> str | None:

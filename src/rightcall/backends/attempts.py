@@ -265,7 +265,7 @@ class Asking:
 def _reader(plan: RequestPlan) -> Stream:
     request = plan.request
     return Stream(
-        "chat" if plan.api == "completions" else plan.api,
+        plan.api,
         tools=plan.allowed,
         format=plan.format,
         reasoning=request.reasoning,

@@ -51,7 +51,7 @@ class AnswerFlow:
 
     def __init__(self, reading: AnswerReading, make_writer: Callable[[Json], AnswerWriter], rules: FlowRules) -> None:
         self._api, self._naming, self._rules = reading.api, reading.naming, rules
-        self._stream = Stream("chat" if reading.api == "completions" else reading.api, live=True, **reading.options)
+        self._stream = Stream(reading.api, live=True, **reading.options)
         self._tools: Toolset | None = Toolset.of(reading.options.get("tools"))
         self._facts = Metadata(reading.api)
         self._events = ServerEvents(longest=MAX_LINE)
