@@ -229,3 +229,24 @@ def test_what_begins_like_a_call_behind_a_thought_is_text_and_leaves_the_thought
     reply = parse(text, format="granite3", reasoning="open", spans=True)
     assert (reply.reasoning, reply.content, reply.attempts) == ("<|tool_call|>[s", behind, ())
     assert [text[span.start : span.end] for span in reply.spans or () if span.kind == "text"] == [behind]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_rehearsal_never_runs_where_another_call_was_opened_behind_the_thought(name: str) -> None:
+    opens, closes = _thought(name) if all(_thought(name)) else ("<think>", "</think>")
+    close = fill(str(alternatives(FORMATS[name].call[1])[0]))
+    for opener in openers_of(FORMATS[name], "lookup"):
+        for behind in {opener, opener + close}:
+            reply = _read(name, f"{opens}Maybe {_call(name, 'owl')}{closes}{behind}")
+            assert "owl" not in [call.arguments.get("word") for call in reply.calls], behind
+        thought = {"role": "assistant", "content": opener, "reasoning_content": f"Maybe {_call(name, 'owl')}"}
+        given = {"object": "chat.completion", "choices": [{"index": 0, "message": thought, "finish_reason": "stop"}]}
+        assert not rightcall.read(given, tools=TOOLS, format=name).calls, opener
+
+
+@pytest.mark.parametrize("name", ["auto", *FORMATS])
+def test_with_reasoning_off_nothing_is_thought_where_a_call_is_looked_for_otherwise(name: str) -> None:
+    for wire in ("hermes", "k2_horizon", "kimi_k2", *({name} & {*FORMATS})):
+        for opens, closes in {_thought(wire), ("<think>", "</think>")} - {("", "")}:
+            text = f'{opens}He wrote "so.{closes}\n{_call(wire, "owl")}'
+            assert read(text, name, TOOLS, reasoning="off").reasoning == "", text

@@ -19,7 +19,7 @@ from rightcall.formats import known_formats
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
 from rightcall.types import Call, CallEnd, CallStart, Done, Event, Problem, Reasoning, Recast, Reply, Span, Text
-from rightcall.wire.ending import last_calls, withheld_notes
+from rightcall.wire.ending import OPENED, last_calls, withheld_notes
 from rightcall.wire.fold import Fold
 from rightcall.wire.how_ended import CUT
 from rightcall.wire.near import near_calls
@@ -65,7 +65,7 @@ class Assembler:
         self._held: list[Event] = []
         self._holds = False  # everything that follows
         self._again = False  # what follows was given out as text before
-        self._said = False
+        self._said = False  # something, or a call was opened
         self._thoughts: list[str] = []
         self._finish: str | None = None  # as the provider said, or "error" once something of the answer was lost
 
@@ -245,6 +245,8 @@ class Assembler:
         elif isinstance(event, CallStart):
             id = self._given_ids[event.index] = self._ids.take(event.id)
             event = CallStart(event.index, id, event.name)
+        elif isinstance(event, Problem):
+            self._said = self._said or event.code in OPENED
         elif isinstance(event, CallEnd):
             call: Call = msgspec.structs.replace(event.call, id=self._given_ids[event.index])
             event = CallEnd(event.index, call)

@@ -94,7 +94,7 @@ def _ending(choice: Json) -> Iterator[Delta]:
 def _message(message: Json) -> Iterator[Delta]:
     found = calls_of(message)
     said = list(_words(message))
-    if type(message.get("content")) is str:  # which holds no calls
+    if isinstance(message.get("content"), str):  # which holds no calls
         yield from said
         has_calls = bool(found)
     else:
@@ -173,9 +173,9 @@ def _words(message: Json) -> Iterator[Delta]:
     if thought := _thought(message):
         yield Thought(thought)
     content = message.get("content")
-    if type(content) is str:
+    if isinstance(content, str):
         if content:
-            yield Said(content)
+            yield Said(text(content))
     else:
         yield from _parts(content)
     if refusal := text(message.get("refusal")):

@@ -49,7 +49,7 @@ def _is_plain_message(found: Json) -> bool:
     """A message with text and calls and nothing else that could tell: most are such, and only Ollama has them too."""
     if "role" not in found or "content" not in found or not found.keys() <= _MESSAGE_KEYS:
         return False
-    return (found["content"] is None or type(found["content"]) is str) and not has_parsed_call(found)
+    return (found["content"] is None or isinstance(found["content"], str)) and not has_parsed_call(found)
 
 
 def _by_message(message: Json | None) -> str | None:

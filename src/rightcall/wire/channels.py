@@ -80,6 +80,7 @@ def _header(m: Machine, taken: Capture, *, bare: bool) -> Steps[None]:
         if is_cut and m.compiled.is_header_token and not bare:
             p.drop(taken)
             m.marker(len(p.buf))
+            m.forget_thought()
             p.problem("truncated", "the text ended inside the header of a message, where a tool call may have begun")
             return
         p.pos = len(p.buf) if is_cut else p.pos + 1

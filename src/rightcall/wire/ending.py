@@ -22,7 +22,7 @@ from rightcall.wire.told import Told
 
 _LONGEST = 400_000
 _MOST_NOTES = 8
-_OPENED = frozenset(("opener_without_call", "no_call", "truncated"))  # what is said of an opener that no call follows
+OPENED = frozenset(("opener_without_call", "no_call", "truncated"))  # what is said of an opener that no call follows
 
 
 def conclude(reading: Machine | AutoMachine, source: str, finish: str | None = None) -> None:
@@ -101,7 +101,7 @@ class _Conclusion:
         if any(problem.code == "too_large" for problem in problems):
             most = self.options.limits.calls
             self.p.problem("too_large", f"the reply has more than {most} calls; the rest of the reasoning was not read")
-        told = [problem for problem in problems if problem.code in _OPENED][:_MOST_NOTES]
+        told = [problem for problem in problems if problem.code in OPENED][:_MOST_NOTES]
         self.output.events += told if is_open else [_as_note(problem) for problem in told]
 
     def _read_thought(self, text: str, told: Told | None) -> Piece:

@@ -226,7 +226,7 @@ class Machine:
             unhold_calls(self, self.held)
         p.pos = end
         self.output.say(text, p.base + end)
-        if self.thought is not None and not isinstance(self.state, InReasoning) and not self.output.fresh:
+        if self.thought is not None and not self.output.fresh:
             self.forget_thought()
 
     def say_exactly(self, end: int) -> None:
@@ -237,7 +237,7 @@ class Machine:
         text = p.buf[p.pos : end]
         p.pos = end
         self.output.say_exactly(text, p.at)
-        if self.thought is not None and not isinstance(self.state, InReasoning):
+        if self.thought is not None:
             self.forget_thought()
 
     def marker(self, end: int) -> None:
@@ -281,6 +281,7 @@ class Machine:
             if first == 0 and self.held is None and compiled.may_begin:
                 hold_calls(self)
         else:
+            self.forget_thought()  # whatever comes of it
             if self.held is not None:
                 self.release()
             if compiled.section_start is not None:
@@ -298,7 +299,6 @@ class Machine:
         self._take_whole(whole, 0)
         if p.buf[p.pos - 1] <= " ":
             self._pass_blanks(p.buf[whole[0][-1][1] : p.pos])
-        self.thought = None
         if compiled.section_start is None:
             self.state = _IN_TEXT
         return ()
@@ -380,8 +380,9 @@ class Machine:
         self.output.turn(thinking=True)
 
     def forget_thought(self) -> None:
-        """What was thought last is not looked at again: something was said or called behind it."""
-        self.thought = None
+        """What was thought last is not looked at again: something was said or called behind it, or was about to be."""
+        if not isinstance(self.state, InReasoning):
+            self.thought = None
 
     def leave_reasoning(self) -> None:
         """A special token says that the model has stopped thinking."""

@@ -35,8 +35,9 @@ def shifted(spans: list[Span], by: int) -> list[Span]:
 
 
 def quiet(options: ReadOptions) -> ReadOptions:
-    """The same options for a reading inside another: nothing rescued, nothing live."""
-    return msgspec.structs.replace(options, reasoning="auto", live=False, rescue="off", reasoning_calls="never")
+    """The same options for a reading inside another: nothing rescued, nothing live, nothing begun in the prompt."""
+    reasoning = "off" if options.reasoning == "off" else "auto"
+    return msgspec.structs.replace(options, reasoning=reasoning, live=False, rescue="off", reasoning_calls="never")
 
 
 def read_piece(text: str, found: Compiled, options: ReadOptions, told: Told | None = None) -> Piece:

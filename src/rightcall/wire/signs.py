@@ -81,6 +81,7 @@ def on_section(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
     p = m.p
     if type(m.state) is InReasoning:
         m.leave_for_call()
+    m.forget_thought()
     if p.pending is not None:
         settle_calls(m)
     leave_section(m)
@@ -94,7 +95,7 @@ def on_section(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
 
 def _section(m: Machine, size: int, sign: Sign, start: Probe) -> Steps[None]:
     """What opens a section, where it is not clear yet that it does."""
-    p, first = m.p, m.p.index
+    p = m.p
     if (yield from p.test(start)):
         _open_section(m, size)
         return
@@ -104,8 +105,6 @@ def _section(m: Machine, size: int, sign: Sign, start: Probe) -> Steps[None]:
     if (yield from block.read(p.pos + size)) == "text":
         m.state = before
     m.end_block(taken)
-    if p.index > first:
-        m.forget_thought()
 
 
 def _open_section(m: Machine, size: int) -> None:
