@@ -71,6 +71,48 @@ def test_an_ollama_answer_gives_thinking_text_and_calls() -> None:
     assert read({"model": "m", "response": "Hi", "done": True}).content == "Hi"
 
 
+TEXT, USE = {"type": "text", "text": "Hi"}, {"type": "tool_use", "id": "t", "name": "f", "input": {"x": 1}}
+OUT = {"type": "output_text", "text": "Hi"}
+# One object stands where a list of them should.
+LONE = {
+    "a chat message's parts": (chat("stop", content=TEXT), "Hi", []),
+    "a chat message's parts, a call": (chat("stop", content=USE), "", [("f", {"x": 1})]),
+    "a chat call": (chat(content="Hi", tool_calls=chat_call()), "Hi", [("f", {"x": 1})]),
+    "an item": ({"output": item()}, "", [("f", {"x": 1})]),
+    "an item's parts": ({"output": [{"type": "message", "role": "assistant", "content": OUT}]}, "Hi", []),
+    "an item and its parts": ({"output": {"type": "message", "role": "assistant", "content": OUT}}, "Hi", []),
+    "a block": ({"type": "message", "role": "assistant", "content": TEXT, "stop_reason": "end_turn"}, "Hi", []),
+    "a block, a call": ({"type": "message", "role": "assistant", "content": USE}, "", [("f", {"x": 1})]),
+    "a candidate": ({"candidates": {"content": {"parts": [{"text": "Hi"}]}}}, "Hi", []),
+    "a part": ({"candidates": [{"content": {"parts": {"text": "Hi"}}}]}, "Hi", []),
+    "a part, a call": (
+        {"candidates": [{"content": {"parts": {"functionCall": {"name": "f", "args": {"x": 1}}}}}]},
+        "",
+        [("f", {"x": 1})],
+    ),
+    "an ollama call": (
+        {"message": {"content": "", "tool_calls": {"function": {"name": "f", "arguments": {"x": 1}}}}, "done": True},
+        "",
+        [("f", {"x": 1})],
+    ),
+}
+
+
+@pytest.mark.parametrize("where", LONE)
+def test_one_object_where_a_list_should_be_is_its_only_item(where: str) -> None:
+    response, content, made = LONE[where]
+    assert (read(response).content, calls(read(response)), codes(read(response))) == (content, made, [])
+    stream = Stream()
+    stream.feed(response)
+    stream.close()
+    assert (stream.reply.content, calls(stream.reply)) == (content, made)
+
+
+def test_an_object_in_the_place_of_calls_that_is_none_is_told() -> None:
+    assert codes(read(chat(tool_calls={"name": "f", "arguments": "{}"}))) == ["missing_function"]
+    assert codes(read(chat(content="Hi", tool_calls={}))) == []
+
+
 # -- calls in the text -------------------------------------------------------------------------------------------------
 
 LEAKING = [

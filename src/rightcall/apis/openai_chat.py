@@ -113,16 +113,12 @@ def _without(said: list[Delta], calls: list[Delta]) -> list[Delta]:
 
 def calls_of(message: Json) -> list[Delta]:
     """The calls under `tool_calls`, a list or one call."""
-    calls = message.get("tool_calls")
-    lone = obj(calls)
-    return list(_calls([lone] if lone is not None and "function" in lone else items(calls)))
+    return list(_calls(items(message.get("tool_calls"))))
 
 
 def _delta(delta: Json) -> Iterator[Delta]:
     yield from _words(delta)
-    calls = delta.get("tool_calls")
-    lone = obj(calls)
-    entries = [lone] if lone is not None else objects(calls)
+    entries = objects(delta.get("tool_calls"))
     for position, entry in enumerate(entries):
         yield _piece(entry, position if len(entries) > 1 else None)
     legacy = obj(delta.get("function_call"))
@@ -296,9 +292,7 @@ def opaque(response: Any) -> tuple[Json, list[tuple[str, Json]]]:
     choices = objects(found.get("choices"))
     first = choices[0] if choices else found
     message = obj(first.get("message")) or first
-    lone = obj(message.get("tool_calls"))
-    calls = [lone] if lone else objects(message.get("tool_calls"))
-    fields = [(text(each.get("id")), _fields(each)) for each in calls if each]
+    fields = [(text(each.get("id")), _fields(each)) for each in objects(message.get("tool_calls")) if each]
     kept = {} if _OPAQUE.isdisjoint(message) else {key: message[key] for key in OPAQUE if message.get(key)}
     return kept, fields
 

@@ -48,10 +48,7 @@ def whole(response: Any) -> Deltas:
 
 def _entries(response: Any) -> list[Json]:
     found = obj(response)
-    if found is None:
-        return objects(response)
-    output = found.get("output", found)
-    return objects(output) if (lone := obj(output)) is None else [lone]
+    return objects(response if found is None else found.get("output", found))
 
 
 def _is_over(response: Json) -> bool:

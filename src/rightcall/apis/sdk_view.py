@@ -40,10 +40,12 @@ def obj(value: Any) -> Json | None:
 
 
 def items(value: Any) -> list[Any]:
-    """The items of a list; empty for what is none."""
+    """The items of a list; one object where a list should be is its only item; empty for anything else."""
     if type(value) is list:
         return value
-    return list(value) if isinstance(value, tuple) else []
+    if isinstance(value, tuple):
+        return list(value)
+    return [value] if value and obj(value) is not None else []
 
 
 def objects(value: Any) -> list[Json]:
