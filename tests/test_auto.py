@@ -15,8 +15,10 @@ from cuts import read as read_chunks
 from replies import BARE, EITHER, STRING, args, blocking, codes, hermes, made, runnable, tool, wrong
 from rightcall import Call, CallStart, Parser, Reasoning, Reply, Text, Toolset, detect, parse, render
 from rightcall.formats import FORMATS, NAMED_ONLY
+from rightcall.formats.spec import Special
 from rightcall.types import Part
 from rightcall.wire import markers
+from rightcall.wire.known_openers import ends_of
 from samples import Sample, samples, toolset
 
 TOOLS = Toolset([tool("f", s=STRING), tool("g")])
@@ -145,6 +147,37 @@ def test_text_is_passed_on_while_no_opener_comes() -> None:
     for char in "Well, a < b and b <= c. " * 3:
         given += "".join(event.text for event in parser.feed(char) if isinstance(event, Text))
     assert len(given) > 60
+
+
+def behind_an_end() -> list[str]:
+    """A call behind the token with which its own format ends a turn or a message, which others may close a thought
+    with. A header that is a word on a line is not looked for there."""
+    found: list[str] = []
+    for format in FORMATS.values():
+        channels = format.channels
+        if format.name in NAMED_ONLY or (channels is not None and not isinstance(channels.start, Special)):
+            continue
+        call = (channels.start if channels else "") + render([made("f", s="x")], format=format.name, tools=TOOLS)
+        found += [end + call for end in ends_of(format) if isinstance(end, Special)]
+    return found
+
+
+@pytest.mark.parametrize("text", behind_an_end())
+def test_a_token_that_ends_a_turn_tells_no_format(text: str) -> None:
+    setting = Setting("auto", TOOLS)
+    reply = read_chunks([text], setting).reply
+    assert read_chunks(list(text), setting).reply == reply
+    if "looks_like_a_call" not in codes(reply):  # behind a result it is only shown
+        assert args(reply) == [("f", {"s": "x"})]
+        assert reply.content == ""
+
+
+ENDS = sorted({end for each in FORMATS.values() for end in ends_of(each) if isinstance(end, Special)})
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_token_that_ends_a_turn_is_no_text(end: str) -> None:
+    assert parse(f"Good morning.{end}", tools=TOOLS).content == "Good morning."
 
 
 # -- prose stays prose -------------------------------------------------------------------------------------------------

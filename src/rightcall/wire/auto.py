@@ -18,7 +18,7 @@ from rightcall.ids import Ids
 from rightcall.types import Event
 from rightcall.wire.call_builder import MINTED
 from rightcall.wire.compile import Compiled, compiled
-from rightcall.wire.known_openers import known_openers
+from rightcall.wire.known_openers import ends_of, known_openers
 from rightcall.wire.machine import MOST_OPENERS, Machine
 from rightcall.wire.markers import HOLES, Probe
 from rightcall.wire.options import ReadOptions
@@ -40,10 +40,10 @@ _NAME = re.compile(HOLES["name"]).match
 def _ending_with(known: KnownFormats, name: str, others: frozenset[str]) -> Format:
     """The format of that name. The tokens that end a turn may be those of the others that begin alike."""
     format = known.formats[name]
-    ends = [end for other in sorted(others) for end in _ends_of(known.formats[other]) if isinstance(end, Special)]
+    ends = [end for other in sorted(others) for end in ends_of(known.formats[other]) if isinstance(end, Special)]
     markers = (*format.call, *(format.section or ()), *(format.reasoning or ()))
     own = "".join(text for marker in markers for text in alternatives(marker))
-    more = tuple(end for end in dict.fromkeys(ends) if end not in _ends_of(format) and end not in own)
+    more = tuple(end for end in dict.fromkeys(ends) if end not in ends_of(format) and end not in own)
     return msgspec.structs.replace(format, ends=format.ends + more) if more else format
 
 
@@ -330,11 +330,6 @@ class AutoMachine:
         # Its own first state is where the text so far has come to.
         self.machine = Machine(found.tagged if before.has_thought else found, self._options, self._ids)
         self.machine.feed(_take_over(self.machine, before) + rest)
-
-
-def _ends_of(format: Format) -> tuple[str, ...]:
-    """What ends a turn, or a message."""
-    return format.ends + (format.channels.ends if format.channels is not None else ())
 
 
 def _take_over(machine: Machine, before: Machine) -> str:

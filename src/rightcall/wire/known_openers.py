@@ -34,8 +34,9 @@ class KnownOpeners:
         shapes: dict[str, Pat] = {}
         patterns: dict[str, list[tuple[Compiled, Pat]]] = {}
         closes: dict[str, dict[str, None]] = {}
+        ends = {end.strip() for format in formats for end in ends_of(format)}
         for format in _told_by_openers(formats):
-            for pat, whole, sign, level in _signs(format):
+            for pat, whole, sign, level in _signs(format, ends):
                 shapes.setdefault(pat.whole, pat)
                 patterns.setdefault(pat.whole, []).append((compiled(format), whole))
                 closes.setdefault(pat.whole, {}).update(dict.fromkeys(closing_sources(format, level)))
@@ -49,7 +50,7 @@ class KnownOpeners:
         self.any_of = {key: Probe(alt(*[each.pat for _, each in choices])) for key, choices in self.candidates.items()}
         self._bodies: dict[str, Probe] = {}
         self.first = _firsts(known)
-        self.marks = {pat.whole for format in formats for pat in _marks(format)}
+        self.marks = {pat.whole for format in formats for pat in _marks(format, ends)}
         self.thinks, self.think_closes = _thought_marks(formats)
         self.plain = _plain(formats)
 
@@ -102,7 +103,7 @@ def _firsts(known: KnownFormats) -> list[tuple[Compiled, Probe]]:
 
 def _plain(formats: list[Format]) -> Format:
     """A body that nothing opens: before a format is found there are no calls, whatever the text holds."""
-    ends = dict.fromkeys(end for format in formats for end in format.ends if isinstance(end, Special))
+    ends = dict.fromkeys(end for format in formats for end in ends_of(format) if isinstance(end, Special))
     return Format("auto", body=NameThenJson(), reasoning=THINK, ends=tuple(ends))
 
 
@@ -121,12 +122,12 @@ def _has_no_opener(format: Format) -> bool:
 Signs = list[tuple[Pat, Pat, Sign, int]]
 
 
-def _signs(format: Format) -> Signs:
+def _signs(format: Format, ends: set[str]) -> Signs:
     """What tells this format: a marker to look for, the marker with what must follow it, whether it is special, and
     how far out it stands."""
     found = compiled(format)
     inner = _call_signs(found) + [(pat, pat, sign, BODY) for pat, sign in found.body_openers if _tells(pat, format)]
-    marks: Signs = [(mark, mark, _MARK, INNERMOST) for mark in _marks(format)]
+    marks: Signs = [(mark, mark, _MARK, INNERMOST) for mark in _marks(format, ends)]
     return _section_signs(format, inner) + inner + _header_signs(format) + marks
 
 
@@ -192,10 +193,10 @@ def _is_tag(mark: str) -> bool:
     )
 
 
-def _marks(format: Format) -> list[Pat]:
-    """Markers of reasoning and content that only a few formats have."""
+def _marks(format: Format, ends: set[str]) -> list[Pat]:
+    """Markers of reasoning and content that only a few formats have, and with which none ends a turn or a message."""
     marks: list[str] = [mark for side in _rare_sides(format) for mark in alternatives(side) if _is_tag(mark)]
-    return [template(mark) for mark in marks + _first_tokens(marks) if mark.strip()]
+    return [template(mark) for mark in marks + _first_tokens(marks) if mark.strip() and mark.strip() not in ends]
 
 
 def _thought_marks(formats: list[Format]) -> tuple[set[str], set[str]]:
@@ -215,6 +216,11 @@ def _rare_sides(format: Format) -> list[Marker]:
     is_usual = format.reasoning is None or format.reasoning[0] == THINK[0]
     pairs = [*format.content, *([] if is_usual else [format.reasoning])]
     return [side for pair in pairs if pair is not None for side in pair]
+
+
+def ends_of(format: Format) -> tuple[str, ...]:
+    """What ends a turn, or a message."""
+    return format.ends + (format.channels.ends if format.channels is not None else ())
 
 
 def known_openers() -> KnownOpeners:
