@@ -96,3 +96,13 @@ def test_a_line_that_is_a_declared_name_behind_its_mark_is_a_call_that_was_cut(t
     reply = hold_of_every_cut(text, Setting("functionary_v32", TOOLS))
     assert [call.name for call in reply.refused] == ["send_mail"] and codes(reply) == ["truncated"]
     assert hold_of_every_cut(">>>print", Setting("functionary_v32", TOOLS)).content == ">>>print"
+
+
+@pytest.mark.parametrize("channel, kind", [("analysis", "reasoning"), ("commentary", "content"), ("final", "content")])
+@pytest.mark.parametrize("role", ["assistant", "user"])
+@pytest.mark.parametrize("header", ["<|channel|>{} to={}", "<|start|>assistant to={1}<|channel|>{0}"])
+def test_what_is_said_to_a_role_is_what_its_channel_says(channel: str, kind: str, role: str, header: str) -> None:
+    text = header.format(channel, role) + "<|message|>First the plan.<|end|>"
+    for name in ("harmony", "auto"):
+        reply = hold_of_every_cut(text, Setting(name, TOOLS))
+        assert not reply.attempts and getattr(reply, kind) == "First the plan."

@@ -15,7 +15,13 @@ HARMONY = Format(
         to=" to=",
         channel=_CHANNEL,
         prefix="functions.",
-        kinds={"analysis": "reasoning", "commentary": "content", "final": "content", "user": "content"},
+        kinds={
+            "analysis": "reasoning",
+            "commentary": "content",
+            "final": "content",
+            "user": "content",
+            "assistant": "content",
+        },
         messages={
             "reasoning": (_CHANNEL + "analysis" + _MESSAGE, _END),
             "content": (_CHANNEL + "final" + _MESSAGE, _END),

@@ -194,9 +194,11 @@ def read_header(text: str, channels: Channels, starts: list[Match]) -> tuple[str
         before, mark, last = text.rpartition(channels.channel)
         text = mark + last if channels.channel in before else text
     recipient = _behind(text, channels.to.strip())
+    channel = _behind(text, channels.channel) if channels.channel else ""
     if recipient or channels.to.strip() in text:
-        return recipient.removeprefix(channels.prefix), channels.kinds.get(recipient)
-    return None, channels.kinds.get(_behind(text, channels.channel) if channels.channel else "", "content")
+        kind = channels.kinds.get(recipient)
+        return recipient.removeprefix(channels.prefix), kind and channels.kinds.get(channel, kind)
+    return None, channels.kinds.get(channel, "content")
 
 
 def _said_beside(text: str, channels: Channels, is_named: bool) -> str:
