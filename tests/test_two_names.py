@@ -86,3 +86,18 @@ def test_the_name_of_one_message_is_not_that_of_the_next() -> None:
         + '<|message_model|>stop<|content_invoke_tool_json|>{"name": "stop", "args": {}}<|end_message|>'
     )
     assert [call.name for call in parse(text, tools=TOOLS, format="inkling").calls] == ["delete_rows", "stop"]
+
+
+@pytest.mark.parametrize("name", ["rows.delete", "rows__delete", "rows__big.delete"])
+@pytest.mark.parametrize(
+    "format, text",
+    [("muse", " to=SAID<|message|>" + INVOKE), ("inkling", "<|message_model|>SAID" + BODY)],
+)
+def test_the_namespace_of_a_tool_names_no_other(format: str, text: str, name: str) -> None:
+    text = text.replace("delete_rows", name).replace("SAID", "rows")
+    tool = Tool(name=name, parameters=TOOLS[0].parameters)
+    [call] = hold_of_every_cut(text, Setting(format, Toolset.of([tool]))).attempts
+    assert call.ok, call.problems
+    rows = Tool(name="rows", parameters=TOOLS[0].parameters)
+    [call] = hold_of_every_cut(text, Setting(format, Toolset.of([tool, rows]))).attempts
+    assert [problem.code for problem in call.problems] == ["names_disagree"]

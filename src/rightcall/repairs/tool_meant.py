@@ -149,11 +149,18 @@ def name_in_id(id: str, tools: Toolset | None) -> str:
     return name if name in tools else ""
 
 
+def _is_namespace(word: str, name: str, tools: Toolset | None) -> bool:
+    """Is this only where the tool of that name belongs, and no tool itself?"""
+    is_before = name.startswith(word) and _SPLIT.match(name, len(word)) is not None
+    return is_before and (tools is None or word not in tools)
+
+
 def two_names(said: str, name: str, tools: Toolset | None, policy: str) -> tuple[str, str] | None:
     """What is wrong with a call of that name beside which others were said (with commas), as code and message. What is
     no name there is a header that was damaged, and says nothing."""
     names = [settle_name(each, tools, policy)[0] for each in said.split(",")]
     others = [each for each in names if each != name and each.translate(_SIGNS).isalnum()]
+    others = [each for each in others if not _is_namespace(each, name, tools)]
     if not others:
         return None
     message = f"the call names two tools: {others[0][:80]!r} beside it, {name[:80]!r} in it"
