@@ -278,6 +278,9 @@ TOKENS = [
     ("command_r_plus", "<|CHATBOT_TOKEN|>Good day.<|END_OF_TURN_TOKEN|>"),
     ("cohere_command3", "<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>Good day.<|END_OF_TURN_TOKEN|>"),
     ("gemma4", "<|channel><|channel>thought\nHm.<channel|>Good day."),
+    ("gemma4", "<|channel>Hm.<channel|>Good day."),
+    ("gemma4", "<|channel>Hm.<channel|><|channel>Well.<channel|>Good day."),
+    ("gemma4", "Good day.<|channel>Hm."),
     ("muse", " to=self<|message|>Hm.<|eom|><|start|>assistant to=user<|message|>Good day.<|eot|>"),
 ]
 

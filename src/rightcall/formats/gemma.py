@@ -14,7 +14,8 @@ GEMMA4 = Format(
     "gemma4",
     body=Braced(open="call:{name}", quote=Special('<|"|>')),
     call=(Special("<|tool_call>"), Special("<tool_call|>")),
-    reasoning=(Special("<|channel>") + "thought\n", "\n" + Special("<channel|>")),
+    # The label may be missing, and there is no other.
+    reasoning=((Special("<|channel>") + "thought\n", Special("<|channel>")), "\n" + Special("<channel|>")),
     ends=(Special("<|tool_response>"), Special("<turn|>"), Special("<eos>")),
     tools="gemma",
     aliases=("gemma-4",),
