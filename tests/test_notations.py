@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from rightcall import Parser, Reply, Tool, parse
+from rightcall import Call, Parser, Reply, Tool, parse, render
 from rightcall.formats import FORMATS, NAMED_ONLY
-from rightcall.formats.spec import Pythonic
+from rightcall.formats.spec import Braced, Pythonic
 from rightcall.values.notation import PYTHON, PYTHON_LITERALS, TYPESCRIPT
 from rightcall.values.value_ends import Ends
 from rightcall.values.value_reader import BadValue, Unfinished, ValueReader
@@ -25,6 +25,11 @@ TOOL = Tool(
         "required": ["word"],
     },
 )
+# How a block of braced calls is marked, and what quotes its strings.
+BRACED_BLOCKS = {
+    "gemma4": ("<|tool_call>call:lookup{%s}<tool_call|>", '<|"|>'),
+    "functiongemma": ("<start_function_call>call:lookup{%s}<end_function_call>", "<escape>"),
+}
 # How a block of Python calls is marked in the formats that have one.
 PYTHON_BLOCKS = {
     "lfm2": "<|tool_call_start|>[%s]<|tool_call_end|>",
@@ -271,3 +276,41 @@ def test_the_end_of_a_value_is_the_same_under_every_cut(text: str) -> None:
             if done:
                 break
         assert pos == whole.pos
+
+
+# -- keys that are several words ---------------------------------------------------------------------------------------
+
+
+def test_every_braced_format_is_read() -> None:
+    assert set(BRACED_BLOCKS) == {name for name, format in FORMATS.items() if isinstance(format.bodies[0], Braced)}
+
+
+@pytest.mark.parametrize("format", BRACED_BLOCKS)
+@pytest.mark.parametrize(
+    "inside, more",
+    [
+        ("my key:1", {"my key": 1}),
+        ("my key :1,your own key:<q>b<q>", {"my key": 1, "your own key": "b"}),
+        (
+            "any:{Step One:{to:[{at:<q>Step Two<q>}]}, Step Two:{to:[]}}",
+            {"any": {"Step One": {"to": [{"at": "Step Two"}]}, "Step Two": {"to": []}}},
+        ),
+        ("any:{schöner Name:<q>x<q>,the other one:true}", {"any": {"schöner Name": "x", "the other one": True}}),
+    ],
+)
+def test_a_key_in_braces_may_be_several_words(format: str, inside: str, more: dict[str, Any]) -> None:
+    block, quote = BRACED_BLOCKS[format]
+    arguments = {"word": "owl", **more}
+    for text in (f"word:<q>owl<q>,{inside}", f"{inside},word:<q>owl<q>"):
+        assert runs(block % text.replace("<q>", quote), format) == (arguments, [])
+    written = render([Call("lookup", arguments)], format=format, tools=[TOOL])
+    assert runs(written, format) == (arguments, [])
+
+
+@pytest.mark.parametrize("format", BRACED_BLOCKS)
+def test_words_before_a_colon_in_a_text_are_no_key(format: str) -> None:
+    block, quote = BRACED_BLOCKS[format]
+    for inner in (quote, '"'):
+        text = block % f"word:{quote}an {inner}owl{inner}, that is to say: a bird{quote},n:1"
+        [call] = read(text, format).attempts
+        assert call.arguments == {"word": f"an {inner}owl{inner}, that is to say: a bird", "n": 1}

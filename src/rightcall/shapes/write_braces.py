@@ -9,8 +9,9 @@ from rightcall.shapes.algebra import NEVER, Lexeme, Lit, Node, Token, Upto, Word
 from rightcall.shapes.builder import Builder
 from rightcall.shapes.value_shapes import NOTHING, Array, Field, Number, Object, OneOf, Shape, TextShape, options
 from rightcall.shapes.write_json import CONTROL, Json
+from rightcall.values.notation import BRACED_KEY
 
-_BRACED_KEY = re.compile(r"[^\s:{}\[\],<>\"']{1,256}").fullmatch
+_BRACED_KEY = re.compile(BRACED_KEY).fullmatch
 _BLANKS = " \t\r\n"
 
 

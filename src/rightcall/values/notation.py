@@ -117,10 +117,14 @@ TYPESCRIPT = Notation(
 )
 
 
+_BRACED_WORD = r"[^\s:{}\[\],<>\"']"
+# Templates write a key as it is, blanks and all.
+BRACED_KEY = rf"{_BRACED_WORD}{{1,256}}+(?:[ \t]{{1,4}}+{_BRACED_WORD}{{1,256}}+){{0,32}}+"
+
+
 def braces(quote: str, make: Callable[[], StringText], others: tuple[Quote, ...]) -> Notation:
     """Bare keys, and strings between two of these, which `make` reads; or, where a value begins, between others."""
     head = re.escape(quote[0])
-    key = r"[^\s:{}\[\],<>\"']{1,256}+"
     shy = "".join([other.open for other in others])
     return Notation(
         name="braces",
@@ -132,8 +136,8 @@ def braces(quote: str, make: Callable[[], StringText], others: tuple[Quote, ...]
         space=_BLANK,
         number=None,
         bare_value=re.compile(rf"[^,{{}}\[\]<{head}]++").match,
-        bare_key=re.compile(key).match,
-        next_entry=re.compile(rf", ?(?![{re.escape(quote[0] + shy)}])({key}): ?").match,
+        bare_key=re.compile(BRACED_KEY).match,
+        next_entry=re.compile(rf", ?(?![{re.escape(quote[0] + shy)}])({BRACED_KEY}): ?").match,
         bare_strings=True,
         gaps=True,
     )

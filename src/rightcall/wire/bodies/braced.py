@@ -15,7 +15,7 @@ from rightcall.formats.toml_rules import LITERAL, OPENER, marker_rule, template_
 from rightcall.json_pointer import step
 from rightcall.strict_json import Undecodable, decode_unique
 from rightcall.types import Call, Repair
-from rightcall.values.notation import JSON_WORDS, Notation, braces
+from rightcall.values.notation import BRACED_KEY, JSON_WORDS, Notation, braces
 from rightcall.values.strings import StringText, Taken, easy_without
 from rightcall.values.value_ends import Ends
 from rightcall.values.value_reader import Odd
@@ -60,7 +60,8 @@ if TYPE_CHECKING:
     from rightcall.shapes.arguments import ArgumentsShape
     from rightcall.shapes.builder import Builder
 
-_KEY = Pat(r"[^\s:{}\[\],<>\"']{1,256}+", r"[^\s:{}\[\],<>\"']{0,256}+")
+_WORD = Pat(r"[^\s:{}\[\],<>\"']{1,256}+", r"[^\s:{}\[\],<>\"']{0,256}+")
+_KEY = Pat(BRACED_KEY, BRACED_KEY.replace("{1,256}", "{0,256}"))
 _KEY_PROBE = Probe(seq(_KEY, blanks(), literal(":")))
 _ENDS_VALUE = re.compile(r"[ \t\r\n]*+[,}]").match
 
@@ -83,9 +84,10 @@ class BracedReader(BodyReader):
         self.scan = Scan([("quote", quote)])
         words = [literal(word) for word in JSON_WORDS]
         value = alt(quote, *words, Pat(rf"[-+.0-9\[{{{MARKS}]", ""))
-        behind = _behind_value(value, after)
+        # Words before a colon are a key where a value follows, and rather more text behind quotes that any text has.
+        behind = _behind_value(seq(_KEY, blanks(), literal(":"), blanks(), value), value, after)
         self.follows = there(seq(quote, blanks(), behind))
-        self.notation = braces(str(body.quote), self._string, ordinary(closes, behind))
+        self.notation = braces(str(body.quote), self._string, ordinary(closes, _behind_value(None, value, after)))
         self._calls = re.compile(alt(*[seq(pat, blanks(), *_named(body)) for pat in calls]).whole).finditer
         self._over = re.compile(seq(quote, blanks(), literal("}")).whole).search
         self._close = re.compile(seq(literal("}"), blanks(), alt(*closes)).whole).search if closes else None
@@ -322,11 +324,12 @@ class TokenQuoted:
         return None if self._quote[0] in piece else piece
 
 
-def _behind_value(value: Pat, after: list[Pat]) -> Pat:
+def _behind_value(entry: Pat | None, value: Pat, after: list[Pat]) -> Pat:
     """What follows a string: another entry or item, or a bracket that structure follows."""
     deeper = Pat(r"[,}\]]", "")
+    entries = [seq(_WORD, blanks(), literal(":")), *([] if entry is None else [entry])]
     return alt(
-        seq(literal(","), blanks(), alt(seq(_KEY, blanks(), literal(":")), value)),
+        seq(literal(","), blanks(), alt(*entries, value)),
         seq(Pat(r"[}\]]", ""), blanks(), alt(deeper, *after, END)),
         END,
     )
