@@ -157,7 +157,8 @@ def behind_an_end() -> list[str]:
         channels = format.channels
         if format.name in NAMED_ONLY or (channels is not None and not isinstance(channels.start, Special)):
             continue
-        call = (channels.start if channels else "") + render([made("f", s="x")], format=format.name, tools=TOOLS)
+        start = str(channels.start) if channels else ""
+        call = start + render([made("f", s="x")], format=format.name, tools=TOOLS)
         found += [end + call for end in ends_of(format) if isinstance(end, Special)]
     return found
 

@@ -11,7 +11,7 @@ from cuts import Setting, hold_of_every_cut
 from replies import INTEGER, STRING, Json, blocking, made, runnable
 from rightcall import Reply, Tool, Toolset, parse, read, render
 from rightcall.formats import FORMATS
-from rightcall.formats.spec import Envelope, NameThenJson
+from rightcall.formats.spec import Envelope, NameThenJson, alternatives
 
 Policy = Literal["off", "safe", "lenient"]
 PROPERTIES: Json = {
@@ -165,3 +165,21 @@ def test_objects_inside_arguments_may_stand_in_a_row_too() -> None:
         assert runnable(parse(text, format=wire, tools=tools)) == [("f", {"o": {"a": 1}})]
         text = render(call, format=wire, tools=tools).replace(call.json, '{"o": {"a": 2}{"a": 1}}')
         assert runnable(parse(text, format=wire, tools=tools, repair="lenient")) == []
+
+
+def opens_with_a_tag(name: str) -> bool:
+    body = FORMATS[name].bodies[0]
+    return isinstance(body, NameThenJson) and alternatives(body.open)[0].endswith("{name}>")
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if opens_with_a_tag(name)])
+def test_a_tag_that_lost_its_last_sign_before_json_is_read_with_a_receipt(name: str) -> None:
+    call = render([made("f", days=3)], format=name, tools=TOOLS)
+    damaged = call.replace("f>", "f", 1)
+    for text, count in ((damaged, 1), (call + damaged, 2), (damaged.replace('f{"days": 3}', "f"), 1)):
+        reply = hold_of_every_cut(text, Setting(name, TOOLS))
+        assert [call.name for call in reply.calls] == ["f"] * count
+        assert [made.rule for made in reply.calls[-1].repairs] == ["broken_opener"]
+    assert hold_of_every_cut(damaged, Setting(name, TOOLS, repair="off")).calls == ()
+    prose = "The tag <function=f opens a call of f."
+    assert hold_of_every_cut(prose, Setting(name, TOOLS)).content == prose

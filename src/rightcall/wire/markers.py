@@ -137,6 +137,7 @@ def look(pat: Pat) -> Pat:
 _END = r"(?:\Z)"
 END = Pat(_END, "", sure=FINAL)
 NAME = Pat(f"(?:{HOLES['name']})", _HOLE_STARTS["name"], sure=RUN)
+NAMED = NAME._replace(whole=f"(?P<name>{HOLES['name']})")
 
 
 LINE_END = look(Pat(r"[ \t]{0,4}+\r?\n", r"[ \t]{0,4}+\r?", sure=FINAL))

@@ -20,7 +20,7 @@ from rightcall.wire.call_builder import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut, NotACall
 from rightcall.wire.json_stream import LostJsonEnd, json_value
 from rightcall.wire.live import read_arguments
-from rightcall.wire.markers import NAME, Holes, Pat, Probe, alt, blanks, literal, look, seq, templates
+from rightcall.wire.markers import NAME, NAMED, Holes, Pat, Probe, alt, blanks, literal, look, ordered, seq, templates
 
 if TYPE_CHECKING:
     from rightcall.shapes.algebra import Node
@@ -42,6 +42,7 @@ class NameThenJsonReader(BodyReader):
     def __init__(self, body: NameThenJson, ends: list[Pat]) -> None:
         self.body = body
         self.open = Holes(body.open) if any(alternatives(body.open)) else None
+        self._damaged = [Probe(pat) for pat in _unended(body, NAMED)]
         closes = templates(body.close)
         self.close = Probe(alt(*closes)) if closes else None
         close, end = _any_of(closes) + _B if closes else "", _any_of(ends)
@@ -97,7 +98,8 @@ class NameThenJsonReader(BodyReader):
         found = yield from p.test(self.open.probe)
         cut = p.ended and self.open.probe.is_begun(p.buf, p.pos)
         if found is None:
-            yield from self._odd(p, bare, cut)
+            if not (yield from self._mended_opener(p)):
+                yield from self._odd(p, bare, cut)
             return
         holes = self.open.fill(found)
         name = holes.get("name", "")
@@ -114,6 +116,17 @@ class NameThenJsonReader(BodyReader):
             return
         p.begin(name, self._id(holes))
         yield from read_arguments_of(p, self.close)
+
+    def _mended_opener(self, p: CallBuilder) -> Steps[bool]:
+        for damaged in self._damaged:
+            found = yield from p.test(damaged)
+            if found and p.policy(found["name"]) != "off":
+                tag = found.group().strip()
+                p.pos = found.end()
+                p.begin(found["name"], repairs=(Repair("broken_opener", "exact", "", tag, tag + ">"),))
+                yield from read_arguments_of(p, self.close)
+                return True
+        return False
 
     def _is_counter(self, p: CallBuilder, name: str) -> bool:
         """Is this the number of the call, and its name was left out? Where numbers stand behind names it can be."""
@@ -172,6 +185,13 @@ class NameThenJsonReader(BodyReader):
         if self.body.id and all(map(holes.get, self._id_holes)):
             return self.body.id.format_map(holes)
         return holes.get("id", "")
+
+
+def _unended(body: NameThenJson, name: Pat) -> list[Pat]:
+    """An opening tag without its last sign, before what can only follow it: arguments, or the call's close."""
+    texts = [text for text in ordered(body.open) if text.endswith("{name}>") and len(text) > len("<{name}>")]
+    follows = look(alt(literal("{"), *templates(body.close)))
+    return [seq(literal(text.removesuffix("{name}>")), name, blanks(), follows) for text in texts]
 
 
 def _any_of(pats: list[Pat]) -> str:
@@ -323,6 +343,9 @@ class NameThenJsonKind(BodyKind[NameThenJson]):
 
     def opening(self, body: NameThenJson) -> tuple[Marker, ...]:
         return (body.open,)
+
+    def damaged(self, body: NameThenJson, format: Format) -> list[Pat]:
+        return _unended(body, NAME)
 
     def closing(self, body: NameThenJson) -> Marker:
         return body.close

@@ -17,6 +17,7 @@ from rightcall.wire.markers import (
     HOLES,
     LINE_END,
     NAME,
+    NAMED,
     Pat,
     Probe,
     alt,
@@ -36,7 +37,6 @@ _BLANK = Pat(r"[ \t]{1,4}+", r"[ \t]{0,4}+")
 _HOLE = re.compile(r"\{\w+\}")
 _LIKE = 0.65  # two tags that share so much are one, misspelt
 _SURE = 4  # so much of a tag tells it from other text
-_NAMED = NAME._replace(whole=f"(?P<name>{HOLES['name']})")
 
 
 class Tags:
@@ -147,12 +147,12 @@ class Tags:
     @cached_property
     def damaged_opens(self) -> list[Probe]:
         """The body's opening tag, damaged, but with a name and before what can only follow it."""
-        return [Probe(pat) for text in ordered(self.body.open) for pat in self._damaged(text, _NAMED)]
+        return [Probe(pat) for text in ordered(self.body.open) for pat in self._damaged(text, NAMED)]
 
     @cached_property
     def cut_opens(self) -> list[Probe]:
         """The body's opening tag, where the text ends in it, with the name."""
-        return [Probe(cut_behind_name(text, _NAMED)) for text in ordered(self.body.open) + ordered(self.body.empty)]
+        return [Probe(cut_behind_name(text, NAMED)) for text in ordered(self.body.open) + ordered(self.body.empty)]
 
     @cached_property
     def damaged_openers(self) -> list[Pat]:
@@ -177,7 +177,7 @@ class Tags:
             *unquoted,
             *spaced,
             first,
-            *([seq(template(before[1:]), name, *end, *follows)] if name is _NAMED else []),
+            *([seq(template(before[1:]), name, *end, *follows)] if name is NAMED else []),
         ]
 
     @cached_property
