@@ -16,7 +16,9 @@ from replies import (
 )
 from rightcall import CallStart, CannotCarry, Parser, Reasoning, Recast, Reply, Text, render
 from rightcall.formats import FORMATS
-from rightcall.formats.spec import alternatives
+from rightcall.formats.spec import Format, Special, alternatives
+from rightcall.formats.special_tokens import tokens_of
+from rightcall.wire.bodies import BODIES
 
 every_format = pytest.mark.parametrize("name", list(FORMATS))
 
@@ -111,3 +113,37 @@ def test_reasoning_that_is_only_shown_is_text_and_so_is_the_call_behind_it(name:
 def test_the_name_of_the_opener_in_code_is_no_opener() -> None:
     text = "The tag `<think>` opens a thought."
     assert read(text, "hermes").content == text
+
+
+def _closes(format: Format) -> list[str]:
+    """What closes anything but a thought, in special tokens."""
+    kinds = [(BODIES[type(body)], body) for body in format.bodies]
+    closes = [pair[1] for pair in (format.call, format.section, *format.content) if pair]
+    closes += [close for kind, body in kinds for close in (kind.closing(body), kind.value_closing(body))]
+    return [text.strip() for close in closes for text in alternatives(close) if isinstance(text, Special)]
+
+
+@pytest.mark.parametrize("name", [name for name, format in FORMATS.items() if format.reasoning])
+def test_special_tokens_are_no_thought_and_neither_are_words_between_them(name: str) -> None:
+    format = FORMATS[name]
+    assert format.reasoning is not None
+    opens = alternatives(format.reasoning[0])[0]
+    for token in {*tokens_of(format), *_closes(format)}:
+        reply = read(f"{opens}Owls {token} hunt", name)
+        assert {*f"{reply.reasoning} {reply.content}".split()} <= {"Owls", "hunt"}, (token, reply.parts)
+
+
+@pytest.mark.parametrize("name, close", [("kimi_k2", "<|tool_call_end|>"), ("kimi_k3", "<|close|>response<|sep|>")])
+def test_what_closes_nothing_stays_in_a_thought_that_only_shows_it(name: str, close: str) -> None:
+    text = f"It would write `{close}` there."
+    reply = read(text, name, reasoning="open")
+    assert (reply.reasoning, codes(reply)) == (text, [])
+    assert codes(read(f"So {close} it was", name, reasoning="open")) == ["stray_marker"]
+
+
+def test_a_sentence_that_closes_a_thought_is_text_where_none_is_open() -> None:
+    for text in ("Good day. Here is my response: no.", "Here is my response: no."):
+        assert (read(text, "granite3").content, read(text, "granite3").reasoning) == (text, "")
+    thought = "Here is my thought process: Birds. Here is my response: an owl. Here is my response: again."
+    reply = read(thought, "granite3")
+    assert (reply.reasoning, reply.content) == ("Birds.", "an owl. Here is my response: again.")

@@ -135,6 +135,16 @@ class FormatMarkers:
         tokens -= {token for text in begins for token in getattr(text, "tokens", ())[:1]}
         return [(Sign("stray", True, True), literal(token)) for token in sorted(tokens)]
 
+    def closes_of_tokens(self) -> Entries:
+        """What closes anything but a thought, in special tokens: in a thought it closes nothing, and its words are none
+        of the thought."""
+        pairs = [pair for pair in (self.format.call, self.format.section, *self.format.content) if pair]
+        kinds = [(BODIES[type(body)], body) for body in self.format.bodies]
+        closes = [pair[1] for pair in pairs]
+        closes += [close for kind, body in kinds for close in (kind.closing(body), kind.value_closing(body))]
+        texts = [text for close in closes for text in alternatives(close) if isinstance(text, Special)]
+        return [(Sign("stray", True, True), template(text)) for text in texts]
+
     def _around_calls(self) -> list[Marker]:
         format = self.format
         outside = [*format.call, *(format.section or ()), *(format.reasoning or ())]

@@ -65,6 +65,9 @@ def on_think(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
 
 def on_think_close(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
     state, marker = m.state, found.group()
+    if marker[0].isalpha() and m.rehearsal is None and not isinstance(state, InReasoning):
+        m.say_exactly(m.p.pos + len(marker))  # a sentence, not a tag: where no thought is open it closes none
+        return
     if isinstance(state, InText) and state.late and not (yield from _is_mentioned(m, marker, state.mentions)):
         # A closing tag without its opener: the prompt had opened it.
         m.output.recast(m.p.at)
