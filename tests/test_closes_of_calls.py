@@ -10,7 +10,7 @@ from cuts import Setting, hold_of_every_cut
 from replies import codes
 from rightcall import Call, Toolset, render
 from rightcall.formats import FORMATS
-from rightcall.formats.spec import Format, alternatives
+from rightcall.formats.spec import Format, Special, alternatives
 from rightcall.wire.bodies import BODIES
 
 _TABLE = {"type": "object", "properties": {"table": {"type": "string"}}, "required": ["table"]}
@@ -106,3 +106,21 @@ def test_words_in_a_message_to_a_tool_are_told(place: str) -> None:
 def test_a_call_as_it_is_written_leaves_no_note(format: str) -> None:
     reply = hold_of_every_cut(written(FORMATS[format]), Setting(format, TOOLS))
     assert len(reply.calls) == 1 and codes(reply) == []
+
+
+OPENS = [
+    (name, marker.strip())
+    for name, format in FORMATS.items()
+    for pair in (format.section, format.call)
+    for marker in alternatives(pair[0] if pair else "")
+    if isinstance(marker, Special) and "{" not in marker
+]
+
+
+@pytest.mark.parametrize("format, opener", OPENS)
+def test_an_opener_that_is_dropped_tells_two_texts_apart(format: str, opener: str) -> None:
+    for before, behind in (("Good", "day"), ("Good ", " day, friend")):
+        reply = hold_of_every_cut(f"{before}{opener}{behind}", Setting(format, TOOLS))
+        if not reply.attempts:
+            assert reply.content.split() == f"{before} {behind}".split()
+            assert "opener_without_call" in codes(reply)

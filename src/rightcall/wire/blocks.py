@@ -158,13 +158,21 @@ class Block:
         elif not self.bare and not p.full:
             p.note("opener_without_call", f"the text at {opening} opens a call, and none follows; it is text")
             if self.special:
-                name = _NAME(text) if self._headless else None
-                if name is not None:
-                    p.output.say_exactly(name.group(), opening + name.end())
-                p.output.marker(self.content)
-                text = text[self.content - opening :]
+                return self._text_behind_token(opening, text)
         p.raw_drop()
         p.output.say_exactly(text, p.at)
+        return "text"
+
+    def _text_behind_token(self, opening: Capture, text: str) -> Ending:
+        """The opener is a token, and dropped: it tells what was said before it from what is said behind it."""
+        p = self.p
+        name = _NAME(text) if self._headless else None
+        if name is not None:
+            p.output.say_exactly(name.group(), opening + name.end())
+        p.output.marker(self.content)
+        p.raw_drop()
+        p.output.say(text[self.content - opening :], p.at)
+        p.output.at_start = False
         return "text"
 
     def _has_body(self) -> Steps[bool]:
