@@ -108,6 +108,22 @@ def test_a_call_as_it_is_written_leaves_no_note(format: str) -> None:
     assert len(reply.calls) == 1 and codes(reply) == []
 
 
+def likely_close(format: Format) -> str:
+    """What a model closes a call with by analogy, where the format has nothing for it."""
+    opens = [text.strip() for text in alternatives(format.call[0])] if not format.call[1] else []
+    return next((f"{text[0]}/{text[1:]}" for text in opens if text[:1] in "[<" and text[1:-1].isidentifier()), "")
+
+
+@pytest.mark.parametrize("format", [name for name, format in FORMATS.items() if likely_close(format)])
+def test_a_close_that_the_format_has_not_is_dropped_behind_a_call_and_else_text(format: str) -> None:
+    close = likely_close(FORMATS[format])
+    text = written(FORMATS[format])
+    reply = hold_of_every_cut(f"{text}{close} Done.", Setting(format, TOOLS))
+    assert (len(reply.calls), reply.content, codes(reply)) == (1, "Done.", ["stray_marker"])
+    said = f"Nothing but {close} was missing."
+    assert hold_of_every_cut(said, Setting(format, TOOLS)).content == said
+
+
 OPENS = [
     (name, marker.strip())
     for name, format in FORMATS.items()

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from rightcall.formats.spec import Format, Marker, alternatives
+from rightcall.formats.spec import Format, Marker, alternatives, likely_closes
 from rightcall.wire.bodies import BODIES
 
 FILLED = {"name": "ping", "key": "city", "type": "string", "id": "call_7", "index": "0", "number": "1", "cite": "0:[1]"}
@@ -44,6 +44,7 @@ def templates(format: Format) -> set[str]:
 
 def _markers(format: Format) -> Iterator[Marker]:
     yield from (
+        likely_closes(format),
         *format.call,
         *(format.section or ()),
         *(format.reasoning or ()),

@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from rightcall.formats.spec import Format, Marker, Pair, Protocol, Special, alternatives
+from rightcall.formats.spec import Format, Marker, Pair, Protocol, Special, alternatives, likely_closes
 from rightcall.wire.bodies import BODIES
 from rightcall.wire.bodies.behind import ASIDE
 from rightcall.wire.bodies.kind import Around
@@ -219,7 +219,7 @@ class Compiled:
 
     def _strays(self, markers: FormatMarkers) -> Entries:
         """What closes a call, or a value in one: none of it belongs into text."""
-        strays = markers.closes + markers.lone_tokens()
+        strays = markers.closes + markers.lone_tokens() + entries("closer", likely_closes(self.format))
         strays += [(Sign("value_close"), pat) for reader in self.readers for pat in reader.closers]
         closings = [BODIES[type(body)].closing(body) for body in self.format.bodies]
         strays += [entry for closing in closings for entry in entries("closer", closing)]
