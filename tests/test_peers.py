@@ -282,6 +282,9 @@ TOKENS = [
     ("gemma4", "<|channel>Hm.<channel|><|channel>Well.<channel|>Good day."),
     ("gemma4", "Good day.<|channel>Hm."),
     ("muse", " to=self<|message|>Hm.<|eom|><|start|>assistant to=user<|message|>Good day.<|eot|>"),
+    ("muse", " to=user<|message|>Good day.<|end_of_text|>"),
+    ("kimi_k3", '<|end_of_msg|><|open|>message role="assistant"<|sep|><|open|>response<|sep|>Good day.'),
+    ("kimi_k3", "<|open|>think<|sep|>Hm.<|close|>think<|sep|><|open|>message<|sep|>Good day.<|close|>message<|sep|>"),
 ]
 
 

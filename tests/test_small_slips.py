@@ -228,3 +228,9 @@ def test_an_argument_may_lose_the_last_sign_of_its_tag_at_the_end_of_a_line(name
         assert ran(tag[:-1] + "\n" + value + tail, name) == [("lookup", OWL)]
         assert ran(tag[:-1] + "s\n" + value + tail, name) == []  # no such argument
         assert ran(tag[:-1] + "\n>" + value + tail, name) == []
+
+
+def test_a_call_whose_number_is_missing_is_read() -> None:
+    argument = '<|open|>argument key="word" type="string"<|sep|>owl<|close|>argument<|sep|>'
+    call = f'<|open|>call tool="lookup"<|sep|>{argument}<|close|>call<|sep|>'
+    assert ran(f"<|open|>tools<|sep|>{call}{call}<|close|>tools<|sep|>", "kimi_k3") == [("lookup", {"word": "owl"})] * 2

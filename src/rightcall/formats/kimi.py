@@ -29,7 +29,7 @@ KIMI_K2 = Format(
 KIMI_K3 = Format(
     "kimi_k3",
     body=Params(
-        open=_OPEN + 'call tool="{name}" index="{number}"' + _SEP,
+        open=(_OPEN + 'call tool="{name}" index="{number}"' + _SEP, _OPEN + 'call tool="{name}"' + _SEP),
         param=_OPEN + 'argument key="{key}" type="{type}"' + _SEP,
         value_close=_CLOSE + "argument" + _SEP,
         close=_CLOSE + "call" + _SEP,
@@ -47,7 +47,10 @@ KIMI_K3 = Format(
     section=(_OPEN + "tools" + _SEP, (_CLOSE + "tools" + _SEP, _CLOSE + "tools")),
     reasoning=(_OPEN + "think" + _SEP, _THOUGHT),
     content=((_SAYS, _SAID),),
-    ends=(_CLOSE + "message" + _SEP, _CLOSE + "message", Special("<|end_of_msg|>")),
+    ends=(
+        *(_CLOSE + "message" + _SEP, _CLOSE + "message", Special("<|end_of_msg|>")),
+        *(_OPEN + 'message role="assistant"' + _SEP, _OPEN + "message" + _SEP),
+    ),
     tools="fenced",
     models="Kimi K3",
 )

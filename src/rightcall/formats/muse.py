@@ -16,7 +16,7 @@ MUSE = Format(
     channels=Channels(
         start=Special("<|start|>") + "assistant",
         message=_MESSAGE,
-        ends=(_END, Special("<|eot|>")),
+        ends=(_END, Special("<|eot|>"), Special("<|end_of_text|>")),
         to=" to=",
         kinds={"self": "reasoning", "user": "content"},
         messages={
