@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 
+import msgspec
 import pytest
 
 from replies import (
@@ -19,7 +20,7 @@ from replies import (
     runnable,
     tool,
 )
-from rightcall import Parser, Tool, Toolset, parse, render
+from rightcall import Call, Parser, Reply, Tool, Toolset, parse, render
 from rightcall.errors import CallerError
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import alternatives
@@ -76,6 +77,27 @@ def test_calls_beyond_the_limit_are_text(name: str) -> None:
     assert len(reply.attempts) == 3
     assert codes(reply) == ["too_large"]
     assert "5" in reply.content
+
+
+@every_format
+def test_where_there_is_no_room_for_a_call_its_beginning_is_text(name: str) -> None:
+    one = render(made("f", s="1"), format=name, tools=TOOLS)
+    many = render([made("f", s="1"), made("f", s="2")], format=name, tools=TOOLS)
+    sections = [marker for marker in alternatives((FORMATS[name].section or ("", ""))[0]) if marker]
+    damaged = [text.replace("<tool_call>", "", 1) for text in (one, many)] + [f"{each}f{one}" for each in sections]
+    for text in (many, one + one, *damaged):
+        for calls, end in ((calls, end) for calls in (0, 1) for end in range(0, len(text) + 1, 3)):
+            whole = parse(text[:end], format=name, tools=TOOLS, spans=True, limits=Limits(calls=calls))
+            parser = Parser(name, tools=TOOLS, spans=True, limits=Limits(calls=calls))
+            parser.feed(text[:end])
+            parser.close()
+            assert len(whole.attempts) <= calls and unnamed(parser.reply) == unnamed(whole)
+
+
+def unnamed(reply: Reply) -> Reply:
+    """The same without ids, which are made anew."""
+    calls = [msgspec.structs.replace(part, id="") if isinstance(part, Call) else part for part in reply.parts]
+    return msgspec.structs.replace(reply, parts=tuple(calls))
 
 
 THINKING = [name for name, format in FORMATS.items() if format.reasoning is not None]

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from rightcall import Call, Parser, Reply, Text, Tool, Toolset, parse, render
+from rightcall import Call, Ids, Parser, Reply, Text, Tool, Toolset, parse, render
 from rightcall.errors import CallerError
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Special
@@ -98,6 +98,16 @@ def test_what_is_not_known_is_guessed_and_what_is_text_is_kept() -> None:
     reply = parse([("Send ", False), (wire, False), (".", None)], tools=TOOLS, format="kimi_k2")
     assert reply.parts == (Text(f"Send {wire}."),)
     assert [problem.code for problem in reply.problems] == ["looks_like_a_call"]
+
+
+@pytest.mark.parametrize("name", ["auto", *FORMATS])
+def test_text_of_which_nothing_is_known_is_read_like_any_text(name: str) -> None:
+    body = '[{"name": "ping", "arguments": {}}]'
+    for text in (body, f"Well: {body} so.", f"```json\n{body}\n```"):
+        for rescue in ("safe", "anywhere"):
+            whole = parse(text, format=name, tools=TOOLS, rescue=rescue, ids=Ids.numbered("n"))
+            for pairs in ([(text, None)], [(char, None) for char in text]):
+                assert parse(pairs, format=name, tools=TOOLS, rescue=rescue, ids=Ids.numbered("n")) == whole, text
 
 
 def test_something_other_than_pairs_is_refused() -> None:

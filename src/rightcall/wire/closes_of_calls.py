@@ -103,11 +103,21 @@ def end_cut_message(m: Machine) -> None:
 
 
 def fail_unread(p: CallBuilder) -> None:
-    """The text ends before a call that was named, or in its first characters, which are left to take."""
+    """The text ends before a call that was named, or in its first characters, which are left to take. Where there is no
+    room for one more call, they are text."""
+    if p.index >= p.limits.calls:
+        tell_too_many(p)
+        return
     if p.raw is None:
         p.raw_begin()
     p.pos = len(p.buf)
     p.fail("truncated", "the text ended before the call did; send the whole call again")
+
+
+def tell_too_many(p: CallBuilder, much: str = "") -> None:
+    """There is more than there may be, by itself of calls."""
+    p.full = True
+    p.problem("too_large", f"the reply has {much or f'more than {p.limits.calls} calls'}; the rest was not read")
 
 
 def take_cut_marker(m: Machine) -> None:

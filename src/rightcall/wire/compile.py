@@ -108,7 +108,10 @@ class Compiled:
         self.closing = [(sign, re.compile(pat.whole).fullmatch) for sign, pat in closing]
         # Where calls have no markers of their own, what closes a body closes the call.
         self.body_is_call = [re.compile(pat.whole).fullmatch for pat in markers.body_closes] if not closes else []
-        self.closes_calls = _any([pat for _, pat in closing] + markers.body_closes)
+        # A tick behind a call is text at once: it is not waited for whether a fence comes of it.
+        self.closes_calls = _any(
+            [pat for pat in [*[pat for _, pat in closing], *markers.body_closes] if pat.head != "`"]
+        )
 
     def _add_extra_brackets(self, markers: FormatMarkers) -> None:
         """Brackets too many behind arguments are dropped at the text's end as well. Where nothing closes an envelope,

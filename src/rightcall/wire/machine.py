@@ -33,6 +33,7 @@ from rightcall.wire.closes_of_calls import (
     leave_section,
     settle_calls,
     take_cut_marker,
+    tell_too_many,
 )
 from rightcall.wire.compile import LEVELS, Compiled
 from rightcall.wire.format_markers import Sign
@@ -321,7 +322,6 @@ class Machine:
         if ending == "full":
             yield from self.rest_is_text()
         elif p.notes.get("opener_without_call", 0) >= MOST_OPENERS:
-            p.full = True
             yield from self.rest_is_text(f"more than {MOST_OPENERS} openers that hold no call")
 
     def _take_whole(self, whole: WholeBlock, moved: int) -> None:
@@ -364,7 +364,7 @@ class Machine:
         p = self.p
         self.release()  # they are more than enough to be calls, whatever follows
         self.trust()
-        p.problem("too_large", f"the reply has {much or f'more than {p.limits.calls} calls'}; the rest was not read")
+        tell_too_many(p, much)
         while True:
             if p.pos < len(p.buf):
                 self.say_exactly(len(p.buf))

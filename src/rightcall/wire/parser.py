@@ -235,14 +235,17 @@ def _feed_pairs(reading: Machine | AutoMachine, pairs: Iterable[tuple[str, bool 
     """Reads text of which it is known what came as special tokens. Gives the whole text."""
     if isinstance(pairs, (bytes, bytearray, Mapping)) or not isinstance(pairs, Iterable):
         raise _no_text(pairs)
-    told = _machine(reading).p.told = Told()
-    pieces = []
+    told: Told | None = None  # while nothing was said of any piece, as in a text
+    pieces: list[str] = []
     for pair in pairs:
         if type(pair) is not tuple or len(pair) != 2:
             raise CallerError(f"parse takes a text, or pairs (text, special), not {pair!r:.80}")
         text, special = pair
         if text:
-            told.add(len(text), special)
+            if told is None and special is not None:
+                told = _machine(reading).p.told = Told(sum(map(len, pieces)))
+            if told is not None:
+                told.add(len(text), special)
             reading.feed(text)
             pieces.append(text)
     return "".join(pieces)

@@ -102,9 +102,12 @@ def _section(m: Machine, size: int, sign: Sign, start: Probe) -> Steps[None]:
     before, m.state = m.state, InSection(p.index, is_open=True)
     begin_calls(m)
     block, taken = Block(p, bare=False, special=sign.special, is_odd=True), p.capture()
-    if (yield from block.read(p.pos + size)) == "text":
+    ending = yield from block.read(p.pos + size)
+    if ending == "text":
         m.state = before
     m.end_block(taken)
+    if ending == "full":
+        yield from m.rest_is_text()
 
 
 def _open_section(m: Machine, size: int) -> None:
