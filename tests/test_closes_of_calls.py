@@ -140,6 +140,8 @@ def test_an_opener_that_is_dropped_tells_two_texts_apart(format: str, opener: st
         if not reply.attempts:
             assert reply.content.split() == f"{before} {behind}".split()
             assert "opener_without_call" in codes(reply)
+
+
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("tail", ["`", "``", "\n`", "```", " ````"])
 def test_ticks_that_the_text_ends_with_behind_a_call_are_the_same_however_it_is_cut(name: str, tail: str) -> None:
