@@ -20,6 +20,7 @@ from replies import (
     read,
     runnable,
     tool,
+    wrong,
 )
 from rightcall import Toolset, parse, render
 from rightcall.formats import FORMATS
@@ -285,6 +286,19 @@ TOKENS = [
     ("muse", " to=user<|message|>Good day.<|end_of_text|>"),
     ("kimi_k3", '<|end_of_msg|><|open|>message role="assistant"<|sep|><|open|>response<|sep|>Good day.'),
     ("kimi_k3", "<|open|>think<|sep|>Hm.<|close|>think<|sep|><|open|>message<|sep|>Good day.<|close|>message<|sep|>"),
+    # What the prompt ended with, once more.
+    ("hermes", "<|im_start|>assistant\nGood day.<|im_end|>"),
+    ("lfm2", "<|im_start|>assistant\nGood day.<|im_end|>"),
+    ("apertus", "<|assistant_start|>Good day.<|assistant_end|>"),
+    ("apertus", "<|assistant_start|><|inner_prefix|>Hm.<|inner_suffix|>Good day.<|assistant_end|>"),
+    ("gemma4", "<|turn>model\nGood day.<turn|>"),
+    ("functiongemma", "<start_of_turn>model\nGood day.<end_of_turn>"),
+    ("kimi_k2", "<|im_assistant|>assistant<|im_middle|>Good day.<|im_end|>"),
+    ("granite3", "<|start_of_role|>assistant<|end_of_role|>Good day.<|end_of_text|>"),
+    ("granite4", "<|start_of_role|>assistant<|end_of_role|>Good day.<|end_of_text|>"),
+    ("phi4_mini", "<|assistant|>Good day.<|end|>"),
+    ("seed_oss", "<seed:bos>assistant\nGood day.<seed:eos>"),
+    ("step3", "<|BOT|>assistant\nGood day.<|EOT|>"),
 ]
 
 
@@ -292,6 +306,13 @@ TOKENS = [
 def test_tokens_of_the_format_are_never_text(format: str, text: str) -> None:
     for name in (format, "auto"):
         assert read(text, name).content == "Good day."
+
+
+@pytest.mark.parametrize("name", ["phi4_mini", "auto"])
+def test_phi_opens_and_closes_calls_with_tokens_too(name: str) -> None:
+    call = '[{"name": "f", "arguments": {"s": "x"}}]'
+    reply = read(f"Well.<|tool_call|>{call}<|/tool_call|><|end|>", name)
+    assert (runnable(reply), reply.content, wrong(reply)) == ([("f", {"s": "x"})], "Well.", [])
 
 
 @pytest.mark.parametrize("name", ["muse", "auto"])

@@ -7,7 +7,7 @@ APERTUS = Format(
     body=Envelope(names=(), wrap=("[", ", ", "]")),
     call=(Special("<|tools_prefix|>"), Special("<|tools_suffix|>")),
     reasoning=(Special("<|inner_prefix|>"), Special("<|inner_suffix|>")),
-    ends=(Special("<|assistant_end|>"),),
+    ends=(Special("<|assistant_end|>"), Special("<|assistant_start|>")),
     tools="typescript_types",
     aliases=("apertus2509",),
     models="Apertus",

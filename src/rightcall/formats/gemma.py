@@ -6,7 +6,12 @@ FUNCTIONGEMMA = Format(
     "functiongemma",
     body=Braced(open="call:{name}", quote=Special("<escape>"), quoted="raw"),
     call=(Special("<start_function_call>"), Special("<end_function_call>")),
-    ends=(Special("<end_of_turn>"), Special("<start_function_response>"), Special("<eos>")),
+    ends=(
+        Special("<end_of_turn>"),
+        Special("<start_function_response>"),
+        Special("<eos>"),
+        Special("<start_of_turn>") + "model\n",
+    ),
     tools="functiongemma",
     models="FunctionGemma",
 )
@@ -16,7 +21,7 @@ GEMMA4 = Format(
     call=(Special("<|tool_call>"), Special("<tool_call|>")),
     # The label may be missing, and there is no other.
     reasoning=((Special("<|channel>") + "thought\n", Special("<|channel>")), "\n" + Special("<channel|>")),
-    ends=(Special("<|tool_response>"), Special("<turn|>"), Special("<eos>")),
+    ends=(Special("<|tool_response>"), Special("<turn|>"), Special("<eos>"), Special("<|turn>") + "model\n"),
     tools="gemma",
     aliases=("gemma-4",),
     models="Gemma 4",

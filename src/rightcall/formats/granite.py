@@ -3,11 +3,16 @@
 from rightcall.formats.hermes import HERMES
 from rightcall.formats.spec import Envelope, Format, Special, replace
 
+_ENDS = (
+    Special("<|end_of_text|>"),
+    Special("<|start_of_role|>") + "assistant" + Special("<|end_of_role|>"),
+)
+
 GRANITE4 = replace(
     HERMES,
     name="granite4",
     reasoning=None,
-    ends=(Special("<|end_of_text|>"),),
+    ends=_ENDS,
     aliases=("granite-4",),
     models="Granite 4",
 )
@@ -17,8 +22,8 @@ GRANITE3 = Format(
     call=((Special("<|tool_call|>"), "<tool_call>", ""), ""),
     reasoning=(("<think>", "Here is my thought process:"), ("</think>", "Here is my response:")),
     content=(("<response>", "</response>"),),
-    # The second is Phi-4-mini's, which opens its calls with the same token.
-    ends=(Special("<|end_of_text|>"), Special("<|/tool_call|>")),
+    # The last is Phi-4-mini's, which opens its calls with the same token.
+    ends=(*_ENDS, Special("<|/tool_call|>")),
     tools="llama",
     aliases=("granite",),
     models="Granite 3.x",

@@ -22,7 +22,7 @@ KIMI_K2 = Format(
     ),
     call=(Special("<|tool_call_begin|>"), Special("<|tool_call_end|>")),
     reasoning=("<think>", "</think>"),
-    ends=(Special("<|im_end|>"),),
+    ends=(Special("<|im_end|>"), Special("<|im_assistant|>") + "assistant" + Special("<|im_middle|>")),
     aliases=("kimi",),
     models="Kimi K2, K2-Thinking",
 )

@@ -7,7 +7,7 @@ LFM2 = Format(
     body=(Pythonic(), Envelope(wrap=("[", ", ", "]"))),
     call=(Special("<|tool_call_start|>"), Special("<|tool_call_end|>")),
     reasoning=("<think>", "</think>"),
-    ends=(Special("<|im_end|>"),),
+    ends=(Special("<|im_end|>"), Special("<|im_start|>") + "assistant\n"),
     tools="lfm2",
     aliases=("lfm2.5", "lfm"),
     models="LFM2, LFM2.5",

@@ -5,8 +5,8 @@ from rightcall.formats.spec import Envelope, Format, Special, replace
 PHI4_MINI = Format(
     "phi4_mini",
     body=Envelope(wrap=("[", ", ", "]")),
-    call=("functools", ""),
-    ends=(Special("<|end|>"), Special("<|/tool_call|>")),
+    call=(("functools", Special("<|tool_call|>")), ""),
+    ends=(Special("<|end|>"), Special("<|/tool_call|>"), Special("<|assistant|>")),
     tools="llama",
     aliases=("phi4_mini_json",),
     models="Phi-4-mini",

@@ -42,7 +42,7 @@ SEED_OSS = replace(
     body=_INLINE,
     call=(("<seed:tool_call>\n", ""), ("\n</seed:tool_call>", "")),
     reasoning=("<seed:think>", "</seed:think>"),
-    ends=(Special("<seed:eos>"),),
+    ends=(Special("<seed:eos>"), Special("<seed:bos>") + "assistant\n"),
     tools="pythonic",
     models="Seed-OSS",
 )

@@ -15,6 +15,6 @@ STEP3 = Format(
     section=(Special("<｜tool_calls_begin｜>"), Special("<｜tool_calls_end｜>")),
     call=((_BEGIN + "function" + Special("<｜tool_sep｜>"), _BEGIN), Special("<｜tool_call_end｜>")),
     reasoning=("<think>", "</think>"),
-    ends=(Special("<|EOT|>"),),
+    ends=(Special("<|EOT|>"), Special("<|BOT|>") + "assistant\n"),
     models="Step-3",
 )
