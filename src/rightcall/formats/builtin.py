@@ -36,7 +36,7 @@ from rightcall.formats.phi import FIREFUNCTION_V2, PHI4_MINI
 from rightcall.formats.plamo import PLAMO3
 from rightcall.formats.prompted import FUNCTION_LINES, INVOKE, REACT, TOOL_CODE
 from rightcall.formats.qwen3_coder import MIMO, QWEN3_CODER, SEED_OSS, STEP3P5, ZAYA
-from rightcall.formats.solar import SOLAR_OPEN
+from rightcall.formats.solar import SOLAR_OPEN, SOLAR_OPEN2
 from rightcall.formats.spec import Format
 from rightcall.formats.step import STEP3
 
@@ -102,6 +102,7 @@ FORMATS: dict[str, Format] = {
     "muse": MUSE,
     "inkling": INKLING,
     "solar_open": SOLAR_OPEN,
+    "solar_open2": SOLAR_OPEN2,
     "xlam": XLAM,
     "zaya": ZAYA,
     "mimo": MIMO,

@@ -1,6 +1,7 @@
-"""Solar Open:  `<|tool_calls|><|tool_call:begin|>ID<|tool_call:name|>f<|tool_call:args|>{"x": 1}<|tool_call:end|>`"""
+"""Solar Open:  `<|tool_calls|><|tool_call:begin|>ID<|tool_call:name|>f<|tool_call:args|>{"x": 1}<|tool_call:end|>`
+Solar Open 2:  `<|tool_call:start|>f\\n<|tool_arg:start|>k<|tool_arg:value|>v<|tool_arg:end|>\\n<|tool_call:end|>`"""
 
-from rightcall.formats.spec import Format, NameThenJson, Special
+from rightcall.formats.spec import Format, NameThenJson, Params, Special
 
 _END = Special("<|end|>")
 
@@ -14,4 +15,17 @@ SOLAR_OPEN = Format(
     ends=(Special("<|begin|>") + "assistant",),
     tools="solar",
     models="Solar Open",
+)
+SOLAR_OPEN2 = Format(
+    "solar_open2",
+    body=Params(
+        open="{name}\n",
+        param=Special("<|tool_arg:start|>") + "{key}" + Special("<|tool_arg:value|>"),
+        value_close=Special("<|tool_arg:end|>") + "\n",
+    ),
+    call=(Special("<|tool_call:start|>"), Special("<|tool_call:end|>")),
+    between="\n",
+    reasoning=(Special("<|think:start|>"), Special("<|think:end|>")),
+    ends=(Special("<|im:end|>"), Special("<|im:start|>") + "assistant" + Special("<|im:content|>")),
+    models="Solar Open 2",
 )
