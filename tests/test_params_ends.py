@@ -348,3 +348,32 @@ def test_line_breaks_at_the_edges_of_a_value_are_its_own(format: str, text: str)
         return
     reply = hold_of_every_cut(wire, Setting(format, TOOLS))
     assert [call.arguments for call in reply.calls] == [{"word": text}]
+
+
+# -- a body's closing tag that was cut short ---------------------------------------------------------------------------
+
+CLOSED = [
+    wire
+    for wire in FOUND
+    if first(wire.body.close).startswith("</") and (wire.format.section or first(wire.format.call[1]))
+]
+
+
+@pytest.mark.parametrize("wire", CLOSED, ids=lambda wire: wire.name)
+@pytest.mark.parametrize("letters", [1, 2, 3])
+def test_a_call_whose_closing_tag_is_cut_short_takes_nothing_with_it(wire: Tagged, letters: int) -> None:
+    close = first(wire.body.close)
+    calls = [Call("lookup", OWL), Call("ping", {}), Call("lookup", BAT)]
+    text = render(calls, format=wire.format, tools=TOOLS).replace(close, close[: -letters - 1] + ">") + "\nGood day."
+    reply = read(text, wire)
+    assert [call.arguments for call in reply.calls] == [OWL, {}, BAT]
+    assert (reply.content, {problem.code for problem in reply.problems}) == ("Good day.", {"unclosed"})
+
+
+@pytest.mark.parametrize("wire", [wire for wire in CLOSED if not wire.format.channels], ids=lambda wire: wire.name)
+def test_a_value_that_holds_such_a_tag_is_never_cut_off_at_it(wire: Tagged) -> None:
+    close, whole = first(wire.body.close), written(wire, {"word": "a"})
+    behind = whole[whole.rindex(first(wire.body.value_close)) :]
+    held = behind.replace(close, close[:-3] + ">") + " b"
+    reply = read(whole.removesuffix(behind) + held + behind, wire)
+    assert [call.arguments for call in reply.calls] in ([], [{"word": "a" + held}])

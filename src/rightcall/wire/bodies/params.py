@@ -54,6 +54,7 @@ class ParamsReader(BodyReader):
             self.tells = Probe(seq(self.begins.pat, blanks(), look(follows)))
             self.begins = Probe(alt(*tags.opens, *tags.damaged_openers, *tags.params))  # the name may be missing
         self.close = _any(tags.body_closes)
+        self.short_close = _any(tags.short_closes)
         self.call_close = _any(tags.call_closes)
         self.other_end = _any(tags.section_closes + tags.openers + tags.turns)
 
@@ -210,6 +211,9 @@ class ParamsReader(BodyReader):
             if found:
                 p.pos = found.end()
                 return
+        if char and self.short_close is not None and (found := (yield from p.test(self.short_close))):
+            p.pos, has_arguments = found.end(), True  # or it was closed without any
+            char = p.char() or (yield from p.peek())
         if not char:
             raise Cut
         yield from self._unclosed(p, has_arguments)

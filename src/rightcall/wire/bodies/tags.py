@@ -35,6 +35,7 @@ _SLIPS = Pat(r"[\"'>]{0,2}+", r"[\"'>]{0,2}+")
 _LETTERS = Pat(r"[\w.-]{1,24}+>", r"[\w.-]{0,24}+")
 _BLANK = Pat(r"[ \t]{1,4}+", r"[ \t]{0,4}+")
 _HOLE = re.compile(r"\{\w+\}")
+_CLOSING = re.compile(r"(</(?:[^<>\s]*\W)?)(\w+)>").fullmatch
 _LIKE = 0.65  # two tags that share so much are one, misspelt
 _SURE = 4  # so much of a tag tells it from other text
 
@@ -123,6 +124,13 @@ class Tags:
         """A value's closing tag with more letters in its name, or without its last sign at the end of a line."""
         texts = [text for text in ordered(self.body.value_close) if "{" not in text and text[:2] == "</"]
         return [seq(literal(text[:-1]), end) for text in texts for end in (_LETTERS, LINE_END)]
+
+    @cached_property
+    def short_closes(self) -> list[Pat]:
+        """A body's closing tag whose name was cut short."""
+        found = [_CLOSING(text.strip()) for text in ordered(self.body.close)]
+        names = [(tag[1], tag[2]) for tag in found if tag is not None]
+        return [literal(f"{start}{name[:size]}>") for start, name in names for size in range(_SURE - 1, len(name))]
 
     def ends_in_close(self, text: str, key: str) -> bool:
         """Does a value end with its own closing tag? Then a model wrote the tag twice, or a value about tags."""

@@ -116,7 +116,7 @@ class ValueEnd:
         """What follows a value as it should: another argument, or the end of the body and of the call."""
         tags = self.tags
         over = alt(*tags.call_closes, *tags.section_closes, *tags.openers, *tags.turns)
-        ends = [seq(close, blanks(), over) for close in tags.body_closes]
+        ends = [seq(close, blanks(), over) for close in tags.body_closes + tags.short_closes]
         return seq(blanks(), alt(*tags.param_pats(group="key"), *ends, over, END))
 
     def _chain(self, whole: Pat) -> Pat:
