@@ -189,6 +189,11 @@ ODDLY_WRITTEN = {
         '<functionname="lookup"><paramname="word">owl</param><paramname="n">3</param></function>',
         _TWO,
     ),
+    "a tag around all arguments": (
+        "minicpm5",
+        '<function name="lookup"><arguments><param name="word">owl</param></arguments></function>',
+        _OWL,
+    ),
     "the word before the name lost": ("gemma4", '<|tool_call>:lookup{word:<|"|>owl<|"|>}<tool_call|>', _OWL),
     "and its colon": ("gemma4", '<|tool_call>lookup{word:<|"|>owl<|"|>}<tool_call|>', _OWL),
     "quotes in quotes, before brackets": (

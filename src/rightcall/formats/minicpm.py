@@ -18,10 +18,10 @@ MINICPM3 = Format(
 MINICPM5 = Format(
     "minicpm5",
     body=Params(
-        open=('<function name="{name}">', '<functionname="{name}">'),
+        open=('<function name="{name}">', '<functionname="{name}">', '<function name="{name}">\n<arguments>'),
         param=('<param name="{key}">', '<paramname="{key}">'),
         value_close="</param>",
-        close="</function>",
+        close=("</function>", "</arguments>\n</function>"),
         quote=("<![CDATA[", "]]>"),
     ),
     reasoning=("<think>\n", "\n</think>\n\n"),
