@@ -378,10 +378,12 @@ def _any_of_some(pats: list[Pat]) -> Probe | None:
 
 
 def _extra(closes: list[Pat]) -> Probe | None:
-    """One to three brackets too many before what closes a call."""
-    if not closes:
+    """One to three brackets too many before what closes a call. One that closes it itself is none too many."""
+    heads = {pat.head for pat in closes}
+    brackets = "".join([re.escape(bracket) for bracket in "}])" if bracket not in heads])
+    if not closes or not brackets:
         return None
-    return Probe(seq(blanks(), Pat(r"[}\])]{1,3}+", r"[}\])]{0,3}"), blanks(), look(alt(*closes))))
+    return Probe(seq(blanks(), Pat(f"[{brackets}]{{1,3}}+", f"[{brackets}]{{0,3}}"), blanks(), look(alt(*closes))))
 
 
 _CACHE: dict[tuple[int, bool], tuple[Format, Compiled]] = {}
