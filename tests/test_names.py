@@ -224,6 +224,7 @@ CLOTHES: list[tuple[str, str, str, str]] = [
     ("mcp__my_server__search_files", "search_files", "namespace", "exact"),
     ("tools/get_weather", "get_weather", "namespace", "exact"),
     ("functions.a.read", "a.read", "namespace", "exact"),
+    ("get_weather.call", "get_weather", "namespace", "exact"),
     ("functions.get_weather<|channel|>commentary", "get_weather", "namespace", "exact"),
     ("search", "mcp__github__search", "namespace", "schema"),
     ("GetWeather", "get_weather", "folded_name", "schema"),

@@ -13,6 +13,7 @@ from rightcall.types import Repair, Tool
 _CONTROL = re.compile(r"<\|.*|\|>.*|<｜.*|\x00.*", re.S)
 _TOKEN = re.compile(r"<[|｜][^|｜<>]{1,64}[|｜]>")
 _SPLIT = re.compile(r"__|[./:]")
+_METHOD = ".call"
 _CLOSE = 0.85
 _SIGNS = dict.fromkeys(map(ord, "_-."))  # what a name has beside letters and digits
 _NAME_KEYS = ("name", "tool", "tool_name", "function")
@@ -56,7 +57,10 @@ def _last(name: str) -> str:
 
 
 def _without_namespace(name: str, tools: Toolset) -> str | None:
-    """`functions.f`, `default_api.f`, `mcp__server__f`: the longest end of the name that is declared."""
+    """`functions.f`, `default_api.f`, `mcp__server__f`: the longest end of the name that is declared. And `f.call`, as
+    Llama calls what it was trained with."""
+    if name.endswith(_METHOD) and name.removesuffix(_METHOD) in tools:
+        return name.removesuffix(_METHOD)
     for found in _SPLIT.finditer(name):
         rest = name[found.end() :]
         if rest in tools:
