@@ -23,7 +23,8 @@ from rightcall.wire.bodies import BODIES
 every_format = pytest.mark.parametrize("name", list(FORMATS))
 
 
-THINKING = [name for name, format in FORMATS.items() if format.reasoning and name not in ("solar_open", "inkling")]
+MESSAGES_END_ALIKE = ("solar_open", "inkling", "hyperclovax")
+THINKING = [name for name, format in FORMATS.items() if format.reasoning and name not in MESSAGES_END_ALIKE]
 
 
 @pytest.mark.parametrize("name", THINKING)

@@ -10,5 +10,5 @@ APERTUS = Format(
     ends=(Special("<|assistant_end|>"), Special("<|assistant_start|>")),
     tools="typescript_types",
     aliases=("apertus2509",),
-    models="Apertus",
+    models="Apertus, Apertus 1.5",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rightcall.formats.agent_prompts import NODE_LLAMA_CPP, QWEN_AGENT
 from rightcall.formats.apertus import APERTUS
 from rightcall.formats.cohere import COHERE_COMMAND3, COHERE_COMMAND4, COHERE_COMMAND5, COMMAND_R_PLUS
 from rightcall.formats.contract_format import CONTRACT
@@ -26,9 +27,10 @@ from rightcall.formats.liquid import LFM2
 from rightcall.formats.llama import LLAMA3_JSON, LLAMA4_PYTHONIC, PYTHONIC
 from rightcall.formats.longcat import LONGCAT
 from rightcall.formats.minicpm import MINICPM3, MINICPM5
-from rightcall.formats.minimax import MINIMAX_M2, MINIMAX_M3
+from rightcall.formats.minimax import MINIMAX_M2, MINIMAX_M3, RWKV
 from rightcall.formats.mistral import MINISTRAL3, MISTRAL, MISTRAL_V3, MISTRAL_V11
 from rightcall.formats.muse import MUSE
+from rightcall.formats.naver import HYPERCLOVAX
 from rightcall.formats.nemotron import NEMOTRON_V2
 from rightcall.formats.olmo import OLMO3
 from rightcall.formats.pangu import PANGU
@@ -116,6 +118,10 @@ FORMATS: dict[str, Format] = {
     "plamo3": PLAMO3,
     "pangu": PANGU,
     "cohere_command5": COHERE_COMMAND5,
+    "hyperclovax": HYPERCLOVAX,
+    "qwen_agent": QWEN_AGENT,
+    "node_llama_cpp": NODE_LLAMA_CPP,
+    "rwkv": RWKV,
     "react": REACT,
     "invoke": INVOKE,
     "tool_code": TOOL_CODE,

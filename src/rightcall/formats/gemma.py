@@ -21,7 +21,10 @@ GEMMA4 = Format(
     call=(Special("<|tool_call>"), Special("<tool_call|>")),
     # The label may be missing, and there is no other.
     reasoning=((Special("<|channel>") + "thought\n", Special("<|channel>")), "\n" + Special("<channel|>")),
-    ends=(Special("<|tool_response>"), Special("<turn|>"), Special("<eos>"), Special("<|turn>") + "model\n"),
+    ends=(
+        *(Special("<|tool_response>"), Special("<turn|>"), Special("<eos>"), Special("<|turn>") + "model\n"),
+        *(Special("<|tool>"), Special("<tool|>")),  # some are trained with them around their calls
+    ),
     tools="gemma",
     aliases=("gemma-4",),
     models="Gemma 4",

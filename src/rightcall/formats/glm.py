@@ -23,8 +23,8 @@ LING3 = replace(
     name="ling3",
     body=Params(open="{name}", param="<arg_key>{key}</arg_key><arg_value>", value_close="</arg_value>"),
     between="",
-    ends=(Special("<|role_end|>"),),
-    models="Ling 3",
+    ends=(Special("<|role_end|>"), *GLM45.ends),
+    models="Ling 3, GLM 4.7 to 5.3",
 )
 POOLSIDE_V1 = replace(
     GLM45, name="poolside_v1", ends=(Special("<|im_end|>"),), aliases=("laguna",), models="Poolside Laguna"

@@ -7,11 +7,11 @@ from rightcall.formats.spec import Params, Special, replace
 IQUEST = replace(
     LING3,
     name="iquest",
-    call=("<iquest_tool_call>", "</iquest_tool_call>"),
+    call=(("<iquest_tool_call>", "<iquestcoder_tool_call>"), ("</iquest_tool_call>", "</iquestcoder_tool_call>")),
     reasoning=("<think>", "</think>"),
     ends=(Special("<|iquest_end|>"), Special("<|im_end|>")),
-    aliases=("iquest_q1",),
-    models="IQuest Q1",
+    aliases=("iquest_q1", "iquest_coder_v2"),
+    models="IQuest Q1, IQuest Coder 2",
 )
 XING4 = replace(
     LING3,

@@ -10,10 +10,13 @@ HERMES = Format(
     call=("<tool_call>\n", "\n</tool_call>"),
     between="\n",
     reasoning=(("<think>\n", "<scratch_pad>\n"), ("\n</think>\n\n", "\n</scratch_pad>\n")),
-    ends=(Special("<|im_end|>"), Special("<|endoftext|>"), Special("<|im_start|>") + "assistant\n"),
+    ends=(
+        *(Special("<|im_end|>"), Special("<|endoftext|>"), Special("<|im_start|>") + "assistant\n"),
+        *(Special("[|endofturn|]"), Special("<|endofturn|>"), Special("<|role_end|>")),  # EXAONE, K-EXAONE, Ling
+    ),
     tools="hermes",
     aliases=("qwen", "qwen25", "qwen2.5", "qwen3", "trinity", "qwq", "internvl", "smollm3"),
-    models="Hermes 2/3, Qwen2.5, Qwen3, QwQ, Trinity, InternVL, SmolLM3",
+    models="Hermes 2/3, Qwen2.5, Qwen3, QwQ, Trinity, InternVL, SmolLM3, EXAONE 4, Ling 1 and 2",
 )
 ERNIE45 = replace(
     HERMES,

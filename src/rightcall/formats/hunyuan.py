@@ -1,7 +1,7 @@
 """Hunyuan Hy3 and Hy4, as GLM writes, in a section:
 `<tool_calls><tool_call>f<tool_sep><arg_key>k</arg_key><arg_value>v</arg_value></tool_call></tool_calls>`"""
 
-from rightcall.formats.spec import Format, NameThenJson, Params, Special, replace
+from rightcall.formats.spec import Envelope, Format, NameThenJson, Params, Special, replace
 
 HY_V3 = Format(
     "hy_v3",
@@ -43,7 +43,7 @@ HY_V4 = replace(
 )
 HUNYUAN_DENSE = Format(
     "hunyuan_dense",
-    body=NameThenJson(open="{name}\n```json\n", close="\n```"),
+    body=(NameThenJson(open="{name}\n```json\n", close="\n```"), Envelope()),
     section=("<tool_calls>", "</tool_calls>"),
     call=("<tool_call>", "</tool_call>"),
     between="\n",

@@ -1,5 +1,6 @@
-"""Solar Open:  `<|tool_calls|><|tool_call:begin|>ID<|tool_call:name|>f<|tool_call:args|>{"x": 1}<|tool_call:end|>`
-Solar Open 2:  `<|tool_call:start|>f\\n<|tool_arg:start|>k<|tool_arg:value|>v<|tool_arg:end|>\\n<|tool_call:end|>`"""
+"""Solar Open, and Solar Open 2 with values as bare text:
+`<|tool_calls|><|tool_call:begin|>ID<|tool_call:name|>f<|tool_call:args|>{"x": 1}<|tool_call:end|>`
+`<|tool_call:start|>f\\n<|tool_arg:start|>k<|tool_arg:value|>v<|tool_arg:end|>\\n<|tool_call:end|>`"""
 
 from rightcall.formats.spec import Format, NameThenJson, Params, Special
 
@@ -24,8 +25,9 @@ SOLAR_OPEN2 = Format(
         value_close=Special("<|tool_arg:end|>") + "\n",
     ),
     call=(Special("<|tool_call:start|>"), Special("<|tool_call:end|>")),
-    between="\n",
     reasoning=(Special("<|think:start|>"), Special("<|think:end|>")),
     ends=(Special("<|im:end|>"), Special("<|im:start|>") + "assistant" + Special("<|im:content|>")),
-    models="Solar Open 2",
+    tools="solar",
+    aliases=("solar_pro4",),
+    models="Solar Open 2, Solar Pro 4",
 )

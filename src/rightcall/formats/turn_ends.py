@@ -17,4 +17,6 @@ TURN_ENDS = (
     Special("<|eos|>"),
     Special("<｜end▁of▁sentence｜>"),
     Special("<|END_OF_TURN_TOKEN|>"),
+    Special("<|endofturn|>"),
+    Special("<|role_end|>"),
 )

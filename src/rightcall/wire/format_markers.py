@@ -179,6 +179,11 @@ def unique(entries: list[tuple[A, Pat]]) -> list[tuple[A, Pat]]:
     return list({pat.whole: (sign, pat) for sign, pat in reversed(entries)}.values())
 
 
+def is_sentence(marker: str) -> bool:
+    """Words, and no tag: such a marker counts only where a reply begins."""
+    return marker.lstrip("/")[:1].isalpha()
+
+
 def closing_sources(format: Format, level: int) -> list[str]:
     """The patterns of what closes what stands so far out."""
     if level == BODY:

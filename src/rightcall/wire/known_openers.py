@@ -12,7 +12,7 @@ from rightcall.wire.arriving_fences import FENCE_BEGIN
 from rightcall.wire.bodies import BODIES
 from rightcall.wire.compile import THINK, Compiled, compiled, search_any
 from rightcall.wire.detection import first_headers
-from rightcall.wire.format_markers import Sign, closing_sources, sign_of
+from rightcall.wire.format_markers import Sign, closing_sources, is_sentence, sign_of
 from rightcall.wire.markers import RUN, Pat, Probe, Scan, alt, blanks, literal, look, ordered, seq, template, templates
 from rightcall.wire.shown import BODY, CALL, INNERMOST, OUTSIDE, SECTION
 
@@ -111,7 +111,7 @@ def _sentences(known: KnownFormats) -> list[tuple[Format, Pat]]:
     """Sentences that open reasoning where a reply begins."""
     formats = [format for format in known.formats.values() if format.reasoning]
     opens = [(format, text) for format in formats for text in ordered(format.reasoning[0])]  # type: ignore[index]
-    return [(format, template(text)) for format, text in opens if text[0].isalpha()]
+    return [(format, template(text)) for format, text in opens if is_sentence(text)]
 
 
 def _has_no_opener(format: Format) -> bool:
@@ -126,9 +126,10 @@ def _signs(format: Format, ends: set[str]) -> Signs:
     """What tells this format: a marker to look for, the marker with what must follow it, whether it is special, and
     how far out it stands."""
     found = compiled(format)
-    inner = _call_signs(found) + [(pat, pat, sign, BODY) for pat, sign in found.body_openers if _tells(pat, format)]
+    calls, bodies = _call_signs(found), [(pat, pat, sign, BODY) for pat, sign in found.body_openers]
+    alone = calls + [sign for sign in bodies if _tells(sign[0], format)]
     marks: Signs = [(mark, mark, _MARK, INNERMOST) for mark in _marks(format, ends)]
-    return _section_signs(format, inner) + inner + _header_signs(format) + marks
+    return _section_signs(format, calls + bodies) + alone + _header_signs(format) + marks
 
 
 def _call_signs(found: Compiled) -> Signs:

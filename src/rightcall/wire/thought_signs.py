@@ -11,7 +11,7 @@ import msgspec
 from rightcall.wire.buffer import Steps
 from rightcall.wire.channels import first_header
 from rightcall.wire.closes_of_calls import leave_section, settle_calls
-from rightcall.wire.format_markers import Sign
+from rightcall.wire.format_markers import Sign, is_sentence
 from rightcall.wire.markers import Pat, Probe
 from rightcall.wire.states import InReasoning, InText
 
@@ -52,7 +52,7 @@ def on_think(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
     if isinstance(m.state, InReasoning):
         drop_stray(m, found.group(), Sign("think", True))
         return ()
-    if found.group()[0].isalpha() and (m.output.text_chars or m.has_thought):
+    if is_sentence(found.group()) and (m.output.text_chars or m.has_thought):
         m.say_exactly(found.end())  # a sentence, not a tag: behind other text, or a thought, it is text as well
         return ()
     settle_calls(m)
