@@ -142,6 +142,39 @@ APRIEL = """
 {%- if add_generation_prompt %}{{ '<|assistant|>\\nHere are my reasoning steps:\\n' }}{% endif %}
 """
 
+# The id of a call says its name, which stands nowhere else.
+KIMI = """
+{%- for message in messages %}
+{{- '<|im_' + message.role + '|>' + message.role + '<|im_middle|>' + (message.content or '') }}
+{%- if message.tool_calls %}
+{{- '<|tool_calls_section_begin|>' }}
+{%- for call in message.tool_calls %}
+{{- '<|tool_call_begin|>' + call.id + '<|tool_call_argument_begin|>' }}
+{{- call.function.arguments | tojson }}{{ '<|tool_call_end|>' }}
+{%- endfor %}
+{{- '<|tool_calls_section_end|>' }}
+{%- endif %}
+{{- '<|im_end|>' }}
+{%- endfor %}
+{%- if add_generation_prompt %}{{ '<|im_assistant|>assistant<|im_middle|>' }}{% endif %}
+"""
+
+# Blocks as others write them, in a section that only one format knows.
+SECTION = """
+{%- for message in messages %}
+{{- '<|' + message.role + '|>' + (message.content or '') }}
+{%- if message.tool_calls %}
+{{- '<tool_calls>\\n' }}
+{%- for call in message.tool_calls %}
+{{- '<tool_call>\\n{"name": "' + call.function.name + '", "arguments": ' }}
+{{- call.function.arguments | tojson }}{{ '}\\n</tool_call>\\n' }}
+{%- endfor %}
+{{- '</tool_calls>' }}
+{%- endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}
+"""
+
 WITHOUT_TOOLS = "{% for message in messages %}{{ message.role }}: {{ message.content }}\n{% endfor %}"
 
 STYLES = {
@@ -151,6 +184,8 @@ STYLES = {
     "llama3_json": LLAMA3,
     "glm45": GLM,
     "deepseek_v31": DEEPSEEK,
+    "kimi_k2": KIMI,
+    "hunyuan_dense": SECTION,
 }
 
 

@@ -168,7 +168,17 @@ def _answers(calls: tuple[Call, ...]) -> list[Json]:
         for as_text in (False, True)
         for content in ("", None)
     ]
-    return [*plain, {**plain[0], "content": _SAID, "reasoning_content": _THOUGHT, "reasoning": _THOUGHT}]
+    full = {**plain[0], "content": _SAID, "reasoning_content": _THOUGHT, "reasoning": _THOUGHT}
+    return [*plain, full, _telling_ids(full)]
+
+
+def _telling_ids(answer: Json) -> Json:
+    """A template may write ids alone, which then say the name."""
+    told = [
+        {**entry, "id": f"functions.{entry['function']['name']}:{index}"}
+        for index, entry in enumerate(answer["tool_calls"])
+    ]
+    return {**answer, "tool_calls": told}
 
 
 def _entry(call: Call, as_text: bool) -> Json:
@@ -198,9 +208,9 @@ def recovering(text: str, calls: tuple[Call, ...], repair: str = "off") -> tuple
     return tuple([name for _, name in sorted(ranked, key=lambda each: each[0])])
 
 
-def _rank(text: str, calls: tuple[Call, ...], format: Format, repair: str = "off") -> tuple[int, int, int, int] | None:
-    """Written just so, then little text left over, then a marker rather than none, then at least the bodies written
-    just so. None: not the same calls."""
+def _rank(text: str, calls: tuple[Call, ...], format: Format, repair: str = "off") -> tuple[int, ...] | None:
+    """Nothing left over, then written just so, then little left over, then a marker rather than none, then at least the
+    bodies written just so. None: not the same calls."""
     found = compiled(format)
     reply = read_whole(text, found, ReadOptions(TOOLS, repair=repair))
     if any(problem.blocking for problem in reply.problems):
@@ -211,7 +221,8 @@ def _rank(text: str, calls: tuple[Call, ...], format: Format, repair: str = "off
         return None
     left = len(reply.content.strip()) + len(reply.reasoning.strip())
     bodies = all(_written((call,), msgspec.structs.replace(format, call=("", ""))) in text for call in calls)
-    return int(_written(calls, format) not in text), left, int(bool(found.bare)), int(not bodies)
+    written = _written(calls, format) in text
+    return int(left > 0), int(not written), left, int(bool(found.bare)), int(not bodies)
 
 
 def _written(calls: tuple[Call, ...], format: Format) -> str:
