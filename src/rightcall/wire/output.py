@@ -202,6 +202,8 @@ class Output:
         """A mark inside text, up to that place, is dropped; the text around it stays whole."""
         self.gap = 0
         self.mark("marker", end)
+        if self.fresh:
+            return  # the marker before it tells the texts apart
         if self._seamless is None:
             self._seamless = set()
         self._seamless.add(end)
