@@ -112,6 +112,7 @@ UNTOUCHED: list[tuple[Json, Any]] = [
     (NUMBER, "nan"),
     ({"enum": ["celsius"]}, "kelvin"),
     ({"enum": ["a", "A"]}, " a"),
+    ({"enum": ["", "a"]}, " "),
     (record(), '{"a": 1'),
     (record(), "[1]"),
     (STRING, ["a", "b"]),

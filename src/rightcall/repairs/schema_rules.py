@@ -276,7 +276,7 @@ def _option(where: list[Any], value: Any, kind: Any) -> Iterator[Change]:
     if isinstance(value, str) and len(value) <= _LONGEST_NAME:
         folded = fold_option(value)
         same = [option for option in options if isinstance(option, str) and fold_option(option) == folded]
-        if len(same) == 1:
+        if folded and len(same) == 1:  # blanks alone say nothing
             yield Change("enum_case", "schema", tuple(where), same[0])
         bare = value.strip().lower()
         spelled = [option for option in options if not isinstance(option, str) and as_text(option) == bare]
