@@ -148,3 +148,31 @@ def test_a_sentence_that_closes_a_thought_is_text_where_none_is_open() -> None:
     thought = "Here is my thought process: Birds. Here is my response: an owl. Here is my response: again."
     reply = read(thought, "granite3")
     assert (reply.reasoning, reply.content) == ("Birds.", "an owl. Here is my response: again.")
+
+
+MESSAGES = [name for name, format in FORMATS.items() if format.channels and "reasoning" in format.channels.messages]
+
+
+@pytest.mark.parametrize("marks", ["`{}`", "``{}``", "\n```\n{}\n```\n", '"{}"', "\u201c{}\u201d"])
+@pytest.mark.parametrize("name", MESSAGES)
+def test_messages_that_a_message_of_reasoning_only_shows_are_thought(name: str, marks: str) -> None:
+    channels = FORMATS[name].channels
+    assert channels is not None
+    start = str(alternatives(channels.start)[0])
+    call = render(made("f", s="x"), format=name, tools=TOOLS).lstrip()
+    (thinks, ends), (says, over) = channels.messages["reasoning"], channels.messages["content"]
+    for shown in (f"{start} {call}", call, f"{start} {call}{start} {call}"):
+        thought = f"I could send {marks.format(shown)} but do not."
+        reply = read(f"{thinks}{thought}{ends}{start}{says}Hi{over}", name)
+        assert (reply.content, reply.attempts, reply.reasoning) == ("Hi", (), thought)
+
+
+@pytest.mark.parametrize("open", ["`", '"', "\u201c", "```\n", "it's"])
+@pytest.mark.parametrize("name", MESSAGES)
+def test_what_a_message_of_reasoning_leaves_open_hides_nothing_behind_it(name: str, open: str) -> None:
+    channels = FORMATS[name].channels
+    assert channels is not None
+    thinks, ends = channels.messages["reasoning"]
+    call = render(made("f", s="x"), format=name, tools=TOOLS)
+    reply = read(f"{thinks}I read {open}a page{ends}{alternatives(channels.start)[0]}{call}", name)
+    assert (args(reply), reply.reasoning) == ([("f", {"s": "x"})], f"I read {open}a page")

@@ -262,7 +262,7 @@ def on_end(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
         m.say_exactly(p.pos + len(marker))
         return
     # Behind a call or another marker nothing shows it.
-    if not m.output.thinking and not m.output.fresh and (yield from _is_shown_end(m, marker, sign)):
+    if not m.output.fresh and (yield from _is_shown_end(m, marker, sign)):
         m.say_exactly(p.pos + len(marker))
         return
     end_to_tool(m)
@@ -343,7 +343,7 @@ def on_header(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
     if isinstance(m.state, InChannel) and channels is not None and not channels.messages["content"][1]:
         # Nothing but the next header ends a message of such a format.
         m.output.shown.end_quotations(found.group())
-    if not m.output.thinking and m.is_shown(found, sign):
+    if m.is_shown(found, sign):
         m.output.shown.messages += 1
         m.output.shown.pass_marker()  # `>>>` at the beginning of a line is no block quote
         return ()
