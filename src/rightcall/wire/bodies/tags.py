@@ -36,6 +36,8 @@ _LETTERS = Pat(r"[\w.-]{1,24}+>", r"[\w.-]{0,24}+")
 _BLANK = Pat(r"[ \t]{1,4}+", r"[ \t]{0,4}+")
 _HOLE = re.compile(r"\{\w+\}")
 _CLOSING = re.compile(r"(</(?:[^<>\s]*\W)?)(\w+)>").fullmatch
+_LONE_CLOSE = re.compile(r"</([^<>/\s][^<>/]*+)>\Z").search
+_LONGEST_CLOSE = 80
 _LIKE = 0.65  # two tags that share so much are one, misspelt
 _SURE = 4  # so much of a tag tells it from other text
 
@@ -141,6 +143,12 @@ class Tags:
         """Does a value end with its closing tag, misspelt?"""
         closes = [str(close).replace("{key}", key) for close in ordered(self.body.value_close)]
         return any(_is_like(text.rstrip()[-len(close) - 4 :], close) for close in closes)
+
+    @staticmethod
+    def ends_in_lone_close(text: str) -> bool:
+        """Does a value end with a closing tag of something that it does not open? Models take it for their own."""
+        found = _LONE_CLOSE(text.rstrip()[-_LONGEST_CLOSE:])
+        return found is not None and f"<{found.group(1)}" not in text
 
     @cached_property
     def damaged_param(self) -> Probe:

@@ -320,7 +320,8 @@ class ValueEnd:
     def _doubt_of_next(self, value: Value, seen: _Seen) -> Doubt | None:
         """A value that the next argument ended: was there a close, one that did not count or a damaged one?"""
         text = "".join(value.pieces)
-        if seen.closed or seen.shut or seen.opened or self.tags.ends_in_damaged_close(text, value.key):
+        is_shut = self.tags.ends_in_damaged_close(text, value.key) or self.tags.ends_in_lone_close(text)
+        if seen.closed or seen.shut or seen.opened or is_shut:
             return Doubt(
                 "ambiguous_end", f"the argument {value.key!r} is not closed as it should be; send the call again"
             )
