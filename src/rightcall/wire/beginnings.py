@@ -91,7 +91,7 @@ def try_bare(m: Machine) -> Steps[bool]:
             m.marker(found.end())
             char = p.buf[p.pos]
     output.at_start = False
-    fence, clash = compiled.fence, compiled.bare_clash
+    fence, clash = compiled.fence, compiled.clash
     if char and char in compiled.bare:
         if clash is None or not (yield from p.test(clash)):
             yield from m.block(p.pos, bare=True)

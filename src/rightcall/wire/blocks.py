@@ -20,7 +20,7 @@ from rightcall.wire.buffer import Capture, Steps
 from rightcall.wire.closes_of_calls import fail_unread
 from rightcall.wire.interrupts import Broken, Cut, NotACall, broken_by
 from rightcall.wire.markers import HOLES, RUN, Pat, Probe
-from rightcall.wire.unread_calls import read_broken, read_foreign
+from rightcall.wire.unread_calls import is_cut_short, keep_rest, read_broken, read_foreign
 
 if TYPE_CHECKING:
     from rightcall.wire.body_reader import BodyReader
@@ -32,6 +32,7 @@ Ending = Literal["text", "closed", "due", "late", "full"]
 
 _WORD = Probe(Pat(f"(?:{HOLES['name']})?+", f"(?:{HOLES['name']})?+", sure=RUN))
 _NAME = re.compile(HOLES["name"]).match
+_WORDS = re.compile(r"(?:\s++[\w'.,-]++)++\Z").match
 
 
 class Block:
@@ -99,6 +100,9 @@ class Block:
         except NotACall:
             if p.full:
                 return self._full(opening)
+            if not self.bare and is_cut_short(self, opening, self._is_odd):
+                keep_rest(self)
+                return self._end_of_text(opening)
             if self.bare or not (yield from self._has_body()):
                 return self._text(opening)
             yield from read_foreign(self, opening)
@@ -179,7 +183,7 @@ class Block:
         """Does a body, or the name of a declared tool, follow the opener? Else prose only mentions it."""
         p = self.p
         text = p.captured(self.content).strip()
-        if not text:
+        if not text or text in [receipt.before for receipt in self.fenced]:
             yield from p.peek()
             if (yield from p.test(p.compiled.body_begins)):
                 return True
@@ -205,6 +209,9 @@ class Block:
             raise NotACall
         if not self.bare and char in compiled.close_heads and (yield from self._closes_at_once()):
             self._empty()
+            return
+        if compiled.clash is not None and not self.bare and (yield from p.test(compiled.clash)):
+            self._empty()  # another opener, and no body, though one may begin like it
             return
         if char == "`" and not self.bare:
             char = yield from self._past_fence()
@@ -313,12 +320,12 @@ class Block:
         return True
 
     def _is_word(self) -> bool:
-        """Is what stands behind the opener a word that begins no tool's name? Then prose ends with it."""
+        """Is what stands behind the opener words, or one that begins no tool's name? Then prose ends with it."""
         p = self.p
         word = p.captured(self.content).strip()
         found = _NAME(word) if not self.special else None
         if found is None or found.end() < len(word):
-            return False
+            return found is not None and _WORDS(word, found.end()) is not None
         if p.tools is None:
             return word.endswith(".")
         return not any(tool.name.startswith(word) for tool in p.tools)
@@ -336,11 +343,20 @@ class Block:
         """The marker that closes the block, if it stands here."""
         p = self.p
         close = p.compiled.call_close
+        if self.fenced:
+            yield from self._past_fence_end()
         is_due = close is not None and (yield from self._close(close))
         if is_due:
             return "late" if self.bare or self._is_inner else "due"
         self._settle()
         return "closed"
+
+    def _past_fence_end(self) -> Steps[None]:
+        """The fence around the calls ends with them."""
+        p = self.p
+        if (p.char() or (yield from p.peek())) == "`" and (end := (yield from p.test(FENCE_END))):
+            p.pos = end.end()
+            p.output.mark("marker", p.at)
 
     def _settle(self) -> None:
         """The call is over, unless its values are raw: then what follows may still say otherwise."""
@@ -351,9 +367,6 @@ class Block:
         """Takes the closing marker. True if it may still come: then it is dropped, and what is before it is text."""
         p = self.p
         char = p.char() or (yield from p.peek())
-        if char == "`" and self.fenced and (end := (yield from p.test(FENCE_END))):
-            p.pos = end.end()
-            char = p.char() or (yield from p.peek())
         if char and char in "/#`" and (yield from self._take_aside()):
             char = p.char() or (yield from p.peek())
         found = close.at(p.buf, p.pos, p.ended)

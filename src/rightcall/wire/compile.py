@@ -88,7 +88,8 @@ class Compiled:
         self.bare = firsts if markers.is_bare and not self.channels else ""
         self.fence = _any_of_some(markers.fences)
         self.may_begin = bool(self.bare) or self.fence is not None
-        self.bare_clash = _any_of_some([pat for _, pat in markers.inner if pat.head and pat.head in self.bare])
+        # Openers that begin as a body may.
+        self.clash = _any_of_some([pat for _, pat in markers.inner if pat.head in ("[", "{")])
         self.between = self._between()
         self.again = again = self._again(markers)
         # What a marker begins with, and no body does; most stand behind a call as they should.

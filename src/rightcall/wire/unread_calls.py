@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rightcall.types import Problem
 from rightcall.wire.buffer import Capture, Steps
 from rightcall.wire.interrupts import Broken
-from rightcall.wire.markers import HOLES, Scan
+from rightcall.wire.markers import BLANKS, HOLES, Scan
 
 if TYPE_CHECKING:
     from rightcall.wire.blocks import Block
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _NAME = re.compile(HOLES["name"]).match
 _QUOTES = "=\"' "
 _BRACKETS = frozenset(")]}")  # what a text that was not cut off may end with
+_LONGEST_OPENER = 1_024
 _NO_NAME = "the call has no tool name; send the name of a tool with its arguments"
 _UNREADABLE = "the call could not be read; send it again exactly as the format asks for"
 
@@ -68,10 +69,7 @@ def read_foreign(block: Block, opening: Capture) -> Steps[None]:
 def _unreadable(block: Block, content: str, found: bool) -> None:
     """A call that cannot be read: what of its name is known, and why it may not run."""
     p, text = block.p, content.lstrip()
-    tag = next((tag for tag in map(_unquoted, p.compiled.body_tags) if text.startswith(tag)), "")
-    name = _NAME(text, len(text) - len(text[len(tag) :].lstrip(_QUOTES)))
-    if name is not None and (known := block.declared(name.group())):
-        p.begin(known)
+    tag, name = _begin_known(block, text)
     if (tag and name is None) or _is_nameless(block):
         p.fail("invalid_name", _NO_NAME)
     elif p.ended and not found and (p.compiled.closes or text.rstrip()[-1:] not in _BRACKETS):
@@ -79,6 +77,39 @@ def _unreadable(block: Block, content: str, found: bool) -> None:
     else:
         known_to = block.content + len(content) - len(text) + (name.end() if name is not None else len(tag))
         p.fail("invalid_call", _UNREADABLE, end=_end_of_broken(block, found, known_to))
+
+
+def is_cut_short(block: Block, opening: Capture, odd: bool) -> bool:
+    """Does the text end inside of a longer opener, or of what opens a call behind this one? Then it is no prose. `odd`:
+    the opener is a section's, behind which other openers stand."""
+    p, compiled = block.p, block.p.compiled
+    if not p.ended or p.base + len(p.buf) - opening > _LONGEST_OPENER:
+        return False
+    text = p.captured(opening) + p.buf[p.pos :]
+    if odd:
+        return compiled.section_start is not None and compiled.section_start.is_begun(text, 0)
+    rest = text[block.content - opening :].lstrip(BLANKS)
+    is_begun = bool(rest) and any(reader.begins.is_begun(rest, 0) for reader in compiled.readers)
+    return is_begun or compiled.begins.is_begun(text, 0)
+
+
+def keep_rest(block: Block) -> None:
+    """All that stands behind the opener is the call's own text, and may say its name."""
+    p = block.p
+    p.raw_begin()
+    p.raw = p.raw_at = block.content
+    p.pos = len(p.buf)
+    _begin_known(block, p.captured(block.content).lstrip())
+
+
+def _begin_known(block: Block, text: str) -> tuple[str, re.Match[str] | None]:
+    """How the body's opening tag begins, if it stands here, and what stands where the name should. If that is a
+    declared tool's, the call begins."""
+    tag = next((tag for tag in map(_unquoted, block.p.compiled.body_tags) if text.startswith(tag)), "")
+    name = _NAME(text, len(text) - len(text[len(tag) :].lstrip(_QUOTES)))
+    if name is not None and (known := block.declared(name.group())):
+        block.p.begin(known)
+    return tag, name
 
 
 def _unquoted(tag: str) -> str:

@@ -126,7 +126,10 @@ class BracedReader(BodyReader):
             name = self.open.fill(found).get("name", "")
             p.pos = found.end()
             char = p.char() or (yield from p.peek())
-            if char and char != "{" and not is_sure and (bare or p.tools is None or name not in p.tools):
+            is_known = p.tools is None or name in p.tools
+            if not char and not is_known:
+                raise Cut  # the name may have gone on
+            if char and char != "{" and not is_sure and (bare or p.tools is None or not is_known):
                 raise NotACall
             p.begin(name)
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from rightcall.shapes.arguments import ArgumentsShape
     from rightcall.shapes.builder import Builder
 
-_SURE = 3  # so much of an opening tag, and it is one
-
 
 class ParamsReader(BodyReader):
     """`turns` are the end-of-turn tokens, and what begins a channel's header. `closers` are the patterns of what closes
@@ -130,8 +128,6 @@ class ParamsReader(BodyReader):
             opener = alternatives(self.body.open)[0].strip()
             p.pos += 1  # behind what opens a call, where the search for the next begins
             raise Broken("invalid_call", f"the call's opening tag is broken; write it as {opener}")
-        if p.ended and len(p.buf) - p.pos > _SURE and self.begins.at(p.buf, p.pos, False) is None:
-            raise Cut
         raise NotACall
 
     def _cut_in_opener(self, p: CallBuilder) -> None:

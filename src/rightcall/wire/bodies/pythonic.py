@@ -142,7 +142,7 @@ class PythonicReader(BodyReader):
 
     def _name(self, p: CallBuilder, bare: bool, strict: bool) -> Steps[str]:
         """The name; `pos` is at the parenthesis behind it then."""
-        if strict and not (yield from p.test(_STRICT)) and (bare or not (yield from p.test(_NAMELESS))):
+        if strict and not (yield from self._opens(p, bare)):
             raise NotACall
         yield from p.test(_NAME)
         found = _NAME_RUN(p.buf, p.pos)
@@ -155,6 +155,14 @@ class PythonicReader(BodyReader):
             raise Cut
         _check_paren(p.buf[p.pos], name)
         return name
+
+    def _opens(self, p: CallBuilder, bare: bool) -> Steps[bool]:
+        """A name and its parenthesis; behind a marker the name may be missing, or the text may end in it."""
+        if (yield from p.test(_STRICT)):
+            return True
+        if bare:
+            return False
+        return (p.ended and _STRICT.is_begun(p.buf, p.pos)) or bool((yield from p.test(_NAMELESS)))
 
     def _arguments(self, p: CallBuilder) -> Steps[dict[str, Any]]:
         values: dict[str, Any] = {}

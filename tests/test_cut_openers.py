@@ -1,0 +1,47 @@
+"""A text that ends behind the opener of calls, inside of what opens the call itself, was cut off: that is no text."""
+
+from __future__ import annotations
+
+import pytest
+
+from cuts import Setting, hold_of_every_cut
+from rightcall import Call, Tool, Toolset, render
+from rightcall.formats import FORMATS
+from rightcall.formats.spec import Envelope, Format, alternatives
+
+TOOLS = Toolset([Tool(name="lookup", parameters={"type": "object", "properties": {"word": {"type": "string"}}})])
+
+
+def _outer(format: Format) -> str:
+    """What opens calls, without a name in it."""
+    opens = [alternatives(pair[0])[0] for pair in (format.section, format.call) if pair is not None]
+    return next((str(text).strip() for text in opens if text), "")
+
+
+# What a fence holds is judged when it is over; headers of tokens are in `test_lost_recipients.py`.
+OPENED = [
+    name
+    for name, format in FORMATS.items()
+    if format.channels is None and _outer(format) and not any(sign in _outer(format) for sign in ("{name}", "```"))
+]
+
+
+@pytest.mark.parametrize("name", OPENED)
+def test_what_the_text_ends_in_behind_an_opener_of_calls_was_cut_off(name: str) -> None:
+    text = "One second." + render([Call("lookup", {"word": "owl"})], format=name, tools=TOOLS)
+    opener = _outer(FORMATS[name])
+    for end in range(text.index(opener) + len(opener), text.index("lookup") + len("lookup") + 1):
+        reply = hold_of_every_cut(text[:end], Setting(name, TOOLS))
+        told = [problem.code for problem in reply.problems if problem.blocking]
+        assert [call.name for call in reply.refused][-1:] in ([], [""], ["lookup"]), text[:end]
+        assert (reply.content, told, reply.calls) == ("One second.", ["truncated"], ()), text[:end]
+    if not isinstance(FORMATS[name].bodies[0], Envelope):  # in JSON the name goes on up to its quote
+        assert [call.name for call in reply.refused] == ["lookup"]
+
+
+@pytest.mark.parametrize("name", OPENED)
+@pytest.mark.parametrize("word", ["hello", "hello there", ".", "is how a call begins"])
+def test_prose_that_a_text_ends_in_behind_an_opener_is_text(name: str, word: str) -> None:
+    reply = hold_of_every_cut(f"Write {_outer(FORMATS[name])} {word}", Setting(name, TOOLS))
+    is_name = word == "hello" and "truncated" in [problem.code for problem in reply.problems]
+    assert is_name or (reply.content.endswith(word) and not reply.attempts), reply

@@ -1,0 +1,52 @@
+"""Openers that stand twice, and code fences right behind one: no call is lost, in any format that has an opener."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cuts import Setting, hold_of_every_cut
+from rightcall import Call, Reply, Tool, Toolset, render
+from rightcall.formats import FORMATS
+from rightcall.formats.spec import Envelope, Format, alternatives
+
+TOOLS = Toolset([Tool(name="lookup", parameters={"type": "object", "properties": {"word": {"type": "string"}}})])
+
+
+def _opener(format: Format) -> str:
+    """What opens a call, without a name or a fence in it."""
+    text = str(alternatives(format.call[0])[0])
+    return "" if "{" in text or "```" in text else text
+
+
+OPENED = [name for name, format in FORMATS.items() if _opener(format) and format.channels is None]
+
+
+def _words(reply: Reply) -> list[str]:
+    return [call.arguments["word"] for call in reply.calls]
+
+
+def _call(name: str, word: str) -> str:
+    return render([Call("lookup", {"word": word})], format=name, tools=TOOLS)
+
+
+@pytest.mark.parametrize("gap", ["", "\n", " "])
+@pytest.mark.parametrize("name", OPENED)
+def test_an_opener_that_stands_twice_costs_no_call(name: str, gap: str) -> None:
+    opener = _opener(FORMATS[name])
+    text = _call(name, "owl").replace(opener, opener + gap + opener, 1)
+    assert _words(hold_of_every_cut(text, Setting(name, TOOLS))) == ["owl"]
+
+
+@pytest.mark.parametrize("name", OPENED)
+def test_a_fence_between_the_markers_of_a_call_hides_no_other(name: str) -> None:
+    keys = next((body for body in FORMATS[name].bodies if isinstance(body, Envelope) and body.names), Envelope())
+    sent = json.dumps({keys.names[0]: "lookup", keys.args[0]: {"word": "owl"}})
+    close = str(alternatives(FORMATS[name].call[1])[0])
+    if "```" in close:
+        return  # the format's own
+    text = f"{_opener(FORMATS[name])}\n```json\n{sent}\n```\n{close}\n" + _call(name, "bat")
+    reply = hold_of_every_cut(text, Setting(name, TOOLS))
+    assert _words(reply)[-1:] == ["bat"] and "```" not in reply.content, reply
+    assert [call.arguments.get("word") for call in reply.attempts] in (["owl", "bat"], [None, "bat"])
