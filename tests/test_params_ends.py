@@ -141,6 +141,20 @@ def test_a_value_that_lost_its_close_blocks_its_call_and_no_other(wire: Tagged) 
 
 
 @every_tagged
+@pytest.mark.parametrize(
+    "close", ["</arg>", "</value>", "</word>", "</param>", "</arg_value>", "</\uff5cDSML\uff5cvalue>"]
+)
+def test_a_value_that_another_tag_closes_blocks_its_call(wire: Tagged, close: str) -> None:
+    own = first(wire.body.value_close).replace("{key}", "word")
+    if close in own:
+        return
+    text = written(wire, OWL).replace(own, close, 1)
+    assert close in text and not any(close in str(each) for each in all_arguments(read(text, wire)))
+    unclosed = written(wire, {"word": "<b>owl</b>", "n": 3}).replace(own, "", 1)
+    assert all(each["word"].strip() == "<b>owl</b>" for each in all_arguments(read(unclosed, wire)))
+
+
+@every_tagged
 @given(data=st.data())
 def test_no_call_runs_with_what_a_lost_character_let_it_swallow(wire: Tagged, data: st.DataObject) -> None:
     text = written(wire, OWL, BAT)
