@@ -159,6 +159,42 @@ def ends_in_opener(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
         yield Case("B6", "ends before the arguments", wire.name, behind, known, tools, auto="weak")
 
 
+def ends_in_inner_opener(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
+    """B6: so is one that ends behind the opener of calls, inside of what opens the call itself."""
+    call, outer = KITS[tools].draw(dice), _outer(wire)
+    whole = wire.written([call], tools) if outer else None
+    if whole is None or outer not in whole:
+        return
+    places = range(whole.index(outer) + len(outer), whole.index(call[0]) + 1)
+    cut = Expect(calls=[], content="One second.", codes=["truncated"])
+    auto: Literal["weak", ""] = "" if outer[0].isalpha() else "weak"  # a word of prose
+    for end in dice.sample(places, min(4, len(places))):
+        yield Case("B6", "ends in the inner opener", wire.name, f"One second.{whole[:end]}", cut, tools, auto=auto)
+
+
+def _outer(wire: Wire) -> str:
+    """What opens calls, where it holds neither a name nor a fence."""
+    opens = [first(pair[0]) for pair in (wire.format.section, wire.format.call) if pair]
+    text = next((str(each).strip() for each in opens if each), "")
+    return "" if wire.has_channels or "{name}" in text or "```" in text else text
+
+
+def opened_twice(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
+    """A6: an opener that stands twice, and a fence right behind one, cost neither call."""
+    call, other, outer = KITS[tools].draw(dice), KITS[tools].draw(dice), str(first(wire.format.call[0]))
+    whole, behind = wire.written([call], tools), wire.written([other], tools)
+    if not outer or whole is None or behind is None or wire.has_channels or "{name}" in outer or "```" in outer:
+        return
+    twice = whole.replace(outer, outer + dice.choice(["", "\n", " "]) + outer, 1)
+    yield Case("A6", "opener twice", wire.name, twice, Expect(calls=[call]), tools, auto="weak")
+    sent = json.dumps({"name": call[0], "arguments": call[1]})
+    fenced = f"{outer}\n```json\n{sent}\n```\n{first(wire.format.call[1])}\n{behind}"
+    told = Expect(calls=[other], refused=1)
+    if "```" not in first(wire.format.call[1]):
+        some = Expect(either=[Expect(calls=[call, other]), told])
+        yield Case("B3", "fence behind the opener", wire.name, fenced, some, tools, auto="weak")
+
+
 def header_again(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
     """B9: a second channel token starts the header again; text to a recipient that is no tool never vanishes."""
     channels = wire.format.channels
@@ -186,6 +222,10 @@ def one_object(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
         one = {"type": "function_call", "name": a[0], "arguments": json.dumps(a[1]), "call_id": f"c{i}"}
         answer = {"object": "response", "id": "r1", "status": "completed", "output": one}
         yield Case("B10", "output is one object", wire.name, json.dumps(answer), Expect(calls=[a]), tools, by="read")
+        part = {"type": "output_text", "text": "Good morning"}
+        said = json.dumps({**answer, "output": [{"type": "message", "role": "assistant", "content": part}]})
+        hears = Expect(calls=[], content="Good morning")
+        yield Case("B10", "content is one object", wire.name, said, hears, tools, by="read")
         chat = [{"id": "c9", "type": "function", "function": {"name": b[0], "arguments": json.dumps(b[1])}}]
         both = json.dumps({**answer, "output": [one], "tool_calls": chat})
         some = [Expect(calls=calls) for calls in ([a], [b], [a, b], [b, a])]

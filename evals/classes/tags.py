@@ -47,6 +47,20 @@ def _prose_behind(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
     yield Case("A1", "prose behind open call", wire.name, text, Expect(among=[call], told=True), tools, auto="weak")
 
 
+def closed_by_another(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
+    """A1: a value that another tag closes, and not its own: that tag is no part of an argument that runs."""
+    if wire.params is None:
+        return
+    call = KITS[tools].draw(dice, both=True)
+    pieces = wire.pieces([call])
+    at = next(i for i, piece in enumerate(pieces) if piece.role == "value_close")
+    for close in ("</arg>", "</value>", f"</{KITS[tools].text}>", "</arg_value>"):
+        if close not in pieces[at].text:
+            text = joined([*pieces[:at], Piece("value_close", close + "\n"), *pieces[at + 1 :]])
+            clean = Expect(clean=[close], among=[call], told=True)
+            yield Case("A1", "closed by another's tag", wire.name, text, clean, tools, auto="weak")
+
+
 def no_line_break(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
     """A2: white space at the edge of a marker is optional; the value is the same without it."""
     if wire.params is None:

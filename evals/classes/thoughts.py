@@ -115,3 +115,22 @@ def in_own_channel(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
     opened = f"I think so.{end}{first(channels.start)}{header}Owls are birds.{done}"
     said = Expect(calls=[], reasoning="I think so.", content="Owls are birds.")
     yield Case("B4", "reasoning opened by the prompt", wire.name, opened, said, tools, options={"reasoning": "open"})
+
+
+def shown_in_own_channel(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
+    """A5: a message that a message of reasoning only shows is thought; what a thought leaves open hides nothing."""
+    channels = wire.format.channels
+    if channels is None or "reasoning" not in channels.messages:
+        return
+    call = KITS[tools].draw(dice)
+    text = wire.written([call], tools)
+    if text is None:
+        return
+    (opens, end), (says, over), start = channels.messages["reasoning"], channels.messages["content"], channels.start
+    for marks in ("`{}`", "\n```\n{}\n```\n", "\u201c{}\u201d"):
+        thought = f"I could send {marks.replace('{}', f'{first(start)} {text.lstrip()}')} but do not."
+        message = f"{opens}{thought}{end}{first(start)}{says}Owls are birds.{over}"
+        yield Case("A5", "shown in a thought", wire.name, message, Expect(calls=[], content="Owls are birds."), tools)
+    for mark in ("`", "\u201c", '"'):
+        message = f"{opens}I read {mark}a page{end}{first(start)}{text}"
+        yield Case("A5", "mark left open in a thought", wire.name, message, Expect(calls=[call]), tools)
