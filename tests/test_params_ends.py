@@ -285,6 +285,17 @@ def test_a_tag_that_lost_its_end_is_read_with_a_receipt(wire: Tagged) -> None:
     assert [made.rule for made in reply.calls[0].repairs] == ["broken_opener"]
 
 
+@pytest.mark.parametrize("odd", ["get weather", "look/up", "\u00a0", "look, up"])
+@with_tag
+def test_a_tag_with_something_else_than_a_name_before_an_argument_is_a_refused_call(wire: Tagged, odd: str) -> None:
+    name = first(wire.body.open).replace("{name}", odd)
+    if name.count("{"):
+        return  # the tag says more than the name
+    text = written(wire, OWL, BAT).replace(first(wire.body.open).replace("{name}", "lookup"), name, 1)
+    reply = read(text, wire)
+    assert all_arguments(reply) == [BAT] and len(reply.refused) == 1, reply
+
+
 @pytest.mark.parametrize("name", ["glm45", "ling3", "poolside_v1", "hy_v3"])
 def test_a_name_alone_in_its_block_is_a_call_even_of_a_tool_that_is_not_there(name: str) -> None:
     reply = hold_of_every_cut("<tool_call>pong</tool_call>", Setting(name, TOOLS))

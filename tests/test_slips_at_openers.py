@@ -50,3 +50,12 @@ def test_a_fence_between_the_markers_of_a_call_hides_no_other(name: str) -> None
     reply = hold_of_every_cut(text, Setting(name, TOOLS))
     assert _words(reply)[-1:] == ["bat"] and "```" not in reply.content, reply
     assert [call.arguments.get("word") for call in reply.attempts] in (["owl", "bat"], [None, "bat"])
+
+
+@pytest.mark.parametrize("odd", ["get weather", "look/up", "\u00a0"])
+def test_a_tag_with_something_else_than_a_name_before_json_is_a_refused_call(odd: str) -> None:
+    text = f'<function={odd}>{{"word": "owl"}}</function>' + _call("functionary_v31", "bat")
+    reply = hold_of_every_cut(text, Setting("functionary_v31", TOOLS))
+    assert (_words(reply), len(reply.refused), reply.content) == (["bat"], 1, "")
+    prose = f"The tag <function={odd}> opens one."
+    assert hold_of_every_cut(prose, Setting("functionary_v31", TOOLS)).content == prose

@@ -13,6 +13,7 @@ from rightcall.wire.markers import (
     NAME,
     RUN,
     Pat,
+    alt,
     blanks,
     cut_behind_name,
     literal,
@@ -87,7 +88,8 @@ class FormatMarkers:
 
     def _damaged(self) -> Entries:
         bodies = self.format.bodies
-        return [(Sign("body"), pat) for body in bodies for pat in BODIES[type(body)].damaged(body, self.format)]
+        found = [(Sign("body"), pat) for body in bodies for pat in BODIES[type(body)].damaged(body, self.format)]
+        return found + [entry for body in bodies for entry in _misnamed_openings(body)]
 
     def nameless(self) -> list[Pat]:
         """How bodies begin whose name was left out, where it can be told then."""
@@ -303,6 +305,24 @@ def _opening(body: Body, is_bare: bool) -> Entries:
     tags += [entry for marker in opening[:1] for text in ordered(marker) for entry in _odd_openings(text)]
     tags += [entry for marker in opening[1:] for entry in _cut_openings(marker)]
     return [entry for entry in tags if entry[1].head and (is_bare or not entry[1].head.isalnum())]
+
+
+def _misnamed_openings(body: Body) -> Entries:
+    """A body's opening tag with something else than a name in it."""
+    texts = [text for text in ordered(body_open(body)) if text.count("{") == 1 and text[-1] != "}"]
+    tags = [text for text in texts if len(text.partition("{name}")[0]) >= _SURE and not text[0].isalnum()]
+    return [(sign_of("body", text), _misnamed(text, body)) for text in tags]
+
+
+def _misnamed(text: str, body: Body) -> Pat:
+    """The same before what can only follow the tag: words with nothing behind them are prose about it."""
+    tokens = getattr(text, "tokens", ())
+    before, behind = [Special(side, tokens) if tokens else side for side in text.split("{name}")]
+    words = rf"[^<>{{}}\r\n{re.escape(behind.strip()[:1])}]"
+    params = ordered(BODIES[type(body)].param_opening(body))
+    follows = [template(param.partition("{")[0]) for param in params] or [literal("{")]
+    hole = Pat(f"{words}{{1,128}}+", f"{words}{{0,128}}+", sure=RUN)
+    return seq(template(before), hole, template(behind), blanks(), look(alt(*follows)))
 
 
 def _cut_openings(marker: Marker) -> Entries:
