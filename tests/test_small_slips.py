@@ -12,6 +12,7 @@ from replies import INTEGER, STRING, tool
 from rightcall import Call, Tool, Toolset, parse, render
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Envelope, Params, alternatives
+from rightcall.laws import cut_law
 
 TOOLS = Toolset([tool("lookup", word=STRING, n=INTEGER), tool("ping")])
 OWL: dict[str, Any] = {"word": "owl", "n": 3}
@@ -234,3 +235,15 @@ def test_a_call_whose_number_is_missing_is_read() -> None:
     argument = '<|open|>argument key="word" type="string"<|sep|>owl<|close|>argument<|sep|>'
     call = f'<|open|>call tool="lookup"<|sep|>{argument}<|close|>call<|sep|>'
     assert ran(f"<|open|>tools<|sep|>{call}{call}<|close|>tools<|sep|>", "kimi_k3") == [("lookup", {"word": "owl"})] * 2
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("id", ["#7", "a.b-c", "x" * 200])
+def test_an_opener_that_lost_a_character_is_waited_for_whatever_id_stands_in_it(name: str, id: str) -> None:
+    text = render(Call("ping", {}, id="call_0"), format=name, tools=TOOLS).replace("call_0", id)
+    if id not in text:
+        return  # nothing is written before the name that may be anything
+    for at in range(text.index("ping")):
+        damaged = text[:at] + text[at + 1 :]
+        ways = {f"at {end}": [damaged[:end], damaged[end:]] for end in range(1, text.index("ping") + 4)}
+        assert cut_law(name, damaged, tools=TOOLS, cuts=ways) == [], damaged

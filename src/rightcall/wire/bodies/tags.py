@@ -34,7 +34,8 @@ from rightcall.wire.markers import (
 _SLIPS = Pat(r"[\"'>]{0,2}+", r"[\"'>]{0,2}+")
 _LETTERS = Pat(r"[\w.-]{1,24}+>", r"[\w.-]{0,24}+")
 _BLANK = Pat(r"[ \t]{1,4}+", r"[ \t]{0,4}+")
-_HOLE = re.compile(r"\{\w+\}")
+_HOLE = re.compile(r"\{(\w+)\}")
+_LAST_CLASS = re.compile(r"\[(?:[^\]\\]|\\.)+\](?=\{)")  # of characters, in the pattern of a hole
 _CLOSING = re.compile(r"(</(?:[^<>\s]*\W)?)(\w+)>").fullmatch
 _LONE_CLOSE = re.compile(r"</([^<>/\s][^<>/]*+)>\Z").search
 _LONGEST_CLOSE = 80
@@ -257,8 +258,9 @@ def _any_damage(text: str) -> Pat:
     wholes = [template(less).whole for less in texts]
     whole = _one_missing(text) if wholes == list(map(re.escape, texts)) else "|".join(wholes)
     chars = "".join(map(re.escape, sorted(set(_HOLE.sub("", text)) | set(" \t\r\n"))))
-    filling = r"\w" if _HOLE.search(text) else ""
-    return Pat(f"(?:{whole})", f"[{chars}{filling}]{{0,{len(text) + 16}}}+")
+    fillings = [HOLES[hole] for hole in _HOLE.findall(text)]
+    any_char = "|".join([f"[{chars}]", *[_LAST_CLASS.findall(filling)[-1] for filling in fillings]])
+    return Pat(f"(?:{whole})", f"(?:{any_char}){{0,{len(text) + 16 + 256 * len(fillings)}}}+")
 
 
 def _one_missing(text: str) -> str:
