@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Literal
 
 import pytest
@@ -411,3 +412,24 @@ def test_a_bare_call_behind_reasoning_is_rescued() -> None:
     for format in ("hermes", "auto"):
         reply = parse(f"<think>Plan.</think>\n\n{OSLO}", format=format, tools=TOOLS)
         assert (runnable(reply), reply.reasoning) == (weather("Oslo"), "Plan.")
+
+
+INNER = {"name": "stop", "arguments": {}}
+OUTER = [
+    {"name": "nope", "arguments": {"then": INNER}},
+    {"name": "lookup", "arguments": {"word": 3, "then": [INNER, INNER]}},
+    {"type": "object", "default": INNER},
+    {"plan": [INNER, {"name": "lookup", "arguments": {"word": "owl"}}]},
+]
+WRITTEN = [json.dumps(outer) for outer in OUTER] + [f"[nope(then={json.dumps(INNER)}, n=1)]"]
+
+
+@pytest.mark.parametrize("name", ["auto", *FORMATS])
+@pytest.mark.parametrize("rescue", ["safe", "anywhere"])
+def test_what_a_call_is_called_with_is_no_call(name: str, rescue: Literal["safe", "anywhere"]) -> None:
+    word = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
+    tools = Toolset.of([{"name": "lookup", "parameters": word}, {"name": "stop"}])
+    for written in WRITTEN:
+        for end in range(written.index("{"), len(written) + 1):
+            reply = parse(f"Sure: {written[:end]}", format=name, tools=tools, rescue=rescue)
+            assert "stop" not in [call.name for call in reply.calls], written[:end]

@@ -43,6 +43,7 @@ _CALL_BEGINS = re.compile(
     r'(?<!["\\])(?:(?<!\w)\[\s{0,16}+)?(?:\{\s{0,16}+"(?:name|tool|tool_name|function|type|id|tool_calls?)"\s{0,16}+:'
     r"|(?<=\[)[^\W\d][\w.\-]{0,255}+\s{0,4}+\()"
 ).finditer
+_BEHIND_KEY = re.compile(r"(?:[\"']\s{0,8}+:|\w=)\s{0,8}+\Z").search
 _TRIES = 8
 _NOTHING = re.compile(r"[\s`;,}\])]*+").fullmatch
 _BRACKETS = re.compile(r"[\"'()\[\]{}]|\\.", re.S).finditer
@@ -292,14 +293,20 @@ def native_calls(text: str, options: ReadOptions) -> Piece | None:
 
 
 def _beginnings(text: str) -> Iterator[int]:
-    """Where a bare call may begin that is not only shown; the first few."""
+    """Where a bare call may begin that is not only shown; the first few. What stands inside another call, or is a part
+    of any other value, is none: it is what is called with."""
     shown = Shown()
-    at = tries = 0
+    at = tries = inside = 0
     for found in _CALL_BEGINS(text) if len(text) <= _MOST else ():
         start = found.start() - 1 if text[found.start() - 1 : found.start()] == "[" else found.start()
         shown.take(text[at:start])
         at = start
-        if not shown.shows():
+        if start < inside or shown.shows():
+            continue
+        is_part = _BEHIND_KEY(text[max(0, start - 32) : start]) is not None
+        end = _value_end(text, start if is_part else found.start() + max(0, found.group().find("{")))
+        inside = end if end > 0 else len(text)
+        if not is_part:
             yield start
             tries += 1
             if tries == _TRIES:
