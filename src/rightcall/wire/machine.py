@@ -180,7 +180,7 @@ class Machine:
             found = (scan.ended if p.ended else scan.search)(p.buf, p.pos)
             end = len(p.buf) if found is None else found.start()
             if end > p.pos:
-                if found is None and p.ended and output.fresh:
+                if found is None and p.ended and output.fresh and not output.thinking:
                     take_cut_marker(self)
                 self.say(end)
             if found is not None and (group := found.lastindex):
