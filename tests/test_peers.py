@@ -342,3 +342,31 @@ def test_auto_takes_no_name_before_the_first_call_for_text() -> None:
 def test_auto_knows_the_end_tokens_of_all_formats_that_begin_alike() -> None:
     reply = read(_LING.format("\n") + "<|role_end|>", "auto", _WORDS)
     assert args(reply) == [("lookup", _OWL)] and reply.content == ""
+
+
+# -- the header of the assistant's next message ------------------------------------------------------------------------
+
+HEADERS = {
+    "apertus": "<|assistant_start|>",
+    "apriel": "<|assistant|>\n",
+    "functiongemma": "<start_of_turn>model\n",
+    "gemma4": "<|turn>model\n",
+    "granite3": "<|start_of_role|>assistant<|end_of_role|>",
+    "granite4": "<|start_of_role|>assistant<|end_of_role|>",
+    "jamba": "<|bom|><|assistant|>",
+    "kimi_k2": "<|im_assistant|>assistant<|im_middle|>",
+    "kimi_k3": '<|open|>message role="assistant"<|sep|>',
+    "minimax_m2": "]~b]ai\n",
+    "phi4_mini": "<|assistant|>",
+    "seed_oss": "<seed:bos>assistant\n",
+}
+# Whose models end a turn as ChatML does, and write nothing else; two of them share no more than that token.
+_CHATML = [name for name, format in FORMATS.items() if "<|im_end|>" in format.ends and "<eos>" not in format.ends]
+_CHATML = [name for name in _CHATML if name not in (*HEADERS, "poolside_v1", "iquest")]
+
+
+@pytest.mark.parametrize("name", [*HEADERS, *_CHATML])
+def test_the_header_of_the_next_message_is_no_text(name: str) -> None:
+    header = HEADERS.get(name, "<|im_start|>assistant\n")
+    for text, content in ((f"{header}Good day.", "Good day."), (f"Good{header}day.", "Good\nday.")):
+        assert (read(text, name).content, read(text, name).problems) == (content, ())

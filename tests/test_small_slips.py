@@ -247,3 +247,14 @@ def test_an_opener_that_lost_a_character_is_waited_for_whatever_id_stands_in_it(
         damaged = text[:at] + text[at + 1 :]
         ways = {f"at {end}": [damaged[:end], damaged[end:]] for end in range(1, text.index("ping") + 4)}
         assert cut_law(name, damaged, tools=TOOLS, cuts=ways) == [], damaged
+
+
+@pytest.mark.parametrize("gap", ["", "\n"])
+@pytest.mark.parametrize("opener", ["<function name", "<functionname"])
+def test_arguments_may_stand_in_a_tag_of_their_own(gap: str, opener: str) -> None:
+    param = '<param name="word">owl</param>'
+    call = gap.join([f'{opener}="lookup">', "<arguments>", param, "</arguments>", "</function>"])
+    assert ran(f"{call}{gap}{call}", "minicpm5") == [("lookup", {"word": "owl"})] * 2
+    assert ran(call.replace(param, param.replace("owl", "a</arguments> b")), "minicpm5") == [
+        ("lookup", {"word": "a</arguments> b"})
+    ]

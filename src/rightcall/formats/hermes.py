@@ -1,6 +1,7 @@
 """Hermes, Qwen 2.5, Qwen 3 and their kin:  `<tool_call>\\n{"name": "f", "arguments": {"x": 1}}\\n</tool_call>`"""
 
 from rightcall.formats.spec import Envelope, Format, Special, replace
+from rightcall.formats.turn_ends import CHATML_HEADER
 
 _THINK = ("<think>\n", "\n</think>\n\n")
 
@@ -11,7 +12,7 @@ HERMES = Format(
     between="\n",
     reasoning=(("<think>\n", "<scratch_pad>\n"), ("\n</think>\n\n", "\n</scratch_pad>\n")),
     ends=(
-        *(Special("<|im_end|>"), Special("<|endoftext|>"), Special("<|im_start|>") + "assistant\n"),
+        *(Special("<|im_end|>"), Special("<|endoftext|>"), CHATML_HEADER),
         *(Special("[|endofturn|]"), Special("<|endofturn|>"), Special("<|role_end|>")),  # EXAONE, K-EXAONE, Ling
     ),
     tools="hermes",
@@ -23,7 +24,7 @@ ERNIE45 = replace(
     name="ernie45",
     reasoning=_THINK,
     content=(("<response>\n", "\n</response>\n"),),
-    ends=(Special("</s>"), Special("<|end_of_sentence|>"), Special("<|im_end|>")),
+    ends=(Special("</s>"), Special("<|end_of_sentence|>"), Special("<|im_end|>"), CHATML_HEADER),
     tools="ernie",
     aliases=("ernie",),
     models="ERNIE 4.5",
@@ -41,7 +42,7 @@ INTERNLM2 = Format(
     body=Envelope(args=("parameters", "arguments")),
     call=(Special("<|action_start|>") + Special("<|plugin|>") + "\n", Special("<|action_end|>")),
     reasoning=_THINK,
-    ends=(Special("<|im_end|>"),),
+    ends=(Special("<|im_end|>"), CHATML_HEADER),
     tools="flat",
     aliases=("internlm", "interns1"),
     models="InternLM2.5, Intern-S1",

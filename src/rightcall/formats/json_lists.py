@@ -9,7 +9,7 @@ JAMBA = Format(
     "jamba",
     body=_LIST,
     call=("<tool_calls>", "</tool_calls>"),
-    ends=(Special("<|eom|>"), Special("<|eos|>")),
+    ends=(Special("<|eom|>"), Special("<|eos|>"), Special("<|bom|>") + Special("<|assistant|>")),
     models="Jamba 1.5 and later",
 )
 HUNYUAN_A13B = replace(
@@ -25,7 +25,7 @@ APRIEL = replace(
     name="apriel",
     reasoning=("Here are my reasoning steps:\n", "\n[BEGIN FINAL RESPONSE]\n"),
     content=(("", "\n[END FINAL RESPONSE]"),),
-    ends=(Special("<|end|>"),),
+    ends=(Special("<|end|>"), Special("<|assistant|>")),
     tools="apriel",
     models="Apriel 1.5/1.6",
 )

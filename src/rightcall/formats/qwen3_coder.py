@@ -2,8 +2,9 @@
 `<tool_call>\\n<function=f>\\n<parameter=k>\\nv\\n</parameter>\\n</function>\\n</tool_call>`"""
 
 from rightcall.formats.spec import Format, Params, Special, replace
+from rightcall.formats.turn_ends import CHATML_HEADER
 
-_ENDS = (Special("<|im_end|>"), Special("<|endoftext|>"), Special("<|im_start|>") + "assistant\n")
+_ENDS = (Special("<|im_end|>"), Special("<|endoftext|>"), CHATML_HEADER)
 
 QWEN3_CODER = Format(
     "qwen3_coder",

@@ -20,3 +20,5 @@ TURN_ENDS = (
     Special("<|endofturn|>"),
     Special("<|role_end|>"),
 )
+# How the next message of the assistant begins where messages are ChatML.
+CHATML_HEADER = Special("<|im_start|>") + "assistant\n"
