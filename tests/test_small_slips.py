@@ -3,6 +3,7 @@ the text is cut."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from cuts import Setting, hold_of_every_cut
 from replies import INTEGER, STRING, tool
 from rightcall import Call, Tool, Toolset, parse, render
 from rightcall.formats import FORMATS
-from rightcall.formats.spec import Envelope, Params, alternatives
+from rightcall.formats.spec import Envelope, Params, Special, alternatives
 from rightcall.laws import cut_law
 
 TOOLS = Toolset([tool("lookup", word=STRING, n=INTEGER), tool("ping")])
@@ -258,3 +259,25 @@ def test_arguments_may_stand_in_a_tag_of_their_own(gap: str, opener: str) -> Non
     assert ran(call.replace(param, param.replace("owl", "a</arguments> b")), "minicpm5") == [
         ("lookup", {"word": "a</arguments> b"})
     ]
+
+
+REQUOTED = [
+    (name, alternatives(body.param)[0])
+    for name, format in FORMATS.items()
+    for body in format.bodies[:1]
+    if isinstance(body, Params) and not body.escapes and '"{key}"' in "".join(alternatives(body.param))
+]
+
+
+@pytest.mark.parametrize("name, param", REQUOTED, ids=[name for name, _ in REQUOTED])
+def test_attributes_may_stand_in_other_quotation_marks(name: str, param: str) -> None:
+    written = render([Call("lookup", OWL)] * 2, format=name, tools=TOOLS)
+    tags = re.compile(re.escape(param.partition("{")[0]) + "[^>]*>")
+    text = tags.sub(lambda tag: tag.group().replace('"', "'"), written)
+    reply = hold_of_every_cut(text, Setting(name, TOOLS))
+    assert [call.arguments for call in reply.calls] == [OWL, OWL]
+    assert {repair.rule for call in reply.calls for repair in call.repairs} == {"broken_opener"}
+    assert parse(text, format=name, tools=TOOLS, repair="off").calls == ()
+    if not isinstance(param, Special):  # a token ends the value that it stands in
+        shown = {"word": "it writes " + param.replace('"', "'").replace("{key}", "other") + " there"}
+        assert ran(render(Call("lookup", shown), format=name, tools=TOOLS), name) == [("lookup", shown)]

@@ -43,7 +43,7 @@ class ParamsReader(BodyReader):
         self.closers = tuple(tags.closers)
         self.open = Holes(body.open)
         self.empty = Holes(body.empty) if any(alternatives(body.empty)) else None
-        self.param = Holes(body.param, quoted=tags.quoted, unended=tags.unended)
+        self.param = Holes((*ordered(body.param), *tags.requoted), quoted=tags.quoted, unended=tags.unended)
         self.values = TaggedValues(body, tags, self.param)
         self.begins = Probe(alt(*tags.opens, *tags.damaged_openers))
         self.is_name_only = "{name}" in ordered(body.open)
@@ -162,7 +162,7 @@ class ParamsReader(BodyReader):
 
     def _params(self, p: CallBuilder) -> Steps[None]:
         tags, param, types, read = self.tags, self.param, self.body.types, self.values.read
-        probe, no_param, unended = param.probe, tags.no_param, bool(tags.unended)
+        probe, no_param, unended, requoted = param.probe, tags.no_param, bool(tags.unended), bool(tags.requoted)
         values: dict[str, Any] = {}
         while True:
             if not p.char():
@@ -175,7 +175,8 @@ class ParamsReader(BodyReader):
             holes = param.fill(found)
             key = tags.plain(holes["key"])
             is_unended = unended and found.group()[-1] != ">"
-            if is_unended and not self._mended_param(p, key, found):
+            is_odd = is_unended or (requoted and '"' not in found.group())
+            if is_odd and not self._mended_param(p, key, found.group(), is_unended):
                 break
             if key in values:
                 raise Broken("duplicate_argument", f"the argument {key!r} is given twice; send it once", "/" + key)
@@ -189,12 +190,14 @@ class ParamsReader(BodyReader):
             p.give("}")
         p.finish(values, empty=not values)
 
-    def _mended_param(self, p: CallBuilder, key: str, tag: re.Match[str]) -> bool:
-        """An argument's opening tag without its last sign, at the end of a line: one if the argument is declared."""
+    def _mended_param(self, p: CallBuilder, key: str, tag: str, is_unended: bool) -> bool:
+        """An argument's opening tag in other quotation marks; or without its last sign, at the end of a line: one if
+        the argument is declared."""
         assert p.call is not None
-        if p.kind(key) is None or p.policy(p.call.name) == "off":
+        if (is_unended and p.kind(key) is None) or p.policy(p.call.name) == "off":
             return False
-        p.call.repairs += (Repair("broken_opener", "exact", "/" + key, tag.group(), tag.group() + ">"),)
+        after = tag + ">" if is_unended else tag.replace("'", '"')
+        p.call.repairs += (Repair("broken_opener", "exact", "/" + key, tag, after),)
         return True
 
     def _closed(self, p: CallBuilder, *, has_arguments: bool) -> Steps[None]:

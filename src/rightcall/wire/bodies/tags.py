@@ -57,7 +57,10 @@ class Tags:
         self.plain: Callable[[str], str] = self._unescaped if self._meant else str
         # An argument's opening tag without its last sign, which counts at the end of a line.
         self.unended = [] if body.item else _unended(ordered(body.param))
-        self.whole_params = templates(body.param, quoted=self.quoted)
+        # And one whose attributes stand in other quotation marks.
+        named = [text for text in ordered(body.param) if '"{key}"' in text and not self.quoted]
+        self.requoted = [text.replace('"', "'") for text in named]
+        self.whole_params = templates((*ordered(body.param), *self.requoted), quoted=self.quoted)
         self.params = self.param_pats()
         # A token that nobody writes by chance: an argument's opener ends the value before it.
         self.is_special = all(isinstance(text, Special) for text in ordered(body.param)) and not body.item
@@ -68,7 +71,8 @@ class Tags:
 
     def param_pats(self, group: str = "") -> list[Pat]:
         """An argument's opening tags; `group` makes the hole of that name a numbered one."""
-        texts = [(text, False) for text in ordered(self.body.param)] + [(text, True) for text in self.unended]
+        whole = [*ordered(self.body.param), *self.requoted]
+        texts = [(text, False) for text in whole] + [(text, True) for text in self.unended]
         return [template(text, group=group, quoted=self.quoted, unended=unended) for text, unended in texts]
 
     def _add_shuts(self, format: Format) -> None:
