@@ -10,7 +10,7 @@ from cuts import Setting, hold_of_every_cut
 from replies import codes
 from rightcall import Call, Toolset, render
 from rightcall.formats import FORMATS
-from rightcall.formats.spec import Format, Special, alternatives
+from rightcall.formats.spec import Format, NameThenJson, Special, alternatives
 from rightcall.wire.bodies import BODIES
 
 _TABLE = {"type": "object", "properties": {"table": {"type": "string"}}, "required": ["table"]}
@@ -147,3 +147,10 @@ def test_an_opener_that_is_dropped_tells_two_texts_apart(format: str, opener: st
 def test_ticks_that_the_text_ends_with_behind_a_call_are_the_same_however_it_is_cut(name: str, tail: str) -> None:
     for text in (written(FORMATS[name]), written(FORMATS[name]).rstrip()):
         hold_of_every_cut(text + tail, Setting(name, TOOLS))
+
+
+def test_a_bracket_that_closes_a_call_is_none_too_many() -> None:
+    format = Format("brackets", body=NameThenJson(open="@@{name}(", close=")"), between="\n")
+    text = render([Call("delete_rows", {"table": "owls"})] * 2, format=format, tools=TOOLS)
+    reply = hold_of_every_cut(text, Setting(format, TOOLS))
+    assert (len(reply.calls), codes(reply)) == (2, [])

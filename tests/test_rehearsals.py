@@ -250,3 +250,16 @@ def test_with_reasoning_off_nothing_is_thought_where_a_call_is_looked_for_otherw
         for opens, closes in {_thought(wire), ("<think>", "</think>")} - {("", "")}:
             text = f'{opens}He wrote "so.{closes}\n{_call(wire, "owl")}'
             assert read(text, name, TOOLS, reasoning="off").reasoning == "", text
+
+
+@special_formats
+def test_a_call_that_was_about_to_begin_behind_a_thought_leaves_the_thought_alone(name: str) -> None:
+    opens, closes = _thought(name)
+    before = f"{opens}Maybe {_call(name, 'owl')}{closes}"
+    for token in compiled(FORMATS[name]).opening_tokens:
+        assert _words(_read(name, before + token)) == [], token
+
+
+def test_a_rehearsal_counts_where_nothing_follows_it() -> None:
+    opens, closes = _thought("kimi_k3")
+    assert _words(_read("kimi_k3", f"{opens}Maybe {_call('kimi_k3', 'owl')}{closes}")) == ["owl"]

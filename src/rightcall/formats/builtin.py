@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rightcall.formats.agent_prompts import NODE_LLAMA_CPP, QWEN_AGENT
 from rightcall.formats.apertus import APERTUS
 from rightcall.formats.cohere import COHERE_COMMAND3, COHERE_COMMAND4, COHERE_COMMAND5, COMMAND_R_PLUS
 from rightcall.formats.contract_format import CONTRACT
@@ -38,6 +37,7 @@ from rightcall.formats.phi import FIREFUNCTION_V2, PHI4_MINI
 from rightcall.formats.plamo import PLAMO3
 from rightcall.formats.prompted import FUNCTION_LINES, INVOKE, REACT, TOOL_CODE
 from rightcall.formats.qwen3_coder import MIMO, QWEN3_CODER, SEED_OSS, STEP3P5, ZAYA
+from rightcall.formats.qwen_agent import QWEN_AGENT
 from rightcall.formats.solar import SOLAR_OPEN, SOLAR_OPEN2
 from rightcall.formats.spec import Format
 from rightcall.formats.step import STEP3
@@ -120,7 +120,6 @@ FORMATS: dict[str, Format] = {
     "cohere_command5": COHERE_COMMAND5,
     "hyperclovax": HYPERCLOVAX,
     "qwen_agent": QWEN_AGENT,
-    "node_llama_cpp": NODE_LLAMA_CPP,
     "rwkv": RWKV,
     "react": REACT,
     "invoke": INVOKE,

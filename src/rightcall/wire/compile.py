@@ -205,6 +205,8 @@ class Compiled:
         calls = [(sign, pat) for sign, pat in openers if sign.action in _OPEN_CALLS]
         self.openers = [(pat, Finder(pat)) for _, pat in calls if pat.prefix]
         self.has_tokens = any(sign.is_token for sign, _ in calls)
+        # What a call's opener begins with, which may be all of it where a text ends.
+        self.opening_tokens = _first_tokens(self.format)
         self.begins = _any([pat for sign, pat in openers if sign.action in _BEGINS])
 
     def _add_lines(self) -> None:
@@ -287,6 +289,11 @@ class Compiled:
             roles = [literal(text.removeprefix(text.tokens[0])) for text in starts]
             return Probe(look(alt(parts[0], *[seq(role, blanks(), alt(*parts)) for role in roles if role.whole])))
         return Probe(look(alt(*recipient_headers(self.channels))))
+
+
+def _first_tokens(format: Format) -> frozenset[str]:
+    opens = [format.call[0], *(pair[0] for pair in (format.section,) if pair), *map(body_open, format.bodies)]
+    return frozenset([token for marker in opens for text in _tokens(marker) for token in text.tokens[:1]])
 
 
 def _tokens(marker: Marker) -> list[Special]:

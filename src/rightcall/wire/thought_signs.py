@@ -32,6 +32,8 @@ def drop_stray(m: Machine, marker: str, sign: Sign) -> None:
     if not (sign.special or m.output.fresh):
         m.say_exactly(end)
         return
+    if marker in m.compiled.opening_tokens and not isinstance(m.state, InReasoning):
+        m.forget_thought()  # a call was about to begin behind it
     message = f"{marker[:60]!r} at {m.p.at} closes nothing; it was dropped"
     m.p.note("stray_marker", message)
     m.marker(end)

@@ -1,5 +1,4 @@
-"""What agents and libraries teach models that have no wire of their own:
-`✿FUNCTION✿: f\\n✿ARGS✿: {"x": 1}`   `||call: f({"x": 1})`"""
+"""What Qwen-Agent teaches models that have no wire of their own:  `✿FUNCTION✿: f\\n✿ARGS✿: {"x": 1}`"""
 
 from rightcall.formats.spec import Format, NameThenJson
 from rightcall.formats.turn_ends import TURN_ENDS
@@ -11,13 +10,4 @@ QWEN_AGENT = Format(
     # What follows the first is the tool's to say; the second stands before the answer.
     ends=("\n✿RESULT✿:", "\n✿RESULT✿", "✿RETURN✿: ", "✿RETURN✿", *TURN_ENDS),
     models="Qwen 1 to 2 behind Qwen-Agent",
-)
-NODE_LLAMA_CPP = Format(
-    "node_llama_cpp",
-    body=NameThenJson(open="||call: {name}(", close=")"),
-    between="\n",
-    ends=("\n||result:", *TURN_ENDS),
-    tools="typescript",
-    aliases=("node-llama-cpp",),
-    models="any model behind node-llama-cpp",
 )
