@@ -23,7 +23,7 @@ from rightcall.wire.bodies import BODIES
 every_format = pytest.mark.parametrize("name", list(FORMATS))
 
 
-MESSAGES_END_ALIKE = ("solar_open", "inkling", "hyperclovax")
+MESSAGES_END_ALIKE = ("solar_open", "inkling")
 THINKING = [name for name, format in FORMATS.items() if format.reasoning and name not in MESSAGES_END_ALIKE]
 
 

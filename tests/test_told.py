@@ -57,7 +57,7 @@ def fed(pairs: Pairs, name: str) -> list[tuple[str, dict[str, Any]]]:
 MADE = [(call.name, call.arguments) for call in CALLS]
 SPECIAL = [name for name in FORMATS if compiled(FORMATS[name]).has_tokens]
 TAGGED = [name for name in SPECIAL if any(not sign.is_token for _, sign in compiled(FORMATS[name]).body_openers)]
-BARE = ["llama3_json", "llama4_pythonic"]
+BARE = ["llama3_json", "llama4_pythonic", "phi4_mini"]
 
 
 @pytest.mark.parametrize("name", [name for name in FORMATS if name != "forced_choice"])
@@ -70,7 +70,7 @@ def test_calls_are_the_same_where_it_is_known_what_is_special(name: str) -> None
 @pytest.mark.parametrize("name", SPECIAL)
 def test_letters_of_a_special_opener_are_no_call_in_plain_text(name: str) -> None:
     wire = "Hello. " + render(CALLS, format=name, tools=TOOLS)
-    if name not in TAGGED + BARE:  # whose calls are read by a plain tag, or by no opener at all
+    if name not in TAGGED + BARE:  # whose calls are read by a plain tag or word, or by no opener at all
         for how in (name, "auto"):
             assert fed([(wire, False)], how) == []
             assert fed([("```\n", None), (wire, False), ("\n```", None)], how) == []

@@ -29,7 +29,6 @@ from rightcall.formats.minicpm import MINICPM3, MINICPM5
 from rightcall.formats.minimax import MINIMAX_M2, MINIMAX_M3, RWKV
 from rightcall.formats.mistral import MINISTRAL3, MISTRAL, MISTRAL_V3, MISTRAL_V11
 from rightcall.formats.muse import MUSE
-from rightcall.formats.naver import HYPERCLOVAX
 from rightcall.formats.nemotron import NEMOTRON_V2
 from rightcall.formats.olmo import OLMO3
 from rightcall.formats.pangu import PANGU
@@ -37,7 +36,6 @@ from rightcall.formats.phi import FIREFUNCTION_V2, PHI4_MINI
 from rightcall.formats.plamo import PLAMO3
 from rightcall.formats.prompted import FUNCTION_LINES, INVOKE, REACT, TOOL_CODE
 from rightcall.formats.qwen3_coder import MIMO, QWEN3_CODER, SEED_OSS, STEP3P5, ZAYA
-from rightcall.formats.qwen_agent import QWEN_AGENT
 from rightcall.formats.solar import SOLAR_OPEN, SOLAR_OPEN2
 from rightcall.formats.spec import Format
 from rightcall.formats.step import STEP3
@@ -118,8 +116,6 @@ FORMATS: dict[str, Format] = {
     "plamo3": PLAMO3,
     "pangu": PANGU,
     "cohere_command5": COHERE_COMMAND5,
-    "hyperclovax": HYPERCLOVAX,
-    "qwen_agent": QWEN_AGENT,
     "rwkv": RWKV,
     "react": REACT,
     "invoke": INVOKE,

@@ -193,9 +193,7 @@ class Compiled:
         tokens = [entry for entry in openers if entry[0].special and entry[0].action in _OPENERS]
         turns = [entry for entry in markers.turns if entry[0].special or entry[0].action != "header"]
         thought = markers.thinks + markers.think_closes + turns + tokens + markers.cites + markers.strikes
-        thought += markers.closes_of_tokens() + markers.lone_tokens()
-        # The tokens of a header tell that a thought holds a call.
-        thought += markers.stray_tokens() if self.channels is None else []
+        thought += markers.tokens_in_thought()
         self.reasoning = Scan(unique(thought))
         # A thought that was opened inside a text with a close of its own ends with the text.
         ends = [entry for pair in self.format.content for entry in entries("content_close", pair[1])]

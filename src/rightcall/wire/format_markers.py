@@ -137,15 +137,20 @@ class FormatMarkers:
         tokens -= {token for text in begins for token in getattr(text, "tokens", ())[:1]}
         return [(Sign("stray", True, True), literal(token)) for token in sorted(tokens)]
 
-    def closes_of_tokens(self) -> Entries:
-        """What closes anything but a thought, in special tokens: in a thought it closes nothing, and its words are none
-        of the thought."""
-        pairs = [pair for pair in (self.format.call, self.format.section, *self.format.content) if pair]
-        kinds = [(BODIES[type(body)], body) for body in self.format.bodies]
-        closes = [pair[1] for pair in pairs]
-        closes += [close for kind, body in kinds for close in (kind.closing(body), kind.value_closing(body))]
-        texts = [text for close in closes for text in alternatives(close) if isinstance(text, Special)]
-        return [(Sign("stray", True, True), template(text)) for text in texts]
+    def tokens_in_thought(self) -> Entries:
+        """What is made of special tokens and means nothing in a thought: its words are none of it. The tokens of a
+        header tell that a thought holds a call."""
+        texts = [text for close in self._closes() for text in alternatives(close) if isinstance(text, Special)]
+        closes: Entries = [(Sign("stray", True, True), template(text)) for text in texts]
+        return closes + self.lone_tokens() + (self.stray_tokens() if self.format.channels is None else [])
+
+    def _closes(self) -> list[Marker]:
+        """What closes anything but a thought."""
+        format = self.format
+        pairs = [pair for pair in (format.call, format.section, *format.content) if pair]
+        kinds = [(BODIES[type(body)], body) for body in format.bodies]
+        bodies = [close for kind, body in kinds for close in (kind.closing(body), kind.value_closing(body))]
+        return [closes for _, closes in pairs] + bodies
 
     def _around_calls(self) -> list[Marker]:
         format = self.format
@@ -183,7 +188,7 @@ def unique(entries: list[tuple[A, Pat]]) -> list[tuple[A, Pat]]:
 
 def is_sentence(marker: str) -> bool:
     """Words, and no tag: such a marker counts only where a reply begins."""
-    return marker.lstrip("/")[:1].isalpha()
+    return marker[:1].isalpha()
 
 
 def closing_sources(format: Format, level: int) -> list[str]:

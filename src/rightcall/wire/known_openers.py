@@ -34,7 +34,7 @@ class KnownOpeners:
         shapes: dict[str, Pat] = {}
         patterns: dict[str, list[tuple[Compiled, Pat]]] = {}
         closes: dict[str, dict[str, None]] = {}
-        ends = {end.strip() for format in formats for end in ends_of(format)}
+        ends = {end.strip() for end in _all_ends(formats)}
         for format in _told_by_openers(formats):
             for pat, whole, sign, level in _signs(format, ends):
                 shapes.setdefault(pat.whole, pat)
@@ -46,8 +46,7 @@ class KnownOpeners:
         self.ends_shown = {key: search_any(list(sources)) for key, sources in closes.items()}
         self.candidates = {key: _writers_first(key, choices) for key, choices in patterns.items()}
         self.names = {key: _names(choices) for key, choices in self.candidates.items()}
-        # Of an opener that many formats share: does any of them go on like this?
-        self.any_of = {key: Probe(alt(*[each.pat for _, each in choices])) for key, choices in self.candidates.items()}
+        self.any_of = {key: _any_of(choices) for key, choices in self.candidates.items()}
         self._bodies: dict[str, Probe] = {}
         self.first = _firsts(known)
         self.marks = {pat.whole for format in formats for pat in _marks(format, ends)}
@@ -77,6 +76,11 @@ def _names(choices: list[tuple[Compiled, Probe]]) -> frozenset[str]:
     return frozenset([each.format.name for each, _ in choices])
 
 
+def _any_of(choices: list[tuple[Compiled, Probe]]) -> Probe:
+    """Of an opener that many formats share: does any of them go on like this?"""
+    return Probe(alt(*[each.pat for _, each in choices]))
+
+
 def _writers_first(opener: str, choices: list[tuple[Compiled, Pat]]) -> list[tuple[Compiled, Probe]]:
     """A header that says nothing more of its format is of that one only where it is of no other."""
     ordered = sorted(
@@ -103,8 +107,12 @@ def _firsts(known: KnownFormats) -> list[tuple[Compiled, Probe]]:
 
 def _plain(formats: list[Format]) -> Format:
     """A body that nothing opens: before a format is found there are no calls, whatever the text holds."""
-    ends = dict.fromkeys(end for format in formats for end in ends_of(format) if isinstance(end, Special))
+    ends = dict.fromkeys([end for end in _all_ends(formats) if isinstance(end, Special)])
     return Format("auto", body=NameThenJson(), reasoning=THINK, ends=tuple(ends))
+
+
+def _all_ends(formats: list[Format]) -> list[str]:
+    return [end for format in formats for end in ends_of(format)]
 
 
 def _sentences(known: KnownFormats) -> list[tuple[Format, Pat]]:

@@ -20,7 +20,6 @@ _BEFORE = {
     "generic_json": r'"(?:name|tool|tool_name|function|action)"\s{0,16}+:\s{0,16}+"',
     "react": r"\bAction\s{0,4}+:[ \t`*]{0,8}+",
     "invoke": r"\b(?:(?:name|function|tool)\s{0,4}+=\s{0,4}+[\"']?|name[\"'])",
-    "qwen_agent": r"\u273fFUNCTION\u273f\s{0,4}+:[ \t]{0,8}+",
     "harmony": r"\bto=(?:functions\.)?",
     "kimi_k2": r"\bfunctions\.",
     "gemma4": r"\bcall:",

@@ -67,20 +67,15 @@ def on_think(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
 
 def on_think_close(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
     state, marker = m.state, found.group()
-    if marker[0].isalpha() and m.rehearsal is None and not isinstance(state, InReasoning):
-        m.say_exactly(m.p.pos + len(marker))  # a sentence, not a tag: where no thought is open it closes none
-        return
-    if isinstance(state, InText) and state.late and not (yield from _is_mentioned(m, marker, state.mentions)):
-        # A closing tag without its opener: the prompt had opened it.
-        m.output.recast(m.p.at)
-    elif not isinstance(state, InReasoning):
-        if m.output.shows():
-            m.say_exactly(m.p.pos + len(marker))
+    if not isinstance(state, InReasoning):
+        if is_sentence(marker) and m.rehearsal is None:
+            m.say_exactly(m.p.pos + len(marker))  # not a tag: where no thought is open it closes none
             return
-        if m.rehearsal is None:
-            drop_stray(m, marker, Sign("think_close", True))
+        if isinstance(state, InText) and state.late and not (yield from _is_mentioned(m, marker, state.mentions)):
+            # A closing tag without its opener: the prompt had opened it.
+            m.output.recast(m.p.at)
+        elif not _ends_rehearsal(m, marker):
             return
-        m.rehearsed(m.rehearsal)
     m.thought_end = m.p.at
     m.marker(m.p.pos + len(marker))
     m.output.say_from(m.p.at)
@@ -89,6 +84,18 @@ def on_think_close(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
     m.state = InText()
     if m.compiled.first_header is not None and m.output.is_silent:
         yield from first_header(m, m.compiled.first_header)
+
+
+def _ends_rehearsal(m: Machine, marker: str) -> bool:
+    """A close of a thought outside of one: of one that calls were read behind, or shown, or of nothing."""
+    if m.output.shows():
+        m.say_exactly(m.p.pos + len(marker))
+    elif m.rehearsal is None:
+        drop_stray(m, marker, Sign("think_close", True))
+    else:
+        m.rehearsed(m.rehearsal)
+        return True
+    return False
 
 
 def _is_mentioned(m: Machine, marker: str, is_opened: bool) -> Steps[bool]:

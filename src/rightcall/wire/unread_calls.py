@@ -94,8 +94,11 @@ def is_cut_short(block: Block, opening: Capture, odd: bool) -> bool:
 
 
 def keep_rest(block: Block) -> None:
-    """All that stands behind the opener is the call's own text, and may say its name."""
+    """All that stands behind the opener is the call's own text, and may say its name; text, where there is no room for
+    the call."""
     p = block.p
+    if block.is_full():
+        return
     p.raw_begin()
     p.raw = p.raw_at = block.content
     p.pos = len(p.buf)

@@ -42,7 +42,7 @@ class NameThenJsonReader(BodyReader):
     def __init__(self, body: NameThenJson, ends: list[Pat]) -> None:
         self.body = body
         self.open = Holes(body.open) if any(alternatives(body.open)) else None
-        self._damaged = [Probe(pat) for pat in _unended(body, NAMED)]
+        self._damaged = list(map(Probe, _unended(body, NAMED)))
         closes = templates(body.close)
         self.close = Probe(alt(*closes)) if closes else None
         close, end = _any_of(closes) + _B if closes else "", _any_of(ends)
