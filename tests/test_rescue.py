@@ -12,8 +12,9 @@ from cuts import read as read_chunks
 from replies import BARE, EITHER, INTEGER, STRING, Json, args, blocking, codes, hermes, made, notes, runnable, wrong
 from rightcall import Call, Parser, Reasoning, Recast, Reply, Text, Tool, Toolset, parse, render
 from rightcall.formats import FORMATS, NAMED_ONLY
-from rightcall.formats.spec import alternatives
+from rightcall.formats.spec import Special, alternatives
 from rightcall.types import Part
+from rightcall.wire.known_openers import ends_of
 
 TOOLS = Toolset(
     [
@@ -433,3 +434,12 @@ def test_what_a_call_is_called_with_is_no_call(name: str, rescue: Literal["safe"
         for end in range(written.index("{"), len(written) + 1):
             reply = parse(f"Sure: {written[:end]}", format=name, tools=tools, rescue=rescue)
             assert "stop" not in [call.name for call in reply.calls], written[:end]
+
+
+@pytest.mark.parametrize("name", list(FORMATS))
+def test_a_token_that_ends_turns_inside_a_string_of_a_broken_bare_call_does_not_make_it_text(name: str) -> None:
+    for end in [str(end) for end in ends_of(FORMATS[name]) if isinstance(end, Special) and '"' not in end]:
+        # The name is not valid JSON, and behind the sign no quotation begins that would show the token.
+        text = f'[{{"name": "get_w\neather", "arguments": {{"city": "={end}x", "days": 3}}}}]'
+        found = [("get_weather", {"city": f"={end}x", "days": 3})]
+        assert [runnable(hold_of_every_cut(text, Setting(each, TOOLS))) for each in ("auto", name)] == [found] * 2, end

@@ -145,10 +145,20 @@ class _Conclusion:
         if piece is None and (piece := self._in_other_format()) is not None:
             start, end, chars = self.output.said_from or 0, len(self.source), self.output.text_chars
         piece = piece or self._in_text(text)
+        if piece is None and not is_all and (piece := self._over_tokens(said)) is not None:
+            start, chars = said[0].start, self.output.text_chars
         if piece is not None:
             # What tells the text from the one before it goes with the text.
             is_gone = not is_all and start == said[-1].start and isinstance(piece.reply.parts[0], Call)
             self.replace(piece, start, end, chars + (self.output.gap if is_gone else 0))
+
+    def _over_tokens(self, said: list[Span]) -> Piece | None:
+        """The texts as one: a token in a string of a call told them apart."""
+        start, end = said[0].start, said[-1].end
+        thought = [span for span in self.output.spans if span.kind == "reasoning" and span.start > start]
+        if thought or self.source[start : start + 1] not in ("{", "["):
+            return None
+        return whole_reply(self.source[start:end], self.options, self._letters(), self.m.compiled)
 
     def _last_words(self) -> list[Span]:
         """The texts; none where something was thought behind the last, which says that it was not the last word."""
