@@ -37,6 +37,7 @@ def drop_stray(m: Machine, marker: str, sign: Sign) -> None:
     message = f"{marker[:60]!r} at {m.p.at} closes nothing; it was dropped"
     m.p.note("stray_marker", message)
     m.marker(end)
+    m.output.go_on_line()  # nothing that a line begins with shows what follows
 
 
 def on_stray(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
