@@ -50,9 +50,9 @@ def _is_in_code(text: str, call: Call, named: Reply) -> bool:
 
 
 def _is_refused(call: Call, named: Reply, *, apart: bool) -> bool:
-    """Does the named format find it, and refuse it for a marker: one that opened a thought before it or, where `auto`
-    reads another format that begins alike, one that may be its end or that only the other format has?"""
-    codes = {"call_in_open_reasoning"} | ({"ambiguous_end", "unexpected_text"} if apart else set[str]())
+    """Does the named format find it, and refuse it for a marker before it, that opened a thought or named another tool?
+    Or, where `auto` reads another format that begins alike, for one that may be its end or that only the other has?"""
+    codes = {"call_in_open_reasoning", "names_disagree"} | ({"ambiguous_end", "unexpected_text"} if apart else set())
     refused = [own for own in named.refused if any(each.code in codes for each in own.problems)]
     return any(_alike(call, own, apart=True) for own in refused)
 
