@@ -358,7 +358,6 @@ HEADERS = {
     "kimi_k3": '<|open|>message role="assistant"<|sep|>',
     "minimax_m2": "]~b]ai\n",
     "phi4_mini": "<|assistant|>",
-    "rwkv": "<|im_start|>Assistant: ",
     "seed_oss": "<seed:bos>assistant\n",
 }
 # Whose models end a turn as ChatML does, and write nothing else; two of them share no more than that token.

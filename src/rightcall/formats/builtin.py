@@ -26,7 +26,7 @@ from rightcall.formats.liquid import LFM2
 from rightcall.formats.llama import LLAMA3_JSON, LLAMA4_PYTHONIC, PYTHONIC
 from rightcall.formats.longcat import LONGCAT
 from rightcall.formats.minicpm import MINICPM3, MINICPM5
-from rightcall.formats.minimax import MINIMAX_M2, MINIMAX_M3, RWKV
+from rightcall.formats.minimax import MINIMAX_M2, MINIMAX_M3
 from rightcall.formats.mistral import MINISTRAL3, MISTRAL, MISTRAL_V3, MISTRAL_V11
 from rightcall.formats.muse import MUSE
 from rightcall.formats.nemotron import NEMOTRON_V2
@@ -116,7 +116,6 @@ FORMATS: dict[str, Format] = {
     "plamo3": PLAMO3,
     "pangu": PANGU,
     "cohere_command5": COHERE_COMMAND5,
-    "rwkv": RWKV,
     "react": REACT,
     "invoke": INVOKE,
     "tool_code": TOOL_CODE,

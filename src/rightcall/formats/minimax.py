@@ -1,8 +1,8 @@
-"""MiniMax M2 and M3, and RWKV in a section of its own:
+"""MiniMax M2 and M3:
 `<minimax:tool_call><invoke name="f"><parameter name="k">v</parameter></invoke></minimax:tool_call>`
 M3 puts its namespace token before every tag, names each tag after the argument and nests them."""
 
-from rightcall.formats.spec import Format, Params, Special, replace
+from rightcall.formats.spec import Format, Params, Special
 
 _NS = Special("]<]minimax[>[")
 _ENDS = (Special("[e~["), Special("]~b]") + "ai\n")
@@ -39,11 +39,4 @@ MINIMAX_M3 = Format(
     tools="minimax",
     aliases=("minimax-m3",),
     models="MiniMax M3",
-)
-RWKV = replace(
-    MINIMAX_M2,
-    name="rwkv",
-    section=("<tool_call>\n", "\n</tool_call>"),
-    ends=(Special("<|im_end|>"), Special("<|im_start|>") + "Assistant: "),
-    models="RWKV-7",
 )
