@@ -11,6 +11,12 @@ from rightcall.formats import FORMATS
 
 _WORD = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
 TOOLS = Toolset.of([{"name": "lookup", "parameters": _WORD}])
+MESSAGES = [
+    (name, kind)
+    for name, format in FORMATS.items()
+    for kind in (format.channels.messages if format.channels else ())
+    if kind != "call"
+]
 every_format = pytest.mark.parametrize("name", list(FORMATS))
 # A message to a tool that only its header tells: behind other text it is a line of text.
 HEADED = {name for name, format in FORMATS.items() if format.channels and not format.channels.to}
@@ -62,6 +68,16 @@ def test_the_prompt_may_have_opened_the_tags(name: str) -> None:
         pytest.skip("the prompt opens a message of reasoning there")
     reply = _read(name, f"I could send {_call(name, 'owl')} but no.\n</think>\n\nNo.", reasoning="open")
     assert not reply.attempts and reply.content == "No."
+
+
+@pytest.mark.parametrize(("name", "kind"), MESSAGES)
+def test_auto_finds_the_first_header_behind_the_tags(name: str, kind: str) -> None:
+    channels = FORMATS[name].channels
+    assert channels is not None
+    opens, closes = channels.messages[kind]  # type: ignore[index]
+    text = f"<think>Hm.</think>\n{opens}I would send {_call(name, 'owl')}, but no.{closes}"
+    reply, named = _read("auto", text), _read(name, text)
+    assert (reply.parts, reply.format) == (named.parts, name) and reply.reasoning.startswith("Hm.")
 
 
 @every_format

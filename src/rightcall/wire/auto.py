@@ -17,7 +17,7 @@ from rightcall.formats.spec import Format, Special, alternatives
 from rightcall.ids import Ids
 from rightcall.types import Event
 from rightcall.wire.call_builder import MINTED
-from rightcall.wire.compile import Compiled, compiled
+from rightcall.wire.compile import THINK_CLOSES, Compiled, compiled
 from rightcall.wire.known_openers import ends_of, known_openers
 from rightcall.wire.machine import MOST_OPENERS, Machine
 from rightcall.wire.markers import HOLES, Probe
@@ -69,7 +69,7 @@ class AutoMachine:
         self._found = False
         self._among: frozenset[str] = frozenset()  # the formats that marked what was read so far; empty: all
         self._mentions = False  # what opens a thought was only shown
-        self._at_start = True
+        self._firsts = self._openers.first  # what the text may begin with here, and nowhere else
         self._held = ""  # text being looked at; while the whole reply may be held, only its beginning
         self._at = 0  # how much of it was passed on
         self._chunks: list[str] = []
@@ -109,22 +109,22 @@ class AutoMachine:
             self._go_on(ended=True)
         self.machine.close(cut=cut)
 
-    def _go_on(self, *, ended: bool) -> None:
-        if self._at_start and self._held:
-            chosen = self._first(ended)
-            if chosen is False:
-                return
-            self._at_start = False
-            if chosen is not None:
-                self._switch(chosen)
-                return
-        self._look(ended=ended)
+    def _begin(self, ended: bool) -> bool:
+        """Where a reply begins, or the text of it behind a thought, its first header may tell the format. False where
+        nothing more can be told for now."""
+        chosen = self._first(ended)
+        if chosen is False:
+            return False
+        self._firsts = []
+        if chosen is not None:
+            self._switch(chosen)
+        return chosen is None
 
     def _first(self, ended: bool) -> Compiled | Literal[False] | None:
-        """The format whose first header the reply begins with; False where more text is needed to tell."""
-        told = self.machine.p.told
-        first = self._openers.first
-        if told is not None and told.of(0, len(self._held)) is False:
+        """The format whose first header stands here; False where more text is needed to tell."""
+        p, first = self.machine.p, self._firsts
+        start = p.base + len(p.buf)
+        if p.told is not None and p.told.of(start, start + len(self._held) - self._at) is False:
             first = [choice for choice in first if not choice[0].has_tokens]
         chosen = self._pick(first, ended)
         return None if isinstance(chosen, Compiled) and not self._may_begin(chosen) else chosen
@@ -134,7 +134,7 @@ class AutoMachine:
         channels = chosen.format.channels
         if channels is None or channels.message.strip():
             return True
-        word = self._held.lstrip().partition("\n")[0]
+        word = self._held[self._at :].lstrip().partition("\n")[0]
         return word in channels.kinds or self._is_declared(word)
 
     def _still_bare(self) -> bool:
@@ -151,10 +151,12 @@ class AutoMachine:
         if text:
             self.machine.feed(text)
 
-    def _look(self, *, ended: bool) -> None:
+    def _go_on(self, *, ended: bool) -> None:
         """Passes text on up to the first opener that counts."""
         scan = self._openers.scan
         while self._at < len(self._held) and not self._found:
+            if self._firsts and not self._begin(ended):
+                return
             found = (scan.ended if ended else scan.search)(self._held, self._at)
             if found is None:
                 self._give(len(self._held))
@@ -162,8 +164,19 @@ class AutoMachine:
             self._give(found.start())
             if found.lastindex is None:
                 return
-            if not self._take_opener(scan.actions[found.lastindex], found, ended):
+            action = scan.actions[found.lastindex]
+            if action == THINK_CLOSES:
+                self._pass_thought(found.end())
+            elif not self._take_opener(action, found, ended):
                 return
+
+    def _pass_thought(self, end: int) -> None:
+        """Passes the usual end of a thought on. If nothing was said so far, the reply's first header may follow."""
+        self._give(end)
+        p, state = self.machine.p, self.machine.state
+        is_over = isinstance(state, InText) and not state.late and p.pos == len(p.buf)
+        if is_over and self.machine.output.is_silent:
+            self._firsts = self._openers.headers
 
     def _take_opener(self, action: str, found: re.Match[str], ended: bool) -> bool:
         """False where nothing more can be told for now."""

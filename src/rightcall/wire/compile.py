@@ -299,7 +299,7 @@ def _tokens(marker: Marker) -> list[Special]:
 
 
 THINK: Pair = ("<think>\n", "\n</think>\n\n")  # how most models write reasoning, in whatever format they call
-THINK_OPENS = "<think>"
+THINK_OPENS, THINK_CLOSES = "<think>", "</think>"
 THINK_TAG = Probe(literal(THINK_OPENS))
 
 

@@ -10,7 +10,7 @@ from rightcall.formats.registered import KnownFormats, known_formats
 from rightcall.formats.spec import Channels, Format, Marker, NameThenJson, Special, alternatives
 from rightcall.wire.arriving_fences import FENCE_BEGIN
 from rightcall.wire.bodies import BODIES
-from rightcall.wire.compile import THINK, Compiled, compiled, search_any
+from rightcall.wire.compile import THINK, THINK_CLOSES, Compiled, compiled, search_any
 from rightcall.wire.detection import first_headers
 from rightcall.wire.format_markers import Sign, closing_sources, is_sentence, sign_of
 from rightcall.wire.markers import RUN, Pat, Probe, Scan, alt, blanks, literal, look, ordered, seq, template, templates
@@ -41,14 +41,15 @@ class KnownOpeners:
                 patterns.setdefault(pat.whole, []).append((compiled(format), whole))
                 closes.setdefault(pat.whole, {}).update(dict.fromkeys(closing_sources(format, level)))
                 self._learn(pat, whole, sign, level)
-        self.scan = Scan(list(shapes.items()))
+        self.scan = Scan([*shapes.items(), (THINK_CLOSES, literal(THINK_CLOSES))])
         # What ends an opener that is only shown.
         self.ends_shown = {key: search_any(list(sources)) for key, sources in closes.items()}
         self.candidates = {key: _writers_first(key, choices) for key, choices in patterns.items()}
         self.names = {key: _names(choices) for key, choices in self.candidates.items()}
         self.any_of = {key: _any_of(choices) for key, choices in self.candidates.items()}
         self._bodies: dict[str, Probe] = {}
-        self.first = _firsts(known)
+        self.headers = [(compiled(known.formats[name]), probe) for name, probe in first_headers(known).items()]
+        self.first = self.headers + _firsts(known)
         self.marks = {pat.whole for format in formats for pat in _marks(format, ends)}
         self.thinks, self.think_closes = _thought_marks(formats)
         self.plain = _plain(formats)
@@ -98,9 +99,8 @@ def _told_by_openers(formats: list[Format]) -> list[Format]:
 
 
 def _firsts(known: KnownFormats) -> list[tuple[Compiled, Probe]]:
-    """What only a reply begins with: a header without its start, a sentence, an opener without its token."""
-    firsts = [(compiled(known.formats[name]), probe) for name, probe in first_headers(known).items()]
-    firsts += [(compiled(format), Probe(seq(blanks(), pat))) for format, pat in _sentences(known)]
+    """What only a reply begins with, beside a header without its start: a sentence, an opener without its token."""
+    firsts = [(compiled(format), Probe(seq(blanks(), pat))) for format, pat in _sentences(known)]
     openers = [(found, found.first_opener) for found in map(compiled, known.formats.values())]
     return firsts + [(found, Probe(seq(blanks(), opener.pat))) for found, opener in openers if opener is not None]
 
