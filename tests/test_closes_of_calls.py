@@ -154,3 +154,21 @@ def test_a_bracket_that_closes_a_call_is_none_too_many() -> None:
     text = render([Call("delete_rows", {"table": "owls"})] * 2, format=format, tools=TOOLS)
     reply = hold_of_every_cut(text, Setting(format, TOOLS))
     assert (len(reply.calls), codes(reply)) == (2, [])
+
+
+SHUT = [
+    (name, body.close)
+    for name, format in FORMATS.items()
+    for body in format.bodies
+    if isinstance(body, NameThenJson) and isinstance(body.close, str) and body.close.startswith("</")
+]
+
+
+@pytest.mark.parametrize(("name", "close"), SHUT)
+@pytest.mark.parametrize("letters", [1, 2, 3])
+def test_a_closing_tag_cut_short_behind_json_closes_the_call_and_is_told(name: str, close: str, letters: int) -> None:
+    calls = [Call("delete_rows", {"table": "users"}), Call("delete_rows", {"table": close[:-2] + ">"})]
+    text = render(calls, format=name, tools=TOOLS).replace(f"}}{close}", f"}}{close[: -letters - 1]}>") + "\nGood day."
+    reply = hold_of_every_cut(text, Setting(name, TOOLS))
+    assert [call.arguments for call in reply.calls] == [call.arguments for call in calls]
+    assert reply.content == "Good day." and {problem.code for problem in reply.problems} == {"unclosed"}

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rightcall.wire.markers import FINAL, RUN, Pat, Probe, alt, blanks, literal, seq
+from rightcall.wire.markers import FINAL, RUN, Pat, Probe, alt, blanks, literal, ordered, seq
 
 if TYPE_CHECKING:
+    from rightcall.formats.spec import Marker
     from rightcall.wire.buffer import Steps
     from rightcall.wire.call_builder import CallBuilder
 
@@ -28,7 +29,16 @@ _WORDS = r"[^\n<`{}\[\]()\"]{0,256}+"
 _LINE = Pat(rf"(?://|\#){_WORDS}", rf"(?:/(?:/{_WORDS})?+|\#{_WORDS})?+", sure=RUN)
 _BETWEEN = Pat(r"/\*[^*<`{}\[\]()\"]{0,256}+\*/", r"(?:/(?:\*(?:[^*<`{}\[\]()\"]{0,256}+\*?+)?+)?+)?+", sure=FINAL)
 ASIDE = alt(_BETWEEN, _LINE, literal("```"))
+_CLOSING = re.compile(r"(</(?:[^<>\s]*\W)?)(\w+)>").fullmatch
+_SURE = 3  # characters of a tag's name that tell it
 _MAY_GO_ON = re.compile(rf'{_B}{_CLOSERS}{_B}(?:(,{_B}")|,?{_B}\Z)').match
+
+
+def short_closes(close: Marker) -> list[Pat]:
+    """A body's closing tag whose name was cut short."""
+    found = [_CLOSING(text.strip()) for text in ordered(close)]
+    names = [(tag[1], tag[2]) for tag in found if tag is not None]
+    return [literal(f"{start}{name[:size]}>") for start, name in names for size in range(_SURE, len(name))]
 
 
 def what_stands_behind(p: CallBuilder, *, closed: bool, another: Probe | None = None) -> Steps[str]:

@@ -12,7 +12,7 @@ from rightcall.repairs.tool_meant import find_name, settle_name
 from rightcall.strict_json import Undecodable, decode, is_deep, scan_unique
 from rightcall.types import Call, Repair
 from rightcall.wire.arriving_fences import LABELLED_BEGIN
-from rightcall.wire.bodies.behind import what_stands_behind
+from rightcall.wire.bodies.behind import short_closes, what_stands_behind
 from rightcall.wire.bodies.kind import Around, BodyKind, filled, first
 from rightcall.wire.body_reader import BodyReader, WholeBlock
 from rightcall.wire.buffer import Capture, Steps
@@ -44,7 +44,7 @@ class NameThenJsonReader(BodyReader):
         self.open = Holes(body.open) if any(alternatives(body.open)) else None
         self._damaged = list(map(Probe, _unended(body, NAMED)))
         closes = templates(body.close)
-        self.close = Probe(alt(*closes)) if closes else None
+        self.close = Probe(alt(*closes, *short_closes(body.close))) if closes else None
         close, end = _any_of(closes) + _B if closes else "", _any_of(ends)
         # What opens a call, and what closes a block: whole, with the blanks behind it, and before nothing odd.
         self._opens = re.compile(rf"(?:{self.open.probe.pat.whole}){_B}" if self.open else "(?!)").match
@@ -302,10 +302,13 @@ def _settle(p: CallBuilder, close: Probe | None, value: Any, *, empty: bool = Fa
     """Takes what closes the arguments. What cannot stand behind is part of what is wrong with the call."""
     yield from p.peek()
     found = (yield from p.test(close)) if close is not None else None
+    closed = p.compiled.call_close is not None
+    is_whole = found and p.compiled.closes_calls.at(p.buf, p.pos, p.ended)
     if found:
         p.pos = found.end()
-    closed = p.compiled.call_close is not None
-    if close is not None and not found and not closed and p.call is not None:
+    if close is not None and not is_whole and not closed and p.call is not None:
+        if found:
+            p.raw_end()  # a tag that was cut short is the call's
         p.problem("unclosed", "the marker that closes the call is missing", blocking=False, call=p.call.index)
     odd = ""
     if closed or not found:

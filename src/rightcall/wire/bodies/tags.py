@@ -12,6 +12,7 @@ from difflib import SequenceMatcher
 from functools import cached_property
 
 from rightcall.formats.spec import Format, Params, Special, alternatives
+from rightcall.wire.bodies.behind import short_closes
 from rightcall.wire.markers import (
     BLANKS,
     HOLES,
@@ -36,7 +37,6 @@ _LETTERS = Pat(r"[\w.-]{1,24}+>", r"[\w.-]{0,24}+")
 _BLANK = Pat(r"[ \t]{1,4}+", r"[ \t]{0,4}+")
 _HOLE = re.compile(r"\{(\w+)\}")
 _LAST_CLASS = re.compile(r"\[(?:[^\]\\]|\\.)+\](?=\{)")  # of characters, in the pattern of a hole
-_CLOSING = re.compile(r"(</(?:[^<>\s]*\W)?)(\w+)>").fullmatch
 _LONE_CLOSE = re.compile(r"</([^<>/\s][^<>/]*+)>\Z").search
 _LONGEST_CLOSE = 80
 _LIKE = 0.65  # two tags that share so much are one, misspelt
@@ -134,10 +134,7 @@ class Tags:
 
     @cached_property
     def short_closes(self) -> list[Pat]:
-        """A body's closing tag whose name was cut short."""
-        found = [_CLOSING(text.strip()) for text in ordered(self.body.close)]
-        names = [(tag[1], tag[2]) for tag in found if tag is not None]
-        return [literal(f"{start}{name[:size]}>") for start, name in names for size in range(_SURE - 1, len(name))]
+        return short_closes(self.body.close)
 
     def ends_in_close(self, text: str, key: str) -> bool:
         """Does a value end with its own closing tag? Then a model wrote the tag twice, or a value about tags."""
