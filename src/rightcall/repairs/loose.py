@@ -134,13 +134,13 @@ class _LooseReader(LooseStrings):
         return self._scalar()
 
     def _fenced(self, fence: re.Match[str], level: int) -> Any:
-        """A code fence around a value."""
+        """A code fence around a value. One around all of it may be left open where the end is known."""
         self.pos = fence.end()
         value = self.value(level)
-        self.peek()
-        if not self.text.startswith("```", self.pos):
+        is_last = not self.peek() and self.closed and not self.wanted
+        if not (is_last or self.text.startswith("```", self.pos)):
             raise Unreadable("a code fence is not closed", cut=self.pos >= len(self.text))
-        self.pos += 3
+        self.pos = min(self.pos + 3, len(self.text))
         self._took("code_fence", fence.group().strip(), "")
         return value
 

@@ -200,6 +200,7 @@ class AutoMachine:
     def _is_shown(self, action: str, found: re.Match[str], ended: bool) -> bool | None:
         """Is the marker only shown? Then it is text, and so is all that it opens. None where more text is needed to
         tell."""
+        self.machine.say_held()
         openers, shown, p = self._openers, self.machine.output.shown, self.machine.p
         level = openers.levels[action]
         if p.told is not None:
@@ -340,8 +341,9 @@ class AutoMachine:
         self._events += before.take()
         is_read = self._options.reasoning != "off"
         found = compiled(_ending_with(self._openers.formats, chosen.format.name, others), reasoning=is_read)
+        in_tags = before.has_thought and before.compiled.think is None
         # Its own first state is where the text so far has come to.
-        self.machine = Machine(found.tagged if before.has_thought else found, self._options, self._ids)
+        self.machine = Machine(found.tagged if in_tags else found, self._options, self._ids)
         self.machine.feed(_take_over(self.machine, before) + rest)
 
 

@@ -37,7 +37,7 @@ def conclude(reading: Machine | AutoMachine, source: str, finish: str | None = N
         reading.close(cut=cut)
         machine = reading.machine
     if machine.output.text_chars or machine.output.ends_in_thought:
-        _Conclusion(machine, source, cut).run()
+        _Conclusion(machine, source, cut, is_named=machine is reading).run()
 
 
 def _is_one_call(reading: AutoMachine, source: str) -> bool:
@@ -48,13 +48,13 @@ def _is_one_call(reading: AutoMachine, source: str) -> bool:
     if piece is None:
         return False
     machine.skip(held)
-    _Conclusion(machine, source, cut=False).replace(piece, 0, len(held), 0)
+    _Conclusion(machine, source, cut=False, is_named=False).replace(piece, 0, len(held), 0)
     return True
 
 
 class _Conclusion:
-    def __init__(self, machine: Machine, source: str, cut: bool) -> None:
-        self.m, self.source, self.cut = machine, source, cut
+    def __init__(self, machine: Machine, source: str, cut: bool, *, is_named: bool) -> None:
+        self.m, self.source, self.cut, self.is_named = machine, source, cut, is_named
         self.p, self.output, self.options = machine.p, machine.output, machine.p.options
         self.tools = machine.p.tools
         self.is_thought_told = False  # it was said that calls stand in the reasoning
@@ -182,7 +182,7 @@ class _Conclusion:
     def _in_text(self, text: str) -> Piece | None:
         """The calls in the last text, which stand there without a marker."""
         found, options = self.m.compiled, self.options
-        piece = behind_text(text, found, options) if found.may_begin else None
+        piece = behind_text(text, found, options) if found.may_begin and self.is_named else None
         return anywhere(text, options) if piece is None and options.rescue == "anywhere" else piece
 
     def replace(self, piece: Piece, start: int, end: int, chars: int) -> None:

@@ -56,6 +56,7 @@ class Machine:
 
     __slots__ = (
         *("_steps", "compiled", "due_to", "format_name", "has_thought", "held", "in_content", "is_cut", "is_over"),
+        "is_whole",
         *("output", "p", "refused", "rehearsal", "room", "state", "struck", "thought", "thought_end", "words_from"),
     )
 
@@ -71,6 +72,7 @@ class Machine:
         self.struck = 0  # how many tags that strike text out are open
         self.refused = 0  # how many calls outside all blocks were none that may run
         self.is_over = False  # the reply was longer than it may be
+        self.is_whole = False  # no marker that is still arriving begins in what was fed
         self.is_cut = False  # the answer was cut off
         self.p = CallBuilder(compiled, options, ids)
         self.output = self.p.output
@@ -117,6 +119,13 @@ class Machine:
         else:
             self.room -= len(text)
             self.p.more(text)
+
+    def say_held(self) -> None:
+        """What another reading knows to be a marker follows: no marker begins in what was fed."""
+        if self.p.pos < len(self.p.buf):
+            self.is_whole = True
+            next(self._steps)
+            self.is_whole = False
 
     def close(self, *, cut: bool = False) -> None:
         """The text ends, or was `cut` off: then a thought that is open was not left for a call."""
@@ -177,7 +186,7 @@ class Machine:
                     elif (yield from try_again(self, again)):
                         continue
             scan = text if type(self.state) in _OUTSIDE else self._scan()
-            found = (scan.ended if p.ended else scan.search)(p.buf, p.pos)
+            found = (scan.ended if p.ended or self.is_whole else scan.search)(p.buf, p.pos)
             end = len(p.buf) if found is None else found.start()
             if end > p.pos:
                 if found is None and p.ended and output.fresh and not output.thinking:

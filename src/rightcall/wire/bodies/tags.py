@@ -33,6 +33,7 @@ from rightcall.wire.markers import (
 )
 
 _SLIPS = Pat(r"[\"'>]{0,2}+", r"[\"'>]{0,2}+")
+_LAST_SLIPS = Pat(r"(?:[\"']?+>{1,2}+)?+", r"[\"'>]{0,3}+")
 _LETTERS = Pat(r"[\w.-]{1,24}+>", r"[\w.-]{0,24}+")
 _BLANK = Pat(r"[ \t]{1,4}+", r"[ \t]{0,4}+")
 _HOLE = re.compile(r"\{(\w+)\}")
@@ -180,10 +181,13 @@ class Tags:
 
     def _damaged(self, text: str, name: Pat) -> list[Pat]:
         before, _, after = text.partition("{name}")
-        follows = (blanks(), look(alt(*self.params, *self.body_closes, *self.call_closes)))
+        closes = alt(*self.body_closes, *self.call_closes)
+        follows = (blanks(), look(alt(*self.params, closes)))
         end = (template(after),) if after else ()
-        slips = alt(_any_damage(after), _SLIPS) if len(after) > _SURE else _SLIPS
-        late = seq(*((template(before),) if before else ()), name, slips, *follows)
+        # A quotation mark alone is no end of a tag where nothing but the call's close stands behind it.
+        slips = alt(seq(_SLIPS, blanks(), look(alt(*self.params))), seq(_LAST_SLIPS, blanks(), look(closes)))
+        damaged = [seq(_any_damage(after), *follows)] if len(after) > _SURE else []
+        late = seq(*((template(before),) if before else ()), name, alt(*damaged, slips))
         if len(before) <= _SURE:
             return [late]
         unquoted = [_unquoted(before, name, after, follows)] if before[-1] == after[:1] == '"' else []
