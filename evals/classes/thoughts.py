@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
-from classes.case import KITS, Case, Expect
+from classes.case import KITS, Case, Expect, Made
 from classes.wire import Wire, first
+from rightcall.formats.spec import Channels
 
 _THOUGHTS = ("I should look.", "The user wants a word.", "Let me think about it\nfor two lines.")
 
@@ -97,15 +98,19 @@ def second_opener(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
     yield Case("B4", "a second opener", wire.name, text, Expect(calls=[], content=said, lacks=leaks), tools)
 
 
+def _thinks_in_messages(wire: Wire, dice: Random, tools: str) -> tuple[Channels, Made, str] | None:
+    """The messages of a format that has some for reasoning, a call, and how it is written."""
+    channels, call = wire.format.channels, KITS[tools].draw(dice)
+    text = wire.written([call], tools) if channels is not None and "reasoning" in channels.messages else None
+    return None if channels is None or text is None else (channels, call, text)
+
+
 def in_own_channel(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
     """A5: nothing runs out of a channel that is addressed to the model itself."""
-    channels = wire.format.channels
-    if channels is None or "reasoning" not in channels.messages:
+    found = _thinks_in_messages(wire, dice, tools)
+    if found is None:
         return
-    call = KITS[tools].draw(dice)
-    text = wire.written([call], tools)
-    if text is None:
-        return
+    channels, _, text = found
     opens, end = channels.messages["reasoning"]
     inner = text.partition(channels.message)[2]
     for ending in (end, ""):
@@ -119,13 +124,10 @@ def in_own_channel(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
 
 def shown_in_own_channel(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
     """A5: a message that a message of reasoning only shows is thought; what a thought leaves open hides nothing."""
-    channels = wire.format.channels
-    if channels is None or "reasoning" not in channels.messages:
+    found = _thinks_in_messages(wire, dice, tools)
+    if found is None:
         return
-    call = KITS[tools].draw(dice)
-    text = wire.written([call], tools)
-    if text is None:
-        return
+    channels, call, text = found
     (opens, end), (says, over), start = channels.messages["reasoning"], channels.messages["content"], channels.start
     for marks in ("`{}`", "\n```\n{}\n```\n", "\u201c{}\u201d"):
         thought = f"I could send {marks.replace('{}', f'{first(start)} {text.lstrip()}')} but do not."
