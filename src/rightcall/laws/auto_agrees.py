@@ -15,6 +15,7 @@ from rightcall.laws.reading import USUAL, How, read
 from rightcall.laws.samples import PROSE, damaged, renderings
 from rightcall.types import Call, Reply
 from rightcall.wire.rendering import same
+from rightcall.wire.shown import shows
 
 
 def auto_law(format: Format, text: str, *, tools: Toolset | None = None, how: How = USUAL) -> list[Violation]:
@@ -29,7 +30,7 @@ def auto_law(format: Format, text: str, *, tools: Toolset | None = None, how: Ho
         own_reply = read(format, [text], tools=tools, how=how).reply
         named = iter(own_reply.calls)
         for call in found.calls:
-            if _is_in_code(text, call, own_reply) or _is_refused(call, own_reply, apart=found.format != format.name):
+            if _is_shown(text, call, own_reply) or _is_refused(call, own_reply, apart=found.format != format.name):
                 continue
             # `any` takes what it has seen off the iterator.
             if not any(_alike(call, own, apart=found.format != format.name) for own in named):
@@ -40,13 +41,14 @@ def auto_law(format: Format, text: str, *, tools: Toolset | None = None, how: Ho
     return []
 
 
-def _is_in_code(text: str, call: Call, named: Reply) -> bool:
-    """Does a backtick open code before the call, in what the named format takes for text? Then the call is shown."""
+def _is_shown(text: str, call: Call, named: Reply) -> bool:
+    """Does what the named format takes for text open code or a quotation before the call? Then the call is shown: a
+    call that could not be read may leave one open."""
     at = text.rfind(call.raw)
     said = [
         text[span.start : min(span.end, at)] for span in named.spans or () if span.kind == "text" and span.start < at
     ]
-    return any("`" in piece for piece in said)
+    return any("`" in piece or shows(piece) for piece in said)
 
 
 def _is_refused(call: Call, named: Reply, *, apart: bool) -> bool:

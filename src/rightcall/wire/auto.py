@@ -18,9 +18,10 @@ from rightcall.ids import Ids
 from rightcall.types import Event
 from rightcall.wire.call_builder import MINTED
 from rightcall.wire.compile import THINK_CLOSES, Compiled, compiled
+from rightcall.wire.declared_names import name_at
 from rightcall.wire.known_openers import ends_of, known_openers
 from rightcall.wire.machine import MOST_OPENERS, Machine
-from rightcall.wire.markers import HOLES, Probe
+from rightcall.wire.markers import Probe
 from rightcall.wire.options import ReadOptions
 from rightcall.wire.piece import Piece, fold, quiet
 from rightcall.wire.shown import INNERMOST
@@ -33,7 +34,6 @@ _BARE_START = re.compile(r"\s*(?:`{0,3}|[^\W\d][\w.\-]{0,255}+(?:\[[A-Z]{0,4})?)
 _KEYS = "name|tool|tool_name|tool_calls?|function|type|id|arguments|parameters|args"
 _NO_CALL = re.compile(rf'\s*\{{\s*"(?!(?:{_KEYS})")[^"]*"\s*:').match
 _PREFIX = 600
-_NAME = re.compile(HOLES["name"]).match
 
 
 @lru_cache(256)
@@ -244,7 +244,7 @@ class AutoMachine:
         if action not in openers.of_calls or self._is_thought(action) or not self._choices(action):
             return False
         behind = self._held[found.end() : found.end() + _PREFIX].lstrip()
-        name = _NAME(behind)
+        name = name_at(behind)
         is_arriving = not behind or (name is not None and name.end() == len(behind))
         opens = self._opens_call(action, behind, name[0] if name else "", ended)
         if (is_arriving or opens is None) and not ended:

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 from rightcall.wire.buffer import Steps
 from rightcall.wire.channels import first_header, hear_name
 from rightcall.wire.compile import THINK_OPENS, Compiled
+from rightcall.wire.declared_names import declared, names_in
 from rightcall.wire.markers import BLANKS, Probe
 from rightcall.wire.protocol_lines import PLAIN_LINES, line
 from rightcall.wire.shown import Shown
 from rightcall.wire.states import Held, InChannel, InReasoning, InText
 
 if TYPE_CHECKING:
+    from rightcall.wire.call_builder import CallBuilder
     from rightcall.wire.machine import Machine
 
 _OPENS = frozenset(("section", "call", "body"))
@@ -101,10 +103,13 @@ def try_bare(m: Machine) -> Steps[bool]:
 
 
 def try_again(m: Machine, again: Probe) -> Steps[bool]:
-    """Right behind a call, another may stand without its opener. True if it did."""
+    """Right behind a call, another may stand without its opener; so may the first of a reply, with its arguments, where
+    the prompt ended with the opener. True if it did."""
     p, output = m.p, m.output
     output.at_start = False
-    if not output.fresh:
+    if p.index == 0:
+        again = m.compiled.headless
+    elif not output.fresh:
         return False
     if p.buf[p.pos : p.pos + 1] <= " ":
         taken = p.capture()
@@ -113,13 +118,17 @@ def try_again(m: Machine, again: Probe) -> Steps[bool]:
     found = again.at(p.buf, p.pos, p.ended)
     if found is None:
         found = yield from p.test(again)
-    if found and not p.is_letters(found.start(), found.end()):
-        start = found.end() - len(found.group().lstrip(BLANKS + ",;"))
-        if start > p.pos:
-            m.marker(start)
-        yield from m.block(p.pos, special=True)
-        return True
-    return False
+    if not found or p.is_letters(found.start(), found.end()) or not (p.index or _names_tool(p, found.group())):
+        return False
+    start = found.end() - len(found.group().lstrip(BLANKS + ",;"))
+    if start > p.pos:
+        m.marker(start)
+    yield from m.block(p.pos, special=True)
+    return True
+
+
+def _names_tool(p: CallBuilder, opener: str) -> bool:
+    return any(declared(word, p.tools) for word in names_in(opener))
 
 
 def try_line(m: Machine) -> Steps[bool]:

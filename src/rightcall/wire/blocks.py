@@ -18,6 +18,7 @@ from rightcall.types import Repair
 from rightcall.wire.arriving_fences import FENCE_BEGIN, FENCE_END
 from rightcall.wire.buffer import Capture, Steps
 from rightcall.wire.closes_of_calls import fail_unread
+from rightcall.wire.declared_names import declared, name_at
 from rightcall.wire.interrupts import Broken, Cut, NotACall, broken_by
 from rightcall.wire.markers import HOLES, RUN, Pat, Probe
 from rightcall.wire.unread_calls import is_cut_short, keep_rest, read_broken, read_foreign
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 Ending = Literal["text", "closed", "due", "late", "full"]
 
 _WORD = Probe(Pat(f"(?:{HOLES['name']})?+", f"(?:{HOLES['name']})?+", sure=RUN))
-_NAME = re.compile(HOLES["name"]).match
 _WORDS = re.compile(r"(?:\s++[\w'.,-]++)++\Z").match
 
 
@@ -170,7 +170,7 @@ class Block:
     def _text_behind_token(self, opening: Capture, text: str) -> Ending:
         """The opener is a token, and dropped: it tells what was said before it from what is said behind it."""
         p = self.p
-        name = _NAME(text) if self._headless else None
+        name = name_at(text) if self._headless else None
         if name is not None:
             p.output.say_exactly(name.group(), opening + name.end())
         p.output.marker(self.content)
@@ -189,14 +189,8 @@ class Block:
                 return True
             word = yield from p.test(_WORD)
             text = word.group() if word else ""
-        name = _NAME(text)
-        return name is not None and bool(self.declared(name.group()))
-
-    def declared(self, word: str) -> str:
-        """The declared tool that a word names, maybe with a namespace before it and a number behind it, or ""."""
-        tools, name = self.p.tools, word.partition(":")[0]
-        names = (word, name, name.rpartition(".")[2])
-        return next((name for name in names if tools is not None and name in tools), "")
+        name = name_at(text)
+        return name is not None and bool(declared(name.group(), p.tools))
 
     # -- the calls -----------------------------------------------------------------------------------------------------
 
@@ -323,7 +317,7 @@ class Block:
         """Is what stands behind the opener words, or one that begins no tool's name? Then prose ends with it."""
         p = self.p
         word = p.captured(self.content).strip()
-        found = _NAME(word) if not self.special else None
+        found = name_at(word) if not self.special else None
         if found is None or found.end() < len(word):
             return found is not None and _WORDS(word, found.end()) is not None
         if p.tools is None:

@@ -92,6 +92,8 @@ class Compiled:
         self.clash = _any_of_some([pat for _, pat in markers.inner if pat.head in ("[", "{")])
         self.between = self._between()
         self.again = again = self._again(markers)
+        # The same where a reply begins: its arguments must follow, or the text's end.
+        self.headless = Probe(seq(again.pat, blanks(), look(alt(literal("{"), END)))) if again else Probe.never()
         # What a marker begins with, and no body does; most stand behind a call as they should.
         between = self.between
         is_other = between is None or between.at("<", 0, False) is False

@@ -180,7 +180,7 @@ class Machine:
                         continue
                 if lines and (yield from try_line(self)):
                     continue
-                if again is not None and p.index:
+                if again is not None and (p.index or output.is_silent):
                     if p.buf[p.pos : p.pos + 2].lstrip(BLANKS)[:1] in compiled.not_again:
                         output.at_start = False
                     elif (yield from try_again(self, again)):

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 from rightcall.types import Problem
 from rightcall.wire.buffer import Capture, Steps
+from rightcall.wire.declared_names import declared, name_at
 from rightcall.wire.interrupts import Broken
-from rightcall.wire.markers import BLANKS, HOLES, Scan
+from rightcall.wire.markers import BLANKS, Scan
 
 if TYPE_CHECKING:
     from rightcall.wire.blocks import Block
     from rightcall.wire.call_builder import CallBuilder
     from rightcall.wire.piece import Piece
 
-_NAME = re.compile(HOLES["name"]).match
 _QUOTES = "=\"' "
 _BRACKETS = frozenset(")]}")  # what a text that was not cut off may end with
 _LONGEST_OPENER = 1_024
@@ -109,8 +109,8 @@ def _begin_known(block: Block, text: str) -> tuple[str, re.Match[str] | None]:
     """How the body's opening tag begins, if it stands here, and what stands where the name should. If that is a
     declared tool's, the call begins."""
     tag = next((tag for tag in map(_unquoted, block.p.compiled.body_tags) if text.startswith(tag)), "")
-    name = _NAME(text, len(text) - len(text[len(tag) :].lstrip(_QUOTES)))
-    if name is not None and (known := block.declared(name.group())):
+    name = name_at(text, len(text) - len(text[len(tag) :].lstrip(_QUOTES)))
+    if name is not None and (known := declared(name.group(), block.p.tools)):
         block.p.begin(known)
     return tag, name
 

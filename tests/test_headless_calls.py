@@ -1,0 +1,74 @@
+"""The prompt may end with the token that opens a call: then the reply begins with the name, and the token behind it."""
+
+from __future__ import annotations
+
+import pytest
+
+from cuts import Setting, hold_of_every_cut
+from rightcall import Call, Reply, Tool, Toolset, render
+from rightcall.formats import FORMATS
+from rightcall.formats.spec import Format, NameThenJson, Special, alternatives
+
+TOOLS = Toolset([Tool(name="lookup", parameters={"type": "object", "properties": {"word": {"type": "string"}}})])
+OWL, BAT = Call("lookup", {"word": "owl"}), Call("lookup", {"word": "bat"})
+
+
+def _is_told_by_token(format: Format) -> bool:
+    """Does a call begin with its name, and a special token say so?"""
+    body = format.bodies[0]
+    opens = alternatives(body.open)[0] if isinstance(body, NameThenJson) else ""
+    is_word = not opens.startswith(opens.tokens) if isinstance(opens, Special) else False
+    return is_word and "{" not in opens.partition("{name}")[0] and format.channels is None
+
+
+HEADLESS = [name for name, format in FORMATS.items() if _is_told_by_token(format) and format.call[0]]
+every_headless = pytest.mark.parametrize("name", HEADLESS)
+
+
+def _headless(name: str, calls: list[Call]) -> str:
+    text = render(calls, format=name, tools=TOOLS)
+    body = FORMATS[name].bodies[0]
+    assert isinstance(body, NameThenJson)
+    return text[text.index(str(alternatives(body.open)[0]).partition("{name}")[0] + "lookup") :]
+
+
+def _read(name: str, text: str) -> Reply:
+    return hold_of_every_cut(text, Setting(name, TOOLS))
+
+
+def test_there_are_such_formats() -> None:
+    assert {"deepseek_v31", "kimi_k2", "mistral_v11"} <= set(HEADLESS)
+
+
+@every_headless
+@pytest.mark.parametrize("before", ["", "\n", "<think>Hm.</think>\n"])
+def test_the_first_call_may_stand_without_its_opener(name: str, before: str) -> None:
+    reply = _read(name, before + _headless(name, [OWL, BAT]))
+    assert [call.arguments for call in reply.calls] == [OWL.arguments, BAT.arguments]
+    assert (reply.content, reply.refused) == ("", ())
+
+
+@every_headless
+@pytest.mark.parametrize("before", ["So: ", "It is "])
+def test_behind_words_there_is_no_call_without_its_opener(name: str, before: str) -> None:
+    assert not _read(name, before + _headless(name, [OWL])).attempts
+
+
+@every_headless
+def test_a_word_that_names_no_tool_is_text(name: str) -> None:
+    reply = _read(name, _headless(name, [OWL]).replace("lookup", "nothing"))
+    assert not reply.attempts and "owl" in reply.content
+
+
+@every_headless
+def test_prose_about_the_token_is_text(name: str) -> None:
+    text = _headless(name, [OWL])
+    assert not _read(name, text[: text.index("{")] + " takes a word.").attempts
+
+
+@every_headless
+def test_a_cut_one_does_not_run(name: str) -> None:
+    text = _headless(name, [OWL])
+    for end in range(text.index("{"), text.index("}")):
+        reply = _read(name, text[:end])
+        assert [call.name for call in reply.refused] == ["lookup"] and not reply.calls
