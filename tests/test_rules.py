@@ -28,6 +28,7 @@ from replies import (
 from rightcall import Call, Text, Toolset, render
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Params, Special, alternatives
+from rightcall.formats.turn_ends import LAST_TOKENS
 from rightcall.types import Part
 
 every_format = pytest.mark.parametrize("name", list(FORMATS))
@@ -339,6 +340,23 @@ def test_end_of_turn_tokens_are_never_content(name: str) -> None:
         reply = read(render(made("f", s="x"), format=name, tools=TOOLS) + end, name)
         assert (args(reply), reply.content) == ([("f", {"s": "x"})], "")
         assert read(f"Done.{end}", name).content == "Done."
+
+
+@pytest.mark.parametrize("name", [*FORMATS, "auto"])
+def test_what_any_model_ends_a_turn_with_is_no_text_where_nothing_follows(name: str) -> None:
+    """A format is written by models of other families too, and none knows the tokens of all."""
+    call = render(made("f", s="x"), format="hermes" if name == "auto" else name, tools=TOOLS)
+    for token in LAST_TOKENS:
+        for last in (token, f"\n{token}\n", f"{token}<|im_end|>"):
+            reply = read(call + last, name)
+            assert (args(reply), reply.content) == ([("f", {"s": "x"})], "")
+            assert read(f"Done.{last}", name).content == "Done."
+
+
+@pytest.mark.parametrize("name", [name for name, format in FORMATS.items() if "</s>" not in format.ends])
+@pytest.mark.parametrize("text", ["Llama 2 writes </s> last.", "It was <s>20</s>"])
+def test_the_end_of_another_models_turn_is_text_before_text_and_where_it_strikes_out(name: str, text: str) -> None:
+    assert (read(text, name).content, read(text, name).problems) == (text, ())
 
 
 @pytest.mark.parametrize(

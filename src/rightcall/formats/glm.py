@@ -27,5 +27,9 @@ LING3 = replace(
     models="Ling 3, GLM 4.7 to 5.3",
 )
 POOLSIDE_V1 = replace(
-    GLM45, name="poolside_v1", ends=(Special("<|im_end|>"),), aliases=("laguna",), models="Poolside Laguna"
+    GLM45,
+    name="poolside_v1",
+    ends=(Special("<|im_end|>"), Special("</assistant>")),
+    aliases=("laguna",),
+    models="Poolside Laguna",
 )

@@ -34,7 +34,7 @@ REKA_EDGE = replace(
     name="reka_edge",
     call=("<tool_call>\n", "</tool_call>"),
     reasoning=_THINK,
-    ends=("<sep>",),
+    ends=(Special("<sep>"),),
     models="Reka Edge",
 )
 INTERNLM2 = Format(

@@ -20,6 +20,11 @@ def tokens_of(format: Format) -> tuple[str, ...]:
     return tuple(dict.fromkeys([token for text in _texts(format) for token in getattr(text, "tokens", ())]))
 
 
+def texts_of(format: Format) -> tuple[str, ...]:
+    """The texts of a format's markers."""
+    return tuple(_texts(format))
+
+
 def with_tokens(format: Format, tokens: Sequence[str]) -> Format:
     """The format with these tokens marked as such wherever a marker holds them."""
     return _marked(format, tokens) if tokens else format

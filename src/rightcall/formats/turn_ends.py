@@ -22,3 +22,14 @@ TURN_ENDS = (
 )
 # How the next message of the assistant begins where messages are ChatML.
 CHATML_HEADER = Special("<|im_start|>") + "assistant\n"
+# What servers leave behind the last word of an answer: how a turn ends, and how the next one begins, in any model. A
+# format is written by models of other families than its own, whose tokens it does not know.
+LAST_TOKENS = (
+    *TURN_ENDS,
+    Special("<|assistant|>"),
+    Special("<|observation|>"),
+    Special("<|user|>"),
+    Special("<｜Assistant｜>"),
+    Special("<|im_start|>assistant"),
+    Special("<|start_header_id|>assistant<|end_header_id|>"),
+)

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from rightcall.formats.registered import KnownFormats, known_formats
 from rightcall.formats.spec import Format, Special, alternatives
+from rightcall.formats.turn_ends import LAST_TOKENS
 from rightcall.laws.case import Violation
 from rightcall.laws.marker_texts import literals, pattern, templates
 from rightcall.types import Reply, Span
@@ -18,6 +19,7 @@ _STAYS = {"call_in_reasoning", "call_in_open_reasoning"}  # such a call stays in
 # A code fence around the calls of a block goes with its markers, also where its end was cut off, and so do the brackets
 # of a list.
 _NO_TEXT = re.compile(r"(?:```|~~~)[^`\n]{0,64}\n|(?:```|~~~)[A-Za-z_0-9]{0,16}|`{1,2}\Z|[\s\[\],;}{)]")
+_LAST = re.compile(rf"(?:(?:{'|'.join(map(re.escape, LAST_TOKENS))})\s*+)++\Z")
 _BESIDE = ("comment", "code_fence")  # what may stand between a call and its close, and leaves a receipt
 
 
@@ -115,8 +117,9 @@ def _without(told: list[str], under: str) -> str:
 
 
 def _but_edges(format: Format, text: str, span: Span, read: int) -> str:
-    """What a span holds, without a marker that the prompt began or that was cut off."""
-    under = text[span.start : span.end]
+    """What a span holds, without a marker that the prompt began or that was cut off, and what any model ends with."""
+    last = _LAST.search(text, span.start)
+    under = text[span.start : min(span.end, last.start() if last else span.end)]
     under = under if span.start else _begun(format).sub("", under)
     return under if span.end < read else _cut_close(format).sub("", under)
 

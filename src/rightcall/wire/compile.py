@@ -127,7 +127,7 @@ class Compiled:
     def _add_resync(self, markers: FormatMarkers) -> None:
         """Where a broken call is over: at its close, at its body's, at what can only stand behind it, or where the turn
         ends."""
-        turns = [pat for _, pat in markers.turns]
+        turns = [pat for _, pat in markers.turns + markers.last]
         closes = [("close", pat) for _, pat in markers.closes]
         closes += [("close", pat) for pat in turns] if self.channels is not None else []
         closes += [("body_close", _no_opener(pat)) for pat in markers.body_closes]
@@ -187,15 +187,15 @@ class Compiled:
         self._add_lines()
         lines: Entries = [(Sign("line"), literal("\n"))] if self.lines else []
         self.text = Scan(unique(openers + lines + markers.section_closes + strays))
-        self.message = Scan(unique(markers.turns + markers.strikes + markers.think_closes + strays))
+        self.message = Scan(unique(markers.turns + markers.last + markers.strikes + markers.think_closes + strays))
         self._add_reasoning(markers, openers)
 
     def _add_reasoning(self, markers: FormatMarkers, openers: Entries) -> None:
         # A special token says that the model has stopped thinking; what is plain text may be a thought about a call.
         tokens = [entry for entry in openers if entry[0].special and entry[0].action in _OPENERS]
         turns = [entry for entry in markers.turns if entry[0].special or entry[0].action != "header"]
-        thought = markers.thinks + markers.think_closes + turns + tokens + markers.cites + markers.strikes
-        thought += markers.tokens_in_thought()
+        thought = markers.thinks + markers.think_closes + turns + markers.last + tokens
+        thought += markers.cites + markers.strikes + markers.tokens_in_thought()
         self.reasoning = Scan(unique(thought))
         # A thought that was opened inside a text with a close of its own ends with the text.
         ends = [entry for pair in self.format.content for entry in entries("content_close", pair[1])]
@@ -239,7 +239,7 @@ class Compiled:
         if self.format.protocol is not None:
             self.tags = _tags(self.format.content)
             drops = [(Sign("tag"), literal(marker)) for marker in self.tags] + [self._done(self.format.protocol)]
-        drops += markers.cites + markers.turns + markers.strikes
+        drops += markers.cites + markers.turns + markers.last + markers.strikes
         # A marker that ends other things as well says nothing about reasoning once it stands in text.
         shared = {pat.whole for _, pat in drops}
         thinks = markers.thinks + markers.think_closes
