@@ -211,6 +211,10 @@ def test_a_tokenizer_config_has_one_template_or_several() -> None:
     assert source_of(json.dumps({"chat_template": {"default": "x"}})).templates == {"default": "x"}
 
 
+def test_a_template_that_wants_its_tools_as_text_gets_them() -> None:
+    assert detect_template("{{ functions + datetime }}" + HERMES).formats[0] == "hermes"
+
+
 def test_special_tokens_of_the_config_reach_the_template() -> None:
     assert rendered("{{ bos_token }}x", bos_token="<s>") == "<s>x"
     assert detect_template("{{ bos_token }}" + HERMES, {"bos_token": "<s>"}).formats[0] == "hermes"

@@ -149,6 +149,9 @@ def _contexts(answers: list[Json], tokens: Mapping[str, str]) -> list[Json]:
     # A template adds the tokens to text, so they must be there.
     common: Json = {
         "tools": to_provider(TOOLS, "chat"),
+        # Older templates take the tools as text, and the date.
+        "functions": json.dumps(to_provider(TOOLS, "chat")),
+        "datetime": "2026-01-02",
         "documents": None,
         "bos_token": "",
         "eos_token": "",
