@@ -19,8 +19,16 @@ GEMMA4 = Format(
     "gemma4",
     body=Braced(open="call:{name}", quote=Special('<|"|>')),
     call=(Special("<|tool_call>"), Special("<tool_call|>")),
-    # The label may be missing, and there is no other.
-    reasoning=((Special("<|channel>") + "thought\n", Special("<|channel>")), "\n" + Special("<channel|>")),
+    # The label of a thought may be missing. One of an answer ends a thought that was left open.
+    reasoning=(
+        (Special("<|channel>") + "thought\n", Special("<|channel>")),
+        (
+            "\n" + Special("<channel|>"),
+            Special("<|channel>") + "content\n",
+            Special("<|channel>") + "response\n",
+            Special("<|channel>") + "final\n",
+        ),
+    ),
     ends=(
         *(Special("<|tool_response>"), Special("<turn|>"), Special("<eos>"), Special("<|turn>") + "model\n"),
         *(Special("<|tool>"), Special("<tool|>")),  # some are trained with them around their calls

@@ -91,7 +91,7 @@ def cases(format: Format, seed: int, count: int) -> Iterator[Case]:
     for _ in range(4 * count):
         sent = tuple(_sent(dice))
         text = rendering(format, sent)
-        places = list(_marked(format, text)) if text is not None else []
+        places = list(marked(format, text)) if text is not None else []
         for start, end in dice.sample(places, min(4, len(places))):
             if made == count or text is None:
                 return
@@ -125,7 +125,7 @@ def _sent(dice: Random) -> Iterator[Part]:
         yield Text("That is all.")
 
 
-def _marked(format: Format, text: str) -> Iterator[tuple[int, int]]:
+def marked(format: Format, text: str) -> Iterator[tuple[int, int]]:
     """Every marker in a text, and every character of each."""
     pieces = [piece for piece in literals(format) if not piece.isalnum()]
     whole = [fill(piece) for piece in pieces]

@@ -116,7 +116,8 @@ RULES: tuple[RepairRule, ...] = (
         "ordinary_quotes",
         "exact",
         "Where a format has quotes of its own, a string in ordinary ones is a string, with JSON's escapes, and so is "
-        "one that lacks the quote before it. With another such quote inside that was not escaped it is a guess.",
+        "one that lacks the quote before it. A key in quotes is a key. With another such quote inside that was not "
+        "escaped it is a guess.",
         '<|tool_call>call:get_weather{city:"Oslo"}<tool_call|>',
         _OSLO,
         format="gemma4",

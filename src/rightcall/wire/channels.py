@@ -99,8 +99,8 @@ def _to_nobody(m: Machine, ahead: int) -> Steps[Literal["content"] | None]:
 
 
 def _lone_header(m: Machine, size: int) -> tuple[str, int] | None:
-    """A header to a tool that no message follows, because the call ends there, or the text: the tool, and the header's
-    end."""
+    """A header to a tool without the marker of a message: its arguments follow at once, or the call ends there, or the
+    text. The tool, and the header's end."""
     p, channels = m.p, m.compiled.channels
     if channels is None:
         return None
@@ -110,15 +110,18 @@ def _lone_header(m: Machine, size: int) -> tuple[str, int] | None:
     scan = m.compiled.text
     stops = (found for found in scan.finditer(text, 1) if scan.actions[found.lastindex or 0].action in _NO_HEADER)
     stop = next(stops, None)
-    is_cut = stop is None and p.ended and len(p.buf) - p.pos < _MAX_HEADER + size
-    if not is_cut and (stop is None or not m.compiled.is_named_by_header or not ends_call(m, stop.group())):
-        return None
-    text = text[: stop.start()] if stop else text
-    recipient, kind = read_header(text, channels, m.compiled.header_starts)
+    is_named = m.compiled.is_named_by_header
+    begun = text.find("{", text.find(channels.to.strip()), stop.start() if stop else None) if is_named else -1
+    if begun < 0 or not channels.to:
+        begun = len(text) if stop is None else stop.start()
+        is_cut = stop is None and p.ended and len(p.buf) - p.pos < _MAX_HEADER + size
+        if not is_cut and (stop is None or not is_named or not ends_call(m, stop.group())):
+            return None
+    recipient, kind = read_header(text[:begun], channels, m.compiled.header_starts)
     if recipient and (word := _WORD(recipient)):
         recipient = word.group(1)  # behind it stands what a message begins with, as far as it came
     is_tool = recipient in p.tools if p.tools is not None else bool(channels.to)
-    return (recipient, p.pos + len(text)) if recipient and kind is None and is_tool else None
+    return (recipient, p.pos + begun) if recipient and kind is None and is_tool else None
 
 
 def _enter(m: Machine, recipient: str | None, kind: str | None, end: int, start: int) -> Steps[None]:

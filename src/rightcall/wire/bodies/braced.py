@@ -15,8 +15,8 @@ from rightcall.formats.toml_rules import LITERAL, OPENER, marker_rule, template_
 from rightcall.json_pointer import step
 from rightcall.strict_json import Undecodable, decode_unique
 from rightcall.types import Call, Repair
-from rightcall.values.notation import BRACED_KEY, JSON_WORDS, Notation, braces
-from rightcall.values.strings import StringText, Taken, easy_without
+from rightcall.values.notation import JSON_WORDS, Notation, braces
+from rightcall.values.strings import StringText
 from rightcall.values.value_ends import Ends
 from rightcall.values.value_reader import Odd
 from rightcall.wire.arriving_values import (
@@ -30,17 +30,30 @@ from rightcall.wire.arriving_values import (
     whole,
 )
 from rightcall.wire.bare_values import TEXT_KINDS, to_json, typed
+from rightcall.wire.bodies.braced_patterns import (
+    KEY,
+    KEY_PROBE,
+    KEY_TEXT,
+    TokenQuoted,
+    behind_value,
+    heads,
+    named,
+    without_word,
+)
 from rightcall.wire.bodies.half_quoted import edge_of_text, half_quoted, take_half_quoted
 from rightcall.wire.bodies.kind import Around, BodyKind, filled, first
-from rightcall.wire.bodies.ordinary_quotes import MARKS, Ordinary, OrdinaryReader, ordinary, receipts
+from rightcall.wire.bodies.ordinary_quotes import (
+    MARKS,
+    Ordinary,
+    OrdinaryReader,
+    ordinary,
+    receipts,
+)
 from rightcall.wire.body_reader import BodyReader
 from rightcall.wire.buffer import Steps
 from rightcall.wire.call_builder import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut, NotACall
 from rightcall.wire.markers import (
-    END,
-    HOLES,
-    NAME,
     Holes,
     Pat,
     Probe,
@@ -60,44 +73,48 @@ if TYPE_CHECKING:
     from rightcall.shapes.arguments import ArgumentsShape
     from rightcall.shapes.builder import Builder
 
-_WORD = Pat(r"[^\s:{}\[\],<>\"']{1,256}+", r"[^\s:{}\[\],<>\"']{0,256}+")
-_KEY = Pat(BRACED_KEY, BRACED_KEY.replace("{1,256}", "{0,256}"))
-_KEY_PROBE = Probe(seq(_KEY, blanks(), literal(":")))
-_ENDS_VALUE = re.compile(r"[ \t\r\n]*+[,}]").match
-
-
-def _named(body: Braced) -> tuple[Pat, ...]:
-    """A call's name and what opens its arguments."""
-    return (alt(*templates(body.open)), blanks(), literal("{"))
-
 
 class BracedReader(BodyReader):
     def __init__(self, body: Braced, after: list[Pat], calls: list[Pat], closes: list[Pat]) -> None:
         self.body = body
         self.open = Holes(body.open)
-        nameless = seq(*[alt(*[literal(head) for head in _heads(body)])], blanks(), literal("{"))
+        nameless = seq(*[alt(*[literal(head) for head in heads(body)])], blanks(), literal("{"))
         self._nameless = Probe(look(nameless))
         self.begins = self.open.probe
-        self._short = _without_word(body)
+        self._short = without_word(body)
         quote = literal(body.quote)
         self.quote = Probe(quote)
         self.scan = Scan([("quote", quote)])
         words = [literal(word) for word in JSON_WORDS]
         value = alt(quote, *words, Pat(rf"[-+.0-9\[{{{MARKS}]", ""))
         # Words before a colon are a key where a value follows, and rather more text behind quotes that any text has.
-        behind = _behind_value(seq(_KEY, blanks(), literal(":"), blanks(), value), value, after)
+        another = look(seq(*named(body)))
+        self._another = Probe(another)
+        after = [*after, another]
+        behind = behind_value(seq(KEY, blanks(), literal(":"), blanks(), value), value, after)
         self.follows = there(seq(quote, blanks(), behind))
-        self.notation = braces(str(body.quote), self._string, ordinary(closes, _behind_value(None, value, after)))
-        self._calls = re.compile(alt(*[seq(pat, blanks(), *_named(body)) for pat in calls]).whole).finditer
+        self.notation = braces(str(body.quote), self._string, ordinary(closes, behind_value(None, value, after)))
+        self._calls = re.compile(alt(*[seq(pat, blanks(), *named(body)) for pat in calls]).whole).finditer
         self._over = re.compile(seq(quote, blanks(), literal("}")).whole).search
         self._close = re.compile(seq(literal("}"), blanks(), alt(*closes)).whole).search if closes else None
         self._holds_edge = edge_of_text(str(body.quote))
         self._token = TokenQuoted(str(body.quote), self.scan, self.follows)
+        in_quotes = [seq(mark, KEY_TEXT, mark) for mark in (quote, *map(literal, MARKS[:3]))]
+        self._keys = Probe(seq(alt(*in_quotes), blanks(), literal(":")))
 
     def _string(self) -> TokenQuoted:
         return self._token  # it has no state
 
     def read(self, p: CallBuilder, *, bare: bool) -> Steps[None]:
+        yield from self._call(p, bare)
+        while not bare and (yield from self._is_another(p)):
+            yield from self._call(p, bare)
+
+    def _is_another(self, p: CallBuilder) -> Steps[bool]:
+        """Does a second call follow inside the same markers?"""
+        return bool(p.char() or (yield from p.peek())) and bool((yield from p.test(self._another)))
+
+    def _call(self, p: CallBuilder, bare: bool) -> Steps[None]:
         p.raw_begin()
         yield from self._begin(p, bare)
         char = p.char() or (yield from p.peek())
@@ -191,16 +208,31 @@ class BracedReader(BodyReader):
     def _key(self, p: CallBuilder) -> Steps[str]:
         if not (p.char() or (yield from p.peek())):
             raise Cut
-        found = _KEY_PROBE.at(p.buf, p.pos, p.ended)
+        found = KEY_PROBE.at(p.buf, p.pos, p.ended)
         if found is None:
-            found = yield from p.test(_KEY_PROBE)
+            found = yield from p.test(KEY_PROBE)
+        if not found and (key := (yield from self._quoted_key(p))):
+            return key
         if not found:
-            if p.ended and _KEY_PROBE.is_begun(p.buf, p.pos):
+            if p.ended and KEY_PROBE.is_begun(p.buf, p.pos):
                 p.pos = len(p.buf)
                 raise Cut
             raise Broken("invalid_argument_name", "an argument must be written key:value")
         p.pos = found.end()
         return found.group()[:-1].strip()
+
+    def _quoted_key(self, p: CallBuilder) -> Steps[str]:
+        """A key in quotes, which has none here; "" where there is none."""
+        found = yield from p.test(self._keys)
+        if not found or p.call is None:
+            return ""
+        self._may_repair(p, p.call.name)
+        written = found.group()[:-1].strip()
+        size = len(self.body.quote) if written.startswith(self.body.quote) else 1
+        key = written[size:-size]
+        p.call.repairs += (Repair("ordinary_quotes", "exact", step(key), written, key),)
+        p.pos = found.end()
+        return key
 
     def _argument(self, p: CallBuilder, key: str, prefix: str) -> Steps[Any]:
         kind = p.kind(key) or "any"
@@ -213,7 +245,7 @@ class BracedReader(BodyReader):
         if char in MARKS:
             return (yield from self._ordinary(p, key, kind, prefix))
         may_be_text = kind in TEXT_KINDS or (kind == "any" and self.body.quoted == "string")
-        if char not in "[{" and may_be_text and (text := (yield from half_quoted(p, self.follows))):
+        if char not in "[{" and may_be_text and (text := (yield from half_quoted(p, self.follows, self.body.quote))):
             self._may_repair(p, p.call.name if p.call else "")
             p.give(prefix + quoted(text))
             return take_half_quoted(p, key, text, self.body.quote)
@@ -298,58 +330,6 @@ class _Typed(OrdinaryReader):
 
     def string_value(self, text: str) -> tuple[str, Any]:
         return typed(text, "any", self.depth)[:2]
-
-
-class TokenQuoted:
-    """A string between two quote tokens. A token that nothing structural follows is text."""
-
-    __slots__ = ("_follows", "_quote", "_scan", "easy")
-    odd = has_hole = lost = False
-
-    def __init__(self, quote: str, scan: Scan[str], follows: Probe) -> None:
-        self.easy = easy_without(quote[0])
-        self._quote, self._scan, self._follows = quote, scan, follows
-
-    def take(self, text: str, pos: int, ended: bool) -> Taken:
-        start = pos
-        search = self._scan.ended if ended else self._scan.search
-        while (found := search(text, pos)) is not None:
-            at = found.start()
-            closes = None if found.lastindex is None else self._follows.at(text, at, ended)
-            if closes is None:
-                return at, text[start:at], False
-            if closes:
-                return at + len(self._quote), text[start:at], True
-            pos = at + 1
-        return len(text), text[start:], False
-
-    def plain(self, piece: str) -> str | None:
-        return None if self._quote[0] in piece else piece
-
-
-def _behind_value(entry: Pat | None, value: Pat, after: list[Pat]) -> Pat:
-    """What follows a string: another entry or item, or a bracket that structure follows."""
-    deeper = Pat(r"[,}\]]", "")
-    entries = [seq(_WORD, blanks(), literal(":")), *([] if entry is None else [entry])]
-    return alt(
-        seq(literal(","), blanks(), alt(*entries, value)),
-        seq(Pat(r"[}\]]", ""), blanks(), alt(deeper, *after, END)),
-        END,
-    )
-
-
-def _without_word(body: Braced) -> list[Probe]:
-    """A name where the word is missing that should stand before it: with its colon, or before its arguments."""
-    if not _heads(body)[0]:
-        return []
-    name = NAME._replace(whole=f"(?P<name>{HOLES['name']})")
-    return [Probe(seq(literal(":"), name)), Probe(seq(name, blanks(), look(literal("{"))))]
-
-
-def _heads(body: Braced) -> list[str]:
-    """What stands before the name."""
-    opens = (body.open,) if isinstance(body.open, str) else body.open
-    return sorted({"", *[str(text).split("{name}")[0].strip() for text in opens]}, key=len, reverse=True)
 
 
 def _until(p: CallBuilder, notation: Notation) -> Steps[str]:

@@ -23,9 +23,9 @@ _FAR = 512  # so long is a key with the blanks beside it at most
 _OPENS = (",", ":")  # behind these a quote begins a text
 
 
-def half_quoted(p: CallBuilder, follows: Probe) -> Steps[str]:
-    """The text that begins here and ends before a quote that closes it, not taken; "" where none does. `follows` is
-    that quote with what may stand behind it."""
+def half_quoted(p: CallBuilder, follows: Probe, quote: str) -> Steps[str]:
+    """The text that begins here and ends before a quote that closes it, not taken; "" where none does, or where it
+    begins with a piece of the quote. `follows` is that quote with what may stand behind it."""
     size = 0
     while True:
         end = _RUN(p.buf, p.pos + size).end()  # type: ignore[union-attr]
@@ -40,7 +40,8 @@ def half_quoted(p: CallBuilder, follows: Probe) -> Steps[str]:
         closes = follows.at(p.buf, p.pos + size, p.ended)
         if closes is not None:
             text = p.buf[p.pos : p.pos + size]
-            return text if closes and text.strip() and not text.rstrip().endswith(_OPENS) else ""
+            is_torn = text.startswith(tuple([quote[at:] for at in range(1, len(quote) - 1)]))
+            return text if closes and text.strip() and not is_torn and not text.rstrip().endswith(_OPENS) else ""
         yield
 
 

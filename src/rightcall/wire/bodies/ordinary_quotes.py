@@ -22,6 +22,8 @@ MARKS = "".join([opens for opens, _ in PAIRS])
 _ESCAPE = seq(literal("\\"), Pat(rf"(?:{PAIR}|[\s\S])", ""))
 _SOUND = re.compile(r"(?:[^\\]++|\\(?:[\"'`\\/bfnrt]|u[0-9a-fA-F]{4}))*+").fullmatch
 _SHOWN = 200
+KEY_IN_QUOTES = r"[^\s:{}\[\],<>\"'`\\]{1,256}+"
+_KEY = re.compile(rf"([\"'`])({KEY_IN_QUOTES})\1(?=[ \t\r\n]{{0,8}}+:)").match
 
 
 class Ordinary:
@@ -100,9 +102,16 @@ class OrdinaryReader(ValueReader):
         return text
 
     def _key(self, char: str) -> tuple[str, bool]:
-        if char in MARKS:
+        if char not in MARKS:
+            return super()._key(char)
+        found = _KEY(self.text, self.pos)
+        if found is None:
+            if not self.ended:
+                raise Unfinished
             raise BadValue("invalid_argument_name", f"a key stands without quotes, not with {char}")
-        return super()._key(char)
+        self.ordinary.append((found.group(), False))
+        self.pos = found.end()
+        return found.group(2), True
 
 
 def receipts(path: str, found: list[tuple[str, bool]], quote: str) -> tuple[Repair, ...]:

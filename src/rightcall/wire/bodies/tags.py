@@ -35,6 +35,7 @@ from rightcall.wire.markers import (
 _SLIPS = Pat(r"[\"'>]{0,2}+", r"[\"'>]{0,2}+")
 _LAST_SLIPS = Pat(r"(?:[\"']?+>{1,2}+)?+", r"[\"'>]{0,3}+")
 _LETTERS = Pat(r"[\w.-]{1,24}+>", r"[\w.-]{0,24}+")
+_BARE_KEY = Pat(r"[\w.-]{1,64}+", r"[\w.-]{0,64}+")
 _BLANK = Pat(r"[ \t]{1,4}+", r"[ \t]{0,4}+")
 _HOLE = re.compile(r"\{(\w+)\}")
 _LAST_CLASS = re.compile(r"\[(?:[^\]\\]|\\.)+\](?=\{)")  # of characters, in the pattern of a hole
@@ -155,13 +156,17 @@ class Tags:
 
     @cached_property
     def damaged_param(self) -> Probe:
-        """How an argument's opening tag begins, with one character missing."""
+        """How an argument's opening tag begins, with one character missing; or its key and what follows that, where
+        all before it is missing."""
         starts = [text.partition("{")[0] for text in ordered(self.body.param)]
         closes = tuple(str(text) for text in ordered(self.body.value_close) + ordered(self.body.close))
         texts = [less for start in starts for less in _one_less(start) if not any(c.startswith(less) for c in closes)]
         told = [start for start in starts if len(start) > 2 * _SURE and not any(c.startswith(start) for c in closes)]
         wrong = [_one_wrong(start) for start in told]
-        return Probe(seq(blanks(), alt(*map(literal, dict.fromkeys(texts)), *wrong))) if texts else Probe.never()
+        keyed = [end for text in ordered(self.body.param) if (end := _behind_key(text))]
+        keys = [seq(_BARE_KEY, literal(end)) for end in dict.fromkeys(keyed)]
+        found = [*map(literal, dict.fromkeys(texts)), *wrong, *keys]
+        return Probe(seq(blanks(), alt(*found))) if found else Probe.never()
 
     @cached_property
     def damaged_opens(self) -> list[Probe]:
@@ -218,6 +223,11 @@ def _unquoted(before: str, name: Pat, after: str, follows: tuple[Pat, ...]) -> P
 def _before_hole(text: str) -> str:
     """How a template begins: what stands before its first hole."""
     return _up_to(text, text.find("{"))
+
+
+def _behind_key(text: str) -> str:
+    """What a template has between its key and what comes next, a hole or the value."""
+    return text.partition("{key}")[2].partition("{")[0].strip()
 
 
 def _up_to(text: str, end: int) -> str:

@@ -1,0 +1,33 @@
+"""A marker that is lost whole: what runs has the arguments that were sent, or nothing runs.
+
+    <parameter=city>\nzebra\n</parameter>\ndays>\n7\n</parameter>      the opener of the second argument is lost
+
+Nothing is required of the tools, so that only the reading can tell that something is missing."""
+
+from __future__ import annotations
+
+import pytest
+
+from rightcall import Call, parse
+from rightcall.formats.builtin import FORMATS
+from rightcall.laws.samples import rendering
+from rightcall.laws.swallowing import marked
+
+TOOLS = [
+    {"name": "get_weather", "parameters": {"properties": {"city": {"type": "string"}, "days": {"type": "integer"}}}},
+    {"name": "take_note", "parameters": {"properties": {"text": {"type": "string"}, "about": {"type": "string"}}}},
+]
+SENT = (Call("get_weather", {"city": "zebra", "days": 7}), Call("take_note", {"text": "walrus", "about": "lynx"}))
+GIVEN = {call.name: list(call.arguments.values()) for call in SENT}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_what_runs_has_the_values_that_were_sent(name: str) -> None:
+    format = FORMATS[name]
+    text = rendering(format, SENT)
+    assert text is not None
+    for start, end in dict.fromkeys(marked(format, text)):
+        spoiled = text[:start] + text[end:]
+        for call in parse(spoiled, tools=TOOLS, format=name).calls:
+            values = [value.strip() if isinstance(value, str) else value for value in call.arguments.values()]
+            assert values == GIVEN[call.name], spoiled
