@@ -88,10 +88,10 @@ class Buffer:
                 return ""
             yield
 
-    def test(self, probe: Probe) -> Steps[re.Match[str] | None]:
-        """Is this here? Takes nothing."""
+    def test(self, probe: Probe, ahead: int = 0) -> Steps[re.Match[str] | None]:
+        """Is this here, or so far ahead? Takes nothing."""
         while True:
-            found = probe.at(self.buf, self.pos, self.ended)
+            found = probe.at(self.buf, self.pos + ahead, self.ended)
             if found is not None:
                 return found or None
             yield

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from rightcall.shapes.builder import Builder
 
 
+_MOST_ENDS = 8  # tokens in a row
+
+
 class ParamsReader(BodyReader):
     """`turns` are the end-of-turn tokens, and what begins a channel's header. `closers` are the patterns of what closes
     a value or a body: where one stands behind a call, the call may have ended too early."""
@@ -55,6 +58,7 @@ class ParamsReader(BodyReader):
         self.short_close = _any(tags.short_closes)
         self.call_close = _any(tags.call_closes)
         self.other_end = _any(tags.section_closes + tags.openers + tags.turns)
+        self.false_end = Probe(seq(blanks(), alt(*tags.nameless_openers, *tags.turns)))
 
     def sketch(self, p: CallBuilder, text: str, closed: bool) -> list[Sketch]:
         """JSON where the tags belong, but not valid: read loosely."""
@@ -164,6 +168,7 @@ class ParamsReader(BodyReader):
         tags, param, types, read = self.tags, self.param, self.body.types, self.values.read
         probe, no_param, unended, requoted = param.probe, tags.no_param, bool(tags.unended), bool(tags.requoted)
         values: dict[str, Any] = {}
+        value: Any = None
         while True:
             if not p.char():
                 yield from p.peek()
@@ -185,7 +190,7 @@ class ParamsReader(BodyReader):
             value = values[key] = yield from read(p, key, said, values, unended=is_unended)
             if is_unended and str(value)[:1] == ">":
                 raise Broken("unexpected_text", f"the tag that opens the argument {key!r} is broken", "/" + key)
-        yield from self._closed(p, has_arguments=bool(values))
+        yield from self._closed(p, has_arguments=bool(values), last=value)
         if values:
             p.give("}")
         p.finish(values, empty=not values)
@@ -200,8 +205,9 @@ class ParamsReader(BodyReader):
         p.call.repairs += (Repair("broken_opener", "exact", "/" + key, tag, after),)
         return True
 
-    def _closed(self, p: CallBuilder, *, has_arguments: bool) -> Steps[None]:
-        """The end of the body: its own close, or where it has none (or lost it) what ends the call."""
+    def _closed(self, p: CallBuilder, *, has_arguments: bool, last: Any = None) -> Steps[None]:
+        """The end of the body: its own close, or where it has none (or lost it) what ends the call. A close that is
+        lost may be what the `last` value ends with."""
         char = p.char() or (yield from p.peek())
         if self.close is not None:
             found = self.close.at(p.buf, p.pos, p.ended)
@@ -215,9 +221,9 @@ class ParamsReader(BodyReader):
             char = p.char() or (yield from p.peek())
         if not char:
             raise Cut
-        yield from self._unclosed(p, has_arguments)
+        yield from self._unclosed(p, has_arguments, last)
 
-    def _unclosed(self, p: CallBuilder, has_arguments: bool) -> Steps[None]:
+    def _unclosed(self, p: CallBuilder, has_arguments: bool, last: Any) -> Steps[None]:
         if self.call_close is not None and (yield from p.test(self.call_close)):
             if self.close is None:
                 return
@@ -227,7 +233,11 @@ class ParamsReader(BodyReader):
             raise Broken("unexpected_text", "something other than an argument stands between the call's arguments")
         elif not has_arguments and self.tags.is_closed and not (yield from self._section_closes(p)):
             raise Broken("abandoned", "the call was opened, but has neither an argument nor an end; send it whole")
+        elif (yield from self._goes_on(p)):
+            raise Broken("ambiguous_end", "the call seems to end, and more of its arguments follow; send it again")
         if self.tags.is_closed and p.call is not None:
+            if isinstance(last, str) and self.tags.ends_in_shut(last):
+                raise Broken("ambiguous_end", "the last argument ends with what closes the call; send the call again")
             message = "the marker that closes the call is missing"
             p.problem("unclosed", message, blocking=False, call=p.call.index)
 
@@ -237,6 +247,22 @@ class ParamsReader(BodyReader):
             if probe is not None and not (yield from p.test(probe)) and p.ended and probe.is_begun(p.buf, p.pos):
                 return True
         return False
+
+    def _goes_on(self, p: CallBuilder) -> Steps[bool]:
+        """Do arguments stand behind what ended the call? An opener without a name, or the end of a turn, then stands
+        among them."""
+        size = 0
+        for _ in range(_MOST_ENDS):
+            if not (found := (yield from p.test(self.false_end, size))):
+                break
+            size = found.end() - p.pos
+        no_param = self.tags.no_param
+        if not size or (no_param is not None and (yield from p.test(no_param, size))):
+            return False
+        if (yield from p.test(self.tags.any_param, size)):
+            return True
+        is_left = p.ended and p.buf[p.pos + size :].strip()
+        return bool(is_left) and self.tags.any_param.is_begun(p.buf, p.pos + size)
 
     def _section_closes(self, p: CallBuilder) -> Steps[bool]:
         closes = _any(self.tags.section_closes)

@@ -35,7 +35,7 @@ from rightcall.wire.markers import (
 _SLIPS = Pat(r"[\"'>]{0,2}+", r"[\"'>]{0,2}+")
 _LAST_SLIPS = Pat(r"(?:[\"']?+>{1,2}+)?+", r"[\"'>]{0,3}+")
 _LETTERS = Pat(r"[\w.-]{1,24}+>", r"[\w.-]{0,24}+")
-_BARE_KEY = Pat(r"[\w.-]{1,64}+", r"[\w.-]{0,64}+")
+_KEY = Pat(r"[\w.$\-]{1,64}+", r"[\w.$\-]{0,64}+")
 _BLANK = Pat(r"[ \t]{1,4}+", r"[ \t]{0,4}+")
 _HOLE = re.compile(r"\{(\w+)\}")
 _LAST_CLASS = re.compile(r"\[(?:[^\]\\]|\\.)+\](?=\{)")  # of characters, in the pattern of a hole
@@ -43,6 +43,8 @@ _LONE_CLOSE = re.compile(r"</([^<>/\s][^<>/]*+)>\Z").search
 _LONGEST_CLOSE = 80
 _LIKE = 0.65  # two tags that share so much are one, misspelt
 _SURE = 4  # so much of a tag tells it from other text
+_LEFT = 64  # so far behind a close one looks for what is left of the next opener
+_LEFT_KEY = re.compile(r"(?<![/\w.$\-])[\w.$\-]{1,64}+(?=[\"'<>=])").finditer  # of no closing tag
 
 
 class Tags:
@@ -91,6 +93,8 @@ class Tags:
         tags = [pat for pat in self.opens if pat.head]
         sections = templates(format.section[0]) if format.section else []
         self.openers = sections + calls + tags
+        nameless = tuple([text for text in ordered(format.call[0]) if "{name}" not in text and text[0] != "`"])
+        self.nameless_openers = sections + (templates(nameless) if nameless else [])
         self.whole_openers = tags + [self._whole(call, tags) for call in calls]
 
     def _no_param(self, format: Format) -> Probe | None:
@@ -155,6 +159,54 @@ class Tags:
         return found is not None and f"<{found.group(1)}" not in text
 
     @cached_property
+    def _ends_in_shut(self) -> re.Pattern[str]:
+        return re.compile(alt(*self.shuts).whole + r"\s*\Z" if self.shuts else "(?!)")
+
+    def ends_in_shut(self, text: str) -> bool:
+        """Does a value end with what closes the body, the call or all calls?"""
+        return self._ends_in_shut.search(text[-2 * _LONGEST_CLOSE :]) is not None
+
+    @cached_property
+    def any_param(self) -> Probe:
+        """An argument's opening tag, or what is left of one: its key, and what follows that."""
+        left = [seq(_KEY, literal(tail)) for tail in dict.fromkeys(self._tails()) if tail]
+        return Probe(seq(blanks(), alt(*self.params, *left)))
+
+    @cached_property
+    def param_tails(self) -> list[Pat]:
+        """How an argument's opening tag goes on behind its key, where that is more than a sign."""
+        tails = [template(tail) for tail in self._tails() if len(tail) > _SURE]
+        return list({pat.whole: pat for pat in tails}.values())
+
+    def _tails(self) -> list[str]:
+        """What stands behind the key of an opening tag, up to its next hole."""
+        return [text.partition("{key}")[2].partition("{")[0].rstrip() for text in ordered(self.body.param)]
+
+    @cached_property
+    def _value_closes(self) -> re.Pattern[str]:
+        return re.compile(alt(*(self._closer(text) for text in ordered(self.body.value_close) if text)).whole)
+
+    def holds_torn_param(self, text: str, is_declared: Callable[[str], bool] | None) -> bool:
+        """Does a key stand behind a close in this value, with what follows it in an opening tag? Then the tag's
+        beginning was lost:  owl</parameter>n>3  Where no tools are known, the whole rest of the tag must be there."""
+        tails = tuple([tail for tail in self._tails() if tail])
+        for close in self._value_closes.finditer(text):
+            left = text[close.end() : close.end() + _LEFT].lstrip()
+            for key in _LEFT_KEY(left):
+                if is_declared(key.group()) if is_declared is not None else left.startswith(tails, key.end()):
+                    return True
+        return False
+
+    @cached_property
+    def _reopened(self) -> re.Pattern[str]:
+        starts = [start for text in ordered(self.body.open) if len(start := text.partition("{")[0]) > _SURE]
+        return re.compile(seq(alt(*self.shuts), blanks(), _any_of(starts)).whole if starts and self.shuts else "(?!)")
+
+    def opens_again(self, text: str) -> bool:
+        """Does the beginning of a call's opening tag stand behind a close of a call in this value?"""
+        return self._reopened.search(text) is not None
+
+    @cached_property
     def damaged_param(self) -> Probe:
         """How an argument's opening tag begins, with one character missing; or its key and what follows that, where
         all before it is missing."""
@@ -164,7 +216,7 @@ class Tags:
         told = [start for start in starts if len(start) > 2 * _SURE and not any(c.startswith(start) for c in closes)]
         wrong = [_one_wrong(start) for start in told]
         keyed = [end for text in ordered(self.body.param) if (end := _behind_key(text))]
-        keys = [seq(_BARE_KEY, literal(end)) for end in dict.fromkeys(keyed)]
+        keys = [seq(_KEY, literal(end)) for end in dict.fromkeys(keyed)]
         found = [*map(literal, dict.fromkeys(texts)), *wrong, *keys]
         return Probe(seq(blanks(), alt(*found))) if found else Probe.never()
 

@@ -54,7 +54,8 @@ class _Seen(msgspec.Struct):
     shut: bool = False  # a close of more than a value, of nothing that was opened here
     depth: int = 0  # how many calls were opened and not closed
     quoted: bool = False  # what opens quotes
-    torn: bool = False  # a value's close and the damaged opener of an argument
+    torn: bool = False  # what is left of an argument's opener that was damaged
+    whole: int = 0  # how many whole openers of arguments there were whose ends were not seen yet
     argument: str = ""  # the opener of this argument, which is one of the tool's or of a call that was opened here
     repeated: str = ""  # or one that was given before
     message: Capture | None = None  # what begins another message
@@ -109,6 +110,7 @@ class ValueEnd:
             *(("open", pat) for pat in tags.param_starts),
             *(("call", pat) for pat in tags.whole_openers),
             *(("shut", pat) for pat in tags.shuts),
+            *(("tail", pat) for pat in tags.param_tails),
             *(("message", pat) for pat in tags.headers),
         ]
 
@@ -186,7 +188,7 @@ class ValueEnd:
                     if action == "drift":
                         _note_unclosed(p, f"the argument {value.key!r} ends with a damaged tag")
                     self._close(p, value, p.pos + size)
-                    return self._doubt(seen, value)
+                    return self._doubt(p, seen, value)
                 if action == "close":
                     seen.closed = True
                     # The opener of another argument may follow the close, but a damaged one.
@@ -285,6 +287,8 @@ class ValueEnd:
         if action == "shut":
             seen.shut = seen.shut or not seen.depth
             seen.depth = max(0, seen.depth - 1)
+        elif action == "tail":
+            seen.torn, seen.whole = seen.torn or not seen.whole, max(0, seen.whole - 1)
         elif action == "quote":
             seen.quoted = True
         elif action == "message":
@@ -295,6 +299,7 @@ class ValueEnd:
             seen.opened, seen.depth = True, seen.depth + 1
         else:
             seen.opened = True
+            seen.whole += action != "open"
             at = self.param.probe.whole(p.buf, p.pos + break_at(p)) if action != "open" else None
             key = self.tags.plain(self.param.fill(at)["key"]) if at else ""
             if key and self._is_repeated(key, value):
@@ -303,13 +308,24 @@ class ValueEnd:
             if key and (p.tools is None or seen.depth or p.kind(key) is not None):
                 seen.argument = key
 
-    def _doubt(self, seen: _Seen, value: Value) -> Doubt | None:
+    def _doubt(self, p: CallBuilder, seen: _Seen, value: Value) -> Doubt | None:
         if seen.repeated and seen.closed:
             return Doubt("duplicate_argument", f"the argument {seen.repeated!r} is given twice; send it once")
-        if seen.argument or (seen.opened and seen.closed) or seen.quoted or seen.torn:
+        is_both = (seen.opened and (seen.closed or seen.shut)) or self._is_torn(p, seen, value)
+        if seen.argument or is_both or seen.quoted or seen.torn:
             other = f"the argument {seen.argument!r}" if seen.argument else "another argument or call"
             return Doubt("ambiguous_end", _swallowed(value.key, other)[0])
         return self._closed_twice(value) if seen.closed else None
+
+    def _is_torn(self, p: CallBuilder, seen: _Seen, value: Value) -> bool:
+        """Does a close stand in the value, and behind it what is left of the opener of an argument or a call?"""
+        if not seen.closed and not seen.shut:
+            return False
+        text = "".join(value.pieces)
+        is_declared = None if p.tools is None else lambda key: p.kind(key) is not None
+        return (seen.closed and self.tags.holds_torn_param(text, is_declared)) or (
+            seen.shut and self.tags.opens_again(text)
+        )
 
     def _closed_twice(self, value: Value) -> Doubt | None:
         if self.tags.ends_in_close("".join(value.pieces), value.key):
