@@ -17,7 +17,7 @@ from rightcall.repairs.finish import allowed, receipts
 from rightcall.types import Repair
 from rightcall.wire.arriving_fences import FENCE_BEGIN, FENCE_END
 from rightcall.wire.buffer import Capture, Steps
-from rightcall.wire.closes_of_calls import fail_unread
+from rightcall.wire.closes_of_calls import end_before_arguments, fail_unread
 from rightcall.wire.declared_names import declared, name_at
 from rightcall.wire.interrupts import Broken, Cut, NotACall, broken_by
 from rightcall.wire.markers import HOLES, RUN, Pat, Probe
@@ -368,6 +368,8 @@ class Block:
             found = yield from p.test(close)
         if found:
             p.pos = found.end()
+            if p.pending is not None and not p.pending[1].arguments:
+                yield from end_before_arguments(p, p.pending[1])
         is_due = not found and self._is_due(close, char)
         p.output.mark("marker", p.at)
         return is_due

@@ -7,16 +7,18 @@ ended with it. Nothing in a message of text is a call.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from rightcall.formats.spec import Channels, Special
 from rightcall.wire.blocks import Block
+from rightcall.wire.bodies.behind import ARGUMENTS
 from rightcall.wire.bodies.name_then_json import read_arguments_of
 from rightcall.wire.buffer import Capture, Steps
 from rightcall.wire.closes_of_calls import end_message
 from rightcall.wire.interrupts import Broken, Cut, NotACall, broken_by
 from rightcall.wire.json_stream import whole_value
-from rightcall.wire.markers import BLANKS, MAX_BLANKS, Probe
+from rightcall.wire.markers import BLANKS, MAX_BLANKS, Pat, Probe, blanks, seq
 from rightcall.wire.states import InChannel, InText
 from rightcall.wire.unread_calls import resync
 
@@ -29,6 +31,8 @@ _MAX_HEADER = 256
 _NO_HEADER = frozenset(("section", "call", "body", "end"))
 _WORD = re.compile(r"\s*([^\s<>]+)").match
 _IS_NAME = re.compile(r"[\w$.\-]++").fullmatch
+# What may stand in a header behind its recipient: tokens, each with a word.
+_REST = re.compile(r"(?:\s*+<\|[^<>|\s]{1,32}+\|>\s*+[\w.\-]*+)*+\s*+").match
 
 
 def first_header(m: Machine, probe: Probe) -> Steps[None]:
@@ -60,8 +64,10 @@ def _header(m: Machine, taken: Capture, *, bare: bool) -> Steps[None]:
     if end < 0:
         end = yield from _message_start(m, marker)
     recipient, kind = read_header(p.buf[p.pos : max(end, p.pos)], channels, m.compiled.header_starts)
-    is_header = end >= 0 and not _is_other(m, marker, end)
+    is_header = end >= 0 and not _is_other(m, marker, end) and not _holds_arguments(m, p.buf[p.pos : end])
     length = end - p.pos
+    # What is known of it however the text is cut.
+    known = p.buf[p.pos : end if end >= 0 else p.pos + _MAX_HEADER]
     if is_header and bare and not channels.to and recipient:
         is_header = yield from _is_recipient(m, recipient, length + size)
     if is_header:
@@ -69,14 +75,24 @@ def _header(m: Machine, taken: Capture, *, bare: bool) -> Steps[None]:
             kind = yield from _to_nobody(m, length + size)
         p.drop(taken)
         yield from _enter(m, recipient, kind, p.pos + length, p.pos + length + size)
-    elif lone := _lone_header(m, size):
+    elif lone := _lone_header(m, known, size):
         p.drop(taken)
         yield from _enter(m, lone[0], None, lone[1], lone[1])
         p.said = p.said and lone[0]  # where the call says its name again
+    elif told := _lone_channel(m, known):
+        p.drop(taken)
+        p.note("stray_marker", f"the header at {p.at} has no end; what follows it is its message")
+        yield from _enter(m, None, told[0], told[1], told[1])
     else:
         # Its first character is text, and the search goes on behind it.
         is_cut = p.ended and end < 0 and len(p.buf) - p.pos < _MAX_HEADER + size
         is_cut = is_cut and not _holds_more(m, p.buf[p.pos + 1 :])
+        started = _start_of(m, known) if channels.channel else 0
+        if started and not _is_header_begun(known[started:], channels):
+            p.drop(taken)
+            p.note("stray_marker", f"the header at {p.at} has no end; what follows it is text")
+            m.marker(p.pos + started)
+            return
         if is_cut and m.compiled.is_header_token and not bare:
             p.drop(taken)
             m.marker(len(p.buf))
@@ -98,30 +114,71 @@ def _to_nobody(m: Machine, ahead: int) -> Steps[Literal["content"] | None]:
         yield
 
 
-def _lone_header(m: Machine, size: int) -> tuple[str, int] | None:
-    """A header to a tool without the marker of a message: its arguments follow at once, or the call ends there, or the
-    text. The tool, and the header's end."""
+def _holds_arguments(m: Machine, text: str) -> bool:
+    """Do arguments stand in the header? Then the message began before its marker."""
+    return m.compiled.is_named_by_header and "{" in text
+
+
+def _lone_channel(m: Machine, text: str) -> tuple[str, int] | None:
+    """A header that says what its message holds, and goes on with it at once: that, and where the message begins."""
+    channels = m.compiled.channels
+    if channels is None or not channels.channel:
+        return None
+    start = _start_of(m, text)
+    if not text.startswith(channels.channel, start):
+        return None
+    word = _WORD(text, start + len(channels.channel))
+    kind = channels.kinds.get(word.group(1)) if word else None
+    if word is None or kind is None or _is_header_begun(text[word.end() :], channels):
+        return None
+    return kind, m.p.pos + word.end()
+
+
+def _start_of(m: Machine, text: str) -> int:
+    """Where the start of a header ends that this begins with; 0 where it does not."""
+    return next((found.end() for each in m.compiled.header_starts if (found := each(text))), 0)
+
+
+def _is_header_begun(text: str, channels: Channels) -> bool:
+    """Is this nothing but what stands in a header, as far as it came? Words of a message are more."""
+    to = channels.to.strip()
+    behind = _REST(text)
+    rest = text[behind.end() :] if behind else text
+    is_token = rest[:1] == "<" and len(rest.split()) == 1
+    return not rest or to.startswith(rest) or rest.startswith(to) or is_token
+
+
+def _lone_header(m: Machine, text: str, size: int) -> tuple[str, int] | None:
+    """A header to a tool that no marker of a message follows, because the arguments stand there at once, or the call
+    ends, or the text: the tool, and where its message begins."""
     p, channels = m.p, m.compiled.channels
     if channels is None:
         return None
-    text = p.buf[p.pos : p.pos + _MAX_HEADER]
     if channels.to and channels.to.strip() not in text:
         return None  # it goes to nobody
     scan = m.compiled.text
     stops = (found for found in scan.finditer(text, 1) if scan.actions[found.lastindex or 0].action in _NO_HEADER)
     stop = next(stops, None)
-    is_named = m.compiled.is_named_by_header
-    begun = text.find("{", text.find(channels.to.strip()), stop.start() if stop else None) if is_named else -1
-    if begun < 0 or not channels.to:
-        begun = len(text) if stop is None else stop.start()
-        is_cut = stop is None and p.ended and len(p.buf) - p.pos < _MAX_HEADER + size
-        if not is_cut and (stop is None or not is_named or not ends_call(m, stop.group())):
-            return None
+    is_cut = stop is None and p.ended and len(p.buf) - p.pos < _MAX_HEADER + size
+    text = text[: stop.start()] if stop else text
+    begun = _message_of(text, channels) if channels.to and m.compiled.is_named_by_header else len(text)
+    ends = stop is not None and m.compiled.is_named_by_header and ends_call(m, stop.group())
+    if not is_cut and not ends and not text.startswith("{", begun):
+        return None
     recipient, kind = read_header(text[:begun], channels, m.compiled.header_starts)
     if recipient and (word := _WORD(recipient)):
         recipient = word.group(1)  # behind it stands what a message begins with, as far as it came
     is_tool = recipient in p.tools if p.tools is not None else bool(channels.to)
     return (recipient, p.pos + begun) if recipient and kind is None and is_tool else None
+
+
+def _message_of(text: str, channels: Channels) -> int:
+    """Where the message begins, of a header to a tool that no marker ends: behind the recipient, and what else a header
+    says."""
+    head, found, rest = text.partition("{")[0].rpartition(channels.to.strip())
+    word = _WORD(rest)
+    behind = _REST(rest, word.end() if word else 0)
+    return len(head + found) + behind.end() if behind else len(text)
 
 
 def _enter(m: Machine, recipient: str | None, kind: str | None, end: int, start: int) -> Steps[None]:
@@ -307,7 +364,10 @@ def _message(m: Machine, name: str, block: Block) -> Steps[None]:
         char = yield from p.peek()
         if not char or char in '{["':
             yield from read_arguments_of(p, None)
-        elif p.compiled.turn_end and (yield from p.test(p.compiled.turn_end)):
+        elif p.compiled.turn_end and (end := (yield from p.test(p.compiled.turn_end))):
+            assert p.compiled.channels is not None
+            if (yield from p.test(_late_arguments(p.compiled.channels.channel), end.end() - p.pos)):
+                raise Broken("trailing_content", "the message ends before the call's arguments; send them inside of it")
             p.raw_end()
             p.finish(empty=True)
         else:
@@ -322,6 +382,15 @@ def _message(m: Machine, name: str, block: Block) -> Steps[None]:
         found = yield from resync(block, headed=True)
         if not p.mend(closed=found):
             p.fail(broken.code, broken.message, broken.path)
+
+
+@lru_cache(8)
+def _late_arguments(channel: str) -> Probe:
+    """Arguments behind the end of their message, with tokens of its header before them, but for those that begin
+    another."""
+    other = rf"<\|start\|>|{re.escape(channel)}" if channel else r"<\|"
+    tokens = rf"(?:(?!{other})<\|[^<>|\s]{{1,32}}+\|>\w{{0,16}}+[ \t\r\n]{{0,8}}+){{0,3}}+"
+    return Probe(seq(blanks(), Pat(tokens, r"(?:<[^<>\s]{0,36}+>?+\w{0,16}+[ \t\r\n]{0,8}+){0,3}+"), ARGUMENTS.pat))
 
 
 def _raw(m: Machine, block: Block) -> Steps[None]:

@@ -11,12 +11,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rightcall.wire.bodies.behind import ARGUMENTS
+from rightcall.wire.buffer import Steps
 from rightcall.wire.markers import BLANKS
 from rightcall.wire.states import InSection, InText
 
 if TYPE_CHECKING:
+    from rightcall.types import Call
     from rightcall.wire.call_builder import CallBuilder
     from rightcall.wire.machine import Machine
+
+_BRACKETS = tuple(")]}")  # what arguments end with, were they none
 
 
 def is_due(m: Machine) -> bool:
@@ -38,6 +43,12 @@ def refuse_words(m: Machine) -> None:
     if m.p.pending is not None and not m.output.fresh:
         message = "words stand between the call's arguments and what closes the call"
         m.p.block_pending("trailing_content", f"{message}; send them as an argument, or behind the call")
+
+
+def end_before_arguments(p: CallBuilder, call: Call) -> Steps[None]:
+    """A call without arguments has ended. Those that stand behind its close are its own."""
+    if call.raw.rstrip()[-1:] not in _BRACKETS and (yield from p.test(ARGUMENTS)):
+        p.block_pending("trailing_content", "the call ends before its arguments; send them inside of it")
 
 
 def tell_unclosed(m: Machine) -> None:

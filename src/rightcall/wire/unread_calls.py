@@ -9,6 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 from rightcall.types import Problem
+from rightcall.wire.bodies.behind import ARGUMENTS
 from rightcall.wire.buffer import Capture, Steps
 from rightcall.wire.declared_names import declared, name_at
 from rightcall.wire.interrupts import Broken
@@ -53,7 +54,10 @@ def read_foreign(block: Block, opening: Capture) -> Steps[None]:
     if block.is_full():
         return
     close = (yield from p.test(p.compiled.call_close)) if p.compiled.call_close is not None else None
-    piece = _read_foreign(block, p.captured(opening) + (close.group() if close else ""))
+    text = p.captured(opening) + (close.group() if close else "")
+    # One that ends before its arguments is no call of any format.
+    is_short = close is not None and (yield from p.test(ARGUMENTS, close.end() - p.pos))
+    piece = None if is_short else _read_foreign(block, text)
     if piece is None:
         _unreadable(block, p.captured(block.content), found)
         return

@@ -20,9 +20,10 @@ _ODD = ',;()[]{}"'
 _B = r"[ \t\r\n]*+"
 _CLOSERS = r"(?:[}\])]{1,3}+)?+"
 _KEY = Pat(r'"[^"\\\x00-\x1f]{0,128}+"', r'(?:"[^"\\\x00-\x1f]{0,128}+"?+)?+', sure=FINAL)
-# Brackets too many may stand before it: one of them was the one that came too early.
+_COMMA = Pat(",?+", ",?+", sure=RUN)
+# Brackets too many may stand before it: one of them was the one that came too early. The comma may be lost with it.
 _LOST_MEMBER = Probe(
-    seq(blanks(), Pat(_CLOSERS, _CLOSERS, sure=RUN), blanks(), literal(","), blanks(), _KEY, blanks(), literal(":"))
+    seq(blanks(), Pat(_CLOSERS, _CLOSERS, sure=RUN), blanks(), _COMMA, blanks(), _KEY, blanks(), literal(":"))
 )
 # A comment or a fence between a call and its close. With brackets or quotes in it, it may be a part of the call.
 _WORDS = r"[^\n<`{}\[\]()\"]{0,256}+"
@@ -31,7 +32,10 @@ _BETWEEN = Pat(r"/\*[^*<`{}\[\]()\"]{0,256}+\*/", r"(?:/(?:\*(?:[^*<`{}\[\]()\"]
 ASIDE = alt(_BETWEEN, _LINE, literal("```"))
 _CLOSING = re.compile(r"(</(?:[^<>\s]*\W)?)(\w+)>").fullmatch
 _SURE = 3  # characters of a tag's name that tell it
-_MAY_GO_ON = re.compile(rf'{_B}{_CLOSERS}{_B}(?:(,{_B}")|,?{_B}\Z)').match
+_MAY_GO_ON = re.compile(rf'{_B}{_CLOSERS}{_B}(?:(,?{_B}")|,?{_B}\Z)').match
+# Arguments that stand behind a call which ended before them, in a fence maybe.
+_FENCE = Pat(r"(?:```\w{0,8}+)?+", r"(?:`{1,3}+\w{0,8}+)?+", sure=RUN)
+ARGUMENTS = Probe(seq(blanks(), _FENCE, blanks(), Pat(r"\(?+", r"\(?+", sure=RUN), literal("{")))
 
 
 def short_closes(close: Marker) -> list[Pat]:

@@ -44,6 +44,7 @@ _COMMENTED = re.compile(r"/\*|//|#").search
 _WORDS = seq(alt(literal("null"), literal("true"), literal("false")), look(Pat(r"[,\] \t\r\n]", "")))
 _ITEM = alt(Pat(r"[{\]\[\"0-9\ufeff-]", ""), _WORDS)  # what may stand in a list of calls, the odd things included
 _BEGINS = Probe(alt(literal("{"), seq(literal("["), blanks(), _ITEM)))
+_MEMBERS = ',"'  # what a member of an object begins with, behind its end
 _VALUES = '"[-0123456789tfn'  # what a JSON value begins with that is no object
 _EXTRA_IN_LIST = Probe(seq(blanks(), Pat(r"\}{1,3}+", r"\}{0,3}"), blanks(), look(Pat(r"[,\]]", ""))))
 
@@ -154,7 +155,7 @@ class EnvelopeReader(BodyReader):
                     yield from self._settle(p, parts, bare, listed=True)
                 return
             if parts is not None:
-                lost = char == "," and (yield from is_member_lost(p))
+                lost = char in _MEMBERS and (yield from is_member_lost(p))
                 self._finish(p, parts, "," if lost else "")
                 parts = None
                 if lost:

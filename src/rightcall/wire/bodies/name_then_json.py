@@ -12,7 +12,7 @@ from rightcall.repairs.tool_meant import find_name, settle_name
 from rightcall.strict_json import Undecodable, decode, is_deep, scan_unique
 from rightcall.types import Call, Repair
 from rightcall.wire.arriving_fences import LABELLED_BEGIN
-from rightcall.wire.bodies.behind import short_closes, what_stands_behind
+from rightcall.wire.bodies.behind import ARGUMENTS, short_closes, what_stands_behind
 from rightcall.wire.bodies.kind import Around, BodyKind, filled, first
 from rightcall.wire.body_reader import BodyReader, WholeBlock
 from rightcall.wire.buffer import Capture, Steps
@@ -313,6 +313,8 @@ def _settle(p: CallBuilder, close: Probe | None, value: Any, *, empty: bool = Fa
     odd = ""
     if closed or not found:
         odd = yield from what_stands_behind(p, closed=closed or close is not None)
+    if not odd and empty and found and (yield from p.test(ARGUMENTS)):
+        odd = "{"  # the call ends before its arguments
     if odd:
         assert p.call is not None
         p.problem("trailing_content", f"unexpected {odd!r} after the call", call=p.call.index)
