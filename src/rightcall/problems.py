@@ -168,7 +168,8 @@ ARGUMENTS: tuple[Code, ...] = (
     Code(
         "misplaced_argument",
         "An argument of the tool stands in the call beside the arguments, and repair is off. Else it is put among them "
-        "(`hoisted_argument`). Or the arguments are a whole call of another tool.",
+        "(`hoisted_argument`). Or the arguments are a whole call of another tool. Or a call without arguments has an "
+        "object under a key that is none of theirs.",
         "Send it among the arguments; or the arguments alone.",
     ),
     Code(

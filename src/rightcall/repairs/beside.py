@@ -52,9 +52,16 @@ class Placed(msgspec.Struct):
 
 
 def place(
-    members: Iterable[BesideMember], arguments: dict[str, Any], tool: Tool | None, tools: Toolset | None, policy: str
+    members: Iterable[BesideMember],
+    arguments: dict[str, Any],
+    tool: Tool | None,
+    tools: Toolset | None,
+    policy: str,
+    *,
+    has_none: bool = False,
 ) -> Placed:
-    """Puts each member where it belongs. `policy` is how far calls of the tool may be repaired."""
+    """Puts each member where it belongs. `policy` is how far calls of the tool may be repaired; `has_none` says that
+    there is no key of arguments."""
     placed = Placed(arguments, [], [])
     names = _names(tool, tools)
     unknown: list[str] = []
@@ -63,7 +70,11 @@ def place(
         if tool is not None and name is not None and _belongs(member, name, tool, placed.arguments):
             _put(member, name, placed, policy)
         elif member.role == "stranger":
-            unknown.append(member.key)
+            if has_none and _takes_any(tool) and _may_be_arguments(member.value):
+                message = f"the call has no arguments, and {member.key[:80]!r} may hold them; send them as arguments"
+                placed.problems.append(Problem("misplaced_argument", message, step(member.key)))
+            else:
+                unknown.append(member.key)
         elif member.role == "id":
             placed.unsure = member.key not in placed.arguments
         elif problem := _named(member, placed.arguments):
@@ -129,6 +140,16 @@ def _named(member: BesideMember, arguments: dict[str, Any]) -> Problem | None:
         message = f"{key[:80]!r} is given twice with the same value; send it once"
         return Problem("duplicate_key", message, blocking=False)
     return Problem("duplicate_key", f"{key[:80]!r} is given twice, with two values; send it once")
+
+
+def _takes_any(tool: Tool | None) -> bool:
+    return tool is None or bool(tool.parameters.get("properties"))
+
+
+def _may_be_arguments(value: Any) -> bool:
+    """Is it an object that holds something, or a text of one?"""
+    value = _decoded(value)
+    return isinstance(value, dict) and bool(value)
 
 
 def _decoded(value: Any) -> Any:

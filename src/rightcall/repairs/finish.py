@@ -64,12 +64,14 @@ def settle(
     Blank, `null` or absent arguments are `{}`. Arguments that cannot be read leave `complete=False`.
     """
     tool = tools.get(name) if tools is not None else None
-    if not json.strip(_BLANKS):
+    has_none = not json.strip(_BLANKS)
+    if has_none:
         value, json = {}, "{}"
     is_as_sent = not (beside or repairs)
     if is_as_sent and type(value) is dict and (tool is None or is_settled(tool, value)):
         return Call(name, value, json, id, raw), []
     settling = _Settling(tool, tools, policy, depth, closed, last)
+    settling.has_none = has_none
     if value is Undecodable:
         value = settling.decoded(json)
         if is_as_sent and settling.is_right(value):
@@ -154,6 +156,7 @@ class _Settling:
         self.problem = Problem("arguments_not_object", "the arguments must be a JSON object")
         self.notes: list[Problem] = []  # beside what the schema says
         self.early = False  # may another bracket than the arguments' own have come too early?
+        self.has_none = False  # were no arguments sent at all?
         self.stranger = False  # is there something beside the arguments that is nobody's?
 
     def weighed(self, repairs: tuple[Repair, ...], arguments: dict[str, Any] | None) -> tuple[Repair, ...]:
@@ -201,7 +204,7 @@ class _Settling:
 
     def _with_beside(self, found: dict[str, Any], beside: tuple[BesideMember, ...]) -> dict[str, Any]:
         """The arguments with those that stand beside them."""
-        placed = place(beside, found, self.tool, self.tools, self.policy)
+        placed = place(beside, found, self.tool, self.tools, self.policy, has_none=self.has_none)
         self.stranger = placed.unsure or any(each.code == "unknown_key" for each in placed.problems)
         self.early = bool(placed.receipts) and placed.unsure
         if placed.receipts and found:

@@ -1,0 +1,131 @@
+"""No call runs without an argument that was written, nor with one inside another, whatever becomes of its markers.
+
+All arguments of the tool are optional, so that nothing but the reading of the text can tell that one is missing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from cuts import Setting, hold_of_every_cut
+from replies import codes
+from rightcall import Call, CannotCarry, Toolset, parse, render
+from rightcall.formats import FORMATS
+from rightcall.formats.spec import Format, alternatives
+from rightcall.laws.marker_texts import any_literal
+
+_OPTIONAL = {"table": {"type": "string"}, "rows": {"type": "integer"}, "where": {"type": "object"}}
+TOOLS = Toolset.of([{"name": "purge", "parameters": {"type": "object", "properties": _OPTIONAL}}])
+SENT = [{"table": "owls", "rows": 734}, {"rows": 734, "table": "owls"}, {"rows": 734, "where": {"k": "bats"}}]
+PURGE = Toolset.of(
+    [
+        {"name": "purge", "parameters": {"type": "object", "properties": {"dry_run": {"type": "boolean"}}}},
+        {"name": "stop", "parameters": {"type": "object", "properties": {}}},
+    ]
+)
+
+
+def _strangers(format: Format) -> list[str]:
+    """Markers that mean something where a call stands: ends of turns, what opens and closes calls."""
+    pairs = [pair for pair in (format.section, format.call) if pair is not None]
+    around = [text for pair in pairs for side in pair for text in alternatives(side) if "{" not in text]
+    ends = [*format.ends[:2], *(format.channels.ends if format.channels is not None else ())]
+    return list(dict.fromkeys([str(text).strip() for text in (*ends, *around) if text.strip()]))
+
+
+def _damaged(format: Format, text: str) -> Iterator[str]:
+    """The text with one marker gone, in other letters, twice, or with another before or behind it."""
+    for found in any_literal(format).finditer(text):
+        start, marker, end = text[: found.start()], found.group(), text[found.end() :]
+        yield from (start + end, start + marker.swapcase() + end, start + marker + marker + end)
+        for stranger in _strangers(format):
+            yield from (start + stranger + marker + end, start + marker + stranger + end)
+            if len(marker) > 2:  # brackets are JSON's and those of others
+                yield start + stranger + end
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_damaged_marker_takes_no_argument_from_a_call_that_runs(name: str) -> None:
+    for sent in SENT:
+        try:
+            wire = render([Call("purge", sent)], format=name, tools=TOOLS)
+        except CannotCarry:
+            continue
+        for text in _damaged(FORMATS[name], wire):
+            for call in parse(text, format=name, tools=TOOLS).calls:
+                odd = [key for key in call.arguments if key not in sent]
+                assert len(call.arguments) == len(sent) and all(key in text for key in odd), (text, call)
+                assert not any(re.search("734|rows|where", str(call.arguments.get(key))) for key in ("table",)), text
+
+
+ENDED = {
+    "kimi_k2": "<|tool_calls_section_begin|><|tool_call_begin|>functions.purge:0<|tool_call_argument_begin|>"
+    '<|tool_call_end|>{"dry_run": true}<|tool_call_end|><|tool_calls_section_end|>',
+    "harmony": '<|channel|>commentary to=functions.purge<|call|>{"dry_run": true}<|call|>',
+    "functionary_v2": 'purge\n<|content|><|stop|>{"dry_run": true}',
+    "functionary_v31": '<function=purge</function>{"dry_run": true}>',
+    "functionary_v32": 'purge\n<|eot_id|>{"dry_run": true}',
+    "glm45": '<tool_call>purge</tool_call>{"dry_run": true}</tool_call>',
+    "contract": "<tool_call>\npurge</tool_call>({ dry_run: true })\n</tool_call>",
+    "hermes": '<tool_call>{"name": "purge"</tool_call>, "arguments": {"dry_run": true}}',
+    "apriel": '<tool_calls>[{"name": "purge"} "arguments": {"dry_run": true}]</tool_calls>',
+    "qwen3_coder": "<tool_call>\n<function=purge>\n<|im_end|><parameter=dry_run>\ntrue\n</parameter>\n</function>",
+}
+
+
+@pytest.mark.parametrize("name", ENDED)
+def test_a_call_that_ends_before_its_arguments_does_not_run_without_them(name: str) -> None:
+    reply = hold_of_every_cut(ENDED[name], Setting(name, PURGE))
+    assert reply.attempts and not reply.calls, reply
+
+
+@pytest.mark.parametrize("key", ["argumentz", "arguments\ufeff", "\xa0parameters", "payload"])
+def test_an_object_under_another_key_may_be_the_arguments(key: str) -> None:
+    text = f'<tool_call>{{"name": "%s", "{key}": {{"dry_run": true}}}}</tool_call>'
+    reply = hold_of_every_cut(text % "purge", Setting("hermes", PURGE))
+    assert (reply.calls, codes(reply)) == ((), ["misplaced_argument"])
+    none = hold_of_every_cut(text % "stop", Setting("hermes", PURGE))
+    assert ([call.name for call in none.calls], codes(none)) == (["stop"], ["unknown_key"])
+    text = f'<tool_call>{{"name": "purge", "arguments": {{}}, "{key}": {{"dry_run": 1}}}}</tool_call>'
+    assert codes(hold_of_every_cut(text, Setting("hermes", PURGE))) == ["unknown_key"]
+
+
+UNENDED = ["", " ", "<|constrain|>json", " <|constrain|>json "]
+
+
+@pytest.mark.parametrize("between", UNENDED)
+@pytest.mark.parametrize("more", ["", f', "note": "{"x" * 400}"'])
+@pytest.mark.parametrize("end", ["<|call|>", ""])
+def test_arguments_in_a_header_are_those_of_the_call(between: str, more: str, end: str) -> None:
+    text = f'<|channel|>commentary to=functions.purge{between}{{"dry_run": true{more}}}{end}'
+    reply = hold_of_every_cut(text, Setting("harmony", PURGE))
+    assert [call.arguments["dry_run"] for call in reply.calls] == [True], reply
+
+
+def test_words_in_a_header_to_a_tool_are_no_arguments() -> None:
+    reply = hold_of_every_cut(
+        "<|channel|>commentary to=functions.purge dry_run=true<|call|>", Setting("harmony", PURGE)
+    )
+    assert codes(reply) == ["arguments_not_object"]
+    both = '<|channel|>commentary to=functions.purge {"dry_run": true}<|message|>{}<|call|>'
+    assert not hold_of_every_cut(both, Setting("harmony", PURGE)).calls
+
+
+@pytest.mark.parametrize(
+    ("header", "content", "reasoning"),
+    [
+        ("<|channel|>final ", "Good morning, all.", ""),
+        ("<|channel|>analysis\n", "", "Good morning, all."),
+        ("<|start|>assistant ", "Good morning, all.", ""),
+        ("<|start|>assistant<|channel|>final\n", "Good morning, all.", ""),
+    ],
+)
+@pytest.mark.parametrize("end", ["<|end|>", ""])
+def test_the_words_of_a_message_whose_header_has_no_end_are_kept(
+    header: str, content: str, reasoning: str, end: str
+) -> None:
+    reply = hold_of_every_cut(f"{header}Good morning, all.{end}", Setting("harmony", PURGE))
+    assert (reply.content, reply.reasoning, codes(reply)) == (content, reasoning, ["stray_marker"])
