@@ -169,8 +169,11 @@ class Tags:
     @cached_property
     def any_param(self) -> Probe:
         """An argument's opening tag, or what is left of one: its key, and what follows that."""
-        left = [seq(_KEY, literal(tail)) for tail in dict.fromkeys(self._tails()) if tail]
-        return Probe(seq(blanks(), alt(*self.params, *left)))
+        return Probe(seq(blanks(), alt(*self.params, *self._left_of_params)))
+
+    @cached_property
+    def _left_of_params(self) -> list[Pat]:
+        return [seq(_KEY, literal(tail)) for tail in dict.fromkeys(self._tails()) if tail]
 
     @cached_property
     def param_tails(self) -> list[Pat]:
@@ -215,9 +218,7 @@ class Tags:
         texts = [less for start in starts for less in _one_less(start) if not any(c.startswith(less) for c in closes)]
         told = [start for start in starts if len(start) > 2 * _SURE and not any(c.startswith(start) for c in closes)]
         wrong = [_one_wrong(start) for start in told]
-        keyed = [end for text in ordered(self.body.param) if (end := _behind_key(text))]
-        keys = [seq(_KEY, literal(end)) for end in dict.fromkeys(keyed)]
-        found = [*map(literal, dict.fromkeys(texts)), *wrong, *keys]
+        found = [*map(literal, dict.fromkeys(texts)), *wrong, *self._left_of_params]
         return Probe(seq(blanks(), alt(*found))) if found else Probe.never()
 
     @cached_property
@@ -275,11 +276,6 @@ def _unquoted(before: str, name: Pat, after: str, follows: tuple[Pat, ...]) -> P
 def _before_hole(text: str) -> str:
     """How a template begins: what stands before its first hole."""
     return _up_to(text, text.find("{"))
-
-
-def _behind_key(text: str) -> str:
-    """What a template has between its key and what comes next, a hole or the value."""
-    return text.partition("{key}")[2].partition("{")[0].strip()
 
 
 def _up_to(text: str, end: int) -> str:
