@@ -55,6 +55,8 @@ _FORMATS = {f"a{i}": name for i, name in enumerate(_BEFORE)} | {f"b{i}": name fo
 _LAST = f"b{len(_BEHIND) - 1}"
 _FORMATS |= {"c": "glm45", "d": "deepseek_v3"}
 _CONTENT = "<|content|>"  # what Functionary 2 writes before arguments
+_OPEN_ARGUMENTS = frozenset((_CONTENT, *_TOKENS))
+_LONGEST_TOKEN = 2 * max(map(len, _OPEN_ARGUMENTS))
 _BEFORE_ARGUMENTS = re.compile(r"[ \t\r]*+\n([^\n{]*+)").match
 _LETTER = re.compile("[A-Za-z]").search
 _TAG = re.compile(r"[\"'>\s]{0,8}+<").match
@@ -110,23 +112,21 @@ def _named(source: str, start: int, end: int, names: frozenset[str]) -> Iterator
 
 def _said(source: str, spans: list[Span]) -> list[Span]:
     """The text, and the last thoughts where neither text nor a call follows them. What stands around a marker that
-    opens content in one format and arguments in another is one."""
+    opens arguments, in another format maybe, is one."""
     said: list[Span] = []
     last = next((i for i in reversed(range(len(spans))) if spans[i].kind in ("text", "call")), -1)
     for i, span in enumerate(spans):
-        if span.kind == "text" and i > 1 and said and _goes_on(source, said[-1], spans[i - 1]):
+        if span.kind == "text" and i > 1 and said and _opens_arguments(source, said[-1], spans[i - 1]):
             said[-1] = Span(said[-1].start, span.end, "text")
         elif span.kind == "text" or (span.kind == "reasoning" and i > last):
             said.append(span)
     return said
 
 
-def _goes_on(source: str, said: Span, between: Span) -> bool:
-    return said.end == between.start and _is_content(source, between)
-
-
-def _is_content(source: str, span: Span) -> bool:
-    return span.end - span.start < 2 * len(_CONTENT) and source[span.start : span.end].strip() == _CONTENT
+def _opens_arguments(source: str, said: Span, between: Span) -> bool:
+    """Does a marker that stands between a name and its arguments stand between what was said and what follows?"""
+    is_short = between.end - between.start < _LONGEST_TOKEN
+    return said.end == between.start and is_short and source[between.start : between.end].strip() in _OPEN_ARGUMENTS
 
 
 def _is_argument_line(source: str, end: int) -> bool:
