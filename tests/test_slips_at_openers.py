@@ -9,7 +9,7 @@ import pytest
 from cuts import Setting, hold_of_every_cut
 from rightcall import Call, Reply, Tool, Toolset, render
 from rightcall.formats import FORMATS
-from rightcall.formats.spec import Envelope, Format, alternatives
+from rightcall.formats.spec import Envelope, Format, Params, alternatives
 
 TOOLS = Toolset([Tool(name="lookup", parameters={"type": "object", "properties": {"word": {"type": "string"}}})])
 
@@ -21,6 +21,11 @@ def _opener(format: Format) -> str:
 
 
 OPENED = [name for name, format in FORMATS.items() if _opener(format) and format.channels is None]
+
+
+def _holds_name(body: object) -> bool:
+    """Is the name of a call what a tag holds?"""
+    return isinstance(body, Params) and str(alternatives(body.open)[0]).lstrip()[:1] == "<"
 
 
 def _words(reply: Reply) -> list[str]:
@@ -59,3 +64,13 @@ def test_a_tag_with_something_else_than_a_name_before_json_is_a_refused_call(odd
     assert (_words(reply), len(reply.refused), reply.content) == (["bat"], 1, "")
     prose = f"The tag <function={odd}> opens one."
     assert hold_of_every_cut(prose, Setting("functionary_v31", TOOLS)).content == prose
+
+
+TAGGED = [name for name, format in FORMATS.items() if any(map(_holds_name, format.bodies))]
+
+
+@pytest.mark.parametrize("padded", [" lookup ", " lookup", "lookup  "])
+@pytest.mark.parametrize("name", TAGGED)
+def test_blanks_beside_the_name_in_a_tag_cost_no_call(name: str, padded: str) -> None:
+    text = _call(name, "owl").replace("lookup", padded)
+    assert _words(hold_of_every_cut(text, Setting(name, TOOLS))) == ["owl"]

@@ -18,7 +18,7 @@ MUSE = Format(
         message=_MESSAGE,
         ends=(_END, Special("<|eot|>"), Special("<|end_of_text|>")),
         to=" to=",
-        kinds={"self": "reasoning", "user": "content"},
+        kinds={"self": "reasoning", "user": "content", "commentary": "content", "developer": "content"},
         messages={
             "reasoning": (" to=self" + _MESSAGE, _END),
             "content": (" to=user" + _MESSAGE, _END),

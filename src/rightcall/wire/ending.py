@@ -156,7 +156,7 @@ class _Conclusion:
         """The texts as one: a token in a string of a call told them apart."""
         start, end = said[0].start, said[-1].end
         thought = [span for span in self.output.spans if span.kind == "reasoning" and span.start > start]
-        if thought or self.source[start : start + 1] not in ("{", "["):
+        if thought or not self.source.startswith(("{", "[", "call:"), start):
             return None
         return whole_reply(self.source[start:end], self.options, self._letters(), self.m.compiled)
 

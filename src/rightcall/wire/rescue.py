@@ -1,7 +1,8 @@
 """Calls that came in another shape than the one expected: read only where a text can hardly be anything else.
 
-`safe`: the whole reply is calls of declared tools, as JSON objects or lists (in one fence or not), `name[ARGS]{...}` or
-Python calls; or a named format's own bare body stands behind text; or another format's openers stand in the text.
+`safe`: the whole reply is calls of declared tools, as JSON objects or lists (in one fence or not), `name[ARGS]{...}`,
+`call:name{...}` or Python calls; or a named format's own bare body stands behind text; or another format's openers
+stand in the text.
 `anywhere`: such calls also count behind and before text, if they fit. Nothing that is shown is a call.
 """
 
@@ -32,6 +33,7 @@ _WRAPS = (
     ("<|python_start|>", "<|python_end|>", "llama4_pythonic", re.compile(r"\[\s*[^\W\d][\w.\-]*\s*\(").match),
     ("", "", "contract", re.compile(r"[A-Za-z_$][\w.\-$]*\(\s*\{").match),
     ("<function_calls>", "</function_calls>", "olmo3", re.compile(r"[^\W\d][\w.\-]*\(").match),
+    ("<|tool_call>", "<tool_call|>", "gemma4", re.compile(r"call:[^\W\d][\w.\-]*\s*\{").match),
     ("[TOOL_CALLS]", "", "mistral_v11", re.compile(r"[^\W\d][\w.\-]*\[ARGS\]").match),
 )
 _OBJECT = re.compile(r"\{").match  # of arguments alone, where the request named the tool

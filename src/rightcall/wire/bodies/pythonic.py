@@ -47,6 +47,14 @@ if TYPE_CHECKING:
 
 _WORD = Pat(r"[^\W\d][\w.\-]{0,255}+", r"(?:[^\W\d][\w.\-]{0,255}+)?")
 _STRICT = Probe(look(seq(_WORD, blanks(), literal("("))))
+# Behind a list: another one, between the same markers.
+_ANOTHER_LIST = Probe(
+    seq(
+        blanks(),
+        alt(seq(literal(","), blanks(), literal("[")), literal("[")),
+        look(seq(blanks(), _WORD, blanks(), literal("("))),
+    )
+)
 _ARG_NAME = Pat(r"[\w.\-]{1,256}+", r"[\w.\-]{0,256}+")
 _NAMELESS = Probe(look(seq(literal("("), blanks(), _ARG_NAME, blanks(), literal("="))))
 # Behind a call: an argument that a parenthesis was closed before too early.
@@ -105,7 +113,11 @@ class PythonicReader(BodyReader):
                     raise NotACall
                 p.settle()
                 p.pos += 1
-                return
+                another = not bare and (yield from p.test(_ANOTHER_LIST))
+                if not another:
+                    return
+                p.pos = another.end()
+                continue
             if char == "," and not is_first:
                 p.pos += 1
             elif listed or is_first:

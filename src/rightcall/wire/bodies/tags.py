@@ -36,7 +36,7 @@ _SLIPS = Pat(r"[\"'>]{0,2}+", r"[\"'>]{0,2}+")
 _LAST_SLIPS = Pat(r"(?:[\"']?+>{1,2}+)?+", r"[\"'>]{0,3}+")
 _LETTERS = Pat(r"[\w.-]{1,24}+>", r"[\w.-]{0,24}+")
 _KEY = Pat(r"[\w.$\-]{1,64}+", r"[\w.$\-]{0,64}+")
-_BLANK = Pat(r"[ \t]{1,4}+", r"[ \t]{0,4}+")
+_PADS = Pat(r"[ \t]{0,4}+", r"[ \t]{0,4}+")
 _HOLE = re.compile(r"\{(\w+)\}")
 _LAST_CLASS = re.compile(r"\[(?:[^\]\\]|\\.)+\](?=\{)")  # of characters, in the pattern of a hole
 _LONE_CLOSE = re.compile(r"</([^<>/\s][^<>/]*+)>\Z").search
@@ -249,13 +249,15 @@ class Tags:
         if len(before) <= _SURE:
             return [late]
         unquoted = [_unquoted(before, name, after, follows)] if before[-1] == after[:1] == '"' else []
-        spaced = [seq(literal(before[:-1]), _BLANK, name, *end, *follows)] if before[-1] == "=" else []
+        spaced = [seq(literal(before[:-1]), _PADS, name, *end, *follows)] if before[-1] == "=" else []
+        padded = seq(template(before), _PADS, name, _PADS, *end, *follows)
         # A tag that lost its first character is looked for only where one is due.
         first = seq(literal(before[0]), _any_damage(before[1:]), name, *end, *follows)
         return [
             late,
             *unquoted,
             *spaced,
+            padded,
             first,
             *([seq(template(before[1:]), name, *end, *follows)] if name is NAMED else []),
         ]
