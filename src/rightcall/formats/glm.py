@@ -14,6 +14,7 @@ GLM45 = Format(
     between="\n",
     reasoning=("<think>", "</think>\n"),
     ends=(Special("<|user|>"), Special("<|observation|>"), Special("<|endoftext|>"), Special("<|assistant|>")),
+    citations=(Special("<|begin_of_box|>"), Special("<|end_of_box|>")),  # the answer of a model that sees
     tools="hermes",
     aliases=("glm", "glm47", "glm4_moe", "spark25"),
     models="GLM 4.5, 4.6, 4.7 (its inline layout), Spark 2.5",
