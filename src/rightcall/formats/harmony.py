@@ -9,7 +9,10 @@ HARMONY = Format(
     "harmony",
     body=NameThenJson(),
     channels=Channels(
-        start=Special("<|start|>") + "assistant",
+        start=(
+            *(Special("<|start|>") + "assistant", Special("<|start|>") + "user", Special("<|start|>") + "functions."),
+            *(Special("<|start|>") + "system", Special("<|start|>") + "developer", Special("<|start|>") + "tool"),
+        ),
         message=_MESSAGE,
         ends=(_END, Special("<|return|>"), _CALL),
         to=" to=",

@@ -146,7 +146,8 @@ class Channels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Messages with a header that says what each is: `<|channel|>commentary to=f<|message|>{...}<|call|>`. A header is
     `start`, then recipient and channel in either order, then `message`.
 
-    - `start`: begins a header; the reply's first has none.
+    - `start`: begins a header; the reply's first has none. Of several the first is the model's own: behind the others
+      stands what it makes somebody else say, which is text.
     - `message`: ends a header.
     - `ends`: what ends a message.
     - `kinds`: what the channels and recipients that are no tools hold.

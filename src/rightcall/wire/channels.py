@@ -95,9 +95,15 @@ def _header(m: Machine, taken: Capture, *, bare: bool) -> Steps[None]:
             return
         if is_cut and m.compiled.is_header_token and not bare:
             p.drop(taken)
+            begun = p.buf[p.pos : p.pos + _MAX_HEADER]
+            others = any(start(begun) for start in m.compiled.header_starts[1:])
             m.marker(len(p.buf))
             m.forget_thought()
-            p.problem("truncated", "the text ended inside the header of a message, where a tool call may have begun")
+            if others:
+                p.note("stray_marker", "the text ended where it began to say what somebody else says; that was dropped")
+            else:
+                said = "the text ended inside the header of a message, where a tool call may have begun"
+                p.problem("truncated", said)
             return
         p.pos = len(p.buf) if is_cut else p.pos + 1
         m.output.say_exactly(p.release(taken), p.at)
@@ -189,6 +195,7 @@ def _enter(m: Machine, recipient: str | None, kind: str | None, end: int, start:
     _turn_to(m, kind)
     if kind is not None and (recipient == "" or _was_to_tool(m, p.buf[p.pos : end])):
         m.due_to = p.index
+        m.forget_thought()
     is_named = m.compiled.is_named_by_header
     p.said = "" if kind is not None else _said_beside(p.buf[p.pos : end], channels, is_named)
     m.marker(start)
@@ -243,9 +250,13 @@ def _holds_more(m: Machine, text: str) -> bool:
 
 def read_header(text: str, channels: Channels, starts: list[Match]) -> tuple[str | None, str | None]:
     """The tool a message goes to (None: to no tool), and what it holds if it is no call: reasoning or content."""
-    for start in starts:
+    for i, start in enumerate(starts):
         found = start(text.lstrip())
         text = text.lstrip()[found.end() :] if found else text
+        if found and i:
+            # Somebody else's: the model made it up, and calls nothing with it. To a tool it is told.
+            to = _behind(text, channels.to.strip()) if channels.to else ""
+            return "" if to and to not in channels.kinds else None, "content"
     if not channels.to:
         recipient = text.strip()
         return recipient, channels.kinds.get(recipient)
