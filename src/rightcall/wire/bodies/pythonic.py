@@ -6,14 +6,13 @@ Where a call cannot be read, the problem's code says what is missing: a parenthe
 
 from __future__ import annotations
 
-import re
 from json.encoder import encode_basestring as quoted
 from typing import TYPE_CHECKING, Any
 
 from rightcall.formats.spec import Format, Marker, Pythonic
 from rightcall.formats.toml_rules import ANY_TEXT, each
 from rightcall.strict_json import Undecodable, decode_unique
-from rightcall.types import Call
+from rightcall.types import Call, Repair
 from rightcall.values.notation import NOT_FINITE, PYTHON
 from rightcall.values.strings import HOLE
 from rightcall.values.value_ends import Ends
@@ -32,12 +31,34 @@ from rightcall.wire.arriving_values import (
 from rightcall.wire.bare_values import TEXT_KINDS, to_json
 from rightcall.wire.bodies.inner_quotes import inner_quotes
 from rightcall.wire.bodies.kind import CALLED, Around, BodyKind, Wrap
+from rightcall.wire.bodies.pythonic_patterns import (
+    ANOTHER_LIST,
+    ANY_WORD,
+    ARGUMENT,
+    ARGUMENT_INSIDE,
+    CALL_BEGUN,
+    CODE,
+    COMMAS,
+    ENDS_VALUE,
+    GOOD_KEY,
+    KEY,
+    KEY_PROBE,
+    LOST_ARGUMENT,
+    MAY_CLOSE,
+    NAME,
+    NAME_RUN,
+    NAMELESS,
+    PRINT,
+    STRICT,
+    STRING_START,
+    UNPACKED,
+)
 from rightcall.wire.body_reader import BodyReader
 from rightcall.wire.buffer import Steps
 from rightcall.wire.call_builder import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut, NotACall
 from rightcall.wire.json_stream import whole_value
-from rightcall.wire.markers import Pat, Probe, alt, blanks, literal, look, seq, templates
+from rightcall.wire.markers import Pat, Probe, alt, blanks, literal, seq, templates
 from rightcall.wire.writers import write_arguments
 
 if TYPE_CHECKING:
@@ -45,48 +66,7 @@ if TYPE_CHECKING:
     from rightcall.shapes.arguments import ArgumentsShape
     from rightcall.shapes.builder import Builder
 
-_WORD = Pat(r"[^\W\d][\w.\-]{0,255}+", r"(?:[^\W\d][\w.\-]{0,255}+)?")
-_STRICT = Probe(look(seq(_WORD, blanks(), literal("("))))
-# Behind a list: another one, between the same markers.
-_ANOTHER_LIST = Probe(
-    seq(
-        blanks(),
-        alt(seq(literal(","), blanks(), literal("[")), literal("[")),
-        look(seq(blanks(), _WORD, blanks(), literal("("))),
-    )
-)
-_ARG_NAME = Pat(r"[\w.\-]{1,256}+", r"[\w.\-]{0,256}+")
-_NAMELESS = Probe(look(seq(literal("("), blanks(), _ARG_NAME, blanks(), literal("="))))
-# Behind a call: an argument that a parenthesis was closed before too early.
-_LOST_ARGUMENT = Probe(look(seq(blanks(), literal(","), blanks(), _ARG_NAME, blanks(), literal("="))))
-_UNPACKED = Probe(seq(literal("**"), blanks(), look(literal("{"))))
-_NAME_END = r"()\[\]{},'\"=<>\n`"
-_NAME = Probe(look(Pat(rf"[^{_NAME_END}]{{0,256}}+[{_NAME_END}]", rf"[^{_NAME_END}]{{0,256}}+")))
-_NAME_RUN = re.compile(rf"[^{_NAME_END}]{{0,256}}+").match
-_KEY_END = r"=(),\[\]{}'\"<>`"
-_KEY = re.compile(rf"[^{_KEY_END}]{{0,256}}+").match
-_KEY_PROBE = Probe(look(Pat(rf"[^{_KEY_END}]{{0,256}}+[{_KEY_END}]", rf"[^{_KEY_END}]{{0,256}}+")))
-_GOOD_KEY = re.compile(r"[\w.\-]+").fullmatch
-_ENDS_VALUE = re.compile(r"[ \t\r\n]*+[,)]").match
-_MAY_CLOSE = re.compile(r"[<`]").search  # what a marker begins with
-_COMMAS = re.compile(r"[ \t\r\n,]*+").match  # all at once: what is not the usual argument is never looked at again
-# The usual argument: a name that was not there before, an equals sign, and the first character of its value.
-_ARGUMENT = re.compile(r"[ \t\r\n,]*+([\w.\-]{1,256}+)[ \t\r\n]*+=[ \t\r\n]*+(?=[^ \t\r\n,)])").match
-_STRING_START = re.compile(r"[bBrRuUfF]{0,2}+(?:['\"]|\Z)").match
-# In a bare value: what only code has, and an argument that lost the comma before it.
-_CODE = re.compile(r"[()\[\]{}\"]|(?<!\w)'|'(?!\w)|\n").search
-_ANY_WORD = re.compile(r"\w").search
-_CALLED = re.compile(r"[\w.]++[(\[{]").match
-_ARGUMENT_INSIDE = re.compile(r"\s[^\W\d][\w.\-]*+\s*+=(?!=)").search
-
-
-# Between two calls that stand on lines of their own, each printed:  print(f())\nprint(g())
-_PRINT = Probe(
-    Pat(
-        r"\)?+[ \t\r\n;]{0,128}+print[ \t]{0,8}+\(",
-        r"\)?+[ \t\r\n;]{0,128}+(?:p(?:r(?:i(?:n(?:t[ \t]{0,8}+)?+)?+)?+)?+)?+",
-    )
-)
+_SHOWN = 200
 
 
 def _is_no_tool(p: CallBuilder) -> bool:
@@ -113,7 +93,7 @@ class PythonicReader(BodyReader):
                     raise NotACall
                 p.settle()
                 p.pos += 1
-                another = not bare and (yield from p.test(_ANOTHER_LIST))
+                another = not bare and (yield from p.test(ANOTHER_LIST))
                 if not another:
                     return
                 p.pos = another.end()
@@ -122,9 +102,9 @@ class PythonicReader(BodyReader):
                 p.pos += 1
             elif listed or is_first:
                 yield from self._call(p, bare, listed, is_first)
-            elif (again := (yield from p.test(_PRINT))) and _is_no_tool(p):
+            elif (again := (yield from p.test(PRINT))) and _is_no_tool(p):
                 p.pos = again.end()
-            elif (yield from p.test(_STRICT)):
+            elif (yield from p.test(STRICT)):
                 yield from self._call(p, bare, listed, is_first)
             else:
                 return
@@ -143,7 +123,7 @@ class PythonicReader(BodyReader):
             p.fail(broken.code, broken.message, broken.path)
             return
         p.raw_end()
-        if (listed and (yield from p.peek()) not in (",", "]", "")) or (yield from p.test(_LOST_ARGUMENT)):
+        if (listed and (yield from p.peek()) not in (",", "]", "")) or (yield from p.test(LOST_ARGUMENT)):
             trailing = Broken("trailing_content", "unexpected text after the call's closing ')'")
             yield from _skip_to(p, (), trailing)
             p.fail(trailing.code, trailing.message)
@@ -156,8 +136,8 @@ class PythonicReader(BodyReader):
         """The name; `pos` is at the parenthesis behind it then."""
         if strict and not (yield from self._opens(p, bare)):
             raise NotACall
-        yield from p.test(_NAME)
-        found = _NAME_RUN(p.buf, p.pos)
+        yield from p.test(NAME)
+        found = NAME_RUN(p.buf, p.pos)
         assert found is not None
         p.pos = found.end()
         name = found.group().strip()
@@ -170,16 +150,16 @@ class PythonicReader(BodyReader):
 
     def _opens(self, p: CallBuilder, bare: bool) -> Steps[bool]:
         """A name and its parenthesis; behind a marker the name may be missing, or the text may end in it."""
-        if (yield from p.test(_STRICT)):
+        if (yield from p.test(STRICT)):
             return True
         if bare:
             return False
-        return (p.ended and _STRICT.is_begun(p.buf, p.pos)) or bool((yield from p.test(_NAMELESS)))
+        return (p.ended and STRICT.is_begun(p.buf, p.pos)) or bool((yield from p.test(NAMELESS)))
 
     def _arguments(self, p: CallBuilder) -> Steps[dict[str, Any]]:
         values: dict[str, Any] = {}
         while True:
-            usual = _ARGUMENT(p.buf, p.pos)
+            usual = ARGUMENT(p.buf, p.pos)
             if usual is not None and usual.group(1) not in values:
                 key = usual.group(1)
                 p.pos = usual.end()
@@ -191,7 +171,7 @@ class PythonicReader(BodyReader):
                     p.pos += 1
                     return values
                 if char == ",":
-                    p.pos = _COMMAS(p.buf, p.pos).end()  # type: ignore[union-attr]
+                    p.pos = COMMAS(p.buf, p.pos).end()  # type: ignore[union-attr]
                     continue
                 if (yield from self._unpacked(p, values)):
                     continue
@@ -200,8 +180,8 @@ class PythonicReader(BodyReader):
             values[key] = yield from self._value(p, key, prefix, values)
 
     def _key(self, p: CallBuilder, values: dict[str, Any]) -> Steps[str]:
-        yield from p.test(_KEY_PROBE)
-        found = _KEY(p.buf, p.pos)
+        yield from p.test(KEY_PROBE)
+        found = KEY(p.buf, p.pos)
         assert found is not None
         if found.end() == len(p.buf):
             p.pos = found.end()
@@ -218,19 +198,27 @@ class PythonicReader(BodyReader):
         return key
 
     def _unpacked(self, p: CallBuilder, values: dict[str, Any]) -> Steps[bool]:
-        """Arguments in an object, if they stand here:  f(**{"a": 1})"""
-        found = yield from p.test(_UNPACKED)
-        if not found:
+        """Arguments in an object, if they stand here:  f(**{"a": 1})  or, without its stars, of the tool's own."""
+        found = yield from p.test(UNPACKED)
+        if not found and (values or p.char() != "{" or p.tools is None):
             return False
-        p.pos = found.end()
+        p.pos = found.end() if found else p.pos
         read = yield from self._nested(p, "")
-        if not isinstance(read.value, dict):
+        if not isinstance(read.value, dict) or not (found or (yield from self._unwraps(p, read))):
             raise Broken("positional_argument", "every argument needs its name: name=value")
         for key, value in read.value.items():
             _check_key(key, values)
             prefix = (", " if values else "{") + quoted(key) + ": "
             json, values[key] = meant(p, key, _part(read, key, value))
             p.give(prefix + json)
+        return True
+
+    def _unwraps(self, p: CallBuilder, read: Read) -> Steps[bool]:
+        """Is an object all that is sent, with nothing in it but arguments of the tool? Then a receipt says so."""
+        are_own = bool(read.value) and all(p.kind(key) is not None for key in read.value)
+        if p.call is None or not are_own or (yield from p.peek()) != ")" or p.policy(p.call.name) == "off":
+            return False
+        p.call.repairs += (Repair("unwrapped", "schema", "", read.json[:_SHOWN], "**" + read.json[:_SHOWN]),)
         return True
 
     def _value(self, p: CallBuilder, key: str, prefix: str, values: dict[str, Any]) -> Steps[Any]:
@@ -251,7 +239,7 @@ class PythonicReader(BodyReader):
 
     def _string(self, p: CallBuilder, key: str, prefix: str, values: dict[str, Any]) -> Steps[str]:
         """A string; where it is declared as plain text, it goes out while it arrives."""
-        quote = p.buf[_STRING_START(p.buf, p.pos).end() - 1]  # type: ignore[union-attr]
+        quote = p.buf[STRING_START(p.buf, p.pos).end() - 1]  # type: ignore[union-attr]
         text = yield from string_at(p, PYTHON)
         assert text is not None
         give = p.kind(key) == "plain"
@@ -277,7 +265,7 @@ class PythonicReader(BodyReader):
         start, depth = p.pos, p.limits.depth
         found = all_there(p, ValueReader(PYTHON, p.buf, start, depth=depth, ended=False, one_sets=ones))
         # Outside quotes a marker may stand in it that closes the call: `Ends` sees that, the reader of values does not.
-        if found is not None and _ENDS_VALUE(p.buf, p.pos) and not _MAY_CLOSE(p.buf, start, p.pos):
+        if found is not None and ENDS_VALUE(p.buf, p.pos) and not MAY_CLOSE(p.buf, start, p.pos):
             return found
         p.pos = start
         text = (yield from skipped(p, _ends(p, until=",)"))).strip()
@@ -297,9 +285,9 @@ class PythonicReader(BodyReader):
             raise Broken(bad.code, bad.message) from None
         if number is not None:
             return Read(json, number, (Odd((), text),) if json != text else ())
-        if not _ANY_WORD(text) or _is_code(text, p.kind(key)):
+        if not ANY_WORD(text) or _is_code(text, p.kind(key)):
             raise Broken("invalid_value", f"{text[:60]!r} is no value; a string needs quotes")
-        if _ARGUMENT_INSIDE(text):
+        if ARGUMENT_INSIDE(text):
             raise Broken("trailing_content", f"unexpected text after the value: {text[:40]!r}")
         return Read(quoted(text), text, bare=(Odd((), text),))
 
@@ -307,7 +295,7 @@ class PythonicReader(BodyReader):
 def _check_key(key: str, values: dict[str, Any]) -> None:
     if not key:
         raise Broken("empty_argument_name", "an argument has no name before '='")
-    if not _GOOD_KEY(key):
+    if not GOOD_KEY(key):
         raise Broken("invalid_argument_name", f"{key[:80]!r} is no argument name")
     if key in values:
         raise Broken("duplicate_argument", f"the argument {key!r} is given twice", f"/{key}")
@@ -331,7 +319,7 @@ def _check_paren(char: str, name: str) -> None:
 
 def _is_code(text: str, kind: str | None) -> bool:
     """Is it an expression, and no text that lost its quotes?"""
-    return bool(_CODE(text)) and (kind not in TEXT_KINDS or bool(_CALLED(text)) or "\n" in text)
+    return bool(CODE(text)) and (kind not in TEXT_KINDS or bool(CALL_BEGUN(text)) or "\n" in text)
 
 
 def _takes_no_object(p: CallBuilder, key: str) -> bool:
@@ -347,7 +335,7 @@ def _json_there(p: CallBuilder, key: str) -> tuple[str, Any] | None:
     start = p.pos
     found = whole_value(p)
     is_word = found is not None and isinstance(found[1], bool) and p.kind(key) in TEXT_KINDS
-    if is_word or (found is not None and _ENDS_VALUE(p.buf, p.pos) is None):
+    if is_word or (found is not None and ENDS_VALUE(p.buf, p.pos) is None):
         p.pos = start
         return None
     if found is not None and isinstance(found[1], str):
@@ -363,7 +351,7 @@ def _strict(text: str, depth: int) -> Read | None:
 def _at_string(p: CallBuilder) -> Steps[bool]:
     """Does a string begin here, maybe behind letters as in r'...'?"""
     while True:
-        found = _STRING_START(p.buf, p.pos)
+        found = STRING_START(p.buf, p.pos)
         if found is None or found.end() < len(p.buf) or p.ended:
             return found is not None and p.buf[found.end() - 1] in "'\""
         if p.buf[found.end() - 1] in "'\"" and found.end() > p.pos:
