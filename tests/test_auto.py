@@ -257,6 +257,19 @@ def test_bare_calls_are_taken_only_if_the_whole_reply_is_calls() -> None:
         assert read_auto(text, None).attempts == ()
 
 
+_CLOSED = CALL.replace('"x"', '"a </think> tag"')
+
+
+@pytest.mark.parametrize("last", ["", "<|eot_id|>", "</s>\n", "\n<|end|><|assistant|>"])
+@pytest.mark.parametrize(
+    "text", [_CLOSED, f"[{_CLOSED}]", f"```json\n{_CLOSED}\n```", 'f(s="a </think> tag")', '[f(s="a </think> tag")]']
+)
+def test_a_bare_call_may_hold_the_close_of_a_thought_whatever_ends_the_turn(text: str, last: str) -> None:
+    reply = read_auto(text + last)
+    assert runnable(reply) == [("f", {"s": "a </think> tag"})]
+    assert (reply.content, reply.reasoning) == ("", "")
+
+
 def test_think_tags_are_reasoning_without_any_call() -> None:
     assert read_auto("<think>Plan.</think>Answer.").parts == (Reasoning("Plan."), Text("Answer."))
     assert read_auto("Plan.</think>Answer.").parts == (Reasoning("Plan."), Text("Answer."))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
+from rightcall.formats.turn_ends import LAST_TOKENS
 from rightcall.types import Call, Part, Problem, Reasoning, Recast, Reply, Span
 from rightcall.wire.auto import AutoMachine, read_auto
 from rightcall.wire.compile import compiled
@@ -16,12 +17,13 @@ from rightcall.wire.how_ended import was_cut
 from rightcall.wire.machine import Machine
 from rightcall.wire.near import in_thought, near_call, near_calls
 from rightcall.wire.piece import Piece, read_piece, shifted
-from rightcall.wire.rescue import anywhere, behind_text, native_calls, other_format, whole_reply
+from rightcall.wire.rescue import anywhere, behind_text, located, native_calls, other_format, whole_reply
 from rightcall.wire.states import InReasoning
 from rightcall.wire.told import Told
 
 _LONGEST = 400_000
 _MOST_NOTES = 8
+_MOST_LAST = 3  # tokens that end one turn and begin the next
 OPENED = frozenset(("opener_without_call", "no_call", "truncated"))  # what is said of an opener that no call follows
 
 
@@ -44,12 +46,22 @@ def _is_one_call(reading: AutoMachine, source: str) -> bool:
     """Is what was held back a call as a whole? Then that is what it becomes: nothing of it was given out yet."""
     machine = reading.machine
     held = reading.held if machine.p.told is None else ""
-    piece = whole_reply(held, machine.p.options) if held else None
+    piece = whole_reply(_without_last_tokens(held), machine.p.options) if held else None
     if piece is None:
         return False
     machine.skip(held)
-    _Conclusion(machine, source, cut=False, is_named=False).replace(piece, 0, len(held), 0)
+    whole = Piece(piece.reply, located(piece.reply, held))
+    _Conclusion(machine, source, cut=False, is_named=False).replace(whole, 0, len(held), 0)
     return True
+
+
+def _without_last_tokens(text: str) -> str:
+    """The text without the few tokens that a model may have ended its turn with."""
+    text = text.rstrip()
+    for _ in range(_MOST_LAST):
+        token = next((token for token in LAST_TOKENS if text.endswith(token)), "")
+        text = text.removesuffix(token).rstrip()
+    return text
 
 
 class _Conclusion:
