@@ -443,3 +443,22 @@ def test_a_token_that_ends_turns_inside_a_string_of_a_broken_bare_call_does_not_
         text = f'[{{"name": "get_w\neather", "arguments": {{"city": "={end}x", "days": 3}}}}]'
         found = [("get_weather", {"city": f"={end}x", "days": 3})]
         assert [runnable(hold_of_every_cut(text, Setting(each, TOOLS))) for each in ("auto", name)] == [found] * 2, end
+
+
+UNMARKED = {
+    "llama3_json": '{"name": "get_weather", "parameters": {"city": "Oslo"}}',
+    "pythonic": '[get_weather(city="Oslo")]',
+    "xlam": '[{"name": "get_weather", "arguments": {"city": "Oslo"}}]',
+    "generic_json": '{"tool_calls": [{"name": "get_weather", "arguments": {"city": "Oslo"}}]}',
+    "contract": 'get_weather({ city: "Oslo" })',
+    "auto": '{"name": "get_weather", "arguments": {"city": "Oslo"}}',
+}
+
+
+@pytest.mark.parametrize("name", UNMARKED)
+@pytest.mark.parametrize("close", ["", "</think>"])
+@pytest.mark.parametrize("is_open", [False, True])
+def test_a_call_without_a_marker_in_reasoning_is_thought(name: str, close: str, is_open: bool) -> None:
+    text = ("" if is_open else "<think>\n") + UNMARKED[name] + close
+    reply = hold_of_every_cut(text, Setting(name, TOOLS, reasoning="open" if is_open else "auto"))
+    assert (reply.attempts, reply.reasoning) == ((), UNMARKED[name]) and "looks_like_a_call" in codes(reply)

@@ -73,7 +73,8 @@ class AutoMachine:
         self._held = ""  # text being looked at; while the whole reply may be held, only its beginning
         self._at = 0  # how much of it was passed on
         self._chunks: list[str] = []
-        self._maybe_bare = bool(options.tools) and options.rescue != "off"
+        # Inside a thought that the prompt opened a bare call is thought.
+        self._maybe_bare = bool(options.tools) and options.rescue != "off" and options.reasoning != "open"
         self._events: list[Event] = []
 
     def take(self) -> list[Event]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from copy import copy
 from functools import cached_property
 from typing import Literal
 
@@ -222,6 +223,13 @@ class Compiled:
         pairs = zip(THINK, self.format.reasoning or ((), ()), strict=True)
         opens, closes = [(usual, *alternatives(own)) for usual, own in pairs]
         return Compiled(msgspec.structs.replace(self.format, reasoning=(opens, closes)))
+
+    @cached_property
+    def marked(self) -> Compiled:
+        """The same format where only calls in its markers count: what a thought holds without them is thought."""
+        found = copy(self)
+        found.may_begin = found.lines = False
+        return found
 
     def _strays(self, markers: FormatMarkers) -> Entries:
         """What closes a call, or a value in one: none of it belongs into text."""

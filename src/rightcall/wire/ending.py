@@ -122,7 +122,7 @@ class _Conclusion:
         options = msgspec.structs.replace(self.options, limits=limits)  # what was called before the thought counts too
         if format.name == "auto":
             return read_auto(text, options, told)
-        return read_piece(text, compiled(format, reasoning=False), options, told)
+        return read_piece(text, compiled(format, reasoning=False).marked, options, told)
 
     def _take_out(self, start: int, first: int, piece: Piece, is_open: bool) -> None:
         """What was given as reasoning from `first` of the piece on were calls, with reasoning around them."""
