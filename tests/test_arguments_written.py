@@ -72,6 +72,11 @@ ENDED = {
     "contract": "<tool_call>\npurge</tool_call>({ dry_run: true })\n</tool_call>",
     "hermes": '<tool_call>{"name": "purge"</tool_call>, "arguments": {"dry_run": true}}',
     "apriel": '<tool_calls>[{"name": "purge"} "arguments": {"dry_run": true}]</tool_calls>',
+    "mistral_v11": '[TOOL_CALLS]purge[ARGS]{} "dry_run": true}',
+    "step3p5": "<tool_call>\n<function=purge>\n<|im_end|><parametr=dry_run>\ntrue\n</parameter>\n"
+    "</function>\n</tool_call>",
+    "ling3": "<tool_call>purge<arg_key>dry_run</arg_key><arg_value>true</arg_value><|user|><arg_key>rows</ARG_KEY>"
+    "<ARG_VALUE>3</arg_value></tool_call>",
     "qwen3_coder": "<tool_call>\n<function=purge>\n<|im_end|><parameter=dry_run>\ntrue\n</parameter>\n</function>",
 }
 
@@ -121,6 +126,7 @@ def test_words_in_a_header_to_a_tool_are_no_arguments() -> None:
         ("<|channel|>analysis\n", "", "Good morning, all."),
         ("<|start|>assistant ", "Good morning, all.", ""),
         ("<|start|>assistant<|channel|>final\n", "Good morning, all.", ""),
+        ("<|channel|>", "Good morning, all.", ""),
     ],
 )
 @pytest.mark.parametrize("end", ["<|end|>", ""])

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _MAX_HEADER = 256
 _NO_HEADER = frozenset(("section", "call", "body", "end"))
 _WORD = re.compile(r"\s*([^\s<>]+)").match
+_RECIPIENT = re.compile(r"\s*+[^\s<>\"{}\[\]]*+").match
+_IS_TOKEN = re.compile(r"<(?:\|[^<>|\s]*+\|?+>?+\s*+\w*+)?+(?:<\|?+[^<>|\s]*+\|?+)?+").fullmatch
 _IS_NAME = re.compile(r"[\w$.\-]++").fullmatch
 # What may stand in a header behind its recipient: tokens, each with a word.
 _REST = re.compile(r"(?:\s*+<\|[^<>|\s]{1,32}+\|>\s*+[\w.\-]*+)*+\s*+").match
@@ -87,11 +89,12 @@ def _header(m: Machine, taken: Capture, *, bare: bool) -> Steps[None]:
         # Its first character is text, and the search goes on behind it.
         is_cut = p.ended and end < 0 and len(p.buf) - p.pos < _MAX_HEADER + size
         is_cut = is_cut and not _holds_more(m, p.buf[p.pos + 1 :])
-        started = _start_of(m, known) if channels.channel else 0
-        if started and not _is_header_begun(known[started:], channels):
+        started = _start_of(m, known)
+        lead = started or (len(channels.channel) if known.startswith(channels.channel) else 0)
+        if lead and channels.channel and not _is_header_begun(known[started:], channels):
             p.drop(taken)
             p.note("stray_marker", f"the header at {p.at} has no end; what follows it is text")
-            m.marker(p.pos + started)
+            m.marker(p.pos + lead)
             return
         if is_cut and m.compiled.is_header_token and not bare:
             p.drop(taken)
@@ -150,8 +153,9 @@ def _is_header_begun(text: str, channels: Channels) -> bool:
     to = channels.to.strip()
     behind = _REST(text)
     rest = text[behind.end() :] if behind else text
-    is_token = rest[:1] == "<" and len(rest.split()) == 1
-    return not rest or to.startswith(rest) or rest.startswith(to) or is_token
+    if rest.startswith(to) and (word := _RECIPIENT(rest, len(to))):
+        rest = rest[word.end() :].lstrip()
+    return not rest or to.startswith(rest) or _IS_TOKEN(rest) is not None
 
 
 def _lone_header(m: Machine, text: str, size: int) -> tuple[str, int] | None:

@@ -65,6 +65,18 @@ def settle_calls(m: Machine) -> None:
     m.p.settle_pending()
 
 
+def settle_ended(m: Machine) -> None:
+    """As `settle_calls`, where the end of a turn or an opener ends the last call. One whose own close never came may
+    go on behind it: what closes its values there tells, until another call begins."""
+    pending = m.p.pending
+    if pending is None:
+        tell_unclosed(m)
+    elif not any(each.code == "unclosed" for each in pending[1].problems) or not any(
+        reader.closers for reader in m.compiled.readers
+    ):
+        settle_calls(m)
+
+
 def begin_calls(m: Machine) -> None:
     """From here on nothing but calls belongs. In a message to a tool nothing else did before."""
     if m.due_to is not None:

@@ -32,6 +32,7 @@ from rightcall.wire.closes_of_calls import (
     end_to_tool,
     leave_section,
     settle_calls,
+    settle_ended,
     take_cut_marker,
     tell_too_many,
 )
@@ -286,7 +287,7 @@ class Machine:
         p, before, compiled = self.p, self.state, self.compiled
         first = p.index
         if p.pending is not None:
-            settle_calls(self)
+            settle_ended(self)
         if bare:
             if first == 0 and self.held is None and compiled.may_begin:
                 hold_calls(self)

@@ -20,6 +20,7 @@ from rightcall.wire.closes_of_calls import (
     leave_section,
     refuse_words,
     settle_calls,
+    settle_ended,
     tell_unclosed,
     tell_words,
 )
@@ -83,7 +84,7 @@ def on_section(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
         m.leave_for_call()
     m.forget_thought()
     if p.pending is not None:
-        settle_calls(m)
+        settle_ended(m)
     leave_section(m)
     size = found.end() - found.start()
     assert m.compiled.section_start is not None
@@ -266,7 +267,7 @@ def on_end(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
         m.say_exactly(p.pos + len(marker))
         return
     end_to_tool(m)
-    settle_calls(m)
+    settle_ended(m)
     p.said = ""
     m.release()
     if m.due_to is None and not m.output.fresh and ends_call(m, marker):

@@ -35,7 +35,8 @@ _SURE = 3  # characters of a tag's name that tell it
 _MAY_GO_ON = re.compile(rf'{_B}{_CLOSERS}{_B}(?:(,?{_B}")|,?{_B}\Z)').match
 # Arguments that stand behind a call which ended before them, in a fence maybe.
 _FENCE = Pat(r"(?:```\w{0,8}+)?+", r"(?:`{1,3}+\w{0,8}+)?+", sure=RUN)
-ARGUMENTS = Probe(seq(blanks(), _FENCE, blanks(), Pat(r"\(?+", r"\(?+", sure=RUN), literal("{")))
+_OBJECT = seq(Pat(r"\(?+", r"\(?+", sure=RUN), literal("{"))
+ARGUMENTS = Probe(seq(blanks(), _FENCE, blanks(), alt(_OBJECT, seq(_KEY, blanks(), literal(":")))))
 
 
 def short_closes(close: Marker) -> list[Pat]:

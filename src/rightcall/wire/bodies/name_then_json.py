@@ -33,7 +33,7 @@ _OBJECT_IN_STRING = re.compile(r'"(?:\s|\\[nrt])*+\{').match
 _COMMENTED = re.compile(r"/\*|//|#").search
 _NAMES = re.compile(r"[\w$][\w.\-$]*+").findall
 _NAME_THEN_OBJECT = Probe(seq(NAME, blanks(), look(literal("{"))))
-_ODD_BEHIND = frozenset(",{}])")  # arguments: brackets too many, another object, or a part that was lost
+_ODD_BEHIND = frozenset(',"{}])')  # arguments: brackets too many, another object, or a part that was lost
 _NO_ARGUMENTS = "no arguments follow the name of the tool; send a JSON object with them"
 _NO_MARKER = "what stands between the name of the tool and its arguments is not as it must be; send the call again"
 
@@ -48,7 +48,7 @@ class NameThenJsonReader(BodyReader):
         close, end = _any_of(closes) + _B if closes else "", _any_of(ends)
         # What opens a call, and what closes a block: whole, with the blanks behind it, and before nothing odd.
         self._opens = re.compile(rf"(?:{self.open.probe.pat.whole}){_B}" if self.open else "(?!)").match
-        self._block_end = re.compile(rf"(?>{_B}{close}{end})(?![,{{}}\])])").match
+        self._block_end = re.compile(rf"(?>{_B}{close}{end})(?![,\"{{}}\])])").match
         self._open_ended = not (closes or ends)  # what follows the arguments decides whether they are all
         # What stands before a name says nothing by itself.
         self._labels = {re.split(r"\{|<", text)[0].strip() for text in alternatives(body.open)} - {""}
