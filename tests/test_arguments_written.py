@@ -135,3 +135,19 @@ def test_the_words_of_a_message_whose_header_has_no_end_are_kept(
 ) -> None:
     reply = hold_of_every_cut(f"{header}Good morning, all.{end}", Setting("harmony", PURGE))
     assert (reply.content, reply.reasoning, codes(reply)) == (content, reasoning, ["stray_marker"])
+
+
+LIKE = [  # the value before is not closed, and the next argument is opened otherwise
+    ("qwen3_coder", "<function=purge>\n<parameter=table>\nowls\n{}\n734\n</parameter>\n</function>\n</tool_call>"),
+    ("seed_oss", "<function=purge>\n<parameter=table>owls\n{}734</parameter>\n</function>\n</seed:tool_call>"),
+    ("minimax_m2", '<invoke name="purge">\n<parameter name="table">owls\n{}734</parameter>\n</invoke>'),
+    ("invoke", '<invoke name="purge">\n<parameter name="table">owls\n{}734</parameter>\n</invoke>'),
+]
+OPENERS = ['<parameter name="rows">', "<parameter=rows>", "<parameter rows>", "<parameter='rows'>", "<parameter: rows>"]
+
+
+@pytest.mark.parametrize(("name", "text"), LIKE)
+@pytest.mark.parametrize("opener", OPENERS)
+def test_a_value_takes_in_no_argument_that_is_opened_otherwise(name: str, text: str, opener: str) -> None:
+    reply = hold_of_every_cut(text.format(opener), Setting(name, TOOLS))
+    assert all(call.arguments == {"table": "owls", "rows": 734} for call in reply.calls), reply

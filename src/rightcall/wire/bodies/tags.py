@@ -43,6 +43,8 @@ _LONE_CLOSE = re.compile(r"</([^<>/\s][^<>/]*+)>\Z").search
 _LONGEST_CLOSE = 80
 _LIKE = 0.65  # two tags that share so much are one, misspelt
 _SURE = 4  # so much of a tag tells it from other text
+_HEAD = re.compile(r"[^\s=>\"']*+").match
+_LIKE_KEY = r"(?:\W{1,3}(?:name|key))?\W{1,3}([\w.$\-]{1,64}+)"
 _LEFT = 64  # so far behind a close one looks for what is left of the next opener
 _LEFT_KEY = re.compile(r"(?<![/\w.$\-])[\w.$\-]{1,64}+(?=[\"'<>=])").finditer  # of no closing tag
 
@@ -199,6 +201,20 @@ class Tags:
                 if is_declared(key.group()) if is_declared is not None else left.startswith(tails, key.end()):
                     return True
         return False
+
+    @cached_property
+    def param_heads(self) -> list[str]:
+        """The name of the tag that opens an argument, whatever follows it."""
+        starts = [text.partition("{")[0] for text in ordered(self.body.param)]
+        return [head for head in dict.fromkeys(_HEAD(start).group() for start in starts) if len(head) >= 2 * _SURE]  # type: ignore[union-attr]
+
+    @cached_property
+    def _like_param(self) -> re.Pattern[str]:
+        return re.compile(_any_of(self.param_heads).whole + _LIKE_KEY if self.param_heads else "(?!)")
+
+    def holds_like_param(self, text: str, is_declared: Callable[[str], bool]) -> bool:
+        """Does the tag that opens an argument stand in this value, written otherwise, with a declared key?"""
+        return any(is_declared(found.group(1)) for found in self._like_param.finditer(text))
 
     @cached_property
     def _reopened(self) -> re.Pattern[str]:

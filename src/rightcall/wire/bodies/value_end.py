@@ -55,6 +55,7 @@ class _Seen(msgspec.Struct):
     depth: int = 0  # how many calls were opened and not closed
     quoted: bool = False  # what opens quotes
     torn: bool = False  # what is left of an argument's opener that was damaged
+    like: bool = False  # what looks like an argument's opener
     whole: int = 0  # how many whole openers of arguments there were whose ends were not seen yet
     argument: str = ""  # the opener of this argument, which is one of the tool's or of a call that was opened here
     repeated: str = ""  # or one that was given before
@@ -111,6 +112,7 @@ class ValueEnd:
             *(("call", pat) for pat in tags.whole_openers),
             *(("shut", pat) for pat in tags.shuts),
             *(("tail", pat) for pat in tags.param_tails),
+            *(("like", literal(head)) for head in tags.param_heads),
             *(("message", pat) for pat in tags.headers),
         ]
 
@@ -289,6 +291,8 @@ class ValueEnd:
             seen.depth = max(0, seen.depth - 1)
         elif action == "tail":
             seen.torn, seen.whole = seen.torn or not seen.whole, max(0, seen.whole - 1)
+        elif action == "like":
+            seen.like = True
         elif action == "quote":
             seen.quoted = True
         elif action == "message":
@@ -318,11 +322,14 @@ class ValueEnd:
         return self._closed_twice(value) if seen.closed else None
 
     def _is_torn(self, p: CallBuilder, seen: _Seen, value: Value) -> bool:
-        """Does a close stand in the value, and behind it what is left of the opener of an argument or a call?"""
-        if not seen.closed and not seen.shut:
+        """Does a close stand in the value, and behind it what is left of the opener of an argument or a call? Or one
+        that is written otherwise, of a declared argument?"""
+        if not (seen.closed or seen.shut or seen.like or seen.opened):
             return False
         text = "".join(value.pieces)
         is_declared = None if p.tools is None else lambda key: p.kind(key) is not None
+        if is_declared is not None and self.tags.holds_like_param(text, is_declared):
+            return True
         return (seen.closed and self.tags.holds_torn_param(text, is_declared)) or (
             seen.shut and self.tags.opens_again(text)
         )
