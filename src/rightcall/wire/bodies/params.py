@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 
 _MOST_ENDS = 8  # tokens in a row
+_FAR = 256  # blanks behind them
 
 
 class ParamsReader(BodyReader):
@@ -261,7 +262,7 @@ class ParamsReader(BodyReader):
             return False
         if (yield from p.test(self.tags.any_param, size)):
             return True
-        is_left = p.ended and p.buf[p.pos + size :].strip()
+        is_left = p.ended and p.buf[p.pos + size : p.pos + size + _FAR].strip()
         return bool(is_left) and self.tags.any_param.is_begun(p.buf, p.pos + size)
 
     def _section_closes(self, p: CallBuilder) -> Steps[bool]:
