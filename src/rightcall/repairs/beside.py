@@ -70,11 +70,7 @@ def place(
         if tool is not None and name is not None and _belongs(member, name, tool, placed.arguments):
             _put(member, name, placed, policy)
         elif member.role == "stranger":
-            if has_none and _takes_any(tool) and _may_be_arguments(member.value):
-                message = f"the call has no arguments, and {member.key[:80]!r} may hold them; send them as arguments"
-                placed.problems.append(Problem("misplaced_argument", message, step(member.key)))
-            else:
-                unknown.append(member.key)
+            _keep_stranger(member, tool, has_none, placed.problems, unknown)
         elif member.role == "id":
             placed.unsure = member.key not in placed.arguments
         elif problem := _named(member, placed.arguments):
@@ -142,14 +138,24 @@ def _named(member: BesideMember, arguments: dict[str, Any]) -> Problem | None:
     return Problem("duplicate_key", f"{key[:80]!r} is given twice, with two values; send it once")
 
 
-def _takes_any(tool: Tool | None) -> bool:
-    return tool is None or bool(tool.parameters.get("properties"))
+def _keep_stranger(
+    member: BesideMember, tool: Tool | None, has_none: bool, problems: list[Problem], unknown: list[str]
+) -> None:
+    """Names what is nobody's; it may be all the arguments there are."""
+    lost = _lost_arguments(member, tool) if has_none else None
+    if lost is not None:
+        problems.append(lost)
+    else:
+        unknown.append(member.key)
 
 
-def _may_be_arguments(value: Any) -> bool:
-    """Is it an object that holds something, or a text of one?"""
-    value = _decoded(value)
-    return isinstance(value, dict) and bool(value)
+def _lost_arguments(member: BesideMember, tool: Tool | None) -> Problem | None:
+    """An object that holds something, in a call without arguments, may be them, if the tool has any."""
+    value = _decoded(member.value)
+    if not isinstance(value, dict) or not value or (tool is not None and not tool.parameters.get("properties")):
+        return None
+    message = f"the call has no arguments, and {member.key[:80]!r} may hold them; send them as arguments"
+    return Problem("misplaced_argument", message, step(member.key))
 
 
 def _decoded(value: Any) -> Any:

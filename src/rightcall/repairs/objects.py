@@ -96,9 +96,13 @@ def weighed(read: Loose, arguments: Any, tool: Tool | None, *, beside: tuple[str
 def _is_missing_unsure(read: Loose, arguments: Any, tool: Tool | None, beside: tuple[str, ...]) -> bool:
     unsure = None in read.open or could_go_on([each for each in read.open if each is not None], arguments, tool)
     unsure = unsure or (isinstance(arguments, dict) and next(reversed(arguments), None) in beside)
-    if arguments is None and beside:  # an envelope that was left open before its arguments: they may be what is missing
-        unsure = unsure or tool is None or bool(tool.parameters.get("properties"))
+    unsure = unsure or _lacks_arguments(arguments, tool, beside)
     return unsure or could_move(arguments, tool, out=read.missing) or _has_odd_names(arguments, tool)
+
+
+def _lacks_arguments(arguments: Any, tool: Tool | None, beside: tuple[str, ...]) -> bool:
+    """Was an envelope left open before its arguments? They may be what is missing."""
+    return arguments is None and bool(beside) and (tool is None or bool(tool.parameters.get("properties")))
 
 
 def respelled(value: Any, spelled: Iterable[Spelled], tool: Tool | None) -> tuple[Any, tuple[Liberty, ...]]:

@@ -368,8 +368,7 @@ class Block:
             found = yield from p.test(close)
         if found:
             p.pos = found.end()
-            if p.pending is not None and not p.pending[1].arguments:
-                yield from end_before_arguments(p, p.pending[1])
+            yield from end_before_arguments(p)
         is_due = not found and self._is_due(close, char)
         p.output.mark("marker", p.at)
         return is_due

@@ -380,9 +380,7 @@ def _message(m: Machine, name: str, block: Block) -> Steps[None]:
         if not char or char in '{["':
             yield from read_arguments_of(p, None)
         elif p.compiled.turn_end and (end := (yield from p.test(p.compiled.turn_end))):
-            assert p.compiled.channels is not None
-            if (yield from p.test(_late_arguments(p.compiled.channels.channel), end.end() - p.pos)):
-                raise Broken("trailing_content", "the message ends before the call's arguments; send them inside of it")
+            yield from _refuse_late_arguments(p, end.end() - p.pos)
             p.raw_end()
             p.finish(empty=True)
         else:
@@ -397,6 +395,12 @@ def _message(m: Machine, name: str, block: Block) -> Steps[None]:
         found = yield from resync(block, headed=True)
         if not p.mend(closed=found):
             p.fail(broken.code, broken.message, broken.path)
+
+
+def _refuse_late_arguments(p: CallBuilder, ahead: int) -> Steps[None]:
+    assert p.compiled.channels is not None
+    if (yield from p.test(_late_arguments(p.compiled.channels.channel), ahead)):
+        raise Broken("trailing_content", "the message ends before the call's arguments; send them inside of it")
 
 
 @lru_cache(8)

@@ -17,7 +17,6 @@ from rightcall.wire.markers import BLANKS
 from rightcall.wire.states import InSection, InText
 
 if TYPE_CHECKING:
-    from rightcall.types import Call
     from rightcall.wire.call_builder import CallBuilder
     from rightcall.wire.machine import Machine
 
@@ -45,8 +44,11 @@ def refuse_words(m: Machine) -> None:
         m.p.block_pending("trailing_content", f"{message}; send them as an argument, or behind the call")
 
 
-def end_before_arguments(p: CallBuilder, call: Call) -> Steps[None]:
-    """A call without arguments has ended. Those that stand behind its close are its own."""
+def end_before_arguments(p: CallBuilder) -> Steps[None]:
+    """A call has ended. If it has no arguments, those that stand behind its close are its own."""
+    call = p.pending[1] if p.pending is not None else None
+    if call is None or call.arguments:
+        return
     if call.raw.rstrip()[-1:] not in _BRACKETS and (yield from p.test(ARGUMENTS)):
         p.block_pending("trailing_content", "the call ends before its arguments; send them inside of it")
 

@@ -95,8 +95,7 @@ class Tags:
         tags = [pat for pat in self.opens if pat.head]
         sections = templates(format.section[0]) if format.section else []
         self.openers = sections + calls + tags
-        nameless = tuple([text for text in ordered(format.call[0]) if "{name}" not in text and text[0] != "`"])
-        self.nameless_openers = sections + (templates(nameless) if nameless else [])
+        self.nameless_openers = sections + _nameless(format)
         self.whole_openers = tags + [self._whole(call, tags) for call in calls]
 
     def _no_param(self, format: Format) -> Probe | None:
@@ -212,18 +211,20 @@ class Tags:
     def _like_param(self) -> re.Pattern[str]:
         return re.compile(_any_of(self.param_heads).whole + _LIKE_KEY if self.param_heads else "(?!)")
 
-    def holds_like_param(self, text: str, is_declared: Callable[[str], bool]) -> bool:
+    def holds_like_param(self, text: str, is_declared: Callable[[str], bool] | None) -> bool:
         """Does the tag that opens an argument stand in this value, written otherwise, with a declared key?"""
-        return any(is_declared(found.group(1)) for found in self._like_param.finditer(text))
+        found = self._like_param.finditer(text) if is_declared is not None else ()
+        return is_declared is not None and any(is_declared(each.group(1)) for each in found)
 
     @cached_property
     def _reopened(self) -> re.Pattern[str]:
         starts = [start for text in ordered(self.body.open) if len(start := text.partition("{")[0]) > _SURE]
         return re.compile(seq(alt(*self.shuts), blanks(), _any_of(starts)).whole if starts and self.shuts else "(?!)")
 
-    def opens_again(self, text: str) -> bool:
-        """Does the beginning of a call's opening tag stand behind a close of a call in this value?"""
-        return self._reopened.search(text) is not None
+    def opens_anew(self, text: str, is_declared: Callable[[str], bool] | None) -> bool:
+        """Does what is left of an argument's opening tag, or the beginning of a call's, stand behind a close in this
+        value?"""
+        return self._reopened.search(text) is not None or self.holds_torn_param(text, is_declared)
 
     @cached_property
     def damaged_param(self) -> Probe:
@@ -283,6 +284,12 @@ class Tags:
         """How the body's opening tag begins, whatever becomes of it."""
         starts = {text.partition("{")[0].rstrip('=" ') for text in ordered(self.body.open)} - {""}
         return Probe(_any_of(sorted(starts, key=len, reverse=True))) if starts else None
+
+
+def _nameless(format: Format) -> list[Pat]:
+    """What opens a call without saying its name."""
+    texts = tuple([text for text in ordered(format.call[0]) if "{name}" not in text and text[0] != "`"])
+    return templates(texts) if texts else []
 
 
 def _unquoted(before: str, name: Pat, after: str, follows: tuple[Pat, ...]) -> Pat:

@@ -315,8 +315,7 @@ class ValueEnd:
     def _doubt(self, p: CallBuilder, seen: _Seen, value: Value) -> Doubt | None:
         if seen.repeated and seen.closed:
             return Doubt("duplicate_argument", f"the argument {seen.repeated!r} is given twice; send it once")
-        is_both = (seen.opened and (seen.closed or seen.shut)) or self._is_torn(p, seen, value)
-        if seen.argument or is_both or seen.quoted or seen.torn:
+        if seen.argument or seen.quoted or seen.torn or self._is_torn(p, seen, value):
             other = f"the argument {seen.argument!r}" if seen.argument else "another argument or call"
             return Doubt("ambiguous_end", _swallowed(value.key, other)[0])
         return self._closed_twice(value) if seen.closed else None
@@ -324,15 +323,12 @@ class ValueEnd:
     def _is_torn(self, p: CallBuilder, seen: _Seen, value: Value) -> bool:
         """Does a close stand in the value, and behind it what is left of the opener of an argument or a call? Or one
         that is written otherwise, of a declared argument?"""
-        if not (seen.closed or seen.shut or seen.like or seen.opened):
-            return False
+        is_shut = seen.closed or seen.shut
+        if (seen.opened and is_shut) or not (is_shut or seen.like or seen.opened):
+            return is_shut
         text = "".join(value.pieces)
         is_declared = None if p.tools is None else lambda key: p.kind(key) is not None
-        if is_declared is not None and self.tags.holds_like_param(text, is_declared):
-            return True
-        return (seen.closed and self.tags.holds_torn_param(text, is_declared)) or (
-            seen.shut and self.tags.opens_again(text)
-        )
+        return self.tags.holds_like_param(text, is_declared) or (is_shut and self.tags.opens_anew(text, is_declared))
 
     def _closed_twice(self, value: Value) -> Doubt | None:
         if self.tags.ends_in_close("".join(value.pieces), value.key):
