@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Literal, NamedTuple, TypeVar
 
 from rightcall.formats.spec import Body, Channels, Format, Marker, Pair, Special, alternatives
 from rightcall.formats.special_tokens import texts_of
-from rightcall.formats.turn_ends import LAST_TOKENS
 from rightcall.wire.bodies import BODIES
+from rightcall.wire.last_tokens import last_tokens
 from rightcall.wire.markers import (
     BLANKS,
     END,
@@ -62,7 +61,6 @@ A = TypeVar("A")
 Entries = list[tuple[Sign, Pat]]
 _LINE_END = Pat(r"[ \t\r]{0,4}+", r"[ \t\r]{0,4}+", sure=RUN)
 _SURE = 3  # characters of a tag that tell it
-_MOST_LAST = 2  # tokens behind the one that ends the turn
 _STRIKE, _STRIKE_END = "<s>", "</s>"  # struck-out text in HTML, whose end is also how many models end a turn
 
 
@@ -83,7 +81,8 @@ class FormatMarkers:
         self.closes = entries("closer", format.call[1])
         self.body_closes = [pat for body in format.bodies for pat in _closing(body)]
         self.turns = _turns(format)
-        self.last = _last_tokens(format)
+        # Models of other families end a turn in other ways.
+        self.last: Entries = [(Sign("end", True, True), pat) for pat in last_tokens(" ".join(texts_of(format)))]
         self.strikes: Entries = [(Sign("struck"), literal(_STRIKE))]
 
     def _calls(self) -> Entries:
@@ -220,21 +219,6 @@ def _turns(format: Format) -> Entries:
     if format.channels is None:
         return ends
     return ends + [entry for end in format.channels.ends for entry in entries("end", end)] + _headers(format.channels)
-
-
-def _last_tokens(format: Format) -> Entries:
-    """The tokens with which models of other families end a turn, where nothing but such tokens follows."""
-    own = " ".join(texts_of(format))
-    foreign = [token for token in LAST_TOKENS if token not in own]
-    follows = END
-    for _ in range(_MOST_LAST):
-        follows = alt(END, seq(_one_of(LAST_TOKENS), blanks(), follows))
-    return [(Sign("end", True, True), seq(_one_of(foreign), look(seq(blanks(), follows))))]
-
-
-def _one_of(tokens: Sequence[str]) -> Pat:
-    """They begin alike, so that a search can skip to them."""
-    return seq(literal("<"), alt(*[literal(token[1:]) for token in tokens]))
 
 
 def _headers(channels: Channels) -> Entries:
