@@ -390,3 +390,9 @@ def test_an_opener_of_one_format_before_a_token_of_another_is_read_the_same_howe
     parser.close()
     assert [(call.name, call.raw) for call in parser.reply.attempts] == [(c.name, c.raw) for c in whole.attempts]
     assert parser.reply.content == whole.content
+
+
+def test_words_between_llama_s_tokens_hide_no_call_behind_them() -> None:
+    text = '<|python_start|>I look:<|python_end|>{"name": "f", "parameters": {"s": "owl"}}<|eot|>'
+    reply = parse(text, tools=TOOLS)
+    assert [call.arguments for call in reply.calls] == [{"s": "owl"}] and reply.content == "I look:"

@@ -7,8 +7,8 @@ from random import Random
 from typing import Any
 
 from rightcall.declare.toolset import Toolset
-from rightcall.formats import NAMED_ONLY
-from rightcall.formats.spec import Format
+from rightcall.formats import FORMATS, NAMED_ONLY
+from rightcall.formats.spec import Format, alternatives
 from rightcall.laws.case import Case, Violation, raised
 from rightcall.laws.marker_texts import markers_of
 from rightcall.laws.reading import USUAL, How, read
@@ -72,13 +72,28 @@ def _trimmed(arguments: dict[str, Any]) -> dict[str, Any]:
 
 def cases(format: Format, seed: int, count: int) -> Iterator[Case]:
     """Renderings as they are, with prose, a lone marker or a thought before them, damaged, said twice.
-    `auto` does not know what is read only when named."""
+    `auto` does not know what is read only when named, and a text that damage gave another format's opener is of that
+    format's wire as well."""
     if format.name in NAMED_ONLY:
         return
     dice = Random(f"{seed} {format.name} auto")
     markers = markers_of(format)
+    others = _openers_of_others(markers)
     for text in renderings(format, seed, count):
-        yield Case("auto", _altered(dice, text, markers), seed=seed)
+        altered = _altered(dice, text, markers)
+        if not any(opener in altered and opener not in text for opener in others):
+            yield Case("auto", altered, seed=seed)
+
+
+def _openers_of_others(markers: list[str]) -> list[str]:
+    """What opens calls in other formats, and is no part of these markers."""
+    opens = {
+        str(text).strip()
+        for format in FORMATS.values()
+        for marker in (format.call[0], (format.section or ("",))[0])
+        for text in alternatives(marker)
+    }
+    return sorted(opener for opener in opens - {""} if not any(opener in marker for marker in markers))
 
 
 def _altered(dice: Random, text: str, markers: list[str]) -> str:

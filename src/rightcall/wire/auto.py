@@ -67,6 +67,7 @@ class AutoMachine:
         self._openers = known_openers()
         self.machine = Machine(compiled(self._openers.plain, reasoning=options.reasoning != "off"), options, ids)
         self._found = False
+        self.is_bare = False  # whichever of the formats that begin alike it is, it may call without a marker
         self._among: frozenset[str] = frozenset()  # the formats that marked what was read so far; empty: all
         self._mentions = False  # what opens a thought was only shown
         self._firsts = self._openers.first  # what the text may begin with here, and nowhere else
@@ -330,7 +331,8 @@ class AutoMachine:
     def _switch(self, chosen: Compiled, others: frozenset[str] = frozenset()) -> None:
         """From here on the text is read in that format."""
         rest, self._held, self._at = self._held[self._at :], "", 0
-        self._found = True
+        formats = self._openers.formats.formats
+        self._found, self.is_bare = True, all(compiled(formats[name]).may_begin for name in others)
         if self._among and chosen.format.name == self.machine.compiled.format.name:
             self.machine.feed(rest)
         else:

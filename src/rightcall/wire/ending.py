@@ -39,7 +39,7 @@ def conclude(reading: Machine | AutoMachine, source: str, finish: str | None = N
         reading.close(cut=cut)
         machine = reading.machine
     if machine.output.text_chars or machine.output.ends_in_thought:
-        _Conclusion(machine, source, cut, is_named=machine is reading).run()
+        _Conclusion(machine, source, cut, may_be_bare=isinstance(reading, Machine) or reading.is_bare).run()
 
 
 def _is_one_call(reading: AutoMachine, source: str) -> bool:
@@ -51,7 +51,7 @@ def _is_one_call(reading: AutoMachine, source: str) -> bool:
         return False
     machine.skip(held)
     whole = Piece(piece.reply, located(piece.reply, held))
-    _Conclusion(machine, source, cut=False, is_named=False).replace(whole, 0, len(held), 0)
+    _Conclusion(machine, source, cut=False, may_be_bare=False).replace(whole, 0, len(held), 0)
     return True
 
 
@@ -65,8 +65,8 @@ def _without_last_tokens(text: str) -> str:
 
 
 class _Conclusion:
-    def __init__(self, machine: Machine, source: str, cut: bool, *, is_named: bool) -> None:
-        self.m, self.source, self.cut, self.is_named = machine, source, cut, is_named
+    def __init__(self, machine: Machine, source: str, cut: bool, *, may_be_bare: bool) -> None:
+        self.m, self.source, self.cut, self.may_be_bare = machine, source, cut, may_be_bare
         self.p, self.output, self.options = machine.p, machine.output, machine.p.options
         self.tools = machine.p.tools
         self.is_thought_told = False  # it was said that calls stand in the reasoning
@@ -194,7 +194,7 @@ class _Conclusion:
     def _in_text(self, text: str) -> Piece | None:
         """The calls in the last text, which stand there without a marker."""
         found, options = self.m.compiled, self.options
-        piece = behind_text(text, found, options) if found.may_begin and self.is_named else None
+        piece = behind_text(text, found, options) if found.may_begin and self.may_be_bare else None
         return anywhere(text, options) if piece is None and options.rescue == "anywhere" else piece
 
     def replace(self, piece: Piece, start: int, end: int, chars: int) -> None:
