@@ -17,7 +17,7 @@ from rightcall import Call, CallStart, Parser, Reasoning, Reply, Text, Toolset, 
 from rightcall.formats import FORMATS, NAMED_ONLY
 from rightcall.formats.spec import Special
 from rightcall.types import Part
-from rightcall.wire import markers
+from rightcall.wire import markers, scan
 from rightcall.wire.known_openers import ends_of
 from samples import Sample, samples, toolset
 
@@ -299,13 +299,13 @@ OPENERS = sorted({text for format in FORMATS.values() for text in markers.ordere
 ENTRIES = [(text, markers.template(text)) for text in OPENERS]
 
 
-def flat_scan() -> markers.Scan[str]:
+def flat_scan() -> scan.Scan[str]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(markers, "_MANY", len(ENTRIES))
-        return markers.Scan(ENTRIES)
+        patch.setattr(scan, "_MANY", len(ENTRIES))
+        return scan.Scan(ENTRIES)
 
 
-TREE, FLAT = markers.Scan(ENTRIES), flat_scan()
+TREE, FLAT = scan.Scan(ENTRIES), flat_scan()
 
 
 BEGINNINGS = sorted({text[:size] for text in [*OPENERS, "x"] for size in range(1, len(text) + 1)})

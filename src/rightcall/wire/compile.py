@@ -36,7 +36,6 @@ from rightcall.wire.markers import (
     Finder,
     Pat,
     Probe,
-    Scan,
     alt,
     blanks,
     literal,
@@ -47,6 +46,7 @@ from rightcall.wire.markers import (
     templates,
     there,
 )
+from rightcall.wire.scan import Scan
 from rightcall.wire.shown import BODY, CALL, INNERMOST, SECTION
 from rightcall.wire.shown.raw import Closes
 

@@ -13,7 +13,8 @@ from rightcall.wire.bodies import BODIES
 from rightcall.wire.compile import THINK, THINK_CLOSES, Compiled, compiled, search_any
 from rightcall.wire.detection import first_headers
 from rightcall.wire.format_markers import Sign, closing_sources, is_sentence, sign_of
-from rightcall.wire.markers import RUN, Pat, Probe, Scan, alt, blanks, literal, look, ordered, seq, template, templates
+from rightcall.wire.markers import RUN, Pat, Probe, alt, blanks, literal, look, ordered, seq, template, templates
+from rightcall.wire.scan import Scan
 from rightcall.wire.shown import BODY, CALL, INNERMOST, OUTSIDE, SECTION
 
 _MARK = Sign("content")

@@ -38,9 +38,10 @@ from rightcall.wire.closes_of_calls import (
 )
 from rightcall.wire.compile import LEVELS, Compiled
 from rightcall.wire.format_markers import Sign
-from rightcall.wire.markers import BLANKS, Scan
+from rightcall.wire.markers import BLANKS
 from rightcall.wire.options import ReadOptions
 from rightcall.wire.rehearsal import Rehearsal, begin, stands, take_back
+from rightcall.wire.scan import Scan
 from rightcall.wire.shown import OUTSIDE
 from rightcall.wire.signs import ACTIONS
 from rightcall.wire.states import Due, Held, InChannel, InReasoning, InSection, InText, State

@@ -9,9 +9,9 @@ them so that a beginning only counts at the end of what has arrived.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple
 
 from rightcall.formats.spec import Marker, Special, alternatives
 
@@ -71,7 +71,7 @@ def blanks(most: int = MAX_BLANKS) -> Pat:
 
 ANY_GAP = "\0"
 _LONGEST_GAP = 16
-_GAP = blanks(_LONGEST_GAP)._replace(opening=ANY_GAP)
+GAP = blanks(_LONGEST_GAP)._replace(opening=ANY_GAP)
 _BLANK_RUNS = re.compile(r"\[ \\t\\r\\n\]\{0,\d++\}\+")  # as `blanks` writes them
 
 
@@ -95,7 +95,7 @@ def _opening(pats: tuple[Pat, ...]) -> str:
     found = ""
     for pat in pats:
         found += pat.opening
-        if pat is not _GAP and pat.whole != re.escape(pat.prefix):
+        if pat is not GAP and pat.whole != re.escape(pat.prefix):
             break
     return found
 
@@ -111,21 +111,21 @@ def _seq(pairs: list[tuple[str, str]]) -> tuple[str, str]:
 def alt(*pats: Pat) -> Pat:
     if len(pats) == 1:
         return pats[0]
-    solid = {_solid(pat) for pat in pats}
-    sure = FINAL if all(_is_certain(pat, solid) for pat in pats) else OPEN
+    solids = {solid(pat) for pat in pats}
+    sure = FINAL if all(is_certain(pat, solids) for pat in pats) else OPEN
     part = "(?:" + "|".join(f"{p.part}\\Z" for p in pats) + ")"
     return Pat("(?:" + "|".join(p.whole for p in pats) + ")", part, sure=sure)
 
 
-def _solid(pat: Pat) -> str:
+def solid(pat: Pat) -> str:
     """A pattern without the blanks that may stand in it: they do not tell two apart."""
     return _BLANK_RUNS.sub("", pat.whole)
 
 
-def _is_certain(pat: Pat, others: set[str]) -> bool:
+def is_certain(pat: Pat, others: set[str]) -> bool:
     """Can no later text make a match of this another? Where another begins with it, that may still be arriving."""
-    solid = _solid(pat)
-    return pat.sure == FINAL and not any(other != solid and other.startswith(solid) for other in others)
+    own = solid(pat)
+    return pat.sure == FINAL and not any(other != own and other.startswith(own) for other in others)
 
 
 def look(pat: Pat) -> Pat:
@@ -134,8 +134,8 @@ def look(pat: Pat) -> Pat:
 
 
 # The end of the text. While more may come it never matches.
-_END = r"(?:\Z)"
-END = Pat(_END, "", sure=FINAL)
+TEXT_END = r"(?:\Z)"
+END = Pat(TEXT_END, "", sure=FINAL)
 NAME = Pat(f"(?:{HOLES['name']})", _HOLE_STARTS["name"], sure=RUN)
 NAMED = NAME._replace(whole=f"(?P<name>{HOLES['name']})")
 
@@ -152,7 +152,7 @@ def template(text: str, *, named: str = "", group: str = "", quoted: bool = Fals
     pats: list[Pat] = []
     for i, piece in enumerate(_HOLE.split(text.strip(BLANKS))):
         pats += [_hole(piece, named, group, quoted)] if i % 2 else _literals(piece, tokens, first=i == 0)
-    while pats and pats[-1] is _GAP:
+    while pats and pats[-1] is GAP:
         pats.pop()
     pats += [LINE_END] if unended else []
     return seq(*pats) if pats else Pat("", "")
@@ -172,9 +172,9 @@ def _literals(piece: str, tokens: tuple[str, ...], *, first: bool) -> list[Pat]:
     for i, run in enumerate(runs):
         if i % 2:
             is_first = first and i == 1 and not runs[0]
-            if not is_first and not (pats and pats[-1] is _GAP):
-                pats.append(_GAP)
-            pats += [literal(run), _GAP]
+            if not is_first and not (pats and pats[-1] is GAP):
+                pats.append(GAP)
+            pats += [literal(run), GAP]
         else:
             run = run.lstrip(BLANKS) if i else run
             pats += _with_any_blanks(run.rstrip(BLANKS) if i + 1 < len(runs) else run)
@@ -230,7 +230,7 @@ class Probe:
         """Of what is not compiled yet."""
         sources = {
             "_ended": self.pat.whole,
-            "whole": self.pat.whole.replace(_END, "(?!)"),
+            "whole": self.pat.whole.replace(TEXT_END, "(?!)"),
             "_part": f"(?:{self.pat.part})\\Z",
         }
         made = re.compile(sources[name]).match
@@ -268,7 +268,7 @@ class Finder:
         first, gap, _ = pat.opening.partition(ANY_GAP)
         # What is only looked ahead at is searched for as itself: that finds the same place, many times quicker.
         whole = re.escape(pat.head) + pat.tail[0] if pat.head else pat.whole
-        rest = whole.removeprefix(re.escape(first) + _GAP.whole)
+        rest = whole.removeprefix(re.escape(first) + GAP.whole)
         is_late = bool(gap) and len(first) <= _FEW_SIGNS and rest != whole
         self._first, self._rest = (first, rest) if is_late else ("", whole)
         # What it begins with, where that is enough to go by.
@@ -276,7 +276,7 @@ class Finder:
 
     @cached_property
     def _patterns(self) -> tuple[re.Pattern[str], re.Pattern[str]]:
-        return re.compile(self._rest), re.compile(f"{re.escape(self._first)}{_GAP.whole}\\Z")
+        return re.compile(self._rest), re.compile(f"{re.escape(self._first)}{GAP.whole}\\Z")
 
     def first(self, text: str, pos: int) -> int:
         """From `pos` on; -1 for nowhere."""
@@ -326,80 +326,3 @@ class Holes:
         for hole, group in self._groups.get(match.lastindex or 0, ()):
             filled[hole] = match[group]
         return filled
-
-
-A = TypeVar("A")
-_MANY = 24
-_LONGEST = 8_192
-
-
-class Scan(Generic[A]):
-    """Finds the next of several markers. `search(text, pos)` gives a match or None; `actions[match.lastindex]` says
-    which it is, and no `lastindex` means that the text ends in what may become one. A marker that no later text can
-    make another is tried first."""
-
-    __slots__ = ("_entries", "_sure", "actions", "ended", "finditer", "search")
-    search: Search
-    ended: Search
-    finditer: Callable[..., Iterator[re.Match[str]]]
-
-    def __init__(self, entries: list[tuple[A, Pat]]) -> None:
-        self._entries, self._sure = _by_certainty(entries)
-        self.actions = [action for action, _ in self._entries[:1] + self._entries]  # groups count from 1
-
-    def __getattr__(self, name: str) -> Any:
-        """Compiled when it is first asked, as a `Probe` is."""
-        if name not in ("search", "ended", "finditer"):
-            raise AttributeError(name)
-        pats, sure = [pat for _, pat in self._entries], self._sure
-        starts = [f"{re.escape(p.head)}(?:{p.tail[1]})\\Z" for p in pats]
-        wholes = [f"{re.escape(p.head)}({p.tail[0]})" for p in pats]
-        never = "(?!)"
-        ended = re.compile("|".join(wholes) or never)
-        wholes = [whole.replace(_END, never) for whole in wholes]
-        # As in `Probe`: a beginning is looked for first only where a longer marker may still be arriving.
-        search = re.compile("|".join(wholes[:sure] + starts + wholes[sure:]) or never)
-        self.search, self.ended, self.finditer = search.search, ended.search, ended.finditer
-        if len(pats) > _MANY:
-            places = re.compile(_tree({pat.opening[:10] for pat in pats})).search
-            whole = re.compile("|".join(wholes)).match
-            self.search = _places_first(places, whole, search.match)
-            self.ended = _places_first(places, whole, ended.match)
-        return getattr(self, name)
-
-
-def _by_certainty(entries: list[tuple[A, Pat]]) -> tuple[list[tuple[A, Pat]], int]:
-    """Those first that no later text can make others, and how many they are. By length of the pattern: of two markers,
-    one beginning with the other, the longer is tried first."""
-    entries = sorted(entries, key=lambda entry: -len(entry[1].whole))
-    solid = {_solid(pat) for _, pat in entries}
-    certain = [entry for entry in entries if _is_certain(entry[1], solid)]
-    return certain + [entry for entry in entries if entry not in certain], len(certain)
-
-
-def _places_first(places: Search, whole: Search, at: Search) -> Search:
-    """A search for hundreds of markers: a tree of their first characters finds the places worth a look. Far from the
-    end of the text no beginning of a marker is looked for: none is so long."""
-
-    def search(text: str, pos: int) -> re.Match[str] | None:
-        while (place := places(text, pos)) is not None:
-            found = (at if len(text) - place.start() < _LONGEST else whole)(text, place.start())
-            if found is not None:
-                return found
-            pos = place.start() + 1
-        return None
-
-    return search
-
-
-def _tree(prefixes: set[str]) -> str:
-    """An expression for any of these texts, or the beginning of one at the end of what has arrived."""
-    if "" in prefixes:
-        return ""
-    heads = sorted({prefix[0] for prefix in prefixes})
-    branches = []
-    for head in heads:
-        rest = _tree({prefix[1:] for prefix in prefixes if prefix[0] == head})
-        begins = _GAP.whole if head == ANY_GAP else re.escape(head)
-        branches.append(begins + (f"(?:{rest}|\\Z)" if rest else ""))
-    return "|".join(branches)

@@ -13,7 +13,8 @@ from rightcall.wire.bodies.behind import ARGUMENTS
 from rightcall.wire.buffer import Capture, Steps
 from rightcall.wire.declared_names import declared, name_at
 from rightcall.wire.interrupts import Broken
-from rightcall.wire.markers import BLANKS, Scan
+from rightcall.wire.markers import BLANKS
+from rightcall.wire.scan import Scan
 
 if TYPE_CHECKING:
     from rightcall.wire.blocks import Block

@@ -57,7 +57,6 @@ from rightcall.wire.markers import (
     Holes,
     Pat,
     Probe,
-    Scan,
     alt,
     blanks,
     literal,
@@ -66,6 +65,7 @@ from rightcall.wire.markers import (
     templates,
     there,
 )
+from rightcall.wire.scan import Scan
 from rightcall.wire.writers import write_arguments
 
 if TYPE_CHECKING:

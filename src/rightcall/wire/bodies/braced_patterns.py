@@ -6,7 +6,8 @@ from rightcall.formats.spec import Braced
 from rightcall.values.notation import BRACED_KEY
 from rightcall.values.strings import Taken, easy_without
 from rightcall.wire.bodies.ordinary_quotes import KEY_IN_QUOTES
-from rightcall.wire.markers import END, HOLES, NAME, Pat, Probe, Scan, alt, blanks, literal, look, seq, templates
+from rightcall.wire.markers import END, HOLES, NAME, Pat, Probe, alt, blanks, literal, look, seq, templates
+from rightcall.wire.scan import Scan
 
 _WORD = Pat(r"[^\s:{}\[\],<>\"']{1,256}+", r"[^\s:{}\[\],<>\"']{0,256}+")
 KEY = Pat(BRACED_KEY, BRACED_KEY.replace("{1,256}", "{0,256}"))

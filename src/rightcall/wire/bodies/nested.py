@@ -17,7 +17,8 @@ from rightcall.wire.bare_values import typed
 from rightcall.wire.buffer import Steps
 from rightcall.wire.call_builder import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut
-from rightcall.wire.markers import Probe, Scan, alt, template
+from rightcall.wire.markers import Probe, alt, template
+from rightcall.wire.scan import Scan
 
 
 def _first(marker: Marker) -> str:

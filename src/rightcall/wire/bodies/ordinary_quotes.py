@@ -15,7 +15,8 @@ from rightcall.values.escapes import LONGEST
 from rightcall.values.notation import Notation, Quote
 from rightcall.values.strings import PAIR, FullMatch, StringText, Taken, easy_without
 from rightcall.values.value_reader import BadValue, Odd, Unfinished, ValueReader, opening
-from rightcall.wire.markers import Pat, Probe, Scan, blanks, literal, seq, there
+from rightcall.wire.markers import Pat, Probe, blanks, literal, seq, there
+from rightcall.wire.scan import Scan
 
 PAIRS = (*[(mark, mark) for mark in "\"'`\u201d\u2019"], ("\u201c", "\u201d"), ("\u2018", "\u2019"))
 MARKS = "".join([opens for opens, _ in PAIRS])

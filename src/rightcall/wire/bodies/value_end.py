@@ -25,13 +25,13 @@ from rightcall.wire.markers import (
     Holes,
     Pat,
     Probe,
-    Scan,
     alt,
     blanks,
     literal,
     seq,
     template,
 )
+from rightcall.wire.scan import Scan
 
 Sink = Callable[[str], bool]
 _SPACES, _RUN = f"[ \\t\\r]{{0,{MAX_BLANKS}}}+", f"[ \\t\\r\\n]{{0,{MAX_BLANKS}}}+"
