@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 import rightcall
 
 SOURCE = Path(rightcall.__file__).resolve().parent
-SHORT, LONG = 1_000, 10_000  # characters
-SLOW = 0.02  # CPU seconds: a pattern that goes over the text once takes a hundredth of that
+SHORT, LONG = 1_000, 20_000  # characters
+SLOW = 0.02  # CPU seconds: a pattern that goes over the text once takes a fiftieth of that
 UNBOUNDED = 1_000  # repeats; fewer cost the same however long the text is
 MOST_ATTACKS = 40  # on one pattern
 _PARSER: Any = importlib.import_module("re._parser")
@@ -255,7 +255,7 @@ def _is_slow(run: Callable[[str], object], before: str, unit: str, after: str) -
     if long < SLOW:
         return False
     long = min(long, _seconds(run, text))
-    return long > SLOW and long > 20 * max(short, 1e-6)
+    return long > SLOW and long > 40 * max(short, 1e-6)
 
 
 def attack_all() -> list[str]:

@@ -100,9 +100,12 @@ def second_opener(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
 
 def _thinks_in_messages(wire: Wire, dice: Random, tools: str) -> tuple[Channels, Made, str] | None:
     """The messages of a format that has some for reasoning, a call, and how it is written."""
-    channels, call = wire.format.channels, KITS[tools].draw(dice)
-    text = wire.written([call], tools) if channels is not None and "reasoning" in channels.messages else None
-    return None if channels is None or text is None else (channels, call, text)
+    channels = wire.format.channels
+    if channels is None or "reasoning" not in channels.messages:
+        return None
+    call = KITS[tools].draw(dice)
+    text = wire.written([call], tools)
+    return None if text is None else (channels, call, text)
 
 
 def in_own_channel(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
