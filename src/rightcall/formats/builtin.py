@@ -34,7 +34,7 @@ from rightcall.formats.olmo import OLMO3
 from rightcall.formats.pangu import PANGU
 from rightcall.formats.phi import FIREFUNCTION_V2, PHI4_MINI
 from rightcall.formats.plamo import PLAMO3
-from rightcall.formats.prompted import FUNCTION_LINES, INVOKE, REACT, TOOL_CODE
+from rightcall.formats.prompted import FUNCTION_LINES, INVOKE, QWEN_AGENT, REACT, TOOL_CODE
 from rightcall.formats.qwen3_coder import MIMO, QWEN3_CODER, SEED_OSS, STEP3P5, ZAYA
 from rightcall.formats.solar import SOLAR_OPEN, SOLAR_OPEN2
 from rightcall.formats.spec import Format
@@ -120,7 +120,8 @@ FORMATS: dict[str, Format] = {
     "invoke": INVOKE,
     "tool_code": TOOL_CODE,
     "function_lines": FUNCTION_LINES,
+    "qwen_agent": QWEN_AGENT,
 }
 # Prose and code look like these, so `auto` never takes them up: it leaves a note that something looks like a call.
-NAMED_ONLY: frozenset[str] = frozenset({"react", "invoke", "tool_code", "function_lines"})
+NAMED_ONLY: frozenset[str] = frozenset({"react", "invoke", "tool_code", "function_lines", "qwen_agent"})
 ALIASES: dict[str, str] = {alias: name for name, format in FORMATS.items() for alias in format.aliases}

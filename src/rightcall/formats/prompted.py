@@ -1,5 +1,6 @@
 """What prompts teach models that have no wire of their own; read only when named, because prose looks like it:
-`Action: f\\nAction Input: {"x": 1}`   `<invoke name="f">...</invoke>`   a fence of `tool_code` with `f(x=1)`"""
+`Action: f\\nAction Input: {"x": 1}`   `<invoke name="f">...</invoke>`   a fence of `tool_code` with `f(x=1)`
+`functions.f:\\n{"x": 1}`   `✿FUNCTION✿: f\\n✿ARGS✿: {"x": 1}`"""
 
 from rightcall.formats.spec import Format, NameThenJson, Params, Pythonic
 from rightcall.formats.turn_ends import TURN_ENDS
@@ -41,4 +42,13 @@ FUNCTION_LINES = Format(
     tools="library",
     aliases=("chatml-function-calling",),
     models="any model behind llama-cpp-python's chatml-function-calling",
+)
+QWEN_AGENT = Format(
+    "qwen_agent",
+    body=NameThenJson(open="✿FUNCTION✿: {name}\n✿ARGS✿: "),
+    between="\n",
+    ends=("\n✿RESULT✿:", "\n✿RESULT✿", "\n✿RETURN✿:", "\n✿RETURN✿", *TURN_ENDS),
+    tools="library",
+    aliases=("qwen-agent",),
+    models="any model behind Qwen-Agent's own prompt",
 )

@@ -22,6 +22,7 @@ _BEFORE = {
     "invoke": r"\b(?:(?:name|function|tool)\s{0,4}+=\s{0,4}+[\"']?|name[\"'])",
     "harmony": r"\bto=(?:functions\.)?",
     "kimi_k2": r"\bfunctions\.",
+    "qwen_agent": r"✿FUNCTION✿\s{0,4}+:\s{0,4}+",
     "gemma4": r"\bcall:",
 }
 # A name between the end of a marker and the end of its line, or the next marker.
