@@ -19,8 +19,10 @@ from rightcall.wire.piece import read_piece
 _WORD = Pat(r"[^\W\d][\w.\-]{0,255}+", r"(?:[^\W\d][\w.\-]{0,255}+)?", sure=RUN)
 _PART = 3  # characters of a marker that are looked for before the whole
 _FEW = 4_096  # so many places of a marker are remembered
+_FAR = 524_288  # characters in which an opener is looked for that so often was none
+_NEAR = 131_072  # and behind its first sign, a damaged one
 _REPEATED = 16  # how often an opener may be repeated in that
-_WINDOW = 3_072  # characters from the first opener on, by which formats are ranked
+_WINDOW = 2_560  # characters from the first opener on, by which formats are ranked
 
 
 def detect(text: str, *, tools: Toolset | Iterable[ToolLike] | None = None) -> list[str]:
@@ -80,11 +82,13 @@ class _Places:
 
     def _search(self, finder: Finder, start: int) -> int:
         """The first places are tried one by one, which is quicker than an expression's own search if they are few."""
+        if finder.is_loose:
+            return finder.first(self.text, start, start + _NEAR)
         if not finder.anchor or finder.first_of(self.text, [start]) == start:
             return finder.first(self.text, start)
         places = self._few(finder.anchor)
         found = finder.first_of(self.text, places)
-        return found if found >= 0 or len(places) < _FEW else finder.first(self.text, places[-1] + 1)
+        return found if found >= 0 or len(places) < _FEW else finder.first(self.text, places[-1] + 1, _FAR)
 
     def _few(self, anchor: str) -> list[int]:
         if anchor not in self._all:

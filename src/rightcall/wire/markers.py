@@ -273,15 +273,18 @@ class Finder:
         self._first, self._rest = (first, rest) if is_late else ("", whole)
         # What it begins with, where that is enough to go by.
         self.anchor = pat.prefix if not is_late and pat.head and len(pat.prefix) > _FEW_SIGNS else ""
+        # A damaged marker, of which but a sign or two are certain.
+        self.is_loose = not is_late and not self.anchor
 
     @cached_property
     def _patterns(self) -> tuple[re.Pattern[str], re.Pattern[str]]:
         return re.compile(self._rest), re.compile(f"{re.escape(self._first)}{GAP.whole}\\Z")
 
-    def first(self, text: str, pos: int) -> int:
-        """From `pos` on; -1 for nowhere."""
+    def first(self, text: str, pos: int, end: int | None = None) -> int:
+        """From `pos` on, up to `end`; -1 for nowhere."""
         search, before = self._patterns
-        while (found := search.search(text, pos)) is not None:
+        stop = len(text) if end is None else end
+        while (found := search.search(text, pos, stop)) is not None:
             if not self._first:
                 return found.start()
             least = max(0, found.start() - len(self._first) - _LONGEST_GAP)
