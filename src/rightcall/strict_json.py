@@ -175,12 +175,15 @@ _BRACKETS = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{}]', re.S)
 
 def is_deep(value: Any, text: str, start: int, end: int, depth: int) -> bool:
     """Is this value, whose JSON stands there, nested deeper than that?"""
-    size = end - start
-    if size <= 2 * depth or text.count("[", start, end) + text.count("{", start, end) <= depth:
+    size, most = end - start, 2 * depth
+    if size <= most:
         return False
     for each in value.values() if type(value) is dict else ():  # what stands inside a string nests nothing
-        size -= len(each) if type(each) is str else 0
-    if size <= 2 * depth:
+        if type(each) is str:
+            size -= len(each)
+            if size <= most:
+                return False
+    if text.count("[", start, end) + text.count("{", start, end) <= depth:
         return False
     level = 0
     for found in _BRACKETS.finditer(text, start, end):

@@ -148,8 +148,11 @@ def name_in_id(id: str, tools: Toolset | None) -> str:
     """The declared tool that a call's id names, as `functions.f:0` and `f` do; "" where it names none."""
     if tools is None or not id:
         return ""
-    before, _, number = id.rpartition(":")
-    name = (before if before and number.isdigit() else id).removeprefix("functions.")
+    name = id
+    if ":" in id:
+        before, _, number = id.rpartition(":")
+        name = before if before and number.isdigit() else id
+    name = name.removeprefix("functions.")
     return name if name in tools else ""
 
 

@@ -88,7 +88,9 @@ def try_bare(m: Machine) -> Steps[bool]:
         char = yield from p.peek()
         output.hold_blanks(p.release(taken), p.at)
     if compiled.between is not None and p.index:
-        found = yield from p.test(compiled.between)
+        found = compiled.between.at(p.buf, p.pos, p.ended)
+        if found is None:
+            found = yield from p.test(compiled.between)
         if found:
             m.marker(found.end())
             char = p.buf[p.pos]

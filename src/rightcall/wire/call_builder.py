@@ -88,7 +88,7 @@ class CallBuilder(Buffer):
     )
 
     def __init__(self, compiled: Compiled, options: ReadOptions, ids: Ids) -> None:
-        super().__init__()
+        Buffer.__init__(self)
         self.index = 0  # of the next call
         self.said = ""  # the names, with commas, in what stands before a call that says its name again
         self.call: Building | None = None
@@ -219,7 +219,7 @@ class CallBuilder(Buffer):
             and end - start <= self._most
             and (not said or said == name)
             and self.block is None
-            and (not id or id.partition(":")[0] == f"functions.{name}" or name_in_id(id, tools) in ("", name))
+            and (not id or id.startswith(f"functions.{name}:") or name_in_id(id, tools) in ("", name))
             and is_settled(tool, value)
         ):
             # Where there is nothing to repair and nothing to tell, the same events as below cost less.

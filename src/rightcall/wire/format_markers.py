@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, TypeVar
+
+import msgspec
 
 from rightcall.formats.spec import Body, Channels, Format, Marker, Pair, Special, alternatives
 from rightcall.formats.special_tokens import texts_of
@@ -49,7 +51,7 @@ Action = Literal[
 ]
 
 
-class Sign(NamedTuple):
+class Sign(msgspec.Struct, frozen=True):
     """What a marker in the text does, and whether it is a special token, which nobody writes by chance."""
 
     action: Action

@@ -174,16 +174,17 @@ class Machine:
         may_begin, lines, again, text = compiled.may_begin, compiled.lines, compiled.again, compiled.text
         tries = may_begin or lines or again is not None
         while True:
-            if tries and output.at_start and not output.thinking:
+            if tries and output.at_start and not output.thinking and p.pos < len(p.buf):
                 if may_begin:
-                    if p.buf[p.pos : p.pos + 1] == compiled.not_bare:
+                    if p.buf[p.pos] == compiled.not_bare:
                         output.at_start = False
                     elif (yield from try_bare(self)):
                         continue
                 if lines and (yield from try_line(self)):
                     continue
-                if again is not None and (p.index or output.is_silent):
-                    if p.buf[p.pos : p.pos + 2].lstrip(BLANKS)[:1] in compiled.not_again:
+                if again is not None and p.pos < len(p.buf) and (p.index or output.is_silent):
+                    char = p.buf[p.pos]
+                    if (char if char > " " else p.buf[p.pos + 1 : p.pos + 2]) in compiled.not_again:
                         output.at_start = False
                     elif (yield from try_again(self, again)):
                         continue
@@ -193,7 +194,11 @@ class Machine:
             if end > p.pos:
                 if found is None and p.ended and output.fresh and not output.thinking:
                     take_cut_marker(self)
-                self.say(end)
+                if output.fresh and self.held is None and not p.buf[p.pos : end].strip(BLANKS):
+                    output.hold_blanks(p.buf[p.pos : end], p.base + end)
+                    p.pos = end
+                else:
+                    self.say(end)
             if found is not None and (group := found.lastindex):
                 sign = scan.actions[group]
                 if p.told is not None and sign.is_token and p.is_letters(end, found.end()):
@@ -282,7 +287,7 @@ class Machine:
     # -- calls ---------------------------------------------------------------------------------------------------------
 
     def block(
-        self, start: int, *, bare: bool = False, special: bool = False, headless: bool = False, inner: bool = False
+        self, start: int, bare: bool = False, special: bool = False, headless: bool = False, inner: bool = False
     ) -> Iterable[None]:
         """A block of calls: at once if all of it is there and as usual, else step by step."""
         p, before, compiled = self.p, self.state, self.compiled
@@ -293,13 +298,16 @@ class Machine:
             if first == 0 and self.held is None and compiled.may_begin:
                 hold_calls(self)
         else:
-            self.forget_thought()  # whatever comes of it
+            if self.thought is not None:
+                self.forget_thought()  # whatever comes of it
             if self.held is not None:
                 self.release()
             if compiled.section_start is not None:
                 if type(before) is not InSection:
                     begin_calls(self)
-                self.state = InSection(first, type(before) is InSection and before.is_open)
+                    self.state = InSection(first)
+                elif before.due:
+                    self.state = InSection(before.before, before.is_open)
         # An object is what the chosen tool is given, whatever it looks like.
         quick = None if p.in_doubt or (compiled.named and p.options.choice) else compiled.quick
         whole = quick(p, start, bare) if quick is not None else None

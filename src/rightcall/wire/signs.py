@@ -44,7 +44,7 @@ def on_call(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
         return _cut_in_name(m, re.compile(re.escape(edges[0])), sign)
     if type(m.state) is InReasoning:
         m.leave_for_call()
-    return m.block(found.end(), special=sign.special)
+    return m.block(found.end(), False, sign.special)
 
 
 def _cut_in_name(m: Machine, opens: re.Pattern[str], sign: Sign) -> Iterable[None]:
@@ -82,16 +82,18 @@ def on_section(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
     p = m.p
     if type(m.state) is InReasoning:
         m.leave_for_call()
-    m.forget_thought()
+    if m.thought is not None:
+        m.forget_thought()
     if p.pending is not None:
         settle_ended(m)
-    leave_section(m)
-    size = found.end() - found.start()
-    assert m.compiled.section_start is not None
-    if m.compiled.section_start.at(p.buf, p.pos, p.ended):
+    if type(m.state) is InSection:
+        leave_section(m)
+    size, start = found.end() - p.pos, m.compiled.section_start
+    assert start is not None
+    if start.at(p.buf, p.pos, p.ended):
         _open_section(m, size)
         return ()
-    return _section(m, size, sign, m.compiled.section_start)
+    return _section(m, size, sign, start)
 
 
 def _section(m: Machine, size: int, sign: Sign, start: Probe) -> Steps[None]:
@@ -115,9 +117,8 @@ def _open_section(m: Machine, size: int) -> None:
     p = m.p
     m.state = InSection(p.index, is_open=True)
     begin_calls(m)
-    m.output.settle()
     m.marker(p.pos + size)
-    if p.ended and _NO_MORE(p.buf, p.pos) and not p.known_name():
+    if p.ended and p.buf[p.pos : p.pos + 1] <= " " and _NO_MORE(p.buf, p.pos) and not p.known_name():
         p.problem("truncated", "the text ended where a tool call was about to begin")
 
 

@@ -73,11 +73,11 @@ class EnvelopeReader(BodyReader):
         usual = self._first(buf, start)
         if usual is None:
             return None
-        listed = usual["list"] is not None
+        listed = usual[1] is not None
         ends = self._ends_item if listed else self._ends_alone if bare else self._ends_block
         found: list[Whole] = []
         while usual is not None:
-            begin, id = usual.end(), usual["id"]
+            begin = usual.end()
             try:
                 value, end = scan_unique(buf, begin)
             except (StopIteration, ValueError, RecursionError):
@@ -85,10 +85,12 @@ class EnvelopeReader(BodyReader):
             close = ends(buf, end)
             if close is None or type(value) is not dict or is_deep(value, buf, begin, end, p.limits.depth):
                 return None
-            behind = buf[end : close.start(1)]
-            if '"' in behind and (id or name_in_id(behind.split('"')[-2], p.tools) not in ("", usual["name"])):
+            id, name = usual.group("id", "name")
+            over = close.start(1)
+            behind = buf[end:over] if over > end else ""
+            if '"' in behind and (id or name_in_id(behind.split('"')[-2], p.tools) not in ("", name)):
                 return None  # a second id, or one that names another tool
-            found.append((usual.start("object"), close.end(1), usual["name"], buf[begin:end], value, id or ""))
+            found.append((usual.start("object"), over + 1, name, buf[begin:end], value, id or ""))
             if close.lastindex == 1:
                 break
             usual = self._usual(buf, close.end())

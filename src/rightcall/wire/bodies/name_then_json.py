@@ -54,6 +54,8 @@ class NameThenJsonReader(BodyReader):
         self._labels = {re.split(r"\{|<", text)[0].strip() for text in alternatives(body.open)} - {""}
         self._id_holes = re.findall(r"\{(\w+)\}", body.id)
         self._has_ids = bool(body.id) or any("{id}" in text for text in alternatives(body.open))
+        self._write_id = body.id.format_map
+        self._is_name_only = all(re.findall(r"\{\w+\}", text) == ["{name}"] for text in alternatives(body.open))
         self.begins = Probe(alt(*templates(body.open))) if self.open else Probe.never()
 
     def quick(self, p: CallBuilder, start: int, bare: bool) -> WholeBlock | None:
@@ -63,8 +65,8 @@ class NameThenJsonReader(BodyReader):
         opener = self._opens(buf, pos)
         if opener is None or self.open is None:
             return None
-        holes = self.open.fill(opener)
-        name = holes.get("name", "")
+        holes = {} if self._is_name_only else self.open.fill(opener)
+        name = opener[opener.lastindex or 0] if self._is_name_only else holes.get("name", "")
         if name in self._labels or name.isdigit():
             return None
         begin = opener.end()
@@ -182,9 +184,10 @@ class NameThenJsonReader(BodyReader):
         yield from read_arguments_of(p, None)
 
     def _id(self, holes: dict[str, str]) -> str:
-        if self.body.id and all(map(holes.get, self._id_holes)):
-            return self.body.id.format_map(holes)
-        return holes.get("id", "")
+        for hole in self._id_holes:
+            if not holes.get(hole):
+                return holes.get("id", "")
+        return self._write_id(holes) if self._id_holes else holes.get("id", "")
 
 
 def _unended(body: NameThenJson, name: Pat) -> list[Pat]:

@@ -58,7 +58,7 @@ class Shown:
     """Follows one message. `take` the text before a marker, then ask whether it `shows` the marker."""
 
     # Most messages are never asked about, or hold nothing of interest: what is not said here is not made for them.
-    is_new = True  # nothing but blanks was taken: nothing is shown
+    is_new: bool  # nothing but blanks was taken: nothing is shown
     _marks = Marks()
     _items: tuple[int, ...] = ()  # the columns where the content of the open list items begins
     _kept: list[str]  # the text inside a shown opener
@@ -81,6 +81,7 @@ class Shown:
     _edge: _Fence | None = None  # the fence that it opens or closes, if nothing speaks against it
 
     def __init__(self) -> None:
+        self.is_new = True
         self._pending: list[str] = []  # taken, and not looked at
 
     def _start_line(self) -> None:
