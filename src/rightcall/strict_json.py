@@ -82,7 +82,7 @@ def is_object(text: str) -> bool:
 
 def _decode(text: str, depth: int, scan: Scanner) -> Any:
     try:
-        value, end = scan(text, _BLANKS(text, 0).end())  # type: ignore[union-attr]
+        value, end = scan(text, 0 if text[:1] > " " else _BLANKS(text, 0).end())  # type: ignore[union-attr]
     except StopIteration as stop:
         return Undecodable(
             "invalid_json", f"the arguments are not valid JSON: expected a value at character {stop.value}"
@@ -93,7 +93,7 @@ def _decode(text: str, depth: int, scan: Scanner) -> Any:
         return Undecodable(refused.code, str(refused))
     except ValueError as error:
         return Undecodable("invalid_json", f"the arguments are not valid JSON: {_reason(error)}")
-    if _BLANKS(text, end).end() != len(text):  # type: ignore[union-attr]
+    if end < len(text) and _BLANKS(text, end).end() != len(text):  # type: ignore[union-attr]
         return Undecodable("invalid_json", f"the arguments are not valid JSON: extra data at character {end}")
     if is_deep(value, text, 0, len(text), depth):
         return _too_deep(depth)

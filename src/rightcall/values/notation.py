@@ -46,7 +46,9 @@ class Notation(msgspec.Struct, frozen=True):
     number: FullMatch | None  # how numbers are written that are none of JSON's; None: in no other way
     bare_value: Match  # a number, a word or an unquoted string
     bare_key: Match
-    next_entry: Match = _NONE  # a comma, a key as it is mostly written, which is the match's group, and a colon
+    # An object's first entry and another: a comma, a key as it is mostly written, which is the match's group, a colon.
+    entries: tuple[Match, Match] = _NONE, _NONE
+    usual_value: Match = _NONE  # made by `usual_values`
     separators: tuple[str, ...] = (":",)
     prefixes: Match | None = None  # letters before a quote, as in r'...'
     templates: bool = False
@@ -77,6 +79,18 @@ SIMPLE_STRINGS = {quote: rf"{quote}((?!<<)[^{quote}\\\x00-\x1f]++){quote}" for q
 _SIMPLE = "|".join(SIMPLE_STRINGS.values())
 _KEY_CHAR = r"[^\s,:=\[\](){}'\"`\u2018-\u201f]"
 
+
+def _entries(key: str) -> tuple[Match, Match]:
+    return re.compile(rf"(?:{key}): ?").match, re.compile(rf", ?(?:{key}): ?").match
+
+
+def usual_values(*strings: str) -> Match:
+    """A value as it is mostly written, before what can only follow one: a whole number is the match's first group, a
+    word its second, the text of a string the last."""
+    kinds = "|".join([r"(-?(?:0|[1-9][0-9]{0,15}+))", "([Tt]rue|[Ff]alse|null|None)", *strings])
+    return re.compile(rf" ?(?:{kinds})(?=[,\]}}])").match
+
+
 PYTHON = Notation(
     name="python",
     brackets={"[": "]", "{": "}", "(": ")"},
@@ -87,7 +101,8 @@ PYTHON = Notation(
     number=re.compile(rf"{_PROGRAMMERS}|{_BASED}").fullmatch,
     bare_value=re.compile(r"[^,\[\](){}'\"\n]++").match,
     bare_key=re.compile(rf"{_KEY_CHAR}++(?:[ \t]++{_KEY_CHAR}++)*+").match,
-    next_entry=re.compile(rf", ?(?:{_SIMPLE}): ?").match,
+    entries=_entries(_SIMPLE),
+    usual_value=usual_values(_SIMPLE),
     prefixes=re.compile(r"[bBrRuUfF]{0,2}+(?=['\"])").match,
     bare_strings=True,
     gaps=True,
@@ -111,7 +126,8 @@ TYPESCRIPT = Notation(
     number=re.compile(rf"(?:{_BASED}|{_PROGRAMMERS}|[+-]?{_DIGITS})n?").fullmatch,
     bare_value=re.compile(r"[\w$.+\-]++").match,
     bare_key=re.compile(r"[\w$][\w$.\-]{0,255}+").match,
-    next_entry=re.compile(rf", ?(?:([\w$][\w$.\-]{{0,255}}+)|{_SIMPLE}): ?").match,
+    entries=_entries(rf"([\w$][\w$.\-]{{0,255}}+)|{_SIMPLE}"),
+    usual_value=usual_values(_SIMPLE),
     templates=True,
     heredocs=True,
 )
@@ -122,8 +138,9 @@ _BRACED_WORD = r"[^\s:{}\[\],<>\"']"
 BRACED_KEY = rf"{_BRACED_WORD}{{1,256}}+(?:[ \t]{{1,4}}+{_BRACED_WORD}{{1,256}}+){{0,32}}+"
 
 
-def braces(quote: str, make: Callable[[], StringText], others: tuple[Quote, ...]) -> Notation:
-    """Bare keys, and strings between two of these, which `make` reads; or, where a value begins, between others."""
+def braces(quote: str, make: Callable[[], StringText], others: tuple[Quote, ...], simple: str) -> Notation:
+    """Bare keys, and strings between two of these, which `make` reads; or, where a value begins, between others.
+    `simple`: a pattern of such strings that hold no piece of a quote."""
     head = re.escape(quote[0])
     shy = "".join([other.open for other in others])
     return Notation(
@@ -137,7 +154,8 @@ def braces(quote: str, make: Callable[[], StringText], others: tuple[Quote, ...]
         number=None,
         bare_value=re.compile(rf"[^,{{}}\[\]<{head}]++").match,
         bare_key=re.compile(BRACED_KEY).match,
-        next_entry=re.compile(rf", ?(?![{re.escape(quote[0] + shy)}])({BRACED_KEY}): ?").match,
+        entries=_entries(rf"(?![{re.escape(quote[0] + shy)}])({BRACED_KEY})"),
+        usual_value=usual_values(simple),
         bare_strings=True,
         gaps=True,
     )

@@ -25,6 +25,7 @@ _HEREDOC_ROOM = 100
 # In a bare string, an entry that lost the comma before it.
 _ENTRY = re.compile(r"\s[\w'\"]+\s*+:").search
 _SIMPLE = {quote: re.compile(simple).match for quote, simple in SIMPLE_STRINGS.items()}
+_NEXT_ITEM = re.compile(r", ?(?=[\w\"'<{\[-])").match
 _ANY_WORD = re.compile(r"\w").search
 _SOLID = frozenset(map(chr, range(0x21, 0x7F))) - {"/"}  # what is neither white space nor a comment's
 _JSON_WORD = {True: "true", False: "false", None: "null"}
@@ -102,14 +103,16 @@ class ValueReader:
         return "".join(self.out)
 
     def value(self) -> Any:
-        brackets, stack = self.notation.brackets, self._stack
+        brackets, usual, stack = self.notation.brackets, self.notation.usual_value, self._stack
         while True:
-            char = self.peek()
-            if char in brackets:
+            found = usual(self.text, self.pos)
+            if found is not None:
+                self.pos = found.end()
+                self._place(*self._usual(found))
+            elif (char := self.peek()) in brackets:
                 self._open(char)
             else:
-                json, value = self._atom(char)
-                self._place(json, value)
+                self._place(*self._atom(char))
             while stack and not self._go_on():
                 done = stack.pop()
                 self._place("", done.items if done.members is None else done.members)
@@ -170,12 +173,16 @@ class ValueReader:
     def _go_on(self) -> bool:
         """To the next value of the innermost list or object; False at its end."""
         top = self._stack[-1]
-        if top.members and not top.comma:
-            usual = self.notation.next_entry(self.text, self.pos)
+        if top.members is not None and top.comma is not bool(top.members):
+            usual = self.notation.entries[bool(top.members)](self.text, self.pos)
             if usual is not None:
                 self.pos, top.comma = usual.end(), True
                 self._begin_entry(top, usual[usual.lastindex or 0])
                 return True
+        elif top.items and not top.comma and (usual := _NEXT_ITEM(self.text, self.pos)) is not None:
+            self.pos, top.comma = usual.end(), True
+            self.out.append(", ")
+            return True
         while (char := self.peek()) == "," and (not top.comma or self.notation.gaps):
             if top.comma and top.members is None:
                 self.bare.append(Odd(self._path(), ""))  # an item may have stood here
@@ -247,6 +254,14 @@ class ValueReader:
         return word, isinstance(self._scalar(word, record=False)[1], str)
 
     # -- strings, numbers, words ---------------------------------------------------------------------------------------
+
+    def _usual(self, found: re.Match[str]) -> tuple[str, Any]:
+        """A value that `usual_values` found."""
+        kind = found.lastindex or 0
+        text = found[kind]
+        if kind == 1:
+            return text, int(text)
+        return self._scalar(text) if kind == 2 else self.string_value(text)
 
     def _atom(self, char: str) -> tuple[str, Any]:
         if char in self.notation.heads:

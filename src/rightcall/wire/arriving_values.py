@@ -185,7 +185,10 @@ def meant(p: CallBuilder, key: str, read: Read) -> tuple[str, Any]:
     assert call is not None
     path = step(key)
     tool = p.tools.get(call.name) if p.tools is not None else None
-    call.repairs += (*_escapes(read, path), *_unquoted(read, path, key, tool), *_zeros(read, path, key, tool))
+    if read.escaped or read.bare:
+        call.repairs += (*_escapes(read, path), *_unquoted(read, path, key, tool))
+    if read.odd:
+        call.repairs += _zeros(read, path, key, tool)
     texts = _as_written(call, key, read, path, tool) if read.odd and tool is not None else None
     return (read.json, read.value) if texts is None else texts
 
@@ -217,7 +220,9 @@ def _unquoted(read: Read, path: str, key: str, tool: Tool | None) -> list[Repair
     return [Repair("unquoted_value", kind, path, bare.text[:200], quoted(bare.text[:200]))]
 
 
-def _zeros(read: Read, path: str, key: str, tool: Tool | None) -> list[Repair]:
+def _zeros(read: Read, path: str, key: str, tool: Tool | None) -> tuple[Repair, ...]:
     """The receipt of a number that begins with zeros: ten, eight in octal, or a code."""
-    zeros = [odd for odd in read.odd if _ZEROS(odd.text) and not (tool and _is_text(odd, key, tool))]
-    return [Repair("number_spelling", "guess", path, odd.text[:200], odd.text.lstrip("+-0")[:200]) for odd in zeros[:1]]
+    for odd in read.odd:
+        if _ZEROS(odd.text) and not (tool and _is_text(odd, key, tool)):
+            return (Repair("number_spelling", "guess", path, odd.text[:200], odd.text.lstrip("+-0")[:200]),)
+    return ()

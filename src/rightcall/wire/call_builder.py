@@ -365,7 +365,7 @@ class CallBuilder(Buffer):
         if self.live:
             sent = "".join(call.parts) if call.source is None else call.source
             json = sent[call.given :] if call.given or sent.lstrip()[:1] == "{" else json
-        if json:
+        if json and self.options.previews:
             self.output.events.append(Arguments(call.index, json))
 
     def repaired(self, rule: str, before: str, after: str) -> None:

@@ -27,6 +27,7 @@ _RECIPIENT = re.compile(r"\s*+[^\s<>\"{}\[\]]*+").match
 _IS_TOKEN = re.compile(r"<(?:\|[^<>|\s]*+\|?+>?+\s*+\w*+)?+(?:<\|?+[^<>|\s]*+\|?+)?+").fullmatch
 _IS_NAME = re.compile(r"[\w$.\-]++").fullmatch
 # What may stand in a header behind its recipient: tokens, each with a word.
+_MANY = 64  # headers that are kept: their words come from the model
 _REST = re.compile(r"(?:\s*+<\|[^<>|\s]{1,32}+\|>\s*+[\w.\-]*+)*+\s*+").match
 
 
@@ -58,8 +59,10 @@ def _header(m: Machine, taken: Capture, *, bare: bool) -> Steps[None]:
     end = p.buf.find(marker, p.pos, p.pos + _MAX_HEADER + size)
     if end < 0:
         end = yield from _message_start(m, marker)
-    recipient, kind = read_header(p.buf[p.pos : max(end, p.pos)], channels, m.compiled.header_starts)
-    is_header = end >= 0 and not _is_other(m, marker, end) and not _holds_arguments(m, p.buf[p.pos : end])
+    recipient, kind, is_only_header = _kept_header(m, p.buf[p.pos : max(end, p.pos)], channels)
+    # The marker may be letters.
+    is_written = p.told is not None and isinstance(marker, Special) and p.is_letters(end, end + size)
+    is_header = end >= 0 and is_only_header and not is_written
     length = end - p.pos
     # What is known of it however the text is cut.
     known = p.buf[p.pos : end if end >= 0 else p.pos + _MAX_HEADER]
@@ -232,11 +235,17 @@ def _message_start(m: Machine, marker: str) -> Steps[int]:
         yield
 
 
-def _is_other(m: Machine, marker: str, end: int) -> bool:
-    """Is what stands up to the marker no header? The marker may be letters, or that of another message."""
-    p = m.p
-    is_written = isinstance(marker, Special) and p.is_letters(end, end + len(marker))
-    return is_written or _holds_more(m, p.buf[p.pos + 1 : end])
+def _kept_header(m: Machine, text: str, channels: Channels) -> tuple[str | None, str | None, bool]:
+    """What `read_header` says of it, and whether it holds neither other structure nor arguments: then it is no header
+    but the end of one. Most headers of a conversation are the same few."""
+    kept = m.compiled.headers
+    found = kept.get(text)
+    if found is None:
+        if len(kept) > _MANY:
+            kept.clear()
+        is_header = not _holds_more(m, text[1:]) and not _holds_arguments(m, text)
+        found = kept[text] = *read_header(text, channels, m.compiled.header_starts), is_header
+    return found
 
 
 def _holds_more(m: Machine, text: str) -> bool:

@@ -147,6 +147,7 @@ class Compiled:
         self.first_thought = _label(self.format.reasoning[0]) if self.format.reasoning else None
         starts = alternatives(self.channels.start) if self.channels else ()
         self.header_starts: list[Match] = [re.compile(template(start).whole).match for start in starts]
+        self.headers: dict[str, tuple[str | None, str | None, bool]] = {}  # what was read of some of them
         self.between_messages = self._between_messages()
         # What ends a header. Blanks beside a token are the header's.
         message = self.channels.message if self.channels else ""

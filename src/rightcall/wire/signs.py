@@ -66,9 +66,10 @@ def _cut_in_name(m: Machine, opens: re.Pattern[str], sign: Sign) -> Iterable[Non
 
 
 def on_body(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
-    if m.is_shown(found, sign):
+    if not m.output.shown.is_new and m.is_shown(found, sign):
         return
-    m.leave_for_call()
+    if type(m.state) is InReasoning:
+        m.leave_for_call()
     p = m.p
     before = p.base + p.pos
     yield from m.block(found.start(), special=sign.special, inner=True)

@@ -38,6 +38,7 @@ from rightcall.wire.bodies.braced_patterns import (
     behind_value,
     heads,
     named,
+    simple_string,
     without_word,
 )
 from rightcall.wire.bodies.half_quoted import edge_of_text, half_quoted, take_half_quoted
@@ -93,7 +94,9 @@ class BracedReader(BodyReader):
         after = [*after, another]
         behind = behind_value(seq(KEY, blanks(), literal(":"), blanks(), value), value, after)
         self.follows = there(seq(quote, blanks(), behind))
-        self.notation = braces(str(body.quote), self._string, ordinary(closes, behind_value(None, value, after)))
+        simple = simple_string(str(body.quote), self.follows)
+        others = ordinary(closes, behind_value(None, value, after))
+        self.notation = braces(str(body.quote), self._string, others, simple)
         self._calls = re.compile(alt(*[seq(pat, blanks(), *named(body)) for pat in calls]).whole).finditer
         self._over = re.compile(seq(quote, blanks(), literal("}")).whole).search
         self._close = re.compile(seq(literal("}"), blanks(), alt(*closes)).whole).search if closes else None
@@ -236,6 +239,11 @@ class BracedReader(BodyReader):
 
     def _argument(self, p: CallBuilder, key: str, prefix: str) -> Steps[Any]:
         kind = p.kind(key) or "any"
+        usual = self.notation.usual_value(p.buf, p.pos)
+        if usual is not None and (at_once := self._usual(p, usual, kind)) is not None:
+            p.pos = usual.end()
+            p.give(prefix + at_once[0])
+            return at_once[1]
         char = p.char() or (yield from p.peek())
         if not char:
             raise Cut
@@ -244,8 +252,8 @@ class BracedReader(BodyReader):
             return (yield from self._quoted(p, self._token, kind, prefix))
         if char in MARKS:
             return (yield from self._ordinary(p, key, kind, prefix))
-        may_be_text = kind in TEXT_KINDS or (kind == "any" and self.body.quoted == "string")
-        if char not in "[{" and may_be_text and (text := (yield from half_quoted(p, self.follows, self.body.quote))):
+        is_text = char not in "[{" and self._may_be_text(kind)
+        if is_text and (text := (yield from half_quoted(p, self.follows, self.body.quote))):
             self._may_repair(p, p.call.name if p.call else "")
             p.give(prefix + quoted(text))
             return take_half_quoted(p, key, text, self.body.quote)
@@ -253,6 +261,22 @@ class BracedReader(BodyReader):
         json, value = meant(p, key, read)
         p.give(prefix + json)
         return value
+
+    def _usual(self, p: CallBuilder, found: re.Match[str], kind: str) -> tuple[str, Any] | None:
+        """A string or a whole number that is all there; None for what else the schema must be asked of."""
+        text = found[found.lastindex or 0]
+        if found.lastindex == 3:
+            return self._typed_text(p, text, kind)
+        return (text, int(text)) if found.lastindex == 1 and not self._may_be_text(kind) else None
+
+    def _may_be_text(self, kind: str) -> bool:
+        """May a value without its first quote be a string?"""
+        return kind in TEXT_KINDS or (kind == "any" and self.body.quoted == "string")
+
+    def _typed_text(self, p: CallBuilder, text: str, kind: str) -> tuple[str, Any]:
+        """What stood between quotes: a string, or where quotes say nothing about types, what the schema says."""
+        is_raw = self.body.quoted == "raw" and kind != "plain"
+        return typed(text, kind, p.limits.depth)[:2] if is_raw else (quoted(text), text)
 
     def _ordinary(self, p: CallBuilder, key: str, kind: str, prefix: str) -> Steps[Any]:
         """A string between quotes that are not this format's."""
@@ -277,7 +301,7 @@ class BracedReader(BodyReader):
             raise Broken("invalid_value", f"these are not this format's quotes; use {self.body.quote}")
 
     def _quoted(self, p: CallBuilder, inside: StringText, kind: str, prefix: str) -> Steps[Any]:
-        """A value between quotes: a string, or where quotes say nothing about types, what the schema says."""
+        """A value between quotes."""
         give = kind == "plain"
         if give:
             p.give(prefix + '"')
@@ -285,8 +309,7 @@ class BracedReader(BodyReader):
         if give:
             p.give('"')
             return text
-        raw = self.body.quoted == "raw"
-        json, value = typed(text, kind, p.limits.depth)[:2] if raw else (quoted(text), text)
+        json, value = self._typed_text(p, text, kind)
         p.give(prefix + json)
         return value
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from rightcall.formats.spec import Braced
 from rightcall.values.notation import BRACED_KEY
 from rightcall.values.strings import Taken, easy_without
 from rightcall.wire.bodies.ordinary_quotes import KEY_IN_QUOTES
-from rightcall.wire.markers import END, HOLES, NAME, Pat, Probe, alt, blanks, literal, look, seq, templates
+from rightcall.wire.markers import END, HOLES, NAME, TEXT_END, Pat, Probe, alt, blanks, literal, look, seq, templates
 from rightcall.wire.scan import Scan
 
 _WORD = Pat(r"[^\s:{}\[\],<>\"']{1,256}+", r"[^\s:{}\[\],<>\"']{0,256}+")
@@ -45,6 +47,13 @@ class TokenQuoted:
 
     def plain(self, piece: str) -> str | None:
         return None if self._quote[0] in piece else piece
+
+
+def simple_string(quote: str, follows: Probe) -> str:
+    """A string without a piece of its quote in it, before what has arrived and can only follow a string: what
+    `TokenQuoted` takes there, and its text is the group."""
+    mark = re.escape(quote)
+    return rf"{mark}([^{re.escape(quote[0])}]*+){follows.pat.whole.replace(TEXT_END, '(?!)')}{mark}"
 
 
 def behind_value(entry: Pat | None, value: Pat, after: list[Pat]) -> Pat:

@@ -30,6 +30,7 @@ def _around(marker: str) -> tuple[int, int]:
     return len(before.lstrip()), len(after.rstrip())
 
 
+_MOST_REFS = 32
 _SIMPLE = {"string": "plain", "integer": "json", "number": "json", "boolean": "json"}
 
 
@@ -38,10 +39,9 @@ _Node = tuple[str, list[str], list["_Node"]]
 
 
 def _followed(schema: Any, root: Any) -> Any:
-    for _ in range(32):
-        if not (isinstance(schema, dict) and isinstance(schema.get("$ref"), str)):
-            break
-        schema = resolve(schema["$ref"], root)
+    left = _MOST_REFS
+    while left and isinstance(schema, dict) and isinstance(schema.get("$ref"), str):
+        schema, left = resolve(schema["$ref"], root), left - 1
     return schema
 
 
@@ -71,10 +71,7 @@ class NestedTags:
         begins, ends = closes.strip().split("{key}")
         odd = re.escape(before[0])
         opening = re.escape(before) + r'([^<>"\s/]{1,64}+)' + re.escape(after)
-        leaf = f"{opening}([^{odd}]*+){re.escape(begins)}\\1{re.escape(ends)}"
-        self.leaf = re.compile(leaf).match
-        tags = "|".join(template(tag, group="key").whole for tag in (opens, closes))
-        self.elements = re.compile(f"{leaf}|{tags}").finditer
+        self.leaf = re.compile(f"{opening}([^{odd}]*+){re.escape(begins)}\\1{re.escape(ends)}").match
         # Where in a tag its name stands.
         self.names = {"open": _around(opens), "close": _around(closes)}
 
@@ -83,36 +80,6 @@ class NestedTags:
         root: _Node = key, [], []
         yield from self._tree(p, [root])
         return self._argument(p, root, p.call.name if p.call else "")
-
-    def whole(self, p: CallBuilder, pos: int, name: str, key: str) -> tuple[str, Any, int] | None:
-        """As `read`, where the text is whole, and where it ends; None where its tags do not match."""
-        root: _Node = key, [], []
-        stack = [root]
-        _, texts, children = root
-        buf, deepest = p.buf, p.limits.depth
-        if deepest < 1:
-            return None
-        for found in self.elements(buf, pos):
-            start, end = found.span()
-            if start > pos:
-                texts.append(buf[pos:start])
-            pos = end
-            leaf, text, opens, closes = found.groups()
-            if leaf:
-                children.append((leaf, [text], []))
-                continue
-            if opens:
-                node: _Node = opens, [], []
-                children.append(node)
-                stack.append(node)
-            elif closes != stack.pop()[0]:
-                return None
-            elif not stack:
-                return *self._argument(p, root, name), pos
-            if len(stack) > deepest:
-                return None
-            _, texts, children = stack[-1]
-        return None
 
     def may_begin(self, p: CallBuilder, key: str) -> bool:
         """May the value of this argument be written in tags, though it may be a text as well?"""
@@ -133,7 +100,8 @@ class NestedTags:
         while stack:
             leaf = self.leaf(p.buf, p.pos)
             if leaf is not None and len(stack) <= p.limits.depth:
-                stack[-1][2].append((leaf.group(1), [leaf.group(2)], []))
+                tag, text = leaf.groups()
+                stack[-1][2].append((tag, [text], []))
                 p.pos = leaf.end()
                 continue
             found = (self.scan.ended if p.ended else self.scan.search)(p.buf, p.pos)

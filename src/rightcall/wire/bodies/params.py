@@ -166,7 +166,13 @@ class ParamsReader(BodyReader):
         p.finish(value)
 
     def _params(self, p: CallBuilder) -> Steps[None]:
-        tags, param, types, read = self.tags, self.param, self.body.types, self.values.read
+        tags, param, types, read, at_once = (
+            self.tags,
+            self.param,
+            self.body.types,
+            self.values.read,
+            self.values.at_once,
+        )
         probe, no_param, unended, requoted = param.probe, tags.no_param, bool(tags.unended), bool(tags.requoted)
         values: dict[str, Any] = {}
         value: Any = None
@@ -176,8 +182,12 @@ class ParamsReader(BodyReader):
             found = probe.at(p.buf, p.pos, p.ended)
             if found is None:
                 found = yield from p.test(probe)
-            if not found or (no_param is not None and (yield from p.test(no_param))):
+            if not found:
                 break
+            if no_param is not None:
+                other = no_param.at(p.buf, p.pos, p.ended)
+                if other or (other is None and (yield from p.test(no_param))):
+                    break
             holes = param.fill(found)
             key = tags.plain(holes["key"])
             is_unended = unended and found.group()[-1] != ">"
@@ -188,7 +198,8 @@ class ParamsReader(BodyReader):
                 raise Broken("duplicate_argument", f"the argument {key!r} is given twice; send it once", "/" + key)
             p.pos = found.end()
             said = types.get(holes.get("type", ""))
-            value = values[key] = yield from read(p, key, said, values, unended=is_unended)
+            whole = at_once(p, key, said, values) if not is_unended else None
+            value = values[key] = whole[0] if whole else (yield from read(p, key, said, values, unended=is_unended))
             if is_unended and str(value)[:1] == ">":
                 raise Broken("unexpected_text", f"the tag that opens the argument {key!r} is broken", "/" + key)
         yield from self._closed(p, has_arguments=bool(values), last=value)

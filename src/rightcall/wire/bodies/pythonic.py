@@ -81,10 +81,10 @@ class PythonicReader(BodyReader):
 
     def read(self, p: CallBuilder, *, bare: bool) -> Steps[None]:
         first = p.index
-        listed = (yield from p.peek()) == "["
+        listed = (p.char() or (yield from p.peek())) == "["
         p.pos += listed
         while True:
-            char = yield from p.peek()
+            char = p.char() or (yield from p.peek())
             if not char:
                 raise Cut
             is_first = p.index == first
@@ -123,7 +123,7 @@ class PythonicReader(BodyReader):
             p.fail(broken.code, broken.message, broken.path)
             return
         p.raw_end()
-        if (listed and (yield from p.peek()) not in (",", "]", "")) or (yield from p.test(LOST_ARGUMENT)):
+        if (listed and (p.char() or (yield from p.peek())) not in (",", "]", "")) or (yield from p.test(LOST_ARGUMENT)):
             trailing = Broken("trailing_content", "unexpected text after the call's closing ')'")
             yield from _skip_to(p, (), trailing)
             p.fail(trailing.code, trailing.message)

@@ -6,7 +6,7 @@ from json.encoder import encode_basestring as quoted
 from typing import Any
 
 from rightcall.formats.spec import Params, alternatives
-from rightcall.wire.bare_values import Wrong, typed
+from rightcall.wire.bare_values import typed
 from rightcall.wire.bodies.nested import NestedTags
 from rightcall.wire.bodies.tags import Tags
 from rightcall.wire.bodies.value_end import Value, ValueEnd, break_at
@@ -28,6 +28,29 @@ class TaggedValues:
         self._nested = NestedTags(body) if body.item else None
         self._keyed = "{key}" in "".join(alternatives(body.value_close))
         self._ends: dict[tuple[str, str, str, bool], ValueEnd] = {}
+
+    def at_once(self, p: CallBuilder, key: str, said: str | None, values: dict[str, Any]) -> tuple[Any] | None:
+        """As `read`, if the value is all there and as usual; else nothing is taken."""
+        kind = p.kind(key) or p.kind_by_another_name(key) or "any"
+        kind = kind if said is None else self._kind(kind, said)
+        start, buf, line, nested = p.pos, p.buf, "", self._nested
+        if nested is not None and kind != "plain" and nested.tag.at(buf, start, p.ended) is not False:
+            return None
+        if self._quotes and self._may_be_quoted(p):
+            return None
+        if self._opens_line:
+            if buf[start : start + 2] in ("", "\r") and not p.ended:
+                return None
+            p.pos += break_at(p)
+            line = buf[start : p.pos]
+        found = self._end_of(p, key, line, "").at_once(p, key, values)
+        if found is None:
+            p.pos = start
+            return None
+        text, has_edge = found
+        json, value = self._typed(p, key, self._whole_text(p, text, line, has_edge), kind)
+        p.give((", " if values else "{") + quoted(key) + ": " + json)
+        return (value,)
 
     def read(self, p: CallBuilder, key: str, said: str | None, values: dict[str, Any], *, unended: bool) -> Steps[Any]:
         """The value that begins here; `said` is the type that its tag says, `values` what the call has so far. The line
@@ -55,52 +78,59 @@ class TaggedValues:
         key = taken.key
         if taken.give:
             p.give(prefix + '"')
-        is_inline = self._opens_line and not line
-        end = self._end_of(key, line, quote, is_inline and p.call is not None and p.call.inline)
-        doubt = None if end.at_once(p, taken) else (yield from end.take(p, taken))
-        text = "".join(taken.pieces)
-        if is_inline and text and p.call is not None and True not in taken.edges:
-            p.call.inline = True
-        if line and self._is_inline and True not in taken.edges:
-            text = line + text  # a line break at one edge alone is the value's own
-        value: Any = text
+        doubt = yield from self._end_of(p, key, line, quote).take(p, taken)
+        value: Any = self._whole_text(p, "".join(taken.pieces), line, True in taken.edges)
         if taken.give:
             p.give('"')
         else:
-            json, value, wrong = typed(text, "string" if quote and kind == "any" else kind, p.limits.depth)
+            json, value = self._typed(p, key, value, "string" if quote and kind == "any" else kind)
             p.give(prefix + json)
-            if wrong is not None:
-                self._wrong(p, key, wrong)
         if doubt is not None and p.call is not None:
             p.problem(doubt.code, doubt.message, "/" + key, call=p.call.index)
         return value
+
+    def _whole_text(self, p: CallBuilder, text: str, line: str, has_edge: bool) -> str:
+        """The text between the tags, of which the opening one came with this line break, the other with one or not."""
+        if self._opens_line and not line and text and p.call is not None and not has_edge:
+            p.call.inline = True
+        # A line break at one edge alone is the value's own.
+        return line + text if line and self._is_inline and not has_edge else text
+
+    def _typed(self, p: CallBuilder, key: str, text: str, kind: str) -> tuple[str, Any]:
+        json, value, wrong = typed(text, kind, p.limits.depth)
+        # A wrong type is for the check of the whole call to tell, which may also mend it.
+        if wrong is not None and wrong[0] != "wrong_type" and p.call is not None:
+            p.problem(wrong[0], f"{key}: {wrong[1]}", "/" + key, call=p.call.index)
+            p.call.checked = True
+        return json, value
 
     @staticmethod
     def _kind(declared: str | None, said: str | None) -> str:
         """A type in the text wins; where it says string and so does the schema, the schema says more."""
         return declared or "any" if said is None or (said == "string" and declared == "plain") else said
 
-    def _wrong(self, p: CallBuilder, key: str, wrong: Wrong) -> None:
-        # A wrong type is for the check of the whole call to tell, which may also mend it.
-        if wrong[0] != "wrong_type" and p.call is not None:
-            p.problem(wrong[0], f"{key}: {wrong[1]}", "/" + key, call=p.call.index)
-            p.call.checked = True
-
     def _quote(self, p: CallBuilder) -> Steps[str]:
         """What closes the quotes around the value, if it is quoted."""
         assert self._quotes is not None
-        while True:
-            rest = p.buf[p.pos : p.pos + len(self._quotes[0])]
-            if rest == self._quotes[0]:
-                p.pos += len(rest)
-                return self._quotes[1]
-            if p.ended or not self._quotes[0].startswith(rest):
-                return ""
+        opens, closes = self._quotes
+        while self._may_be_quoted(p):
+            if p.buf.startswith(opens, p.pos):
+                p.pos += len(opens)
+                return closes
+            if p.ended:
+                break
             yield
+        return ""
 
-    def _end_of(self, key: str, line: str, quote: str, inline: bool) -> ValueEnd:
+    def _may_be_quoted(self, p: CallBuilder) -> bool:
+        assert self._quotes is not None
+        opens = self._quotes[0]
+        return opens.startswith(p.buf[p.pos : p.pos + len(opens)])
+
+    def _end_of(self, p: CallBuilder, key: str, line: str, quote: str) -> ValueEnd:
         """Where the value of an argument ends."""
-        which = (key if self._keyed else "", line, quote, inline)
+        is_inline = self._opens_line and not line and p.call is not None and p.call.inline
+        which = (key if self._keyed else "", line, quote, is_inline)
         found = self._ends.get(which)
         if found is None:
             if len(self._ends) > _MANY:

@@ -130,18 +130,21 @@ class ValueEnd:
         lines = [seq(_LINES, close) for close in tags.body_closes]
         return alt(whole, *tags.body_closes, *lines)
 
-    def at_once(self, p: CallBuilder, value: Value) -> bool:
-        """Takes a value and the marker that closes it, if all of that is here and as usual; else takes nothing."""
-        found = (self.scan.ended if p.ended else self.scan.search)(p.buf, p.pos)
-        if found is None or found.lastindex is None or self.scan.actions[found.lastindex] != "close":
-            return False
-        follows = self.chain.at(p.buf, found.end(), p.ended)
-        if not follows or not self._is_close(follows, value):
-            return False
-        self._add(p, p.buf[p.pos : found.start()], value)
+    def at_once(self, p: CallBuilder, key: str, given: dict[str, Any]) -> tuple[str, bool] | None:
+        """Takes a value and the marker that closes it, if all of that is here and as usual; else takes nothing. Its
+        text, and whether the marker came with a line break of its own."""
+        buf, scan = p.buf, self.scan
+        found = (scan.ended if p.ended else scan.search)(buf, p.pos)
+        if found is None or found.lastindex is None or scan.actions[found.lastindex] != "close":
+            return None
+        follows = self.chain.at(buf, found.end(), p.ended)
+        if not follows or not self._is_close(follows, key, given):
+            return None
+        text = buf[p.pos : found.start()]
         p.pos = found.start()
-        self._close(p, value, found.end())
-        return True
+        has_edge = break_at(p) > 0
+        p.pos = found.end()
+        return text, has_edge
 
     def take(self, p: CallBuilder, value: Value) -> Steps[Doubt | None]:
         """Takes a value and the marker that closes it."""
@@ -186,10 +189,11 @@ class ValueEnd:
                 follows = chain.at(p.buf, end + size, p.ended)
                 if follows is None:
                     follows = yield from self._behind(chain, p, size)
-                if self._is_close(follows, value):
+                if self._is_close(follows, value.key, value.given):
                     if action == "drift":
                         _note_unclosed(p, f"the argument {value.key!r} ends with a damaged tag")
-                    self._close(p, value, p.pos + size)
+                    value.edges.append(break_at(p) > 0)
+                    p.pos += size
                     return self._doubt(p, seen, value)
                 if action == "close":
                     seen.closed = True
@@ -206,10 +210,6 @@ class ValueEnd:
             # Not structure: its first character is the value's, and the search goes on behind it.
             self._add(p, p.buf[p.pos], value)
             p.pos += 1
-
-    def _close(self, p: CallBuilder, value: Value, end: int) -> None:
-        value.edges.append(break_at(p) > 0)
-        p.pos = end
 
     def _sink(self, p: CallBuilder, value: Value) -> Sink:
         is_special, search = self.is_special, self.scan.search
@@ -246,13 +246,13 @@ class ValueEnd:
                 return found
             yield
 
-    def _is_close(self, follows: Found, value: Value) -> bool:
+    def _is_close(self, follows: Found, key: str, given: dict[str, Any]) -> bool:
         """Is a close before this really one? A repeated key is no argument that could follow."""
         if not follows or not follows.lastindex or self.is_named:
             # Where the close has the argument's own name, a repeated one is for the call to tell.
             return bool(follows)
-        key = self.tags.plain(follows[follows.lastindex])
-        return key != value.key and key not in value.given
+        other = self.tags.plain(follows[follows.lastindex])
+        return other != key and other not in given
 
     def _is_repeated(self, key: str, value: Value) -> bool:
         return key in value.given or key == value.key
@@ -354,7 +354,8 @@ def _note_unclosed(p: CallBuilder, message: str) -> None:
 
 def break_at(p: CallBuilder) -> int:
     """How long the line break is that stands here; 0 where none does."""
-    return 2 if p.buf.startswith("\r\n", p.pos) else int(p.buf.startswith("\n", p.pos))
+    char = p.buf[p.pos : p.pos + 1]
+    return 1 if char == "\n" else 2 if char == "\r" and p.buf.startswith("\r\n", p.pos) else 0
 
 
 def _breaks(line: str) -> list[str]:
