@@ -36,7 +36,16 @@ def open_reasoning(m: Machine) -> None:
 
 def may_be_tag(text: str) -> bool:
     """May a reply that begins so begin with `<think>`, with blanks before it?"""
-    return text[:2] <= "!" or THINK_OPENS.startswith(text[:2])
+    begun = text[:2] if text[:1] > " " else text.lstrip(BLANKS)[:2]
+    return THINK_OPENS.startswith(begun)
+
+
+def _take_blanks(m: Machine) -> Steps[str]:
+    """The next character that is not blank, "" at the end of the text."""
+    taken = m.p.capture()
+    char = yield from m.p.peek()
+    m.output.hold_blanks(m.p.release(taken), m.p.at)
+    return char
 
 
 def first_tag(m: Machine, tag: Probe) -> Steps[bool]:
@@ -45,9 +54,7 @@ def first_tag(m: Machine, tag: Probe) -> Steps[bool]:
     if p.base or isinstance(m.state, InReasoning):
         return False
     if p.buf[:1] <= " ":
-        taken = p.capture()
-        yield from p.peek()
-        m.output.hold_blanks(p.release(taken), p.at)
+        yield from _take_blanks(m)
     found = tag.at(p.buf, p.pos, p.ended)
     if found is None:
         found = yield from p.test(tag)
@@ -64,11 +71,12 @@ def first_of_reply(m: Machine, compiled: Compiled) -> Steps[None]:
         yield from first_header(m, compiled.first_header)
     if compiled.first_opener is None and compiled.first_thought is None:
         return
-    taken = p.capture()
-    yield from p.peek()
-    m.output.hold_blanks(p.release(taken), p.at)
+    if p.buf[p.pos : p.pos + 1] <= " ":
+        yield from _take_blanks(m)
     if compiled.first_opener is not None:
-        opener = yield from p.test(compiled.first_opener)
+        opener = compiled.first_opener.at(p.buf, p.pos, p.ended)
+        if opener is None:
+            opener = yield from p.test(compiled.first_opener)
         if opener and not p.is_letters(opener.start(), opener.end()):
             hear_name(m, opener.group())
             yield from m.block(opener.end(), special=True, headless=True)
@@ -84,9 +92,7 @@ def try_bare(m: Machine) -> Steps[bool]:
     p, output, compiled = m.p, m.output, m.compiled
     char = p.buf[p.pos : p.pos + 1]
     if char <= " ":
-        taken = p.capture()
-        char = yield from p.peek()
-        output.hold_blanks(p.release(taken), p.at)
+        char = yield from _take_blanks(m)
     if compiled.between is not None and p.index:
         found = compiled.between.at(p.buf, p.pos, p.ended)
         if found is None:
@@ -97,7 +103,10 @@ def try_bare(m: Machine) -> Steps[bool]:
     output.at_start = False
     fence, clash = compiled.fence, compiled.clash
     if char and char in compiled.bare:
-        if clash is None or not (yield from p.test(clash)):
+        found = clash.at(p.buf, p.pos, p.ended) if clash is not None else False
+        if found is None and clash is not None:
+            found = yield from p.test(clash)
+        if not found:
             yield from m.block(p.pos, bare=True)
     elif fence is not None and char == "`" and (found := (yield from p.test(fence))):
         yield from m.block(found.end(), bare=True)
@@ -114,9 +123,7 @@ def try_again(m: Machine, again: Probe) -> Steps[bool]:
     elif not output.fresh:
         return False
     if p.buf[p.pos : p.pos + 1] <= " ":
-        taken = p.capture()
-        yield from p.peek()
-        output.hold_blanks(p.release(taken), p.at)
+        yield from _take_blanks(m)
     found = again.at(p.buf, p.pos, p.ended)
     if found is None:
         found = yield from p.test(again)

@@ -196,7 +196,7 @@ class CallBuilder(Buffer):
             self.problem(*_FORBIDDEN, call=call.index)
         elif not is_known and not unread and (wrong := name_problem(name, tools)):
             self.problem(*wrong, call=call.index)
-        said = self.said or name_in_id(id, tools)
+        said = self.said or (name_in_id(id, tools) if id else "")
         if said not in ("", name) and not unread and (two := two_names(said, name, tools, self.policy(name))):
             self.problem(*two, call=call.index)
         return call

@@ -47,7 +47,7 @@ class Fold:
                 places[event.index] = len(parts)  # type: ignore[union-attr]
                 parts.append(None)
             elif kind is CallEnd:
-                place = places.pop(event.index, -1)  # type: ignore[union-attr]
+                place = places.pop(event.index, -1) if places else -1  # type: ignore[union-attr]
                 if place >= 0:
                     parts[place] = event.call  # type: ignore[union-attr, assignment]
                 else:  # nobody was told that it began

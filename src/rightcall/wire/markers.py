@@ -309,7 +309,7 @@ class Holes:
     """A marker with holes: `fill` gives what stands in those of a match of `probe`. `unended` are templates that count
     at the end of a line only."""
 
-    __slots__ = ("_groups", "probe")
+    __slots__ = ("groups", "probe")
 
     def __init__(self, marker: Marker, *, quoted: bool = False, unended: Sequence[str] = ()) -> None:
         # Group names must be unique in an expression: each alternative has its own.
@@ -322,10 +322,10 @@ class Holes:
         for name, group in re.compile(self.probe.pat.whole).groupindex.items():
             holes.setdefault(name.lstrip(_LETTERS), []).append((name.rstrip(_DIGITS), group))
         # The last group of a match tells which alternative it is of.
-        self._groups = {found[-1][1]: found for found in holes.values()}
+        self.groups = {found[-1][1]: found for found in holes.values()}
 
     def fill(self, match: re.Match[str]) -> dict[str, str]:
         filled = {}
-        for hole, group in self._groups.get(match.lastindex or 0, ()):
+        for hole, group in self.groups.get(match.lastindex or 0, ()):
             filled[hole] = match[group]
         return filled

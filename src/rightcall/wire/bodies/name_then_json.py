@@ -53,9 +53,7 @@ class NameThenJsonReader(BodyReader):
         # What stands before a name says nothing by itself.
         self._labels = {re.split(r"\{|<", text)[0].strip() for text in alternatives(body.open)} - {""}
         self._id_holes = re.findall(r"\{(\w+)\}", body.id)
-        self._has_ids = bool(body.id) or any("{id}" in text for text in alternatives(body.open))
-        self._write_id = body.id.format_map
-        self._is_name_only = all(re.findall(r"\{\w+\}", text) == ["{name}"] for text in alternatives(body.open))
+        self._said = self._groups(body)
         self.begins = Probe(alt(*templates(body.open))) if self.open else Probe.never()
 
     def quick(self, p: CallBuilder, start: int, bare: bool) -> WholeBlock | None:
@@ -63,10 +61,10 @@ class NameThenJsonReader(BodyReader):
         buf = p.buf
         pos = start if buf[start : start + 1] > " " else _BLANK_RUN(buf, start).end()  # type: ignore[union-attr]
         opener = self._opens(buf, pos)
-        if opener is None or self.open is None:
+        if opener is None or opener.lastindex is None:
             return None
-        holes = {} if self._is_name_only else self.open.fill(opener)
-        name = opener[opener.lastindex or 0] if self._is_name_only else holes.get("name", "")
+        named, id, groups = self._said[opener.lastindex]
+        name = opener[named]
         if name in self._labels or name.isdigit():
             return None
         begin = opener.end()
@@ -79,8 +77,7 @@ class NameThenJsonReader(BodyReader):
             return None
         over = last.end()
         is_over = not self._open_ended or over < len(buf) or p.ended
-        id = self._id(holes) if self._has_ids else ""
-        return [(pos, end, name, buf[begin:end], value, id)], over, is_over
+        return [(pos, end, name, buf[begin:end], value, id and id % opener.group(*groups))], over, is_over
 
     def is_over(self, p: CallBuilder, end: int) -> bool:
         end = _BLANK_RUN(p.buf, end).end()  # type: ignore[union-attr]
@@ -184,10 +181,21 @@ class NameThenJsonReader(BodyReader):
         yield from read_arguments_of(p, None)
 
     def _id(self, holes: dict[str, str]) -> str:
-        for hole in self._id_holes:
-            if not holes.get(hole):
-                return holes.get("id", "")
-        return self._write_id(holes) if self._id_holes else holes.get("id", "")
+        if self.body.id and all(map(holes.get, self._id_holes)):
+            return self.body.id.format_map(holes)
+        return holes.get("id", "")
+
+    def _groups(self, body: NameThenJson) -> dict[int, tuple[int, str, list[int]]]:
+        """What `_id` makes of each opener, by its last group: the group of the name, the id as a text to be filled, and
+        the groups that fill it."""
+        found = {}
+        for last, holes in (self.open.groups if self.open else {}).items():
+            group = dict(holes)
+            is_made = bool(body.id) and all(hole in group for hole in self._id_holes)
+            wanted = self._id_holes if is_made else ["id"] if "id" in group else []
+            text = re.sub(r"\{\w+\}", "%s", body.id.replace("%", "%%")) if is_made else "%s" * len(wanted)
+            found[last] = group.get("name", 0), text, [group[hole] for hole in wanted]
+        return found
 
 
 def _unended(body: NameThenJson, name: Pat) -> list[Pat]:

@@ -78,8 +78,19 @@ class NestedTags:
     def read(self, p: CallBuilder, key: str) -> Steps[tuple[str, Any]]:
         """The value of an argument, as JSON text and as a value. `pos` is behind its opening tag."""
         root: _Node = key, [], []
-        yield from self._tree(p, [root])
+        stack = [root]
+        while not self._grow(p, stack):
+            yield
         return self._argument(p, root, p.call.name if p.call else "")
+
+    def at_once(self, p: CallBuilder, key: str) -> tuple[str, Any] | None:
+        """As `read`, if the value is all there; else nothing is taken."""
+        start = p.pos
+        root: _Node = key, [], []
+        if self._grow(p, [root]):
+            return self._argument(p, root, p.call.name if p.call else "")
+        p.pos = start
+        return None
 
     def may_begin(self, p: CallBuilder, key: str) -> bool:
         """May the value of this argument be written in tags, though it may be a text as well?"""
@@ -96,7 +107,8 @@ class NestedTags:
         properties = parameters.get("properties")
         return properties.get(key) if isinstance(properties, dict) else None, parameters
 
-    def _tree(self, p: CallBuilder, stack: list[_Node]) -> Steps[None]:
+    def _grow(self, p: CallBuilder, stack: list[_Node]) -> bool:
+        """Takes the elements that are there. False where more text is needed."""
         while stack:
             leaf = self.leaf(p.buf, p.pos)
             if leaf is not None and len(stack) <= p.limits.depth:
@@ -112,9 +124,9 @@ class NestedTags:
             if found is None or found.lastindex is None:
                 if p.ended:
                     raise Cut
-                yield
-                continue
+                return False
             self._take_tag(p, stack, self.scan.actions[found.lastindex], found.end())
+        return True
 
     def _take_tag(self, p: CallBuilder, stack: list[_Node], action: str, end: int) -> None:
         before, after = self.names[action]

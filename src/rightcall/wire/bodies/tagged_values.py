@@ -34,8 +34,12 @@ class TaggedValues:
         kind = p.kind(key) or p.kind_by_another_name(key) or "any"
         kind = kind if said is None else self._kind(kind, said)
         start, buf, line, nested = p.pos, p.buf, "", self._nested
-        if nested is not None and kind != "plain" and nested.tag.at(buf, start, p.ended) is not False:
-            return None
+        prefix = (", " if values else "{") + quoted(key) + ": "
+        if nested is not None and kind != "plain" and (tag := nested.tag.at(buf, start, p.ended)) is not False:
+            whole = nested.at_once(p, key) if tag and kind not in _TEXTUAL else None
+            if whole is not None:
+                p.give(prefix + whole[0])
+            return whole and whole[1:]
         if self._quotes and self._may_be_quoted(p):
             return None
         if self._opens_line:
@@ -49,7 +53,7 @@ class TaggedValues:
             return None
         text, has_edge = found
         json, value = self._typed(p, key, self._whole_text(p, text, line, has_edge), kind)
-        p.give((", " if values else "{") + quoted(key) + ": " + json)
+        p.give(prefix + json)
         return (value,)
 
     def read(self, p: CallBuilder, key: str, said: str | None, values: dict[str, Any], *, unended: bool) -> Steps[Any]:
