@@ -7,6 +7,7 @@ in each of them.
 from __future__ import annotations
 
 import re
+from random import Random
 from typing import Any, NamedTuple
 
 import msgspec
@@ -19,6 +20,7 @@ from replies import INTEGER, STRING, tool
 from rightcall import Call, CannotCarry, Format, Reply, Toolset, parse, render
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Params, alternatives
+from rightcall.laws.swallowing import marked
 from rightcall.wire.compile import compiled
 
 TOOLS = Toolset([tool("lookup", word=STRING, n=INTEGER), tool("ping")])
@@ -179,6 +181,28 @@ def test_no_call_runs_with_what_a_lost_marker_let_it_swallow(wire: Tagged, data:
         assert len(reply.attempts) <= 2
         values = [str(value) for arguments in all_arguments(reply) for value in arguments.values()]
         assert not any(("owl" in value and "bat" in value) or "lookup" in value for value in values)
+
+
+@every_tagged
+def test_no_call_runs_with_what_two_faults_let_a_value_swallow(wire: Tagged) -> None:
+    dice = Random(wire.name)
+    for arguments in ([OWL], [{"n": 3, "word": "owl"}], [OWL, BAT], [{"word": "owl"}, {"word": "bat"}]):
+        text = written(wire, *arguments)
+        places = list(marked(wire.format, text))
+        for _ in range(150):
+            first_lost, lost = sorted(dice.sample(places, 2))
+            if first_lost[1] <= lost[0]:
+                less = text[: first_lost[0]] + text[first_lost[1] : lost[0]] + text[lost[1] :]
+                calls = all_arguments(parse(less, format=wire.name, tools=TOOLS))
+                # A line break may be left where the marker around it is gone.
+                values = [str(value).strip("\n") for each in calls for value in each.values()]
+                assert set(values) <= {"owl", "bat", "3", "4"}, less
+
+
+@every_tagged
+def test_a_value_that_names_an_argument_which_is_not_given_is_carried(wire: Tagged) -> None:
+    for value in ('<input name="n"> <a n="n">n</a>\nn > 3', "n = 3\nif n>3: n<4", 'class="n">', "a\n\nn: 1\n<n/>"):
+        assert all_arguments(read(written(wire, {"word": value}), wire)) == [{"word": value}]
 
 
 @every_tagged

@@ -9,7 +9,7 @@
 - opener: where a call's opener stands outside shown text there is an attempt, or a problem;
 - auto: what `auto` takes for a call, the named format takes too;
 - keys: every key that was written is in the arguments, or named in a repair or a problem;
-- swallowing: take a marker, or a character of one, out of k calls, and no call takes in another.
+- swallowing: take one or two markers, or characters of them, out of k calls, and no call takes in another.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The swallowing law: take a marker, or a character of one, out of k rendered calls, and no call takes in another.
+"""The swallowing law: take markers, or characters of them, out of k rendered calls, and no call takes in another.
 
     <invoke name="f"><parameter name="k">owl</parameter>\\n<invoke name="f"><parameter name="k">bat</parameter></invoke>
 
@@ -24,6 +24,8 @@ from rightcall.wire.bodies import BODIES
 
 # No word is a piece of another, or of a tag.
 _WORDS = "zebra quokka walrus badger jackal lynx ocelot gibbon puffin marmot".split()
+_NEAR = 64  # characters: two faults in one value, and what follows it
+_TWICE = 0.25  # how often there are two
 
 
 def swallowing_law(
@@ -96,10 +98,19 @@ def cases(format: Format, seed: int, count: int) -> Iterator[Case]:
             if made == count or text is None:
                 return
             made += 1
-            yield Case("swallowing", text[:start] + text[end:], sent=sent, seed=seed)
+            yield Case("swallowing", _less(text, (start, end), places, dice), sent=sent, seed=seed)
         if made < count and (given_up := _given_up(format, sent, dice)):
             made += 1
             yield Case("swallowing", given_up, sent=sent, seed=seed)
+
+
+def _less(text: str, place: tuple[int, int], places: list[tuple[int, int]], dice: Random) -> str:
+    """The text without that place, and in one case of four without a second one near it."""
+    others = [(start, end) for start, end in places if 0 <= start - place[1] < _NEAR] if dice.random() < _TWICE else []
+    if others:
+        start, end = dice.choice(others)
+        text = text[:start] + text[end:]
+    return text[: place[0]] + text[place[1] :]
 
 
 def _given_up(format: Format, sent: tuple[Part, ...], dice: Random) -> str:

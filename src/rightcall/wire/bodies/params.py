@@ -7,6 +7,7 @@ A call whose closing tag is missing is whole if all its arguments are closed and
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -16,6 +17,7 @@ from rightcall.formats.toml_rules import LITERAL, OPENER, OPTIONAL, FieldRule, e
 from rightcall.repairs.broken_blocks import Sketch, sketch_arguments
 from rightcall.types import Call, Repair
 from rightcall.wire.bodies.kind import Around, BodyKind, filled, first
+from rightcall.wire.bodies.swallowed import Swallowed
 from rightcall.wire.bodies.tagged_values import TaggedValues
 from rightcall.wire.bodies.tags import Tags
 from rightcall.wire.body_reader import BodyReader
@@ -60,6 +62,10 @@ class ParamsReader(BodyReader):
         self.call_close = _any(tags.call_closes)
         self.other_end = _any(tags.section_closes + tags.openers + tags.turns)
         self.false_end = Probe(seq(blanks(), alt(*tags.nameless_openers, *tags.turns)))
+
+    @cached_property
+    def swallowed(self) -> Swallowed:
+        return Swallowed(self.body, self.tags)
 
     def sketch(self, p: CallBuilder, text: str, closed: bool) -> list[Sketch]:
         """JSON where the tags belong, but not valid: read loosely."""
@@ -205,6 +211,7 @@ class ParamsReader(BodyReader):
         yield from self._closed(p, has_arguments=bool(values), last=value)
         if values:
             p.give("}")
+            self.swallowed.tell(p, values)
         p.finish(values, empty=not values)
 
     def _mended_param(self, p: CallBuilder, key: str, tag: str, is_unended: bool) -> bool:

@@ -319,8 +319,8 @@ def _behind(whole: str, before: str) -> str:
 
 def _is_like(end: str, close: str) -> bool:
     """Is the end of a text, from one of its characters on that the tag begins with, nearly the tag? It may have lost
-    its first."""
-    starts = [i for i, char in enumerate(end) if char in close[:2]]
+    the first two."""
+    starts = [i for i, char in enumerate(end) if char in close[:3]]
     return any(SequenceMatcher(None, end[i:], close, autojunk=False).ratio() > _LIKE for i in starts)
 
 

@@ -299,7 +299,7 @@ class ValueEnd:
             seen.message = p.capture() if seen.message is None else seen.message
         elif action == "call":
             if seen.closed or seen.shut:
-                raise Broken("ambiguous_end", *_swallowed(value.key, "another call"))
+                raise Broken("ambiguous_end", *swallowed(value.key, "another call"))
             seen.opened, seen.depth = True, seen.depth + 1
         else:
             seen.opened = True
@@ -317,7 +317,7 @@ class ValueEnd:
             return Doubt("duplicate_argument", f"the argument {seen.repeated!r} is given twice; send it once")
         if seen.argument or seen.quoted or seen.torn or self._is_torn(p, seen, value):
             other = f"the argument {seen.argument!r}" if seen.argument else "another argument or call"
-            return Doubt("ambiguous_end", _swallowed(value.key, other)[0])
+            return Doubt("ambiguous_end", swallowed(value.key, other)[0])
         return self._closed_twice(value) if seen.closed else None
 
     def _is_torn(self, p: CallBuilder, seen: _Seen, value: Value) -> bool:
@@ -363,6 +363,7 @@ def _breaks(line: str) -> list[str]:
     return ["\r\n", "\n"] if line == "\r\n" else ["\n"]
 
 
-def _swallowed(key: str, other: str) -> tuple[str, str]:
+def swallowed(key: str, other: str) -> tuple[str, str]:
+    """What is said of an argument that holds another one or a call, and where it stands."""
     cure = "close each argument and each call, and write no tags of this format into a value"
     return f"the argument {key!r} holds what looks like {other}, so that its end is not certain; {cure}", f"/{key}"

@@ -1,0 +1,111 @@
+"""A bare value that swallowed an argument: its close and the opening tag of the next were both damaged.
+
+    owl</paramter>\\n<paramete=n>3     owl\\n<parameter name="n3     owl</parameter>\\nn3     owl\\nn">3
+
+Only a declared argument that the call does not have can have been swallowed. Its name in a value is one only beside
+what is left of a tag, so that values about tags, or in HTML, are carried as before.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from itertools import islice
+from string import punctuation
+from typing import Any
+
+from rightcall.formats.spec import Params
+from rightcall.wire.bodies.tags import Tags
+from rightcall.wire.bodies.value_end import swallowed
+from rightcall.wire.call_builder import CallBuilder
+from rightcall.wire.markers import alt, ordered
+
+Search = Callable[[str], Iterator[re.Match[str]]]
+_SURE = 4  # so much of a tag tells it from other text
+_LEFT = 0.6  # of the pairs of letters in a tag: so many are left where it lost two characters
+_KEY = r"([\w.$\-]{1,64}+)"
+_TEXT = r"[^\"'<>=\n]{1,256}+"
+_BREAKS = r"[\r\n]{0,4}+"
+_SIGNS = frozenset(punctuation) - {"_"}
+_MOST = 1_024  # places in one value that are looked at
+
+
+class Swallowed:
+    """Looks for one in the values of a call."""
+
+    def __init__(self, body: Params, tags: Tags) -> None:
+        params = [text.partition("{key}") for text in ordered(body.param)]
+        heads = dict.fromkeys([before.partition("{")[0].rstrip() for before, _, _ in params])
+        tails = dict.fromkeys([behind.partition("{")[0].rstrip() for _, _, behind in params])
+        self._sign = _any_of(sorted(set("".join([*heads, *tails])) & _SIGNS))
+        self._heads = [_Head(head) for head in heads if len(head) > _SURE]
+        self._piece = _any_of([piece for head in self._heads for piece in head.thirds])
+        self._without_tags = re.compile(alt(*tags.whole_params, *tags.closers, *tags.shuts).whole).sub
+        closes = [f"{close.whole}{_BREAKS}" for close in tags.closers]
+        self._behind_close = _any(closes)
+        self._lines, self._texts = _before_tails(list(filter(None, tails)), closes)
+
+    def tell(self, p: CallBuilder, values: dict[str, Any]) -> None:
+        """Says which of these values of a call seems to hold an argument that is declared and not given."""
+        call = p.call
+        missing = tuple([key for key in call.kinds if key and key not in values]) if call is not None else ()
+        if call is None or not missing:
+            return
+        for key, value in values.items():
+            if type(value) is str and next(self._sign(value), None) and self._holds(value, missing):
+                p.problem("ambiguous_end", *swallowed(key, "another argument"), call=call.index)
+                return
+
+    def _holds(self, text: str, missing: tuple[str, ...]) -> bool:
+        return (
+            any(found[found.lastindex or 0] in missing for found in self._lines(text))
+            or any(found[found.lastindex or 0].endswith(missing) for found in self._texts(text))
+            or any(text.startswith(missing, found.end()) for found in self._behind_close(text))
+            or (next(self._piece(text), None) is not None and self._holds_damaged(text, missing))
+        )
+
+    def _holds_damaged(self, text: str, missing: tuple[str, ...]) -> bool:
+        """Does what is left of an opening tag stand before a key? A whole tag is dealt with where the value ends."""
+        text = self._without_tags("\n", text)  # what is whole is not left of another tag
+        places = islice((at for key in missing for at in _places(text, key)), _MOST)
+        return any(head.is_left_before(text, at) for at in places for head in self._heads)
+
+
+class _Head:
+    """How an argument's opening tag begins."""
+
+    def __init__(self, text: str) -> None:
+        self._size, self._pairs = len(text), _pairs(text)
+        third = (len(text) + 2) // 3
+        self.thirds = [text[i : i + third] for i in range(0, len(text), third)]  # one is whole where two signs are lost
+
+    def is_left_before(self, text: str, at: int) -> bool:
+        """Does most of it stand right before that place?"""
+        return len(self._pairs & _pairs(text[max(0, at - self._size) : at])) >= _LEFT * len(self._pairs)
+
+
+def _pairs(text: str) -> frozenset[str]:
+    return frozenset([text[i : i + 2] for i in range(len(text) - 1)])
+
+
+def _before_tails(tails: list[str], closes: list[str]) -> tuple[Search, Search]:
+    """A key, and what its tag goes on with behind it, where a line begins. And text before the end of a quotation that
+    nothing opened, or any tag right behind the value's close."""
+    lines = [f"(?m:^){_KEY}{re.escape(tail)}" for tail in tails]
+    quoted = [f"(?m:^|>|</)({_TEXT}){re.escape(tail)}" for tail in tails if tail[0] == '"']
+    return _any(lines), _any(quoted + [f'{close}(<{_TEXT})[">]' for close in closes])
+
+
+def _places(text: str, key: str) -> Iterator[int]:
+    at = text.find(key)
+    while at >= 0:
+        yield at
+        at = text.find(key, at + 1)
+
+
+def _any(sources: list[str]) -> Search:
+    return re.compile("|".join(sources)).finditer if sources else lambda text: iter(())
+
+
+def _any_of(texts: list[str]) -> Search:
+    return _any([re.escape(text) for text in texts])
