@@ -18,12 +18,13 @@ FUNCTIONARY_V32 = Format(
     channels=Channels(
         start=">>>",
         message="\n",
-        ends=_ENDS,
+        # GLM-4 writes its calls so too, and begins each message with a role.
+        ends=(*_ENDS, Special("<|assistant|>"), Special("<|observation|>")),
         kinds={"all": "content"},
         messages={"content": ("all\n", ""), "call": ("{name}\n", "")},
     ),
     tools="typescript",
-    models="Functionary 3.2",
+    models="Functionary 3.2, GLM 4",
 )
 FUNCTIONARY_V2 = Format(
     "functionary_v2",

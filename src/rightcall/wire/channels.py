@@ -46,6 +46,15 @@ def first_header(m: Machine, probe: Probe) -> Steps[None]:
         m.output.hold_blanks(p.release(taken), p.at)
 
 
+def next_header(m: Machine, probe: Probe) -> Steps[None]:
+    """Where a header is a line, it may stand behind the end of a message alone."""
+    p = m.p
+    taken = p.capture()
+    yield from p.peek()
+    m.output.hold_blanks(p.release(taken), p.at)
+    yield from first_header(m, probe)
+
+
 def header(m: Machine) -> Steps[None]:
     return _header(m, m.p.capture(), bare=False)
 

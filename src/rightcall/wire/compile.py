@@ -152,6 +152,8 @@ class Compiled:
         # What ends a header. Blanks beside a token are the header's.
         message = self.channels.message if self.channels else ""
         self.message_marker = message.strip(BLANKS) or message
+        # Where a header is a line, one may stand behind what ends a message.
+        self.next_header = self.first_header if not message.strip(BLANKS) else None
         # A reply may begin with what stands nowhere else.
         self.looks_first = bool(self.first_header or self.first_opener or self.first_thought)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rightcall.types import Done
 from rightcall.wire.blocks import Block
 from rightcall.wire.buffer import Steps
-from rightcall.wire.channels import ends_call, header, hear_name
+from rightcall.wire.channels import ends_call, header, hear_name, next_header
 from rightcall.wire.closes_of_calls import (
     begin_calls,
     close_late,
@@ -289,6 +289,8 @@ def on_end(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
     if (between := m.compiled.between_messages) is not None and (word := (yield from p.test(between))):
         p.note("stray_marker", f"{word.group().strip()!r} at {p.at} stands between two messages; it was dropped")
         m.marker(word.end())
+    if m.compiled.next_header is not None and not m.output.shows():
+        yield from next_header(m, m.compiled.next_header)
 
 
 def on_struck(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
