@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from cuts import Setting, hold_of_every_cut
-from rightcall import Call, Reply, Tool, Toolset, render
+from rightcall import Call, Reply, Tool, Toolset, parse, render
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Format, NameThenJson, Special, alternatives
 
 TOOLS = Toolset([Tool(name="lookup", parameters={"type": "object", "properties": {"word": {"type": "string"}}})])
+WITH_STOP = Toolset([*TOOLS, Tool(name="stop", parameters={"type": "object", "properties": {}})])
 OWL, BAT = Call("lookup", {"word": "owl"}), Call("lookup", {"word": "bat"})
 
 
@@ -73,3 +74,39 @@ def test_a_cut_one_does_not_run(name: str) -> None:
     for end in range(text.index("{"), text.index("}")):
         reply = _read(name, text[:end])
         assert [call.name for call in reply.refused] == ["lookup"] and not reply.calls
+
+
+# -- never silent: what is left of a call that lost its opener, or that no format writes -------------------------------
+
+LEFT_OF_CALLS = [
+    "<function_callsstop()",
+    "[TOOL_CALLSstop()",
+    "<tool_callstop{}",
+    "```tool_code\nstop\n```",
+    "```tool_code\nprint(stop\n```",
+    "stop\n```python\ntool_call()\n```",
+    "I look.\nstop\n```python\ntool_call()\n```",
+    "stop\n```json\n{}\n```",
+    "stop>{}</function>",
+    "=stop>\n{}\n</function>",
+    "<stop/>",
+    "<stop>{}</stop>",
+    # gpt-oss, where a server leaves the special tokens out
+    "assistantcommentary to=functions.stop json{}",
+    "analysisLet me end it.assistantcommentary to=functions.stopjson{}",
+    "assistantcommentary to=stopcode{}",
+]
+
+
+@pytest.mark.parametrize("text", LEFT_OF_CALLS)
+@pytest.mark.parametrize("format", ["auto", *FORMATS])
+def test_what_is_left_of_a_call_of_a_declared_tool_is_told_in_every_format(format: str, text: str) -> None:
+    reply = parse(text, format=format, tools=WITH_STOP)
+    told = [problem.message for problem in reply.problems if problem.code == "looks_like_a_call"]
+    assert reply.attempts or "'stop'" in "".join(told)
+
+
+@pytest.mark.parametrize("inside", ["x = 1", "print('hello')", "# nothing", ""])
+def test_a_fence_that_opens_calls_and_holds_none_is_told(inside: str) -> None:
+    reply = hold_of_every_cut(f"```tool_code\n{inside}\n```", Setting("tool_code", WITH_STOP))
+    assert [problem.code for problem in reply.problems] == ["opener_without_call"] and not reply.attempts

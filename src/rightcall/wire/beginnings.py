@@ -109,7 +109,10 @@ def try_bare(m: Machine) -> Steps[bool]:
         if not found:
             yield from m.block(p.pos, bare=True)
     elif fence is not None and char == "`" and (found := (yield from p.test(fence))):
+        first, at = p.index, p.at
         yield from m.block(found.end(), bare=True)
+        if p.index == first and compiled.writes_fence:
+            p.note("opener_without_call", f"the fence at {at} is what opens a call, and none follows; it is text")
     return output.at_start
 
 

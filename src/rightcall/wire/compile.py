@@ -88,6 +88,7 @@ class Compiled:
         firsts = "".join(BODIES[type(body)].first for body in self.format.bodies)
         self.bare = firsts if markers.is_bare and not self.channels else ""
         self.fence = _any_of_some(markers.fences)
+        self.writes_fence = alternatives(self.format.call[0])[0].startswith("`")  # and not only reads one
         self.may_begin = bool(self.bare) or self.fence is not None
         # Openers that begin as a body may.
         self.clash = _any_of_some([pat for _, pat in markers.inner if pat.head in ("[", "{")])

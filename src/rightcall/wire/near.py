@@ -20,10 +20,11 @@ _BEFORE = {
     "generic_json": r'"(?:name|tool|tool_name|function|action)"\s{0,16}+:\s{0,16}+"',
     "react": r"\bAction\s{0,4}+:[ \t`*]{0,8}+",
     "invoke": r"\b(?:(?:name|function|tool)\s{0,4}+=\s{0,4}+[\"']?|name[\"'])",
-    "harmony": r"\bto=(?:functions\.)?",
+    "harmony": r"\bto=(?:functions\.)?+",
     "kimi_k2": r"\bfunctions\.",
     "qwen_agent": r"✿FUNCTION✿\s{0,4}+:\s{0,4}+",
     "gemma4": r"\bcall:",
+    "tool_code": r"```tool_code\s{0,8}+(?:print\(\s{0,4}+)?+",
 }
 # A name between the end of a marker and the end of its line, or the next marker.
 _BETWEEN = r"[>\]](?:functions\.)?+(?P<c>[^\W\d][\w.\-]{0,255}+)(?=[ \t]{0,4}+(?:\r?\n|<[^/]|\Z))"
@@ -34,6 +35,9 @@ _BEHIND = {
     "apertus": r"[\"']\s{0,8}+:\s{0,8}+\{",
     "mistral_v11": r"\s{0,8}+(?:\[ARGS\]|\{)",
     "glm45": r"\s{0,8}+<",
+    "functionary_v31": r"[\"']?+\s{0,2}+(?:>\s{0,8}+\{|/>)",
+    # ChatGLM's: the name on a line of its own, the arguments in a fence below it.
+    "tool_code": r"[ \t]{0,4}+\r?+\n```\w{0,16}+\s{0,8}+(?:tool_call\(|\{)",
     # At the end of its line, the arguments on the next: `_is_argument_line` says the rest.
     "functionary_v32": r"[ \t]{0,4}+\r?+\n[^\n{]{0,80}+\{",
 }
@@ -54,6 +58,7 @@ _SHAPES += [f"(?<![\\w.])(?<!\\w-)(?P<b{i}>{_NAME})(?={source})" for i, source i
 _NEAR = re.compile("|".join([*_SHAPES, _BETWEEN, _AT_TOKEN])).finditer
 _FORMATS = {f"a{i}": name for i, name in enumerate(_BEFORE)} | {f"b{i}": name for i, name in enumerate(_BEHIND)}
 _LAST = f"b{len(_BEHIND) - 1}"
+_HARMONY = f"a{list(_BEFORE).index('harmony')}"
 _FORMATS |= {"c": "glm45", "d": "deepseek_v3"}
 _CONTENT = "<|content|>"  # what Functionary 2 writes before arguments
 _OPEN_ARGUMENTS = frozenset((_CONTENT, *_TOKENS))
@@ -61,6 +66,9 @@ _LONGEST_TOKEN = 2 * max(map(len, _OPEN_ARGUMENTS))
 _BEFORE_ARGUMENTS = re.compile(r"[ \t\r]*+\n([^\n{]*+)").match
 _LETTER = re.compile("[A-Za-z]").search
 _TAG = re.compile(r"[\"'>\s]{0,8}+<").match
+_ARGUMENTS = re.compile(r"\s{0,4}+[({]").match
+_OPENED = re.compile(r"[<\[][\w:|]{2,64}+\Z").search  # what begins like a marker, up to a place
+_KIND = re.compile(r"(?:json|code)\Z").sub  # what a header says of the arguments, where the token before it is gone
 # Words between a name and an object, and the object's first key.
 _OBJECT = re.compile(r"[^{}\w][^{}]{0,47}+\{\s{0,16}+[\"']([^\"'\\]{1,128}+)[\"']\s{0,8}+:").match
 _CURE = "if it was meant as a call, send it in the format that was asked for"
@@ -107,8 +115,9 @@ def _named(source: str, start: int, end: int, names: frozenset[str]) -> Iterator
     """Where a declared name stands as a call would have it."""
     for found in _NEAR(source, start, end):
         group = found.lastgroup or ""
-        if found[group] in names and (group != _LAST or _is_argument_line(source, found.end())):
-            yield near_call(found[group], found.start(), end, _FORMATS[group])
+        name = found[group] if found[group] in names else _KIND("", found[group]) if group == _HARMONY else ""
+        if name in names and (group != _LAST or _is_argument_line(source, found.end())):
+            yield near_call(name, found.start(), end, _FORMATS[group])
 
 
 def _said(source: str, spans: list[Span]) -> list[Span]:
@@ -138,26 +147,34 @@ def _is_argument_line(source: str, end: int) -> bool:
 
 
 def _glued(source: str, start: int, end: int, names: list[str]) -> list[Problem]:
-    """A name before a tag, where the marker before it lost what told it from the name."""
+    """A name before a tag, or behind what begins like a marker and before arguments, where that marker lost what told
+    it from the name."""
     for name in names:
-        at = source.find(name, start, end)
-        if at >= 0 and _TAG(source, at + len(name), end):
-            return [near_call(name, at, end, "glm45")]
+        for at in _places(source, name, start, end):
+            behind = at + len(name)
+            opened = _ARGUMENTS(source, behind, end) and _OPENED(source, max(start, at - _LONGEST_TOKEN), at)
+            if opened or _TAG(source, behind, end):
+                return [near_call(name, at, end, "glm45")]
     return []
+
+
+def _places(source: str, name: str, start: int, end: int) -> Iterator[int]:
+    """Where a name stands; the first few places."""
+    for _ in range(_MOST):
+        start = source.find(name, start, end)
+        if start < 0:
+            return
+        yield start
+        start += len(name)
 
 
 def _spoken(source: str, start: int, end: int, tools: Toolset) -> list[Problem]:
     """A name, a few words, and an object whose first key is an argument of the tool: `tool: f, input: {...}`"""
     for tool in tools:
-        at = start
-        for _ in range(_MOST):
-            at = source.find(tool.name, at, end)
-            found = _OBJECT(source, at + len(tool.name), end) if at >= 0 else None
+        for at in _places(source, tool.name, start, end):
+            found = _OBJECT(source, at + len(tool.name), end)
             if found is not None and found[1] in tools.kinds(tool.name):
                 return [near_call(tool.name, at, end, "generic_json")]
-            if at < 0:
-                break
-            at += len(tool.name)
     return []
 
 
