@@ -62,6 +62,7 @@ class Sign(msgspec.Struct, frozen=True):
 A = TypeVar("A")
 Entries = list[tuple[Sign, Pat]]
 _LINE_END = Pat(r"[ \t\r]{0,4}+", r"[ \t\r]{0,4}+", sure=RUN)
+_WORD_END = alt(look(Pat(r"\W", "")), END)
 _SURE = 3  # characters of a tag that tell it
 _STRIKE, _STRIKE_END = "<s>", "</s>"  # struck-out text in HTML, whose end is also how many models end a turn
 
@@ -78,7 +79,7 @@ class FormatMarkers:
         self.bodies = [entry for body in format.bodies for entry in _opening(body, self.is_bare)]
         self.inner = self._calls() + self.bodies + self._damaged()
         self.sections, self.section_closes = _sides(format.section, "section", "section_close")
-        self.thinks, self.think_closes = _sides(format.reasoning, "think", "think_close")
+        self.thinks, self.think_closes = map(_whole_labels, _sides(format.reasoning, "think", "think_close"))
         self.cites = entries_of_pair(format.citations, "inline", "inline")
         self.closes = entries("closer", format.call[1])
         self.body_closes = [pat for body in format.bodies for pat in _closing(body)]
@@ -176,6 +177,11 @@ def entries_of_pair(pair: Pair | None, opens: Action, closes: Action) -> Entries
 
 def _sides(pair: Pair | None, opens: Action, closes: Action) -> tuple[Entries, Entries]:
     return ([], []) if pair is None else (entries(opens, pair[0]), entries(closes, pair[1]))
+
+
+def _whole_labels(found: Entries) -> Entries:
+    """A word behind a token is a label only if it is all of the word:  `<|channel>thoughtful`"""
+    return [(sign, seq(pat, _WORD_END) if sign.is_token and pat.whole[-1].isalpha() else pat) for sign, pat in found]
 
 
 def sign_of(action: Action, text: str) -> Sign:
