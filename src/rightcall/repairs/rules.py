@@ -320,8 +320,8 @@ RULES: tuple[RepairRule, ...] = (
         "scalar_type",
         "schema",
         "A number, boolean or null that was sent as a string, or the other way round, where the schema wants that. A "
-        'number that becomes a string keeps its spelling: `1.10` is "1.10". With zeros in front (`"010"`) it is a '
-        "guess.",
+        'number keeps its spelling: `1.10` is "1.10" and `"1.0"` is `1.0`, but `1` for an integer. With zeros in front '
+        '(`"010"`) it is a guess.',
         '{"city": "Oslo", "days": "3"}',
         {"city": "Oslo", "days": 3},
     ),

@@ -18,9 +18,9 @@ from rightcall.checks import pointer
 from rightcall.repairs.backslashes import decode_escaped
 from rightcall.repairs.liberties import Unreadable
 from rightcall.repairs.loose import read_loose
-from rightcall.repairs.number_text import dumps
+from rightcall.repairs.number_text import NumberText, dumps
 from rightcall.schema.places import MISSING, Places, value_at
-from rightcall.schema.text_kinds import may_be
+from rightcall.schema.text_kinds import may_be, may_be_fraction
 from rightcall.strict_json import MAX_DEPTH, Undecodable, decode
 from rightcall.types import Json, Repair
 
@@ -29,6 +29,7 @@ _NAMES = ("name", "function", "tool")
 _BESIDE = frozenset((*_NAMES, "type", "id"))
 _LAST = re.compile(r"__|[./:]").split
 _INTEGER = re.compile(r"[+-]?[0-9]{1,400}(?:\.0*)?").fullmatch
+_AS_JSON = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+").fullmatch
 _NUMBER = re.compile(r"[+-]?(?:[0-9]{1,400}(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?").fullmatch
 _SEPARATORS = re.compile(r"[\s_\-./:]++").sub
 _HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -290,7 +291,7 @@ def _retyped(where: list[Any], value: Any, given: Given) -> Iterator[Change]:
     if value is None:
         yield from _null(at, given.places)
     elif isinstance(value, str):
-        yield from _from_text(at, value, given.depth)
+        yield from _from_text(at, value, given)
     elif isinstance(value, bool | int | float) and not _is_infinite(value):
         # A boolean may have been written as `true` or as `True`.
         yield Change("scalar_type", "guess" if isinstance(value, bool) else "schema", at, as_text(value))
@@ -326,11 +327,12 @@ def _null(at: tuple[Any, ...], places: Places) -> Iterator[Change]:
         yield Change("null_dropped", "guess" if is_item else "schema", at, GONE)
 
 
-def _from_text(at: tuple[Any, ...], text: str, depth: int) -> Iterator[Change]:
+def _from_text(at: tuple[Any, ...], text: str, given: Given) -> Iterator[Change]:
+    depth = given.depth
     bare = text.strip() if len(text) < 1_000 or text[:1] in " \t\r\n{[" else text
     if len(text) <= 1_000:
         inside = _QUOTED(bare)
-        yield from _scalars(at, inside.group(2).strip() if inside else bare)
+        yield from _scalars(at, inside.group(2).strip() if inside else bare, given.places)
     if bare[:1] in ("{", "["):
         inner = decode(bare, depth)
         if isinstance(inner, dict | list):
@@ -341,13 +343,14 @@ def _from_text(at: tuple[Any, ...], text: str, depth: int) -> Iterator[Change]:
             yield from _from_loose_text(at, bare, depth)
 
 
-def _scalars(at: tuple[Any, ...], bare: str) -> Iterator[Change]:
+def _scalars(at: tuple[Any, ...], bare: str, places: Places) -> Iterator[Change]:
     # Zeros in front: ten, eight in octal, or a code.
     kind: Kind = "guess" if _ZEROS(bare) else "schema"
-    if _INTEGER(bare):
+    is_whole = _INTEGER(bare) and ("." not in bare or not may_be_fraction(places.at(list(at)), places.refs))
+    if is_whole:
         yield Change("scalar_type", kind, at, int(bare.partition(".")[0]))
     elif _NUMBER(bare) and abs(float(bare)) != float("inf"):
-        yield Change("scalar_type", kind, at, float(bare))
+        yield Change("scalar_type", kind, at, NumberText(bare) if _AS_JSON(bare) else float(bare))
     if bare.lower() in ("true", "false"):
         yield Change("scalar_type", "schema", at, bare.lower() == "true")
     if bare in ("null", "None"):

@@ -81,6 +81,12 @@ def may_be(schema: Any, value: Any, root: Any) -> bool:
     return types is None or "other" in types or not types.isdisjoint(_NAMES_OF.get(type(value), _NUMBERS))
 
 
+def may_be_fraction(schema: Any, root: Any) -> bool:
+    """May a number that is not whole stand here? Only the type is looked at."""
+    types = _types(schema, root if isinstance(root, Refs) else refs_of(root), 0)
+    return types is None or not types.isdisjoint(("number", "other"))
+
+
 def may_nest(schema: Any, root: Any) -> bool:
     """May a list or an object stand here, beside what else the schema lets through?"""
     types = _types(schema, root if isinstance(root, Refs) else refs_of(root), 0)
