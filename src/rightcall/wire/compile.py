@@ -26,6 +26,7 @@ from rightcall.wire.format_markers import (
     closing_sources,
     entries,
     entries_of_pair,
+    lone_headers,
     recipient_headers,
     unique,
 )
@@ -192,7 +193,8 @@ class Compiled:
         self._add_lines()
         lines: Entries = [(Sign("line"), literal("\n"))] if self.lines else []
         self.text = Scan(unique(openers + lines + markers.section_closes + strays))
-        self.message = Scan(unique(markers.turns + markers.last + markers.strikes + markers.think_closes + strays))
+        turns = markers.turns + lone_headers(self.format) + markers.last
+        self.message = Scan(unique(turns + markers.strikes + markers.think_closes + strays))
         self._add_reasoning(markers, openers)
 
     def _add_reasoning(self, markers: FormatMarkers, openers: Entries) -> None:

@@ -239,7 +239,9 @@ def _headers(channels: Channels) -> Entries:
                 (sign, look(_without_role(start, channels.channel))) for start in starts if isinstance(start, Special)
             ]
             starts.append(channels.channel)
-        return [(sign, look(template(start))) for start in starts] + cut
+        tokens = [literal(start.tokens[0]) for start in starts[:1] if isinstance(start, Special)]
+        short = [seq(token, blanks(), header) for token in tokens for header in _to_someone(channels)]
+        return [(sign, look(pat)) for pat in [*map(template, starts), *short]] + cut
     # The header is the recipient itself: only a whole one, or one that the text ends in, tells a header from text.
     whole = recipient_headers(channels)
     rests = [*whole, seq(NAME, blanks(), END)]
@@ -258,6 +260,19 @@ def _cut(start: Special, *rest: Pat) -> Pat:
 def _without_role(start: Special, channel: str) -> Pat:
     """A header whose token stands right before its channel."""
     return seq(literal(start.tokens[0]), blanks(), template(channel))
+
+
+def _to_someone(channels: Channels) -> list[Pat]:
+    """A recipient right before the token that begins a message, where nothing else introduces one."""
+    if channels.channel or not channels.to or not isinstance(channels.message, Special):
+        return []
+    return [seq(literal(channels.to.strip(BLANKS)), NAME, blanks(), template(channels.message))]
+
+
+def lone_headers(format: Format) -> Entries:
+    """Headers that lost their start."""
+    pats = _to_someone(format.channels) if format.channels is not None else []
+    return [(Sign("header", True, True), look(pat)) for pat in pats]
 
 
 def _gap_behind(start: str) -> list[Pat]:

@@ -345,6 +345,9 @@ def _goes_on(m: Machine, size: int) -> Steps[bool]:
 
 def on_header(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
     channels = m.compiled.channels
+    if channels is not None and channels.to and _is_word(m, channels.to.strip()):
+        m.say_exactly(m.p.pos + 1)
+        return ()
     if isinstance(m.state, InChannel) and channels is not None and not channels.messages["content"][1]:
         # Nothing but the next header ends a message of such a format.
         m.output.shown.end_quotations(found.group())
@@ -357,6 +360,11 @@ def on_header(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
     leave_section(m)
     m.release()
     return header(m)
+
+
+def _is_word(m: Machine, to: str) -> bool:
+    """Does a recipient stand here without the start of a header, among words to somebody else? They may speak of it."""
+    return not m.output.thinking and m.p.buf.startswith(to, m.p.pos)
 
 
 ACTIONS: dict[Action, Callable[[Machine, re.Match[str], Sign], Iterable[None]]] = {
