@@ -75,6 +75,19 @@ GAP = blanks(_LONGEST_GAP)._replace(opening=ANY_GAP)
 _BLANK_RUNS = re.compile(r"\[ \\t\\r\\n\]\{0,\d++\}\+")  # as `blanks` writes them
 
 
+def tree(texts: set[str], *, begun: bool = False) -> str:
+    """An expression for any of these texts, the shortest where one begins with another; `begun`: or for the beginning
+    of one, a character at least, at the end of what has arrived. However many they are, it costs one try."""
+    if "" in texts:
+        return ""
+    branches = []
+    for head in sorted({text[0] for text in texts}):
+        rest = tree({text[1:] for text in texts if text[0] == head}, begun=begun)
+        begins = GAP.whole if head == ANY_GAP else re.escape(head)
+        branches.append(begins + (f"(?:{rest}|\\Z)" if begun and rest else rest))
+    return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"
+
+
 def seq(*pats: Pat) -> Pat:
     whole, part = _seq([(p.whole, p.part) for p in pats])
     tail = _seq([pats[0].tail, *((p.whole, p.part) for p in pats[1:])])

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
-from rightcall.wire.markers import ANY_GAP, GAP, TEXT_END, Pat, Search, is_certain, solid
+from rightcall.wire.markers import TEXT_END, Pat, Search, is_certain, solid, tree
 
 A = TypeVar("A")
 _MANY = 24
@@ -41,7 +41,7 @@ class Scan(Generic[A]):
         search = re.compile("|".join(wholes[:sure] + starts + wholes[sure:]) or never)
         self.search, self.ended, self.finditer = search.search, ended.search, ended.finditer
         if len(pats) > _MANY:
-            places = re.compile(_tree({pat.opening[:10] for pat in pats})).search
+            places = re.compile(tree({pat.opening[:10] for pat in pats}, begun=True)).search
             whole = re.compile("|".join(wholes)).match
             self.search = _places_first(places, whole, search.match)
             self.ended = _places_first(places, whole, ended.match)
@@ -70,16 +70,3 @@ def _places_first(places: Search, whole: Search, at: Search) -> Search:
         return None
 
     return search
-
-
-def _tree(prefixes: set[str]) -> str:
-    """An expression for any of these texts, or the beginning of one at the end of what has arrived."""
-    if "" in prefixes:
-        return ""
-    heads = sorted({prefix[0] for prefix in prefixes})
-    branches = []
-    for head in heads:
-        rest = _tree({prefix[1:] for prefix in prefixes if prefix[0] == head})
-        begins = GAP.whole if head == ANY_GAP else re.escape(head)
-        branches.append(begins + (f"(?:{rest}|\\Z)" if rest else ""))
-    return "|".join(branches)
