@@ -30,7 +30,7 @@ MOST_DETECT = 20.0
 MOST_SECONDS = 2.0
 MOST_BYTES = 60.0  # for a character
 
-DEAR = [("contract", "a\n")]  # that is not dear when it is small
+DEAR = [("contract", "a\n"), ("hermes", "<function=")]  # that is not dear when it is small
 
 Work = Callable[[str, str], object]  # a format and a text
 
@@ -124,6 +124,7 @@ def units(format: str) -> list[str]:
         "1\t",
         '{"name": "edit_file", "arguments": {"text": "',
         "</",
+        "<function=",
         "\\",
         "é ",
     ]

@@ -10,7 +10,7 @@ import pytest
 from rightcall import Call, render
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Pythonic
-from steps import MOST, Metered, Way, growth
+from steps import MOST, Metered, Way, growth, shared
 from test_hostile import shapes_of, text_of
 
 WAYS = {"whole": (0, False), "in pieces": (4, False), "in pieces, live": (5, True)}
@@ -82,6 +82,32 @@ def test_what_is_taken_back_costs_no_more_than_what_was_read_since(what: str) ->
         way: growth(lambda size: unit * (size // len(unit)), Way(format, *how), size=1_500) for way, how in WAYS.items()
     }
     assert {way: times for way, times in found.items() if times > MOST} == {}
+
+
+# -- detection looks no further than it must ---------------------------------------------------------------------------
+
+# What bounds the search for an opener, and texts whose every beginning of one is none.
+BOUNDS = {
+    "for damaged ones": ("_NEAR = 131_072", ["<", "<|", "<tool_call", "<arg_key"]),
+    "for what so often was none": ("_FAR = 524_288", ["<function="]),
+}
+
+
+@pytest.mark.parametrize("bound, units", BOUNDS.values(), ids=BOUNDS)
+def test_a_hostile_text_is_not_searched_to_its_end_for_every_opener(bound: str, units: list[str]) -> None:
+    without = {"rightcall.wire.detection": lambda source: source.replace(bound, bound.partition("=")[0] + "= 1 << 40")}
+    packages = shared(), Metered(without)
+    for unit in units:
+        text = unit * (2_000_000 // len(unit))
+        bounded, unbounded = [steps_of_detect(package, text) for package in packages]
+        assert bounded < 0.8 * unbounded, unit
+
+
+def steps_of_detect(package: Metered, text: str) -> int:
+    with package.on():
+        detect = package.load("rightcall").detect
+        detect(text[:3_000])  # what is made once is no cost of the text
+        return package.count(lambda: detect(text))
 
 
 # -- the meter bites ---------------------------------------------------------------------------------------------------
