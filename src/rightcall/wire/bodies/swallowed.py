@@ -47,14 +47,15 @@ class Swallowed:
 
     def tell(self, p: CallBuilder, values: dict[str, Any]) -> None:
         """Says which of these values of a call seems to hold an argument that is declared and not given."""
-        call = p.call
-        missing = tuple([key for key in call.kinds if key and key not in values]) if call is not None else ()
-        if call is None or not missing:
-            return
-        for key, value in values.items():
-            if type(value) is str and next(self._sign(value), None) and self._holds(value, missing):
-                p.problem("ambiguous_end", *swallowed(key, "another argument"), call=call.index)
-                return
+        assert p.call is not None
+        missing = tuple([key for key in p.call.kinds if key and key not in values])
+        key = self._holder(values, missing) if missing else None
+        if key is not None:
+            p.problem("ambiguous_end", *swallowed(key, "another argument"), call=p.call.index)
+
+    def _holder(self, values: dict[str, Any], missing: tuple[str, ...]) -> str | None:
+        texts = [(key, value) for key, value in values.items() if type(value) is str and next(self._sign(value), None)]
+        return next((key for key, text in texts if self._holds(text, missing)), None)
 
     def _holds(self, text: str, missing: tuple[str, ...]) -> bool:
         return (
