@@ -19,6 +19,7 @@ from rightcall.wire.near import in_thought, near_call, near_calls
 from rightcall.wire.piece import Piece, read_piece, shifted
 from rightcall.wire.rescue import anywhere, behind_text, located, native_calls, other_format, whole_reply
 from rightcall.wire.states import InReasoning
+from rightcall.wire.stripped_headers import stripped_messages
 from rightcall.wire.told import Told
 
 _LONGEST = 400_000
@@ -76,12 +77,16 @@ class _Conclusion:
             return
         if self.m.thought is not None and self._ends_with() != "text":
             self._thought(self.m.thought)
-        if not self.tools or self.p.full:
+        if self.p.full:
             return
         if self.p.index == 0 and not self.cut and not self.output.is_placed and self._may_rescue():
             self._rescue()
-        looked_at = [span for span in self.output.spans if not (self.is_thought_told and span.kind == "reasoning")]
-        self.output.events += near_calls(self.source, looked_at, self.tools)
+        if self.tools:
+            self.output.events += near_calls(self.source, self._looked_at(), self.tools)
+
+    def _looked_at(self) -> list[Span]:
+        """Where what looks like a call is looked for."""
+        return [span for span in self.output.spans if not (self.is_thought_told and span.kind == "reasoning")]
 
     def _ends_with(self) -> str:
         """What the reply ends with, markers aside. What began like a call behind a thought is text only now."""
@@ -153,7 +158,9 @@ class _Conclusion:
         start, end = said[-1].start, said[-1].end
         text, is_all = self.source[start:end], len(said) == 1
         chars = self.output.text_chars if is_all else end - start
-        piece = whole_reply(text, self.options, self._letters(), self.m.compiled) if is_all else None
+        piece = self._of_all(text) if is_all else None
+        if piece is None and not self.tools:
+            return
         if piece is None and (piece := self._in_other_format()) is not None:
             start, end, chars = self.output.said_from or 0, len(self.source), self.output.text_chars
         piece = piece or self._in_text(text)
@@ -163,6 +170,11 @@ class _Conclusion:
             # What tells the text from the one before it goes with the text.
             is_gone = not is_all and start == said[-1].start and isinstance(piece.reply.parts[0], Call)
             self.replace(piece, start, end, chars + (self.output.gap if is_gone else 0))
+
+    def _of_all(self, text: str) -> Piece | None:
+        """The one text of the reply, if all of it is calls, or messages without their tokens."""
+        piece = whole_reply(text, self.options, self._letters(), self.m.compiled)
+        return piece or stripped_messages(text, self.m.compiled.format, self.options)
 
     def _over_tokens(self, said: list[Span]) -> Piece | None:
         """The texts as one: a token in a string of a call told them apart."""

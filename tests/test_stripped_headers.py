@@ -1,0 +1,83 @@
+"""gpt-oss behind a server that leaves special tokens out: thoughts are told from what is said, and no call runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from cuts import Setting, hold_of_every_cut
+from rightcall import Reply, Tool, Toolset, parse
+
+LOOKUP = Tool(name="lookup", parameters={"type": "object", "properties": {"word": {"type": "string"}}})
+TOOLS = Toolset([LOOKUP])
+CALL = 'commentary to=functions.lookup json{"word": "owl"}'
+
+# A text, and what of it was thought and said.
+MESSAGES = [
+    ("analysisLet me see.assistantfinalIt is a bird.", "Let me see.", "It is a bird."),
+    ("assistantanalysisHm.assistantfinalHi", "Hm.", "Hi"),
+    ("analysisA.assistantanalysisB.assistantfinalC.assistantfinalD.", "A.\nB.", "C.\nD."),
+    ("analysisHm.\n\nassistantcommentaryOne moment.assistantfinalHi", "Hm.", "One moment.\nHi"),
+    (f"analysisHm.assistant{CALL}", "Hm.", f"assistant{CALL}"),
+    (f"analysisHm.assistant{CALL.replace(' json', 'json')}", "Hm.", f"assistant{CALL.replace(' json', 'json')}"),
+    (f"analysisHm.assistant{CALL}assistantfinalDone.", "Hm.", f"assistant{CALL}\nDone."),
+]
+every_format = pytest.mark.parametrize("format", ["harmony", "auto"])
+
+
+def codes(reply: Reply) -> set[str]:
+    return {problem.code for problem in reply.problems}
+
+
+@every_format
+@pytest.mark.parametrize("text, thought, said", MESSAGES)
+def test_what_was_thought_is_told_from_what_was_said(format: str, text: str, thought: str, said: str) -> None:
+    reply = hold_of_every_cut(text, Setting(format, TOOLS))
+    assert (reply.reasoning, reply.content, reply.attempts) == (thought, said, ())
+    assert "stray_marker" in codes(reply) and ("looks_like_a_call" in codes(reply)) == ("to=" in text)
+    without = parse(text, format=format)
+    assert (without.reasoning, without.content) == (thought, said)
+
+
+@every_format
+@pytest.mark.parametrize(
+    "text",
+    [
+        "analysis of the text: assistantfinal is a word",
+        'analysisThe page says "assistantfinal" somewhere.',
+        "analysisOnly one.",
+        "finalThe answer",
+        "The answer. assistantfinalThe answer",
+    ],
+)
+def test_any_other_text_stays_as_it_is(format: str, text: str) -> None:
+    reply = hold_of_every_cut(text, Setting(format, TOOLS))
+    assert (reply.content, reply.reasoning, reply.problems) == (text, "", ())
+
+
+@every_format
+@pytest.mark.parametrize(
+    "before", ["", "assistant", "analysisHm.assistant", "analysisHm.assistantcommentaryA.assistant"]
+)
+def test_such_calls_run_only_where_calls_may_stand_anywhere(format: str, before: str) -> None:
+    text = before + CALL
+    for rescue in ("off", "safe"):
+        reply = parse(text, format=format, tools=TOOLS, rescue=rescue)
+        assert reply.attempts == () and "looks_like_a_call" in codes(reply)
+    reply = parse(text, format=format, tools=TOOLS, rescue="anywhere", spans=True)
+    assert [(call.name, call.arguments) for call in reply.calls] == [("lookup", {"word": "owl"})]
+    assert [text[span.start : span.end] for span in reply.spans or () if span.kind == "call"] == ['{"word": "owl"}']
+    for cut in (
+        parse(text, format=format, tools=TOOLS, rescue="anywhere", finish="length"),
+        parse(text[:-1], tools=TOOLS),
+    ):
+        assert cut.calls == ()
+
+
+@every_format
+def test_what_such_a_call_does_not_fit_is_text(format: str) -> None:
+    for text in (CALL.replace("word", "n"), CALL.replace("lookup", "other"), CALL + " and so on"):
+        reply = parse("analysisHm.assistant" + text, format=format, tools=Toolset([STRICT]), rescue="anywhere")
+        assert reply.calls == ()
+
+
+STRICT = Tool(name="lookup", parameters={**LOOKUP.parameters, "required": ["word"]})
