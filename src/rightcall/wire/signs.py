@@ -309,6 +309,8 @@ def _is_shown_end(m: Machine, marker: str, sign: Sign) -> Steps[bool]:
         return False  # behind a call or another marker nothing shows it
     if shown.is_closing(marker):
         return True
+    if shown.is_result_over(marker):
+        return False
     in_code = shown.shows(special=sign.special)
     if in_code and shown.messages:
         shown.messages -= 1

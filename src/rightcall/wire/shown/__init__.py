@@ -27,7 +27,7 @@ from rightcall.wire.shown.line_starts import (
     item,
 )
 from rightcall.wire.shown.marks import Marks
-from rightcall.wire.shown.raw import Closes, result_closing, unfinished
+from rightcall.wire.shown.raw import Closes, ends_told, result_closing, unfinished
 
 # How far out what opens stands: a section around calls, a call, its body. What is no opener of a call is outside all.
 OUTSIDE, SECTION, CALL, BODY, INNERMOST = range(5)
@@ -139,6 +139,11 @@ class Shown:
         """A special token was taken for a marker: it may begin the result of a tool."""
         self.is_new = False
         self._raw = result_closing(marker)
+
+    def is_result_over(self, marker: str) -> bool:
+        """Does this marker, which ends a turn, end a result?"""
+        self._catch_up()
+        return ends_told(self._raw, marker)
 
     def end_quotations(self, header: str) -> None:
         """The header of another message comes next. On a line of its own it ends the quotations before it; code may

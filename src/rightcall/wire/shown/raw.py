@@ -24,9 +24,11 @@ _PAIRS = {
     "<start_function_response>": "<end_function_response>",
     "<|start_tool_result|>": "<|end_tool_result|>",
 }
+# What a prompt has a tool say, where it ends a turn: who goes on made the result up. Nothing else closes some of them.
+_NEVER = "(?!)"
+_TOLD = {"observation:": _NEVER, "✿result✿:": "✿return✿:?+", "✿result✿": "✿return✿:?+"}
 _NAMED = "|".join((*_HTML, *_TAGS))
 OPENS = rf"<(?:{_NAMED})(?=[\s>/])|" + "|".join(map(re.escape, _PAIRS))
-_is_result = re.compile("|".join(map(re.escape, _PAIRS)), re.I).fullmatch
 
 
 def _closes(opener: str) -> Closes:
@@ -57,6 +59,15 @@ def closing(opener: str) -> Closes:
     return _CLOSES[opener.lower()]
 
 
+_TOLD_CLOSES: dict[str, Closes] = {opener: re.compile(close, re.I).search for opener, close in _TOLD.items()}
+_RESULTS = {opener: _CLOSES[opener] for opener in _PAIRS} | _TOLD_CLOSES
+
+
 def result_closing(marker: str) -> Closes | None:
-    """Finds what closes a special token that begins the result of a tool; None for any other token."""
-    return _CLOSES[marker.lower()] if _is_result(marker) else None
+    """Finds what closes a marker that begins the result of a tool; None for any other."""
+    return _RESULTS.get(marker.strip().lower())
+
+
+def ends_told(closes: Closes | None, marker: str) -> bool:
+    """Is it a result that a prompt has a tool say that is open, and does this marker end it?"""
+    return closes in _TOLD_CLOSES.values() and closes is not None and closes(marker, 0) is not None
