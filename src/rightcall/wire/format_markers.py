@@ -17,11 +17,11 @@ from rightcall.wire.markers import (
     NAME,
     RUN,
     Pat,
-    alt,
     blanks,
     cut_behind_name,
     literal,
     look,
+    misnamed,
     ordered,
     seq,
     template,
@@ -342,19 +342,18 @@ def _opening(body: Body, is_bare: bool) -> Entries:
 def _misnamed_openings(body: Body) -> Entries:
     """A body's opening tag with something else than a name in it."""
     texts = [text for text in ordered(body_open(body)) if text.count("{") == 1 and text[-1] != "}"]
-    tags = [text for text in texts if len(text.partition("{name}")[0]) >= _SURE and not text[0].isalnum()]
+    tags = [text for text in texts if len(text.partition("{name}")[0]) >= _SURE and _is_sure(text)]
     return [(sign_of("body", text), _misnamed(text, body)) for text in tags]
 
 
+def _is_sure(text: str) -> bool:
+    """What begins with a word is told from prose by another behind the name."""
+    return not text[0].isalnum() or any(map(str.isalpha, text.partition("{name}")[2]))
+
+
 def _misnamed(text: str, body: Body) -> Pat:
-    """The same before what can only follow the tag: words with nothing behind them are prose about it."""
-    tokens = getattr(text, "tokens", ())
-    before, behind = [Special(side, tokens) if tokens else side for side in text.split("{name}")]
-    words = rf"[^<>{{}}\r\n{re.escape(behind.strip()[:1])}]"
     params = ordered(BODIES[type(body)].param_opening(body))
-    follows = [template(param.partition("{")[0]) for param in params] or [literal("{")]
-    hole = Pat(f"{words}{{1,128}}+", f"{words}{{0,128}}+", sure=RUN)
-    return seq(template(before), hole, template(behind), blanks(), look(alt(*follows)))
+    return misnamed(text, [template(param.partition("{")[0]) for param in params] or [literal("{")])
 
 
 def _cut_openings(marker: Marker) -> Entries:

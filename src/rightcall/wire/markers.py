@@ -19,6 +19,7 @@ Search = Callable[[str, int], "re.Match[str] | None"]
 BLANKS = " \t\r\n"
 # Longer runs of white space inside one marker are not a marker: unbounded runs would be read again with every chunk.
 MAX_BLANKS = 128
+_LONGEST_WORDS = 128  # where a name belongs
 
 HOLES = {
     "name": r"[\w$][^<>\"'`{}()\[\]|=/\s,\\]{0,255}",
@@ -222,6 +223,19 @@ def cut_behind_name(text: str, name: Pat = NAME) -> Pat:
     before, _, after = [Special(side, tokens) if tokens else side for side in text.partition("{name}")]
     begun = template(after).part if after.strip() else ""
     return seq(*([template(before)] if before.strip() else []), name, Pat(f"(?:{begun})", begun), END)
+
+
+def misnamed(text: str, follows: list[Pat], *, named: bool = False) -> Pat:
+    """A marker with anything else than a name in it, before what can only follow it: words with nothing behind them are
+    prose about the marker. `named` makes a group of what stands for the name."""
+    tokens = getattr(text, "tokens", ())
+    before, behind = [Special(side, tokens) if tokens else side for side in text.split("{name}")]
+    is_line = behind[:1].isspace()
+    words = rf"[^{'' if is_line else '<>'}\r\n]"
+    whole = f"{words}{{1,{_LONGEST_WORDS}}}{'+' * is_line}"
+    hole = Pat(f"(?P<name>{whole})" if named else whole, f"{words}{{0,{_LONGEST_WORDS}}}+", sure=RUN)
+    gap = [blanks()] if is_line else []
+    return seq(template(before), hole, *gap, template(behind), blanks(), look(alt(*follows)))
 
 
 class Probe:

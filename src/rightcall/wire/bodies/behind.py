@@ -36,6 +36,9 @@ _MAY_GO_ON = re.compile(rf'{_B}{_CLOSERS}{_B}(?:(,?{_B}")|,?{_B}\Z)').match
 # Arguments that stand behind a call which ended before them, in a fence maybe.
 _FENCE = Pat(r"(?:```\w{0,8}+)?+", r"(?:`{1,3}+\w{0,8}+)?+", sure=RUN)
 _OBJECT = seq(Pat(r"\(?+", r"\(?+", sure=RUN), literal("{"))
+# Arguments go on behind their own end: another object, or a member whose first quote was lost with what was mended.
+ANOTHER_OBJECT = Probe(seq(literal(","), blanks(), literal("{")))
+HALF_A_KEY = Probe(seq(Pat(r"[\w.$\-]{1,64}+", r"[\w.$\-]{0,64}+", sure=RUN), literal('"'), blanks(), literal(":")))
 ARGUMENTS = Probe(seq(blanks(), _FENCE, blanks(), alt(_OBJECT, seq(_KEY, blanks(), literal(":")))))
 
 

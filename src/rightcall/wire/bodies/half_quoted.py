@@ -40,9 +40,14 @@ def half_quoted(p: CallBuilder, follows: Probe, quote: str) -> Steps[str]:
         closes = follows.at(p.buf, p.pos + size, p.ended)
         if closes is not None:
             text = p.buf[p.pos : p.pos + size]
-            is_torn = text.startswith(tuple([quote[at:] for at in range(1, len(quote) - 1)]))
-            return text if closes and text.strip() and not is_torn and not text.rstrip().endswith(_OPENS) else ""
+            is_said = text.strip() and not _is_torn(text, quote) and not text.rstrip().endswith(_OPENS)
+            return text if closes and is_said else ""
         yield
+
+
+def _is_torn(text: str, quote: str) -> bool:
+    """Does it begin with a piece of the quote, or with the quote whose first sign is another?"""
+    return text.startswith(tuple([quote[at:] for at in range(1, len(quote) - 1)])) or text.startswith(quote[1:], 1)
 
 
 def take_half_quoted(p: CallBuilder, key: str, text: str, quote: str) -> str:

@@ -12,7 +12,7 @@ from rightcall.repairs.tool_meant import find_name, settle_name
 from rightcall.strict_json import Undecodable, decode, is_deep, scan_unique
 from rightcall.types import Call, Repair
 from rightcall.wire.arriving_fences import LABELLED_BEGIN
-from rightcall.wire.bodies.behind import ARGUMENTS, short_closes, what_stands_behind
+from rightcall.wire.bodies.behind import ANOTHER_OBJECT, ARGUMENTS, HALF_A_KEY, short_closes, what_stands_behind
 from rightcall.wire.bodies.kind import Around, BodyKind, filled, first
 from rightcall.wire.body_reader import BodyReader, WholeBlock
 from rightcall.wire.buffer import Capture, Steps
@@ -20,7 +20,21 @@ from rightcall.wire.call_builder import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut, NotACall
 from rightcall.wire.json_stream import LostJsonEnd, json_value
 from rightcall.wire.live import read_arguments
-from rightcall.wire.markers import NAME, NAMED, Holes, Pat, Probe, alt, blanks, literal, look, ordered, seq, templates
+from rightcall.wire.markers import (
+    NAME,
+    NAMED,
+    Holes,
+    Pat,
+    Probe,
+    alt,
+    blanks,
+    literal,
+    look,
+    misnamed,
+    ordered,
+    seq,
+    templates,
+)
 
 if TYPE_CHECKING:
     from rightcall.shapes.algebra import Node
@@ -43,6 +57,7 @@ class NameThenJsonReader(BodyReader):
         self.body = body
         self.open = Holes(body.open) if any(alternatives(body.open)) else None
         self._damaged = list(map(Probe, _unended(body, NAMED)))
+        self._misnamed = [Probe(misnamed(text, [literal("{")], named=True)) for text in _lines(body)]
         closes = templates(body.close)
         self.close = Probe(alt(*closes, *short_closes(body.close))) if closes else None
         close, end = _any_of(closes) + _B if closes else "", _any_of(ends)
@@ -155,6 +170,12 @@ class NameThenJsonReader(BodyReader):
             yield from _nameless(p, self.close)
             return
         found = yield from p.test(_NAME_THEN_OBJECT)
+        for probe in self._misnamed if found is None else ():
+            if words := (yield from p.test(probe)):
+                p.pos = words.end()
+                p.begin(words["name"].strip())
+                yield from read_arguments_of(p, self.close)
+                return
         if found is None or bare:
             raise NotACall
         p.pos = found.end()
@@ -203,6 +224,12 @@ def _unended(body: NameThenJson, name: Pat) -> list[Pat]:
     texts = [text for text in ordered(body.open) if text.endswith("{name}>") and len(text) > len("<{name}>")]
     follows = look(alt(literal("{"), *templates(body.close)))
     return [seq(literal(text.removesuffix("{name}>")), name, blanks(), follows) for text in texts]
+
+
+def _lines(body: NameThenJson) -> list[str]:
+    """What opens a body with the name at the end of a line."""
+    texts = [text for text in ordered(body.open) if text.count("{") == 1]
+    return [text for text in texts if text.partition("{name}")[2].lstrip(" \t")[:1] == "\n"]
 
 
 def _any_of(pats: list[Pat]) -> str:
@@ -301,6 +328,13 @@ def _end_arguments(p: CallBuilder, close: Probe | None, value: Any) -> Steps[Non
     yield from _settle(p, close, value)
 
 
+def _goes_on(p: CallBuilder, value: Any) -> Steps[bool]:
+    """Do more arguments stand behind these? Where nothing was wrong with them, a word is text."""
+    if p.char() == ",":
+        return bool((yield from p.test(ANOTHER_OBJECT)))
+    return value is Undecodable and bool((yield from p.test(HALF_A_KEY)))
+
+
 def _may_end(p: CallBuilder, close: Probe) -> Steps[bool]:
     """Does what closes a call stand here, or what can only stand behind one?"""
     for end in (close, p.compiled.begins, p.compiled.turn_end):
@@ -324,6 +358,8 @@ def _settle(p: CallBuilder, close: Probe | None, value: Any, *, empty: bool = Fa
     odd = ""
     if closed or not found:
         odd = yield from what_stands_behind(p, closed=closed or close is not None)
+    if not (odd or found or closed) and (yield from _goes_on(p, value)):
+        odd = p.char()
     if not odd and empty and found and (yield from p.test(ARGUMENTS)):
         odd = "{"  # the call ends before its arguments
     if odd:

@@ -172,13 +172,8 @@ class ParamsReader(BodyReader):
         p.finish(value)
 
     def _params(self, p: CallBuilder) -> Steps[None]:
-        tags, param, types, read, at_once = (
-            self.tags,
-            self.param,
-            self.body.types,
-            self.values.read,
-            self.values.at_once,
-        )
+        tags, param, types, rest = self.tags, self.param, self.body.types, self.tags.rest_of_param
+        read, at_once = self.values.read, self.values.at_once
         probe, no_param, unended, requoted = param.probe, tags.no_param, bool(tags.unended), bool(tags.requoted)
         values: dict[str, Any] = {}
         value: Any = None
@@ -206,7 +201,7 @@ class ParamsReader(BodyReader):
             said = types.get(holes.get("type", ""))
             whole = at_once(p, key, said, values) if not is_unended else None
             value = values[key] = whole[0] if whole else (yield from read(p, key, said, values, unended=is_unended))
-            if is_unended and str(value)[:1] == ">":
+            if isinstance(value, str) and ((is_unended and value[:1] == ">") or (rest is not None and rest(value))):
                 raise Broken("unexpected_text", f"the tag that opens the argument {key!r} is broken", "/" + key)
         yield from self._closed(p, has_arguments=bool(values), last=value)
         if values:

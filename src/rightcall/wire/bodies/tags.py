@@ -182,6 +182,19 @@ class Tags:
         tails = [template(tail) for tail in self._tails() if len(tail) > _SURE]
         return list({pat.whole: pat for pat in tails}.values())
 
+    @cached_property
+    def rest_of_param(self) -> Callable[[str], re.Match[str] | None] | None:
+        """Of a tag with more than a key in it: how a value begins that holds the rest of its own tag, which was ended
+        too early."""
+        rests = [text.partition("{key}")[2].lstrip('" ') for text in ordered(self.body.param)]
+        return re.compile(r"\s*+" + alt(*map(template, known)).whole).match if (known := _long(rests)) else None
+
+    @cached_property
+    def torn_closes(self) -> list[Pat]:
+        """A value's closing tag whose last sign is another one."""
+        texts = [text for text in ordered(self.body.value_close) if "{" not in text and text[:2] == "</"]
+        return [seq(literal(text[:-1]), Pat(r"[^\w>\s.\-]", "")) for text in texts]
+
     def _tails(self) -> list[str]:
         """What stands behind the key of an opening tag, up to its next hole."""
         return [text.partition("{key}")[2].partition("{")[0].rstrip() for text in ordered(self.body.param)]
@@ -296,6 +309,10 @@ def _unquoted(before: str, name: Pat, after: str, follows: tuple[Pat, ...]) -> P
     """A tag whose attribute stands in other quotation marks, or in none."""
     quote = Pat("'?+", "'?+")
     return seq(literal(before[:-1]), quote, name, quote, template(after[1:]), *follows)
+
+
+def _long(texts: list[str]) -> list[str]:
+    return [text for text in dict.fromkeys(texts) if len(text) > _SURE]
 
 
 def _before_hole(text: str) -> str:

@@ -112,6 +112,7 @@ class ValueEnd:
             *(("call", pat) for pat in tags.whole_openers),
             *(("shut", pat) for pat in tags.shuts),
             *(("tail", pat) for pat in tags.param_tails),
+            *(("torn", pat) for pat in tags.torn_closes),
             *(("like", literal(head)) for head in tags.param_heads),
             *(("message", pat) for pat in tags.headers),
         ]
@@ -291,6 +292,8 @@ class ValueEnd:
             seen.depth = max(0, seen.depth - 1)
         elif action == "tail":
             seen.torn, seen.whole = seen.torn or not seen.whole, max(0, seen.whole - 1)
+        elif action == "torn":
+            seen.torn = True
         elif action == "like":
             seen.like = True
         elif action == "quote":

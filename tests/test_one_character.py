@@ -1,0 +1,107 @@
+"""Calls of every format with one character lost, doubled, moved, put in or written wrongly: what runs is what was sent.
+
+A value may have lost a character of its own. But no call runs without an argument that was written, with a tag or a
+piece of one in a value, or with what stood behind it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+import pytest
+
+from rightcall import Call, Tool, Toolset, parse, render
+from rightcall.formats import FORMATS
+from rightcall.laws import cut_law
+
+STRING = {"type": "string"}
+TOOLS = Toolset(
+    [
+        Tool(
+            name="delete_rows",
+            parameters={
+                "type": "object",
+                "properties": {
+                    "table": STRING,
+                    "where": STRING,
+                    "dry_run": {"type": "boolean"},
+                    "limit": {"type": "integer"},
+                },
+                "required": ["table"],
+                "additionalProperties": False,
+            },
+        ),
+        Tool(name="stop", parameters={"type": "object", "properties": {}, "additionalProperties": False}),
+    ]
+)
+ROWS = Call("delete_rows", {"table": "users", "where": "x < 3 and y = 'q'", "dry_run": True, "limit": 50})
+SENT = [[ROWS], [Call("delete_rows", {"table": "a b"}), ROWS, Call("stop", {})]]
+SIGNS = " \n\"'}]{[<>,:=/|"
+TRIED = 120
+NAMES = ["delete}rows", "delete rows!", "delete[rows", "delete,rows", 'delete"rows', "delete=rows", "删除 rows", "-"]
+# Where nothing but a tool's name tells a call from text, or from code.
+TOLD_BY_NAME = {"forced_choice", "pythonic", "functionary_v32", "generic_json", "xlam", "tool_code", "function_lines"}
+
+every_format = pytest.mark.parametrize("format", FORMATS)
+
+
+def damaged(text: str) -> Iterator[str]:
+    for i, char in enumerate(text):
+        yield text[:i] + text[i + 1 :]
+        yield text[:i] + char + text[i:]
+        yield text[:i] + text[i + 1 : i + 2] + char + text[i + 2 :]
+        for sign in SIGNS if not char.isalnum() else "":
+            yield text[:i] + sign + text[i:]
+            yield text[:i] + sign + text[i + 1 :]
+
+
+def is_near(a: Any, b: Any) -> bool:
+    """Are they the same but for two characters beside each other?"""
+    one, other = [value if isinstance(value, str) else json.dumps(value) for value in (a, b)]
+    least = min(len(one), len(other))
+    start = next((i for i in range(least) if one[i] != other[i]), least)
+    end = next((i for i in range(least - start) if one[-1 - i] != other[-1 - i]), least - start)
+    return max(len(one), len(other)) - start - end <= 2
+
+
+def is_sent(call: Call, sent: list[Call]) -> bool:
+    alike = [each for each in sent if each.name == call.name and set(each.arguments) == set(call.arguments)]
+    return any(all(is_near(each.arguments[key], value) for key, value in call.arguments.items()) for each in alike)
+
+
+@every_format
+@pytest.mark.parametrize("sent", SENT, ids=["one", "three"])
+def test_what_runs_is_what_was_sent(format: str, sent: list[Call]) -> None:
+    text = render(sent, format=format, tools=TOOLS)
+    tried = Random(format).sample(list(damaged(text)), TRIED)
+    for each in tried:
+        reply = parse(each, format=format, tools=TOOLS)
+        assert len(reply.calls) <= len(sent), each
+        assert all(is_sent(call, sent) for call in reply.calls), (each, reply.calls)
+
+
+BEHIND = [', {"where": "x"}', ', "where": "x"}', ' where": "x"}', '}, "where": "x"}', ', }where": "x"}']
+
+
+@every_format
+@pytest.mark.parametrize("behind", BEHIND)
+def test_arguments_that_go_on_behind_their_end_do_not_run_without_the_rest(format: str, behind: str) -> None:
+    text = render([Call("delete_rows", {"table": "users"})], format=format, tools=TOOLS)
+    if '"users"}' not in text:
+        return
+    broken = text.replace('"users"}', '"users"' + (behind if behind.startswith(", }") else ", }" + behind), 1)
+    assert all("where" in call.arguments for call in parse(broken, format=format, tools=TOOLS).calls), broken
+    assert cut_law(FORMATS[format], broken, tools=TOOLS) == []
+
+
+@every_format
+@pytest.mark.parametrize("name", NAMES)
+def test_a_call_of_what_is_no_name_is_told(format: str, name: str) -> None:
+    text = render([ROWS], format=format, tools=TOOLS).replace("delete_rows", name)
+    reply = parse(text, format=format, tools=TOOLS)
+    assert reply.calls == ()
+    assert reply.problems or format in TOLD_BY_NAME, text
+    assert cut_law(FORMATS[format], text, tools=TOOLS) == []
