@@ -82,7 +82,7 @@ def _header(m: Machine, taken: Capture, *, bare: bool) -> Steps[None]:
             kind = yield from _to_nobody(m, length + size)
         p.drop(taken)
         yield from _enter(m, recipient, kind, p.pos + length, p.pos + length + size)
-    elif lone := _lone_header(m, known, size):
+    elif lone := _lone_header(m, known, size, end >= 0):
         p.drop(taken)
         yield from _enter(m, lone[0], None, lone[1], lone[1])
         p.said = p.said and lone[0]  # where the call says its name again
@@ -163,9 +163,10 @@ def _is_header_begun(text: str, channels: Channels) -> bool:
     return not rest or to.startswith(rest) or _IS_TOKEN(rest) is not None
 
 
-def _lone_header(m: Machine, text: str, size: int) -> tuple[str, int] | None:
+def _lone_header(m: Machine, text: str, size: int, ended: bool) -> tuple[str, int] | None:
     """A header to a tool that no marker of a message follows, because the arguments stand there at once, or the call
-    ends, or the text: the tool, and where its message begins."""
+    ends, or the text: the tool, and where its message begins. `ended`: a marker follows, and what should be the header
+    is none."""
     p, channels = m.p, m.compiled.channels
     if channels is None:
         return None
@@ -174,7 +175,8 @@ def _lone_header(m: Machine, text: str, size: int) -> tuple[str, int] | None:
     scan = m.compiled.text
     stops = (found for found in scan.finditer(text, 1) if scan.actions[found.lastindex or 0].action in _NO_HEADER)
     stop = next(stops, None)
-    is_cut = stop is None and p.ended and len(p.buf) - p.pos < _MAX_HEADER + size
+    is_cut = p.ended and len(p.buf) - p.pos < _MAX_HEADER + size if not ended else _holds_arguments(m, text)
+    is_cut = is_cut and stop is None
     text = text[: stop.start()] if stop else text
     begun = _message_of(text, channels) if channels.to and m.compiled.is_named_by_header else len(text)
     ends = stop is not None and m.compiled.is_named_by_header and ends_call(m, stop.group())
