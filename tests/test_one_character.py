@@ -83,7 +83,8 @@ def test_what_runs_is_what_was_sent(format: str, sent: list[Call]) -> None:
         assert all(is_sent(call, sent) for call in reply.calls), (each, reply.calls)
 
 
-BEHIND = [', {"where": "x"}', ', "where": "x"}', ' where": "x"}', '}, "where": "x"}', ', }where": "x"}']
+BEHIND = ['}, {"where": "x"}', '}, "where": "x"}', '} where": "x"}', '}}, "where": "x"}']
+BEHIND += [f", {behind}" for behind in BEHIND] + [', }where": "x"}']
 
 
 @every_format
@@ -92,7 +93,7 @@ def test_arguments_that_go_on_behind_their_end_do_not_run_without_the_rest(forma
     text = render([Call("delete_rows", {"table": "users"})], format=format, tools=TOOLS)
     if '"users"}' not in text:
         return
-    broken = text.replace('"users"}', '"users"' + (behind if behind.startswith(", }") else ", }" + behind), 1)
+    broken = text.replace('"users"}', f'"users"{behind}', 1)
     assert all("where" in call.arguments for call in parse(broken, format=format, tools=TOOLS).calls), broken
     assert cut_law(FORMATS[format], broken, tools=TOOLS) == []
 

@@ -91,12 +91,18 @@ class NameThenJsonReader(BodyReader):
         if last is None or type(value) is not dict or is_deep(value, buf, begin, end, p.limits.depth):
             return None
         over = last.end()
-        is_over = not self._open_ended or over < len(buf) or p.ended
+        is_over = True
+        if self._open_ended and (goes_on := HALF_A_KEY.at(buf, over, p.ended)) is not False:
+            if goes_on:
+                return None
+            is_over = False
         return [(pos, end, name, buf[begin:end], value, id and id % opener.group(*groups))], over, is_over
 
     def is_over(self, p: CallBuilder, end: int) -> bool:
         end = _BLANK_RUN(p.buf, end).end()  # type: ignore[union-attr]
-        return p.ended if end == len(p.buf) else p.buf[end] not in _ODD_BEHIND
+        if end == len(p.buf):
+            return p.ended
+        return p.buf[end] not in _ODD_BEHIND and HALF_A_KEY.at(p.buf, end, p.ended) is False
 
     def sketch(self, p: CallBuilder, text: str, closed: bool) -> list[Sketch]:
         """A call whose arguments are not valid JSON, read loosely."""
@@ -328,11 +334,9 @@ def _end_arguments(p: CallBuilder, close: Probe | None, value: Any) -> Steps[Non
     yield from _settle(p, close, value)
 
 
-def _goes_on(p: CallBuilder, value: Any) -> Steps[bool]:
-    """Do more arguments stand behind these? Where nothing was wrong with them, a word is text."""
-    if p.char() == ",":
-        return bool((yield from p.test(ANOTHER_OBJECT)))
-    return value is Undecodable and bool((yield from p.test(HALF_A_KEY)))
+def _goes_on(p: CallBuilder) -> Steps[bool]:
+    """Do more arguments stand behind these?"""
+    return bool((yield from p.test(ANOTHER_OBJECT if p.char() == "," else HALF_A_KEY)))
 
 
 def _may_end(p: CallBuilder, close: Probe) -> Steps[bool]:
@@ -358,7 +362,7 @@ def _settle(p: CallBuilder, close: Probe | None, value: Any, *, empty: bool = Fa
     odd = ""
     if closed or not found:
         odd = yield from what_stands_behind(p, closed=closed or close is not None)
-    if not (odd or found or closed) and (yield from _goes_on(p, value)):
+    if not (odd or found or closed) and (yield from _goes_on(p)):
         odd = p.char()
     if not odd and empty and found and (yield from p.test(ARGUMENTS)):
         odd = "{"  # the call ends before its arguments
