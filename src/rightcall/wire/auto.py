@@ -220,6 +220,7 @@ class AutoMachine:
                 return behind
         self._mentions = self._mentions or action in openers.thinks
         self._give(found.end())
+        shown.join_lines()
         shown.enter(level, openers.ends_shown[action])
         return True
 

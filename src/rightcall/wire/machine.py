@@ -272,6 +272,7 @@ class Machine:
         if not self.output.shows(level, special=sign.special):
             return False
         self.say_exactly(found.end())
+        self.output.shown.join_lines()
         if level in self.compiled.ends_shown:
             self.output.shown.enter(level, self.compiled.ends_shown[level])
         return True

@@ -38,6 +38,7 @@ _INTEREST = re.compile(
     r"""|\[TOOL|(?:\A|\n) {0,3}+(?:--- |diff )|(?:\A|\n)[ *_\[(<+-]*+(?:[0-9]|[A-Za-z]++[ *_\])>]*+[:\uff1a(]"""
     r"""|(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun))""",
 ).search
+_EMPTY_LINES = re.compile(r"\n(?:[ \t\r]*+\n)++").sub
 _FOLLOWS = re.compile(r"\s*+(?:[\[{<]|[\w.:$-]++\s*?(?:[\[({<\n]))").match  # a body, and not prose about a marker
 
 
@@ -123,6 +124,11 @@ class Shown:
         """The piece that was taken last is a marker that is shown: nothing in it opens or closes anything."""
         if self._pending:
             self._pending[-1] = "x"
+
+    def join_lines(self) -> None:
+        """The piece that was taken last is a marker that is shown: an empty line in it ends no paragraph."""
+        if self._pending and "\n" in (marker := self._pending[-1]):
+            self._pending[-1] = _EMPTY_LINES("\n", marker)
 
     def enter(self, level: int, closes: Closes | None) -> None:
         """The opener that was taken last is shown: so is what stands in it."""

@@ -38,7 +38,8 @@ _CLIPPED = re.compile(
     r"(?:(?i:em|till?|cause|cuz|coz|tisn?|twas|twasn|twere|twill|twould|twixt|tween|nother|nuff|neath|cept|fraid|gainst"
     r"|kay|scuse|sup|struth|ello|[nstdmk]|re|ve|ll|ne|nen|nem|ner)|round|bout|fore|hood|spose|specially|burbs)(?![\w'])"
 ).match
-_TEXT_BEHIND = re.compile(r"[ \t\f\v\u00a0]++\S").match
+# A header that goes on where a prompt ended begins with a blank.
+_TEXT_BEHIND = re.compile(r"[ \t\f\v\u00a0]++(?!to=)\S").match
 _FIRST_WORD = re.compile(r"([^\s\"'<>\[{(]{1,200}+)(?=\s)").match
 _ENDS_SENTENCE = ".,;:!?)"
 _NEVER_FIRST = frozenset(":,;)]}%=>|&^+")  # in a quotation: what is left of a broken call begins so
