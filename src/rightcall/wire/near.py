@@ -128,9 +128,16 @@ def _said(source: str, spans: list[Span]) -> list[Span]:
     for i, span in enumerate(spans):
         if span.kind == "text" and i > 1 and said and _opens_arguments(source, said[-1], spans[i - 1]):
             said[-1] = Span(said[-1].start, span.end, "text")
+        elif span.kind == "text" and i > 1 and _is_begun_in_thought(source, spans[i - 2], spans[i - 1]):
+            said.append(Span(spans[i - 2].start, span.end, "text"))
         elif span.kind == "text" or (span.kind == "reasoning" and i > last):
             said.append(span)
     return said
+
+
+def _is_begun_in_thought(source: str, before: Span, between: Span) -> bool:
+    """Was the name still thought, and ended the marker before the arguments the thought?"""
+    return before.kind == "reasoning" and _opens_arguments(source, before, between)
 
 
 def _opens_arguments(source: str, said: Span, between: Span) -> bool:

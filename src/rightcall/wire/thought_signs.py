@@ -77,6 +77,9 @@ def on_think_close(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
             m.output.recast(m.p.at)
         elif not _ends_rehearsal(m, marker):
             return
+    elif m.compiled.ends_thought and m.output.shown.is_closing(marker):
+        m.say_exactly(m.p.pos + len(marker))  # it closes a call as well, and here one that is shown
+        return
     m.thought_end = m.p.at
     m.marker(m.p.pos + len(marker))
     m.output.say_from(m.p.at)
