@@ -3,42 +3,42 @@
 
 from rightcall.formats.spec import Envelope, Format, NameThenJson, Params, Special, replace
 
+# How each checkpoint's vocabulary tells its own tags from those in text.
+_A, _B = ":opensource", ":6124c78e"
+_PARAM = (
+    "<arg_key>{key}</arg_key>\n<arg_value>",
+    f"<arg_key{_A}>{{key}}</arg_key{_A}>\n<arg_value{_A}>",
+    f"<arg_key{_B}>{{key}}</arg_key{_B}>\n<arg_value{_B}>",
+)
+_VALUE_CLOSE = ("</arg_value>\n", f"</arg_value{_A}>\n", f"</arg_value{_B}>\n")
+
 HY_V3 = Format(
     "hy_v3",
     body=Params(
-        open=("{name}<tool_sep>\n", "{name}<tool_sep:opensource>\n"),
-        param=(
-            "<arg_key>{key}</arg_key>\n<arg_value>",
-            "<arg_key:opensource>{key}</arg_key:opensource>\n<arg_value:opensource>",
-        ),
-        value_close=("</arg_value>\n", "</arg_value:opensource>\n"),
+        open=("{name}<tool_sep>\n", f"{{name}}<tool_sep{_A}>\n", f"{{name}}<tool_sep{_B}>\n"),
+        param=_PARAM,
+        value_close=_VALUE_CLOSE,
     ),
-    section=(("<tool_calls>\n", "<tool_calls:opensource>\n"), ("\n</tool_calls>", "\n</tool_calls:opensource>")),
-    call=(("<tool_call>", "<tool_call:opensource>"), ("</tool_call>", "</tool_call:opensource>")),
+    section=(
+        ("<tool_calls>\n", f"<tool_calls{_A}>\n", f"<tool_calls{_B}>\n"),
+        ("\n</tool_calls>", f"\n</tool_calls{_A}>", f"\n</tool_calls{_B}>"),
+    ),
+    call=(
+        ("<tool_call>", f"<tool_call{_A}>", f"<tool_call{_B}>"),
+        ("</tool_call>", f"</tool_call{_A}>", f"</tool_call{_B}>"),
+    ),
     between="\n",
-    reasoning=(("<think>", "<think:opensource>"), ("</think>", "</think:opensource>")),
-    ends=(Special("<｜hy_eos｜>"), Special("<｜hy_eos:opensource｜>")),
+    reasoning=(("<think>", f"<think{_A}>", f"<think{_B}>"), ("</think>", f"</think{_A}>", f"</think{_B}>")),
+    ends=(Special("<｜hy_eos｜>"), Special(f"<｜hy_eos{_A}｜>"), Special(f"<｜hy_eos{_B}｜>")),
     tools="hermes",
     aliases=("hunyuan",),
     models="Hunyuan Hy3",
 )
-# Without the separator; the suffix is how its vocabulary tells its own tags from those in text.
-_HY4 = ":6124c78e"
+# Without the separator.
 HY_V4 = replace(
     HY_V3,
     name="hy_v4",
-    body=Params(
-        open="{name}\n",
-        param=(
-            "<arg_key>{key}</arg_key>\n<arg_value>",
-            f"<arg_key{_HY4}>{{key}}</arg_key{_HY4}>\n<arg_value{_HY4}>",
-        ),
-        value_close=("</arg_value>\n", f"</arg_value{_HY4}>\n"),
-    ),
-    section=(("<tool_calls>\n", f"<tool_calls{_HY4}>\n"), ("\n</tool_calls>", f"\n</tool_calls{_HY4}>")),
-    call=(("<tool_call>", f"<tool_call{_HY4}>"), ("</tool_call>", f"</tool_call{_HY4}>")),
-    reasoning=(("<think>", f"<think{_HY4}>"), ("</think>", f"</think{_HY4}>")),
-    ends=(Special("<｜hy_eos｜>"), Special(f"<｜hy_eos{_HY4}｜>")),
+    body=Params(open="{name}\n", param=_PARAM, value_close=_VALUE_CLOSE),
     models="Hunyuan Hy4",
 )
 HUNYUAN_DENSE = Format(
