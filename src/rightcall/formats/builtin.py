@@ -18,6 +18,7 @@ from rightcall.formats.granite import GRANITE3, GRANITE4, GRANITE_20B_FC
 from rightcall.formats.harmony import HARMONY
 from rightcall.formats.hermes import ERNIE45, HERMES, INTERNLM2, REKA_EDGE
 from rightcall.formats.hunyuan import HUNYUAN_DENSE, HY_V3, HY_V4
+from rightcall.formats.hyperclova import HYPERCLOVAX
 from rightcall.formats.ifm import K2_HORIZON
 from rightcall.formats.inkling import INKLING
 from rightcall.formats.json_lists import APRIEL, HUNYUAN_A13B, JAMBA, MINIMAX_M1
@@ -27,6 +28,7 @@ from rightcall.formats.llama import LLAMA3_JSON, LLAMA4_PYTHONIC, PYTHONIC
 from rightcall.formats.longcat import LONGCAT
 from rightcall.formats.minicpm import MINICPM3, MINICPM5
 from rightcall.formats.minimax import MINIMAX_M2, MINIMAX_M3
+from rightcall.formats.mirothinker import MIROTHINKER
 from rightcall.formats.mistral import MINISTRAL3, MISTRAL, MISTRAL_V3, MISTRAL_V11
 from rightcall.formats.muse import MUSE
 from rightcall.formats.nemotron import NEMOTRON_V2
@@ -36,9 +38,10 @@ from rightcall.formats.phi import FIREFUNCTION_V2, PHI4_MINI
 from rightcall.formats.plamo import PLAMO3
 from rightcall.formats.prompted import FUNCTION_LINES, INVOKE, QWEN_AGENT, REACT, TOOL_CODE
 from rightcall.formats.qwen3_coder import MIMO, QWEN3_CODER, SEED_OSS, STEP3P5, ZAYA
+from rightcall.formats.qwen25_coder import QWEN25_CODER
 from rightcall.formats.solar import SOLAR_OPEN, SOLAR_OPEN2
 from rightcall.formats.spec import Format
-from rightcall.formats.step import STEP3
+from rightcall.formats.step import STEP3, STEP_AUDIO2
 
 FORMATS: dict[str, Format] = {
     "hermes": HERMES,
@@ -116,12 +119,16 @@ FORMATS: dict[str, Format] = {
     "plamo3": PLAMO3,
     "pangu": PANGU,
     "cohere_command5": COHERE_COMMAND5,
+    "hyperclovax": HYPERCLOVAX,
+    "step_audio2": STEP_AUDIO2,
+    "mirothinker": MIROTHINKER,
     "react": REACT,
     "invoke": INVOKE,
     "tool_code": TOOL_CODE,
     "function_lines": FUNCTION_LINES,
     "qwen_agent": QWEN_AGENT,
+    "qwen25_coder": QWEN25_CODER,
 }
 # Prose and code look like these, so `auto` never takes them up: it leaves a note that something looks like a call.
-NAMED_ONLY: frozenset[str] = frozenset({"react", "invoke", "tool_code", "function_lines", "qwen_agent"})
+NAMED_ONLY: frozenset[str] = frozenset({"react", "invoke", "tool_code", "function_lines", "qwen_agent", "qwen25_coder"})
 ALIASES: dict[str, str] = {alias: name for name, format in FORMATS.items() for alias in format.aliases}

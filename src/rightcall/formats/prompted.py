@@ -21,7 +21,7 @@ INVOKE = Format(
         value_close="</parameter>\n",
         close="</invoke>",
     ),
-    section=("<function_calls>\n", "\n</function_calls>"),
+    section=(("<function_calls>\n", "<tool_calls>\n"), ("\n</function_calls>", "\n</tool_calls>")),
     between="\n",
     models="any model that was prompted for invoke blocks",
 )

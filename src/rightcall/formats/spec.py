@@ -1,8 +1,9 @@
 """What a wire format is: markers, and one body that knows how arguments are written.
 
 A *marker* is a template: literal text with the holes `{name} {key} {type} {id} {index} {number}` (index counts calls
-from 0, number from 1). A tuple of templates means alternatives, of which the first is rendered. White space at the edge
-of a marker is written when rendering and optional when parsing. A marker that is one token of the model's vocabulary is
+from 0, number from 1; `{cite}` is read over, in markers that are not rendered). A tuple of templates means
+alternatives, of which the first is rendered. White space at the edge of a marker is written when rendering and optional
+when parsing. A marker that is one token of the model's vocabulary is
 written `Special("<|call|>")`, because grammars and servers must treat it as such.
 
     Format("hermes", body=Envelope(), call=("<tool_call>\\n", "\\n</tool_call>"), between="\\n")

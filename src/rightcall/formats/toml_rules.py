@@ -12,7 +12,7 @@ from rightcall.formats.spec import Marker, Pair, alternatives
 
 MAX_MARKER = 128
 MAX_LIST = 32  # alternatives of a marker, end tokens, words of a table
-_HOLES = ("name", "key", "type", "id", "index", "number")
+_HOLES = ("name", "key", "type", "id", "index", "number", "cite")
 _HOLE = re.compile(r"\{([A-Za-z_]\w*)\}")
 # White space with a line break is optional when a marker is read, so that it does not keep two holes apart.
 _ADJACENT = re.compile(r"\{(\w+)\}(?:[ \t\r]*\n[ \t\r\n]*)?\{(\w+)\}")
@@ -47,7 +47,7 @@ class FieldRule(NamedTuple):
 LITERAL = FieldRule()
 OPTIONAL = FieldRule(empty=True)
 ANY_TEXT = FieldRule(empty=True, blank=True)
-OPENER = FieldRule(may=("name", "id", "index", "number"), need=("name",))
+OPENER = FieldRule(may=("name", "id", "index", "number", "cite"), need=("name",))
 
 
 def marker_rule(where: str, marker: Marker, rule: FieldRule) -> None:
@@ -57,6 +57,8 @@ def marker_rule(where: str, marker: Marker, rule: FieldRule) -> None:
     at_most(where, texts, MAX_LIST)
     for text in texts:
         template_rule(where, text, rule)
+    if "cite" in _HOLE.findall(texts[0]):
+        refuse(where, "the first marker is written, and nothing is known for {cite}", "write one without it before it")
 
 
 def template_rule(where: str, text: str, rule: FieldRule) -> None:

@@ -199,8 +199,9 @@ def unique(entries: list[tuple[A, Pat]]) -> list[tuple[A, Pat]]:
 
 
 def is_sentence(marker: str) -> bool:
-    """Words, and no tag: such a marker counts only where a reply begins."""
-    return marker[:1].isalpha()
+    """Words, and no tag, or the rest of a header that the prompt began: such a marker counts only where a reply
+    begins."""
+    return marker[:1].isalpha() or marker[:1] == "/"
 
 
 def closing_sources(format: Format, level: int) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from functools import lru_cache
 
 from rightcall.formats import NAMED_ONLY
@@ -35,7 +36,7 @@ class KnownOpeners:
         shapes: dict[str, Pat] = {}
         patterns: dict[str, list[tuple[Compiled, Pat]]] = {}
         closes: dict[str, dict[str, None]] = {}
-        ends = {end.strip() for end in _all_ends(formats)}
+        ends = Counter([end.strip() for end in _all_ends(formats)])
         for format in _told_by_openers(formats):
             for pat, whole, sign, level in _signs(format, ends):
                 shapes.setdefault(pat.whole, pat)
@@ -131,7 +132,7 @@ def _has_no_opener(format: Format) -> bool:
 Signs = list[tuple[Pat, Pat, Sign, int]]
 
 
-def _signs(format: Format, ends: set[str]) -> Signs:
+def _signs(format: Format, ends: Counter[str]) -> Signs:
     """What tells this format: a marker to look for, the marker with what must follow it, whether it is special, and
     how far out it stands."""
     found = compiled(format)
@@ -203,10 +204,13 @@ def _is_tag(mark: str) -> bool:
     )
 
 
-def _marks(format: Format, ends: set[str]) -> list[Pat]:
-    """Markers of reasoning and content that only a few formats have, and with which none ends a turn or a message."""
+def _marks(format: Format, ends: Counter[str]) -> list[Pat]:
+    """Markers of reasoning and content that only a few formats have, and with which none ends a turn or a message; nor,
+    of a token that stands alone, does another format begin to."""
     marks: list[str] = [mark for side in _rare_sides(format) for mark in alternatives(side) if _is_tag(mark)]
-    return [template(mark) for mark in marks + _first_tokens(marks) if mark.strip() and mark.strip() not in ends]
+    others = ends - Counter({end.strip() for end in ends_of(format)})
+    tokens = [token for token in _first_tokens(marks) if not any(end.startswith(token) for end in others)]
+    return [template(mark) for mark in marks + tokens if mark.strip() and mark.strip() not in ends]
 
 
 def _thought_marks(formats: list[Format]) -> tuple[set[str], set[str]]:

@@ -415,4 +415,4 @@ class NameThenJsonKind(BodyKind[NameThenJson]):
         elif format.channels is None and len(format.bodies) == 1:
             refuse(f"{where}.open", "without it nothing says the name of the call", "write a marker with {name}")
         marker_rule(f"{where}.close", body.close, OPTIONAL)
-        template_rule(f"{where}.id", body.id, FieldRule(may=OPENER.may, empty=True))
+        template_rule(f"{where}.id", body.id, FieldRule(may=("name", "id", "index", "number"), empty=True))
