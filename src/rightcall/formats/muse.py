@@ -14,7 +14,11 @@ MUSE = Format(
     ),
     section=("<atem:function_calls>\n", "\n</atem:function_calls>"),
     channels=Channels(
-        start=Special("<|start|>") + "assistant",
+        # Behind the others stands what the model makes somebody else say.
+        start=(
+            *(Special("<|start|>") + "assistant", Special("<|start|>") + "user"),
+            *(Special("<|start|>") + "system", Special("<|start|>") + "tool"),
+        ),
         message=_MESSAGE,
         ends=(_END, Special("<|eot|>"), Special("<|end_of_text|>")),
         to=" to=",

@@ -203,11 +203,14 @@ def _enter(m: Machine, recipient: str | None, kind: str | None, end: int, start:
     p, channels = m.p, m.compiled.channels
     assert channels is not None
     m.leave_for_call()
-    _turn_to(m, kind)
+    is_named = m.compiled.is_named_by_header
+    if not is_named and _says_nothing(m, p.buf[p.pos : end]):
+        _turn_to_nobody(m)
+    else:
+        _turn_to(m, kind)
     if kind is not None and (recipient == "" or _was_to_tool(m, p.buf[p.pos : end])):
         m.due_to = p.index
         m.forget_thought()
-    is_named = m.compiled.is_named_by_header
     p.said = "" if kind is not None else _said_beside(p.buf[p.pos : end], channels, is_named)
     m.marker(start)
     if kind is None and is_named:
@@ -234,6 +237,18 @@ def _turn_to(m: Machine, kind: str | None) -> None:
     else:
         m.state = InText()
         m.output.settle()
+
+
+def _says_nothing(m: Machine, header: str) -> bool:
+    """Is this the model's own header, with neither a recipient nor a channel?"""
+    start = m.compiled.header_starts[0](header.lstrip())
+    return not (header.lstrip()[start.end() :] if start else header).strip()
+
+
+def _turn_to_nobody(m: Machine) -> None:
+    """A header that says nothing of its message, where calls say their names themselves: it may hold words or calls."""
+    _turn_to(m, None)
+    m.due_to = None
 
 
 def _message_start(m: Machine, marker: str) -> Steps[int]:

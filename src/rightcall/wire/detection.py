@@ -9,10 +9,23 @@ from functools import lru_cache
 from rightcall.declare.toolset import ToolLike, Toolset
 from rightcall.formats import NAMED_ONLY
 from rightcall.formats.registered import KnownFormats, known_formats
-from rightcall.formats.spec import Channels
+from rightcall.formats.spec import Channels, Format
 from rightcall.types import Reply
 from rightcall.wire.compile import Compiled, compiled
-from rightcall.wire.markers import ANY_GAP, RUN, Finder, Pat, Probe, alt, blanks, literal, look, seq, template
+from rightcall.wire.markers import (
+    ANY_GAP,
+    RUN,
+    Finder,
+    Pat,
+    Probe,
+    alt,
+    blanks,
+    literal,
+    look,
+    seq,
+    template,
+    templates,
+)
 from rightcall.wire.options import ReadOptions
 from rightcall.wire.piece import read_piece
 
@@ -115,12 +128,12 @@ def first_headers(known: KnownFormats) -> dict[str, Probe]:
     """How a reply begins whose first header has no start, because the prompt ended with it; by the format's name."""
     formats = [format for format in known.formats.values() if format.channels]
     others = {format.channels.channel for format in formats if format.channels and format.channels.channel}
-    return {format.name: Probe(_header(format.channels, others)) for format in formats if format.channels}
+    return {format.name: Probe(_header(format, format.channels, others)) for format in formats if format.channels}
 
 
-def _header(channels: Channels, others: set[str]) -> Pat:
+def _header(format: Format, channels: Channels, others: set[str]) -> Pat:
     if channels.to and not channels.channel and channels.message.strip():
-        return _up_to_message(channels, others)
+        return alt(_up_to_message(channels, others), seq(blanks(), to_nobody(format)))
     name = seq(template(channels.to), _WORD) if channels.to else _WORD
     if channels.message.strip():
         return seq(blanks(), name, blanks(), template(channels.channel or channels.message))
@@ -135,6 +148,13 @@ def _up_to_message(channels: Channels, others: set[str]) -> Pat:
     head = re.escape(message[0])
     run = rf"(?:[^{head}\n]|(?!{re.escape(message)}{'|' + stops if stops else ''}){head}){{0,256}}+"
     return seq(blanks(), template(channels.to), Pat(run, run, sure=RUN), literal(message))
+
+
+def to_nobody(format: Format) -> Pat:
+    """The rest of a header that says nothing, before what opens the format's own calls."""
+    message = format.channels.message if format.channels else ""
+    opens = templates(format.section[0]) if format.section else []
+    return seq(template(message), blanks(), look(alt(*opens)))
 
 
 def _rank(text: str, found: Compiled, tools: Toolset | None) -> tuple[int, int, int, int]:

@@ -12,7 +12,7 @@ from rightcall.formats.spec import Channels, Format, Marker, NameThenJson, Speci
 from rightcall.wire.arriving_fences import FENCE_BEGIN
 from rightcall.wire.bodies import BODIES
 from rightcall.wire.compile import THINK, THINK_CLOSES, Compiled, compiled, search_any
-from rightcall.wire.detection import first_headers
+from rightcall.wire.detection import first_headers, to_nobody
 from rightcall.wire.format_markers import Sign, closing_sources, is_sentence, sign_of
 from rightcall.wire.markers import RUN, Pat, Probe, alt, blanks, literal, look, ordered, seq, template, templates
 from rightcall.wire.scan import Scan
@@ -169,19 +169,19 @@ def _header_signs(format: Format) -> Signs:
         return []
     starts = [*alternatives(format.channels.start), format.channels.channel]
     pats = [template(start) for start in starts if isinstance(start, Special)]
-    behind = _told_by(format.channels)
+    behind = _told_by(format, format.channels)
     return [(pat, seq(pat, *behind) if behind else pat, Sign("header", True, True), OUTSIDE) for pat in pats]
 
 
-def _told_by(channels: Channels) -> list[Pat]:
+def _told_by(format: Format, channels: Channels) -> list[Pat]:
     """What must follow the start of a header that other formats begin alike: where nothing introduces a channel, a
-    recipient and no arguments."""
+    recipient and no arguments, or none before what opens calls."""
     if channels.channel or not channels.to:
         return []
     message = template(channels.message)
     kinds = alt(*[seq(literal(kind), blanks(), message) for kind in channels.kinds])
     name = seq(_RECIPIENT, blanks(), message, blanks(), look(Pat(r"[^{\s]", "")))
-    return [blanks(), template(channels.to), look(alt(kinds, name))]
+    return [blanks(), alt(seq(template(channels.to), look(alt(kinds, name))), look(to_nobody(format)))]
 
 
 def _writes(format: Format, opener: str) -> bool:
