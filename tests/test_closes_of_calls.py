@@ -65,6 +65,8 @@ def test_a_doubled_close_of_a_call_or_of_all_calls_is_dropped_with_a_note(
         return  # a value may hold it
     if text[at : at + size].startswith("```"):
         return  # a fence opens one as well
+    if text[at : at + size].strip() in FORMATS[format].ends:
+        return  # it ends the turn as well
     for between in ("", "\n"):
         doubled = text[: at + size] + between + text[at : at + size] + text[at + size :]
         reply = hold_of_every_cut(doubled, Setting(format, TOOLS))

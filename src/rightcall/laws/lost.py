@@ -20,6 +20,7 @@ _STAYS = {"call_in_reasoning", "call_in_open_reasoning"}  # such a call stays in
 # of a list.
 _NO_TEXT = re.compile(r"(?:```|~~~)[^`\n]{0,64}\n|(?:```|~~~)[A-Za-z_0-9]{0,16}|`{1,2}\Z|[\s\[\],;}{)]")
 _LAST = re.compile(rf"(?:(?:{'|'.join(map(re.escape, LAST_TOKENS))})\s*+)++\Z")
+_CUT = ("truncated", "stray_marker")  # what tells that the text ends inside a marker
 _BESIDE = ("comment", "code_fence")  # what may stand between a call and its close, and leaves a receipt
 
 
@@ -100,8 +101,10 @@ def _under_markers(format: str | Format, text: str, reply: Reply) -> str:
     own = _any_markers(known_formats()) if rescued else _own_markers(known, format == "auto")
     read = _read_until(text, reply)
     told = [each.before for call in reply.attempts for each in call.repairs if each.rule in _BESIDE]
+    is_cut = any(problem.code in _CUT for problem in reply.problems)
     for span in reply.spans or ():
         under = _but_edges(known, text, span, read) if span.kind == "marker" else ""
+        under = _cut_marker(known).sub("", under) if is_cut and under and span.end == len(text) else under
         # What has a receipt may hold a marker, or look like the beginning of one.
         rest = _NO_TEXT.sub("", _without(told, own.sub("", under)))
         if rest and _NO_TEXT.sub("", own.sub("", _without(told, under))):
@@ -144,6 +147,26 @@ def _cut_close(format: Format) -> re.Pattern[str]:
     closes = [text.strip() for side in sides for text in alternatives(side) if "{" not in text]
     begun = {text[:size] for text in closes for size in range(1, len(text))}
     return pattern("|".join([rf"{re.escape(text)}\Z" for text in sorted(begun, key=len, reverse=True)]) or "(?!)")
+
+
+def _cut_marker(format: Format) -> re.Pattern[str]:
+    """Matches the beginning of a marker, from its first token on, where the text was cut off inside of it."""
+    begun: set[str] = set()
+    for text in (*templates(format), *format.ends):
+        first = text.tokens[0] if isinstance(text, Special) and text.tokens else ""
+        if first and text.strip().startswith(first):
+            begun.update(_beginnings(first, str(text).strip()[len(first) :]))
+    return pattern("|".join([rf"{each}\Z" for each in sorted(begun, key=len, reverse=True)]) or "(?!)")
+
+
+def _beginnings(first: str, rest: str) -> list[str]:
+    found, lead = [], re.escape(first) + r"\s*+"
+    for piece in re.split(r"(\{\w+\})", rest):
+        is_hole = piece.startswith("{") and piece.endswith("}")
+        sizes = range(1, len(piece) + 1)
+        found += [lead + r"\S{0,256}"] if is_hole else [lead + _loose(piece[:size]) for size in sizes]
+        lead += _loose(piece)
+    return found
 
 
 def _thought(format: Format) -> list[str]:

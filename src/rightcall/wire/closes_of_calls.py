@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rightcall.wire.machine import Machine
 
 _BRACKETS = tuple(")]}")  # what arguments end with, were they none
+_LONGEST = 512  # characters of a marker behind its first token, the names in it included
 
 
 def is_due(m: Machine) -> bool:
@@ -156,3 +157,22 @@ def take_cut_marker(m: Machine) -> None:
         p.note("unclosed", "the text ended inside a marker that closes calls")
         p.settle_pending()
         m.marker(len(p.buf))
+
+
+def take_cut_token(m: Machine, token: str) -> bool:
+    """The text may end inside a marker that is more than its first token: what came of it is no text. Where a call may
+    have begun, that is told."""
+    p = m.p
+    left = len(p.buf) - p.pos - len(token)
+    if not p.ended or not 0 < left < _LONGEST or not p.buf[p.pos + len(token) :].strip(BLANKS):
+        return False
+    opens = token.startswith(m.compiled.first_tokens) and m.compiled.cut_openers.is_begun(p.buf, p.pos)
+    if not opens and not m.compiled.cut_marks.is_begun(p.buf, p.pos):
+        return False
+    if opens:
+        m.forget_thought()
+        p.problem("truncated", "the text ended where a tool call was about to begin")
+    else:
+        p.note("stray_marker", f"the text ends inside the marker at {p.at}; it was dropped")
+    m.marker(len(p.buf))
+    return True

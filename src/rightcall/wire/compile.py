@@ -214,12 +214,26 @@ class Compiled:
         self.has_tokens = any(sign.is_token for sign, _ in calls)
         # What a call's opener begins with, which may be all of it where a text ends.
         self.opening_tokens = _first_tokens(self.format)
+        self.first_tokens = tuple(self.opening_tokens)
         self.begins = _any([pat for sign, pat in openers if sign.action in _BEGINS])
 
     def _add_lines(self) -> None:
         """Where calls outside their block are looked for, every line is."""
         is_found = any(BODIES[type(body)].found_on_lines for body in self.format.bodies)
         self.lines = self.format.protocol is not None and is_found
+
+    @cached_property
+    def cut_openers(self) -> Probe:
+        """What opens calls, where a text may end inside of it."""
+        return _any([pat for pat, _ in self.openers])
+
+    @cached_property
+    def cut_marks(self) -> Probe:
+        """The same of all other markers."""
+        markers = FormatMarkers(self.format)
+        beside = [entry for pair in self.format.content for entry in entries_of_pair(pair, "content", "content_close")]
+        entries = markers.thinks + markers.think_closes + markers.section_closes + markers.turns + beside
+        return _any([pat for _, pat in entries] + markers.beside() + markers.body_closes)
 
     @cached_property
     def tagged(self) -> Compiled:

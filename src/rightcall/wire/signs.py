@@ -21,6 +21,7 @@ from rightcall.wire.closes_of_calls import (
     refuse_words,
     settle_calls,
     settle_ended,
+    take_cut_token,
     tell_unclosed,
     tell_words,
 )
@@ -268,8 +269,13 @@ def on_end(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
     if not m.output.fresh and (yield from _is_shown_end(m, marker, sign)):
         m.say_exactly(p.pos + len(marker))
         return
+    if m.rehearsal is not None and _ends_thought(m, marker):
+        yield from on_think_close(m, found, sign)
+        return
     end_to_tool(m)
     settle_ended(m)
+    if marker.startswith(m.compiled.first_tokens) and take_cut_token(m, marker):
+        return
     p.said = ""
     m.release()
     if m.due_to is None and not m.output.fresh and ends_call(m, marker):

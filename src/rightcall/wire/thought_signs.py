@@ -10,7 +10,7 @@ import msgspec
 
 from rightcall.wire.buffer import Steps
 from rightcall.wire.channels import first_header
-from rightcall.wire.closes_of_calls import leave_section, settle_calls
+from rightcall.wire.closes_of_calls import leave_section, settle_calls, take_cut_token
 from rightcall.wire.format_markers import Sign, is_sentence
 from rightcall.wire.markers import Pat, Probe
 from rightcall.wire.states import InReasoning, InText
@@ -31,6 +31,8 @@ def drop_stray(m: Machine, marker: str, sign: Sign) -> None:
     end = m.p.pos + len(marker)
     if not (sign.special or m.output.fresh):
         m.say_exactly(end)
+        return
+    if sign.is_token and take_cut_token(m, marker):
         return
     if marker in m.compiled.opening_tokens and not isinstance(m.state, InReasoning):
         m.forget_thought()  # a call was about to begin behind it
