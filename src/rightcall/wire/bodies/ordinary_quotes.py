@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 
 from rightcall.types import Repair
 from rightcall.values import escapes
 from rightcall.values.escapes import LONGEST
 from rightcall.values.notation import Notation, Quote
-from rightcall.values.strings import PAIR, FullMatch, StringText, Taken, easy_without
+from rightcall.values.strings import PAIR, FullMatch, Match, StringText, Taken, easy_without
 from rightcall.values.value_reader import BadValue, Odd, Unfinished, ValueReader, opening
 from rightcall.wire.markers import Pat, Probe, blanks, literal, seq, there
 from rightcall.wire.scan import Scan
@@ -104,7 +105,8 @@ class OrdinaryReader(ValueReader):
 
     def _key(self, char: str) -> tuple[str, bool]:
         if char not in MARKS:
-            return super()._key(char)
+            key = self._key_in_tokens()
+            return super()._key(char) if key is None else (key, True)
         found = _KEY(self.text, self.pos)
         if found is None:
             if not self.ended:
@@ -113,6 +115,25 @@ class OrdinaryReader(ValueReader):
         self.ordinary.append((found.group(), False))
         self.pos = found.end()
         return found.group(2), True
+
+    def _key_in_tokens(self) -> str | None:
+        """A key between the format's own quotes: models write one as they write any string."""
+        quote = self.notation.quotes[0].open
+        if not self.text.startswith(quote, self.pos):
+            return None
+        found = _key_between(quote)(self.text, self.pos)
+        if found is None:
+            if not self.ended:
+                raise Unfinished
+            raise BadValue("invalid_argument_name", f"a key must be a name, and no more than that stand in {quote}")
+        self.pos = found.end()
+        return found.group(1).strip()
+
+
+@lru_cache(16)
+def _key_between(quote: str) -> Match:
+    mark = re.escape(quote)
+    return re.compile(rf"{mark}([^:{{}}\[\]<>\r\n]{{1,256}}+){mark}(?=[ \t\r\n]{{0,8}}+:)").match
 
 
 def receipts(path: str, found: list[tuple[str, bool]], quote: str) -> tuple[Repair, ...]:
