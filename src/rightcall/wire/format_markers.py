@@ -17,6 +17,7 @@ from rightcall.wire.markers import (
     NAME,
     RUN,
     Pat,
+    alt,
     blanks,
     cut_behind_name,
     literal,
