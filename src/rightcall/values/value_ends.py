@@ -150,7 +150,7 @@ class Ends:
         """Does a string begin here?"""
         if (self._bare and not self._stack) or (text[self.pos] in self._notation.shy and not self._fresh):
             return False
-        if self._notation.gaps and not self._fresh and self._stack[-1:] == ["}"]:
+        if self._notation.shy and not self._fresh and self._stack[-1:] == ["}"]:
             return False  # a key, in quotes or not: it holds no bracket
         try:
             found = opening(self._notation, text, self.pos, ended)
