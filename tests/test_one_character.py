@@ -106,3 +106,14 @@ def test_a_call_of_what_is_no_name_is_told(format: str, name: str) -> None:
     assert reply.calls == ()
     assert reply.problems or format in TOLD_BY_NAME, text
     assert cut_law(FORMATS[format], text, tools=TOOLS) == []
+
+
+@every_format
+@pytest.mark.parametrize("between", ["", "\n"])
+def test_a_call_that_was_begun_and_sent_again_runs_only_whole(format: str, between: str) -> None:
+    text = render([ROWS], format=format, tools=TOOLS)
+    for end in range(1, len(text)):
+        begun = text[:end] + between + text
+        assert all(call.arguments == ROWS.arguments for call in parse(begun, format=format, tools=TOOLS).calls), begun
+        if end % 16 == 0:
+            assert cut_law(FORMATS[format], begun, tools=TOOLS) == []

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 _MOST_ENDS = 8  # tokens in a row
 _FAR = 256  # blanks behind them
+_BLANKS = Probe(blanks())
 
 
 class ParamsReader(BodyReader):
@@ -61,6 +62,7 @@ class ParamsReader(BodyReader):
         self.short_close = _any(tags.short_closes)
         self.call_close = _any(tags.call_closes)
         self.other_end = _any(tags.section_closes + tags.openers + tags.turns)
+        self.begins_anew = _any(tags.sections)
         self.false_end = Probe(seq(blanks(), alt(*tags.nameless_openers, *tags.turns)))
 
     @cached_property
@@ -247,6 +249,10 @@ class ParamsReader(BodyReader):
             raise Broken("unexpected_text", "something other than an argument stands between the call's arguments")
         elif not has_arguments and self.tags.is_closed and not (yield from self._section_closes(p)):
             raise Broken("abandoned", "the call was opened, but has neither an argument nor an end; send it whole")
+        elif self.begins_anew is not None and (yield from p.test(self.begins_anew)):
+            raise Broken("abandoned", "the call has no end, and the block of calls begins anew; send it whole")
+        elif (yield from self._is_sent_again(p)):
+            raise Broken("abandoned", "the call has no end, and is sent again behind it; send it once, and whole")
         elif (yield from self._goes_on(p)):
             raise Broken("ambiguous_end", "the call seems to end, and more of its arguments follow; send it again")
         if self.tags.is_closed and p.call is not None:
@@ -277,6 +283,20 @@ class ParamsReader(BodyReader):
             return True
         is_left = p.ended and p.buf[p.pos + size : p.pos + size + _FAR].strip()
         return bool(is_left) and self.tags.any_param.is_begun(p.buf, p.pos + size)
+
+    def _is_sent_again(self, p: CallBuilder) -> Steps[bool]:
+        """Is all that was written of the call written again, behind the next opener? Then the model began it anew."""
+        assert p.raw is not None
+        own, size = p.captured(p.raw).strip(), 0
+        while size < _FAR and (found := (yield from p.test(self.false_end, size))) and found.end() > p.pos + size:
+            size = found.end() - p.pos
+        blank = yield from p.test(_BLANKS, size)
+        size += len(blank.group()) if blank else 0
+        while True:
+            text = p.buf[p.pos + size : p.pos + size + len(own)]
+            if text == own or p.ended or not own.startswith(text):
+                return text == own
+            yield
 
     def _section_closes(self, p: CallBuilder) -> Steps[bool]:
         closes = _any(self.tags.section_closes)

@@ -93,9 +93,9 @@ class Tags:
         self.opens = templates(self.body.open) + templates(self.body.empty)
         calls = [pat for pat in templates(format.call[0]) if pat.head != "`"]
         tags = [pat for pat in self.opens if pat.head]
-        sections = templates(format.section[0]) if format.section else []
-        self.openers = sections + calls + tags
-        self.nameless_openers = sections + _nameless(format)
+        self.sections = templates(format.section[0]) if format.section else []
+        self.openers = self.sections + calls + tags
+        self.nameless_openers = self.sections + _nameless(format)
         self.whole_openers = tags + [self._whole(call, tags) for call in calls]
 
     def _no_param(self, format: Format) -> Probe | None:
