@@ -29,6 +29,8 @@ def auto_law(format: Format, text: str, *, tools: Toolset | None = None, how: Ho
         found = read("auto", [text], tools=tools, how=how).reply
         own_reply = read(format, [text], tools=tools, how=how).reply
         named = iter(own_reply.calls)
+        if _is_of_other(format, found.format, text):
+            return []
         for call in found.calls:
             if _is_shown(text, call, own_reply) or _is_refused(call, own_reply, apart=found.format != format.name):
                 continue
@@ -39,6 +41,18 @@ def auto_law(format: Format, text: str, *, tools: Toolset | None = None, how: Ho
     except Exception as error:  # noqa: BLE001 - whatever it is, it is reported as a violation
         return [raised(error, text)]
     return []
+
+
+def _is_of_other(format: Format, read_as: str, text: str) -> bool:
+    """Did damage give the text an opener of the format that `auto` reads it in, which the other has not? Then it is of
+    that format's wire as well."""
+    other = FORMATS.get(read_as)
+    if other is None or other.name == format.name:
+        return False
+    opens = [opener for side in (other.call[0], (other.section or ("",))[0]) for opener in alternatives(side)]
+    own = markers_of(format)
+    own_less = [str(each).strip() for each in opens if each.strip() and not any(each.strip() in mark for mark in own)]
+    return any(opener in text for opener in own_less)
 
 
 def _is_shown(text: str, call: Call, named: Reply) -> bool:
@@ -72,28 +86,13 @@ def _trimmed(arguments: dict[str, Any]) -> dict[str, Any]:
 
 def cases(format: Format, seed: int, count: int) -> Iterator[Case]:
     """Renderings as they are, with prose, a lone marker or a thought before them, damaged, said twice.
-    `auto` does not know what is read only when named, and a text that damage gave another format's opener is of that
-    format's wire as well."""
+    `auto` does not know what is read only when named."""
     if format.name in NAMED_ONLY:
         return
     dice = Random(f"{seed} {format.name} auto")
     markers = markers_of(format)
-    others = _openers_of_others(markers)
     for text in renderings(format, seed, count):
-        altered = _altered(dice, text, markers)
-        if not any(opener in altered and opener not in text for opener in others):
-            yield Case("auto", altered, seed=seed)
-
-
-def _openers_of_others(markers: list[str]) -> list[str]:
-    """What opens calls in other formats, and is no part of these markers."""
-    opens = {
-        str(text).strip()
-        for format in FORMATS.values()
-        for marker in (format.call[0], (format.section or ("",))[0])
-        for text in alternatives(marker)
-    }
-    return sorted(opener for opener in opens - {""} if not any(opener in marker for marker in markers))
+        yield Case("auto", _altered(dice, text, markers), seed=seed)
 
 
 def _altered(dice: Random, text: str, markers: list[str]) -> str:
