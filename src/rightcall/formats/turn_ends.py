@@ -30,6 +30,8 @@ LAST_TOKENS = (
     Special("<|observation|>"),
     Special("<|user|>"),
     Special("<｜Assistant｜>"),
+    Special("<|END_RESPONSE|>"),
+    Special("<|END_TEXT|>"),
     Special("<|im_start|>assistant"),
     Special("<|start_header_id|>assistant<|end_header_id|>"),
 )

@@ -7,6 +7,7 @@ where other text stands in its place.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from rightcall.wire.machine import Machine
 
 _BRACKETS = tuple(")]}")  # what arguments end with, were they none
+_WORD = re.compile(r"[\w.\-]++").fullmatch
 _LONGEST = 512  # characters of a marker behind its first token, the names in it included
 
 
@@ -164,8 +166,9 @@ def take_cut_token(m: Machine, token: str) -> bool:
     have begun, that is told."""
     p = m.p
     left = len(p.buf) - p.pos - len(token)
-    if not p.ended or not 0 < left < _LONGEST or not p.buf[p.pos + len(token) :].strip(BLANKS):
-        return False
+    rest = p.buf[p.pos + len(token) :].strip(BLANKS) if p.ended and 0 < left < _LONGEST else ""
+    if not rest or (_WORD(rest) and _may_go_on(m, token + rest)):
+        return False  # no tool's name, or a call had begun: a message may be one word
     opens = token.startswith(m.compiled.first_tokens) and m.compiled.cut_openers.is_begun(p.buf, p.pos)
     if not opens and not m.compiled.cut_marks.is_begun(p.buf, p.pos):
         return False
@@ -176,3 +179,8 @@ def take_cut_token(m: Machine, token: str) -> bool:
         p.note("stray_marker", f"the text ends inside the marker at {p.at}; it was dropped")
     m.marker(len(p.buf))
     return True
+
+
+def _may_go_on(m: Machine, text: str) -> bool:
+    """Does it end where a marker has a name, so that any letter may follow?"""
+    return any(probe.is_begun(text + "\u0294", 0) for probe in (m.compiled.cut_openers, m.compiled.cut_marks))

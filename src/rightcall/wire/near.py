@@ -19,7 +19,7 @@ from rightcall.wire.shown.line_starts import RECORD
 _BEFORE = {
     "generic_json": r'"(?:name|tool|tool_name|function|action)"\s{0,16}+:\s{0,16}+"',
     "react": r"\bAction\s{0,4}+:[ \t`*]{0,8}+",
-    "invoke": r"\b(?:(?:name|function|tool)\s{0,4}+=\s{0,4}+[\"']?|name[\"'])",
+    "invoke": r"\b(?:(?:name|function|tool)\s{0,4}+=\s{0,4}+[\"']?|name[\"'])|<tool:\s{0,4}+(?:function>\s{0,4}+)?",
     "harmony": r"\bto=(?:functions\.)?+",
     "kimi_k2": r"\bfunctions\.",
     "qwen_agent": r"✿FUNCTION✿\s{0,4}+:\s{0,4}+",
