@@ -14,7 +14,7 @@ from itertools import islice
 from string import punctuation
 from typing import Any
 
-from rightcall.formats.spec import Params
+from rightcall.formats.spec import Params, alternatives
 from rightcall.wire.bodies.tags import Tags
 from rightcall.wire.bodies.value_end import swallowed
 from rightcall.wire.call_builder import CallBuilder
@@ -43,7 +43,11 @@ class Swallowed:
         self._without_tags = re.compile(alt(*tags.whole_params, *tags.closers, *tags.shuts).whole).sub
         closes = [f"{close.whole}{_BREAKS}" for close in tags.closers]
         self._behind_close = _any(closes)
-        self._lines, self._texts = _before_tails(list(filter(None, tails)), closes)
+        self._lines = _any([f"(?m:^){_KEY}{re.escape(tail)}" for tail in tails if tail])
+        # Where no line break stands between arguments, the key stands right behind the value.
+        inline = [tail for tail in tails if tail[:1] == '"'] if "\n" not in alternatives(body.value_close)[0] else []
+        quoted = [f"(?m:^|>|</)({_TEXT}){re.escape(tail)}" for tail in inline]
+        self._texts = _any(quoted + [f'{close}(<{_TEXT})[">]' for close in closes])
 
     def tell(self, p: CallBuilder, values: dict[str, Any]) -> None:
         """Says which of these values of a call seems to hold an argument that is declared and not given."""
@@ -58,6 +62,8 @@ class Swallowed:
         return next((key for key, text in texts if self._holds(text, missing)), None)
 
     def _holds(self, text: str, missing: tuple[str, ...]) -> bool:
+        """Does a key stand where a line begins, before what its tag goes on with? Or behind any text, before the end of
+        a quotation that nothing opened, or in a tag right behind the value's close? Or right behind that close?"""
         return (
             any(found[found.lastindex or 0] in missing for found in self._lines(text))
             or any(found[found.lastindex or 0].endswith(missing) for found in self._texts(text))
@@ -76,25 +82,15 @@ class _Head:
     """How an argument's opening tag begins."""
 
     def __init__(self, text: str) -> None:
-        self._size, self._pairs = len(text), _pairs(text)
+        self._size, self._pairs = len(text), list(dict.fromkeys([text[i : i + 2] for i in range(len(text) - 1)]))
+        self._least = _LEFT * len(self._pairs)
         third = (len(text) + 2) // 3
         self.thirds = [text[i : i + third] for i in range(0, len(text), third)]  # one is whole where two signs are lost
 
     def is_left_before(self, text: str, at: int) -> bool:
         """Does most of it stand right before that place?"""
-        return len(self._pairs & _pairs(text[max(0, at - self._size) : at])) >= _LEFT * len(self._pairs)
-
-
-def _pairs(text: str) -> frozenset[str]:
-    return frozenset([text[i : i + 2] for i in range(len(text) - 1)])
-
-
-def _before_tails(tails: list[str], closes: list[str]) -> tuple[Search, Search]:
-    """A key, and what its tag goes on with behind it, where a line begins. And text before the end of a quotation that
-    nothing opened, or any tag right behind the value's close."""
-    lines = [f"(?m:^){_KEY}{re.escape(tail)}" for tail in tails]
-    quoted = [f"(?m:^|>|</)({_TEXT}){re.escape(tail)}" for tail in tails if tail[0] == '"']
-    return _any(lines), _any(quoted + [f'{close}(<{_TEXT})[">]' for close in closes])
+        before = text[max(0, at - self._size) : at]
+        return len([pair for pair in self._pairs if pair in before]) >= self._least
 
 
 def _places(text: str, key: str) -> Iterator[int]:
