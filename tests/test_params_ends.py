@@ -199,6 +199,9 @@ def test_no_call_runs_with_what_two_faults_let_a_value_swallow(wire: Tagged) -> 
                 assert set(values) <= {"owl", "bat", "3", "4"}, less
 
 
+ABOUT = "The parameter n, invoke(parameter=n, param=n), an argument key n of parameters; <b>parameter</b> n, arg_key=n"
+
+
 @every_tagged
 def test_a_value_that_names_an_argument_which_is_not_given_is_carried(wire: Tagged) -> None:
     inline = "\n" not in alternatives(wire.body.value_close)[0]

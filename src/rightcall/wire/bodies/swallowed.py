@@ -26,6 +26,7 @@ _LEFT = 0.6  # of the pairs of letters in a tag: so many are left where it lost 
 _KEY = r"([\w.$\-]{1,64}+)"
 _TEXT = r"[^\"'<>=\n]{1,256}+"
 _BREAKS = r"[\r\n]{0,4}+"
+_BLANKS = ("", " ", "\t", "\r", "\n")
 _SIGNS = frozenset(punctuation) - {"_"}
 _MOST = 1_024  # places in one value that are looked at
 
@@ -38,7 +39,7 @@ class Swallowed:
         heads = dict.fromkeys([before.partition("{")[0].rstrip() for before, _, _ in params])
         tails = dict.fromkeys([behind.partition("{")[0].rstrip() for _, _, behind in params])
         self._sign = _any_of(sorted(set("".join([*heads, *tails])) & _SIGNS))
-        self._heads = [_Head(head) for head in heads if len(head) > _SURE]
+        self._heads = [_Head(head, tuple(filter(None, tails))) for head in heads if len(head) > _SURE]
         self._piece = _any_of([piece for head in self._heads for piece in head.thirds])
         self._without_tags = re.compile(alt(*tags.whole_params, *tags.closers, *tags.shuts).whole).sub
         closes = [f"{close.whole}{_BREAKS}" for close in tags.closers]
@@ -47,7 +48,7 @@ class Swallowed:
         # Where no line break stands between arguments, the key stands right behind the value.
         inline = [tail for tail in tails if tail[:1] == '"'] if "\n" not in alternatives(body.value_close)[0] else []
         quoted = [f"(?m:^|>|</)({_TEXT}){re.escape(tail)}" for tail in inline]
-        self._texts = _any(quoted + [f'{close}(<{_TEXT})[">]' for close in closes])
+        self._texts = _any(quoted + [f'{close}(<(?!/){_TEXT})[">]' for close in closes])
 
     def tell(self, p: CallBuilder, values: dict[str, Any]) -> None:
         """Says which of these values of a call seems to hold an argument that is declared and not given."""
@@ -74,22 +75,26 @@ class Swallowed:
     def _holds_damaged(self, text: str, missing: tuple[str, ...]) -> bool:
         """Does what is left of an opening tag stand before a key? A whole tag is dealt with where the value ends."""
         text = self._without_tags("\n", text)  # what is whole is not left of another tag
-        places = islice((at for key in missing for at in _places(text, key)), _MOST)
-        return any(head.is_left_before(text, at) for at in places for head in self._heads)
+        places = islice(((at, key) for key in missing for at in _places(text, key)), _MOST)
+        return any(head.is_left_at(text, at, key) for at, key in places for head in self._heads)
 
 
 class _Head:
-    """How an argument's opening tag begins."""
+    """How an argument's opening tag begins, and how it may go on behind its key."""
 
-    def __init__(self, text: str) -> None:
-        self._size, self._pairs = len(text), list(dict.fromkeys([text[i : i + 2] for i in range(len(text) - 1)]))
+    def __init__(self, text: str, tails: tuple[str, ...]) -> None:
+        self._size, self._tails, self._sign = len(text), tails, text[0]
+        self._pairs = list(dict.fromkeys([text[i : i + 2] for i in range(len(text) - 1)]))
         self._least = _LEFT * len(self._pairs)
         third = (len(text) + 2) // 3
         self.thirds = [text[i : i + third] for i in range(0, len(text), third)]  # one is whole where two signs are lost
 
-    def is_left_before(self, text: str, at: int) -> bool:
-        """Does most of it stand right before that place?"""
+    def is_left_at(self, text: str, at: int, key: str) -> bool:
+        """Does most of it stand right before this key, and its first sign or what the tag goes on with too? A word that
+        is like a tag's name is none:  the parameter type"""
         before = text[max(0, at - self._size) : at]
+        if before[-1:] in _BLANKS or not (self._sign in before or text.startswith(self._tails, at + len(key))):
+            return False
         return len([pair for pair in self._pairs if pair in before]) >= self._least
 
 
