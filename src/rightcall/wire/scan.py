@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 from rightcall.wire.markers import TEXT_END, Pat, Search, is_certain, solid, tree
 
 A = TypeVar("A")
-_MANY = 24
+_MANY = 36
 _LONGEST = 8_192
 
 

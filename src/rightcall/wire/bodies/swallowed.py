@@ -38,7 +38,8 @@ class Swallowed:
         params = [text.partition("{key}") for text in ordered(body.param)]
         heads = dict.fromkeys([before.partition("{")[0].rstrip() for before, _, _ in params])
         tails = dict.fromkeys([behind.partition("{")[0].rstrip() for _, _, behind in params])
-        self._sign = _any_of(sorted(set("".join([*heads, *tails])) & _SIGNS))
+        signs = sorted(set("".join([*heads, *tails])) & _SIGNS)
+        self._sign = re.compile("|".join(map(re.escape, signs)) or "(?!)").search
         self._heads = [_Head(head, tuple(filter(None, tails))) for head in heads if len(head) > _SURE]
         self._piece = _any_of([piece for head in self._heads for piece in head.thirds])
         self._without_tags = re.compile(alt(*tags.whole_params, *tags.closers, *tags.shuts).whole).sub
@@ -52,15 +53,15 @@ class Swallowed:
 
     def tell(self, p: CallBuilder, values: dict[str, Any]) -> None:
         """Says which of these values of a call seems to hold an argument that is declared and not given."""
-        assert p.call is not None
-        missing = tuple([key for key in p.call.kinds if key and key not in values])
-        key = self._holder(values, missing) if missing else None
-        if key is not None:
-            p.problem("ambiguous_end", *swallowed(key, "another argument"), call=p.call.index)
-
-    def _holder(self, values: dict[str, Any], missing: tuple[str, ...]) -> str | None:
-        texts = [(key, value) for key, value in values.items() if type(value) is str and next(self._sign(value), None)]
-        return next((key for key, text in texts if self._holds(text, missing)), None)
+        call = p.call
+        assert call is not None
+        for key, value in values.items():
+            if type(value) is not str or self._sign(value) is None:  # most have no sign of a tag in them
+                continue
+            missing = tuple([key for key in call.kinds if key and key not in values])
+            if missing and self._holds(value, missing):
+                p.problem("ambiguous_end", *swallowed(key, "another argument"), call=call.index)
+                return
 
     def _holds(self, text: str, missing: tuple[str, ...]) -> bool:
         """Does a key stand where a line begins, before what its tag goes on with? Or behind any text, before the end of
