@@ -199,6 +199,23 @@ def test_no_call_runs_with_what_two_faults_let_a_value_swallow(wire: Tagged) -> 
                 assert set(values) <= {"owl", "bat", "3", "4"}, less
 
 
+@every_tagged
+@pytest.mark.parametrize("tools", [TOOLS, None], ids=["with tools", "without"])
+def test_an_argument_whose_tag_and_the_close_before_it_are_damaged_blocks_its_call(
+    wire: Tagged, tools: Toolset | None
+) -> None:
+    head = first(wire.body.param).partition("{")[0]
+    close = first(wire.body.value_close).replace("{key}", "word")
+    text = written(wire, OWL)
+    if len(head) < 6:
+        pytest.skip("nothing but a sign is before the key")
+    start = text.rindex(head)
+    for at in range(2, len(head) - 2):
+        damaged = text[: start + at] + text[start + at + 1 :]
+        for closed in ("", close[:-3] + close[-2:]):
+            assert not parse(damaged.replace(close, closed, 1), format=wire.name, tools=tools).calls
+
+
 ABOUT = "The parameter n, invoke(parameter=n, param=n), an argument key n of parameters; <b>parameter</b> n, arg_key=n"
 
 

@@ -15,7 +15,7 @@ from string import punctuation
 from typing import Any
 
 from rightcall.formats.spec import Params, alternatives
-from rightcall.wire.bodies.tags import Tags
+from rightcall.wire.bodies.tags import Tags, one_missing
 from rightcall.wire.bodies.value_end import swallowed
 from rightcall.wire.call_builder import CallBuilder
 from rightcall.wire.markers import alt, ordered
@@ -45,6 +45,7 @@ class Swallowed:
         self._without_tags = re.compile(alt(*tags.whole_params, *tags.closers, *tags.shuts).whole).sub
         closes = [f"{close.whole}{_BREAKS}" for close in tags.closers]
         self._behind_close = _any(closes)
+        self._torn = _any([head.torn for head in self._heads])
         self._lines = _any([f"(?m:^){_KEY}{re.escape(tail)}" for tail in tails if tail])
         # Where no line break stands between arguments, the key stands right behind the value.
         inline = [tail for tail in tails if tail[:1] == '"'] if "\n" not in alternatives(body.value_close)[0] else []
@@ -59,9 +60,14 @@ class Swallowed:
             if type(value) is not str or self._sign(value) is None:  # most have no sign of a tag in them
                 continue
             missing = tuple([key for key in call.kinds if key and key not in values])
-            if missing and self._holds(value, missing):
+            if self._is_torn(value) if p.tools is None else missing and self._holds(value, missing):
                 p.problem("ambiguous_end", *swallowed(key, "another argument"), call=call.index)
                 return
+
+    def _is_torn(self, text: str) -> bool:
+        """Where no tools are known: does an opening tag stand in it that lost one character, or its end?"""
+        has_piece = next(self._piece(text), None) is not None
+        return has_piece and next(self._torn(self._without_tags("\n", text)), None) is not None
 
     def _holds(self, text: str, missing: tuple[str, ...]) -> bool:
         """Does a key stand where a line begins, before what its tag goes on with? Or behind any text, before the end of
@@ -87,6 +93,7 @@ class _Head:
         self._size, self._tails, self._sign = len(text), tails, text[0]
         self._pairs = list(dict.fromkeys([text[i : i + 2] for i in range(len(text) - 1)]))
         self._least = _LEFT * len(self._pairs)
+        self.torn = f"{re.escape(text[0])}{one_missing(text[1:-1])}{re.escape(text[-1])}\\w|{re.escape(text)}\\w"
         third = (len(text) + 2) // 3
         self.thirds = [text[i : i + third] for i in range(0, len(text), third)]  # one is whole where two signs are lost
 

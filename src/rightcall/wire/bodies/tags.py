@@ -361,14 +361,14 @@ def _any_damage(text: str) -> Pat:
     only makes a reading wait for a few more characters."""
     texts = list(dict.fromkeys(_one_less(text)))
     wholes = [template(less).whole for less in texts]
-    whole = _one_missing(text) if wholes == list(map(re.escape, texts)) else "|".join(wholes)
+    whole = one_missing(text) if wholes == list(map(re.escape, texts)) else "|".join(wholes)
     chars = "".join(map(re.escape, sorted(set(_HOLE.sub("", text)) | set(" \t\r\n"))))
     fillings = [HOLES[hole] for hole in _HOLE.findall(text)]
     any_char = "|".join([f"[{chars}]", *[_LAST_CLASS.findall(filling)[-1] for filling in fillings]])
     return Pat(f"(?:{whole})", f"(?:{any_char}){{0,{len(text) + 16 + 256 * len(fillings)}}}+")
 
 
-def _one_missing(text: str) -> str:
+def one_missing(text: str) -> str:
     """The same as one alternative for each character, read in one go: either this is the one, or it is there."""
     found = ""
     for i in range(len(text) - 2, -1, -1):
