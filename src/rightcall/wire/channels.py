@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Literal
 
+import msgspec
+
 from rightcall.formats.spec import Channels, Special
 from rightcall.wire.buffer import Capture, Steps
 from rightcall.wire.closes_of_calls import end_message
@@ -68,10 +70,11 @@ def _header(m: Machine, taken: Capture, *, bare: bool) -> Steps[None]:
     end = p.buf.find(marker, p.pos, p.pos + _MAX_HEADER + size)
     if end < 0:
         end = yield from _message_start(m, marker)
-    recipient, kind, is_only_header = _kept_header(m, p.buf[p.pos : max(end, p.pos)], channels)
+    header = _kept_header(m, p.buf[p.pos : max(end, p.pos)])
+    recipient, kind = header.recipient, header.kind
     # The marker may be letters.
     is_written = p.told is not None and isinstance(marker, Special) and p.is_letters(end, end + size)
-    is_header = end >= 0 and is_only_header and not is_written
+    is_header = end >= 0 and not header.holds_more and not is_written
     length = end - p.pos
     # What is known of it however the text is cut.
     known = p.buf[p.pos : end if end >= 0 else p.pos + _MAX_HEADER]
@@ -203,15 +206,15 @@ def _enter(m: Machine, recipient: str | None, kind: str | None, end: int, start:
     p, channels = m.p, m.compiled.channels
     assert channels is not None
     m.leave_for_call()
-    is_named = m.compiled.is_named_by_header
-    if not is_named and _says_nothing(m, p.buf[p.pos : end]):
+    is_named, header = m.compiled.is_named_by_header, _kept_header(m, p.buf[p.pos : end])
+    if not is_named and header.is_empty:
         _turn_to_nobody(m)
     else:
         _turn_to(m, kind)
     if kind is not None and (recipient == "" or _was_to_tool(m, p.buf[p.pos : end])):
         m.due_to = p.index
         m.forget_thought()
-    p.said = "" if kind is not None else _said_beside(p.buf[p.pos : end], channels, is_named)
+    p.said = "" if kind is not None else header.said
     m.marker(start)
     if kind is None and is_named:
         yield from read_message_to(m, recipient or "")
@@ -261,16 +264,31 @@ def _message_start(m: Machine, marker: str) -> Steps[int]:
         yield
 
 
-def _kept_header(m: Machine, text: str, channels: Channels) -> tuple[str | None, str | None, bool]:
-    """What `read_header` says of it, and whether it holds neither other structure nor arguments: then it is no header
-    but the end of one. Most headers of a conversation are the same few."""
-    kept = m.compiled.headers
-    found = kept.get(text)
+class Header(msgspec.Struct, frozen=True):
+    """What a header says: the first two as `read_header` does. `said`: which tools, as `_said_beside` does. `is_empty`:
+    it is the model's own, with neither a recipient nor a channel. `holds_more`: other structure, or arguments, stand in
+    it, so that it is none."""
+
+    recipient: str | None
+    kind: str | None
+    said: str
+    is_empty: bool
+    holds_more: bool
+
+
+def _kept_header(m: Machine, text: str) -> Header:
+    """What this header says. Most headers of a conversation are the same few."""
+    compiled = m.compiled
+    found = compiled.headers.get(text)
     if found is None:
-        if len(kept) > _MANY:
-            kept.clear()
-        is_header = not _holds_more(m, text[1:]) and not _holds_arguments(m, text)
-        found = kept[text] = *read_header(text, channels, m.compiled.header_starts), is_header
+        channels = compiled.channels
+        assert channels is not None
+        recipient, kind = read_header(text, channels, compiled.header_starts)
+        said = _said_beside(text, channels, compiled.is_named_by_header)
+        holds_more = _holds_more(m, text[1:]) or _holds_arguments(m, text)
+        if len(compiled.headers) > _MANY:
+            compiled.headers.clear()
+        found = compiled.headers[text] = Header(recipient, kind, said, _says_nothing(m, text), holds_more)
     return found
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from copy import copy
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -50,6 +50,9 @@ from rightcall.wire.markers import (
 from rightcall.wire.scan import Scan
 from rightcall.wire.shown import BODY, CALL, INNERMOST, SECTION
 from rightcall.wire.shown.raw import Closes
+
+if TYPE_CHECKING:
+    from rightcall.wire.channels import Header
 
 Match = Callable[[str], "re.Match[str] | None"]
 
@@ -149,7 +152,7 @@ class Compiled:
         self.first_thought = _label(self.format.reasoning[0]) if self.format.reasoning else None
         starts = alternatives(self.channels.start) if self.channels else ()
         self.header_starts: list[Match] = [re.compile(template(start).whole).match for start in starts]
-        self.headers: dict[str, tuple[str | None, str | None, bool]] = {}  # what was read of some of them
+        self.headers: dict[str, Header] = {}  # what some of them say
         self.between_messages = self._between_messages()
         # What ends a header. Blanks beside a token are the header's.
         message = self.channels.message if self.channels else ""

@@ -9,8 +9,10 @@ from typing import Any, Generic, TypeVar
 from rightcall.wire.markers import TEXT_END, Pat, Search, is_certain, solid, tree
 
 A = TypeVar("A")
+Entries = list[tuple[A, Pat]]
 _MANY = 36
 _LONGEST = 8_192
+_NEVER = "(?!)"
 
 
 class Scan(Generic[A]):
@@ -18,43 +20,59 @@ class Scan(Generic[A]):
     which it is, and no `lastindex` means that the text ends in what may become one. A marker that no later text can
     make another is tried first."""
 
-    __slots__ = ("_entries", "_sure", "actions", "ended", "finditer", "search")
+    __slots__ = ("_groups", "actions", "ended", "finditer", "search")
     search: Search
     ended: Search
     finditer: Callable[..., Iterator[re.Match[str]]]
 
-    def __init__(self, entries: list[tuple[A, Pat]]) -> None:
-        self._entries, self._sure = _by_certainty(entries)
-        self.actions = [action for action, _ in self._entries[:1] + self._entries]  # groups count from 1
+    def __init__(self, entries: Entries[A]) -> None:
+        self._groups = _by_head(*_by_certainty(entries))
+        actions = [action for _, certain, others in self._groups for action, _ in certain + others]
+        self.actions = actions[:1] + actions  # groups count from 1
 
     def __getattr__(self, name: str) -> Any:
         """Compiled when it is first asked, as a `Probe` is."""
         if name not in ("search", "ended", "finditer"):
             raise AttributeError(name)
-        pats, sure = [pat for _, pat in self._entries], self._sure
-        starts = [f"{re.escape(p.head)}(?:{p.tail[1]})\\Z" for p in pats]
-        wholes = [f"{re.escape(p.head)}({p.tail[0]})" for p in pats]
-        never = "(?!)"
-        ended = re.compile("|".join(wholes) or never)
-        wholes = [whole.replace(TEXT_END, never) for whole in wholes]
-        # As in `Probe`: a beginning is looked for first only where a longer marker may still be arriving.
-        search = re.compile("|".join(wholes[:sure] + starts + wholes[sure:]) or never)
+        ended = re.compile(self._source())
+        search = re.compile(self._source(starts=True).replace(TEXT_END, _NEVER))
         self.search, self.ended, self.finditer = search.search, ended.search, ended.finditer
+        pats = [pat for _, certain, others in self._groups for _, pat in certain + others]
         if len(pats) > _MANY:
             places = re.compile(tree({pat.opening[:10] for pat in pats}, begun=True)).search
-            whole = re.compile("|".join(wholes)).match
+            whole = re.compile(self._source().replace(TEXT_END, _NEVER)).match
             self.search = _places_first(places, whole, search.match)
             self.ended = _places_first(places, whole, ended.match)
         return getattr(self, name)
 
+    def _source(self, *, starts: bool = False) -> str:
+        """An expression for any of the markers; with `starts` also for what the text ends in and may become one. As in
+        `Probe`: that is looked for first only where a longer marker may still be arriving."""
+        made = []
+        for head, certain, others in self._groups:
+            begun = [f"(?:{pat.tail[1]})\\Z" for _, pat in certain + others] if starts else []
+            sure, wholes = ([f"({pat.tail[0]})" for _, pat in each] for each in (certain, others))
+            made.append(f"{re.escape(head)}(?:{'|'.join([*sure, *begun, *wholes])})")
+        return "|".join(made) or _NEVER
 
-def _by_certainty(entries: list[tuple[A, Pat]]) -> tuple[list[tuple[A, Pat]], int]:
-    """Those first that no later text can make others, and how many they are. By length of the pattern: of two markers,
-    one beginning with the other, the longer is tried first."""
+
+def _by_certainty(entries: Entries[A]) -> tuple[Entries[A], Entries[A]]:
+    """Those that no later text can make others, and the rest. By length of the pattern: of two markers, one beginning
+    with the other, the longer is tried first."""
     entries = sorted(entries, key=lambda entry: -len(entry[1].whole))
     solids = {solid(pat) for _, pat in entries}
     certain = [entry for entry in entries if is_certain(entry[1], solids)]
-    return certain + [entry for entry in entries if entry not in certain], len(certain)
+    return certain, [entry for entry in entries if entry not in certain]
+
+
+def _by_head(certain: Entries[A], others: Entries[A]) -> list[tuple[str, Entries[A], Entries[A]]]:
+    """The same by their first character, which is looked at once for all that begin with it."""
+    heads = dict.fromkeys(pat.head for _, pat in certain + others)
+    return [(head, _of_head(head, certain), _of_head(head, others)) for head in heads]
+
+
+def _of_head(head: str, entries: Entries[A]) -> Entries[A]:
+    return [entry for entry in entries if entry[1].head == head]
 
 
 def _places_first(places: Search, whole: Search, at: Search) -> Search:

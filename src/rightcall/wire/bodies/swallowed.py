@@ -38,8 +38,7 @@ class Swallowed:
         params = [text.partition("{key}") for text in ordered(body.param)]
         heads = dict.fromkeys([before.partition("{")[0].rstrip() for before, _, _ in params])
         tails = dict.fromkeys([behind.partition("{")[0].rstrip() for _, _, behind in params])
-        signs = sorted(set("".join([*heads, *tails])) & _SIGNS)
-        self._sign = re.compile("|".join(map(re.escape, signs)) or "(?!)").search
+        self._signs = sorted(set("".join([*heads, *tails])) & _SIGNS)
         self._heads = [_Head(head, tuple(filter(None, tails))) for head in heads if len(head) > _SURE]
         self._piece = _any_of([piece for head in self._heads for piece in head.thirds])
         self._without_tags = re.compile(alt(*tags.whole_params, *tags.closers, *tags.shuts).whole).sub
@@ -57,12 +56,12 @@ class Swallowed:
         call = p.call
         assert call is not None
         for key, value in values.items():
-            if type(value) is not str or self._sign(value) is None:  # most have no sign of a tag in them
-                continue
-            missing = tuple([key for key in call.kinds if key and key not in values])
-            if self._is_torn(value) if p.tools is None else missing and self._holds(value, missing):
-                p.problem("ambiguous_end", *swallowed(key, "another argument"), call=call.index)
-                return
+            # In most values no sign of a tag stands.
+            if type(value) is str and any(map(value.__contains__, self._signs)):
+                missing = tuple([key for key in call.kinds if key and key not in values])
+                if self._is_torn(value) if p.tools is None else missing and self._holds(value, missing):
+                    p.problem("ambiguous_end", *swallowed(key, "another argument"), call=call.index)
+                    return
 
     def _is_torn(self, text: str) -> bool:
         """Where no tools are known: does an opening tag stand in it that lost one character, or its end?"""

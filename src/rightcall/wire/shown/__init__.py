@@ -143,8 +143,9 @@ class Shown:
 
     def begin_result(self, marker: str) -> None:
         """A special token was taken for a marker: it may begin the result of a tool."""
-        self.is_new = False
         self._raw = result_closing(marker)
+        if self._raw is not None:
+            self.is_new = False
 
     def is_result_over(self, marker: str) -> bool:
         """Does this marker, which ends a turn, end a result?"""
