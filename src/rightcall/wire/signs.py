@@ -157,12 +157,21 @@ def on_closer(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
 
 def _block_pending(m: Machine, found: re.Match[str]) -> None:
     """A marker that closes a call, or what is in one, stands behind a call that is over."""
+    _doubt_pending(m, found.group())
+    m.marker(found.end())
+
+
+def _doubt_pending(m: Machine, marker: str) -> None:
     m.p.block_pending(
         "ambiguous_end",
-        f"{found.group()[:60]!r} stands behind the call, so that its end is not certain; "
+        f"{marker[:60]!r} stands behind the call, so that its end is not certain; "
         "send the call again without its own closing markers inside a value",
     )
-    m.marker(found.end())
+
+
+def _is_pending_open(m: Machine) -> bool:
+    """Was the last call not closed? Then what shows a marker behind it may be left of the call itself."""
+    return m.p.pending is not None and any(each.code == "unclosed" for each in m.p.pending[1].problems)
 
 
 def on_value_close(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
@@ -171,7 +180,10 @@ def on_value_close(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[Non
     for other, is_it in m.compiled.closing:
         if is_it(found.group()):  # a closing tag that is named after an argument may be any other
             return ACTIONS[other.action](m, found, other)
+    marker = found.group()
     if m.is_shown(found, sign):
+        if _is_pending_open(m):
+            _doubt_pending(m, marker)
         return ()
     is_doubled = m.output.fresh and any(is_it(found.group()) for is_it in m.compiled.body_is_call)
     if p.pending is not None and not is_doubled:
