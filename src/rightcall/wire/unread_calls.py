@@ -82,6 +82,7 @@ def _unreadable(block: Block, content: str, found: bool) -> None:
     else:
         known_to = block.content + len(content) - len(text) + (name.end() if name is not None else len(tag))
         p.fail("invalid_call", _UNREADABLE, end=_end_of_broken(block, found, known_to))
+    p.in_doubt = True
 
 
 def is_cut_short(block: Block, opening: Capture, odd: bool) -> bool:
