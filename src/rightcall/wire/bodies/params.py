@@ -174,8 +174,14 @@ class ParamsReader(BodyReader):
         p.finish(value)
 
     def _params(self, p: CallBuilder) -> Steps[None]:
-        tags, param, types, rest = self.tags, self.param, self.body.types, self.tags.rest_of_param
-        read, at_once = self.values.read, self.values.at_once
+        tags, param, types, read, at_once = (
+            self.tags,
+            self.param,
+            self.body.types,
+            self.values.read,
+            self.values.at_once,
+        )
+        rest, rest_heads = tags.rest_of_param, tags.rest_heads
         probe, no_param, unended, requoted = param.probe, tags.no_param, bool(tags.unended), bool(tags.requoted)
         values: dict[str, Any] = {}
         value: Any = None
@@ -203,7 +209,7 @@ class ParamsReader(BodyReader):
             said = types.get(holes.get("type", ""))
             whole = at_once(p, key, said, values) if not is_unended else None
             value = values[key] = whole[0] if whole else (yield from read(p, key, said, values, unended=is_unended))
-            if isinstance(value, str) and ((is_unended and value[:1] == ">") or (rest is not None and rest(value))):
+            if isinstance(value, str) and value[:1] in rest_heads and (rest(value) or (is_unended and value[0] == ">")):
                 raise Broken("unexpected_text", f"the tag that opens the argument {key!r} is broken", "/" + key)
         yield from self._closed(p, has_arguments=bool(values), last=value)
         if values:

@@ -183,11 +183,21 @@ class Tags:
         return list({pat.whole: pat for pat in tails}.values())
 
     @cached_property
-    def rest_of_param(self) -> Callable[[str], re.Match[str] | None] | None:
+    def _rests(self) -> list[str]:
+        rests = [text.partition("{key}")[2].lstrip('" ') for text in ordered(self.body.param)]
+        return [text for text in dict.fromkeys(rests) if len(text) > _SURE]
+
+    @cached_property
+    def rest_of_param(self) -> Callable[[str], re.Match[str] | None]:
         """Of a tag with more than a key in it: how a value begins that holds the rest of its own tag, which was ended
         too early."""
-        rests = [text.partition("{key}")[2].lstrip('" ') for text in ordered(self.body.param)]
-        return re.compile(r"\s*+" + alt(*map(template, known)).whole).match if (known := _long(rests)) else None
+        known = [template(text) for text in self._rests]
+        return re.compile(r"\s*+" + alt(*known).whole if known else "(?!)").match
+
+    @cached_property
+    def rest_heads(self) -> frozenset[str]:
+        """The characters that such a value begins with, and one behind a tag without its last sign."""
+        return frozenset([text[0] for text in self._rests]) | frozenset(BLANKS if self._rests else "") | {">"}
 
     @cached_property
     def torn_closes(self) -> list[Pat]:
@@ -309,10 +319,6 @@ def _unquoted(before: str, name: Pat, after: str, follows: tuple[Pat, ...]) -> P
     """A tag whose attribute stands in other quotation marks, or in none."""
     quote = Pat("'?+", "'?+")
     return seq(literal(before[:-1]), quote, name, quote, template(after[1:]), *follows)
-
-
-def _long(texts: list[str]) -> list[str]:
-    return [text for text in dict.fromkeys(texts) if len(text) > _SURE]
 
 
 def _before_hole(text: str) -> str:
