@@ -79,8 +79,7 @@ def on_think_close(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
             m.output.recast(m.p.at)
         elif not _ends_rehearsal(m, marker):
             return
-    elif m.compiled.ends_thought and m.output.shown.is_closing(marker):
-        m.say_exactly(m.p.pos + len(marker))  # it closes a call as well, and here one that is shown
+    elif _closes_shown(m, marker):
         return
     m.thought_end = m.p.at
     m.marker(m.p.pos + len(marker))
@@ -90,6 +89,14 @@ def on_think_close(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
     m.state = InText()
     if m.compiled.first_header is not None and m.output.is_silent:
         yield from first_header(m, m.compiled.first_header)
+
+
+def _closes_shown(m: Machine, marker: str) -> bool:
+    """Where it closes a call as well: does it close one here that is shown? Then it is text of the thought."""
+    closes = bool(m.compiled.ends_thought) and m.output.shown.is_closing(marker)
+    if closes:
+        m.say_exactly(m.p.pos + len(marker))
+    return closes
 
 
 def _ends_rehearsal(m: Machine, marker: str) -> bool:

@@ -40,14 +40,14 @@ def half_quoted(p: CallBuilder, follows: Probe, quote: str) -> Steps[str]:
         closes = follows.at(p.buf, p.pos + size, p.ended)
         if closes is not None:
             text = p.buf[p.pos : p.pos + size]
-            is_said = text.strip() and not _is_torn(text, quote) and not text.rstrip().endswith(_OPENS)
-            return text if closes and is_said else ""
+            return text if closes and _is_said(text, quote) else ""
         yield
 
 
-def _is_torn(text: str, quote: str) -> bool:
-    """Does it begin with a piece of the quote, or with the quote whose first sign is another?"""
-    return text.startswith(tuple([quote[at:] for at in range(1, len(quote) - 1)])) or text.startswith(quote[1:], 1)
+def _is_said(text: str, quote: str) -> bool:
+    """Is it a text, that begins neither with a piece of the quote nor with the quote whose first sign is another?"""
+    torn = text.startswith(tuple([quote[at:] for at in range(1, len(quote) - 1)])) or text.startswith(quote[1:], 1)
+    return bool(text.strip()) and not torn and not text.rstrip().endswith(_OPENS)
 
 
 def take_half_quoted(p: CallBuilder, key: str, text: str, quote: str) -> str:

@@ -57,7 +57,7 @@ class NameThenJsonReader(BodyReader):
         self.body = body
         self.open = Holes(body.open) if any(alternatives(body.open)) else None
         self._damaged = list(map(Probe, _unended(body, NAMED)))
-        self._misnamed = [Probe(misnamed(text, [literal("{")], named=True)) for text in _lines(body)]
+        self._misnamed = _misnamed_openers(body)
         closes = templates(body.close)
         self.close = Probe(alt(*closes, *short_closes(body.close))) if closes else None
         close, end = _any_of(closes) + _B if closes else "", _any_of(ends)
@@ -91,12 +91,11 @@ class NameThenJsonReader(BodyReader):
         if last is None or type(value) is not dict or is_deep(value, buf, begin, end, p.limits.depth):
             return None
         over = last.end()
-        is_over = True
-        if self._open_ended and (goes_on := HALF_A_KEY.at(buf, over, p.ended)) is not False:
-            if goes_on:
-                return None
-            is_over = False
-        return [(pos, end, name, buf[begin:end], value, id and id % opener.group(*groups))], over, is_over
+        goes_on = HALF_A_KEY.at(buf, over, p.ended) if self._open_ended else False
+        if goes_on:
+            return None
+        made = pos, end, name, buf[begin:end], value, id and id % opener.group(*groups)
+        return [made], over, goes_on is False
 
     def is_over(self, p: CallBuilder, end: int) -> bool:
         end = _BLANK_RUN(p.buf, end).end()  # type: ignore[union-attr]
@@ -176,12 +175,8 @@ class NameThenJsonReader(BodyReader):
             yield from _nameless(p, self.close)
             return
         found = yield from p.test(_NAME_THEN_OBJECT)
-        for probe in self._misnamed if found is None else ():
-            if words := (yield from p.test(probe)):
-                p.pos = words.end()
-                p.begin(words["name"].strip())
-                yield from read_arguments_of(p, self.close)
-                return
+        if found is None and (yield from self._misnamed_call(p)):
+            return
         if found is None or bare:
             raise NotACall
         p.pos = found.end()
@@ -189,6 +184,16 @@ class NameThenJsonReader(BodyReader):
         call = p.begin(name)
         p.problem("invalid_json", _NO_MARKER, call=call.index)
         yield from read_arguments_of(p, self.close)
+
+    def _misnamed_call(self, p: CallBuilder) -> Steps[bool]:
+        """A call with other words where its name belongs, which tell what is wrong with it."""
+        for probe in self._misnamed:
+            if words := (yield from p.test(probe)):
+                p.pos = words.end()
+                p.begin(words["name"].strip())
+                yield from read_arguments_of(p, self.close)
+                return True
+        return False
 
     def _cut(self, p: CallBuilder, text: str) -> NoReturn:
         """The text ended before the arguments: what is known of the call's name stays known."""
@@ -232,10 +237,11 @@ def _unended(body: NameThenJson, name: Pat) -> list[Pat]:
     return [seq(literal(text.removesuffix("{name}>")), name, blanks(), follows) for text in texts]
 
 
-def _lines(body: NameThenJson) -> list[str]:
-    """What opens a body with the name at the end of a line."""
+def _misnamed_openers(body: NameThenJson) -> list[Probe]:
+    """What opens a body with the name at the end of a line, and something else than a name there."""
     texts = [text for text in ordered(body.open) if text.count("{") == 1]
-    return [text for text in texts if text.partition("{name}")[2].lstrip(" \t")[:1] == "\n"]
+    lines = [text for text in texts if text.partition("{name}")[2].lstrip(" \t")[:1] == "\n"]
+    return [Probe(misnamed(text, [literal("{")], named=True)) for text in lines]
 
 
 def _any_of(pats: list[Pat]) -> str:

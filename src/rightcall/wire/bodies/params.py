@@ -174,14 +174,8 @@ class ParamsReader(BodyReader):
         p.finish(value)
 
     def _params(self, p: CallBuilder) -> Steps[None]:
-        tags, param, types, read, at_once = (
-            self.tags,
-            self.param,
-            self.body.types,
-            self.values.read,
-            self.values.at_once,
-        )
-        rest, rest_heads = tags.rest_of_param, tags.rest_heads
+        tags, param, types = self.tags, self.param, self.body.types
+        read, at_once, rest, rest_heads = self.values.read, self.values.at_once, tags.rest_of_param, tags.rest_heads
         probe, no_param, unended, requoted = param.probe, tags.no_param, bool(tags.unended), bool(tags.requoted)
         values: dict[str, Any] = {}
         value: Any = None
@@ -253,12 +247,8 @@ class ParamsReader(BodyReader):
             if (yield from self._is_cut(p)):
                 raise Cut
             raise Broken("unexpected_text", "something other than an argument stands between the call's arguments")
-        elif not has_arguments and self.tags.is_closed and not (yield from self._section_closes(p)):
-            raise Broken("abandoned", "the call was opened, but has neither an argument nor an end; send it whole")
-        elif self.begins_anew is not None and (yield from p.test(self.begins_anew)):
-            raise Broken("abandoned", "the call has no end, and the block of calls begins anew; send it whole")
-        elif (yield from self._is_sent_again(p)):
-            raise Broken("abandoned", "the call has no end, and is sent again behind it; send it once, and whole")
+        elif why := (yield from self._is_abandoned(p, has_arguments)):
+            raise Broken("abandoned", why)
         elif (yield from self._goes_on(p)):
             raise Broken("ambiguous_end", "the call seems to end, and more of its arguments follow; send it again")
         if self.tags.is_closed and p.call is not None:
@@ -289,6 +279,16 @@ class ParamsReader(BodyReader):
             return True
         is_left = p.ended and p.buf[p.pos + size : p.pos + size + _FAR].strip()
         return bool(is_left) and self.tags.any_param.is_begun(p.buf, p.pos + size)
+
+    def _is_abandoned(self, p: CallBuilder, has_arguments: bool) -> Steps[str]:
+        """Was the call given up before what stands here? Why, or ""."""
+        if not has_arguments and self.tags.is_closed and not (yield from self._section_closes(p)):
+            return "the call was opened, but has neither an argument nor an end; send it whole"
+        if self.begins_anew is not None and (yield from p.test(self.begins_anew)):
+            return "the call has no end, and the block of calls begins anew; send it whole"
+        if (yield from self._is_sent_again(p)):
+            return "the call has no end, and is sent again behind it; send it once, and whole"
+        return ""
 
     def _is_sent_again(self, p: CallBuilder) -> Steps[bool]:
         """Is all that was written of the call written again, behind the next opener? Then the model began it anew."""

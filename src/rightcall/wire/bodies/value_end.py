@@ -37,6 +37,7 @@ Sink = Callable[[str], bool]
 _SPACES, _RUN = f"[ \\t\\r]{{0,{MAX_BLANKS}}}+", f"[ \\t\\r\\n]{{0,{MAX_BLANKS}}}+"
 _LINES = Pat(f"{_SPACES}\\n{_RUN}", f"{_SPACES}(?:\\n{_RUN})?+")  # blanks with a line break
 Found = re.Match[str] | Literal[False]
+_FLAGS = {"torn": "torn", "like": "like", "quote": "quoted"}  # what of `_Seen` such a tag sets
 
 
 class Doubt(NamedTuple):
@@ -292,12 +293,8 @@ class ValueEnd:
             seen.depth = max(0, seen.depth - 1)
         elif action == "tail":
             seen.torn, seen.whole = seen.torn or not seen.whole, max(0, seen.whole - 1)
-        elif action == "torn":
-            seen.torn = True
-        elif action == "like":
-            seen.like = True
-        elif action == "quote":
-            seen.quoted = True
+        elif action in _FLAGS:
+            setattr(seen, _FLAGS[action], True)
         elif action == "message":
             seen.message = p.capture() if seen.message is None else seen.message
         elif action == "call":
