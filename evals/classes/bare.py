@@ -125,6 +125,7 @@ _OWN = {
     "ReAct": ("react",),
     "tool_code": ("tool_code", "minicpm3"),
     "plain invoke": ("invoke",),
+    "tools tag": ("qwen25_coder",),
 }
 
 

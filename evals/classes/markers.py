@@ -42,14 +42,14 @@ def _closers(wire: Wire) -> list[str]:
         whole = not tokens or len(set(tokens)) > 1 or marker.startswith(tokens[0]) or tokens[-1][0] not in "<["
         text = str(marker) if whole else tokens[-1]
         found.append(text.strip())
-    return [text for text in found if text and "`" not in text]
+    return [text for text in found if text and "`" not in text and text not in wire.format.ends]
 
 
 def _alone(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
     pairs = [wire.format.call, *([wire.format.section] if wire.format.section else [])]
     for _, close in pairs:
         marker = first(close)
-        if not isinstance(marker, Special) or "`" in marker or not marker.strip():
+        if not isinstance(marker, Special) or "`" in marker or not marker.strip() or marker in wire.format.ends:
             continue
         text = str(marker).strip()
         dropped = Expect(calls=[], lacks=[text], holds=["Owls are birds."], codes=["stray_marker"])

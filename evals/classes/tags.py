@@ -16,6 +16,8 @@ def value_swallows(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
     kit = KITS[tools]
     for _ in range(2):
         calls = [kit.draw(dice), kit.draw(dice)]
+        while calls[0][0] == calls[1][0] and calls[0][1].items() <= calls[1][1].items():
+            calls[1] = kit.draw(dice)  # else the first may have been given up, and sent again
         pieces = wire.pieces(calls)
         runs = Expect(calls=calls, lacks=wire.markup)
         for shape, text in _unclosed(wire, pieces):

@@ -21,8 +21,8 @@ STEP3 = Format(
 )
 STEP_AUDIO2 = Format(
     "step_audio2",
-    body=NameThenJson(open="function\n{name}\n"),
-    call=("<tool_call>", "</tool_call>"),
+    body=NameThenJson(open="{name}\n"),
+    call=("<tool_call>function\n", "</tool_call>"),
     reasoning=("<think>", "</think>"),
     ends=STEP3.ends,
     aliases=("step_audio_2",),
