@@ -57,7 +57,7 @@ def fed(pairs: Pairs, name: str) -> list[tuple[str, dict[str, Any]]]:
 MADE = [(call.name, call.arguments) for call in CALLS]
 SPECIAL = [name for name in FORMATS if compiled(FORMATS[name]).has_tokens]
 TAGGED = [name for name in SPECIAL if any(not sign.is_token for _, sign in compiled(FORMATS[name]).body_openers)]
-BARE = ["llama3_json", "llama4_pythonic", "phi4_mini", "hyperclovax"]
+BARE = ["llama3_json", "llama4_pythonic", "phi4_mini"]
 
 
 @pytest.mark.parametrize("name", [name for name in FORMATS if name != "forced_choice"])

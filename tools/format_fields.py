@@ -96,6 +96,7 @@ BODY: dict[str, dict[str, str]] = {
         "types": 'param = \'<with key="{key}" as="{type}">\'\ntypes = { text = "string", json = "json" }',
         "item": 'param = "<{key}>"\nvalue_close = "</{key}>"\nitem = "item"',
         "quote": 'quote = ["`", "`"]',
+        "json": 'json = ["<json>", "</json>"]',
         "empty": "empty = '<use tool=\"{name}\"/>'",
         "escapes": 'escapes = { \'&\' = "&amp;", \'"\' = "&quot;" }',
     },

@@ -18,7 +18,6 @@ from rightcall.formats.granite import GRANITE3, GRANITE4, GRANITE_20B_FC
 from rightcall.formats.harmony import HARMONY
 from rightcall.formats.hermes import ERNIE45, HERMES, INTERNLM2, REKA_EDGE
 from rightcall.formats.hunyuan import HUNYUAN_DENSE, HY_V3, HY_V4
-from rightcall.formats.hyperclova import HYPERCLOVAX
 from rightcall.formats.ifm import K2_HORIZON
 from rightcall.formats.inkling import INKLING
 from rightcall.formats.json_lists import APRIEL, HUNYUAN_A13B, JAMBA, MINIMAX_M1
@@ -41,7 +40,7 @@ from rightcall.formats.qwen3_coder import MIMO, QWEN3_CODER, SEED_OSS, STEP3P5, 
 from rightcall.formats.qwen25_coder import QWEN25_CODER
 from rightcall.formats.solar import SOLAR_OPEN, SOLAR_OPEN2
 from rightcall.formats.spec import Format
-from rightcall.formats.step import STEP3, STEP_AUDIO2
+from rightcall.formats.step import STEP3
 
 FORMATS: dict[str, Format] = {
     "hermes": HERMES,
@@ -119,8 +118,6 @@ FORMATS: dict[str, Format] = {
     "plamo3": PLAMO3,
     "pangu": PANGU,
     "cohere_command5": COHERE_COMMAND5,
-    "hyperclovax": HYPERCLOVAX,
-    "step_audio2": STEP_AUDIO2,
     "mirothinker": MIROTHINKER,
     "react": REACT,
     "invoke": INVOKE,

@@ -42,6 +42,7 @@ KIMI_K3 = Format(
             "object": "json",
             "array": "json",
         },
+        json=(_OPEN + 'json type="object"' + _SEP, _CLOSE + "json" + _SEP),
         escapes={"&": "&amp;", '"': "&quot;"},
     ),
     section=(_OPEN + "tools" + _SEP, (_CLOSE + "tools" + _SEP, _CLOSE + "tools")),

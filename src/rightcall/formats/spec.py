@@ -97,6 +97,7 @@ class Params(Body, frozen=True):
     - `types`: what stands in the `{type}` hole, as "string" or "json"; the first of each is written.
     - `item`: the tag of a list's element, where values are nested tags.
     - `quote`: a pair that may surround a value.
+    - `json`: a pair around one JSON object that holds all arguments; it is read, and never written.
     - `empty`: a whole call without arguments in one tag.
     - `escapes`: how characters of a name or a key are written in their holes.
     """
@@ -108,6 +109,7 @@ class Params(Body, frozen=True):
     types: dict[str, Literal["string", "json"]] = {}
     item: str = ""
     quote: tuple[str, str] | None = None
+    json: tuple[str, str] | None = None
     empty: Marker = ""
     escapes: dict[str, str] = {}
 

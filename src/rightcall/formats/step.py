@@ -1,7 +1,6 @@
-"""Step-3:  `<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="f">...`
-Step-Audio 2:  `<tool_call>function\\nf\\n{"x": 1}</tool_call>`"""
+"""Step-3:  `<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="f">...`"""
 
-from rightcall.formats.spec import Format, NameThenJson, Params, Special
+from rightcall.formats.spec import Format, Params, Special
 
 _BEGIN = Special("<｜tool_call_begin｜>")
 
@@ -18,13 +17,4 @@ STEP3 = Format(
     reasoning=("<think>", "</think>"),
     ends=(Special("<|EOT|>"), Special("<|BOT|>") + "assistant\n"),
     models="Step-3",
-)
-STEP_AUDIO2 = Format(
-    "step_audio2",
-    body=NameThenJson(open="{name}\n"),
-    call=("<tool_call>function\n", "</tool_call>"),
-    reasoning=("<think>", "</think>"),
-    ends=STEP3.ends,
-    aliases=("step_audio_2",),
-    models="Step-Audio 2",
 )

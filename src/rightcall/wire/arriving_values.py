@@ -185,12 +185,16 @@ def meant(p: CallBuilder, key: str, read: Read) -> tuple[str, Any]:
     assert call is not None
     path = step(key)
     tool = p.tools.get(call.name) if p.tools is not None else None
-    if read.escaped or read.bare:
-        call.repairs += (*_escapes(read, path), *_unquoted(read, path, key, tool))
-    if read.odd:
-        call.repairs += _zeros(read, path, key, tool)
+    call.repairs += _receipts(read, path, key, tool)
     texts = _as_written(call, key, read, path, tool) if read.odd and tool is not None else None
     return (read.json, read.value) if texts is None else texts
+
+
+def _receipts(read: Read, path: str, key: str, tool: Tool | None) -> tuple[Repair, ...]:
+    zeros = _zeros(read, path, key, tool)
+    if not read.escaped and not read.bare:
+        return zeros
+    return (*_escapes(read, path), *_unquoted(read, path, key, tool), *zeros)
 
 
 def _as_written(call: Building, key: str, read: Read, path: str, tool: Tool) -> tuple[str, Any] | None:

@@ -97,7 +97,7 @@ class FormatMarkers:
     def _damaged(self) -> Entries:
         bodies = self.format.bodies
         found = [(Sign("body"), pat) for body in bodies for pat in BODIES[type(body)].damaged(body, self.format)]
-        return found + [entry for body in bodies for entry in _misnamed_openings(body)]
+        return found + [entry for body in bodies for entry in _misnamed_openings(body, self.is_bare)]
 
     def nameless(self) -> list[Pat]:
         """How bodies begin whose name was left out, where it can be told then."""
@@ -341,16 +341,16 @@ def _opening(body: Body, is_bare: bool) -> Entries:
     return [entry for entry in tags if entry[1].head and (is_bare or not entry[1].head.isalnum())]
 
 
-def _misnamed_openings(body: Body) -> Entries:
+def _misnamed_openings(body: Body, is_bare: bool) -> Entries:
     """A body's opening tag with something else than a name in it."""
     texts = [text for text in ordered(body_open(body)) if text.count("{") == 1 and text[-1] != "}"]
-    tags = [text for text in texts if len(text.partition("{name}")[0]) >= _SURE and _is_sure(text)]
+    tags = [text for text in texts if len(text.partition("{name}")[0]) >= _SURE and _is_sure(text, is_bare)]
     return [(sign_of("body", text), _misnamed(text, body)) for text in tags]
 
 
-def _is_sure(text: str) -> bool:
-    """What begins with a word is told from prose by another behind the name."""
-    return not text[0].isalnum() or any(map(str.isalpha, text.partition("{name}")[2]))
+def _is_sure(text: str, is_bare: bool) -> bool:
+    """What begins with a word is told from prose by another behind the name, where a call has no markers of its own."""
+    return not text[0].isalnum() or (is_bare and any(map(str.isalpha, text.partition("{name}")[2])))
 
 
 def _misnamed(text: str, body: Body) -> Pat:

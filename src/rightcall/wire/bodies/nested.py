@@ -84,13 +84,9 @@ class NestedTags:
         return self._argument(p, root, p.call.name if p.call else "")
 
     def at_once(self, p: CallBuilder, key: str) -> tuple[str, Any] | None:
-        """As `read`, if the value is all there; else nothing is taken."""
-        start = p.pos
+        """As `read`, if the value is all there; else `pos` is anywhere in it."""
         root: _Node = key, [], []
-        if self._grow(p, [root]):
-            return self._argument(p, root, p.call.name if p.call else "")
-        p.pos = start
-        return None
+        return self._argument(p, root, p.call.name if p.call else "") if self._grow(p, [root]) else None
 
     def may_begin(self, p: CallBuilder, key: str) -> bool:
         """May the value of this argument be written in tags, though it may be a text as well?"""

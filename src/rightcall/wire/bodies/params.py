@@ -26,7 +26,7 @@ from rightcall.wire.call_builder import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut, NotACall
 from rightcall.wire.json_stream import LostJsonEnd
 from rightcall.wire.live import read_arguments
-from rightcall.wire.markers import END, Holes, Pat, Probe, alt, blanks, literal, look, ordered, seq
+from rightcall.wire.markers import END, Holes, Pat, Probe, alt, blanks, literal, look, ordered, seq, template
 from rightcall.wire.writers import write_arguments
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ class ParamsReader(BodyReader):
         self.call_close = _any(tags.call_closes)
         self.other_end = _any(tags.section_closes + tags.openers + tags.turns)
         self.begins_anew = _any(tags.sections)
+        self.json = (Probe(template(body.json[0])), Probe(template(body.json[1]))) if body.json else None
         self.false_end = Probe(seq(blanks(), alt(*tags.nameless_openers, *tags.turns)))
 
     @cached_property
@@ -106,6 +107,9 @@ class ParamsReader(BodyReader):
         char = p.char() or (yield from p.peek())
         if char == "{":
             yield from self._json(p)
+        elif self.json is not None and (found := (yield from p.test(self.json[0]))):
+            p.pos = found.end()
+            yield from self._json(p, self.json[1])
         else:
             yield from self._params(p)
 
@@ -164,14 +168,28 @@ class ParamsReader(BodyReader):
                 return True
         return False
 
-    def _json(self, p: CallBuilder) -> Steps[None]:
-        """Some models write a JSON object where the tags belong."""
+    def _json(self, p: CallBuilder, close: Probe | None = None) -> Steps[None]:
+        """Some models write a JSON object where the tags belong, before this close of its own."""
+        if not (p.char() or (yield from p.peek())):
+            raise Cut
         try:
             value = yield from read_arguments(p)
         except LostJsonEnd:
             raise Broken("invalid_json", "the arguments are not valid JSON from here on; send a JSON object") from None
+        if close is not None:
+            yield from self._end_json(p, close)
         yield from self._closed(p, has_arguments=True)
         p.finish(value)
+
+    def _end_json(self, p: CallBuilder, close: Probe) -> Steps[None]:
+        char = p.char() or (yield from p.peek())
+        found = yield from p.test(close)
+        if found:
+            p.pos = found.end()
+        elif not char or (p.ended and close.is_begun(p.buf, p.pos)):
+            raise Cut
+        else:
+            raise Broken("unexpected_text", "something other than its end stands behind the object of arguments")
 
     def _params(self, p: CallBuilder) -> Steps[None]:
         tags, param, types = self.tags, self.param, self.body.types
@@ -346,7 +364,15 @@ class ParamsKind(BodyKind[Params]):
         return [*opens, tags.arguments(shape), *closes]
 
     def markers(self, body: Params) -> tuple[Marker, ...]:
-        return (body.open, body.param, body.value_close, body.close, body.empty, *(body.quote or ()))
+        return (
+            body.open,
+            body.param,
+            body.value_close,
+            body.close,
+            body.empty,
+            *(body.quote or ()),
+            *(body.json or ()),
+        )
 
     def opening(self, body: Params) -> tuple[Marker, ...]:
         return (body.open, body.empty)
@@ -377,6 +403,7 @@ class ParamsKind(BodyKind[Params]):
         template_rule(f"{where}.item", body.item, OPTIONAL)
         _check_item(where, body)
         each(f"{where}.quote", body.quote or (), LITERAL)
+        each(f"{where}.json", body.json or (), LITERAL)
         for text in alternatives(body.param):
             if _ENDS_IN_HOLE(text):
                 said = f"nothing tells the end of {text[:80]!r} from the value"

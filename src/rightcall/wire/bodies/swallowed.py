@@ -9,7 +9,7 @@ what is left of a tag, so that values about tags, or in HTML, are carried as bef
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from string import punctuation
 from typing import Any
@@ -57,11 +57,14 @@ class Swallowed:
         assert call is not None
         for key, value in values.items():
             # In most values no sign of a tag stands.
-            if type(value) is str and any(map(value.__contains__, self._signs)):
-                missing = tuple([key for key in call.kinds if key and key not in values])
-                if self._is_torn(value) if p.tools is None else missing and self._holds(value, missing):
-                    p.problem("ambiguous_end", *swallowed(key, "another argument"), call=call.index)
-                    return
+            is_signed = type(value) is str and any(map(value.__contains__, self._signs))
+            if is_signed and (self._is_torn(value) if p.tools is None else self._is_holder(value, values, call.kinds)):
+                p.problem("ambiguous_end", *swallowed(key, "another argument"), call=call.index)
+                return
+
+    def _is_holder(self, text: str, values: dict[str, Any], kinds: Iterable[str]) -> bool:
+        missing = tuple([key for key in kinds if key and key not in values])
+        return bool(missing) and self._holds(text, missing)
 
     def _is_torn(self, text: str) -> bool:
         """Where no tools are known: does an opening tag stand in it that lost one character, or its end?"""

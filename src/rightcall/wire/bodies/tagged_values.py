@@ -31,30 +31,33 @@ class TaggedValues:
 
     def at_once(self, p: CallBuilder, key: str, said: str | None, values: dict[str, Any]) -> tuple[Any] | None:
         """As `read`, if the value is all there and as usual; else nothing is taken."""
-        kind = p.kind(key) or p.kind_by_another_name(key) or "any"
-        kind = kind if said is None else self._kind(kind, said)
-        start, buf, line, nested = p.pos, p.buf, "", self._nested
-        prefix = (", " if values else "{") + quoted(key) + ": "
-        if nested is not None and kind != "plain" and (tag := nested.tag.at(buf, start, p.ended)) is not False:
-            whole = nested.at_once(p, key) if tag and kind not in _TEXTUAL else None
-            if whole is not None:
-                p.give(prefix + whole[0])
-            return whole and whole[1:]
+        kind = self._kind(p.kind(key) or p.kind_by_another_name(key), said)
+        start, nested = p.pos, self._nested
+        tag = nested.tag.at(p.buf, start, p.ended) if nested is not None and kind != "plain" else False
+        if tag is not False:
+            made = nested.at_once(p, key) if tag and nested is not None and kind not in _TEXTUAL else None
+        else:
+            made = self._text_at_once(p, key, kind, values)
+        if made is None:
+            p.pos = start
+            return None
+        p.give((", " if values else "{") + quoted(key) + ": " + made[0])
+        return made[1:]
+
+    def _text_at_once(self, p: CallBuilder, key: str, kind: str, values: dict[str, Any]) -> tuple[str, Any] | None:
+        """JSON and value of bare text that is all there."""
+        start, line = p.pos, ""
         if self._quotes and self._may_be_quoted(p):
             return None
         if self._opens_line:
-            if buf[start : start + 2] in ("", "\r") and not p.ended:
+            if p.buf[start : start + 2] in ("", "\r") and not p.ended:
                 return None
             p.pos += break_at(p)
-            line = buf[start : p.pos]
+            line = p.buf[start : p.pos]
         found = self._end_of(p, key, line, "").at_once(p, key, values)
         if found is None:
-            p.pos = start
             return None
-        text, has_edge = found
-        json, value = self._typed(p, key, self._whole_text(p, text, line, has_edge), kind)
-        p.give(prefix + json)
-        return (value,)
+        return self._typed(p, key, self._whole_text(p, found[0], line, found[1]), kind)
 
     def read(self, p: CallBuilder, key: str, said: str | None, values: dict[str, Any], *, unended: bool) -> Steps[Any]:
         """The value that begins here; `said` is the type that its tag says, `values` what the call has so far. The line
