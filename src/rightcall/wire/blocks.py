@@ -88,35 +88,38 @@ class Block:
         self.content = p.at
         p.block = self
         try:
-            ending: Ending = yield from self._read(opening)
-        finally:
-            p.block = None
-        return ending
-
-    def _read(self, opening: Capture) -> Steps[Ending]:
-        p = self.p
-        try:
-            yield from self._calls()
-        except NotACall:
+            try:
+                yield from self._calls()
+            except NotACall:
+                ending = yield from self._no_call(opening)
+                if ending is not None:
+                    return ending
+            except Cut:
+                return self._end_of_text(opening)
+            except (Broken, RecursionError) as error:
+                if self.bare and p.index == self.first:
+                    return self._text(opening)
+                yield from read_broken(self, broken_by(error, p.limits.depth))
             if p.full:
                 return self._full(opening)
-            if not self.bare and is_cut_short(self, opening, self._is_odd):
-                keep_rest(self)
-                return self._end_of_text(opening)
-            if self.bare or not (yield from self._has_body()):
-                return self._text(opening)
-            yield from read_foreign(self, opening)
-        except Cut:
-            return self._end_of_text(opening)
-        except (Broken, RecursionError) as error:
-            if self.bare and p.index == self.first:
-                return self._text(opening)
-            yield from read_broken(self, broken_by(error, p.limits.depth))
+            p.drop(opening)
+            self._end_of_calls()
+            return (yield from self.end())
+        finally:
+            p.block = None
+
+    def _no_call(self, opening: Capture) -> Steps[Ending | None]:
+        """What follows the opener is no call as the format writes it. None where one was read all the same."""
+        p = self.p
         if p.full:
             return self._full(opening)
-        p.drop(opening)
-        self._end_of_calls()
-        return (yield from self.end())
+        if not self.bare and is_cut_short(self, opening, self._is_odd):
+            keep_rest(self)
+            return self._end_of_text(opening)
+        if self.bare or not (yield from self._has_body()):
+            return self._text(opening)
+        yield from read_foreign(self, opening)
+        return None
 
     def _end_of_text(self, opening: Capture) -> Ending:
         p = self.p

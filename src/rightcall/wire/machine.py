@@ -314,10 +314,11 @@ class Machine:
         whole = quick(p, start, bare) if quick is not None else None
         if whole is not None and first + len(whole[0]) > p.limits.calls:
             whole = None
-        if whole is None or bare or not whole[2]:
+        if whole is None or not whole[2] or (bare and compiled.call_close is not None):
             block = Block(p, bare=bare, special=special, headless=headless, inner=inner)
             return self._block(block, start, whole, before)
         self._take_whole(whole, 0)
+        self.thought = None
         if p.buf[p.pos - 1] <= " ":
             self._pass_blanks(p.buf[whole[0][-1][1] : p.pos])
         if compiled.section_start is None:

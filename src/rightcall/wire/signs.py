@@ -66,16 +66,20 @@ def _cut_in_name(m: Machine, opens: re.Pattern[str], sign: Sign) -> Iterable[Non
     return ()
 
 
-def on_body(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
+def on_body(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
     if not m.output.shown.is_new and m.is_shown(found, sign):
-        return
+        return ()
     if type(m.state) is InReasoning:
         m.leave_for_call()
-    p = m.p
-    before = p.base + p.pos
-    yield from m.block(found.start(), special=sign.special, inner=True)
-    if p.base + p.pos == before:  # nothing was taken: its first character is text
-        m.say_exactly(p.pos + 1)
+    before = m.p.at
+    steps = m.block(found.start(), False, sign.special, False, True)
+    return _body(m, steps, before) if steps else ()
+
+
+def _body(m: Machine, steps: Iterable[None], before: int) -> Steps[None]:
+    yield from steps
+    if m.p.at == before:  # nothing was taken: its first character is text
+        m.say_exactly(m.p.pos + 1)
 
 
 def on_section(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
@@ -117,7 +121,7 @@ def _section(m: Machine, size: int, sign: Sign, start: Probe) -> Steps[None]:
 
 def _open_section(m: Machine, size: int) -> None:
     p = m.p
-    m.state = InSection(p.index, is_open=True)
+    m.state = InSection(p.index, True)
     begin_calls(m)
     m.marker(p.pos + size)
     if p.ended and p.buf[p.pos : p.pos + 1] <= " " and _NO_MORE(p.buf, p.pos) and not p.known_name():
@@ -131,7 +135,7 @@ def on_section_close(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[N
         elif m.state.due == "due":
             refuse_words(m)
             tell_unclosed(m)
-        else:
+        elif m.output.text_chars > m.words_from:
             tell_words(m, "section of calls")
         m.state = InText()
         m.marker(found.end())

@@ -78,7 +78,8 @@ class NameThenJsonReader(BodyReader):
         opener = self._opens(buf, pos)
         if opener is None or opener.lastindex is None:
             return None
-        name, id = self._name_and_id(opener)
+        named, id, groups = self._said[opener.lastindex]
+        name = opener[named]
         if name in self._labels or name.isdigit():
             return None
         begin = opener.end()
@@ -93,7 +94,8 @@ class NameThenJsonReader(BodyReader):
         goes_on = HALF_A_KEY.at(buf, over, p.ended) if self._open_ended else False
         if goes_on:
             return None
-        return [(pos, end, name, buf[begin:end], value, id)], over, goes_on is False
+        made = pos, end, name, buf[begin:end], value, id and id % opener.group(*groups)
+        return [made], over, goes_on is False
 
     def is_over(self, p: CallBuilder, end: int) -> bool:
         end = _BLANK_RUN(p.buf, end).end()  # type: ignore[union-attr]
@@ -118,7 +120,8 @@ class NameThenJsonReader(BodyReader):
             if not (yield from self._mended_opener(p)):
                 yield from self._odd(p, bare, cut)
             return
-        name, id = self._name_and_id(found)
+        named, id, groups = self._said[found.lastindex or 0]
+        name = found[named]
         if name in self._labels and not (p.tools is not None and name in p.tools):
             raise Broken("invalid_name", "the call has no tool name; send the name of a tool with its arguments")
         if found.group().endswith(name):  # nothing stands between the name and the arguments
@@ -130,7 +133,7 @@ class NameThenJsonReader(BodyReader):
             yield from p.peek()
             yield from _nameless(p, self.close)
             return
-        p.begin(name, id)
+        p.begin(name, id and id % found.group(*groups))
         yield from read_arguments_of(p, self.close)
 
     def _mended_opener(self, p: CallBuilder) -> Steps[bool]:
@@ -208,10 +211,6 @@ class NameThenJsonReader(BodyReader):
         p.raw_begin()
         p.begin(name)
         yield from read_arguments_of(p, None)
-
-    def _name_and_id(self, opener: re.Match[str]) -> tuple[str, str]:
-        named, id, groups = self._said[opener.lastindex or 0]
-        return opener[named], id and id % opener.group(*groups)
 
     def _groups(self, body: NameThenJson) -> dict[int, tuple[int, str, list[int]]]:
         """Of each opener, by its last group: the group of the name, the id as a text to be filled, and the groups that

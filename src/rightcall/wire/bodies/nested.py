@@ -145,8 +145,7 @@ class NestedTags:
             wanted = schema.get("type")
             kind = _SIMPLE.get(wanted) if type(wanted) is str else None
             if kind is not None:
-                json, value, _ = typed(text[0], kind, depth)
-                return json, value
+                return (quoted(text[0]), text[0]) if kind == "plain" else typed(text[0], kind, depth)[:2]
         return self._nested(node, self._fitting(_followed(schema, root), children, root), root, depth)
 
     def _nested(self, node: _Node, schema: Any, root: Any, depth: int) -> tuple[str, Any]:
@@ -170,15 +169,19 @@ class NestedTags:
         """Elements by their tags; those of one tag are a list."""
         named: dict[str, list[_Node]] = {}
         for child in children:
-            named.setdefault(child[0], []).append(child)
+            if child[0] in named:
+                named[child[0]].append(child)
+            else:
+                named[child[0]] = [child]
         pieces: list[str] = []
         values: dict[str, Any] = {}
+        declared = properties if isinstance(properties, dict) else {}
         for tag, nodes in named.items():
-            schema = _followed(_said(properties, tag), root)
+            schema = declared.get(tag)
             if len(nodes) == 1:
                 json, values[tag] = self._value(nodes[0], schema, root, depth)
             else:
-                json, values[tag] = self._list(nodes, _said(schema, "items"), root, depth)
+                json, values[tag] = self._list(nodes, _said(_followed(schema, root), "items"), root, depth)
             pieces.append(f"{quoted(tag)}: {json}")
         return "{" + ", ".join(pieces) + "}", values
 

@@ -26,7 +26,7 @@ from rightcall.wire.call_builder import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut, NotACall
 from rightcall.wire.json_stream import LostJsonEnd
 from rightcall.wire.live import read_arguments
-from rightcall.wire.markers import END, Holes, Pat, Probe, alt, blanks, literal, look, ordered, seq, template
+from rightcall.wire.markers import END, Holes, Pat, Probe, Search, alt, blanks, literal, look, ordered, seq, template
 from rightcall.wire.writers import write_arguments
 
 if TYPE_CHECKING:
@@ -65,6 +65,13 @@ class ParamsReader(BodyReader):
         self.begins_anew = _any(tags.sections)
         self.json = (Probe(template(body.json[0])), Probe(template(body.json[1]))) if body.json else None
         self.false_end = Probe(seq(blanks(), alt(*tags.nameless_openers, *tags.turns)))
+
+    @cached_property
+    def whole_param(self) -> Search:
+        """An argument's opener, where the text is all there."""
+        no_param = self.tags.no_param
+        other = f"(?!{no_param.pat.whole})" if no_param is not None else ""
+        return re.compile(f"{other}(?:{self.param.probe.pat.whole})").match
 
     @cached_property
     def swallowed(self) -> Swallowed:
@@ -194,22 +201,16 @@ class ParamsReader(BodyReader):
     def _params(self, p: CallBuilder) -> Steps[None]:
         tags, param, types = self.tags, self.param, self.body.types
         read, at_once, rest, rest_heads = self.values.read, self.values.at_once, tags.rest_of_param, tags.rest_heads
-        probe, no_param, unended, requoted = param.probe, tags.no_param, bool(tags.unended), bool(tags.requoted)
+        whole, unended, requoted = self.whole_param, bool(tags.unended), bool(tags.requoted)
         values: dict[str, Any] = {}
         value: Any = None
         while True:
             if not p.char():
                 yield from p.peek()
-            found = probe.at(p.buf, p.pos, p.ended)
+            found = whole(p.buf, p.pos) if p.ended else (yield from self._arriving_param(p))
             if found is None:
-                found = yield from p.test(probe)
-            if not found:
                 break
-            if no_param is not None:
-                other = no_param.at(p.buf, p.pos, p.ended)
-                if other or (other is None and (yield from p.test(no_param))):
-                    break
-            holes = param.fill(found)
+            holes = param.fill(found) if types else {"key": found[found.lastindex or 0]}  # else it has no other hole
             key = tags.plain(holes["key"])
             is_unended = unended and found.group()[-1] != ">"
             is_odd = is_unended or (requoted and '"' not in found.group())
@@ -219,8 +220,8 @@ class ParamsReader(BodyReader):
                 raise Broken("duplicate_argument", f"the argument {key!r} is given twice; send it once", "/" + key)
             p.pos = found.end()
             said = types.get(holes.get("type", ""))
-            whole = at_once(p, key, said, values) if not is_unended else None
-            value = values[key] = whole[0] if whole else (yield from read(p, key, said, values, unended=is_unended))
+            made = at_once(p, key, said, values) if not is_unended else None
+            value = values[key] = made[0] if made else (yield from read(p, key, said, values, unended=is_unended))
             if isinstance(value, str) and value[:1] in rest_heads and (rest(value) or (is_unended and value[0] == ">")):
                 raise Broken("unexpected_text", f"the tag that opens the argument {key!r} is broken", "/" + key)
         yield from self._closed(p, has_arguments=bool(values), last=value)
@@ -228,6 +229,16 @@ class ParamsReader(BodyReader):
             p.give("}")
             self.swallowed.tell(p, values)
         p.finish(values, empty=not values)
+
+    def _arriving_param(self, p: CallBuilder) -> Steps[re.Match[str] | None]:
+        """As `whole_param`, where more text may come."""
+        probe, no_param = self.param.probe, self.tags.no_param
+        found = probe.at(p.buf, p.pos, p.ended)
+        if found is None:
+            found = yield from p.test(probe)
+        if not found or (no_param is not None and (yield from p.test(no_param))):
+            return None
+        return found
 
     def _mended_param(self, p: CallBuilder, key: str, tag: str, is_unended: bool) -> bool:
         """An argument's opening tag in other quotation marks; or without its last sign, at the end of a line: one if

@@ -31,7 +31,8 @@ class TaggedValues:
 
     def at_once(self, p: CallBuilder, key: str, said: str | None, values: dict[str, Any]) -> tuple[Any] | None:
         """As `read`, if the value is all there and as usual; else nothing is taken."""
-        kind = self._kind(p.kind(key) or p.kind_by_another_name(key), said)
+        declared = (p.call.kinds.get(key) if p.call is not None else None) or p.kind_by_another_name(key)
+        kind = declared or "any" if said is None else self._kind(declared, said)
         start, nested = p.pos, self._nested
         tag = nested.tag.at(p.buf, start, p.ended) if nested is not None and kind != "plain" else False
         if tag is not False:
@@ -57,7 +58,8 @@ class TaggedValues:
         found = self._end_of(p, key, line, "").at_once(p, key, values)
         if found is None:
             return None
-        return self._typed(p, key, self._whole_text(p, found[0], line, found[1]), kind)
+        text = self._whole_text(p, found[0], line, found[1]) if self._opens_line else found[0]
+        return (quoted(text), text) if kind == "plain" else self._typed(p, key, text, kind)
 
     def read(self, p: CallBuilder, key: str, said: str | None, values: dict[str, Any], *, unended: bool) -> Steps[Any]:
         """The value that begins here; `said` is the type that its tag says, `values` what the call has so far. The line

@@ -63,6 +63,9 @@ class _Seen(msgspec.Struct):
     message: Capture | None = None  # what begins another message
 
 
+_LINE_BREAKS = ("\n", "\r\n")
+
+
 class Value(msgspec.Struct, frozen=True):
     """One value being taken. With `give` each piece of it goes out as it comes."""
 
@@ -142,11 +145,10 @@ class ValueEnd:
         follows = self.chain.at(buf, found.end(), p.ended)
         if not follows or not self._is_close(follows, key, given):
             return None
-        text = buf[p.pos : found.start()]
-        p.pos = found.start()
-        has_edge = break_at(p) > 0
-        p.pos = found.end()
-        return text, has_edge
+        start, end = found.span()
+        text = buf[p.pos : start]
+        p.pos = end
+        return text, buf.startswith(_LINE_BREAKS, start)
 
     def take(self, p: CallBuilder, value: Value) -> Steps[Doubt | None]:
         """Takes a value and the marker that closes it."""
