@@ -34,6 +34,8 @@ def auto_law(format: Format, text: str, *, tools: Toolset | None = None, how: Ho
         for call in found.calls:
             if _is_shown(text, call, own_reply) or _is_refused(call, own_reply, apart=found.format != format.name):
                 continue
+            if _is_before_thought(format, found.format, text, call):
+                continue
             # `any` takes what it has seen off the iterator.
             if not any(_alike(call, own, apart=found.format != format.name) for own in named):
                 what = f"auto ({found.format}) finds {call.name} {call.arguments!r}, the format does not"
@@ -53,6 +55,16 @@ def _is_of_other(format: Format, read_as: str, text: str) -> bool:
     own = markers_of(format)
     own_less = [str(each).strip() for each in opens if each.strip() and not any(each.strip() in mark for mark in own)]
     return any(opener in text for opener in own_less)
+
+
+def _is_before_thought(format: Format, read_as: str, text: str, call: Call) -> bool:
+    """Does what opens a thought stand right behind the call, in the format that `auto` reads, and is it words in the
+    other? Words there refuse the call."""
+    other, own = FORMATS.get(read_as), markers_of(format)
+    opens = alternatives(other.reasoning[0]) if other is not None and other.reasoning is not None else ()
+    unknown = tuple([opener.strip() for opener in opens if not any(opener.strip() in mark for mark in own)])
+    behind = text[text.rfind(call.raw) + len(call.raw) :].lstrip()
+    return bool(unknown) and behind.startswith(unknown)
 
 
 def _is_shown(text: str, call: Call, named: Reply) -> bool:
