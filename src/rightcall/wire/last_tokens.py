@@ -31,4 +31,11 @@ def _pattern(start: str, foreign: list[str]) -> Pat:
         f"{second}{whole}(?={_BLANKS}{more}{END.whole})",
         f"(?:{second}(?:{whole}{_BLANKS}{more}{next_begun}|{begun}|\\Z)|)",
     )
-    return Pat(f"<{tail[0]}", f"(?:<{tail[1]}|)", "<", tail, start, opening=start)
+    return Pat(f"<{tail[0]}", f"(?:<{tail[1]}|)", "<", tail, start, opening=start + _shared(rests))
+
+
+def _shared(texts: set[str]) -> str:
+    """What all of them begin with."""
+    first, last = min(texts), max(texts)
+    differ = (i for i, (one, other) in enumerate(zip(first, last, strict=False)) if one != other)
+    return first[: next(differ, len(first))]
