@@ -33,7 +33,7 @@ unit: $(VENV)/.dev ## the test suite
 	$(RUN) -m pytest -n 2 --dist worksteal
 
 smoke: $(VENV)/.dev ## build the wheel and try it in a clean venv
-	$(RUN) tests/smoke_wheel.py
+	$(RUN) tests/support/smoke_wheel.py
 
 bench: $(VENV)/.dev ## run every benchmark
 	@set -e; for file in benchmarks/bench_*.py; do echo "== $$file"; $(RUN) "$$file"; done

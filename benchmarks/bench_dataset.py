@@ -18,7 +18,7 @@ from measure import table, verdict
 from rightcall.capture.captured_rows import CallTrace, Journal, capture_row, outcome_row
 from rightcall.capture.catalogue import find
 from rightcall.capture.stubs import StubOutcome
-from rightcall.files.jsonl import encode_row
+from rightcall.storage.jsonl import encode_row
 from rightcall.types import Call, Json
 
 SIZES = (5_000, 50_000)

@@ -21,7 +21,7 @@ from bench_whole import as_json
 from measure import TOOLS, best, table, verdict
 from rightcall import Call, Parser, Stream, check, detect, parse, read, render, repair
 from rightcall.formats import FORMATS
-from rightcall.wire.compile import compiled
+from rightcall.parsing.compile import compiled
 
 SIZE = 1_000_000
 # How much of each text is read, and how many of the dearest go on.

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from measure import table, verdict
 from rightcall import Tool, Toolset, parse_many
-from rightcall.rows.local_pool import cores
+from rightcall.datasets.rows.local_pool import cores
 
 ROWS = 1_000_000  # what the target is about
 TEXTS = 100_000  # different ones; a longer log has them again, under other ids

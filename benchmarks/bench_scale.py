@@ -21,7 +21,7 @@ from pathlib import Path
 from bench_dataset import pair
 
 from measure import table, verdict
-from rightcall.files.jsonl import encode_row
+from rightcall.storage.jsonl import encode_row
 
 MOST = 1.3
 TOOLS = [{"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}]

@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from hostile_tools import TOOLSETS, tool
 from measure import best, table, verdict
 from rightcall import Call, Limits, Stream, Toolset, check, contract, detect, grammar, parse, read, render, repair
 from rightcall.errors import RightcallError
+from support.hostile_tools import TOOLSETS, tool
 
 SIZE = 1_000_000
 MOST_SECONDS, MOST_MEMORY = 2.0, 200.0

@@ -22,8 +22,8 @@ from training_rows import as_log, entry
 
 from rightcall.backends import Backend, Request, Timeouts
 from rightcall.capture.captured_rows import CANDIDATE, tools_of
-from rightcall.declare.toolset import Toolset
 from rightcall.errors import Unsupported
+from rightcall.tools.toolset import Toolset
 
 Log = dict[str, Any]
 

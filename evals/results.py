@@ -20,7 +20,7 @@ from rightcall.evaluation.configurations import CONFIGURATIONS
 from rightcall.evaluation.eval_case import Metric
 from rightcall.evaluation.eval_rows import EvalRow
 from rightcall.evaluation.eval_tally import EvalTally
-from rightcall.reports.reply_tally import Share
+from rightcall.evaluation.reports.reply_tally import Share
 from rightcall.safe_text import percent
 
 FOLDER = ROOT / "results"

@@ -5,7 +5,7 @@
 A tiny model of the same kind is trained for a few steps in forks of this process, so that torch is loaded once. After
 each kill every file is whole or not there; started again, a run goes on from its checkpoint and ends with the very
 adapter that a run without a kill has. A limit on the size of files stands in for a disk that is full; where the folder
-is a small disk of its own (`tests/small_disk.py`), that is filled, too. Needs the extra `train`.
+is a small disk of its own (`tests/support/small_disk.py`), that is filled, too. Needs the extra `train`.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from safetensors import safe_open
 from tokenizers.pre_tokenizers import ByteLevel
 from train import train
 
-from small_disk import is_small_disk, leave_room, page_size
+from support.small_disk import is_small_disk, leave_room, page_size
 
 WIDE = 64
 

@@ -15,14 +15,14 @@ sys.path[:0] = [str(HERE.parent / "tests"), str(HERE)]
 import atheris  # noqa: E402
 
 # Named one by one: `import rightcall` alone brings none of them, and what is not instrumented guides nothing.
-with atheris.instrument_imports(include=["rightcall.wire", "rightcall.values", "rightcall.repairs"]):
-    import rightcall.laws
+with atheris.instrument_imports(include=["rightcall.parsing", "rightcall.parsing.values", "rightcall.repairs"]):
+    import rightcall.parsing.parser
+    import rightcall.parsing.rendering
     import rightcall.repairs.whole_call
-    import rightcall.wire.parser
-    import rightcall.wire.rendering
+    import rightcall.testing.laws
 
-from hostile import check_laws, markers, places  # noqa: E402
 from rightcall.formats import FORMATS  # noqa: E402
+from support.hostile import check_laws, markers, places  # noqa: E402
 
 ASKED = [a.partition("=")[2] for a in sys.argv[1:] if a.startswith("--format=")]
 NAMES = [rightcall.formats.find(name).name for name in ASKED] or list(FORMATS)

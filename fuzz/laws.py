@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import rightcall
 from rightcall.formats import FORMATS
-from rightcall.laws import LAWS, judge, line
+from rightcall.testing.laws import LAWS, judge, line
 
 SLICES = 5  # each law and format in so many turns, so that all have had some when the time is over
 MOST_LINES = 3  # for one law and format

@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 from random import Random
 
-from hostile import markers, places, stresses
 from rightcall.formats import FORMATS
+from support.hostile import markers, places, stresses
 
 _WORDS = (
     *" \n\t\r\0<>[]{}()\"'`|,:;=/\\#-.1_aé\ud800\U0001f600",

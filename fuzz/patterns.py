@@ -82,7 +82,7 @@ def _use_everything() -> None:
                 _load(module.name)
         formats, compile = (
             importlib.import_module("rightcall.formats"),
-            importlib.import_module("rightcall.wire.compile"),
+            importlib.import_module("rightcall.parsing.compile"),
         )
         for format in formats.FORMATS.values():
             for reasoning in (True, False):

@@ -34,14 +34,16 @@ from mutate import mutated, noise, small_stress  # noqa: E402
 from reduce import reduced  # noqa: E402
 from targets import TARGETS  # noqa: E402
 
-import hostile  # noqa: E402
 import rightcall  # noqa: E402
-import steps  # noqa: E402
-from hostile import TOOLS, Broken, check_laws  # noqa: E402
 from rightcall import Toolset  # noqa: E402
 from rightcall.formats import FORMATS  # noqa: E402
-from rightcall.laws import LAWS, Case, How, Violation, judge, line  # noqa: E402
-from rightcall.wire.options import Limits  # noqa: E402
+from rightcall.parsing.options import Limits  # noqa: E402
+from rightcall.testing.laws import LAWS, Case, How, Violation, judge, line  # noqa: E402
+from support import (
+    hostile,
+    steps,
+)
+from support.hostile import TOOLS, Broken, check_laws  # noqa: E402
 
 CASE_SECONDS = 20.0
 BIG = 1_000_000

@@ -22,9 +22,9 @@ sys.path[:0] = [str(HERE.parent / "tests"), str(HERE)]
 from hypothesis import HealthCheck, Phase, given, seed, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
-from odd_schemas import VALUES, parameters, tools_of, uses  # noqa: E402
 from rightcall.formats import FORMATS  # noqa: E402
 from rightcall.types import Json  # noqa: E402
+from support.odd_schemas import VALUES, parameters, tools_of, uses  # noqa: E402
 
 SLOW = 5.0  # CPU-seconds, for one use of tools as small as these
 

@@ -2,7 +2,7 @@
 
 A text is a prefix (an opener, half a call, a fence, a thought, ...) and a unit, or two, again and again: markers, parts
 of them, brackets, quotes, escapes, blanks. It is read by one of `WORKS`: whole, in pieces, live, as an answer of a
-provider, as arguments to be repaired. Two judges: the steps that `tests/steps.py` counts, of which four times the text
+provider, as arguments to be repaired. Two judges: the steps that `tests/support/steps.py` counts, of which four times the text
 must not take more than four times as many; and CPU time, for what a pattern does unseen when it tries again.
 `patterns.py` attacks every regular expression of the source; --patterns does only that.
 
@@ -31,9 +31,9 @@ sys.path[:0] = [str(HERE.parent / "tests"), str(HERE)]
 import patterns  # noqa: E402
 
 import rightcall  # noqa: E402
-from hostile import TOOLS, markers, places  # noqa: E402
 from rightcall.formats import FORMATS  # noqa: E402
-from steps import MOST, growth_of  # noqa: E402
+from support.hostile import TOOLS, markers, places  # noqa: E402
+from support.steps import MOST, growth_of  # noqa: E402
 
 SMALL = 250  # characters, of the least text whose steps are counted
 LARGE = 16_000  # of the text that is timed

@@ -22,12 +22,12 @@ from typing import Any, NamedTuple
 
 from mutate import mutated_text
 
-import samples
-from hostile import Broken, check_laws
 from rightcall import Call, Reply, Stream, Tool, Toolset, check, dispatch_sync, grammar, parse, read, repair
 from rightcall.formats import FORMATS
-from rightcall.laws import How
-from rightcall.wire.parser import Policy
+from rightcall.parsing.parser import Policy
+from rightcall.testing.laws import How
+from support import samples
+from support.hostile import Broken, check_laws
 
 Json = dict[str, Any]
 
@@ -303,7 +303,7 @@ def dispatching(rng: Random) -> Case:
 
 @functools.lru_cache(64)
 def _matcher(format: str, tools: str) -> Any:
-    import judge as outside
+    from support import judge as outside
 
     made = grammar(samples.toolset(tools), format=format, choice="required", text=True)
     words, tokenizer = outside.vocabulary(format)
@@ -315,7 +315,7 @@ def constraining(rng: Random) -> Case:
     tools = samples.toolset(sample.tools)
 
     def judge(text: str) -> None:
-        import judge as outside
+        from support import judge as outside
 
         made, words, matcher = _matcher(sample.format, sample.tools)
         tokens = outside.drawn(matcher.deep_copy(), words.eos_token_id, Random(seed), most=200)

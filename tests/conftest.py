@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from loopback import ask, backend, chat, json_answer, serving
 from rightcall.backends.record import Recorder
+from support.loopback import ask, backend, chat, json_answer, serving
 
-pytest.register_assert_rewrite("cuts", "replies")
+pytest.register_assert_rewrite("support.cuts", "support.replies")
 
 for name in ("COLUMNS", "LINES"):  # the workers of pytest-xdist say that they have a terminal
     os.environ.pop(name, None)

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rightcall.api_names import Api
-from rightcall.apis.sse import Payloads
-from rightcall.apis.stream import Stream
-from rightcall.apis.whole import read
 from rightcall.backends.metadata import Metadata
+from rightcall.providers.sse import Payloads
+from rightcall.providers.stream import Stream
+from rightcall.providers.whole import read
 from rightcall.serve.answer_writer import AnswerEnd, AnswerHead, AnswerUsage, AnswerWriter
 from rightcall.serve.answer_writers import WRITERS, encoded, new_answer_id
 from rightcall.serve.client_request import ClientRequest, ClientTool

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from provider_answers import LEAK, calls, chat, codes, delta, entry
 from rightcall import Arguments, Call, CallEnd, CallStart, Ids, Reply, Tool, render
-from rightcall.apis.json_state import JsonState, ends_early
-from rightcall.apis.stream import Stream
-from rightcall.apis.whole import read
 from rightcall.errors import CallerError
+from rightcall.providers.json_state import JsonState, ends_early
+from rightcall.providers.stream import Stream
+from rightcall.providers.whole import read
 from rightcall.types import Event, Reasoning, Text
+from support.provider_answers import LEAK, calls, chat, codes, delta, entry
 
 
 def run(*chunks: Any, **options: Any) -> Reply:

@@ -14,14 +14,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dialects import WIRES, Answer, Cutter, Wired, chat_whole
 from rightcall import Arguments, Call, CallEnd, CallStart, Ids, Reply, Tool, Toolset
-from rightcall.apis import openai_chat
-from rightcall.apis.sniff import DIALECTS, sniff
-from rightcall.apis.stream import Stream
-from rightcall.apis.whole import read
+from rightcall.parsing.fold import Fold
+from rightcall.providers import openai_chat
+from rightcall.providers.sniff import DIALECTS, sniff
+from rightcall.providers.stream import Stream
+from rightcall.providers.whole import read
 from rightcall.types import Event
-from rightcall.wire.fold import Fold
+from support.dialects import WIRES, Answer, Cutter, Wired, chat_whole
 
 Json = dict[str, Any]
 

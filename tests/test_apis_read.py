@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from provider_answers import Json, calls, chat, chat_call, codes, item
 from rightcall import Call, Ids, Reply, Tool
-from rightcall.apis.stream import Stream
-from rightcall.apis.whole import read, read_all
+from rightcall.providers.stream import Stream
+from rightcall.providers.whole import read, read_all
 from rightcall.types import Reasoning, Text
+from support.provider_answers import Json, calls, chat, chat_call, codes, item
 
 # -- OpenAI Responses --------------------------------------------------------------------------------------------------
 

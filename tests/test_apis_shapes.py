@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from provider_answers import LEAK, Json, calls, chat, chat_call, codes, item
 from rightcall import Call, Ids, Problem, Reply, Tool, Toolset
-from rightcall.apis.sniff import sniff
-from rightcall.apis.stream import Stream
-from rightcall.apis.whole import read, read_all
 from rightcall.errors import CallerError
+from rightcall.providers.sniff import sniff
+from rightcall.providers.stream import Stream
+from rightcall.providers.whole import read, read_all
 from rightcall.types import Reasoning, Text
+from support.provider_answers import LEAK, Json, calls, chat, chat_call, codes, item
 
 # -- the other dialects ------------------------------------------------------------------------------------------------
 

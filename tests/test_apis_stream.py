@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from provider_answers import Json, calls, codes, delta, entry
 from rightcall import Ids, Reply, Tool, Toolset, read
-from rightcall.apis.stream import Stream
+from rightcall.providers.stream import Stream
+from support.provider_answers import Json, calls, codes, delta, entry
 
 TOOLS = Toolset([Tool(name="f"), Tool(name="g")])
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from rightcall import Call, Reply
-from rightcall.apis import anthropic, gemini, ollama, openai_chat, openai_responses
-from rightcall.apis.whole import read
+from rightcall.providers import anthropic, gemini, ollama, openai_chat, openai_responses
+from rightcall.providers.whole import read
 from rightcall.types import Reasoning, Text
 
 Json = dict[str, Any]

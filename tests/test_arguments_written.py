@@ -10,12 +10,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from cuts import Setting, hold_of_every_cut
-from replies import codes
 from rightcall import Call, CannotCarry, Toolset, parse, render
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Format, alternatives
-from rightcall.laws.marker_texts import any_literal
+from rightcall.testing.laws.marker_texts import any_literal
+from support.cuts import Setting, hold_of_every_cut
+from support.replies import codes
 
 _OPTIONAL = {"table": {"type": "string"}, "rows": {"type": "integer"}, "where": {"type": "object"}}
 TOOLS = Toolset.of([{"name": "purge", "parameters": {"type": "object", "properties": _OPTIONAL}}])

@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cuts import Setting, cuts, fold, joined, nothing_lost
-from cuts import read as read_chunks
-from replies import BARE, EITHER, STRING, args, blocking, codes, hermes, made, runnable, tool, wrong
 from rightcall import Call, CallStart, Parser, Reasoning, Reply, Text, Toolset, detect, parse, render
 from rightcall.formats import FORMATS, NAMED_ONLY
 from rightcall.formats.spec import Special
+from rightcall.parsing import markers, scan
+from rightcall.parsing.known_openers import ends_of
 from rightcall.types import Part
-from rightcall.wire import markers, scan
-from rightcall.wire.known_openers import ends_of
-from samples import Sample, samples, toolset
+from support.cuts import Setting, cuts, fold, joined, nothing_lost
+from support.cuts import read as read_chunks
+from support.replies import BARE, EITHER, STRING, args, blocking, codes, hermes, made, runnable, tool, wrong
+from support.samples import Sample, samples, toolset
 
 TOOLS = Toolset([tool("f", s=STRING), tool("g")])
 CALL = '{"name": "f", "arguments": {"s": "x"}}'

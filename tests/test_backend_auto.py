@@ -5,7 +5,13 @@ from typing import Any
 
 import pytest
 
-from loopback import (
+from rightcall.backends.address import HABITS
+from rightcall.backends.auto_mode import Modes
+from rightcall.backends.plan import Choice, can_constrain
+from rightcall.backends.profiles import PROFILES, Profile, by_answer, by_host, find_profile, paths
+from rightcall.backends.request import Answer, Request
+from rightcall.errors import CallerError, StatusError, TransportError, Unauthorised, Unsupported
+from support.loopback import (
     Answering,
     Loopback,
     answer,
@@ -20,12 +26,6 @@ from loopback import (
     serving,
     silence,
 )
-from rightcall.backends.address import HABITS
-from rightcall.backends.auto_mode import Modes
-from rightcall.backends.plan import Choice, can_constrain
-from rightcall.backends.profiles import PROFILES, Profile, by_answer, by_host, find_profile, paths
-from rightcall.backends.request import Answer, Request
-from rightcall.errors import CallerError, StatusError, TransportError, Unauthorised, Unsupported
 
 PROBED = json_answer(chat(calls=(("tool_probe", "{}"),)))
 OSLO = json_answer(chat(calls=(("get_weather", '{"city": "Oslo"}'),)))

@@ -5,7 +5,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from loopback import ask
 from rightcall import Toolset
 from rightcall.backends.address import check_api
 from rightcall.backends.body import tool_fields, write
@@ -15,6 +14,7 @@ from rightcall.backends.plan import Choice, grammar_fields, make_plan, narrower
 from rightcall.backends.profiles import PROFILES, UNKNOWN, IdRule, Profile
 from rightcall.backends.request import Request
 from rightcall.types import Json
+from support.loopback import ask
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "get_weather", "arguments": '{"city": "Oslo"}'}}
 IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}}

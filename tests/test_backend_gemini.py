@@ -6,10 +6,10 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from loopback import ask, chunked, json_answer, serving
 from rightcall.backends.http import Backend
 from rightcall.backends.request import Answer
 from rightcall.types import Json
+from support.loopback import ask, chunked, json_answer, serving
 
 PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 NAME = "tools/" + "w" * 80  # which Gemini takes neither in its length nor in its letters
@@ -46,7 +46,7 @@ def called(body: Json) -> Json:
 
 @in_a_loop
 async def test_a_call_comes_back_under_its_own_name_whole_and_streamed() -> None:
-    from rightcall.declare.tool_names import wire_names
+    from rightcall.tools.tool_names import wire_names
 
     wire = wire_names([NAME], "gemini")[NAME]
     call = {"functionCall": {"name": wire, "args": {"city": "Oslo"}}, "thoughtSignature": "sig"}

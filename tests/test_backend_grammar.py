@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from loopback import Heard, ask, backend, chat, json_answer, serving
 from rightcall.backends.address import check_api
 from rightcall.backends.body import write
 from rightcall.backends.plan import Choice, make_plan
 from rightcall.backends.profiles import PROFILES
 from rightcall.errors import Unsupported
 from rightcall.types import Json
+from support.loopback import Heard, ask, backend, chat, json_answer, serving
 
 WITH_GRAMMAR = [name for name, profile in PROFILES.items() if profile.grammar]
 SAID = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call>'

@@ -9,24 +9,6 @@ from typing import Any
 
 import pytest
 
-from loopback import (
-    QUICK,
-    WEATHER,
-    Loopback,
-    answer,
-    ask,
-    backend,
-    call_delta,
-    chat,
-    chunked,
-    delta,
-    drop,
-    events,
-    get_weather,
-    json_answer,
-    serving,
-    silence,
-)
 from rightcall import CallEnd, CallStart, Ids, Text, Toolset
 from rightcall.backends.exchange import Retries, Timeouts
 from rightcall.backends.http import Backend
@@ -45,6 +27,24 @@ from rightcall.errors import (
     Unauthorised,
 )
 from rightcall.types import Event
+from support.loopback import (
+    QUICK,
+    WEATHER,
+    Loopback,
+    answer,
+    ask,
+    backend,
+    call_delta,
+    chat,
+    chunked,
+    delta,
+    drop,
+    events,
+    get_weather,
+    json_answer,
+    serving,
+    silence,
+)
 
 OSLO = json_answer(chat(calls=(("get_weather", '{"city": "Oslo"}'),), finish="tool_calls"))
 SECRET = {"OPENAI_API_KEY": "sk-hunter2-hunter2", "ANTHROPIC_API_KEY": "sk-hunter2-hunter2"}

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from loopback import ask, get_weather
 from rightcall import Toolset, formats, parse
 from rightcall.backends.address import check_api
 from rightcall.backends.body import write
@@ -23,6 +22,7 @@ from rightcall.backends.plan import Choice, make_plan
 from rightcall.backends.request import Request
 from rightcall.formats import FORMATS
 from rightcall.types import Json
+from support.loopback import ask, get_weather
 
 TOOLS = Toolset(get_weather)
 CALL = {"id": "c", "type": "function", "function": {"name": "get_weather", "arguments": '{"city": "Oslo"}'}}

@@ -17,7 +17,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loopback import WEATHER, Answering, answer, ask, backend, chat, chunked, delta, drop, events, json_answer, serving
 from rightcall import Call, CallEnd, Text
 from rightcall.backends.base import BaseBackend, Streaming
 from rightcall.backends.cassette import (
@@ -36,6 +35,20 @@ from rightcall.backends.replay import ReplayBackend, ReplayServer
 from rightcall.backends.request import Answer, Request
 from rightcall.errors import BackendError, BadCassette, CallerError, FileFailed, NotRecorded, StatusError
 from rightcall.types import Event
+from support.loopback import (
+    WEATHER,
+    Answering,
+    answer,
+    ask,
+    backend,
+    chat,
+    chunked,
+    delta,
+    drop,
+    events,
+    json_answer,
+    serving,
+)
 from test_backend_http import STREAMS, WHOLE
 
 OSLO = json_answer(chat(calls=(("get_weather", '{"city": "Oslo"}'),), finish="tool_calls"))

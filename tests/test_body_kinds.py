@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from ebnf import Ebnf
-from generated import plainly
-from pairs_kind import Pairs, PairsKind
 from rightcall import Call, Parser, Text, Toolset, check, grammar, parse, render
 from rightcall.errors import BadFormat
 from rightcall.formats.spec import Body, Format
-from rightcall.laws import check_format
-from rightcall.wire.bodies import BODIES
-from rightcall.wire.bodies.kind import BodyKind
-from tag_judge import Tag
+from rightcall.parsing.bodies import BODIES
+from rightcall.parsing.bodies.kind import BodyKind
+from rightcall.testing.laws import check_format
+from support.ebnf import Ebnf
+from support.generated import plainly
+from support.pairs_kind import Pairs, PairsKind
+from support.tag_judge import Tag
 
 FORMAT = Format("pairs", body=Pairs(), call=("<do>", "</do>"), between="\n")
 TOOLS = Toolset(

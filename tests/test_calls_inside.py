@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from cuts import Setting, hold_of_every_cut
-from replies import codes
 from rightcall import Call, Toolset, parse, render
 from rightcall.formats import FORMATS
+from support.cuts import Setting, hold_of_every_cut
+from support.replies import codes
 
 _ROWS = {"type": "object", "properties": {"table": {"type": "string"}}, "required": ["table"]}
 OPEN: list[dict[str, Any]] = [

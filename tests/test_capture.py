@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from lamps import LAMPS, SHOPPING, captured, capturing, journal, rows
-from loopback import chat, json_answer
 from rightcall.capture.captured_rows import capture_key
 from rightcall.capture.resumption import CannotResume, journal_of
 from rightcall.capture.runner import CaptureFailed, Watch
@@ -18,7 +16,9 @@ from rightcall.capture.settings import Settings, Task, tasks
 from rightcall.datasets.conversations import verdict
 from rightcall.datasets.label import Labeller
 from rightcall.errors import CallerError, FileFailed
-from rightcall.files.journal import Journal
+from rightcall.storage.journal import Journal
+from support.lamps import LAMPS, SHOPPING, captured, capturing, journal, rows
+from support.loopback import chat, json_answer
 
 ON = ("switch", '{"lamp": "hall", "on": true}')
 LIST = ("list_lamps", "{}")

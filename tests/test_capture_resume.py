@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamps import LAMPS, journal, rows, steady
 from rightcall.backends.exchange import Retries
 from rightcall.backends.http import Backend
 from rightcall.capture.captured_rows import capture_key
@@ -24,10 +23,11 @@ from rightcall.capture.resumption import CannotResume, journal_of
 from rightcall.capture.runner import Capture, Watch
 from rightcall.capture.settings import Settings
 from rightcall.errors import FileFailed
-from rightcall.files.journal import Journal
-from stub_model import served
+from rightcall.storage.journal import Journal
+from support.lamps import LAMPS, journal, rows, steady
+from support.stub_model import served
 
-KILLED = Path(__file__).with_name("killed.py")
+KILLED = Path(__file__).parent / "support" / "killed.py"
 SETTINGS = Settings(models=("m",), mode="native", max_turns=3, runs=2, seed=5)
 
 

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from captured import FORGE_ROW, SHOP, rows, write
 from rightcall.capture.captured_rows import (
     SCHEMA,
     CallTrace,
@@ -33,9 +32,10 @@ from rightcall.capture.captured_rows import (
     workflow_state,
 )
 from rightcall.capture.stubs import StubOutcome
-from rightcall.files import jsonl
-from rightcall.files.jsonl import encode_row
+from rightcall.storage import jsonl
+from rightcall.storage.jsonl import encode_row
 from rightcall.types import Call, Json, Problem, Repair
+from support.captured import FORGE_ROW, SHOP, rows, write
 
 TRACE = CallTrace(domain="shopping", scenario="compare_headphones", run_index=0, turn=0, model="m", tool_call_id="a")
 JSON = st.recursive(

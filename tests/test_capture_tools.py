@@ -10,9 +10,6 @@ from typing import Any
 
 import pytest
 
-from command import failed, process, run
-from lamps import rows
-from loopback import Answering, backend, chat, json_answer, serving
 from rightcall import Toolset, tool
 from rightcall.capture.captured_rows import OUTCOME
 from rightcall.capture.domain import BadDomain, Domain, read_domain
@@ -24,7 +21,10 @@ from rightcall.datasets.label import Labeller
 from rightcall.dispatching.hook import Invocation
 from rightcall.errors import CallerError
 from rightcall.workspace import Approval, Permission
-from terminal import Sitting
+from support.command import failed, process, run
+from support.lamps import rows
+from support.loopback import Answering, backend, chat, json_answer, serving
+from support.terminal import Sitting
 
 OPEN = """
 name = "rooms"
@@ -190,7 +190,7 @@ def test_the_command_runs_the_tools_of_a_module_or_of_a_server(
     Path("adding.py").write_text(MODULE)
     Path("sums.toml").write_text(ADDS)
     Path("system.txt").write_text("You add.\n")
-    server = f"{shlex.quote(sys.executable)} {shlex.quote(str(Path(__file__).parent / 'mcp_server.py'))}"
+    server = f"{shlex.quote(sys.executable)} {shlex.quote(str(Path(__file__).parent / 'support' / 'mcp_server.py'))}"
     given = ("--tools", "adding.py:add") if source == "tools" else ("--mcp", server)
     options = ("--model", "m", "--mode", "native", "--domains", "sums.toml", "--system", "system.txt", "-o", "c.jsonl")
     assert "say --yes" in failed(run("capture", *options, *given)) and not Path("c.jsonl").exists()

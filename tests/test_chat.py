@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from command import failed, process, run
 from rightcall.backends.local import LocalBackend, LocalServer, LocalServerError
 from rightcall.backends.replay import ReplayBackend
 from rightcall.backends.request import Request
-from stand_in_llama import model_file, put
-from terminal import until
+from support.command import failed, process, run
+from support.stand_in_llama import model_file, put
+from support.terminal import until
 
 TOOLS = [
     {

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rightcall import Call, Problem, Reasoning, Reply, Result, Text, tool
-from rightcall.apis.sniff import DIALECTS
 from rightcall.errors import CallerError
 from rightcall.guard import Guard, Turn, prerequisites, required_steps, terminal_tools
 from rightcall.messages import chat_messages, history_faults, sane
+from rightcall.providers.sniff import DIALECTS
 
 Json = dict[str, Any]
 APIS = list(DIALECTS)

@@ -11,10 +11,10 @@ from typing import Any, Literal
 
 import pytest
 
-from replies import INTEGER, NULLABLE, STRING, Json, blocking, hermes
 from rightcall import Call, Problem, Reply, Text, Tool, Toolset, check, parse, repair
-from rightcall.checks import argument_problems, fits, pointer, validator
 from rightcall.errors import BadTools
+from rightcall.tools.checks import argument_problems, fits, pointer, validator
+from support.replies import INTEGER, NULLABLE, STRING, Json, blocking, hermes
 
 
 def declared(properties: Json | None = None, *, required: tuple[str, ...] = (), **more: Any) -> Tool:
@@ -78,7 +78,7 @@ def test_a_value_that_does_not_fit_has_a_code_its_place_and_what_was_sent(
 
 def test_every_code_of_a_value_is_in_the_table() -> None:
     from rightcall import check as function  # the module has the same name
-    from rightcall.checks import _CODES
+    from rightcall.tools.checks import _CODES
 
     assert callable(function)
     said = {code for code, *_ in VALUES} | {"missing"}

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from command import MINE, REPLY, failed, process, run
 from rightcall import __version__, formats, parse
 from rightcall.cli.app import COMMANDS
 from rightcall.cli.demo_dispatch import RUN_SCENES
 from rightcall.cli.demo_scenes import ALL_SCENES, SCENES, TOLD
 from rightcall.cli.demo_screen import DAMAGED, PAIRS, RIGHT, WRONG
+from support.command import MINE, REPLY, failed, process, run
 
 BAD = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Os'
 TOOLS = [{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}]

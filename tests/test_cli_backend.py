@@ -12,11 +12,11 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from command import failed, hear_ctrl_c, run
-from loopback import ask, chat, json_answer, serving
 from rightcall.backends.cassette import load
 from rightcall.cli.endpoint import Endpoint, Model, ModeName, backend_errors
 from rightcall.cli.option_groups import grouped
+from support.command import failed, hear_ctrl_c, run
+from support.loopback import ask, chat, json_answer, serving
 
 
 @pytest.mark.parametrize("as_json", [False, True])

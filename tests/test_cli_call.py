@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from command import failed, process, run
+from support.command import failed, process, run
 from test_cli_hostile import HOSTILE, unseen
 
 SOURCE = '''

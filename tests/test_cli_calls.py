@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from command import failed, process, run
 from rightcall.problems import CODES
 from rightcall.repairs.rules import RULES
+from support.command import failed, process, run
 from test_cli_hostile import HOSTILE, unseen
 
 PARAMETERS = {

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from command import failed, hear_ctrl_c, run
-from lamps import rows
 from rightcall.backends.cassette import load
 from rightcall.cli.capture_command import DEFAULT_URL, _located, capture
 from rightcall.cli.capture_options import DEFAULT_OUTPUT
 from rightcall.cli.endpoint import Endpoint
-from stand_in_llama import model_file, put
-from stub_model import served
+from support.command import failed, hear_ctrl_c, run
+from support.lamps import rows
+from support.stand_in_llama import model_file, put
+from support.stub_model import served
 
 LAMP_FILE = """
 name = "lamps"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from command import MINE, failed, run
 from rightcall import contract
 from rightcall.contracts.typescript import declarations
+from support.command import MINE, failed, run
 
 TOOLS = [
     {

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from captured import rows, write
-from command import failed, process, run
 from rightcall.capture.captured_rows import read_rows
+from support.captured import rows, write
+from support.command import failed, process, run
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ import msgspec
 import pytest
 from rich.cells import cell_len
 
-from command import failed, run
 from rightcall.cli.doctor_screen import show_diagnosis
 from rightcall.cli.layout import Page
-from scripted_server import scripted
+from support.command import failed, run
+from support.scripted_server import scripted
+from support.webpages import HOSTILE, diagnosis
 from test_doctor import leaks
-from webpages import HOSTILE, diagnosis
 
 CHAT = ("--model", "m", "--api", "chat")
 

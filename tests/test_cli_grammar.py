@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from command import failed, process, run
-from judge import accepts
 from rightcall.types import Json
+from support.command import failed, process, run
+from support.judge import accepts
 
 WEATHER: Json = {
     "name": "get_weather",

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from command import MINE, REPLY, failed, process, run
 from rightcall.cli.safe import brief, json_text, visible
+from support.command import MINE, REPLY, failed, process, run
 
 HOSTILE = (
     "\x1b[2J\x1b]0;owned\x07\x9b31m\x7f\x00\r\b[red]not red[/red][link=http://evil]x[/link]:skull:"

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from command import run
+from support.command import run
 
 pytest.importorskip("mcp")
 
-SERVER = [sys.executable, str(Path(__file__).with_name("mcp_server.py"))]
+SERVER = [sys.executable, str(Path(__file__).parent / "support" / "mcp_server.py")]
 
 
 def test_call_runs_one_of_the_coding_tools_in_a_folder(tmp_path: Path) -> None:

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from captured import rows, write
-from command import failed, run
-from reported import CUT, GOOD, LEFT_IN_TEXT, NEAR, PLAIN, REFUSED, REPAIRED, TEXTS, TOOLS
-from rightcall.reports.logged_rows import TallySink, TallyWork
-from rightcall.reports.reply_tally import ReplyTally
-from rightcall.rows.engines import InlineEngine
-from rightcall.rows.mapping import Watch, map_rows
-from rightcall.rows.outcomes import Totals
-from rightcall.rows.reply_lines import RowReading
-from rightcall.rows.row_fields import RowKeys
-from rightcall.rows.row_sources import sources_of
+from rightcall.datasets.rows.engines import InlineEngine
+from rightcall.datasets.rows.mapping import Watch, map_rows
+from rightcall.datasets.rows.outcomes import Totals
+from rightcall.datasets.rows.reply_lines import RowReading
+from rightcall.datasets.rows.row_fields import RowKeys
+from rightcall.datasets.rows.row_sources import sources_of
+from rightcall.evaluation.reports.logged_rows import TallySink, TallyWork
+from rightcall.evaluation.reports.reply_tally import ReplyTally
+from support.captured import rows, write
+from support.command import failed, run
+from support.reported import CUT, GOOD, LEFT_IN_TEXT, NEAR, PLAIN, REFUSED, REPAIRED, TEXTS, TOOLS
 
 Json = dict[str, Any]
 

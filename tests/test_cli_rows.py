@@ -17,17 +17,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from command import failed, process, run
-from replies import hermes
 from rightcall import Ids, Toolset, parse
-from rightcall.files.jsonl import LineFault, decode_row, encode_row
-from rightcall.rows.engines import InlineEngine
-from rightcall.rows.local_pool import LocalEngine
-from rightcall.rows.mapping import map_rows
-from rightcall.rows.reply_lines import ReplyWork, RowReading
-from rightcall.rows.row_fields import RowKeys
-from rightcall.rows.row_sources import sources_of
+from rightcall.datasets.rows.engines import InlineEngine
+from rightcall.datasets.rows.local_pool import LocalEngine
+from rightcall.datasets.rows.mapping import map_rows
+from rightcall.datasets.rows.reply_lines import ReplyWork, RowReading
+from rightcall.datasets.rows.row_fields import RowKeys
+from rightcall.datasets.rows.row_sources import sources_of
+from rightcall.storage.jsonl import LineFault, decode_row, encode_row
 from rightcall.types import Json
+from support.command import failed, process, run
+from support.replies import hermes
 
 LOOK: Json = {"name": "look", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}
 TOOLS = Toolset([LOOK])

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from cuts import Setting, hold_of_every_cut
-from replies import codes
 from rightcall import Call, Toolset, render
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Format, NameThenJson, Special, alternatives
-from rightcall.wire.bodies import BODIES
+from rightcall.parsing.bodies import BODIES
+from support.cuts import Setting, hold_of_every_cut
+from support.replies import codes
 
 _TABLE = {"type": "object", "properties": {"table": {"type": "string"}}, "required": ["table"]}
 TOOLS = Toolset.of([{"name": "delete_rows", "parameters": _TABLE}])

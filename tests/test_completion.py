@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from command import MINE
 from rightcall.capture import catalogue
 from rightcall.cli.completing import code_names, domain_names, format_names, model_names, read_format_names
 from rightcall.formats import FORMATS
 from rightcall.problems import CODES
+from support.command import MINE
 
 
 def words(offers: list[tuple[str, str]]) -> list[str]:

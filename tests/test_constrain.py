@@ -11,7 +11,6 @@ import jsonschema_rs
 import pytest
 
 import rightcall
-from judge import accepts, matcher
 from rightcall import Call, Tool, Toolset, grammar, parse, render
 from rightcall.constrain import Grammar, GrammarBounds
 from rightcall.constrain.json_schema import project
@@ -21,6 +20,7 @@ from rightcall.formats import FORMATS
 from rightcall.masks import LogitsProcessor, Matcher, Vocabulary
 from rightcall.shapes.order import MAX_ANY
 from rightcall.types import Json
+from support.judge import accepts, matcher
 
 STRING: Json = {"type": "string"}
 

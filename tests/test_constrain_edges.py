@@ -8,13 +8,13 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from judge import matcher, vocabulary
 from rightcall import Tool, Toolset, grammar
 from rightcall.constrain.json_schema import DIALECTS, project
 from rightcall.errors import CallerError
 from rightcall.formats import FORMATS
 from rightcall.masks import LogitsProcessor, Matcher, Vocabulary
 from rightcall.shapes.builder import GrammarBounds
+from support.judge import matcher, vocabulary
 
 HALF = "a\ud800b"
 EVERY = pytest.mark.parametrize("name", list(FORMATS))

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from candidates import broken_law, damaged_calls, drawn_reply, rendered, shown_calls
-from ebnf import Ebnf
-from judge import accepts
 from rightcall import Call, Toolset, check, grammar, render
 from rightcall.constrain import GrammarBounds
 from rightcall.constrain.gbnf import emit_with_limits
 from rightcall.formats import FORMATS
+from support.candidates import broken_law, damaged_calls, drawn_reply, rendered, shown_calls
+from support.ebnf import Ebnf
+from support.judge import accepts
 from test_constrain_laws import left_out, one_call
 
 
@@ -30,7 +30,7 @@ class Judge(Protocol):
 
 JUDGES: list[type[Judge]] = [Ebnf]
 if os.environ.get("RIGHTCALL_GBNF"):
-    from llama_judge import Llama
+    from support.llama_judge import Llama
 
     JUDGES = [Llama]
 

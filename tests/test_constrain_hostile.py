@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from judge import matcher
 from rightcall import Tool, Toolset, grammar
 from rightcall.errors import CallerError
 from rightcall.schema.refusals import Refused
 from rightcall.types import Json
+from support.judge import matcher
 
 SECONDS = 20.0  # for each, on a busy machine; usual are a few tenths
 

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from generated import any_json, around, strings
-from judge import accepts_tokens, drawn, matcher, vocabulary
 from rightcall import Call, CannotCarry, Format, Toolset, check, grammar, parse, render
 from rightcall.constrain import Grammar
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Braced, Params, alternatives
-from schemas import tools_and_calls
+from support.generated import any_json, around, strings
+from support.judge import accepts_tokens, drawn, matcher, vocabulary
+from support.schemas import tools_and_calls
 
 EVERY = pytest.mark.parametrize("name", list(FORMATS))
 FEW = settings(max_examples=max(settings().max_examples // 6, 1))

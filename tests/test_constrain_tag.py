@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from candidates import broken_law, damaged_calls, drawn_reply, shown_calls
 from rightcall import grammar
 from rightcall.constrain import Grammar, Relaxation
 from rightcall.constrain.structural_tag import emit_with_limits
 from rightcall.formats import FORMATS
-from tag_judge import Tag
+from support.candidates import broken_law, damaged_calls, drawn_reply, shown_calls
+from support.tag_judge import Tag
 from test_constrain_laws import left_out
 
 EVERY = pytest.mark.parametrize("name", list(FORMATS))

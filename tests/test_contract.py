@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from made_schemas import Case, tools
 from rightcall import Format, Tool, Toolset, contract, parse
 from rightcall.contracts.example import example_arguments
 from rightcall.contracts.ledger import Ledger
 from rightcall.contracts.prompt import brief_tool, estimate
 from rightcall.errors import CallerError, RightcallError, ToolError, UnknownFormat
 from rightcall.formats import FORMATS
+from support.made_schemas import Case, tools
 
 READ: dict[str, Any] = {
     "name": "read_file",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hostile import TOOLS, times
 from rightcall import parse
-from steps import MOST, Way, growth
+from support.hostile import TOOLS, times
+from support.steps import MOST, Way, growth
 
 TEXT, ROWS = "<tool_call>write({ text: ", "<tool_call>write({ rows: "
 END = " })</tool_call>"

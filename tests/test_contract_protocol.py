@@ -9,9 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cuts import Setting, hold_of_every_cut
-from generated import DECLARED, made_of_markers
-from replies import INTEGER, STRING, args, blocking, codes, notes, read, runnable, tool, wrong
 from rightcall import (
     Call,
     CallEnd,
@@ -30,7 +27,10 @@ from rightcall import (
 from rightcall.contracts.protocol import prose, skeleton, stray, violations
 from rightcall.formats import FORMATS
 from rightcall.types import Done, to_json
-from samples import CORPUS
+from support.cuts import Setting, hold_of_every_cut
+from support.generated import DECLARED, made_of_markers
+from support.replies import INTEGER, STRING, args, blocking, codes, notes, read, runnable, tool, wrong
+from support.samples import CORPUS
 from test_false_positives import TOOLS as PROSE
 
 CONTRACT = FORMATS["contract"]

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from made_schemas import HOSTILE
 from rightcall import Format
 from rightcall.contracts.results import RESULTS, result_text
 from rightcall.errors import UnknownFormat
 from rightcall.formats import FORMATS
+from support.made_schemas import HOSTILE
 
 SAMPLES = {
     "contract": "<tool_response>\n21\n</tool_response>",

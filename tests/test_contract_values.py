@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generated import any_json, strings
-from replies import STRING, Json, args, blocking, codes, read, tool
 from rightcall import Arguments, Call, Parser, Toolset, parse, render
 from rightcall.formats import FORMATS
+from support.generated import any_json, strings
+from support.replies import STRING, Json, args, blocking, codes, read, tool
 
 CONTRACT = FORMATS["contract"]
 ANY: Json = {}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cuts import Setting, hold_of_every_cut
 from rightcall.formats import FORMATS
-from samples import CORPUS, Sample, exceptions, files, outcome, read_samples, samples, toolset
+from support.cuts import Setting, hold_of_every_cut
+from support.samples import CORPUS, Sample, exceptions, files, outcome, read_samples, samples, toolset
 
 BY_ID = {sample.id: sample for sample in samples()}
 

@@ -10,7 +10,7 @@ import pytest
 from rightcall import Call, render
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Pythonic
-from steps import MOST, Metered, Way, growth, shared
+from support.steps import MOST, Metered, Way, growth, shared
 from test_hostile import shapes_of, text_of
 
 WAYS = {"whole": (0, False), "in pieces": (4, False), "in pieces, live": (5, True)}
@@ -95,7 +95,9 @@ BOUNDS = {
 
 @pytest.mark.parametrize("bound, units", BOUNDS.values(), ids=BOUNDS)
 def test_a_hostile_text_is_not_searched_to_its_end_for_every_opener(bound: str, units: list[str]) -> None:
-    without = {"rightcall.wire.detection": lambda source: source.replace(bound, bound.partition("=")[0] + "= 1 << 40")}
+    without = {
+        "rightcall.parsing.detection": lambda source: source.replace(bound, bound.partition("=")[0] + "= 1 << 40")
+    }
     packages = shared(), Metered(without)
     for unit in units:
         text = unit * (2_000_000 // len(unit))
@@ -140,7 +142,7 @@ def with_each_piece(act: str) -> Callable[[str], str]:
 
 @pytest.mark.parametrize("act", QUADRATIC.values(), ids=QUADRATIC)
 def test_the_meter_sees_what_is_quadratic(act: str) -> None:
-    package = Metered({"rightcall.wire.parser": with_each_piece(act)})
+    package = Metered({"rightcall.parsing.parser": with_each_piece(act)})
     assert growth(lambda size: "a" * size, Way("hermes", 4), package=package) > 2 * MOST
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from steps import MOST, growth_of
+from support.steps import MOST, growth_of
 
 Chunks = Callable[[int], list[Any]]
 

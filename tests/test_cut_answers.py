@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialects import ENDS, WIRES, Answer, Cutter, Json, Wired
 from rightcall import Ids, Reply, Stream, Tool, parse, read, read_all
 from rightcall.backends.rewrite import MODULES, Rewriter
-from rightcall.wire.how_ended import CUT
+from rightcall.parsing.how_ended import CUT
+from support.dialects import ENDS, WIRES, Answer, Cutter, Json, Wired
 
 TOOLS = [Tool(name="f", parameters={"type": "object", "properties": {"x": {}, "input": {}}})]
 OWN_TEXT = ("chat", "responses")  # whose arguments are the text that the model wrote

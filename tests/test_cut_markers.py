@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from cuts import Setting
-from cuts import read as read_chunks
-from replies import codes
 from rightcall import parse
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Format, Marker, Special, alternatives
+from support.cuts import Setting
+from support.cuts import read as read_chunks
+from support.replies import codes
 
 
 def begun(marker: Marker) -> Iterator[str]:

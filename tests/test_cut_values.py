@@ -9,8 +9,8 @@ import pytest
 from rightcall import Call, CannotCarry, parse, render
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Format, alternatives
-from rightcall.laws.samples import TOOLS
-from rightcall.wire.bodies import BODIES
+from rightcall.parsing.bodies import BODIES
+from rightcall.testing.laws.samples import TOOLS
 
 
 def _markers(format: Format) -> list[str]:

@@ -11,8 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from captured import CONVERSATIONS, FORGE_ROW, conversation, rows, write
-from command import failed, run
 from rightcall.datasets import row_runs
 from rightcall.datasets.deduping import dedupe_files
 from rightcall.datasets.exporting import export
@@ -20,11 +18,13 @@ from rightcall.datasets.imported import import_files
 from rightcall.datasets.label import label_files
 from rightcall.datasets.minhash import likeness, plan, signature
 from rightcall.datasets.mutating import mutate_files
+from rightcall.datasets.rows import mapping
 from rightcall.datasets.spilling import RowNumbers, Sorted
 from rightcall.datasets.twins import Twins, fingerprint
 from rightcall.errors import CallerError, FileFailed
-from rightcall.rows import mapping
 from rightcall.types import Json
+from support.captured import CONVERSATIONS, FORGE_ROW, conversation, rows, write
+from support.command import failed, run
 
 
 def dropped(entries: list[Json], near: float | None = None) -> list[int]:

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from captured import FORGE_ROW, RIGHT, SHOP, conversation, rows, write
 from rightcall import Call, Toolset, contract, formats
 from rightcall.capture.captured_rows import CallTrace, call_of, capture_row, outcome_row, read_rows
 from rightcall.capture.settings import SYSTEM
@@ -25,6 +24,7 @@ from rightcall.datasets.row_files import BadRows
 from rightcall.datasets.schemas import faults
 from rightcall.errors import CallerError
 from rightcall.types import Json
+from support.captured import FORGE_ROW, RIGHT, SHOP, conversation, rows, write
 
 
 def labelled(*names: str) -> list[Json]:

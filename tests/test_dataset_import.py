@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from captured import write
 from rightcall import Toolset
 from rightcall.backends.cassette import load
 from rightcall.backends.plain_prompt import as_text
@@ -21,6 +20,7 @@ from rightcall.datasets.logs import KINDS, sniffed
 from rightcall.datasets.schemas import faults
 from rightcall.formats import FORMATS, find
 from rightcall.types import Json
+from support.captured import write
 
 WEATHER = {
     "type": "function",

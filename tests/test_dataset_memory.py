@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from captured import CONVERSATIONS, conversation
 from rightcall.datasets import row_runs
 from rightcall.datasets.assembling import assemble
 from rightcall.datasets.deduping import dedupe_files
@@ -19,7 +18,8 @@ from rightcall.datasets.releasing import redact_files
 from rightcall.datasets.splitting import split
 from rightcall.datasets.stats import statistics
 from rightcall.datasets.validating import validate
-from rightcall.files.jsonl import encode_row
+from rightcall.storage.jsonl import encode_row
+from support.captured import CONVERSATIONS, conversation
 
 SMALL, LARGE = 100, 1_000
 

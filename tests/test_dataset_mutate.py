@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from captured import FORGE_ROW, SHOP, conversation, rows, write
-from command import failed, run
 from rightcall import Call, check, parse, render
 from rightcall.capture.captured_rows import call_of, tools_of
 from rightcall.capture.catalogue import find, names
@@ -26,6 +24,8 @@ from rightcall.datasets.splitting import group_key
 from rightcall.errors import CannotCarry
 from rightcall.formats import FORMATS, NAMED_ONLY
 from rightcall.types import Json
+from support.captured import FORGE_ROW, SHOP, conversation, rows, write
+from support.command import failed, run
 
 LABELS = {
     "wrong_tool": {"wrong_tool_semantic"},

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from captured import RIGHT, conversation, rows, write
 from rightcall import parse
 from rightcall.capture.captured_rows import read_rows
 from rightcall.datasets.conversations import CapturedConversation
@@ -17,6 +16,7 @@ from rightcall.datasets.row_files import BadRows
 from rightcall.datasets.schemas import faults
 from rightcall.errors import CallerError
 from rightcall.types import Json
+from support.captured import RIGHT, conversation, rows, write
 
 SECRETS = [
     ("private-key", "-----BEGIN RSA PRIVATE KEY-----\nMIIEow+/=\n-----END RSA PRIVATE KEY-----"),

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from captured import CONVERSATIONS, FORGE_ROW, conversation, rows, write
 from rightcall.capture import catalogue
 from rightcall.capture.captured_rows import read_rows
 from rightcall.cli.stats_page import stats_page
@@ -20,9 +19,10 @@ from rightcall.datasets.schemas import SCHEMAS, faults
 from rightcall.datasets.stats import Histogram, statistics
 from rightcall.datasets.validating import validate
 from rightcall.datasets.verifier import training_row
+from rightcall.evaluation.webpages.page_parts import BarCharts, PageTable
+from rightcall.evaluation.webpages.page_writing import written
 from rightcall.types import Json
-from rightcall.webpages.page_parts import BarCharts, PageTable
-from rightcall.webpages.page_writing import written
+from support.captured import CONVERSATIONS, FORGE_ROW, conversation, rows, write
 
 
 def labelled(name: str) -> list[Json]:

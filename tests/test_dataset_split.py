@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from captured import rows, write
 from rightcall.capture.captured_rows import read_rows
 from rightcall.datasets.assembling import assemble, says_public
 from rightcall.datasets.label import Labeller
@@ -17,6 +16,7 @@ from rightcall.datasets.schemas import faults
 from rightcall.datasets.splitting import group_key, rank, split
 from rightcall.datasets.verifier import model_input, training_row
 from rightcall.types import Json
+from support.captured import rows, write
 
 
 def training() -> list[Json]:

@@ -16,9 +16,9 @@ from typing import Annotated, Any, Literal, Optional, TypedDict
 import pytest
 from pydantic import BaseModel, Field, RootModel
 
-from rightcall.declare.functions import tool
-from rightcall.declare.toolset import Toolset, to_tool
 from rightcall.errors import BadTools
+from rightcall.tools.functions import tool
+from rightcall.tools.toolset import Toolset, to_tool
 from rightcall.types import Json, Tool
 
 
@@ -388,8 +388,8 @@ def test_the_options_of_a_class_are_not_its_childrens() -> None:
 def test_an_annotation_may_name_something_that_is_defined_after_the_decorator() -> None:
     program = """
 from __future__ import annotations
-from rightcall.declare.functions import tool
-from rightcall.declare.toolset import Toolset
+from rightcall.tools.functions import tool
+from rightcall.tools.toolset import Toolset
 @tool(name="later")
 def f(a: Later) -> None: ...
 class Later:
@@ -406,7 +406,7 @@ print(Toolset(f).names)
 def test_declaring_dicts_imports_no_pydantic() -> None:
     program = """
 import sys
-from rightcall.declare.toolset import Toolset
+from rightcall.tools.toolset import Toolset
 Toolset([{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "string", "pattern": "x"}}}}])
 print([name for name in ("pydantic", "jsonschema_rs") if name in sys.modules])
 """

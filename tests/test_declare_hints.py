@@ -33,11 +33,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rightcall import Call, Toolset, dispatch_sync
-from rightcall.declare.hints.intake import Intake, function_intake
-from rightcall.declare.hints.meaning import Misfit
-from rightcall.declare.toolset import to_tool
-from rightcall.declare.with_pydantic import pydantic_function
 from rightcall.errors import BadTools, MalformedArguments
+from rightcall.tools.hints.intake import Intake, function_intake
+from rightcall.tools.hints.meaning import Misfit
+from rightcall.tools.toolset import to_tool
+from rightcall.tools.with_pydantic import pydantic_function
 from rightcall.types import Json
 
 KEYWORD = inspect.Parameter.KEYWORD_ONLY

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hostile_tools import TEXT, TOOLSETS, tool
-from odd_schemas import VALUES, parameters, tools_of, uses
 from rightcall import Call, Tool, Toolset, check, grammar, parse, repair
 from rightcall.formats import FORMATS
 from rightcall.schema.pattern_size import pattern_size
 from rightcall.schema.tool_limits import MAX_CHAIN, MAX_EXPANSION, MAX_PATTERNS, MAX_SCHEMAS
 from rightcall.schema.validation import looks
 from rightcall.types import Json
-from steps import MOST, growth_of, shared
+from support.hostile_tools import TEXT, TOOLSETS, tool
+from support.odd_schemas import VALUES, parameters, tools_of, uses
+from support.steps import MOST, growth_of, shared
 
 ARGUMENTS: Json = {"a": ["x"] * 40, "k0": "a", "b": {"n": {"n": 1}}}
 

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field
 
-from rightcall.declare.provider_forms import to_provider
-from rightcall.declare.tool_names import RULES, Provider, stands_for, wire_names
-from rightcall.declare.toolset import Toolset, to_tool
 from rightcall.errors import BadTools, CallerError
 from rightcall.schema.walk import check_parameters
+from rightcall.tools.provider_forms import to_provider
+from rightcall.tools.tool_names import RULES, Provider, stands_for, wire_names
+from rightcall.tools.toolset import Toolset, to_tool
 from rightcall.types import Json, Tool, to_json
 
 PROVIDERS: tuple[Provider, ...] = get_args(Provider)

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from rightcall import Call, parse, render
-from rightcall.declare.toolset import Toolset, to_tool
 from rightcall.errors import BadTools
 from rightcall.formats import FORMATS
+from rightcall.tools.toolset import Toolset, to_tool
 from rightcall.types import Json, Tool
 
 WEATHER: Json = {

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from command import run
 from rightcall.cli import demo_capture
 from rightcall.cli.demo_capture import RECORDING, WAYS, captured
-from stand_in_llama import DIES, model_file, put
+from support.command import run
+from support.stand_in_llama import DIES, model_file, put
 
 
 def test_the_recording_gives_rows_that_are_sound_and_a_file_for_a_trainer(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from rightcall.backends.models import MODELS, place
 from rightcall.cli import demo_model
 from rightcall.cli.demo_model import RECORDING, model_scene
-from stand_in_llama import DIES, model_file, put
+from support.stand_in_llama import DIES, model_file, put
 
 
 def test_without_the_model_the_recording_answers_and_says_how_to_get_it(

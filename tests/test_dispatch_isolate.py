@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-import isolated_tools
 from rightcall import Call, Result, dispatch, dispatch_sync
 from rightcall.dispatching.run_limits import RunLimits
 from rightcall.errors import NotRunnable, ToolFailed
 from rightcall.types import Tool
+from support import isolated_tools
 
 
 def isolated(tool: Any, name: str, **arguments: Any) -> Result:
@@ -125,7 +125,7 @@ def test_a_process_that_nobody_waits_for_any_more_is_killed(tmp_path: Path) -> N
 def test_a_process_does_not_outlive_the_one_that_started_it(tmp_path: Path) -> None:
     note = tmp_path / "pids"
     program = (
-        f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import isolated_tools\n"
+        f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); from support import isolated_tools\n"
         "from rightcall import Call, dispatch_sync\n"
         f"dispatch_sync(Call('sleeps', {{'pid_file': {str(note)!r}}}, ''), [isolated_tools.sleeps], isolate=True)"
     )

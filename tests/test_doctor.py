@@ -11,13 +11,13 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from loopback import Answering, answer, drop, json_answer, serving
 from rightcall.doctor.diagnosis import Diagnosis
 from rightcall.doctor.examination import ExamSettings, examine
 from rightcall.doctor.questions import BOTH
 from rightcall.doctor.raw_answer import RawAnswer, ServerLine
 from rightcall.testing import diagnose
-from scripted_server import Json, scripted
+from support.loopback import Answering, answer, drop, json_answer, serving
+from support.scripted_server import Json, scripted
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "get_weather", "arguments": '{"city": "Oslo"}'}}
 

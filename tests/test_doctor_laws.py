@@ -21,8 +21,8 @@ from rightcall.doctor.question_bodies import Sending, body_of
 from rightcall.doctor.questions import QUESTIONS, TOOL_APIS, Way
 from rightcall.doctor.raw_answer import RawAnswer
 from rightcall.doctor.verdicts import ProbeResults
+from rightcall.evaluation.webpages.page_writing import written
 from rightcall.redaction.scrubber import Scrubber
-from rightcall.webpages.page_writing import written
 
 DEEP = '{"a":' * 500 + "1" + "}" * 500
 TEXTS = ["", "a", "\ud800", "{", "{}", '{"city": "Oslo"}', '{"city": NaN}', "null", "[1]", '"x"', DEEP, "get_weather"]

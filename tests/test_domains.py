@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from command import failed, run
 from rightcall import Call, check
 from rightcall.capture import catalogue
 from rightcall.capture.captured_rows import available_tools
@@ -16,9 +15,10 @@ from rightcall.capture.domain import Acceptable, BadDomain, Domain, Scenario, re
 from rightcall.capture.score import label, score
 from rightcall.capture.stubs import COMPARISONS, filled, holds
 from rightcall.capture.task_outcome import CallMade, outcome
-from rightcall.declare.provider_forms import to_provider
 from rightcall.errors import CallerError
+from rightcall.tools.provider_forms import to_provider
 from rightcall.types import Json
+from support.command import failed, run
 
 SOURCE = {"repo_docs": 3, "shopping": 3, "calendar": 3, "support": 3, "forge_eval": 5}
 OURS = ("banking", "travel", "devops", "home", "database")

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cuts import Setting, hold_of_every_cut
 from rightcall import Call, Reply, Tool, Toolset, parse, render
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Envelope, NameThenJson
+from support.cuts import Setting, hold_of_every_cut
 
 Json = dict[str, Any]
 

@@ -15,21 +15,21 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from command import failed, run
 from rightcall.errors import CallerError
 from rightcall.evaluation.configurations import CONFIGURATIONS
 from rightcall.evaluation.eval_rows import PastRun, read_evaluation
 from rightcall.evaluation.eval_tally import EvalTally
 from rightcall.evaluation.question_cases import question_cases
 from rightcall.evaluation.suites import find_cases
-from scripted_server import scripted
-from stub_model import served
+from support.command import failed, run
+from support.scripted_server import scripted
+from support.stub_model import served
 
 Json = dict[str, Any]
 LLAMA = {"/props": {"default_generation_settings": {}, "chat_template": ""}}
 WANTED = {case.messages[-1]["content"]: case.wanted[0] for case in question_cases()}
 NUMBERS = {text: number for number, text in enumerate(WANTED)}
-KILLED = Path(__file__).with_name("killed_evaluation.py")
+KILLED = Path(__file__).parent / "support" / "killed_evaluation.py"
 ANNOUNCED = "Let me call {name} for you."
 
 

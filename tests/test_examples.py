@@ -19,7 +19,7 @@ import pytest
 
 from rightcall import Trace
 from rightcall.backends.http import Backend
-from scripted_server import scripted
+from support.scripted_server import scripted
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 README = EXAMPLES.parent / "README.md"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rightcall import Parser, Tool, Toolset, parse
-from samples import CORPUS
+from support.samples import CORPUS
 
 FORMATS = ("auto", "hermes", "qwen3_coder", "pythonic", "llama3_json", "mistral", "xlam", "harmony", "generic_json")
 STRING, INTEGER, NUMBER = {"type": "string"}, {"type": "integer"}, {"type": "number"}

@@ -18,16 +18,16 @@ import click.testing
 import pytest
 import typer
 
-from captured import rows, write
-from command import commands, failed, process, run
 from rightcall.capture.resumption import journal_of
 from rightcall.cli.app import app
 from rightcall.datasets.exporting import export
 from rightcall.datasets.releasing import redact_files
 from rightcall.errors import NotOurs
 from rightcall.serve.bounded_writer import LineSink
-from small_disk import on_small_disk
-from stub_model import served
+from support.captured import rows, write
+from support.command import commands, failed, process, run
+from support.small_disk import on_small_disk
+from support.stub_model import served
 
 
 class Place(NamedTuple):
@@ -407,7 +407,7 @@ def test_killed_or_without_room_every_file_is_the_old_one_or_the_new_one_and_is_
     room = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # a disk that does not wait for a real one
     with tempfile.TemporaryDirectory(dir=room) as scratch:
         disk = on_small_disk(Path(scratch))
-        command = [*disk, sys.executable, str(Path(__file__).with_name("starved.py")), scratch, stride]
+        command = [*disk, sys.executable, str(Path(__file__).parent / "support" / "starved.py"), scratch, stride]
         done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     told = [json.loads(line) for line in done.stdout.splitlines()]

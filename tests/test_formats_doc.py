@@ -11,8 +11,8 @@ from rightcall import Format, formats, parse
 from rightcall.cli.format_sample import sample
 from rightcall.formats import Channels, Protocol
 from rightcall.formats.toml import SPECIAL
-from rightcall.laws import check_format
-from rightcall.wire.bodies import BODIES
+from rightcall.parsing.bodies import BODIES
+from rightcall.testing.laws import check_format
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "formats.md"
 

@@ -8,7 +8,7 @@ import pytest
 
 from rightcall import Guard, Toolset, tool
 from rightcall.guard import required_steps
-from scripted_server import scripted
+from support.scripted_server import scripted
 from test_examples import TOLD, chat_turn, example
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from cuts import Setting, hold_of_every_cut
 from rightcall import Call, Reply, Tool, Toolset, parse, render
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Format, NameThenJson, Special, alternatives
+from support.cuts import Setting, hold_of_every_cut
 
 TOOLS = Toolset([Tool(name="lookup", parameters={"type": "object", "properties": {"word": {"type": "string"}}})])
 WITH_STOP = Toolset([*TOOLS, Tool(name="stop", parameters={"type": "object", "properties": {}})])

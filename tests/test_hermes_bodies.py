@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from cuts import Setting, hold_of_every_cut
-from cuts import read as read_chunks
-from replies import args, codes, kept
-from replies import hermes as body
 from rightcall import Call, CallStart, Parser, Reasoning, Recast, Reply, Text, parse, render
 from rightcall.types import Part
+from support.cuts import Setting, hold_of_every_cut
+from support.cuts import read as read_chunks
+from support.replies import args, codes, kept
+from support.replies import hermes as body
 
 OFF = Setting("hermes", repair="off")
 

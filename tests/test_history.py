@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rightcall import Call, Ids, Parser, Problem, Reply, Stream, answers, dispatch_sync, feedback, parse, read, tool
-from rightcall.apis.sniff import DIALECTS
+from rightcall.providers.sniff import DIALECTS
 from rightcall.types import Reasoning, Recast, Text
 
 Json = dict[str, Any]

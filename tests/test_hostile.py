@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 import pytest
 
-from hostile import TOOLS, check_laws, every, markers, places, times
 from rightcall import Call, Ids, Parser, parse, render
 from rightcall.formats import FORMATS
-from rightcall.laws import How
-from rightcall.wire.options import Limits
+from rightcall.parsing.options import Limits
+from rightcall.testing.laws import How
+from support.hostile import TOOLS, check_laws, every, markers, places, times
 
 # What it is: where it stands, and what it is made of (a format's name and a size give the text).
 Shape = tuple[str, Callable[[str, int], str]]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from cuts import Setting
-from cuts import read as read_chunks
-from replies import (
+from rightcall import CallStart, Ids, parse
+from rightcall.formats import FORMATS
+from support.cuts import Setting
+from support.cuts import read as read_chunks
+from support.replies import (
     hermes,
     read,
 )
-from rightcall import CallStart, Ids, parse
-from rightcall.formats import FORMATS
 
 every_format = pytest.mark.parametrize("name", list(FORMATS))
 

@@ -19,8 +19,13 @@ import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
-from cuts import Setting, fold, hold_of_every_cut, markers, read
-from generated import (
+from rightcall import Call, CannotCarry, Format, Reasoning, Recast, Text, Tool, Toolset, parse, render
+from rightcall.formats import FORMATS, find
+from rightcall.formats.spec import Braced, Envelope, NameThenJson, Params, Pythonic, TsCall, alternatives
+from rightcall.parsing.values.notation import BRACED_KEY
+from rightcall.types import Part
+from support.cuts import Setting, fold, hold_of_every_cut, markers, read
+from support.generated import (
     DECLARED,
     KEYS,
     Made,
@@ -34,13 +39,8 @@ from generated import (
     spelled,
     strings,
 )
-from replies import BARE, Json
-from rightcall import Call, CannotCarry, Format, Reasoning, Recast, Text, Tool, Toolset, parse, render
-from rightcall.formats import FORMATS, find
-from rightcall.formats.spec import Braced, Envelope, NameThenJson, Params, Pythonic, TsCall, alternatives
-from rightcall.types import Part
-from rightcall.values.notation import BRACED_KEY
-from samples import samples, toolset
+from support.replies import BARE, Json
+from support.samples import samples, toolset
 
 every_format = pytest.mark.parametrize("name", list(FORMATS))
 

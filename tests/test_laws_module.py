@@ -7,7 +7,7 @@ import pytest
 
 from rightcall import Call, Format, Limits, Text, formats, parse, render
 from rightcall.formats.spec import Envelope, NameThenJson, Params
-from rightcall.laws import (
+from rightcall.testing.laws import (
     LAWS,
     Violation,
     check_format,
@@ -20,8 +20,8 @@ from rightcall.laws import (
     round_trip_law,
     truncation_law,
 )
-from rightcall.laws.marker_texts import markers_of
-from rightcall.laws.samples import TOOLS, samples
+from rightcall.testing.laws.marker_texts import markers_of
+from rightcall.testing.laws.samples import TOOLS, samples
 
 HERMES = formats.find("hermes")
 

@@ -16,20 +16,20 @@ PACKAGE = Path(__file__).resolve().parent.parent / "src" / "rightcall"
 SOURCES = {file.relative_to(PACKAGE).as_posix(): file.read_text("utf-8") for file in sorted(PACKAGE.rglob("*.py"))}
 
 ORDER = (
-    "errors extras lazy_names safe_text types api_names problems strict_json json_pointer redaction servers values "
-    "ids schema declare checks repairs formats shapes wire laws templates apis contracts constrain masks histories "
-    "messages dispatching hooks files rows webpages workspace mcp guard backends testing loop capture datasets "
-    "reports evaluation serve doctor cli"
+    "errors extras lazy_names safe_text types api_names problems strict_json json_pointer redaction servers "
+    "parsing/values ids schema tools repairs formats shapes parsing testing/laws formats/templates providers contracts "
+    "constrain masks providers/histories messages dispatching hooks storage datasets/rows evaluation/webpages "
+    "workspace mcp guard backends testing loop capture datasets evaluation/reports evaluation serve doctor cli"
 ).split()
 
 # (file, imported layer): why this one import may point to a later layer
 EXCEPTIONS: dict[tuple[str, str], str] = {
-    ("formats/toml.py", "wire"): "what a file may say of a body is said where the body kind is",
-    ("formats/__init__.py", "files"): "formats of one's own are found in folders",
+    ("formats/toml.py", "parsing"): "what a file may say of a body is said where the body kind is",
+    ("formats/__init__.py", "storage"): "formats of one's own are found in folders",
     ("testing/__init__.py", "doctor"): "tests of one's own look for everything in one room, a server's doctor too",
-    ("types.py", "declare"): "a tool that comes out of another process is declared again",
+    ("types.py", "tools"): "a tool that comes out of another process is declared again",
     ("types.py", "repairs"): "a call is made of argument text with the repairs and checks of every other",
-    ("types.py", "apis"): "a reply writes itself for a history, in the words of an API",
+    ("types.py", "providers"): "a reply writes itself for a history, in the words of an API",
 }
 
 DIALLING = set(
@@ -60,12 +60,14 @@ HEAVY = set("pydantic jsonschema_rs llguidance typer rich jinja2 aiohttp starlet
 MAY_DIAL = {"backends", "mcp", "serve/upstream_lines.py", "serve/upstream_link.py"}
 MAY_LISTEN = {"servers", "serve", "backends/replay.py", "backends/relay.py", "mcp"}
 MAY_BIND = {"servers", "mcp/server.py"}
-MAY_USE_FILES = set("files loop rows webpages workspace backends capture datasets evaluation serve cli".split())
+MAY_USE_FILES = set(
+    "storage loop datasets/rows evaluation/webpages workspace backends capture datasets evaluation serve cli".split()
+)
 MAY_USE_FILES.add("dispatching/tool_child.py")
-MAY_USE_FILES.add("declare/hints/scalars.py")  # paths that are arguments of a tool; no file is looked at
-MAY_WRITE = {"files", "backends/models.py"}  # the second fetches into a folder of its own
+MAY_USE_FILES.add("tools/hints/scalars.py")  # paths that are arguments of a tool; no file is looked at
+MAY_WRITE = {"storage", "backends/models.py"}  # the second fetches into a folder of its own
 MAY_START_PROCESSES = set(
-    "templates/confined.py dispatching/isolate.py dispatching/tool_child.py rows/local_pool.py workspace mcp "
+    "formats/templates/confined.py dispatching/isolate.py dispatching/tool_child.py datasets/rows/local_pool.py workspace mcp "
     "backends".split()
 )
 
@@ -81,7 +83,7 @@ NAMES_THAT_SAY_NOTHING = {"utils", "util", "helpers", "helper", "common", "misc"
 
 
 class Use(NamedTuple):
-    """One mention of a module or of something in it, by its full dotted name: "rightcall.wire.engine", "os.open"."""
+    """One mention of a module or of something in it, by its full dotted name: "rightcall.parsing.engine", "os.open"."""
 
     name: str
     line: int
@@ -160,8 +162,16 @@ def uses(path: str, source: str) -> list[Use]:
 
 
 def layer_of(path: str) -> str:
-    first = PurePosixPath(path).parts[0].removesuffix(".py")
-    return "cli" if first == "__main__" else first
+    if path == "__main__.py":
+        return "cli"
+    return layer_named(path.removesuffix(".py").removesuffix("/__init__"))
+
+
+def layer_named(path: str) -> str:
+    """The longest entry of ORDER that begins this path: a package inside a package can be a layer of its own."""
+    parts = path.split("/")
+    found = ("/".join(parts[:length]) for length in range(len(parts), 0, -1))
+    return next((each for each in found if each in ORDER), parts[0])
 
 
 def is_any_of(name: str, modules: set[str]) -> bool:
@@ -181,7 +191,7 @@ def later_layers(path: str, source: str) -> Iterator[str]:
         root, _, rest = use.name.partition(".")
         if root != "rightcall" or use.how != "import" or rest == "__version__":
             continue
-        target = rest.partition(".")[0]
+        target = layer_named(rest.replace(".", "/"))
         if (path, target) in EXCEPTIONS:
             continue
         if target not in ORDER:
@@ -215,7 +225,7 @@ def file_writing(path: str, source: str) -> Iterator[str]:
         return
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call) and any(set(mode) & set("wax+") for mode in modes(node)):
-            yield f"{path}:{node.lineno} opens a file to write to it; files/ does that"
+            yield f"{path}:{node.lineno} opens a file to write to it; storage/ does that"
 
 
 def modes(call: ast.Call) -> Iterator[str]:
@@ -278,7 +288,7 @@ def offences(rule: Rule) -> list[str]:
 
 
 def test_the_core_layers_exist() -> None:
-    assert {"types", "formats", "shapes", "wire"} <= {layer_of(path) for path in SOURCES}
+    assert {"types", "formats", "shapes", "parsing"} <= {layer_of(path) for path in SOURCES}
     assert [path for path in SOURCES if layer_of(path) == "formats" and path not in FORMAT_MACHINERY]
 
 
@@ -292,7 +302,7 @@ def test_no_module_imports_a_later_layer() -> None:
 
 def test_every_exception_to_the_order_is_still_needed() -> None:
     imported = {
-        (path, use.name.split(".")[1])
+        (path, layer_named(use.name.removeprefix("rightcall.").replace(".", "/")))
         for path, source in SOURCES.items()
         for use in uses(path, source)
         if use.how == "import" and use.name.startswith("rightcall.")
@@ -337,16 +347,16 @@ def test_every_file_is_named_for_what_it_holds() -> None:
 
 
 BROKEN = [
-    (later_layers, "wire/engine.py", "from rightcall.cli import main"),
-    (later_layers, "wire/engine.py", "from ..serve.proxy import app"),
-    (later_layers, "wire/engine.py", "from .. import cli"),
-    (later_layers, "wire/engine.py", "from rightcall import Tool"),
-    (later_layers, "wire/engine.py", "import rightcall"),
+    (later_layers, "parsing/engine.py", "from rightcall.cli import main"),
+    (later_layers, "parsing/engine.py", "from ..serve.proxy import app"),
+    (later_layers, "parsing/engine.py", "from .. import cli"),
+    (later_layers, "parsing/engine.py", "from rightcall import Tool"),
+    (later_layers, "parsing/engine.py", "import rightcall"),
     (later_layers, "errors.py", "from . import types"),
-    (later_layers, "types.py", "def f():\n    import rightcall.wire.engine"),
+    (later_layers, "types.py", "def f():\n    import rightcall.parsing.engine"),
     (later_layers, "types.py", "if TYPE_CHECKING:\n    from rightcall.dispatching import Toolset"),
-    (later_layers, "formats/__init__.py", "import importlib\nimportlib.import_module('rightcall.wire')"),
-    (dialling, "wire/engine.py", "import socket"),
+    (later_layers, "formats/__init__.py", "import importlib\nimportlib.import_module('rightcall.parsing')"),
+    (dialling, "parsing/engine.py", "import socket"),
     (dialling, "serve/proxy.py", "from aiohttp import ClientSession"),
     (dialling, "schema/walk.py", "from urllib import request"),
     (dialling, "guard/turn.py", "import asyncio as aio\nasync def f():\n    await aio.open_connection('h', 1)"),
@@ -365,31 +375,35 @@ BROKEN = [
     (file_writing, "cli/stats.py", "path.open(mode='ab')"),
     (file_writing, "capture/resumption.py", "import os\nos.open('x', os.O_RDWR | os.O_CREAT)"),
     (file_writing, "datasets/splitting.py", "from os import replace\nreplace('a', 'b')"),
-    (processes, "templates/format_of_template.py", "import subprocess"),
+    (processes, "formats/templates/format_of_template.py", "import subprocess"),
     (processes, "dispatching/running.py", "import asyncio\nasyncio.create_subprocess_exec('true')"),
     (processes, "cli/templates_command.py", "import os\nos.system('true')"),
-    (heavy_imports, "declare/model.py", "import pydantic"),
-    (heavy_imports, "checks.py", "try:\n    from jsonschema_rs import validator_for\nexcept ImportError:\n    pass"),
+    (heavy_imports, "tools/model.py", "import pydantic"),
+    (
+        heavy_imports,
+        "tools/checks.py",
+        "try:\n    from jsonschema_rs import validator_for\nexcept ImportError:\n    pass",
+    ),
     (format_files, "formats/hermes.py", "NAMES = [name for name in 'ab']"),
     (format_files, "formats/hermes.py", "A = 1 if B else 2"),
     (format_files, "formats/hermes.py", "def f(): ..."),
     (format_files, "formats/hermes.py", "\n" * 61),
-    (empty_names, "wire/utils.py", ""),
+    (empty_names, "parsing/utils.py", ""),
     (empty_names, "common/text.py", ""),
 ]
 
 SOUND = [
-    ("__init__.py", "from rightcall.wire import parse\nfrom rightcall.types import Call"),
+    ("__init__.py", "from rightcall.parsing import parse\nfrom rightcall.types import Call"),
     ("__main__.py", "from rightcall.cli import main"),
     ("cli/parse_command.py", "import typer, pathlib, rightcall\nfrom rightcall import __version__\nopen('x')"),
-    ("wire/engine.py", "from . import markers\nfrom ..types import Call\nfrom rightcall.formats.spec import Format"),
-    ("wire/engine.py", "class Section:\n    def open(self): ...\ndef f(section): section.open()"),
-    ("wire/engine.py", "from pathlib import PurePath\nimport os\nos.environ"),
-    ("declare/model.py", "def f():\n    import pydantic"),
-    ("declare/model.py", "if TYPE_CHECKING:\n    import pydantic\n    from pathlib import Path"),
+    ("parsing/engine.py", "from . import markers\nfrom ..types import Call\nfrom rightcall.formats.spec import Format"),
+    ("parsing/engine.py", "class Section:\n    def open(self): ...\ndef f(section): section.open()"),
+    ("parsing/engine.py", "from pathlib import PurePath\nimport os\nos.environ"),
+    ("tools/model.py", "def f():\n    import pydantic"),
+    ("tools/model.py", "if TYPE_CHECKING:\n    import pydantic\n    from pathlib import Path"),
     ("backends/http.py", "def f():\n    import aiohttp"),
     ("backends/replay.py", "def f():\n    from aiohttp import web\n    web.Response()\nopen('x')"),
-    ("templates/confined.py", "import subprocess"),
+    ("formats/templates/confined.py", "import subprocess"),
     ("dispatching/isolate.py", "import asyncio\nasyncio.create_subprocess_exec('true')"),
     ("formats/hermes.py", "HERMES = Format('hermes', call=('<tool_call>', '</tool_call>'))"),
     ("formats/spec.py", "def f(): ...\n" * 100),

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from made_schemas import HOSTILE, LITERALS
 from rightcall import Call, Tool, Toolset, check
 from rightcall.contracts.ledger import MAX_ITEMS, MAX_OBSERVATIONS, MAX_TEXT, Deliverable, Ledger, LedgerState
 from rightcall.errors import CallerError, ToolError
+from support.made_schemas import HOSTILE, LITERALS
 
 
 def planned() -> Ledger:

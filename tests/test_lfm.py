@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from replies import args, codes, kept, notes, runnable, wrong
-from replies import read as read_under_every_cut
 from rightcall import Call, Problem, Reply, Text, detect
+from support.replies import args, codes, kept, notes, runnable, wrong
+from support.replies import read as read_under_every_cut
 
 START, END = "<|tool_call_start|>", "<|tool_call_end|>"
 

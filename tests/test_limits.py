@@ -7,7 +7,12 @@ import gc
 import msgspec
 import pytest
 
-from replies import (
+from rightcall import Call, Parser, Reply, Tool, Toolset, parse, render
+from rightcall.errors import CallerError
+from rightcall.formats import FORMATS
+from rightcall.formats.spec import alternatives
+from rightcall.parsing.options import Limits
+from support.replies import (
     INTEGER,
     STRING,
     TOOLS,
@@ -20,11 +25,6 @@ from replies import (
     runnable,
     tool,
 )
-from rightcall import Call, Parser, Reply, Tool, Toolset, parse, render
-from rightcall.errors import CallerError
-from rightcall.formats import FORMATS
-from rightcall.formats.spec import alternatives
-from rightcall.wire.options import Limits
 
 every_format = pytest.mark.parametrize("name", list(FORMATS))
 

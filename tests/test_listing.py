@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from made_schemas import HOSTILE
 from rightcall import Format, Tool, Toolset
 from rightcall.contracts.escape import Harmless
 from rightcall.contracts.listing import JSON_LISTS, LISTINGS, function, listed
 from rightcall.errors import BadFormat
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import replace
+from support.made_schemas import HOSTILE
 
 TOOLS = Toolset(
     [

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from replies import (
+from rightcall import Arguments, Parser, Toolset, render
+from rightcall.formats import FORMATS
+from rightcall.types import Event
+from support.replies import (
     BARE,
     NULLABLE,
     STRING,
@@ -13,9 +16,6 @@ from replies import (
     made,
     tool,
 )
-from rightcall import Arguments, Parser, Toolset, render
-from rightcall.formats import FORMATS
-from rightcall.types import Event
 
 every_format = pytest.mark.parametrize("name", list(FORMATS))
 

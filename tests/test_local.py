@@ -18,11 +18,11 @@ from typing import Any
 
 import pytest
 
-from command import failed, hear_ctrl_c, run
 from rightcall.backends.local import LocalServer, LocalServerError
 from rightcall.backends.models import MODELS, ModelUnavailable, is_whole
 from rightcall.errors import CallerError
-from stand_in_llama import DIES, MISSING, PACKAGE, model_file, put
+from support.command import failed, hear_ctrl_c, run
+from support.stand_in_llama import DIES, MISSING, PACKAGE, model_file, put
 
 MODEL_IS_HERE = importlib.util.find_spec("xllamacpp") is not None and is_whole(MODELS["smollm2"])
 

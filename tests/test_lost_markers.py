@@ -10,8 +10,8 @@ import pytest
 
 from rightcall import Call, parse
 from rightcall.formats.builtin import FORMATS
-from rightcall.laws.samples import rendering
-from rightcall.laws.swallowing import marked
+from rightcall.testing.laws.samples import rendering
+from rightcall.testing.laws.swallowing import marked
 
 TOOLS = [
     {"name": "get_weather", "parameters": {"properties": {"city": {"type": "string"}, "days": {"type": "integer"}}}},

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from cuts import Setting, hold_of_every_cut
-from replies import codes
 from rightcall import Call, Toolset, render
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Special, alternatives
-from rightcall.laws.marker_texts import openers_of
+from rightcall.testing.laws.marker_texts import openers_of
+from support.cuts import Setting, hold_of_every_cut
+from support.replies import codes
 
 _MAIL = {"type": "object", "properties": {"to": {"type": "string"}}, "required": ["to"]}
 TOOLS = Toolset.of([{"name": "send_mail", "parameters": _MAIL}])

@@ -24,12 +24,12 @@ pytest.importorskip("mcp")
 
 from mcp import Client, MCPError, StdioServerParameters
 
-import mcp_server
 from rightcall.mcp import connect, server_of
 from rightcall.mcp.server import http_app
+from support import mcp_server
 
-ODD = [sys.executable, str(Path(__file__).with_name("odd_mcp_server.py"))]
-STDIO = [sys.executable, str(Path(__file__).with_name("mcp_server.py"))]
+ODD = [sys.executable, str(Path(__file__).parent / "support" / "odd_mcp_server.py")]
+STDIO = [sys.executable, str(Path(__file__).parent / "support" / "mcp_server.py")]
 
 
 def call(name: str, **arguments: object) -> Call:

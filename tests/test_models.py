@@ -13,7 +13,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from command import failed, run
 from rightcall.backends import models
 from rightcall.backends.models import (
     MODELS,
@@ -29,6 +28,7 @@ from rightcall.backends.models import (
 )
 from rightcall.cli.model_command import _progress
 from rightcall.errors import CallerError
+from support.command import failed, run
 
 GGUF = b"GGUF" + bytes(range(256)) * 40
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rightcall.formats import FORMATS
-from rightcall.laws import LAWS
+from rightcall.testing.laws import LAWS
 
 ROOT = Path(__file__).resolve().parent.parent
 BUGS = ROOT / "fuzz/mutants.toml"

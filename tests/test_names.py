@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 import pytest
 
-from cuts import Setting, hold_of_every_cut
-from replies import INTEGER, STRING, Json, args, blocking, hermes, runnable
 from rightcall import Call, Reply, Tool, Toolset, parse, read, render, repair
 from rightcall.formats import FORMATS
 from rightcall.repairs.tool_meant import hoist_name, infer_name, settle_name
+from support.cuts import Setting, hold_of_every_cut
+from support.replies import INTEGER, STRING, Json, args, blocking, hermes, runnable
 
 Policy = Literal["off", "safe", "lenient"]
 POSITIVE: Json = {"type": "integer", "minimum": 1}

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from rightcall import Reply
-from rightcall.apis.stream import Stream
-from rightcall.apis.whole import read as read_answer
+from rightcall.providers.stream import Stream
+from rightcall.providers.whole import read as read_answer
 from test_envelope_keys import TOOLS, Json, ran
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 import rightcall
-from loopback import QUICK, SHORT, answer, ask, chat, delta, json_answer, serving
 from rightcall import Call, Trace, dispatch_sync
 from rightcall.backends import address, http, local, record, replay
 from rightcall.backends import aiohttp_exchange as wire
@@ -23,6 +22,7 @@ from rightcall.errors import BackendError
 from rightcall.mcp import server as mcp_server
 from rightcall.servers import gate
 from rightcall.servers.gate import guarding, new_key
+from support.loopback import QUICK, SHORT, answer, ask, chat, delta, json_answer, serving
 
 PLANTED = "hunter2-hunter2-hunter2"
 ENVIRON = {"OPENAI_API_KEY": PLANTED}

@@ -15,7 +15,7 @@ import pytest
 
 from rightcall import Call, Tool, Toolset, parse, render
 from rightcall.formats import FORMATS
-from rightcall.laws import cut_law
+from rightcall.testing.laws import cut_law
 
 STRING = {"type": "string"}
 TOOLS = Toolset(

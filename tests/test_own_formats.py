@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from command import MINE, commands, run
 from rightcall import Format, detect, formats, parse, parse_many, render
 from rightcall.errors import BadFormat, UnknownFormat
+from support.command import MINE, commands, run
 
 TEXT = 'Hi. <c>{"name": "f", "arguments": {"x": 1}}</c>'
 TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"x": {"type": "integer"}}}}]

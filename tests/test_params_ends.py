@@ -15,13 +15,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cuts import Setting, hold_of_every_cut
-from replies import INTEGER, STRING, tool
 from rightcall import Call, CannotCarry, Format, Reply, Toolset, parse, render
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Params, alternatives
-from rightcall.laws.swallowing import marked
-from rightcall.wire.compile import compiled
+from rightcall.parsing.compile import compiled
+from rightcall.testing.laws.swallowing import marked
+from support.cuts import Setting, hold_of_every_cut
+from support.replies import INTEGER, STRING, tool
 
 TOOLS = Toolset([tool("lookup", word=STRING, n=INTEGER), tool("ping")])
 OWL: dict[str, Any] = {"word": "owl", "n": 3}

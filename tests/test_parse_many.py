@@ -14,10 +14,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from replies import hermes
 from rightcall import Call, Reply, Tool, Toolset, parse, parse_many
 from rightcall.errors import CallerError, UnknownFormat
-from samples import files, read_samples
+from support.replies import hermes
+from support.samples import files, read_samples
 
 TEXTS = [sample.text for file in files() for sample in read_samples(file)]
 

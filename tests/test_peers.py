@@ -6,9 +6,11 @@ import json
 
 import pytest
 
-from cuts import Setting
-from cuts import read as read_chunks
-from replies import (
+from rightcall import Toolset, parse, render
+from rightcall.formats import FORMATS
+from support.cuts import Setting
+from support.cuts import read as read_chunks
+from support.replies import (
     NULLABLE,
     STRING,
     TOOLS,
@@ -22,8 +24,6 @@ from replies import (
     tool,
     wrong,
 )
-from rightcall import Toolset, parse, render
-from rightcall.formats import FORMATS
 
 every_format = pytest.mark.parametrize("name", list(FORMATS))
 

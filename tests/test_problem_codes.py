@@ -12,13 +12,13 @@ import pytest
 
 from problems_page import page, tried
 from rightcall import Call, Limits, Problem, Toolset, check, parse
-from rightcall.apis.stream import Stream
-from rightcall.apis.whole import read
 from rightcall.contracts.ledger import Deliverable, Ledger, LedgerState
 from rightcall.contracts.protocol import violations
-from rightcall.declare.binding import binding
-from rightcall.declare.toolset import to_tool
 from rightcall.problems import CODES, GROUPS, TOOLS, Code
+from rightcall.providers.stream import Stream
+from rightcall.providers.whole import read
+from rightcall.tools.binding import binding
+from rightcall.tools.toolset import to_tool
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "rightcall"

@@ -11,12 +11,24 @@ from typing import Any
 import aiohttp
 import pytest
 
-from loopback import WEATHER, Answering, answer, call_delta, chat, chunked, delta, drop, events, json_answer, serving
-from proxied import DIALECTS, Proxied, asked, proxied
 from rightcall import read
 from rightcall.api_names import Api
 from rightcall.serve.proxy import Proxy
 from rightcall.serve.proxy_settings import ProxySettings, UpstreamSettings
+from support.loopback import (
+    WEATHER,
+    Answering,
+    answer,
+    call_delta,
+    chat,
+    chunked,
+    delta,
+    drop,
+    events,
+    json_answer,
+    serving,
+)
+from support.proxied import DIALECTS, Proxied, asked, proxied
 
 OSLO = [("get_weather", {"city": "Oslo"})]
 LEAK = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call>'

@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from loopback import call_delta, chunked, delta, events, json_answer
-from proxied import DIALECTS, Proxied, asked, got
 from rightcall.api_names import Api
+from support.loopback import call_delta, chunked, delta, events, json_answer
+from support.proxied import DIALECTS, Proxied, asked, got
 from test_proxy import LEAK, OSLO, RIGHT, TEXT, made, run
 
 END = delta("tool_calls")

@@ -12,8 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialects import WIRES, Answer, Cutter, Wired
-from proxied import DIALECTS, SCHEMA, Json
 from rightcall import Reply, Stream, Tool, Toolset
 from rightcall.api_names import Api
 from rightcall.backends.naming import Naming
@@ -23,6 +21,8 @@ from rightcall.serve.answer_writers import WRITERS, new_answer_id
 from rightcall.serve.client_request import ClientRequest
 from rightcall.serve.flow_rules import FlowRules
 from rightcall.testing import conforms
+from support.dialects import WIRES, Answer, Cutter, Wired
+from support.proxied import DIALECTS, SCHEMA, Json
 
 TOOLS = Toolset([Tool(name="get_weather", parameters=SCHEMA)])
 PAIRS = list(itertools.product(DIALECTS, DIALECTS))

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from loopback import chat, chunked, events, json_answer, silence
-from proxied import Proxied, asked
+from support.loopback import chat, chunked, events, json_answer, silence
+from support.proxied import Proxied, asked
 from test_proxy import RIGHT, run
 
 NO_CALLS: list[Any] = [[None], {"a": 1}, 7, [{"id": [], "function": []}]]

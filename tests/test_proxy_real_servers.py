@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from loopback import Answering, answer, chat, json_answer
-from proxied import DIALECTS, SCHEMA, Proxied, asked, proxied
 from rightcall import grammar, read
 from rightcall.api_names import Api
 from rightcall.constrain.served_by import SERVERS
 from rightcall.errors import StatusError
 from rightcall.serve.refused_fields import refused_fields
+from support.loopback import Answering, answer, chat, json_answer
+from support.proxied import DIALECTS, SCHEMA, Proxied, asked, proxied
 
 OSLO = ("get_weather", '{"city": "Oslo"}')
 RIGHT = json_answer(chat(calls=(OSLO,), finish="tool_calls"))

@@ -14,9 +14,9 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from loopback import chat
 from rightcall.serve.proxy import Proxy
 from rightcall.serve.proxy_settings import ProxySettings, UpstreamSettings
+from support.loopback import chat
 
 Json = dict[str, Any]
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}

@@ -9,9 +9,9 @@ from typing import Any
 import aiohttp
 import pytest
 
-from loopback import Answering, answer, chat, chunked, delta, events
-from proxied import DIALECTS, Proxied, asked, got
 from rightcall.api_names import Api
+from support.loopback import Answering, answer, chat, chunked, delta, events
+from support.proxied import DIALECTS, Proxied, asked, got
 from test_proxy import TEXT, run
 
 Json = dict[str, Any]

@@ -15,20 +15,20 @@ from typing import Any
 
 import pytest
 
-from captured import CONVERSATIONS, RIGHT, SHOP, TO_REJECT, conversation, write
-from command import run
 from rightcall.datasets import row_runs
 from rightcall.datasets.exporting import export
+from rightcall.datasets.rows import mapping
+from rightcall.datasets.rows.engine_names import engine_of
+from rightcall.datasets.rows.mapping import map_rows
+from rightcall.datasets.rows.outcomes import RowWork, Totals
+from rightcall.datasets.rows.row_sources import sources_of
+from rightcall.datasets.rows.sinks import sink_to
 from rightcall.errors import WorkerLost
-from rightcall.files.file_kinds import LINES
-from rightcall.files.jsonl import encode_row
-from rightcall.rows import mapping
-from rightcall.rows.engine_names import engine_of
-from rightcall.rows.mapping import map_rows
-from rightcall.rows.outcomes import RowWork, Totals
-from rightcall.rows.row_sources import sources_of
-from rightcall.rows.sinks import sink_to
-from row_works import KillsAlways, KillsOnce, Numbered, Raises
+from rightcall.storage.file_kinds import LINES
+from rightcall.storage.jsonl import encode_row
+from support.captured import CONVERSATIONS, RIGHT, SHOP, TO_REJECT, conversation, write
+from support.command import run
+from support.row_works import KillsAlways, KillsOnce, Numbered, Raises
 
 ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
@@ -228,7 +228,7 @@ def _await(port: int) -> None:
 
 @pytest.mark.parametrize("engine", ["local", "ray"])
 def test_rows_go_from_bucket_to_bucket(engine: str, source: str, bucket: str, tmp_path: Path) -> None:
-    from rightcall.rows.remote_store import RemoteStore
+    from rightcall.datasets.rows.remote_store import RemoteStore
 
     store = RemoteStore()
     for number in range(2):

@@ -6,7 +6,12 @@ from contextlib import suppress
 
 import pytest
 
-from replies import (
+from rightcall import CallStart, CannotCarry, Parser, Reasoning, Recast, Reply, Text, render
+from rightcall.formats import FORMATS
+from rightcall.formats.spec import Format, Special, alternatives
+from rightcall.formats.special_tokens import tokens_of
+from rightcall.parsing.bodies import BODIES
+from support.replies import (
     TOOLS,
     args,
     codes,
@@ -14,11 +19,6 @@ from replies import (
     made,
     read,
 )
-from rightcall import CallStart, CannotCarry, Parser, Reasoning, Recast, Reply, Text, render
-from rightcall.formats import FORMATS
-from rightcall.formats.spec import Format, Special, alternatives
-from rightcall.formats.special_tokens import tokens_of
-from rightcall.wire.bodies import BODIES
 
 every_format = pytest.mark.parametrize("name", list(FORMATS))
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from replies import INTEGER, STRING, Json, runnable
 from rightcall import Call, Parser, Tool, Toolset, check, dispatch_sync, parse, repair, tool
+from support.replies import INTEGER, STRING, Json, runnable
 
 # -- nothing runs that was not read -----------------------------------------------------------------------------------
 

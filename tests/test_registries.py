@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from dialects import WIRES
 from rightcall.api_names import APIS
-from rightcall.apis.sniff import DIALECTS
 from rightcall.datasets.message_shapes import SHAPES
+from rightcall.providers.sniff import DIALECTS
+from support.dialects import WIRES
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -24,7 +24,10 @@ def missing(names: Iterable[str], listed: Iterable[str], what: str) -> list[str]
 DIALECT_LISTS = [
     (APIS, "add the word to `Api` in api_names.py"),
     ([dialect.name for dialect in DIALECTS.values()], "let `name` of its `Dialect` be the word it has in `DIALECTS`"),
-    (WIRES, "add what its server sends, whole and streamed, to `WIRES` in tests/dialects.py: the laws go by it"),
+    (
+        WIRES,
+        "add what its server sends, whole and streamed, to `WIRES` in tests/support/dialects.py: the laws go by it",
+    ),
 ]
 
 

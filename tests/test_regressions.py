@@ -1,6 +1,6 @@
 """What was once read wrong stays mended: every line of `corpus/regressions/` keeps the laws, and gives what it says.
 
-A line has a `text`, its `format`, its `tools` (`lookup`, or `laws` for those of `rightcall.laws`), `why` it is there.
+A line has a `text`, its `format`, its `tools` (`lookup`, or `laws` for those of `rightcall.testing.laws`), `why` it is there.
 `expect` says what must come of it: `calls` are those that may run. A line that `make laws` or `make fuzz` printed has
 the `law` that was broken instead, and is judged by it.
 """
@@ -16,8 +16,8 @@ import pytest
 
 from rightcall import Reply, Tool, Toolset, parse
 from rightcall.formats import find
-from rightcall.laws import auto_law, cut_law, from_line, judge, opener_law
-from rightcall.laws.samples import TOOLS
+from rightcall.testing.laws import auto_law, cut_law, from_line, judge, opener_law
+from rightcall.testing.laws.samples import TOOLS
 
 FOLDER = Path(__file__).resolve().parent / "corpus" / "regressions"
 LOOKUP = Toolset(

@@ -11,17 +11,17 @@ from typing import Literal
 import pytest
 
 import rightcall
-from cuts import Setting, hold_of_every_cut
-from replies import read
 from rightcall import Call, Reply, Toolset, parse, render
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import alternatives
-from rightcall.laws import How, cut_law, opener_law
-from rightcall.laws.marker_texts import fill, openers_of
+from rightcall.parsing.compile import compiled
+from rightcall.parsing.parser import Parser
+from rightcall.parsing.shown.raw import result_closing
+from rightcall.testing.laws import How, cut_law, opener_law
+from rightcall.testing.laws.marker_texts import fill, openers_of
 from rightcall.types import CallEnd
-from rightcall.wire.compile import compiled
-from rightcall.wire.parser import Parser
-from rightcall.wire.shown.raw import result_closing
+from support.cuts import Setting, hold_of_every_cut
+from support.replies import read
 
 _WORD = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
 TOOLS = Toolset.of([{"name": "lookup", "parameters": _WORD}])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rightcall import Toolset
-from rightcall.apis.whole import read
+from rightcall.providers.whole import read
 from rightcall.repairs.rules import RULES, TOOLS, RepairRule
 from rules_page import page, tried
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cuts import Setting, hold_of_every_cut
-from replies import INTEGER, NULLABLE, STRING, Json, args, blocking, hermes, runnable
 from rightcall import Call, Tool, Toolset, check, parse, repair
-from rightcall.checks import errors, fits
 from rightcall.errors import BadTools
 from rightcall.schema.unknown_names import is_settled, strangers
+from rightcall.tools.checks import errors, fits
+from support.cuts import Setting, hold_of_every_cut
+from support.replies import INTEGER, NULLABLE, STRING, Json, args, blocking, hermes, runnable
 
 Policy = Literal["off", "safe", "lenient"]
 NUMBER: Json = {"type": "number"}

@@ -14,16 +14,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cuts import Setting, hold_of_every_cut
-from cuts import read as read_chunks
-from replies import INTEGER, STRING, Json, args, blocking, codes, hermes, made, runnable
 from rightcall import Call, Problem, Reply, Tool, Toolset, check, parse, read, render, repair
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Envelope, NameThenJson
 from rightcall.repairs.finish import settle
 from rightcall.repairs.liberties import Unreadable
 from rightcall.repairs.loose import read_loose
-from steps import MOST, growth_of
+from support.cuts import Setting, hold_of_every_cut
+from support.cuts import read as read_chunks
+from support.replies import INTEGER, STRING, Json, args, blocking, codes, hermes, made, runnable
+from support.steps import MOST, growth_of
 
 Policy = Literal["off", "safe", "lenient"]
 

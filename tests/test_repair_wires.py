@@ -7,11 +7,11 @@ from typing import Literal
 
 import pytest
 
-from cuts import Setting, hold_of_every_cut
-from replies import INTEGER, STRING, Json, blocking, made, runnable
 from rightcall import Reply, Tool, Toolset, parse, read, render
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Envelope, NameThenJson, alternatives
+from support.cuts import Setting, hold_of_every_cut
+from support.replies import INTEGER, STRING, Json, blocking, made, runnable
 
 Policy = Literal["off", "safe", "lenient"]
 PROPERTIES: Json = {

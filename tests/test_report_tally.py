@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reported import (
+from rightcall import parse, read
+from rightcall.evaluation.reports.findings import Finding, findings, meaning
+from rightcall.evaluation.reports.log_changes import ALL, compared
+from rightcall.evaluation.reports.logged_reply import LoggedReply
+from rightcall.evaluation.reports.reply_samples import KEPT
+from rightcall.evaluation.reports.reply_tally import GroupKey, ReplyTally
+from rightcall.types import Call, Problem, Repair, Reply
+from support.reported import (
     CUT,
     GOOD,
     LEAKED,
@@ -21,13 +28,6 @@ from reported import (
     logged,
     tallied,
 )
-from rightcall import parse, read
-from rightcall.reports.findings import Finding, findings, meaning
-from rightcall.reports.log_changes import ALL, compared
-from rightcall.reports.logged_reply import LoggedReply
-from rightcall.reports.reply_samples import KEPT
-from rightcall.reports.reply_tally import GroupKey, ReplyTally
-from rightcall.types import Call, Problem, Repair, Reply
 
 REPLIES = st.lists(
     st.builds(

@@ -7,14 +7,28 @@ from typing import Literal
 
 import pytest
 
-from cuts import Setting, hold_of_every_cut
-from cuts import read as read_chunks
-from replies import BARE, EITHER, INTEGER, STRING, Json, args, blocking, codes, hermes, made, notes, runnable, wrong
 from rightcall import Call, Parser, Reasoning, Recast, Reply, Text, Tool, Toolset, parse, render
 from rightcall.formats import FORMATS, NAMED_ONLY
 from rightcall.formats.spec import Special, alternatives
+from rightcall.parsing.known_openers import ends_of
 from rightcall.types import Part
-from rightcall.wire.known_openers import ends_of
+from support.cuts import Setting, hold_of_every_cut
+from support.cuts import read as read_chunks
+from support.replies import (
+    BARE,
+    EITHER,
+    INTEGER,
+    STRING,
+    Json,
+    args,
+    blocking,
+    codes,
+    hermes,
+    made,
+    notes,
+    runnable,
+    wrong,
+)
 
 TOOLS = Toolset(
     [

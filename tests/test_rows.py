@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from rightcall.files.file_kinds import LINES
-from rightcall.files.jsonl import LineFault, encode_row
-from rightcall.rows.batches import RowBatch
-from rightcall.rows.local_pool import LocalEngine
-from rightcall.rows.mapping import map_rows
-from rightcall.rows.outcomes import RowOutcome
-from rightcall.rows.row_sources import sources_of
-from rightcall.rows.sinks import FileSink
+from rightcall.datasets.rows.batches import RowBatch
+from rightcall.datasets.rows.local_pool import LocalEngine
+from rightcall.datasets.rows.mapping import map_rows
+from rightcall.datasets.rows.outcomes import RowOutcome
+from rightcall.datasets.rows.row_sources import sources_of
+from rightcall.datasets.rows.sinks import FileSink
+from rightcall.storage.file_kinds import LINES
+from rightcall.storage.jsonl import LineFault, encode_row
 
 ROWS = [{"id": number, "text": f"row {number} " + "é" * (number % 17)} for number in range(300)]
 LINES_OF = b"".join(map(encode_row, ROWS))

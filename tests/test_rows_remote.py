@@ -5,18 +5,18 @@ from uuid import uuid4
 
 import pytest
 
+from rightcall.datasets.rows.engines import InlineEngine
+from rightcall.datasets.rows.local_pool import LocalEngine
+from rightcall.datasets.rows.mapping import map_rows
+from rightcall.datasets.rows.remote_sink import unfinished
+from rightcall.datasets.rows.remote_store import RemoteStore
+from rightcall.datasets.rows.remote_store import fits as is_fitting
+from rightcall.datasets.rows.row_sources import sources_of
+from rightcall.datasets.rows.sinks import sink_to
 from rightcall.errors import CallerError, FileFailed, NotOurs
-from rightcall.files.file_kinds import LINES
-from rightcall.files.jsonl import encode_row
-from rightcall.rows.engines import InlineEngine
-from rightcall.rows.local_pool import LocalEngine
-from rightcall.rows.mapping import map_rows
-from rightcall.rows.remote_sink import unfinished
-from rightcall.rows.remote_store import RemoteStore
-from rightcall.rows.remote_store import fits as is_fitting
-from rightcall.rows.row_sources import sources_of
-from rightcall.rows.sinks import sink_to
-from row_works import Numbered
+from rightcall.storage.file_kinds import LINES
+from rightcall.storage.jsonl import encode_row
+from support.row_works import Numbered
 
 ROWS = [{"id": number, "text": f"row {number}"} for number in range(300)]
 DATA = b"".join(map(encode_row, ROWS))

@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 
-from replies import (
+from rightcall import Call, Text, Toolset, render
+from rightcall.formats import FORMATS
+from rightcall.formats.spec import Params, Special, alternatives
+from rightcall.formats.turn_ends import LAST_TOKENS
+from rightcall.types import Part
+from support.replies import (
     BARE,
     EITHER,
     INTEGER,
@@ -25,11 +30,6 @@ from replies import (
     tool,
     wrong,
 )
-from rightcall import Call, Text, Toolset, render
-from rightcall.formats import FORMATS
-from rightcall.formats.spec import Params, Special, alternatives
-from rightcall.formats.turn_ends import LAST_TOKENS
-from rightcall.types import Part
 
 every_format = pytest.mark.parametrize("name", list(FORMATS))
 BESIDE = [name for name in FORMATS if name not in BARE | EITHER]

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from command import failed, hear_ctrl_c, run
-from dialects import WIRES, Answer, Wired
-from loopback import call_delta, delta
-from scripted_server import scripted
-from stand_in_llama import model_file, put
-from terminal import Sitting
+from support.command import failed, hear_ctrl_c, run
+from support.dialects import WIRES, Answer, Wired
+from support.loopback import call_delta, delta
+from support.scripted_server import scripted
+from support.stand_in_llama import model_file, put
+from support.terminal import Sitting
 
 Json = dict[str, Any]
 USAGE: Json = {"choices": [], "usage": {"prompt_tokens": 700, "completion_tokens": 30}}
@@ -169,7 +169,7 @@ def test_a_model_that_runs_here_is_one_too(folder: Path, tmp_path: Path, monkeyp
 
 def test_the_tools_of_an_mcp_server_are_there_too(folder: Path) -> None:
     pytest.importorskip("mcp")
-    server = f"{shlex.quote(sys.executable)} {shlex.quote(str(Path(__file__).parent / 'mcp_server.py'))}"
+    server = f"{shlex.quote(sys.executable)} {shlex.quote(str(Path(__file__).parent / 'support' / 'mcp_server.py'))}"
     with agent(folder, [("add", {"a": 2, "b": 3})], "Five.") as it:
         done = it("Add.", "--mcp", server, "--allow", "add")
         assert done.exit_code == 0 and 'add        {"a": 2, "b": 3}' in done.stdout

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import pytest
 from rich.cells import cell_len
 
-from command import MINE, commands
 from rightcall.cli.help_page import HelpedCommand
-from terminal import Drawn, drawn
+from support.command import MINE, commands
+from support.terminal import Drawn, drawn
 
 WIDTHS = (60, 80, 120)
 REPLY = (
@@ -211,7 +211,7 @@ def test_the_verdict_stands_on_the_line_of_the_call(at: Files) -> None:
 
 
 def test_a_call_that_must_not_run_is_red(at: Files, monkeypatch: pytest.MonkeyPatch) -> None:
-    from command import process
+    from support.command import process
 
     done = process("parse", at("reply.txt", REPLY), "-f", "hermes", "-t", at.tools, FORCE_COLOR="1", NO_COLOR="")
     calls = [line for line in done.stdout.decode().splitlines() if "call " in line[:12]]

@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from replies import STRING, hermes
 from rightcall import Ids, Problem, Reply, RightcallError, Tool, Toolset, check, parse, select
 from rightcall.errors import (
     CallerError,
@@ -18,6 +17,7 @@ from rightcall.errors import (
     UnknownTool,
 )
 from rightcall.types import Call
+from support.replies import STRING, hermes
 
 WEATHER = Tool(
     name="get_weather",

@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from command import run
 from rightcall.backends.cassette import load
 from rightcall.capture.captured_rows import read_rows
 from rightcall.errors import FileFailed
@@ -16,6 +15,7 @@ from rightcall.serve.exchanged import Exchanged, ExchangedContent
 from rightcall.serve.proxy_settings import ProxySettings, UpstreamSettings
 from rightcall.serve.traffic_capture import TrafficCapture
 from rightcall.serve.traffic_record import TrafficRecorder, UpstreamExchange
+from support.command import run
 
 HERE = UpstreamSettings(url="http://a:1/v1", name="a:1", key=Key("our-own-key-77", "K"))
 SETTINGS = ProxySettings(upstream=(HERE,))

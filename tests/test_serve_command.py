@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from command import failed, hear_ctrl_c, run
 from rightcall.backends.cassette import load
 from rightcall.cli.serve_command import client_lines, reachable
 from rightcall.serve.proxy_settings import SETTINGS
-from scripted_server import scripted
+from support.command import failed, hear_ctrl_c, run
+from support.scripted_server import scripted
 
 CALL = {"index": 0, "id": "c1", "type": "function", "function": {"name": "read", "arguments": "{'path': 'a'}"}}
 HEAD = {"id": "chatcmpl-1", "created": 1, "model": "m"}

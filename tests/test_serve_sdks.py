@@ -11,11 +11,11 @@ import anthropic
 import openai
 import pytest
 
-from loopback import chunked, json_answer, serving
 from rightcall.serve.answer_writer import AnswerEnd, AnswerHead, AnswerUsage, AnswerWriter
 from rightcall.serve.answer_writers import WRITERS, new_answer_id
 from rightcall.serve.client_request import ClientRequest
 from rightcall.types import Call, Reasoning, Reply, Text
+from support.loopback import chunked, json_answer, serving
 
 TEXT = ["Here\u2028", " you\x85 are", " 😀"]
 THOUGHTS = ["hm ", "hm"]

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from command import MINE
 from rightcall import formats
 from rightcall.errors import CallerError
 from rightcall.formats.toml_text import _value as toml_value
@@ -16,6 +15,7 @@ from rightcall.serve.settings_source import SettingsSource, source_of
 from rightcall.serve.toml_lines import line_of
 from rightcall.serve.upstream_routes import routed
 from rightcall.serve.upstream_spelling import guessed_api, split_api
+from support.command import MINE
 
 URL = "http://127.0.0.1:8080/v1"
 WITH = {"upstream": [URL]}

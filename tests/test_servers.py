@@ -27,7 +27,7 @@ from rightcall.servers.asgi import guarded
 from rightcall.servers.gate import RequestHead, RequestLimits, given_key, guarding, new_key
 from rightcall.servers.refused_requests import api_of, body_of, error_body
 from rightcall.servers.web import WebServer
-from stand_in_llama import model_file, put
+from support.stand_in_llama import model_file, put
 
 KEY = "rck_open-sesame-open-sesame"
 GUARD = guarding("127.0.0.1", key=Key(KEY, "test"), origins=["http://localhost:3000"])

@@ -12,9 +12,9 @@ import pytest
 from rightcall import Call, CannotCarry, Parser, Text, Tool, Toolset, parse, render
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import alternatives
-from rightcall.wire.shown import shows
-from rightcall.wire.shown.whole_fences import last_fence, only_fence
-from steps import Way, growth
+from rightcall.parsing.shown import shows
+from rightcall.parsing.shown.whole_fences import last_fence, only_fence
+from support.steps import Way, growth
 
 EVALS = Path(__file__).resolve().parent.parent / "evals"
 WORD = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from replies import codes
 from rightcall import Call, Tool, parse, render
 from rightcall.formats import FORMATS
+from support.replies import codes
 
 DELETE = Tool(name="delete_rows", parameters={"type": "object", "properties": {"table": {"type": "string"}}})
 

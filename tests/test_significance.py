@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rightcall.reports.significance import holm, interval, paired, two_sided
+from rightcall.evaluation.reports.significance import holm, interval, paired, two_sided
 
 COUNTS = st.integers(0, 400)
 

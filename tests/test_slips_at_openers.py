@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from cuts import Setting, hold_of_every_cut
 from rightcall import Call, Reply, Tool, Toolset, render
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Envelope, Format, Params, alternatives
+from support.cuts import Setting, hold_of_every_cut
 
 TOOLS = Toolset([Tool(name="lookup", parameters={"type": "object", "properties": {"word": {"type": "string"}}})])
 

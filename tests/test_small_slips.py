@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from cuts import Setting, hold_of_every_cut
-from replies import INTEGER, STRING, tool
 from rightcall import Call, Tool, Toolset, parse, render
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Envelope, Params, Special, alternatives
-from rightcall.laws import cut_law
+from rightcall.testing.laws import cut_law
+from support.cuts import Setting, hold_of_every_cut
+from support.replies import INTEGER, STRING, tool
 
 TOOLS = Toolset([tool("lookup", word=STRING, n=INTEGER), tool("ping")])
 OWL: dict[str, Any] = {"word": "owl", "n": 3}

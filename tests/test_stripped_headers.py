@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cuts import Setting, hold_of_every_cut
 from rightcall import Reply, Tool, Toolset, parse
+from support.cuts import Setting, hold_of_every_cut
 
 LOOKUP = Tool(name="lookup", parameters={"type": "object", "properties": {"word": {"type": "string"}}})
 TOOLS = Toolset([LOOKUP])

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rightcall.formats import FORMATS
-from steps import MOST
+from support.steps import MOST
 
 FUZZ = Path(__file__).resolve().parent.parent / "fuzz"
 if not FUZZ.exists():

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from cuts import Setting, fold, hold_of_every_cut
-from ebnf import Ebnf
 from rightcall import Call, Ids, Parser, Tool, Toolset, grammar, parse, render
 from rightcall.formats import FORMATS
+from support.cuts import Setting, fold, hold_of_every_cut
+from support.ebnf import Ebnf
 
 TOOLS = Toolset(
     [

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import rightcall
-from hostile import Broken
 from rightcall import Reply
+from support.hostile import Broken
 
 FUZZ = Path(__file__).resolve().parent.parent / "fuzz"
 if not FUZZ.exists():

@@ -12,17 +12,17 @@ from typing import Any
 
 import pytest
 
-from chat_templates import APRIEL, DEEPSEEK, GLM, HERMES, LLAMA3, STYLES, THINKING, WITHOUT_TOOLS, gguf
-from command import failed, run
 from rightcall import Format, parse
 from rightcall.errors import CallerError
-from rightcall.templates import gguf as header
-from rightcall.templates import template_child as child
-from rightcall.templates.confined import ChildBounds, render
-from rightcall.templates.format_of_template import PROBES, detect_template, recovering
-from rightcall.templates.gguf import chat_templates
-from rightcall.templates.source import Source, read_source
-from rightcall.templates.template_faults import BadTemplate, TemplateStopped
+from rightcall.formats.templates import gguf as header
+from rightcall.formats.templates import template_child as child
+from rightcall.formats.templates.confined import ChildBounds, render
+from rightcall.formats.templates.format_of_template import PROBES, detect_template, recovering
+from rightcall.formats.templates.gguf import chat_templates
+from rightcall.formats.templates.source import Source, read_source
+from rightcall.formats.templates.template_faults import BadTemplate, TemplateStopped
+from support.chat_templates import APRIEL, DEEPSEEK, GLM, HERMES, LLAMA3, STYLES, THINKING, WITHOUT_TOOLS, gguf
+from support.command import failed, run
 
 pytest.importorskip("jinja2")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from cuts import Setting, hold_of_every_cut
-from replies import codes
 from rightcall import Call, CannotCarry, Reply, Text, Toolset, parse, render
 from rightcall.formats import FORMATS
+from support.cuts import Setting, hold_of_every_cut
+from support.replies import codes
 
 _WORD = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
 TOOLS = Toolset.of([{"name": "lookup", "parameters": _WORD}])

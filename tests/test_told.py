@@ -12,7 +12,7 @@ from rightcall import Call, Ids, Parser, Reply, Text, Tool, Toolset, parse, rend
 from rightcall.errors import CallerError
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Special
-from rightcall.wire.compile import compiled
+from rightcall.parsing.compile import compiled
 
 WORD = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
 TOOLS = Toolset([Tool(name="lookup", parameters=WORD), Tool(name="ping", parameters={"type": "object"})])

@@ -11,7 +11,7 @@ from rightcall import Format, formats, parse, render
 from rightcall.errors import BadFormat
 from rightcall.formats.toml import MAX_BYTES
 from rightcall.formats.toml_rules import MAX_MARKER
-from rightcall.laws import check_format
+from rightcall.testing.laws import check_format
 from rightcall.types import Call, Text
 
 TAGGED = """

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from small_disk import on_small_disk
+from support.small_disk import on_small_disk
 
 TESTS = Path(__file__).resolve().parent
 FOLDER = TESTS.parent / "examples" / "train"

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 import rightcall
-import travelling_tools
 from rightcall import Call, Problem, Repair, Reply, RightcallError, Span, Text, Toolset, dispatch_sync, parse, read
 from rightcall.errors import ModelError
 from rightcall.types import Done, Reasoning, Recast
+from support import travelling_tools
 
 TEXT = '<tool_call>{"name": "look", "arguments": {"town": "Oslo", "days": "2"}}</tool_call>'
 TOOLS = Toolset(travelling_tools.look, travelling_tools.wait, travelling_tools.Place)

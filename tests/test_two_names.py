@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cuts import Setting, hold_of_every_cut
 from rightcall import Parser, Tool, Toolset, parse
+from support.cuts import Setting, hold_of_every_cut
 
 TOOLS = [
     Tool(name="delete_rows", parameters={"type": "object", "properties": {"table": {"type": "string"}}}),

@@ -7,8 +7,8 @@ import pytest
 from rightcall import Call, parse, render
 from rightcall.formats import FORMATS, NAMED_ONLY
 from rightcall.formats.spec import Format, alternatives
-from rightcall.laws import cut_law
-from rightcall.laws.samples import TOOLS
+from rightcall.testing.laws import cut_law
+from rightcall.testing.laws.samples import TOOLS
 
 TWO = [Call("get_weather", {"city": "Oslo"}), Call("ping", {})]
 SHOWN = {

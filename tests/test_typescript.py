@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from made_schemas import HOSTILE, LITERALS, Case, tools
 from rightcall import Tool, Toolset
 from rightcall.contracts.type_expr import Literal, Primitive, TextType, Unknown, render
 from rightcall.contracts.typescript import Declarations, declarations, to_type
+from support.made_schemas import HOSTILE, LITERALS, Case, tools
 
 # -- the table ---------------------------------------------------------------------------------------------------------
 

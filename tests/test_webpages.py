@@ -15,10 +15,10 @@ from rich.console import Console
 
 from rightcall.cli.layout import Page as Screenful
 from rightcall.cli.page_screen import show_page
+from rightcall.evaluation.webpages.page_parts import BarChart, BarCharts, BarRow, Headline, PageRate, WebPage
+from rightcall.evaluation.webpages.page_writing import page_kind, written
 from rightcall.safe_text import percent
-from rightcall.webpages.page_parts import BarChart, BarCharts, BarRow, Headline, PageRate, WebPage
-from rightcall.webpages.page_writing import page_kind, written
-from webpages import HOSTILE, pages
+from support.webpages import HOSTILE, pages
 
 TAGS = set(
     "html head meta title style script body header main footer section div article figure figcaption details summary "

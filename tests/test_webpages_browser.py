@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from browser import Browser, needs_browser
-from rightcall.webpages.page_writing import written
-from webpages import pages
+from rightcall.evaluation.webpages.page_writing import written
+from support.browser import Browser, needs_browser
+from support.webpages import pages
 
 pytestmark = needs_browser
 

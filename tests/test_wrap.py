@@ -14,9 +14,9 @@ import openai
 import pytest
 
 from rightcall import Reply, tool, wrap
-from rightcall.declare.provider_forms import to_provider
 from rightcall.errors import CallerError
-from scripted_server import scripted
+from rightcall.tools.provider_forms import to_provider
+from support.scripted_server import scripted
 
 Json = dict[str, Any]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from rightcall.apis.whole import read
 from rightcall.cli.safe import visible
 from rightcall.problems import GROUPS, TOOLS, Code
+from rightcall.providers.whole import read
 from rightcall.types import Reply
 
 _LONGEST = 400

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from itertools import groupby
 
-from rightcall.apis.whole import read
 from rightcall.cli.safe import visible
 from rightcall.cli.show import receipt
+from rightcall.parsing.parser import parse
+from rightcall.providers.whole import read
 from rightcall.repairs.rules import RULES, TOOLS, RepairRule
 from rightcall.types import Reply
-from rightcall.wire.parser import parse
 
 _HEAD = """\
 # Repair rules

@@ -12,15 +12,11 @@ from rightcall.lazy_names import on_first_use
 
 if TYPE_CHECKING:
     from rightcall import formats
-    from rightcall.apis.stream import Stream
-    from rightcall.apis.whole import read, read_all
     from rightcall.backends.sdk_client import wrap
-    from rightcall.checks import check
     from rightcall.constrain.build import grammar
     from rightcall.contracts import contract
     from rightcall.contracts.protocol import canonical, feedback
-    from rightcall.declare.functions import tool
-    from rightcall.declare.toolset import Toolset
+    from rightcall.datasets.rows.many import parse_many
     from rightcall.dispatching.answering import answers
     from rightcall.dispatching.dispatcher import dispatch, dispatch_sync
     from rightcall.dispatching.result import Result
@@ -31,9 +27,18 @@ if TYPE_CHECKING:
     from rightcall.ids import Ids
     from rightcall.loop.conversation import Conversation
     from rightcall.loop.task_runner import Runner, run, run_sync
+    from rightcall.parsing.detection import detect
+    from rightcall.parsing.options import Limits
+    from rightcall.parsing.parser import Parser, parse
+    from rightcall.parsing.rendering import render
+    from rightcall.parsing.selection import select
+    from rightcall.providers.stream import Stream
+    from rightcall.providers.whole import read, read_all
     from rightcall.repairs.whole_call import repair
-    from rightcall.rows.many import parse_many
     from rightcall.shapes.builder import GrammarBounds
+    from rightcall.tools.checks import check
+    from rightcall.tools.functions import tool
+    from rightcall.tools.toolset import Toolset
     from rightcall.types import (
         Arguments,
         Call,
@@ -49,11 +54,6 @@ if TYPE_CHECKING:
         Text,
         Tool,
     )
-    from rightcall.wire.detection import detect
-    from rightcall.wire.options import Limits
-    from rightcall.wire.parser import Parser, parse
-    from rightcall.wire.rendering import render
-    from rightcall.wire.selection import select
 
 __version__ = "0.1.0"
 
@@ -116,17 +116,17 @@ __getattr__ = on_first_use(
     __name__,
     {
         "GrammarBounds": "rightcall.shapes.builder",
-        "Stream": "rightcall.apis.stream",
-        "read": "rightcall.apis.whole",
-        "read_all": "rightcall.apis.whole",
+        "Stream": "rightcall.providers.stream",
+        "read": "rightcall.providers.whole",
+        "read_all": "rightcall.providers.whole",
         "wrap": "rightcall.backends.sdk_client",
-        "check": "rightcall.checks",
+        "check": "rightcall.tools.checks",
         "grammar": "rightcall.constrain.build",
         "contract": "rightcall.contracts",
         "canonical": "rightcall.contracts.protocol",
         "feedback": "rightcall.contracts.protocol",
-        "tool": "rightcall.declare.functions",
-        "Toolset": "rightcall.declare.toolset",
+        "tool": "rightcall.tools.functions",
+        "Toolset": "rightcall.tools.toolset",
         "answers": "rightcall.dispatching.answering",
         "dispatch": "rightcall.dispatching.dispatcher",
         "dispatch_sync": "rightcall.dispatching.dispatcher",
@@ -143,7 +143,7 @@ __getattr__ = on_first_use(
         "run": "rightcall.loop.task_runner",
         "run_sync": "rightcall.loop.task_runner",
         "repair": "rightcall.repairs.whole_call",
-        "parse_many": "rightcall.rows.many",
+        "parse_many": "rightcall.datasets.rows.many",
         "Arguments": "rightcall.types",
         "Call": "rightcall.types",
         "CallEnd": "rightcall.types",
@@ -157,12 +157,12 @@ __getattr__ = on_first_use(
         "Span": "rightcall.types",
         "Text": "rightcall.types",
         "Tool": "rightcall.types",
-        "detect": "rightcall.wire.detection",
-        "Limits": "rightcall.wire.options",
-        "Parser": "rightcall.wire.parser",
-        "parse": "rightcall.wire.parser",
-        "render": "rightcall.wire.rendering",
-        "select": "rightcall.wire.selection",
+        "detect": "rightcall.parsing.detection",
+        "Limits": "rightcall.parsing.options",
+        "Parser": "rightcall.parsing.parser",
+        "parse": "rightcall.parsing.parser",
+        "render": "rightcall.parsing.rendering",
+        "select": "rightcall.parsing.selection",
     },
     modules=_MODULES,
 )

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from rightcall.lazy_names import on_first_use
 
 if TYPE_CHECKING:
-    from rightcall.apis.chat_shape import chat_messages
     from rightcall.contracts.ledger import Deliverable, Ledger, LedgerState
     from rightcall.contracts.protocol import violations
     from rightcall.contracts.results import result_text
     from rightcall.contracts.typescript import declarations
-    from rightcall.histories.history_faults import history_faults
-    from rightcall.histories.history_profiles import HISTORY_PROFILES, HistoryProfile
-    from rightcall.histories.history_work import HistoryChange, KeptFields
-    from rightcall.histories.sanitiser import SaneHistory, kept_of, sane
+    from rightcall.providers.chat_shape import chat_messages
+    from rightcall.providers.histories.history_faults import history_faults
+    from rightcall.providers.histories.history_profiles import HISTORY_PROFILES, HistoryProfile
+    from rightcall.providers.histories.history_work import HistoryChange, KeptFields
+    from rightcall.providers.histories.sanitiser import SaneHistory, kept_of, sane
 
 __all__ = [
     "HISTORY_PROFILES",
@@ -39,15 +39,15 @@ __all__ = [
 __getattr__ = on_first_use(
     __name__,
     {
-        "chat_messages": "rightcall.apis.chat_shape",
-        "HISTORY_PROFILES": "rightcall.histories.history_profiles",
-        "HistoryProfile": "rightcall.histories.history_profiles",
-        "HistoryChange": "rightcall.histories.history_work",
-        "KeptFields": "rightcall.histories.history_work",
-        "SaneHistory": "rightcall.histories.sanitiser",
-        "kept_of": "rightcall.histories.sanitiser",
-        "sane": "rightcall.histories.sanitiser",
-        "history_faults": "rightcall.histories.history_faults",
+        "chat_messages": "rightcall.providers.chat_shape",
+        "HISTORY_PROFILES": "rightcall.providers.histories.history_profiles",
+        "HistoryProfile": "rightcall.providers.histories.history_profiles",
+        "HistoryChange": "rightcall.providers.histories.history_work",
+        "KeptFields": "rightcall.providers.histories.history_work",
+        "SaneHistory": "rightcall.providers.histories.sanitiser",
+        "kept_of": "rightcall.providers.histories.sanitiser",
+        "sane": "rightcall.providers.histories.sanitiser",
+        "history_faults": "rightcall.providers.histories.history_faults",
         "Deliverable": "rightcall.contracts.ledger",
         "Ledger": "rightcall.contracts.ledger",
         "LedgerState": "rightcall.contracts.ledger",

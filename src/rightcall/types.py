@@ -52,7 +52,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
 
 def _remade(fields: Json, function: Callable[..., Any] | None, run: Callable[..., Any] | None) -> Tool:
     if function is not None:
-        from rightcall.declare.collect import to_tool
+        from rightcall.tools.collect import to_tool
 
         run = to_tool(function).run
     return Tool(**fields, run=run)
@@ -285,7 +285,7 @@ class Reply(msgspec.Struct, frozen=True):
 
         - `api`: `chat`, `responses`, `messages`, `gemini` or `ollama`, or the name of its SDK.
         """
-        from rightcall.apis.turns import message
+        from rightcall.providers.turns import message
 
         return message(self, api)
 

@@ -10,9 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rightcall.apis.deltas import Fault
-from rightcall.apis.sdk_view import error_text, obj
-from rightcall.apis.stream import Stream
 from rightcall.backends.address import request_address
 from rightcall.backends.aiohttp_exchange import out_of_time
 from rightcall.backends.body import RequestPlan, write
@@ -31,6 +28,9 @@ from rightcall.errors import (
     TimedOut,
     Unauthorised,
 )
+from rightcall.providers.deltas import Fault
+from rightcall.providers.sdk_view import error_text, obj
+from rightcall.providers.stream import Stream
 from rightcall.strict_json import Undecodable, decode
 from rightcall.types import Event, Json
 

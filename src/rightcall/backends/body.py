@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 
 from rightcall.api_names import Api
-from rightcall.apis import anthropic, gemini, ollama, openai_chat, openai_responses
 from rightcall.backends.chat_history import HistoryTurn
 from rightcall.backends.history_bodies import (
     anthropic_messages,
@@ -26,9 +25,10 @@ from rightcall.backends.plain_prompt import as_prompt, frame_of, text_format
 from rightcall.backends.profiles import Profile
 from rightcall.backends.request import Request
 from rightcall.backends.sampling import merged, said
-from rightcall.declare.provider_forms import to_provider
-from rightcall.declare.toolset import Toolset
 from rightcall.formats.spec import Format
+from rightcall.providers import anthropic, gemini, ollama, openai_chat, openai_responses
+from rightcall.tools.provider_forms import to_provider
+from rightcall.tools.toolset import Toolset
 from rightcall.types import Json
 
 TOOL_FIELDS = ("tools", "tool_choice", "toolConfig", "parallel_tool_calls")

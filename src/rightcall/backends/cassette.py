@@ -21,11 +21,11 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 
 from rightcall.errors import BadCassette, FileFailed, NotOurs
-from rightcall.files.file_kinds import existing, json_lines
-from rightcall.files.journal import Journal
-from rightcall.files.streams import is_stream
 from rightcall.redaction.pieces import without_secrets
 from rightcall.redaction.scrubber import Scrubber
+from rightcall.storage.file_kinds import existing, json_lines
+from rightcall.storage.journal import Journal
+from rightcall.storage.streams import is_stream
 from rightcall.strict_json import Undecodable, decode
 from rightcall.types import Json
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import msgspec
 
-from rightcall.apis.chat_shape import OPAQUE
-from rightcall.apis.deltas import DeltaPiece
-from rightcall.apis.openai_chat import whole
-from rightcall.apis.outgoing import output_text
-from rightcall.apis.sdk_view import dumps, items, obj, text
+from rightcall.providers.chat_shape import OPAQUE
+from rightcall.providers.deltas import DeltaPiece
+from rightcall.providers.openai_chat import whole
+from rightcall.providers.outgoing import output_text
+from rightcall.providers.sdk_view import dumps, items, obj, text
 from rightcall.strict_json import MAX_DEPTH, decode
 from rightcall.types import Call, Json
 

@@ -17,13 +17,13 @@ from typing import Any
 import msgspec
 
 from rightcall.api_names import Api
-from rightcall.apis import anthropic, gemini, ollama, openai_responses
-from rightcall.apis.chat_shape import OPAQUE
-from rightcall.apis.outgoing import output_text
-from rightcall.apis.sdk_view import items, objects, text
 from rightcall.backends.chat_history import HistoryTurn, text_of, turns
 from rightcall.backends.part_bodies import anthropic_parts, gemini_parts, image_urls, responses_parts
 from rightcall.backends.profiles import IdRule
+from rightcall.providers import anthropic, gemini, ollama, openai_responses
+from rightcall.providers.chat_shape import OPAQUE
+from rightcall.providers.outgoing import output_text
+from rightcall.providers.sdk_view import items, objects, text
 from rightcall.types import Json
 
 ANY_ID = IdRule()

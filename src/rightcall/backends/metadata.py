@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from rightcall.api_names import Api
-from rightcall.apis.gemini import field
-from rightcall.apis.sdk_view import obj, objects, text
 from rightcall.backends.request import Usage
+from rightcall.providers.gemini import field
+from rightcall.providers.sdk_view import obj, objects, text
 from rightcall.types import Json
 
 _WORDS = ("message", "text")  # parts after which an answer may be over: a thought is none, and a call may be cut

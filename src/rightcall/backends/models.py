@@ -31,7 +31,7 @@ from typing import BinaryIO
 import msgspec
 
 from rightcall.errors import BackendError, CallerError
-from rightcall.files.file_kinds import beginning, existing
+from rightcall.storage.file_kinds import beginning, existing
 
 Progress = Callable[[str, int, int], None]  # what is being done, how much of it, of how much
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import msgspec
 
 from rightcall.api_names import Api
-from rightcall.declare.tool_names import Provider
-from rightcall.declare.toolset import Toolset
+from rightcall.tools.tool_names import Provider
+from rightcall.tools.toolset import Toolset
 from rightcall.types import Call, CallEnd, CallStart, Event, Json, Reply
 
 PROVIDERS: dict[Api, Provider] = {

@@ -14,12 +14,12 @@ from rightcall.backends.chat_history import HistoryTurn, text_of, turns
 from rightcall.backends.request import Request
 from rightcall.contracts import contract
 from rightcall.contracts.results import result_text
-from rightcall.declare.toolset import Toolset
 from rightcall.errors import CannotCarry
 from rightcall.formats import find
 from rightcall.formats.spec import Format
+from rightcall.parsing.rendering import render
+from rightcall.tools.toolset import Toolset
 from rightcall.types import Json, Part, Text
-from rightcall.wire.rendering import render
 
 DEFAULT = "hermes"
 _ONE_CALL = "Make at most one call in a reply, and wait for its result before the next."

@@ -10,9 +10,9 @@ from rightcall.backends.naming import Naming
 from rightcall.backends.plain_prompt import as_text, text_format
 from rightcall.backends.profiles import UNKNOWN, Profile
 from rightcall.backends.request import Request
-from rightcall.declare.toolset import Toolset
 from rightcall.errors import GrammarCompileError, Unsupported
 from rightcall.formats.spec import Format
+from rightcall.tools.toolset import Toolset
 from rightcall.types import Json
 
 

@@ -18,7 +18,6 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from rightcall.apis import openai_chat
 from rightcall.backends.address import own_secrets
 from rightcall.backends.base import BaseBackend, Streaming
 from rightcall.backends.body import write
@@ -28,6 +27,7 @@ from rightcall.backends.http import Backend
 from rightcall.backends.plan import Choice, make_plan
 from rightcall.backends.request import Answer, Request
 from rightcall.errors import BackendError
+from rightcall.providers import openai_chat
 from rightcall.types import Event, Json
 
 

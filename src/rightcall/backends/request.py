@@ -13,15 +13,15 @@ from typing import Any, Literal
 import msgspec
 
 from rightcall.api_names import api_name
-from rightcall.apis import openai_chat
-from rightcall.apis.chat_shape import OPAQUE
-from rightcall.declare.toolset import Tools, Toolset
 from rightcall.errors import CallerError
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
+from rightcall.parsing.options import Limits
+from rightcall.parsing.parser import Policy
+from rightcall.providers import openai_chat
+from rightcall.providers.chat_shape import OPAQUE
+from rightcall.tools.toolset import Tools, Toolset
 from rightcall.types import Json, Reply
-from rightcall.wire.options import Limits
-from rightcall.wire.parser import Policy
 
 Mode = Literal["native", "text", "grammar", "auto"]
 MODES: tuple[Mode, ...] = ("native", "text", "grammar", "auto")

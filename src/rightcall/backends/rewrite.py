@@ -16,14 +16,14 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from rightcall.apis import trusted_chat, trusted_messages, trusted_responses
-from rightcall.apis.deltas import Loss
-from rightcall.apis.sdk_view import objects
-from rightcall.apis.sse import Payloads
-from rightcall.apis.stream import Stream
-from rightcall.apis.trusted import DONE, EventFrame
-from rightcall.apis.whole import read_all
 from rightcall.contracts.protocol import feedback
+from rightcall.providers import trusted_chat, trusted_messages, trusted_responses
+from rightcall.providers.deltas import Loss
+from rightcall.providers.sdk_view import objects
+from rightcall.providers.sse import Payloads
+from rightcall.providers.stream import Stream
+from rightcall.providers.trusted import DONE, EventFrame
+from rightcall.providers.whole import read_all
 from rightcall.types import CallEnd, Event, Json, Reply
 
 Refused = Literal["error", "drop", "pass"]

@@ -13,8 +13,8 @@ from functools import cache
 from typing import Any
 
 from rightcall.api_names import Api
-from rightcall.apis.sdk_view import obj, text
-from rightcall.declare.gemini_schema import from_openapi, is_openapi
+from rightcall.providers.sdk_view import obj, text
+from rightcall.tools.gemini_schema import from_openapi, is_openapi
 from rightcall.types import Json
 
 _OPENAI = (

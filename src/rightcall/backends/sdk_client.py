@@ -15,12 +15,12 @@ from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from rightcall.backends.rewrite import Refused, Rewriter
-from rightcall.declare.toolset import ToolLike, Toolset
 from rightcall.errors import CallerError
 from rightcall.formats.spec import Format
+from rightcall.parsing.options import Limits
+from rightcall.parsing.parser import Policy, ReasoningCalls, Rescue
+from rightcall.tools.toolset import ToolLike, Toolset
 from rightcall.types import Json, Reply
-from rightcall.wire.options import Limits
-from rightcall.wire.parser import Policy, ReasoningCalls, Rescue
 
 Client = TypeVar("Client")
 _APIS = {"/chat/completions": "chat", "/responses": "responses", "/messages": "messages"}

@@ -22,11 +22,11 @@ from typing import Any, Literal
 import msgspec
 
 from rightcall.capture.stubs import StubOutcome
-from rightcall.declare.toolset import Toolset
 from rightcall.errors import FileFailed
-from rightcall.files.file_kinds import json_lines
-from rightcall.files.journal import Journal, append_jsonl, touch_jsonl
-from rightcall.files.jsonl import LineFault, encode_row, ensure_parent_dir, read_rows
+from rightcall.storage.file_kinds import json_lines
+from rightcall.storage.journal import Journal, append_jsonl, touch_jsonl
+from rightcall.storage.jsonl import LineFault, encode_row, ensure_parent_dir, read_rows
+from rightcall.tools.toolset import Toolset
 from rightcall.types import Call, Json, Problem, Repair, Tool
 
 __all__ = [

@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 
 from rightcall.capture.domain import LARGEST, BadDomain, Domain, read_domain
-from rightcall.declare.toolset import Toolset
 from rightcall.errors import CallerError
+from rightcall.tools.toolset import Toolset
 
 _FOLDER = Path(__file__).with_name("domains")
 DEFAULT = ("repo_docs", "shopping", "calendar", "support")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 
 from rightcall.errors import FileFailed
-from rightcall.files.journal import Journal
+from rightcall.storage.journal import Journal
 from rightcall.types import Json
 
 

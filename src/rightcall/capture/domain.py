@@ -29,8 +29,8 @@ from typing import Any, Literal
 import msgspec
 
 from rightcall.capture.stubs import COMPARISONS, LISTS, NUMBERS, StubAnswer, StubOutcome, answered, holes
-from rightcall.declare.toolset import Toolset
 from rightcall.errors import BadTools, CallerError
+from rightcall.tools.toolset import Toolset
 from rightcall.types import Json, Tool
 
 LARGEST = 1_000_000

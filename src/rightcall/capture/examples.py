@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rightcall.apis.sdk_view import dumps
 from rightcall.capture.domain import Acceptable, Domain, Scenario
+from rightcall.providers.sdk_view import dumps
 from rightcall.types import Json
 
 

@@ -12,11 +12,11 @@ from collections.abc import Iterable
 import msgspec
 
 from rightcall.capture.stubs import StubOutcome
-from rightcall.declare.toolset import Toolset
 from rightcall.dispatching.dispatcher import dispatch
 from rightcall.dispatching.hook import HookLike
 from rightcall.dispatching.plain import plain
 from rightcall.dispatching.run_limits import RunLimits
+from rightcall.tools.toolset import Toolset
 from rightcall.types import Call
 from rightcall.workspace.approval import DENIED
 

@@ -24,9 +24,9 @@ from rightcall.capture.captured_rows import OUTCOME, SCHEMA, capture_key
 from rightcall.capture.scenario_run import JournalEntry, ToolRan
 from rightcall.capture.stubs import StubOutcome
 from rightcall.errors import CallerError, FileFailed
-from rightcall.files.file_kinds import LONGEST, json_lines
-from rightcall.files.jsonl import LineFault, decode_row, read_at, read_rows
-from rightcall.files.streams import is_stream
+from rightcall.storage.file_kinds import LONGEST, json_lines
+from rightcall.storage.jsonl import LineFault, decode_row, read_at, read_rows
+from rightcall.storage.streams import is_stream
 from rightcall.types import Json
 
 VERSION = 1

@@ -28,9 +28,9 @@ from rightcall.capture.stubs import StubOutcome
 from rightcall.capture.tally import Tally
 from rightcall.dispatching.hook import HookLike
 from rightcall.errors import BackendError, CallerError, ModelError, RightcallError
-from rightcall.files.file_kinds import existing
-from rightcall.files.journal import Journal
-from rightcall.files.streams import is_stream
+from rightcall.storage.file_kinds import existing
+from rightcall.storage.journal import Journal
+from rightcall.storage.streams import is_stream
 from rightcall.types import Call, Json
 from rightcall.workspace.approval import Approval
 

@@ -14,13 +14,13 @@ from typing import Any
 
 import msgspec
 
-from rightcall.apis.outgoing import argument_text
 from rightcall.backends.request import Answer, Request
 from rightcall.capture.captured_rows import CallTrace, capture_row, example_group_id, outcome_row
 from rightcall.capture.examples import solved
 from rightcall.capture.settings import Settings, Task
 from rightcall.capture.stubs import StubOutcome
 from rightcall.ids import Ids
+from rightcall.providers.outgoing import argument_text
 from rightcall.types import Call, Json, Part, Problem, Reasoning, Text, as_error
 
 _QUOTED = 500  # characters of a call that could not be read

@@ -14,7 +14,7 @@ import msgspec
 
 from rightcall.capture.domain import Acceptable, Scenario
 from rightcall.capture.score import fits
-from rightcall.declare.toolset import Toolset
+from rightcall.tools.toolset import Toolset
 from rightcall.types import Call
 
 

@@ -15,14 +15,14 @@ from rightcall.cli.inputs import AsJson, Policy, RepairPolicy, read_text, refuse
 from rightcall.cli.layout import console, row
 from rightcall.cli.safe import brief, json_text, visible
 from rightcall.cli.show import receipt, show_problems
-from rightcall.declare.functions import is_class_tool, is_marked
-from rightcall.declare.toolset import Toolset
+from rightcall.datasets.rows.sent_calls import judged
 from rightcall.dispatching.bounded_output import Bounds
 from rightcall.dispatching.dispatcher import dispatch_sync
 from rightcall.dispatching.result import Result
 from rightcall.dispatching.run_limits import RunLimits
 from rightcall.dispatching.trace import Trace
-from rightcall.rows.sent_calls import judged
+from rightcall.tools.functions import is_class_tool, is_marked
+from rightcall.tools.toolset import Toolset
 from rightcall.types import Call, Reply
 from rightcall.workspace import BASH, Workspace
 

@@ -13,11 +13,11 @@ from rightcall.cli.option_groups import grouped
 from rightcall.cli.row_options import RowOptions, end_rows, one_file, run_key, run_rows
 from rightcall.cli.safe import brief, json_text
 from rightcall.cli.show import show_problems
+from rightcall.datasets.rows.call_lines import CHECKED, REPAIRED, CallsWork
+from rightcall.datasets.rows.outcomes import Totals
+from rightcall.datasets.rows.sent_calls import Judged, judged, sent_in
 from rightcall.problems import CODES
 from rightcall.repairs.rules import RULES
-from rightcall.rows.call_lines import CHECKED, REPAIRED, CallsWork
-from rightcall.rows.outcomes import Totals
-from rightcall.rows.sent_calls import Judged, judged, sent_in
 from rightcall.types import to_json
 
 

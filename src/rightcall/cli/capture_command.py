@@ -44,8 +44,8 @@ from rightcall.cli.layout import console, paragraph, table
 from rightcall.cli.option_groups import grouped
 from rightcall.cli.safe import json_text, visible
 from rightcall.dispatching.hook import HookLike
-from rightcall.files.streams import is_stream
-from rightcall.files.whole_files import keep_apart
+from rightcall.storage.streams import is_stream
+from rightcall.storage.whole_files import keep_apart
 from rightcall.types import Json
 
 DEFAULT_URL = "http://127.0.0.1:8081/v1"

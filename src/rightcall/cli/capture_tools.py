@@ -13,8 +13,8 @@ from rightcall.cli.call_command import tools_of
 from rightcall.cli.capture_options import ToolSource
 from rightcall.cli.inputs import refuse
 from rightcall.cli.safe import brief
-from rightcall.declare.toolset import Toolset
 from rightcall.dispatching.hook import HookLike, Invocation
+from rightcall.tools.toolset import Toolset
 from rightcall.workspace.allow_rules import AllowRule
 from rightcall.workspace.approval import Approval, Permission
 

@@ -28,7 +28,7 @@ from rightcall.cli.safe import brief, json_text
 from rightcall.cli.workers import Workers, broken_off
 from rightcall.datasets.row_files import BadRows, Where
 from rightcall.errors import CallerError
-from rightcall.files.streams import is_standard_output
+from rightcall.storage.streams import is_standard_output
 
 app = CommandGroup(help="Check, label, split, redact, export and import rows of captures.")
 
@@ -121,8 +121,8 @@ def stats(
     from rightcall.cli.page_screen import show_page
     from rightcall.cli.stats_page import KIND, stats_page
     from rightcall.datasets.stats import statistics
-    from rightcall.files.whole_files import WholeFile
-    from rightcall.webpages.page_writing import page_kind, written
+    from rightcall.evaluation.webpages.page_writing import page_kind, written
+    from rightcall.storage.whole_files import WholeFile
 
     with failures(), reading("stats", files) as seen:
         found = statistics(files, seen=seen)

@@ -27,7 +27,7 @@ from rightcall.datasets.label import label_files
 from rightcall.datasets.validating import Report, validate
 from rightcall.datasets.written_kinds import EXPORT, EXPORTED, LABELLED, manifest, manifest_of
 from rightcall.errors import BackendError
-from rightcall.files.file_kinds import existing
+from rightcall.storage.file_kinds import existing
 from rightcall.types import Json
 
 TITLE = "A small model makes its calls in three ways, and they become rows to train on"

@@ -10,16 +10,16 @@ from rich.console import Console
 from rightcall.cli.layout import row
 from rightcall.cli.safe import visible
 from rightcall.cli.show import show_reply
-from rightcall.declare.functions import tool
-from rightcall.declare.toolset import Toolset
 from rightcall.dispatching.bounded_output import Bounds
 from rightcall.dispatching.dispatcher import dispatch_sync
 from rightcall.dispatching.hook import Invocation, Skip
 from rightcall.dispatching.result import Result
 from rightcall.dispatching.run_limits import RunLimits
 from rightcall.dispatching.trace import Trace
+from rightcall.parsing.parser import parse
+from rightcall.tools.functions import tool
+from rightcall.tools.toolset import Toolset
 from rightcall.types import Reply, to_json
-from rightcall.wire.parser import parse
 
 
 class Ran(msgspec.Struct, frozen=True):

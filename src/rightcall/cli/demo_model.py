@@ -12,8 +12,8 @@ from rightcall.backends.local import LocalBackend
 from rightcall.backends.replay import ReplayBackend
 from rightcall.backends.request import Answer, Request
 from rightcall.cli.demo_scenes import Scene
-from rightcall.declare.toolset import Toolset
 from rightcall.errors import BackendError
+from rightcall.tools.toolset import Toolset
 from rightcall.types import Json, Tool
 
 RECORDING = Path(__file__).with_name("demo_model.jsonl")

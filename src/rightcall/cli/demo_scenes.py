@@ -13,9 +13,9 @@ from rightcall.constrain.build import grammar
 from rightcall.constrain.grammar_value import Grammar
 from rightcall.contracts import contract
 from rightcall.contracts.prompt import Contract
-from rightcall.declare.toolset import Toolset
+from rightcall.parsing.parser import Parser, Policy
+from rightcall.tools.toolset import Toolset
 from rightcall.types import Reply, Tool
-from rightcall.wire.parser import Parser, Policy
 
 
 class Scene(msgspec.Struct, frozen=True):

@@ -16,7 +16,7 @@ from rightcall.cli.demo_scenes import Scene
 from rightcall.cli.layout import heading, paragraph, row
 from rightcall.cli.safe import visible
 from rightcall.cli.show import why_not
-from rightcall.declare.toolset import Toolset
+from rightcall.tools.toolset import Toolset
 from rightcall.types import Call, Json, Reply, Tool, to_json
 
 _LONGEST = 68  # characters of a reply: one line

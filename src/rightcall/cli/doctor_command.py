@@ -107,8 +107,8 @@ def _watching(what: str) -> Iterator[Watch | None]:
 
 def _write(diagnosis: Diagnosis, html: str, *, force: bool) -> None:
     from rightcall.doctor.doctor_page import KIND, doctor_page
-    from rightcall.files.whole_files import WholeFile
-    from rightcall.webpages.page_writing import page_kind, written
+    from rightcall.evaluation.webpages.page_writing import page_kind, written
+    from rightcall.storage.whole_files import WholeFile
 
     with WholeFile(html, page_kind(KIND), force=force) as out:
         out.write_bytes(written(doctor_page(diagnosis)).encode())

@@ -30,11 +30,11 @@ from rightcall.evaluation.eval_rows import EVALUATION, PastRun, read_evaluation
 from rightcall.evaluation.eval_tally import EvalTally
 from rightcall.evaluation.evaluation_run import EvalFailed, EvalSettings, Evaluation
 from rightcall.evaluation.suites import find_cases
-from rightcall.files.file_kinds import existing
-from rightcall.files.streams import is_stream
-from rightcall.files.whole_files import WholeFile, keep_apart
-from rightcall.webpages.page_parts import WebPage
-from rightcall.webpages.page_writing import page_kind, written
+from rightcall.evaluation.webpages.page_parts import WebPage
+from rightcall.evaluation.webpages.page_writing import page_kind, written
+from rightcall.storage.file_kinds import existing
+from rightcall.storage.streams import is_stream
+from rightcall.storage.whole_files import WholeFile, keep_apart
 
 Html = Annotated[str | None, typer.Option("--html", metavar="FILE", help="Write one page too, which can be mailed.")]
 Out = Annotated[

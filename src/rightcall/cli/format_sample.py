@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from rightcall.declare.toolset import Toolset
 from rightcall.errors import CannotCarry
 from rightcall.formats.spec import Format
+from rightcall.parsing.rendering import render
+from rightcall.tools.toolset import Toolset
 from rightcall.types import Call, Part, Reasoning, Text, Tool
-from rightcall.wire.rendering import render
 
 _TOOLS = Toolset(
     [

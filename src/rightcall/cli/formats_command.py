@@ -114,7 +114,7 @@ def check(
 
     Exit code 0 means that it keeps every law, 1 that it breaks one, 2 that the file defines no format.
     """
-    from rightcall.laws import check_format
+    from rightcall.testing.laws import check_format
 
     if not file:
         refuse("say which file: `rightcall formats check my.toml`")

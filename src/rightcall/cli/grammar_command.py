@@ -27,10 +27,10 @@ from rightcall.constrain.build import grammar as make_grammar
 from rightcall.constrain.build import refuse as refuse_limits
 from rightcall.constrain.grammar_value import Grammar
 from rightcall.constrain.served_by import SERVERS, fragment_and_limits
-from rightcall.declare.toolset import Toolset
 from rightcall.formats.spec import Format
 from rightcall.shapes.builder import GrammarBounds
 from rightcall.shapes.intersect import Relaxation
+from rightcall.tools.toolset import Toolset
 
 _EMIT = ("gbnf", "lark", "structural-tag", "json-schema", "regex", "rules", "svg")
 

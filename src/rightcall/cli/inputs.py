@@ -16,11 +16,11 @@ import typer
 from rightcall.cli.completing import read_format_names
 from rightcall.cli.layout import console, paragraph
 from rightcall.cli.safe import visible
-from rightcall.declare.toolset import Toolset
 from rightcall.errors import BadFormat, CallerError, FileFailed, NotOurs
 from rightcall.formats import discover, find, register
 from rightcall.formats.spec import Format
 from rightcall.formats.toml import MAX_BYTES
+from rightcall.tools.toolset import Toolset
 
 MAX_INPUT = 64_000_000  # bytes: a reply of 16 million characters, four bytes each
 

@@ -13,8 +13,8 @@ from rightcall.cli.inputs import AsJson, refuse, say, usage_errors
 from rightcall.cli.layout import console, row
 from rightcall.cli.safe import brief, json_text, visible
 from rightcall.cli.serving import AllowHost, AllowOrigin, KeyEnv, NoKey, chosen_key, revealed, tell_key
-from rightcall.declare.toolset import Toolset
 from rightcall.errors import BackendError
+from rightcall.tools.toolset import Toolset
 from rightcall.workspace import Workspace
 
 mcp = CommandGroup(help="Tools from and to MCP servers. Needs the extra mcp.")

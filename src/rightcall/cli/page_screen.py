@@ -11,8 +11,7 @@ from rich.text import Text
 from rightcall.cli.layout import paragraph, room
 from rightcall.cli.safe import brief, visible
 from rightcall.cli.show import STYLES
-from rightcall.safe_text import percent
-from rightcall.webpages.page_parts import (
+from rightcall.evaluation.webpages.page_parts import (
     BarChart,
     BarCharts,
     BarRow,
@@ -30,6 +29,7 @@ from rightcall.webpages.page_parts import (
     ToneCell,
     WebPage,
 )
+from rightcall.safe_text import percent
 
 NARROWEST, _USUAL = 60, 80
 _TONES: dict[Tone, str] = {"plain": "default", "good": "green", "fair": "yellow", "bad": "red"}

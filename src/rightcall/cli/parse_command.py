@@ -26,10 +26,10 @@ from rightcall.cli.reading_options import ReadingOptions
 from rightcall.cli.row_options import RowOptions, end_rows, one_file, run_key, run_rows
 from rightcall.cli.safe import json_text
 from rightcall.cli.show import show_events, show_reply, show_spans
-from rightcall.rows.reply_lines import REPLIES, ReplyWork, RowReading
+from rightcall.datasets.rows.reply_lines import REPLIES, ReplyWork, RowReading
+from rightcall.parsing.detection import detect as detect_formats
+from rightcall.parsing.parser import Parser
 from rightcall.types import Event, Reply, to_json
-from rightcall.wire.detection import detect as detect_formats
-from rightcall.wire.parser import Parser
 
 
 class ReasoningMode(StrEnum):

@@ -22,9 +22,9 @@ from rich.progress import (
 from rich.text import Text as Styled
 
 from rightcall.cli.layout import console
-from rightcall.rows.outcomes import Totals
-from rightcall.rows.row_sources import RowSource
-from rightcall.rows.stores import store_of
+from rightcall.datasets.rows.outcomes import Totals
+from rightcall.datasets.rows.row_sources import RowSource
+from rightcall.datasets.rows.stores import store_of
 
 _STEP = 1 << 18  # bytes between two looks at the bar
 

@@ -23,10 +23,10 @@ from rightcall.cli.inputs import (
 )
 from rightcall.cli.safe import json_text
 from rightcall.errors import CannotCarry
-from rightcall.files.jsonl import finite
 from rightcall.formats import find
+from rightcall.parsing.rendering import render as render_parts
+from rightcall.storage.jsonl import finite
 from rightcall.types import Call, Part, Reasoning, Text
-from rightcall.wire.rendering import render as render_parts
 
 _EXPECTED = 'expected a reply as `rightcall parse --json` prints it, or calls: [{"name": "f", "arguments": {}}]'
 

@@ -16,17 +16,17 @@ from rightcall.cli.reading_options import ReadingOptions
 from rightcall.cli.row_options import run_key, tell_faults
 from rightcall.cli.safe import json_text
 from rightcall.cli.workers import Workers, broken_off
-from rightcall.rows.engine_names import engine_of
-from rightcall.rows.mapping import map_rows, refuse_stdin
-from rightcall.rows.reply_lines import RowReading
-from rightcall.rows.row_fields import RowKeys
-from rightcall.rows.row_sources import sources_of
+from rightcall.datasets.rows.engine_names import engine_of
+from rightcall.datasets.rows.mapping import map_rows, refuse_stdin
+from rightcall.datasets.rows.reply_lines import RowReading
+from rightcall.datasets.rows.row_fields import RowKeys
+from rightcall.datasets.rows.row_sources import sources_of
 
 if TYPE_CHECKING:
-    from rightcall.reports.log_changes import Comparison
-    from rightcall.reports.logged_rows import TallyWork
-    from rightcall.reports.reply_tally import ReplyTally
-    from rightcall.webpages.page_parts import WebPage
+    from rightcall.evaluation.reports.log_changes import Comparison
+    from rightcall.evaluation.reports.logged_rows import TallyWork
+    from rightcall.evaluation.reports.reply_tally import ReplyTally
+    from rightcall.evaluation.webpages.page_parts import WebPage
 
 Logs = Annotated[
     list[str],
@@ -73,8 +73,8 @@ def report(
     Exit code 0: the report was made. 1: with --compare something got worse by more than chance explains; or no
     line holds a reply. 2: wrong usage.
     """
-    from rightcall.reports.log_changes import compared
-    from rightcall.reports.report_page import report_page
+    from rightcall.evaluation.reports.log_changes import compared
+    from rightcall.evaluation.reports.report_page import report_page
 
     with usage_errors():
         work = _work(reading, many)
@@ -90,7 +90,7 @@ def report(
 
 
 def _work(reading: ReadingOptions, many: LogRows) -> TallyWork:
-    from rightcall.reports.logged_rows import TallyWork
+    from rightcall.evaluation.reports.logged_rows import TallyWork
 
     options = RowReading(
         choose_format(reading.format, reading.format_file),
@@ -104,7 +104,7 @@ def _work(reading: ReadingOptions, many: LogRows) -> TallyWork:
 
 
 def _tallied(logs: Sequence[str], work: TallyWork, many: LogRows, workers: Workers) -> ReplyTally:
-    from rightcall.reports.logged_rows import TallySink
+    from rightcall.evaluation.reports.logged_rows import TallySink
 
     with broken_off(), usage_errors():
         sources = sources_of(logs, rows_as=many.rows_as)
@@ -121,9 +121,9 @@ def _title(logs: Sequence[str]) -> str:
 
 
 def _write(page: WebPage, html: str, sources: Sequence[str], *, force: bool) -> None:
-    from rightcall.files.whole_files import WholeFile
-    from rightcall.reports.report_page import KIND
-    from rightcall.webpages.page_writing import page_kind, written
+    from rightcall.evaluation.reports.report_page import KIND
+    from rightcall.evaluation.webpages.page_writing import page_kind, written
+    from rightcall.storage.whole_files import WholeFile
 
     with usage_errors(), WholeFile(html, page_kind(KIND), sources=sources, force=force) as out:
         out.write_bytes(written(page).encode())
@@ -131,7 +131,7 @@ def _write(page: WebPage, html: str, sources: Sequence[str], *, force: bool) -> 
 
 def _tell(page: WebPage, tally: ReplyTally, comparison: Comparison | None, samples: int, *, json: bool) -> None:
     from rightcall.cli.page_screen import show_page
-    from rightcall.reports.report_json import report_json
+    from rightcall.evaluation.reports.report_json import report_json
 
     if json:
         typer.echo(json_text(report_json(tally, comparison)))

@@ -17,14 +17,14 @@ from rightcall.cli.layout import console, paragraph, row
 from rightcall.cli.progress import working
 from rightcall.cli.safe import brief, json_text
 from rightcall.cli.workers import EngineChoice, broken_off
-from rightcall.files.file_kinds import FileKind
-from rightcall.files.streams import is_stream
-from rightcall.rows.engine_names import engine_of
-from rightcall.rows.mapping import map_rows, refuse_stdin
-from rightcall.rows.outcomes import RowWork, Totals
-from rightcall.rows.row_fields import RowKeys
-from rightcall.rows.row_sources import sources_of
-from rightcall.rows.sinks import sink_to
+from rightcall.datasets.rows.engine_names import engine_of
+from rightcall.datasets.rows.mapping import map_rows, refuse_stdin
+from rightcall.datasets.rows.outcomes import RowWork, Totals
+from rightcall.datasets.rows.row_fields import RowKeys
+from rightcall.datasets.rows.row_sources import sources_of
+from rightcall.datasets.rows.sinks import sink_to
+from rightcall.storage.file_kinds import FileKind
+from rightcall.storage.streams import is_stream
 from rightcall.types import Json
 
 _PANEL = "Many rows"

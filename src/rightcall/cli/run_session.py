@@ -22,7 +22,6 @@ import msgspec
 from rightcall.backends.base import BaseBackend
 from rightcall.backends.loop_thread import LoopThread
 from rightcall.cli.capture_tools import mcp_tools
-from rightcall.declare.toolset import Toolset
 from rightcall.dispatching.bounded_output import Bounds
 from rightcall.dispatching.hook import Invocation
 from rightcall.dispatching.run_limits import RunLimits
@@ -33,6 +32,7 @@ from rightcall.loop.conversation import Conversation
 from rightcall.loop.run_journal import RunJournal
 from rightcall.loop.run_notes import RunNotes, edits_of, untold
 from rightcall.loop.task_runner import Runner
+from rightcall.tools.toolset import Toolset
 from rightcall.types import Arguments, CallStart, Event, Json, Reasoning, Recast, Text
 from rightcall.workspace.allow_rules import AllowRule
 from rightcall.workspace.approval import Approval, Permission

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from rightcall.files.jsonl import finite
 from rightcall.safe_text import brief, visible
+from rightcall.storage.jsonl import finite
 
 __all__ = ["brief", "finite", "json_line", "json_text", "visible"]
 

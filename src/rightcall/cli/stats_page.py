@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from rightcall.datasets.stats import Histogram, RowStats, edges
-from rightcall.reports.significance import interval
-from rightcall.safe_text import percent
-from rightcall.webpages.page_parts import (
+from rightcall.evaluation.reports.significance import interval
+from rightcall.evaluation.webpages.page_parts import (
     BarChart,
     BarCharts,
     BarRow,
@@ -20,6 +19,7 @@ from rightcall.webpages.page_parts import (
     ToneCell,
     WebPage,
 )
+from rightcall.safe_text import percent
 
 KIND = "dataset stats"
 _MOST = 20

@@ -7,9 +7,9 @@ import typer
 from rightcall.cli.inputs import refuse, say, usage_errors
 from rightcall.cli.layout import console, row
 from rightcall.cli.safe import brief, json_text, visible
-from rightcall.templates.format_of_template import Detection, detect_template
-from rightcall.templates.source import Source, read_source
-from rightcall.templates.template_faults import BadTemplate
+from rightcall.formats.templates.format_of_template import Detection, detect_template
+from rightcall.formats.templates.source import Source, read_source
+from rightcall.formats.templates.template_faults import BadTemplate
 
 
 def detect_formats(file: str, *, json: bool) -> None:

@@ -11,9 +11,9 @@ from rightcall.cli.inputs import AsJson, checked, read_json, refuse, say, usage_
 from rightcall.cli.layout import console, table
 from rightcall.cli.safe import brief, json_text
 from rightcall.contracts.typescript import declarations
-from rightcall.declare.provider_forms import to_provider
-from rightcall.declare.tool_names import RULES, Provider
-from rightcall.declare.toolset import Toolset
+from rightcall.tools.provider_forms import to_provider
+from rightcall.tools.tool_names import RULES, Provider
+from rightcall.tools.toolset import Toolset
 from rightcall.types import to_json
 
 _TYPESCRIPT = "typescript"

@@ -13,17 +13,17 @@ from rightcall.constrain.grammar_value import Choice, Grammar, GrammarOptions, R
 from rightcall.constrain.reply import Replies, ReplyOptions
 from rightcall.constrain.schema_shapes import Shapes
 from rightcall.constrain.unbounded import without_endless
-from rightcall.declare.toolset import ToolLike, Toolset
 from rightcall.errors import CallerError, EmptyToolList, GrammarCompileError
 from rightcall.formats import find
 from rightcall.formats.spec import Format
+from rightcall.parsing.bodies import BODIES
 from rightcall.shapes.algebra import NEVER, Alt, Node
 from rightcall.shapes.arguments import ArgumentsShape
 from rightcall.shapes.builder import Builder, GrammarBounds
 from rightcall.shapes.intersect import MAX_SHAPES, Relaxation
 from rightcall.shapes.value_shapes import ANYTHING, NOTHING, Field, Object
+from rightcall.tools.toolset import ToolLike, Toolset
 from rightcall.types import Tool
-from rightcall.wire.bodies import BODIES
 
 MAX_ALL_SHAPES = 100_000  # of all tools: those behind it are written as far as that goes, and reported
 

@@ -10,13 +10,13 @@ from typing import Literal
 
 import msgspec
 
-from rightcall.declare.toolset import Toolset
 from rightcall.errors import CallerError
 from rightcall.formats.spec import Format
 from rightcall.shapes.algebra import EMPTY, Alt, Node, Token, children, references
 from rightcall.shapes.builder import GrammarBounds
 from rightcall.shapes.intersect import Relaxation
 from rightcall.shapes.productions import Rule
+from rightcall.tools.toolset import Toolset
 from rightcall.types import Json
 
 Choice = str  # auto | required | none | the name of a tool

@@ -15,10 +15,10 @@ import msgspec
 
 from rightcall.errors import CallerError
 from rightcall.json_pointer import step
+from rightcall.parsing.bodies import BODIES
 from rightcall.schema.walk import LISTS, MAPS, ONE, REFS, Refs, inner, references
 from rightcall.shapes.intersect import Relaxation
 from rightcall.types import Json
-from rightcall.wire.bodies import BODIES
 
 if TYPE_CHECKING:
     from rightcall.constrain.grammar_value import Grammar

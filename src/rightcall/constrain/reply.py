@@ -13,6 +13,7 @@ from rightcall.constrain.before_call import FENCES, RESULTS
 from rightcall.constrain.channel_replies import Messages
 from rightcall.constrain.grammar_value import ReplyFrame
 from rightcall.formats.spec import Format, Pair, alternatives
+from rightcall.parsing.bodies import BODIES
 from rightcall.shapes.algebra import (
     EMPTY,
     NEVER,
@@ -36,7 +37,6 @@ from rightcall.shapes.arguments import ArgumentsShape
 from rightcall.shapes.builder import SPACE, Builder
 from rightcall.shapes.marker_pieces import BLANKS, edges, first, pieces, plain, text_of
 from rightcall.shapes.write_json import JSON_CHAR
-from rightcall.wire.bodies import BODIES
 
 
 class ReplyOptions:

@@ -15,11 +15,11 @@ from rightcall.constrain.gbnf import emit_with_limits as emit_gbnf
 from rightcall.constrain.grammar_value import reachable
 from rightcall.constrain.json_schema import project
 from rightcall.errors import GrammarCompileError
+from rightcall.parsing.bodies import BODIES
 from rightcall.shapes.algebra import Lexeme, Lit, Node, Seq, Token, seq
 from rightcall.shapes.intersect import Relaxation
 from rightcall.shapes.marker_pieces import BLANKS
 from rightcall.types import Json
-from rightcall.wire.bodies import BODIES
 
 if TYPE_CHECKING:
     from rightcall.constrain.grammar_value import Grammar

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from rightcall.constrain.grammar_value import Grammar, GrammarOptions, reachable
 from rightcall.constrain.schema_shapes import Shapes
-from rightcall.declare.toolset import Toolset
 from rightcall.formats import FORMATS
 from rightcall.shapes.builder import Builder, GrammarBounds
 from rightcall.shapes.write_json import Json
+from rightcall.tools.toolset import Toolset
 from rightcall.types import Json as JsonObject
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from rightcall.contracts.ledger import Ledger
     from rightcall.contracts.prompt import Contract
-    from rightcall.declare.toolset import Tools
     from rightcall.formats.spec import Format
+    from rightcall.tools.toolset import Tools
 
 
 def contract(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container
 
-from rightcall.declare.toolset import Toolset
 from rightcall.errors import ToolError
+from rightcall.tools.toolset import Toolset
 from rightcall.types import Tool
 
 NAME = "tool_schema"

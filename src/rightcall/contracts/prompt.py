@@ -25,14 +25,14 @@ from rightcall.contracts.listing import listed
 from rightcall.contracts.lookup import tool_schema
 from rightcall.contracts.type_expr import TextType
 from rightcall.contracts.typescript import Declarations, summary
-from rightcall.declare.toolset import Tools, Toolset
 from rightcall.errors import CallerError, CannotCarry
 from rightcall.formats import find
 from rightcall.formats.spec import Format
+from rightcall.parsing.bodies import BODIES
+from rightcall.parsing.rendering import render
 from rightcall.schema.walk import LISTS, MAPS, ONE
+from rightcall.tools.toolset import Tools, Toolset
 from rightcall.types import Call, Tool
-from rightcall.wire.bodies import BODIES
-from rightcall.wire.rendering import render
 
 Mode = Literal["text", "native"]
 Level = Literal["full", "compact", "named"]

@@ -17,9 +17,9 @@ from rightcall.errors import CannotCarry
 from rightcall.formats import known_formats
 from rightcall.formats.contract_format import CONTRACT
 from rightcall.formats.spec import Format, alternatives
+from rightcall.parsing.rendering import render
 from rightcall.problems import OF_SERVERS
 from rightcall.types import Call, Part, Problem, Reply, Text
-from rightcall.wire.rendering import render
 
 _PREVIEW = 120
 _TAG_PREVIEW = 40

@@ -36,9 +36,9 @@ from rightcall.contracts.type_expr import (
     is_identifier,
     render,
 )
-from rightcall.declare.param_list import examples
-from rightcall.declare.toolset import Tools, Toolset
 from rightcall.schema.walk import Refs
+from rightcall.tools.param_list import examples
+from rightcall.tools.toolset import Tools, Toolset
 from rightcall.types import Json, Tool
 
 _COMBINED = ("$ref", "$dynamicRef", "$recursiveRef", "const", "enum", "oneOf", "anyOf", "allOf")

@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rightcall.apis.dialect import Spoken
-from rightcall.apis.gemini import field
-from rightcall.apis.sdk_view import dumps, items, obj, objects, text
-from rightcall.apis.sniff import DIALECTS, sniff
-from rightcall.apis.sse import as_payloads, json_value
 from rightcall.datasets.logged import Entry, Log, LogTurn, flat, id_in, model_in, time_in
+from rightcall.providers.dialect import Spoken
+from rightcall.providers.gemini import field
+from rightcall.providers.sdk_view import dumps, items, obj, objects, text
+from rightcall.providers.sniff import DIALECTS, sniff
+from rightcall.providers.sse import as_payloads, json_value
 from rightcall.types import Json
 
 _PAIRS = (

@@ -22,8 +22,8 @@ from rightcall.datasets.validating import count
 from rightcall.datasets.verifier import model_input, notebook_row
 from rightcall.datasets.written_kinds import ASSEMBLED, CONFLICTS, MERGED, NOTEBOOK, QUARANTINE, manifest
 from rightcall.errors import CallerError
-from rightcall.files.jsonl import Line, read_lines
-from rightcall.files.whole_files import Outputs, WholeFile
+from rightcall.storage.jsonl import Line, read_lines
+from rightcall.storage.whole_files import Outputs, WholeFile
 from rightcall.types import Json
 
 COMBINED, MANIFEST = "training.jsonl", "dataset_manifest.json"

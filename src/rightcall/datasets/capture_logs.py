@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from rightcall.apis.sdk_view import dumps
 from rightcall.capture.captured_rows import FORGE, SCHEMA
 from rightcall.datasets.conversations import CapturedConversation, CapturedTurn
 from rightcall.datasets.logged import Entry, Log, LogTurn, time_in
 from rightcall.datasets.schemas import faults
 from rightcall.errors import CallerError
+from rightcall.providers.sdk_view import dumps
 from rightcall.types import Json
 
 _JOURNAL = "rightcall_journal"

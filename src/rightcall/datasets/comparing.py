@@ -19,7 +19,7 @@ from rightcall.datasets.schemas import TRAINING
 from rightcall.datasets.validating import label_of
 from rightcall.datasets.verifier import model_input
 from rightcall.errors import CallerError
-from rightcall.files.jsonl import encode_row
+from rightcall.storage.jsonl import encode_row
 from rightcall.strict_json import MAX_DEPTH, decode
 from rightcall.types import Json
 

@@ -11,14 +11,14 @@ from functools import cached_property, lru_cache
 from itertools import groupby
 from typing import Any
 
-from rightcall.apis.openai_chat import assistant_message
-from rightcall.apis.sdk_view import dumps
 from rightcall.capture.captured_rows import OUTCOME, asked, blocking_of, call_of, tools_of
 from rightcall.capture.settings import SYSTEM
 from rightcall.contracts.texts import TITLE
 from rightcall.datasets.validating import label_of
-from rightcall.declare.provider_forms import to_provider
-from rightcall.declare.toolset import Toolset
+from rightcall.providers.openai_chat import assistant_message
+from rightcall.providers.sdk_view import dumps
+from rightcall.tools.provider_forms import to_provider
+from rightcall.tools.toolset import Toolset
 from rightcall.types import Call, Json
 
 

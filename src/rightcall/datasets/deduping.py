@@ -16,15 +16,15 @@ from rightcall.datasets import row_runs
 from rightcall.datasets.label import unsound
 from rightcall.datasets.row_files import BadRows, Seen
 from rightcall.datasets.row_runs import RowRun, whole_output
+from rightcall.datasets.rows.batches import RowBatch, batch_of
+from rightcall.datasets.rows.outcomes import RowOutcome
+from rightcall.datasets.rows.parts import parts_of
+from rightcall.datasets.rows.row_sources import RowSource
+from rightcall.datasets.rows.sinks import Sink
+from rightcall.datasets.rows.spool import RowSpool
 from rightcall.datasets.twins import Twins, fingerprint
 from rightcall.datasets.written_kinds import DEDUPED
 from rightcall.errors import CallerError
-from rightcall.rows.batches import RowBatch, batch_of
-from rightcall.rows.outcomes import RowOutcome
-from rightcall.rows.parts import parts_of
-from rightcall.rows.row_sources import RowSource
-from rightcall.rows.sinks import Sink
-from rightcall.rows.spool import RowSpool
 from rightcall.types import Json
 
 LEAST = 0.3  # how alike two rows may be asked to be: below, everything is like everything

@@ -15,12 +15,12 @@ from rightcall.datasets.label import unsound
 from rightcall.datasets.message_shapes import SHAPES, Found, LeftOut, MessageOptions
 from rightcall.datasets.releasing import is_released
 from rightcall.datasets.row_files import digest
+from rightcall.datasets.rows.batches import RowBatch
+from rightcall.datasets.rows.outcomes import RowOutcome
+from rightcall.datasets.rows.spool import row_frame
 from rightcall.datasets.validating import count
-from rightcall.files.jsonl import LineFault, encode_row
 from rightcall.formats.registered import FormatCarrier
-from rightcall.rows.batches import RowBatch
-from rightcall.rows.outcomes import RowOutcome
-from rightcall.rows.spool import row_frame
+from rightcall.storage.jsonl import LineFault, encode_row
 from rightcall.types import Json
 
 ROW, UNRELEASED = 0, 1  # tags of frames: a row, and why one may not be public

@@ -25,14 +25,14 @@ from rightcall.datasets.gathering import GatheredRows
 from rightcall.datasets.message_shapes import SHAPES, MessageOptions
 from rightcall.datasets.row_files import BadRows, Seen, Where
 from rightcall.datasets.row_runs import RowRun, read_files
+from rightcall.datasets.rows.remote_sink import refuse_existing, send, unfinished
+from rightcall.datasets.rows.row_sources import RowSource
+from rightcall.datasets.rows.spool import RowSpool
+from rightcall.datasets.rows.stores import STDIN, open_source
 from rightcall.datasets.written_kinds import EXPORT, EXPORTED, MANIFEST, PARQUET, manifest, manifest_of
 from rightcall.errors import CallerError
-from rightcall.files.streams import is_stream
-from rightcall.files.whole_files import PRIVATE, PUBLIC, Outputs, WholeFile
-from rightcall.rows.remote_sink import refuse_existing, send, unfinished
-from rightcall.rows.row_sources import RowSource
-from rightcall.rows.spool import RowSpool
-from rightcall.rows.stores import STDIN, open_source
+from rightcall.storage.streams import is_stream
+from rightcall.storage.whole_files import PRIVATE, PUBLIC, Outputs, WholeFile
 from rightcall.types import Json
 
 

@@ -14,8 +14,8 @@ from types import TracebackType
 from typing import Any
 
 from rightcall.datasets.row_files import Scratch
-from rightcall.rows.parts import JoinedLines, Part
-from rightcall.rows.spool import RowSpool
+from rightcall.datasets.rows.parts import JoinedLines, Part
+from rightcall.datasets.rows.spool import RowSpool
 
 _TABLE = "CREATE TABLE lines (key BLOB, source INT, line INT, place INT, size INT)"
 _IN_ORDER = """

@@ -17,11 +17,11 @@ from msgspec.structs import replace
 from rightcall.datasets.imported_line import ImportedLine, ImportOptions, import_line
 from rightcall.datasets.logs import KINDS, joined_by
 from rightcall.datasets.row_files import digest
-from rightcall.files.jsonl import LineFault, encode_row
+from rightcall.datasets.rows.batches import RowBatch
+from rightcall.datasets.rows.outcomes import RowOutcome
+from rightcall.datasets.rows.spool import row_frame
 from rightcall.formats.registered import FormatCarrier
-from rightcall.rows.batches import RowBatch
-from rightcall.rows.outcomes import RowOutcome
-from rightcall.rows.spool import row_frame
+from rightcall.storage.jsonl import LineFault, encode_row
 from rightcall.types import Json
 
 MADE, ASIDE = 0, 1  # tags of frames: what a line came to, and a line that belongs to others

@@ -24,13 +24,13 @@ from rightcall.datasets.linked_turns import LinkedTurns
 from rightcall.datasets.logs import log_kind
 from rightcall.datasets.row_files import Seen, Where, digest
 from rightcall.datasets.row_runs import RowRun, whole_output
+from rightcall.datasets.rows.row_sources import RowSource
+from rightcall.datasets.rows.sinks import Sink
+from rightcall.datasets.rows.spool import RowSpool
+from rightcall.datasets.rows.stores import store_of
 from rightcall.datasets.written_kinds import IMPORTED
-from rightcall.declare.toolset import Toolset
 from rightcall.formats import find
-from rightcall.rows.row_sources import RowSource
-from rightcall.rows.sinks import Sink
-from rightcall.rows.spool import RowSpool
-from rightcall.rows.stores import store_of
+from rightcall.tools.toolset import Toolset
 
 _TOGETHER = 1 << 18  # bytes that are written at a time
 Told = Callable[[Where, str], None]

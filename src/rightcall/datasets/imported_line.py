@@ -14,16 +14,16 @@ from typing import Any
 
 import msgspec
 
-from rightcall.apis.sdk_view import dumps
 from rightcall.capture.captured_rows import RESPOND, LineFault
 from rightcall.datasets.log_walk import LogWalk
 from rightcall.datasets.logged import PassedOver
 from rightcall.datasets.logs import conversation
 from rightcall.datasets.text_logs import listed_tools
-from rightcall.declare.toolset import Toolset
 from rightcall.errors import CallerError, RightcallError
 from rightcall.formats.spec import Format
+from rightcall.providers.sdk_view import dumps
 from rightcall.strict_json import MAX_DEPTH, Undecodable, decode
+from rightcall.tools.toolset import Toolset
 from rightcall.types import Json
 
 _KEPT = 200_000  # characters of tools that are kept when read

@@ -20,16 +20,16 @@ from rightcall.capture.captured_rows import FORGE, OUTCOME, SCHEMA, LineFault, a
 from rightcall.capture.domain import Domain, Scenario
 from rightcall.capture.score import label as judged
 from rightcall.capture.score import score
-from rightcall.checks import check
 from rightcall.datasets.row_files import BadRows, Seen, Where, digest
 from rightcall.datasets.row_runs import RowRun, whole_output
+from rightcall.datasets.rows.batches import RowBatch
+from rightcall.datasets.rows.outcomes import RowOutcome
 from rightcall.datasets.schemas import faults
 from rightcall.datasets.written_kinds import LABELLED
-from rightcall.declare.toolset import Toolset
-from rightcall.files.jsonl import encode_row
-from rightcall.rows.batches import RowBatch
-from rightcall.rows.outcomes import RowOutcome
+from rightcall.storage.jsonl import encode_row
 from rightcall.strict_json import MAX_DEPTH, decode
+from rightcall.tools.checks import check
+from rightcall.tools.toolset import Toolset
 from rightcall.types import Call, Json, Problem
 
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rightcall.apis.openai_chat import assistant_message
-from rightcall.apis.sdk_view import objects, text
-from rightcall.apis.whole import read, read_all
 from rightcall.capture.captured_rows import CallTrace, capture_row, outcome_row
 from rightcall.capture.stubs import StubOutcome
 from rightcall.contracts.results import results_in
 from rightcall.datasets.logged import Entry, Log, LogTurn
 from rightcall.datasets.row_files import running_digest
-from rightcall.declare.toolset import Toolset
 from rightcall.errors import CallerError
 from rightcall.formats import FORMATS
 from rightcall.ids import Ids
+from rightcall.parsing.parser import parse
+from rightcall.providers.openai_chat import assistant_message
+from rightcall.providers.sdk_view import objects, text
+from rightcall.providers.whole import read, read_all
+from rightcall.tools.toolset import Toolset
 from rightcall.types import Call, Json, Reply
-from rightcall.wire.parser import parse
 
 _MOST_TOLD = 256_000_000  # characters of history in all the rows of a line: each row tells what came before it
 NOTHING_ASKED = "(nothing was asked)"

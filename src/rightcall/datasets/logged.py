@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from rightcall.apis.sdk_view import dumps, items, text
+from rightcall.providers.sdk_view import dumps, items, text
 from rightcall.types import Json
 
 

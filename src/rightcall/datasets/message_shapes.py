@@ -13,8 +13,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from rightcall.apis.sdk_view import dumps
-from rightcall.apis.whole import read
 from rightcall.backends.plain_prompt import as_text
 from rightcall.backends.request import Request
 from rightcall.datasets.columns import FORGED, JUDGED, OPENAI, PAIRS, PROMPTED, SFT, SHAREGPT, VERIFIER, WRITTEN
@@ -23,9 +21,11 @@ from rightcall.datasets.forge_rows import forge_row
 from rightcall.datasets.verifier import training_row
 from rightcall.errors import CannotCarry
 from rightcall.formats.spec import Format
+from rightcall.parsing.rendering import render
+from rightcall.providers.sdk_view import dumps
+from rightcall.providers.whole import read
 from rightcall.strict_json import MAX_DEPTH, decode
 from rightcall.types import Call, Json, Part, Text
-from rightcall.wire.rendering import render
 
 
 class LeftOut(Exception):

@@ -23,14 +23,14 @@ from rightcall.datasets.mutations import KINDS
 from rightcall.datasets.mutations.truth import BUCKET, Truth
 from rightcall.datasets.row_files import Seen, digest
 from rightcall.datasets.row_runs import RowRun, whole_output
+from rightcall.datasets.rows.batches import RowBatch
+from rightcall.datasets.rows.outcomes import RowOutcome
+from rightcall.datasets.rows.spool import RowSpool
 from rightcall.datasets.spilling import RowNumbers, Sorted
 from rightcall.datasets.written_kinds import MUTATED
 from rightcall.errors import CallerError
-from rightcall.files.jsonl import encode_row
 from rightcall.formats import FORMATS, NAMED_ONLY, find
-from rightcall.rows.batches import RowBatch
-from rightcall.rows.outcomes import RowOutcome
-from rightcall.rows.spool import RowSpool
+from rightcall.storage.jsonl import encode_row
 from rightcall.types import Json
 
 MOST, SEED = 1_000, "rightcall-mutate-v1"

@@ -12,8 +12,8 @@ from typing import Any
 
 from rightcall.errors import FileFailed
 from rightcall.extras import needs
-from rightcall.files.file_kinds import failed
-from rightcall.files.whole_files import WholeFile
+from rightcall.storage.file_kinds import failed
+from rightcall.storage.whole_files import WholeFile
 from rightcall.types import Json
 
 _BATCH = 1_000  # rows of a group, at least

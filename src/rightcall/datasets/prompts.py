@@ -13,8 +13,8 @@ from rightcall.capture.domain import Domain, Scenario
 from rightcall.capture.settings import SYSTEM
 from rightcall.datasets.schemas import PROMPT
 from rightcall.datasets.written_kinds import PROMPTS
-from rightcall.declare.provider_forms import to_provider
-from rightcall.files.whole_files import WholeFile
+from rightcall.storage.whole_files import WholeFile
+from rightcall.tools.provider_forms import to_provider
 from rightcall.types import Json
 
 MODEL, OUTPUT = "test-model", "target/dataset/tool_prompts.jsonl"

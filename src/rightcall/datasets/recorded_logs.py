@@ -12,14 +12,14 @@ import re
 
 import msgspec
 
-from rightcall.apis.sdk_view import error_text, obj, text
-from rightcall.apis.sse import json_value
 from rightcall.backends.auto_mode import PROBE_ASKS
 from rightcall.backends.cassette import Recorded
 from rightcall.backends.match import route
 from rightcall.datasets.api_logs import answered_through, asked_through, exchange
 from rightcall.datasets.logged import Log, PassedOver, id_in
 from rightcall.errors import CallerError
+from rightcall.providers.sdk_view import error_text, obj, text
+from rightcall.providers.sse import json_value
 from rightcall.types import Json
 
 # -- cassettes ---------------------------------------------------------------------------------------------------------

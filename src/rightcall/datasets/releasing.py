@@ -23,9 +23,9 @@ from rightcall.datasets.row_files import BadRows, Seen, Where, read_all
 from rightcall.datasets.schemas import faults
 from rightcall.datasets.written_kinds import REDACTED, RELEASED
 from rightcall.errors import CallerError
-from rightcall.files.whole_files import WholeFile
 from rightcall.redaction.scrubber import Scrubber
 from rightcall.redaction.secret_shapes import SecretShape, start
+from rightcall.storage.whole_files import WholeFile
 from rightcall.types import Json
 
 VERSION = "rightcall-redaction/v2"

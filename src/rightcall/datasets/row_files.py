@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, BinaryIO, NamedTuple
 
 from rightcall.errors import CallerError, FileFailed
-from rightcall.files.jsonl import LineFault, read_at, read_lines
+from rightcall.storage.jsonl import LineFault, read_at, read_lines
 from rightcall.types import Json
 
 Seen = Callable[[int], None]

@@ -9,15 +9,15 @@ from pathlib import Path
 import msgspec
 
 from rightcall.datasets.row_files import BadRows, Seen
-from rightcall.files.file_kinds import FileKind
-from rightcall.rows.engine_names import engine_of
-from rightcall.rows.mapping import map_rows, refuse_stdin
-from rightcall.rows.outcomes import RowWork, Totals
-from rightcall.rows.parts import PartSource
-from rightcall.rows.row_sources import RowSource, sources_of
-from rightcall.rows.sinks import Sink, sink_to
-from rightcall.rows.spool import left_if_broken_off
-from rightcall.rows.stores import STDIN
+from rightcall.datasets.rows.engine_names import engine_of
+from rightcall.datasets.rows.mapping import map_rows, refuse_stdin
+from rightcall.datasets.rows.outcomes import RowWork, Totals
+from rightcall.datasets.rows.parts import PartSource
+from rightcall.datasets.rows.row_sources import RowSource, sources_of
+from rightcall.datasets.rows.sinks import Sink, sink_to
+from rightcall.datasets.rows.spool import left_if_broken_off
+from rightcall.datasets.rows.stores import STDIN
+from rightcall.storage.file_kinds import FileKind
 
 PART = 1 << 20  # bytes of a file that are worked on at a time
 

@@ -23,8 +23,8 @@ from rightcall.datasets.tool_split import MOST_TOLD, ToolNotes, ToolUse, tool_us
 from rightcall.datasets.validating import bucket_of, count, label_of
 from rightcall.datasets.written_kinds import SIDE, SPLIT, manifest
 from rightcall.errors import CallerError
-from rightcall.files.jsonl import Line, encode_row, read_lines
-from rightcall.files.whole_files import Outputs, WholeFile
+from rightcall.storage.jsonl import Line, encode_row, read_lines
+from rightcall.storage.whole_files import Outputs, WholeFile
 from rightcall.types import Json
 
 RATIO, SEED = 0.10, "forge-dataset-v1"

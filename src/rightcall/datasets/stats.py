@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from rightcall.apis.sdk_view import dumps
 from rightcall.capture.captured_rows import FORGE, OUTCOME, SCHEMA, LineFault
 from rightcall.datasets.row_files import Seen, read_all
 from rightcall.datasets.schemas import faults
 from rightcall.datasets.validating import count, label_of
+from rightcall.providers.sdk_view import dumps
 from rightcall.types import Json
 
 

@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from rightcall.apis.sdk_view import dumps, objects, text
 from rightcall.datasets.logged import Entry, Log, LogTurn, flat, id_in, model_in, time_in
+from rightcall.providers.sdk_view import dumps, objects, text
 from rightcall.types import Json
 
 # -- ShareGPT and Hermes -----------------------------------------------------------------------------------------------

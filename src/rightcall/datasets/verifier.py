@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from rightcall.apis.sdk_view import dumps
 from rightcall.capture.captured_rows import OUTCOME, capture_key
 from rightcall.datasets.schemas import INPUTS, LABELS, TRAINING
 from rightcall.datasets.validating import label_of
+from rightcall.providers.sdk_view import dumps
 from rightcall.types import Json
 
 _SAID = ("user_request", "workflow_state", "available_tools", "candidate_call")

@@ -13,7 +13,7 @@ from typing import Any
 from rightcall.capture.captured_rows import FORGE, SCHEMA
 from rightcall.capture.resumption import journal_of
 from rightcall.datasets.schemas import CONFLICT, PROMPT, REJECT, SCHEMAS, TRAINING
-from rightcall.files.file_kinds import FileKind, FoundFile, beginning, json_lines
+from rightcall.storage.file_kinds import FileKind, FoundFile, beginning, json_lines
 from rightcall.types import Json
 
 MANIFEST = ".manifest.json"  # behind the name of the file that it is about

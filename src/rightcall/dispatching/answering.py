@@ -10,10 +10,10 @@ from collections.abc import Iterable
 
 import msgspec
 
-from rightcall.apis.dialect import CallOutcome
-from rightcall.apis.turns import results as written
 from rightcall.contracts.protocol import feedback
 from rightcall.dispatching.result import Result, not_run, refused
+from rightcall.providers.dialect import CallOutcome
+from rightcall.providers.turns import results as written
 from rightcall.types import Call, Json, Reply
 
 _CUSTOM = ("custom", "custom_tool_call")

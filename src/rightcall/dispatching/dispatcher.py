@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 
-from rightcall.declare.toolset import Tools, Toolset
 from rightcall.dispatching.hook import HookLike, as_hooks
 from rightcall.dispatching.invoke import Ended, invoke
 from rightcall.dispatching.prepare import Batch, plans_of
@@ -21,6 +20,7 @@ from rightcall.dispatching.result import Result, cut_short, not_run
 from rightcall.dispatching.run_limits import RunLimits
 from rightcall.dispatching.trace import Row, Trace
 from rightcall.errors import CallerError, CallRefused, DispatchStopped, ToolFailed
+from rightcall.tools.toolset import Tools, Toolset
 from rightcall.types import Call, Reply
 
 _LIMITS = RunLimits()

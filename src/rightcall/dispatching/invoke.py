@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from rightcall.declare.binding import Typed
 from rightcall.dispatching.bounded_output import BoundedOutput, bound
 from rightcall.dispatching.hook import Continue, Hook, Invocation, Skip, Terminate
 from rightcall.dispatching.prepare import NO_ARGUMENTS, Batch, RunPlan, RunRefusal, prepared, tool_failed
@@ -35,6 +34,7 @@ from rightcall.dispatching.trace import (
     Row,
 )
 from rightcall.errors import DispatchStopped, DispatchTerminated, HookFailed, NotApplicable, NotRunnable, ToolTimedOut
+from rightcall.tools.binding import Typed
 from rightcall.types import Call
 
 Ended = tuple[Result, DispatchStopped | None]

@@ -19,10 +19,10 @@ from typing import Any
 
 import msgspec
 
-from rightcall.declare.binding import Binding, Typed
 from rightcall.dispatching import tool_child as child
 from rightcall.dispatching.plain import plain, shown
 from rightcall.errors import NotRunnable, ToolError, ToolTimedOut
+from rightcall.tools.binding import Binding, Typed
 from rightcall.types import Json
 
 MOST_OUTPUT = 64_000_000

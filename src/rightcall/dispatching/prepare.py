@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from rightcall.checks import check, fits
-from rightcall.declare.binding import Binding, Typed
-from rightcall.declare.toolset import Toolset
 from rightcall.dispatching.hook import Hook, Invocation
 from rightcall.dispatching.result import Result, failed, not_run, refused, said
 from rightcall.dispatching.run_limits import RunLimits
 from rightcall.dispatching.running import bound_to
 from rightcall.errors import CallRefused, DispatchStopped, ToolFailed
+from rightcall.tools.binding import Binding, Typed
+from rightcall.tools.checks import check, fits
+from rightcall.tools.toolset import Toolset
 from rightcall.types import Call, Problem, Tool
 
 NO_ARGUMENTS: Mapping[str, Any] = MappingProxyType({})

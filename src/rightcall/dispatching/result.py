@@ -11,11 +11,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from rightcall.apis.dialect import CallOutcome
-from rightcall.apis.turns import results
 from rightcall.dispatching.bounded_output import BoundedOutput, bound
 from rightcall.dispatching.plain import plain
 from rightcall.errors import ToolError
+from rightcall.providers.dialect import CallOutcome
+from rightcall.providers.turns import results
 from rightcall.types import Call, Json, Problem, to_json
 
 Kind = Literal[

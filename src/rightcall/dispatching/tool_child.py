@@ -130,9 +130,9 @@ def run(request: dict[str, Any]) -> Any:
     import importlib
     import inspect
 
-    from rightcall.declare.binding import binding
-    from rightcall.declare.toolset import to_tool
     from rightcall.dispatching.plain import plain, shown
+    from rightcall.tools.binding import binding
+    from rightcall.tools.toolset import to_tool
 
     found: Any = importlib.import_module(request["module"])
     for step in request["name"].split("."):

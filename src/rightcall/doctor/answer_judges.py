@@ -7,12 +7,12 @@ import re
 
 import msgspec
 
-from rightcall.apis.sdk_view import text
 from rightcall.doctor.call_judges import fitting, in_text, is_cut, leaked, made, no_call, unreadable
 from rightcall.doctor.judging import OK, ProbedCase, ProbeFinding, fault, model
 from rightcall.doctor.questions import FILLER_WORDS, LONG_WORDS, MARK
 from rightcall.doctor.seen_answer import SeenCall
 from rightcall.doctor.wire_faults import WireFault
+from rightcall.providers.sdk_view import text
 
 _THINK = re.compile(r"</?think(?:ing)?>", re.IGNORECASE)
 _UNREAD = re.compile(r"it ends with tool_calls, but|`stop_reason` is tool_use, but")

@@ -6,17 +6,17 @@ import json
 import re
 from typing import Any
 
-from rightcall.apis.sdk_view import text
-from rightcall.checks import check
-from rightcall.declare.toolset import Toolset
 from rightcall.doctor.judging import OK, ProbedCase, ProbeFinding, fault, model
 from rightcall.doctor.questions import LONG_WORDS
 from rightcall.doctor.seen_answer import SeenCall
 from rightcall.guard.speech import announced
 from rightcall.guard.turn import Turn
+from rightcall.parsing.parser import parse
+from rightcall.providers.sdk_view import text
 from rightcall.repairs.whole_call import repair
+from rightcall.tools.checks import check
+from rightcall.tools.toolset import Toolset
 from rightcall.types import Call, Reply
-from rightcall.wire.parser import parse
 
 _NOT_PLAIN = re.compile(r"[^a-z0-9]+")
 _MOJIBAKE = ("\ufffd", "Ã¶", "å\x8c", "ð\x9f")

@@ -94,7 +94,7 @@ _LIST = (
         number=4,
         title="One bad call poisons the session",
         what="A broken call that once got into the history makes the server refuse every later request.",
-        part="rightcall.histories",
+        part="rightcall.providers.histories",
         cure="The history is put right before each request; what the client keeps is left alone.",
         threads=_threads(
             "MoonshotAI/kimi-cli#1171 MoonshotAI/kimi-cli#2165 vllm-project/vllm#43995 noonghunna/club-3090#1195 "
@@ -219,7 +219,7 @@ _LIST = (
         number=15,
         title="Histories are refused for their order",
         what="Results without calls, two turns of one role, null content: the server refuses what clients send.",
-        part="rightcall.histories",
+        part="rightcall.providers.histories",
         cure="The history is put right for the kind of server before it is sent.",
         threads=_threads(
             "langchain-ai/langchain#33265 openclaw/openclaw#29220 mistralai/mistral-vibe#1006 "
@@ -342,7 +342,7 @@ _LIST = (
         title="Too many tools",
         what="The tools fill the context, and the model chooses badly among them.",
         where="client",
-        part="rightcall.declare",
+        part="rightcall.tools",
         cure="Offer fewer: `Toolset` picks them by name.",
         flags=None,
         threads=_threads("openai/codex#9266 anomalyco/opencode#8625 modelcontextprotocol/python-sdk#2619"),
@@ -379,7 +379,7 @@ _LIST = (
         number=27,
         title="Results that are not plain text",
         what="A result that is a list of parts or an image is refused, or its content is lost.",
-        part="rightcall.histories",
+        part="rightcall.providers.histories",
         cure="Results are written as the server takes them.",
         threads=_threads("zhukunpenglinyutong/jetbrains-cc-gui#984 anomalyco/opencode#28859 vllm-project/vllm#39614"),
     ),

@@ -12,14 +12,14 @@ from typing import Any
 import msgspec
 
 from rightcall.api_names import Api
-from rightcall.apis import anthropic, gemini, ollama, openai_chat, openai_responses
-from rightcall.apis.sdk_view import obj, objects, text
 from rightcall.backends.body import write
 from rightcall.backends.plan import Choice, make_plan
 from rightcall.backends.profiles import UNKNOWN
 from rightcall.backends.request import Request
 from rightcall.doctor.questions import ServerQuestion
 from rightcall.doctor.seen_answer import SeenAnswer, SeenCall
+from rightcall.providers import anthropic, gemini, ollama, openai_chat, openai_responses
+from rightcall.providers.sdk_view import obj, objects, text
 from rightcall.types import Call, Json
 
 LISTS: dict[Api, str] = {

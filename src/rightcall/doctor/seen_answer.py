@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from rightcall.api_names import Api
-from rightcall.apis.sdk_view import obj, objects, text
 from rightcall.doctor.raw_answer import RawAnswer
+from rightcall.providers.sdk_view import obj, objects, text
 from rightcall.strict_json import Undecodable
 from rightcall.testing.conformance.streamed_events import events_in, read_json
 from rightcall.types import Json

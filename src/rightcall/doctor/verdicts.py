@@ -6,11 +6,11 @@ import json
 import re
 from collections import Counter
 
-from rightcall.apis.sdk_view import error_text
 from rightcall.doctor.diagnosis import ProbeEvidence, ProbeResult
 from rightcall.doctor.judging import VERDICTS, ProbedCase, ProbeFinding, fault, model
 from rightcall.doctor.probes import ServerProbe
 from rightcall.doctor.raw_answer import RawAnswer
+from rightcall.providers.sdk_view import error_text
 from rightcall.redaction.pieces import without_secrets
 from rightcall.redaction.scrubber import Scrubber
 from rightcall.strict_json import Undecodable, decode

@@ -17,8 +17,8 @@ import msgspec
 from rightcall.capture.domain import Domain, Scenario
 from rightcall.capture.stubs import holds
 from rightcall.capture.task_outcome import CallMade, outcome
-from rightcall.declare.toolset import Toolset
 from rightcall.evaluation.answer_match import are_matches
+from rightcall.tools.toolset import Toolset
 from rightcall.types import Call, Json
 
 Metric = Literal["valid", "right_tool", "right_arguments", "irrelevance", "completed"]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from rightcall.evaluation.eval_tally import EvalTally, Step
-from rightcall.reports.reply_tally import Share
+from rightcall.evaluation.reports.reply_tally import Share
 from rightcall.types import Json
 
 

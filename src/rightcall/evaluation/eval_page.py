@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from rightcall.evaluation.configurations import CONFIGURATIONS
 from rightcall.evaluation.eval_case import Metric
 from rightcall.evaluation.eval_tally import EvalTally, Step
-from rightcall.reports.reply_tally import Share
-from rightcall.safe_text import percent
-from rightcall.webpages.page_parts import (
+from rightcall.evaluation.reports.reply_tally import Share
+from rightcall.evaluation.webpages.page_parts import (
     BarChart,
     BarCharts,
     BarRow,
@@ -27,6 +26,7 @@ from rightcall.webpages.page_parts import (
     ToneCell,
     WebPage,
 )
+from rightcall.safe_text import percent
 
 KIND = "eval"
 LABELS: dict[Metric, str] = {

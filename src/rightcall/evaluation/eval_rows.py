@@ -17,8 +17,8 @@ from rightcall import __version__
 from rightcall.errors import CallerError, FileFailed
 from rightcall.evaluation.case_run import CaseRun
 from rightcall.evaluation.eval_case import EvalCase, EvalVerdict, Played
-from rightcall.files.file_kinds import json_lines
-from rightcall.files.jsonl import LineFault, read_rows
+from rightcall.storage.file_kinds import json_lines
+from rightcall.storage.jsonl import LineFault, read_rows
 from rightcall.types import Call, Json
 
 SCHEMA = "rightcall-eval/v1"

@@ -15,8 +15,8 @@ import msgspec
 from rightcall.evaluation.configurations import CONFIGURATIONS
 from rightcall.evaluation.eval_case import METRICS, Metric
 from rightcall.evaluation.eval_rows import EvalRow
-from rightcall.reports.reply_tally import Share
-from rightcall.reports.significance import holm, paired
+from rightcall.evaluation.reports.reply_tally import Share
+from rightcall.evaluation.reports.significance import holm, paired
 
 LEVEL = 0.05
 StepVerdict = Literal["better", "worse", "same"]

@@ -35,7 +35,7 @@ from rightcall.evaluation.eval_rows import EVALUATION, EvalRow, case_row, head_j
 from rightcall.evaluation.eval_tally import EvalTally
 from rightcall.evaluation.shared_answers import AnswersOfCase, SharedAnswers
 from rightcall.evaluation.suites import max_turns
-from rightcall.files.journal import Journal
+from rightcall.storage.journal import Journal
 from rightcall.types import Json
 
 

@@ -16,8 +16,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from rightcall.backends.models import cache_folder
-from rightcall.declare.toolset import Toolset
 from rightcall.errors import CallerError
+from rightcall.tools.toolset import Toolset
 from rightcall.types import Json, Tool
 
 VERSION = "2026.3.23"

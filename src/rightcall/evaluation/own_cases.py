@@ -14,12 +14,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rightcall.declare.toolset import Toolset
 from rightcall.errors import BadTools, CallerError
 from rightcall.evaluation.eval_case import EvalCase, exactly
 from rightcall.evaluation.leaderboard_cases import leaderboard_case
-from rightcall.files.jsonl import LineFault, read_rows
+from rightcall.storage.jsonl import LineFault, read_rows
 from rightcall.strict_json import MAX_DEPTH, decode
+from rightcall.tools.toolset import Toolset
 from rightcall.types import Call, Json
 
 

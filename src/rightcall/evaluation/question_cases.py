@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rightcall.declare.toolset import Toolset
 from rightcall.evaluation.eval_case import EvalCase, exactly
+from rightcall.tools.toolset import Toolset
 from rightcall.types import Call, Json
 
 SUITE = "questions"

@@ -56,6 +56,6 @@ def discover() -> list[BadFormat]:
     of your configuration. Packages: the entry points `rightcall.formats`. Gives what cannot be used, and why; nothing
     is raised, and the others are registered.
     """
-    from rightcall.files.own_formats import register_found
+    from rightcall.storage.own_formats import register_found
 
     return register_found()

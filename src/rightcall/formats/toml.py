@@ -51,7 +51,7 @@ _ALIAS = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}").fullmatch
 
 def format_from_toml(text: str) -> Format:
     """The format that this TOML text defines. Raises `BadFormat`, and nothing else, whatever the text is."""
-    from rightcall.wire.bodies import BODIES
+    from rightcall.parsing.bodies import BODIES
 
     kinds = {kind.__struct_config__.tag: kind for kind in BODIES}
     data = _load(text)
@@ -80,7 +80,7 @@ def _special(given: Any) -> tuple[str, ...]:
 
 def check_format_value(format: Format) -> None:
     """Raises `BadFormat` unless a file could say this format, whether one did or not."""
-    from rightcall.wire.bodies import BODIES
+    from rightcall.parsing.bodies import BODIES
 
     _check_names(format)
     _check_around(format)

@@ -16,13 +16,13 @@ from typing import Any, Literal
 
 import msgspec
 
-from rightcall.declare.toolset import Tools, Toolset
 from rightcall.dispatching.answering import answers
 from rightcall.dispatching.result import FINE, Result
 from rightcall.dispatching.trace import Intervention
 from rightcall.errors import CallerError
 from rightcall.guard.intervention import GuardPolicy
 from rightcall.guard.turn import Turn
+from rightcall.tools.toolset import Tools, Toolset
 from rightcall.types import Call, Json, Reply
 
 Decision = Literal["run", "again", "done", "stop"]
@@ -104,7 +104,7 @@ def cut(turn: Turn, said: Iterable[Intervention]) -> list[Json]:
 
 
 def _from_user(words: str, api: str) -> Json:
-    from rightcall.apis.turns import results
+    from rightcall.providers.turns import results
 
     return results(api, [], words)[0]
 

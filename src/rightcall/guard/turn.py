@@ -17,11 +17,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from rightcall.apis.chat_shape import chat_messages
-from rightcall.apis.sdk_view import dumps, text
-from rightcall.declare.toolset import Tools, Toolset
 from rightcall.dispatching.earlier_calls import fingerprint
+from rightcall.providers.chat_shape import chat_messages
+from rightcall.providers.sdk_view import dumps, text
 from rightcall.strict_json import MAX_DEPTH, decode
+from rightcall.tools.toolset import Tools, Toolset
 from rightcall.types import Call, Json, Reply
 
 CallState = Literal["ok", "failed", "refused", "open"]

@@ -13,8 +13,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rightcall.apis.sdk_view import dumps
 from rightcall.guard.turn import is_users
+from rightcall.providers.sdk_view import dumps
 from rightcall.types import Json
 
 SHORT = 400

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from rightcall.errors import FileFailed
-from rightcall.files.file_kinds import existing, json_lines
-from rightcall.files.journal import Journal
-from rightcall.files.jsonl import LineFault, read_rows
 from rightcall.loop.conversation import Conversation
+from rightcall.storage.file_kinds import existing, json_lines
+from rightcall.storage.journal import Journal
+from rightcall.storage.jsonl import LineFault, read_rows
 from rightcall.types import Json
 
 KIND = json_lines("journal of a run", "run_journal", 1)

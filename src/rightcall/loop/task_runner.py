@@ -24,7 +24,6 @@ import msgspec
 from rightcall.backends.base import BaseBackend, Streaming
 from rightcall.backends.loop_thread import LoopThread
 from rightcall.backends.request import Request
-from rightcall.declare.toolset import Tools
 from rightcall.dispatching.dispatcher import dispatch
 from rightcall.dispatching.hook import Hook, HookLike
 from rightcall.dispatching.result import Result, not_run
@@ -36,6 +35,7 @@ from rightcall.guard.turn import Turn
 from rightcall.loop.context_window import Summary, fit
 from rightcall.loop.conversation import Conversation, Status
 from rightcall.loop.run_journal import RunJournal
+from rightcall.tools.toolset import Tools
 from rightcall.types import Event, Reply
 
 _LIMITS = RunLimits()

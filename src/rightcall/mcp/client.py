@@ -16,9 +16,9 @@ from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
-from rightcall.declare.toolset import Toolset
 from rightcall.errors import BackendError, CallerError, ToolError
 from rightcall.extras import needs
+from rightcall.tools.toolset import Toolset
 from rightcall.types import Json, Tool
 
 if TYPE_CHECKING:

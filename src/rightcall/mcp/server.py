@@ -15,8 +15,6 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from rightcall.declare.provider_forms import to_provider
-from rightcall.declare.toolset import Tools, Toolset
 from rightcall.dispatching.bounded_output import Bounds
 from rightcall.dispatching.dispatcher import dispatch
 from rightcall.dispatching.hook import HookLike
@@ -29,6 +27,8 @@ from rightcall.repairs.whole_call import repair as repaired
 from rightcall.servers.asgi import guarded
 from rightcall.servers.gate import RequestLimits, given_key, guarding
 from rightcall.servers.slow_heads import TimedHead
+from rightcall.tools.provider_forms import to_provider
+from rightcall.tools.toolset import Tools, Toolset
 from rightcall.types import Call, Json
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from rightcall.parsing.values.escapes import PYTHON
 from rightcall.strict_json import decode
-from rightcall.values.escapes import PYTHON
 
 _PAIR = r"u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 escape = re.compile(rf'\\(?:["\\/bfnrt]|{_PAIR}|u[0-9a-fA-F]{{4}})').match

@@ -14,12 +14,12 @@ from typing import Any, Literal
 
 import msgspec
 
-from rightcall.checks import argument_problems
-from rightcall.declare.toolset import Toolset
 from rightcall.json_pointer import step
 from rightcall.repairs.number_text import dumps
 from rightcall.repairs.schema_rules import fold
 from rightcall.strict_json import is_same
+from rightcall.tools.checks import argument_problems
+from rightcall.tools.toolset import Toolset
 from rightcall.types import Problem, Repair, Tool
 
 SHOWN = 200

@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 
-from rightcall.declare.toolset import Toolset
 from rightcall.repairs.beside import BesideMember, Role
 from rightcall.repairs.liberties import AGAIN, SHOWN, Liberty, Loose, Unreadable
 from rightcall.repairs.loose import read_loose
@@ -20,6 +19,7 @@ from rightcall.repairs.objects import (
     weighed,
 )
 from rightcall.strict_json import is_same
+from rightcall.tools.toolset import Toolset
 
 _BETWEEN = re.compile(r"[\s,;]*+").match
 _MOST = 64

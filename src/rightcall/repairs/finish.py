@@ -14,8 +14,6 @@ from typing import Any
 
 import msgspec
 
-from rightcall.checks import argument_problems, fits, is_finite
-from rightcall.declare.toolset import Toolset
 from rightcall.extras import is_installed, missing
 from rightcall.repairs.beside import SHOWN, BesideMember, name_members, place
 from rightcall.repairs.brackets import could_move
@@ -26,6 +24,8 @@ from rightcall.repairs.number_text import dumps, with_spelling, without_spelling
 from rightcall.repairs.objects import is_one_too_many_unsure, read_arguments
 from rightcall.schema.unknown_names import is_settled, strangers
 from rightcall.strict_json import MAX_DEPTH, REFUSED, Twice, Undecodable, decode_unique
+from rightcall.tools.checks import argument_problems, fits, is_finite
+from rightcall.tools.toolset import Toolset
 from rightcall.types import Call, Problem, Repair, Tool
 
 _BLANKS = " \t\r\n"

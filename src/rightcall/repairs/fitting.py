@@ -12,8 +12,6 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
-from rightcall.checks import faults as errors
-from rightcall.checks import fits, place, plain, pointer
 from rightcall.repairs.brackets import could_stand_elsewhere
 from rightcall.repairs.looks import Looks
 from rightcall.repairs.number_text import dumps
@@ -24,6 +22,8 @@ from rightcall.schema.places import Places
 from rightcall.schema.text_kinds import may_be
 from rightcall.schema.tool_limits import MAX_MENDED, MOST_LOOKS, SIZE_OF_A_LOOK
 from rightcall.schema.unknown_names import strangers
+from rightcall.tools.checks import faults as errors
+from rightcall.tools.checks import fits, place, plain, pointer
 from rightcall.types import Repair, Tool
 
 _ROUNDS = 64

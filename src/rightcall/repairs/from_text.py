@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from rightcall.checks import check
-from rightcall.declare.toolset import Tools, Toolset
 from rightcall.repairs.whole_call import repair
+from rightcall.tools.checks import check
+from rightcall.tools.toolset import Tools, Toolset
 from rightcall.types import Call
 
 

@@ -14,13 +14,13 @@ from typing import Any
 
 import msgspec
 
+from rightcall.parsing.values.notation import JSON_WORDS, LOOSE
+from rightcall.parsing.values.value_reader import programmers_number
 from rightcall.repairs.comments import holds_bracket, may_hold_more
 from rightcall.repairs.fences import begins_fence
 from rightcall.repairs.liberties import AGAIN, MOST_OBJECTS, Liberty, Loose, Spelled, Unreadable, one_object
 from rightcall.repairs.loose_strings import CLOSING, LooseStrings
 from rightcall.strict_json import MAX_DEPTH, is_same
-from rightcall.values.notation import JSON_WORDS, LOOSE
-from rightcall.values.value_reader import programmers_number
 
 _BLANK = re.compile(r"[ \t\r\n]*+").match
 _NUMBER = re.compile(r"[+-]?(?:[0-9][0-9_]*+(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?(?![\w.])").match

@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import re
 
+from rightcall.parsing.values.escapes import PYTHON
+from rightcall.parsing.values.notation import LOOSE
 from rightcall.repairs import backslashes
 from rightcall.repairs.liberties import SHOWN, Liberty, Unreadable
-from rightcall.values.escapes import PYTHON
-from rightcall.values.notation import LOOSE
 
 _PLAIN = {
     '"': re.compile(r'[^"\\\x00-\x1f]*+').match,

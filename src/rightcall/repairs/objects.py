@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from rightcall.parsing.values.notation import STRICT_NUMBER
 from rightcall.repairs.brackets import could_go_on, could_move, has_odd_key
 from rightcall.repairs.liberties import MOST_OBJECTS, Liberty, Loose, Spelled, Unreadable, one_object
 from rightcall.repairs.loose import read_loose, skip_comments
@@ -19,7 +20,6 @@ from rightcall.schema.places import Places, value_at
 from rightcall.schema.text_kinds import may_be, wants_text
 from rightcall.schema.unknown_names import strangers
 from rightcall.types import Tool
-from rightcall.values.notation import STRICT_NUMBER
 
 _BLANK = re.compile(r"[ \t\r\n]*+").match
 _CLOSERS = re.compile(r"(?:[ \t\r\n]*+[}\])]){1,3}[ \t\r\n]*+").fullmatch

@@ -14,7 +14,6 @@ from typing import Any, Literal
 
 import msgspec
 
-from rightcall.checks import pointer
 from rightcall.repairs.backslashes import decode_escaped
 from rightcall.repairs.liberties import Unreadable
 from rightcall.repairs.loose import read_loose
@@ -22,6 +21,7 @@ from rightcall.repairs.number_text import NumberText, dumps
 from rightcall.schema.places import MISSING, Places, value_at
 from rightcall.schema.text_kinds import may_be, may_be_fraction
 from rightcall.strict_json import MAX_DEPTH, Undecodable, decode
+from rightcall.tools.checks import pointer
 from rightcall.types import Json, Repair
 
 _WRAPPERS = ("arguments", "parameters", "args", "kwargs", "input")

@@ -6,8 +6,8 @@ import json as stdlib
 import re
 from typing import Any
 
-from rightcall.declare.toolset import Toolset
 from rightcall.repairs.schema_rules import fold
+from rightcall.tools.toolset import Toolset
 from rightcall.types import Repair, Tool
 
 _CONTROL = re.compile(r"<\|.*|\|>.*|<｜.*|\x00.*", re.S)

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Set
 
 import msgspec
 
-from rightcall.checks import JUDGED, disagreement_of, name_problem
-from rightcall.declare.toolset import ToolLike, Toolset
 from rightcall.repairs.finish import settle
 from rightcall.repairs.tool_meant import find_name, settle_name
 from rightcall.strict_json import MAX_DEPTH, decode
+from rightcall.tools.checks import JUDGED, disagreement_of, name_problem
+from rightcall.tools.toolset import ToolLike, Toolset
 from rightcall.types import Call, Problem, Repair
 
 

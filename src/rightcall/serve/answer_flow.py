@@ -17,20 +17,20 @@ from typing import Any
 import msgspec
 
 from rightcall.api_names import Api
-from rightcall.apis.deltas import Fault, Said
-from rightcall.apis.outgoing import argument_text
-from rightcall.apis.sdk_view import error_text
-from rightcall.apis.stream import Stream
 from rightcall.backends.attempts import first_choice
 from rightcall.backends.event_stream import MAX_LINE, Payload, ServerEvents, Signal
 from rightcall.backends.metadata import Metadata
 from rightcall.backends.naming import Naming
-from rightcall.declare.toolset import Toolset
+from rightcall.providers.deltas import Fault, Said
+from rightcall.providers.outgoing import argument_text
+from rightcall.providers.sdk_view import error_text
+from rightcall.providers.stream import Stream
 from rightcall.serve.answer_writer import AnswerEnd, AnswerUsage, AnswerWriter
 from rightcall.serve.event_frames import Frames
 from rightcall.serve.flow_rules import FlowRules, is_prose
 from rightcall.serve.plain_chunks import PlainChunks
 from rightcall.strict_json import is_object
+from rightcall.tools.toolset import Toolset
 from rightcall.types import Arguments, Call, CallEnd, CallStart, Event, Json, Reasoning, Reply, Text
 
 _BROKEN = "the stream broke before its end; send the whole answer again"

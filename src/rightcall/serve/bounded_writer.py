@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from rightcall.errors import FileFailed
-from rightcall.files.journal import Journal
+from rightcall.storage.journal import Journal
 
 Item = TypeVar("Item")
 MOST_ROWS, MOST_BYTES = 10_000, 64_000_000

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import msgspec
 
 from rightcall.api_names import Api
-from rightcall.apis.sdk_view import objects, text
 from rightcall.backends.request import Request
 from rightcall.ids import Ids
+from rightcall.providers.sdk_view import objects, text
 from rightcall.types import Json
 
 

@@ -14,9 +14,9 @@ from typing import Any, Literal
 import msgspec
 
 from rightcall.api_names import Api
-from rightcall.apis.gemini import field
-from rightcall.apis.sdk_view import obj
-from rightcall.declare.toolset import Toolset
+from rightcall.providers.gemini import field
+from rightcall.providers.sdk_view import obj
+from rightcall.tools.toolset import Toolset
 from rightcall.types import Json, Tool
 
 ToolKind = Literal["function", "custom", "namespace", "other"]

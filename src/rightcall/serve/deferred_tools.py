@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from rightcall.apis.sdk_view import obj
+from rightcall.providers.sdk_view import obj
 from rightcall.serve.client_request import ClientRequest
 from rightcall.types import Json
 

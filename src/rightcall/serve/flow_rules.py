@@ -8,10 +8,10 @@ from collections.abc import Callable
 import msgspec
 
 from rightcall.api_names import Api
-from rightcall.declare.toolset import Toolset
 from rightcall.serve.client_request import ClientRequest
 from rightcall.serve.deferred_tools import DeferredTools
 from rightcall.serve.proxy_settings import ProxySettings
+from rightcall.tools.toolset import Toolset
 
 _ANNOUNCEMENT = 300  # characters of text that wait under the full guard: more is no mere announcement of a call
 _LIVE: tuple[Api, ...] = ("chat", "responses", "messages")  # the others have no word for a piece of a call

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from rightcall.apis.sdk_view import obj, text
+from rightcall.providers.sdk_view import obj, text
 from rightcall.types import Json
 
 _TEXT: Json = {"type": "string"}

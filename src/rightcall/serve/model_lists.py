@@ -15,7 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from rightcall.api_names import Api
-from rightcall.apis.sdk_view import obj, objects, text
+from rightcall.providers.sdk_view import obj, objects, text
 from rightcall.serve.proxy_settings import ProxySettings
 from rightcall.serve.upstream_routes import matches
 from rightcall.types import Json

@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import NamedTuple
 
 from rightcall.api_names import Api
-from rightcall.apis.sdk_view import text
+from rightcall.providers.sdk_view import text
 from rightcall.serve.event_frames import MAX_FRAME
 from rightcall.types import Json
 

@@ -17,9 +17,9 @@ from rightcall.api_names import Api
 from rightcall.backends.exchange import Timeouts
 from rightcall.backends.request import Mode
 from rightcall.constrain.grammar_value import Server
+from rightcall.parsing.parser import Policy, ReasoningCalls, Rescue
 from rightcall.redaction.key import Key
 from rightcall.servers.gate import Gate, RequestLimits, guarding, is_loopback
-from rightcall.wire.parser import Policy, ReasoningCalls, Rescue
 
 _LIMITS, _TIMES = RequestLimits(), Timeouts()
 

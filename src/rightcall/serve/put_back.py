@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rightcall.api_names import Api
-from rightcall.apis.chat_shape import OPAQUE
-from rightcall.apis.sdk_view import obj, objects, text
-from rightcall.histories.history_work import HistoryChange, KeptFields
+from rightcall.providers.chat_shape import OPAQUE
+from rightcall.providers.histories.history_work import HistoryChange, KeptFields
+from rightcall.providers.sdk_view import obj, objects, text
 from rightcall.types import Json
 
 _OWN: dict[Api, str] = {"messages": "thinking", "responses": "reasoning", "gemini": "thoughtSignature"}

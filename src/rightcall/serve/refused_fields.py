@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from rightcall.apis.sdk_view import objects
 from rightcall.errors import BackendError, StatusError
+from rightcall.providers.sdk_view import objects
 from rightcall.types import Json
 
 # What only asks for something that the server need not do. Words that refusals use for other things are not among them.

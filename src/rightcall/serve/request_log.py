@@ -13,9 +13,8 @@ from typing import Any
 
 import msgspec
 
-from rightcall.apis.sdk_view import dumps
-from rightcall.apis.sse import json_value
-from rightcall.files.jsonl import encode_row
+from rightcall.providers.sdk_view import dumps
+from rightcall.providers.sse import json_value
 from rightcall.redaction.pieces import without_secrets
 from rightcall.redaction.scrubber import Scrubber
 from rightcall.redaction.secret_names import is_secret_name
@@ -23,6 +22,7 @@ from rightcall.safe_text import visible
 from rightcall.serve.bounded_writer import BoundedWriter, LineSink
 from rightcall.serve.exchanged import Exchanged
 from rightcall.serve.proxy_settings import ProxySettings
+from rightcall.storage.jsonl import encode_row
 from rightcall.types import Json, Reply
 
 _LONGEST = 300  # characters of a name or line that came from outside

@@ -15,11 +15,11 @@ from typing import Literal
 import msgspec
 
 from rightcall.backends.plan import Choice
-from rightcall.declare.toolset import Toolset
 from rightcall.guard import Guard, Judgement, Turn, one_at_a_time, repeated, tool_choice
 from rightcall.serve.answer_flow import AnswerFlow
 from rightcall.serve.client_request import ClientRequest
 from rightcall.strict_json import MAX_DEPTH, decode
+from rightcall.tools.toolset import Toolset
 from rightcall.types import Call, Json, Reply
 
 # What only a schema says: the client's own check will say it again, in words that the model can use.

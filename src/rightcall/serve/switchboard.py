@@ -14,14 +14,15 @@ from collections.abc import Sequence
 import msgspec
 
 from rightcall.api_names import Api
-from rightcall.apis.sdk_view import obj, objects, text
-from rightcall.apis.stream import Stream
 from rightcall.backends.plan import Choice
 from rightcall.backends.request import Mode, Request
 from rightcall.constrain.grammar_value import Server
 from rightcall.errors import BackendError
-from rightcall.histories.history_profiles import HistoryProfile
 from rightcall.messages import HISTORY_PROFILES, KeptFields, SaneHistory, kept_of
+from rightcall.parsing.parser import Policy, ReasoningCalls, Rescue
+from rightcall.providers.histories.history_profiles import HistoryProfile
+from rightcall.providers.sdk_view import obj, objects, text
+from rightcall.providers.stream import Stream
 from rightcall.serve.answer_flow import AnswerFlow
 from rightcall.serve.client_request import ClientRequest, RefusedRequest
 from rightcall.serve.kept_answers import KeptAnswers
@@ -32,7 +33,6 @@ from rightcall.serve.upstream_link import UpstreamLink
 from rightcall.serve.upstream_routes import routed
 from rightcall.strict_json import MAX_DEPTH, decode
 from rightcall.types import Json, Tool
-from rightcall.wire.parser import Policy, ReasoningCalls, Rescue
 
 _KEPT_SECONDS = 3600.0  # of what a server wants back with its calls
 _KEPT_BYTES = 16_000_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rightcall.apis.sdk_view import dumps
+from rightcall.providers.sdk_view import dumps
 from rightcall.serve.client_request import ClientRequest
 
 _BYTES_A_TOKEN = 3.6  # of English, code and JSON, over the tokenizers in use; other scripts have more tokens

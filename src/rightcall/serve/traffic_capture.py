@@ -11,12 +11,12 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from rightcall.files.jsonl import encode_row
 from rightcall.redaction.scrubber import Scrubber
 from rightcall.serve.bounded_writer import BoundedWriter, LineSink
 from rightcall.serve.exchanged import Exchanged
 from rightcall.serve.proxy_settings import ProxySettings
 from rightcall.serve.request_log import clean_answer, known_secrets, log_row
+from rightcall.storage.jsonl import encode_row
 
 _FACTS = ("client", "upstream", "mode", "format", "repairs", "rescues", "problems", "retries", "finish")
 

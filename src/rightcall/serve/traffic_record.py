@@ -26,11 +26,11 @@ from rightcall.backends.cassette import (
     response_of,
     without_keys,
 )
-from rightcall.files.journal import Journal
-from rightcall.files.jsonl import ensure_parent_dir
 from rightcall.serve.bounded_writer import BoundedWriter, LineSink
 from rightcall.serve.proxy_settings import ProxySettings, UpstreamSettings
 from rightcall.serve.request_log import known_secrets
+from rightcall.storage.journal import Journal
+from rightcall.storage.jsonl import ensure_parent_dir
 from rightcall.types import Json
 
 _ODD = re.compile(r"[^A-Za-z0-9._-]")

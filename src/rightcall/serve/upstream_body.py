@@ -16,15 +16,15 @@ from typing import Any
 import msgspec
 
 from rightcall.api_names import Api
-from rightcall.apis.chat_shape import OPAQUE
-from rightcall.apis.sdk_view import obj, objects, text
 from rightcall.backends.body import TOOL_FIELDS
 from rightcall.backends.history_bodies import written
 from rightcall.backends.request import Request
 from rightcall.backends.sampling import unsayable
-from rightcall.histories.history_profiles import HistoryProfile, history_profile
-from rightcall.histories.history_work import KeptFields
-from rightcall.histories.sanitiser import SaneHistory, sane
+from rightcall.providers.chat_shape import OPAQUE
+from rightcall.providers.histories.history_profiles import HistoryProfile, history_profile
+from rightcall.providers.histories.history_work import KeptFields
+from rightcall.providers.histories.sanitiser import SaneHistory, sane
+from rightcall.providers.sdk_view import obj, objects, text
 from rightcall.serve.client_request import ClientRequest
 from rightcall.serve.put_back import kept_for, put_back
 from rightcall.serve.request_readers.request_messages import NOWHERE

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rightcall.api_names import Api
-from rightcall.apis.sdk_view import error_text
 from rightcall.errors import BackendError, BodyError, StatusError, TimedOut
+from rightcall.providers.sdk_view import error_text
 from rightcall.serve.client_request import RefusedRequest
 from rightcall.serve.upstream_link import UpstreamAnswer, told_headers
 from rightcall.servers.refused_requests import error_body

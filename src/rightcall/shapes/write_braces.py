@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 
+from rightcall.parsing.values.notation import BRACED_KEY
 from rightcall.shapes.algebra import NEVER, Lexeme, Lit, Node, Token, Upto, Word, alt, chars, inverse, seq
 from rightcall.shapes.builder import Builder
 from rightcall.shapes.value_shapes import NOTHING, Array, Field, Number, Object, OneOf, Shape, TextShape, options
 from rightcall.shapes.write_json import CONTROL, Json
-from rightcall.values.notation import BRACED_KEY
 
 _BRACED_KEY = re.compile(BRACED_KEY).fullmatch
 _BLANKS = " \t\r\n"

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from rightcall.backends.replay import ReplayBackend, ReplayServer
     from rightcall.doctor.diagnosing import diagnose
     from rightcall.doctor.diagnosis import Diagnosis
-    from rightcall.laws import (
+    from rightcall.testing.conformance import conforms
+    from rightcall.testing.laws import (
         LAWS,
         Case,
         How,
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
         swallowing_law,
         truncation_law,
     )
-    from rightcall.testing.conformance import conforms
 
 __all__ = [
     "Case",
@@ -71,29 +71,29 @@ __all__ = [
 __getattr__ = on_first_use(
     __name__,
     {
-        "Case": "rightcall.laws",
+        "Case": "rightcall.testing.laws",
         "Diagnosis": "rightcall.doctor.diagnosis",
-        "How": "rightcall.laws",
-        "LAWS": "rightcall.laws",
-        "Law": "rightcall.laws",
+        "How": "rightcall.testing.laws",
+        "LAWS": "rightcall.testing.laws",
+        "Law": "rightcall.testing.laws",
         "Recorder": "rightcall.backends.record",
         "ReplayBackend": "rightcall.backends.replay",
         "ReplayServer": "rightcall.backends.replay",
-        "Violation": "rightcall.laws",
-        "auto_law": "rightcall.laws",
-        "check_format": "rightcall.laws",
+        "Violation": "rightcall.testing.laws",
+        "auto_law": "rightcall.testing.laws",
+        "check_format": "rightcall.testing.laws",
         "conforms": "rightcall.testing.conformance",
-        "cut_law": "rightcall.laws",
-        "cuttings": "rightcall.laws",
+        "cut_law": "rightcall.testing.laws",
+        "cuttings": "rightcall.testing.laws",
         "diagnose": "rightcall.doctor.diagnosing",
-        "ends_law": "rightcall.laws",
-        "events_law": "rightcall.laws",
-        "keys_law": "rightcall.laws",
-        "live_law": "rightcall.laws",
-        "nothing_lost_law": "rightcall.laws",
-        "opener_law": "rightcall.laws",
-        "round_trip_law": "rightcall.laws",
-        "swallowing_law": "rightcall.laws",
-        "truncation_law": "rightcall.laws",
+        "ends_law": "rightcall.testing.laws",
+        "events_law": "rightcall.testing.laws",
+        "keys_law": "rightcall.testing.laws",
+        "live_law": "rightcall.testing.laws",
+        "nothing_lost_law": "rightcall.testing.laws",
+        "opener_law": "rightcall.testing.laws",
+        "round_trip_law": "rightcall.testing.laws",
+        "swallowing_law": "rightcall.testing.laws",
+        "truncation_law": "rightcall.testing.laws",
     },
 )

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from rightcall.errors import ToolError
-from rightcall.files.draft import Draft, write_all
+from rightcall.storage.draft import Draft, write_all
 from rightcall.workspace.misses import nearest
 from rightcall.workspace.root import Root, reason
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from rightcall.declare.toolset import Toolset
+from rightcall.tools.toolset import Toolset
 from rightcall.workspace import file_tools, shell
 from rightcall.workspace.allow_rules import AllowRule
 from rightcall.workspace.approval import Approval, Ask

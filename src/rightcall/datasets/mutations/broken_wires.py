@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from rightcall.datasets.mutations.truth import Negative, Truth
 from rightcall.errors import RightcallError
 from rightcall.formats.spec import Format
+from rightcall.parsing.parser import parse
+from rightcall.parsing.rendering import render
 from rightcall.types import Call, Reply
-from rightcall.wire.parser import parse
-from rightcall.wire.rendering import render
 
 _STRUCTURE = re.compile(r"[{}\[\]()<>\"':,=/|]")
 _TRIES = 16

@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 
-from rightcall.apis.openai_chat import assistant_message
 from rightcall.capture.captured_rows import (
     CANDIDATE,
     OUTCOME,
@@ -19,11 +18,12 @@ from rightcall.capture.captured_rows import (
     capture_key,
     tools_of,
 )
-from rightcall.checks import check
 from rightcall.datasets.label import Labeller, calls_before
 from rightcall.datasets.validating import label_of
-from rightcall.declare.toolset import Toolset
 from rightcall.formats.spec import Format
+from rightcall.providers.openai_chat import assistant_message
+from rightcall.tools.checks import check
+from rightcall.tools.toolset import Toolset
 from rightcall.types import Call, Json, Problem
 
 BUCKET = DOMAIN = "mutated"

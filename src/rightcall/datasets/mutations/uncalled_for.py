@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from rightcall.apis.openai_chat import assistant_message
-from rightcall.apis.sdk_view import dumps
 from rightcall.datasets.mutations.other_values import arguments_of, words_of
 from rightcall.datasets.mutations.truth import Negative, Truth, named
+from rightcall.providers.openai_chat import assistant_message
+from rightcall.providers.sdk_view import dumps
 from rightcall.types import Call, Json
 
 _SHORTEST = 2  # characters of a value that can be told from the words around it

@@ -6,9 +6,9 @@ import random
 from collections.abc import Iterator
 from itertools import islice
 
-from rightcall.apis.sdk_view import dumps
 from rightcall.datasets.mutations.other_values import arguments_of, others, words_of
 from rightcall.datasets.mutations.truth import Negative, Truth, named, same
+from rightcall.providers.sdk_view import dumps
 from rightcall.types import Call, Json, Tool
 
 _TRIES = 24

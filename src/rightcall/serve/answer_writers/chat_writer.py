@@ -9,8 +9,8 @@ A whole call is one chunk: index, id, type, name and the arguments as text.
 
 from __future__ import annotations
 
-from rightcall.apis.openai_chat import REASONING
-from rightcall.apis.sdk_view import obj, objects
+from rightcall.providers.openai_chat import REASONING
+from rightcall.providers.sdk_view import obj, objects
 from rightcall.serve.answer_writer import AnswerEnd, AnswerHead, AnswerUsage
 from rightcall.serve.answer_writers.ordered_writer import OrderedWriter
 from rightcall.serve.answer_writers.outgoing_call import OutgoingCall

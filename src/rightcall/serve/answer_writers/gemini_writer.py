@@ -10,8 +10,8 @@ a text of nothing, as Google sends it.
 
 from __future__ import annotations
 
-from rightcall.apis.gemini import field
-from rightcall.apis.sdk_view import obj, objects
+from rightcall.providers.gemini import field
+from rightcall.providers.sdk_view import obj, objects
 from rightcall.serve.answer_writer import AnswerEnd, AnswerHead, AnswerUsage
 from rightcall.serve.answer_writers.ordered_writer import OrderedWriter
 from rightcall.serve.answer_writers.outgoing_call import OutgoingCall

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rightcall.apis.sdk_view import obj, objects, text
+from rightcall.providers.sdk_view import obj, objects, text
 from rightcall.serve.answer_writer import AnswerEnd, AnswerHead, AnswerUsage
 from rightcall.serve.answer_writers.ordered_writer import Open, OrderedWriter
 from rightcall.serve.answer_writers.outgoing_call import OutgoingCall

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from rightcall.apis.sdk_view import obj
+from rightcall.providers.sdk_view import obj
 from rightcall.serve.answer_writer import AnswerEnd, AnswerHead, AnswerUsage
 from rightcall.serve.answer_writers.ordered_writer import OrderedWriter
 from rightcall.serve.answer_writers.outgoing_call import OutgoingCall

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rightcall.api_names import Api
-from rightcall.apis.sdk_view import text
+from rightcall.providers.sdk_view import text
 from rightcall.serve.client_request import ClientRequest, RefusedRequest
 from rightcall.serve.request_readers.chat_request import read_chat
 from rightcall.serve.request_readers.gemini_request import read_gemini

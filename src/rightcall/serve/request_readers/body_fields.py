@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rightcall.apis.sdk_view import text
+from rightcall.providers.sdk_view import text
 from rightcall.types import Json
 
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rightcall.apis.chat_shape import OPAQUE
-from rightcall.apis.sdk_view import arguments, dumps, obj, objects, text
+from rightcall.providers.chat_shape import OPAQUE
+from rightcall.providers.sdk_view import arguments, dumps, obj, objects, text
 from rightcall.serve.client_request import ClientRequest
 from rightcall.serve.request_readers.body_fields import limits
 from rightcall.serve.request_readers.declared_tools import declared, entries

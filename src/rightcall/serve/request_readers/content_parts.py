@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rightcall.apis.gemini import field
-from rightcall.apis.sdk_view import dumps, obj, objects, text
+from rightcall.providers.gemini import field
+from rightcall.providers.sdk_view import dumps, obj, objects, text
 from rightcall.types import Json
 
 Parts = list[Json]

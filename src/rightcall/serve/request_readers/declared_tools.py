@@ -14,13 +14,13 @@ from typing import Any
 
 import msgspec
 
-from rightcall.apis.gemini import field
-from rightcall.apis.sdk_view import items, obj, objects, text
-from rightcall.declare.providers import definition_tool
-from rightcall.declare.toolset import Toolset
+from rightcall.providers.gemini import field
+from rightcall.providers.sdk_view import items, obj, objects, text
 from rightcall.schema.refusals import Refused
 from rightcall.serve.client_request import ClientTool, ToolKind
 from rightcall.serve.known_tools import TOOL_SEARCH, KnownTool, known_tool, screen_size
+from rightcall.tools.providers import definition_tool
+from rightcall.tools.toolset import Toolset
 from rightcall.types import Json, Tool
 
 _LONGEST_NAME = 200

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rightcall.apis.gemini import field
-from rightcall.apis.sdk_view import dumps, obj, objects, text
+from rightcall.providers.gemini import field
+from rightcall.providers.sdk_view import dumps, obj, objects, text
 from rightcall.serve.client_request import ClientRequest, RefusedRequest
 from rightcall.serve.request_readers.body_fields import number, stops, whole_number
 from rightcall.serve.request_readers.content_parts import Parts, gemini_part, joined_text, text_part

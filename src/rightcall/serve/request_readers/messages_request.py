@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rightcall.apis.sdk_view import obj, objects, text
+from rightcall.providers.sdk_view import obj, objects, text
 from rightcall.serve.client_request import ClientRequest, RefusedRequest
 from rightcall.serve.request_readers.body_fields import limits
 from rightcall.serve.request_readers.content_parts import joined_text, messages_part, messages_parts

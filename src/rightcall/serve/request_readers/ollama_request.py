@@ -4,7 +4,7 @@ without ids. An answer is streamed unless the request says otherwise.
 
 from __future__ import annotations
 
-from rightcall.apis.sdk_view import arguments, items, obj, objects, text
+from rightcall.providers.sdk_view import arguments, items, obj, objects, text
 from rightcall.serve.client_request import ClientRequest
 from rightcall.serve.request_readers.body_fields import limits
 from rightcall.serve.request_readers.content_parts import data_part, responses_parts, text_part

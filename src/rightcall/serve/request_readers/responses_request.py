@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rightcall.apis.sdk_view import dumps, items, obj, objects, text
+from rightcall.providers.sdk_view import dumps, items, obj, objects, text
 from rightcall.serve.client_request import ClientRequest, RefusedRequest
 from rightcall.serve.known_tools import is_call, item_call
 from rightcall.serve.request_readers.body_fields import limits

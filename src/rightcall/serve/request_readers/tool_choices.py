@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from rightcall.apis.gemini import field
-from rightcall.apis.sdk_view import items, obj, text
+from rightcall.providers.gemini import field
+from rightcall.providers.sdk_view import items, obj, text
 from rightcall.serve.known_tools import known_tool
 from rightcall.serve.request_readers.declared_tools import DeclaredTools
 

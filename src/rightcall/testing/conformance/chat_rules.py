@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rightcall.apis.sdk_view import obj, objects, text
+from rightcall.providers.sdk_view import obj, objects, text
 from rightcall.testing.conformance.stream_rules import SaidSoFar, StreamRules, is_object
 from rightcall.types import Json
 

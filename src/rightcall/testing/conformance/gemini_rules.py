@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rightcall.apis.sdk_view import obj, objects, text
+from rightcall.providers.sdk_view import obj, objects, text
 from rightcall.testing.conformance.stream_rules import SaidSoFar, StreamRules
 from rightcall.types import Json
 

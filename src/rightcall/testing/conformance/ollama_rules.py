@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rightcall.apis.sdk_view import obj, objects
+from rightcall.providers.sdk_view import obj, objects
 from rightcall.testing.conformance.stream_rules import SaidSoFar, StreamRules
 from rightcall.types import Json
 

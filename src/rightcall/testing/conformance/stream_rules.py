@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rightcall.apis.sdk_view import obj
+from rightcall.providers.sdk_view import obj
 from rightcall.testing.conformance.streamed_events import StreamedEvent, read_json
 from rightcall.types import Json
 

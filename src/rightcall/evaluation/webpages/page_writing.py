@@ -1,0 +1,311 @@
+"""A page as HTML: one file that loads nothing, escapes everything, and works without its script.
+
+Its policy allows one style sheet and one script, each by its hash, and nothing else: no address, no inline style, no
+handler. Bars are SVG, whose lengths are attributes.
+"""
+
+from __future__ import annotations
+
+import html
+from base64 import b64encode
+from collections.abc import Iterator
+from functools import lru_cache
+from hashlib import sha256
+from importlib.resources import files
+
+from rightcall.evaluation.webpages.page_parts import (
+    BarChart,
+    BarCharts,
+    BarRow,
+    Cell,
+    FigureTiles,
+    Headline,
+    IntervalCell,
+    NamedCell,
+    PageColumn,
+    PagePart,
+    PageRate,
+    PageSample,
+    PageTable,
+    SampleCard,
+    SampleCards,
+    SamplePiece,
+    ToneCell,
+    WebPage,
+)
+from rightcall.safe_text import brief, percent, visible
+from rightcall.storage.file_kinds import FileKind, beginning
+
+_SCALES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0)
+_NOTHING_ELSE = "form-action 'none'; base-uri 'none'"
+_LONGEST = 400  # characters of a name or a sentence
+
+
+def page_kind(kind: str) -> FileKind:
+    """How a page of this kind is known again, so that it may be written anew."""
+    return beginning(f"page of `{kind}`", _first(kind).encode())
+
+
+def _first(kind: str) -> str:
+    return f"<!doctype html><!-- rightcall {kind} -->"
+
+
+def written(page: WebPage) -> str:
+    """The whole page."""
+    style, script = _style(), _script()
+    policy = f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; {_NOTHING_ELSE}"
+    parts = [_part(part) for part in page.parts]
+    return (
+        f'{_first(page.kind)}\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n<meta name="referrer" content="no-referrer">\n'
+        f"<title>{safe(page.title)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
+        f"{_head(page)}\n<main>\n" + "\n".join([part for part in parts if part]) + f"\n</main>\n{_foot(page)}"
+        f"<script>{script}</script>\n</body>\n</html>\n"
+    )
+
+
+@lru_cache(2)
+def _asset(name: str) -> str:
+    return files("rightcall.evaluation.webpages").joinpath(name).read_text("utf-8")
+
+
+def _style() -> str:
+    return _asset("page.css")
+
+
+def _script() -> str:
+    return _asset("page.js")
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
+
+
+def safe(text: str, most: int = _LONGEST) -> str:
+    """Text from outside on one line of a page."""
+    return html.escape(brief(text, most), quote=True).replace(" %", "\u00a0%")
+
+
+def _percent(rate: float) -> str:
+    return safe(percent(rate)).replace(" ", "\u00a0")
+
+
+# -- head and foot -----------------------------------------------------------------------------------------------------
+
+
+def _head(page: WebPage) -> str:
+    top = page.headline
+    notes = "".join([f"<p>{safe(note)}</p>" for note in top.notes])
+    return (
+        f'<header>\n<p class="over"><b>rightcall</b> {safe(page.kind)}<span>{safe(page.title, 160)}</span></p>\n'
+        f'<div class="top"><h1><span class="figure">{safe(top.figure)}</span> '
+        f'<span class="says">{safe(top.says)}</span></h1>\n<div class="notes">{notes}</div></div>\n'
+        f"{_strip(top)}</header>"
+    )
+
+
+def _strip(top: Headline) -> str:
+    if len([piece for piece in top.strip if piece.count]) < 2:
+        return ""
+    drawn, at = [], 0.0
+    for piece in top.strip:
+        drawn.append(f'<rect class="{piece.tone}" x="{at:.3f}%" width="{100 * piece.rate:.3f}%" height="100%"></rect>')
+        at += 100 * piece.rate
+    legend = [
+        f'<li><i class="{piece.tone}"></i>{safe(piece.label)} <b>{_percent(piece.rate)}</b> '
+        f"<span>{piece.count:,}</span></li>"
+        for piece in top.strip
+    ]
+    return f'<svg class="strip" aria-hidden="true">{"".join(drawn)}</svg>\n<ul class="legend">{"".join(legend)}</ul>\n'
+
+
+def _foot(page: WebPage) -> str:
+    return "<footer>" + "".join([f"<p>{safe(line, 600)}</p>" for line in page.foot]) + "</footer>\n"
+
+
+# -- parts -------------------------------------------------------------------------------------------------------------
+
+
+def _part(part: PagePart) -> str:
+    if isinstance(part, FigureTiles):
+        return _tiles(part)
+    if isinstance(part, PageTable):
+        return _table(part)
+    if isinstance(part, BarCharts):
+        return _charts(part)
+    return _cards(part)
+
+
+def _tiles(part: FigureTiles) -> str:
+    tiles = [
+        f'<div class="tile {tile.tone}"><dt>{safe(tile.label)}</dt><dd><b>{safe(tile.figure)}</b>'
+        f"<span>{safe(tile.note)}</span></dd></div>"
+        for tile in part.tiles
+    ]
+    return f'<dl class="tiles">{"".join(tiles)}</dl>'
+
+
+def _titled(title: str, note: str) -> str:
+    return f"<h2>{safe(title)}</h2>\n" + (f'<p class="note">{safe(note)}</p>\n' if note else "")
+
+
+def _table(part: PageTable) -> str:
+    if not part.rows:
+        return ""
+    numeric = [_is_numeric(part, at) for at in range(len(part.columns))]
+    heads = [_column(column, number) for column, number in zip(part.columns, numeric, strict=True)]
+    rows = [f'<tr data-find="">{"".join(map(_cell, row, part.columns))}</tr>' for row in part.rows]
+    find = '<input type="search" class="find" placeholder="Filter rows" aria-label="Filter rows">' if rows[4:] else ""
+    body = "\n".join(rows)
+    table = f"<table>\n<thead><tr>{''.join(heads)}</tr></thead>\n<tbody>\n{body}\n</tbody></table>"
+    if part.folded:
+        summary = f"<summary>{safe(part.title)}</summary>"
+        return f'<section class="table">\n<details>{summary}<div class="bar">{find}</div>{table}</details>\n</section>'
+    bar = f'<div class="bar">{_titled(part.title, part.note)}{find}</div>'
+    return f'<section class="table">\n{bar}\n{table}\n</section>'
+
+
+def _is_numeric(part: PageTable, at: int) -> bool:
+    return all(isinstance(row[at], int | PageRate | IntervalCell | ToneCell) for row in part.rows)
+
+
+def _column(column: PageColumn, number: bool) -> str:
+    hint = f' title="{safe(column.hint)}"' if column.hint else ""
+    side = ' class="number"' if number else ""
+    return f'<th scope="col"{side}{hint}><button type="button">{safe(column.title)}</button></th>'
+
+
+def _cell(cell: Cell, column: PageColumn) -> str:
+    label = f' data-label="{safe(column.title)}"'
+    if isinstance(cell, NamedCell):
+        below = f"<span>{safe(cell.below, 160)}</span>" if cell.below else ""
+        return f'<td class="named"{label}><b>{safe(cell.name, 120)}</b>{below}</td>'
+    if isinstance(cell, PageRate):
+        return _rate_cell(cell, label)
+    if isinstance(cell, IntervalCell):
+        between = f"{100 * cell.rate.low:.1f} to {100 * cell.rate.high:.1f}"
+        below = f"<span>{between} of {cell.rate.of:,}</span>"
+        return f'<td class="number"{label} data-sort="{cell.rate.rate:.12g}">{_percent(cell.rate.rate)}{below}</td>'
+    if isinstance(cell, ToneCell):
+        said = f'<em class="{cell.tone}">{safe(cell.text)}</em>'
+        return f'<td class="number"{label} data-sort="{cell.order:.12g}">{said}</td>'
+    if isinstance(cell, int):
+        return f'<td class="number"{label} data-sort="{cell}">{cell:,}</td>'
+    return f"<td{label}>{safe(cell)}</td>"
+
+
+def _rate_cell(cell: PageRate, label: str) -> str:
+    if not cell.of:
+        return f'<td class="number none"{label} data-sort="-1">\u2013</td>'
+    return (
+        f'<td class="number rate {cell.tone if cell.rate else "plain zero"}"{label} data-sort="{cell.rate:.12g}"'
+        f' title="{_between(cell)}"><b>{_percent(cell.rate)}</b>{_bar(cell, 1.0)}</td>'
+    )
+
+
+def _between(rate: PageRate) -> str:
+    return f"95 % interval: {_percent(rate.low)} to {_percent(rate.high)} of {rate.of:,}"
+
+
+# -- bars --------------------------------------------------------------------------------------------------------------
+
+
+def _charts(part: BarCharts) -> str:
+    drawn = [_chart(chart) for chart in part.charts if chart.rows]
+    return f'<div class="charts">\n{"".join(drawn)}</div>' if drawn else ""
+
+
+def _chart(chart: BarChart) -> str:
+    title = _titled(chart.title, chart.note)
+    more = f'<p class="note">{safe(chart.more)}</p>' if chart.more else ""
+    if len(chart.rows) == 1:
+        only = chart.rows[0]
+        said = f'<p class="only">{_label(only)}<b>{_percent(only.rate.rate)}</b> <span>{safe(only.count)}</span></p>'
+        return f'<section class="chart">\n{title}{said}{more}</section>\n'
+    top = max([row.rate.high for row in chart.rows])
+    scale = next((each for each in _SCALES if each >= top), 1.0)
+    rows = "\n".join([_bar_row(row, scale) for row in chart.rows])
+    ticks = "".join([f"<i>{100 * each:g}\u00a0%</i>" for each in (0.0, scale / 2, scale)])
+    axis = f'<li class="axis" aria-hidden="true"><span></span><span class="ticks">{ticks}</span></li>'
+    return f'<section class="chart">\n{title}<ul class="bars">\n{axis}\n{rows}\n</ul>{more}</section>\n'
+
+
+def _bar_row(row: BarRow, scale: float) -> str:
+    return (
+        f'<li title="{_between(row.rate)}">{_label(row)}<span class="drawn">{_bar(row.rate, scale)}</span>'
+        f'<b>{_percent(row.rate.rate)}</b><span class="count">{safe(row.count)}</span></li>'
+    )
+
+
+def _label(row: BarRow) -> str:
+    name = safe(row.label, 60)
+    named = (
+        f'<button type="button" data-pick="{safe(row.pick)}">{name}</button>' if row.pick else f"<span>{name}</span>"
+    )
+    note = f"<small>{safe(row.note)}</small>" if row.note else ""
+    return f'<span class="label">{named}{note}</span>'
+
+
+def _bar(rate: PageRate, scale: float) -> str:
+    """The rate as a bar, with its interval as a line over it."""
+    width, low, high = [100 * min(1.0, each / scale) for each in (rate.rate, rate.low, rate.high)]
+    return (
+        f'<svg class="rod {rate.tone}" aria-hidden="true"><rect class="track" width="100%" height="100%"></rect>'
+        f'<rect class="fill" width="{width:.2f}%" height="100%"></rect>'
+        f'<line x1="{low:.2f}%" x2="{high:.2f}%" y1="50%" y2="50%"></line></svg>'
+    )
+
+
+# -- samples -----------------------------------------------------------------------------------------------------------
+
+_LEGEND = (
+    '<p class="kinds"><span class="s-text">text</span> <span class="s-reasoning">reasoning</span> '
+    '<span class="s-call">call</span> <span class="s-marker">marker</span> <span class="s-text found">what it is about'
+    "</span></p>"
+)
+
+
+def _cards(part: SampleCards) -> str:
+    if not part.cards:
+        return ""
+    kinds = list(dict.fromkeys([card.kind for card in part.cards]))
+    options = "".join([f'<option value="{safe(kind)}">{safe(kind)}</option>' for kind in kinds])
+    controls = (
+        f'<div class="controls"><select aria-label="Kind"><option value="">all kinds</option>{options}</select>'
+        '<input type="search" class="find" placeholder="Filter samples" aria-label="Filter samples">'
+        f'<output aria-live="polite">{len(part.cards)} of {len(part.cards)}</output></div>'
+    )
+    return (
+        f'<section class="samples" id="samples">\n<div class="bar">{_titled(part.title, part.note)}{controls}</div>\n'
+        f"{_LEGEND}\n"
+        f'<div class="cards">\n{"".join(map(_card, part.cards))}</div>\n</section>'
+    )
+
+
+def _card(card: SampleCard) -> str:
+    samples = "".join([_sample(sample) for sample in card.samples])
+    return (
+        f'<article data-find="" data-kind="{safe(card.kind)}" data-name="{safe(f"{card.kind}:{card.name}")}">\n'
+        f'<h3><em class="{card.tone}">{safe(card.kind)}</em> {safe(card.name)}</h3>\n<p>{safe(card.meaning)}</p>\n'
+        f'<p class="source">{safe(card.source)}</p>\n{samples}</article>\n'
+    )
+
+
+def _sample(sample: PageSample) -> str:
+    says = f"<figcaption>{safe(sample.says, 300)}</figcaption>" if sample.says else ""
+    end = '<b class="end" title="the text ends here">\u25c4 ends here</b>' if sample.is_end else ""
+    text = "".join([*_left_out(sample.before), *map(_piece, sample.pieces), end, *_left_out(sample.after)])
+    where = f'<span class="where">{safe(sample.where, 120)}</span>' if sample.where else ""
+    return f"<figure>{where}<pre>{text}</pre>{says}</figure>\n"
+
+
+def _left_out(characters: int) -> Iterator[str]:
+    if characters:
+        yield f'<i class="left">\u2026 {characters:,} more \u2026</i>'
+
+
+def _piece(piece: SamplePiece) -> str:
+    found = " found" if piece.found else ""
+    return f'<span class="s-{piece.kind}{found}">{html.escape(visible(piece.text), quote=True)}</span>'

@@ -1,0 +1,106 @@
+"""Chat templates rendered in a child process that can take neither time nor memory without end.
+
+A sandbox keeps a template from reaching Python, but bounds neither time nor memory; the child's resource limits do.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os.path
+import signal
+import subprocess
+import sys
+from typing import Any
+
+import msgspec
+
+from rightcall.errors import MissingExtra
+from rightcall.extras import missing, needs
+from rightcall.formats.templates import template_child as child
+from rightcall.formats.templates.template_faults import BadTemplate, TemplateStopped
+from rightcall.types import Json
+
+_NOW = "2026-01-02T03:04:05"  # a template that shows the date renders the same every day
+
+
+class ChildBounds(msgspec.Struct, frozen=True):
+    """What one template may use, for all its renderings together. `memory` is address space in bytes."""
+
+    cpu_seconds: int = 5
+    wall_seconds: int = 20
+    memory: int = 512_000_000
+    output: int = 4_000_000
+
+
+class Rendering(msgspec.Struct, frozen=True):
+    """The text, or what the template said against this conversation."""
+
+    text: str = ""
+    error: str = ""
+
+
+def render(template: str, contexts: list[Json], bounds: ChildBounds | None = None) -> list[Rendering]:
+    """The template rendered with each of these contexts. Raises `BadTemplate` where it cannot be rendered at all."""
+    bounds = bounds or ChildBounds()
+    request = {
+        "template": template,
+        "contexts": contexts,
+        "now": _NOW,
+        "path": _homes("jinja2", "markupsafe"),
+        **msgspec.structs.asdict(bounds),
+    }
+    answer = _answer(json.dumps(request).encode(), bounds)
+    if "missing" in answer:
+        raise MissingExtra("templates", missing("templates"))
+    if "stopped" in answer:
+        raise _stopped(answer["stopped"], bounds)
+    if "error" in answer:
+        raise BadTemplate(f"the template cannot be used: {answer['error']}")
+    return [Rendering(**result) for result in answer["results"]]
+
+
+def _homes(*packages: str) -> list[str]:
+    """The folders that these packages are installed in: an isolated child would not look everywhere we do."""
+    needs("templates")
+    specs = [importlib.util.find_spec(package) for package in packages]
+    return sorted({os.path.dirname(os.path.dirname(spec.origin)) for spec in specs if spec and spec.origin})
+
+
+def _answer(request: bytes, bounds: ChildBounds) -> dict[str, Any]:
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-B", "-X", "utf8", child.__file__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={},
+        close_fds=True,
+    )
+    try:
+        said, _ = process.communicate(request, timeout=bounds.wall_seconds)
+    except subprocess.TimeoutExpired:
+        raise _stopped("wall", bounds) from None
+    finally:
+        process.kill()
+        process.communicate()
+    return _read(said, process.returncode, bounds)
+
+
+def _read(said: bytes, code: int, bounds: ChildBounds) -> dict[str, Any]:
+    if code in (-signal.SIGXCPU, -signal.SIGKILL):
+        raise _stopped("cpu", bounds)
+    try:
+        answer: dict[str, Any] = json.loads(said)
+    except ValueError:
+        raise _stopped("memory", bounds) from None  # nothing was left to say even that
+    return answer
+
+
+def _stopped(limit: str, bounds: ChildBounds) -> TemplateStopped:
+    causes = {
+        "cpu": f"it used more than {bounds.cpu_seconds} seconds of CPU time",
+        "wall": f"it took longer than {bounds.wall_seconds} seconds",
+        "memory": f"it needs more memory than {bounds.memory:,} bytes",
+        "output": f"it wrote more than {bounds.output:,} characters",
+    }
+    return TemplateStopped(limit, causes[limit])

@@ -1,0 +1,128 @@
+"""A first draft of a format, from what a template writes: what stands around known calls says what the markers are.
+
+It knows calls whose arguments are JSON (an object with name and arguments, or a name and then an object), and those
+whose arguments stand in tags. A draft that does not give the same calls back is none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from rightcall.errors import BadFormat, CannotCarry
+from rightcall.formats.spec import Body, Envelope, Format, NameThenJson, Params, replace
+from rightcall.formats.templates.tag_drafting import tagged, tagged_again
+from rightcall.formats.toml import check_format_value
+from rightcall.types import Call
+
+_NAME = "my_format"
+_MOST = 400  # objects of a text that are looked at
+
+
+class DraftedCall(NamedTuple):
+    """Where a call stands, and the body that would read it."""
+
+    start: int
+    end: int
+    body: Body
+
+
+def drafts(text: str, calls: tuple[Call, ...]) -> Iterator[Format]:
+    """Formats that may have written these calls as this text, the fullest first. They are sound, and not yet tried."""
+    for find in (_json_call, _tagged_call):
+        found = _located(text, calls, find)
+        for format in _around(text, found) if found else ():
+            try:
+                check_format_value(format)
+            except (BadFormat, CannotCarry):
+                continue
+            yield format
+
+
+Finder = Callable[[str, int, Call, DraftedCall | None], DraftedCall | None]
+
+
+def _located(text: str, calls: tuple[Call, ...], find: Finder) -> list[DraftedCall]:
+    """Each call's place, in order; none if one is missing, or written in another way."""
+    found: list[DraftedCall] = []
+    for call in calls:
+        place = find(text, found[-1].end if found else 0, call, found[0] if found else None)
+        if place is None or (found and place.body != found[0].body):
+            return []
+        found.append(place)
+    return found
+
+
+def _json_call(text: str, begin: int, call: Call, first: DraftedCall | None) -> DraftedCall | None:
+    return next(_places(text, begin, call), None)
+
+
+def _tagged_call(text: str, begin: int, call: Call, first: DraftedCall | None) -> DraftedCall | None:
+    """Of a call with one argument nothing tells what stands between two: it must be written as the first is."""
+    if first is None:
+        found = tagged(text, begin, call)
+        return None if found is None else DraftedCall(*found)
+    assert isinstance(first.body, Params)
+    again = tagged_again(text, begin, call, first.body)
+    return None if again is None else DraftedCall(*again, first.body)
+
+
+def _places(text: str, begin: int, call: Call) -> Iterator[DraftedCall]:
+    at, decoder = text.find("{", begin), json.JSONDecoder()
+    for _ in range(_MOST):
+        if at < 0:
+            return
+        try:
+            value, end = decoder.raw_decode(text, at)
+        except ValueError:
+            value, end = None, at + 1
+        body = _body(value, text[begin:at], call)
+        if isinstance(body, Envelope):
+            yield DraftedCall(at, end, body)
+        elif body is not None:
+            yield DraftedCall(begin + text[begin:at].rindex(call.name), end, body)
+        at = text.find("{", at + 1)
+
+
+def _body(value: Any, before: str, call: Call) -> Body | None:
+    if not isinstance(value, dict):
+        return None
+    if value == call.arguments:
+        between = before.rpartition(call.name)[2]
+        return NameThenJson(open="{name}" + between) if call.name in before and len(between) <= 64 else None
+    names = [key for key, item in value.items() if item == call.name]
+    args = [key for key, item in value.items() if item == call.arguments]
+    return Envelope(names=(names[0],), args=(args[0],)) if names and args else None
+
+
+def _around(text: str, found: list[DraftedCall]) -> Iterator[Format]:
+    head, tail, body = text[: found[0].start], text[found[-1].end :], found[0].body
+    middles = [text[one.end : other.start] for one, other in pairwise(found)]
+    opens = _common_end([head, *middles]) if middles else _last_tag(head)
+    closes = _common_start([*[middle[: len(middle) - len(opens)] for middle in middles], tail])
+    between = middles[0][len(closes) : len(middles[0]) - len(opens)] if middles else ""
+    before, after = head[: len(head) - len(opens)], tail[len(closes) :]
+    base = Format(_NAME, body=body, call=(opens, closes), between=between)
+    if before.strip() and after.strip():
+        yield replace(base, section=(before.lstrip(), after.rstrip()))
+    if after.strip():
+        yield replace(base, ends=(after.strip(),))
+    yield base
+
+
+def _common_start(texts: list[str]) -> str:
+    first, last = min(texts), max(texts)  # what these two share, all share
+    same = next((at for at, char in enumerate(first) if last[at : at + 1] != char), len(first))
+    return first[:same]
+
+
+def _common_end(texts: list[str]) -> str:
+    return _common_start([each[::-1] for each in texts])[::-1]
+
+
+def _last_tag(head: str) -> str:
+    """Of one call alone nothing tells where its marker begins: at its last tag."""
+    at = max(head.rfind("<"), head.rfind("["))
+    return head[at:] if at >= 0 else head

@@ -1,0 +1,235 @@
+"""Which formats read what a chat template writes? Tried out: calls go in, and must come out of the text again.
+
+Templates differ in what they take: arguments as an object or as text, one call at a time, empty or no content. So
+several conversations are rendered, the most telling first, and the first that any format reads decides.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from rightcall.errors import CannotCarry
+from rightcall.formats import known_formats
+from rightcall.formats.spec import Format
+from rightcall.formats.templates.confined import ChildBounds, Rendering, render
+from rightcall.formats.templates.drafting import drafts
+from rightcall.formats.templates.template_faults import BadTemplate
+from rightcall.formats.toml_text import format_to_toml
+from rightcall.parsing.compile import compiled
+from rightcall.parsing.detection import read_whole
+from rightcall.parsing.options import ReadOptions
+from rightcall.parsing.rendering import render as write
+from rightcall.tools.provider_forms import to_provider
+from rightcall.tools.toolset import Toolset
+from rightcall.types import Call, Json, Tool
+
+
+class TemplateProbe(msgspec.Struct, frozen=True):
+    """Calls to be found again. `shows` says what it shows if they are."""
+
+    shows: str
+    calls: tuple[Call, ...]
+
+
+class Detection(msgspec.Struct, frozen=True):
+    """The formats that recover the calls, the best first, and what was rendered: the assistant's part of the text.
+    Where none does, `draft` is one that would, as TOML, or empty."""
+
+    formats: tuple[str, ...]
+    shows: str
+    text: str
+    draft: str = ""
+
+
+def _call(name: str, id: str, arguments: Json) -> Call:
+    return Call(name, arguments, json.dumps(arguments), id)
+
+
+TOOLS = Toolset(
+    [
+        Tool(
+            name="get_weather",
+            description="The weather of the next days.",
+            parameters={
+                "type": "object",
+                "properties": {
+                    "city": {"type": "string", "description": "Where."},
+                    "days": {"type": "integer", "description": "How many."},
+                    "place": {
+                        "type": "object",
+                        "description": "Where exactly.",
+                        "properties": {
+                            "lat": {"type": "number"},
+                            "tags": {"type": "array", "items": {"type": "string"}},
+                        },
+                    },
+                },
+                "required": ["city"],
+            },
+        ),
+        Tool(
+            name="take_note",
+            description="Keeps a text.",
+            parameters={
+                "type": "object",
+                "properties": {"text": {"type": "string", "description": "What to keep."}},
+                "required": ["text"],
+            },
+        ),
+    ]
+)
+_WEATHER = {"city": "Oslo", "days": 3, "place": {"lat": 59.9, "tags": ["north", "fjord"]}}
+_FIRST = _call("get_weather", "abcde0001", _WEATHER)
+PROBES = (
+    TemplateProbe(
+        "two calls, nested arguments, a closing marker inside a string",
+        (_FIRST, _call("take_note", "abcde0002", {"text": "calls end with </tool_call>, I think"})),
+    ),
+    TemplateProbe("two calls, nested arguments", (_FIRST, _call("take_note", "abcde0002", {"text": "Buy milk."}))),
+    TemplateProbe("one call, nested arguments", (_FIRST,)),
+    TemplateProbe("one call, plain arguments", (_call("get_weather", "abcde0001", {"city": "Oslo", "days": 3}),)),
+    TemplateProbe("one call, one text", (_call("take_note", "abcde0002", {"text": "Buy milk."}),)),
+)
+_THOUGHT, _SAID = "They ask for the weather.", "One moment, please."
+_MOST = 20_000  # characters: what a template writes around two short calls
+_QUESTION: Json = {"role": "user", "content": "How is the weather in Oslo?"}
+
+
+def detect_template(
+    template: str, tokens: Mapping[str, str] | None = None, bounds: ChildBounds | None = None
+) -> Detection:
+    """Which formats read what this template writes. Raises `BadTemplate` where it cannot be rendered."""
+    answers = [(probe, answer) for probe in PROBES for answer in _answers(probe.calls)]
+    opened, closed, *rendered = render(template, _contexts([answer for _, answer in answers], tokens or {}), bounds)
+    texts = [
+        (probe, answer, _part(one.text, opened, closed))
+        for (probe, answer), one in zip(answers, rendered, strict=True)
+        if one.text
+    ]
+    if not texts:
+        raise BadTemplate(f"the template refuses the conversation: {rendered[0].error or 'it writes nothing'}")
+    thought = {probe.shows: text for probe, answer, text in texts if _THOUGHT in text and _SAID in text}
+    # A template may write values as text: then the tools' types are needed.
+    for repair in ("off", "safe"):
+        for probe, _, text in texts:
+            if formats := recovering(text, probe.calls, repair):
+                whole = thought.get(probe.shows, "")
+                return Detection(_thinking_first(formats, whole), probe.shows, text)
+    return _drafted([(probe, text) for probe, _, text in texts])
+
+
+def _drafted(texts: list[tuple[TemplateProbe, str]]) -> Detection:
+    for probe, text in texts:
+        draft = next((each for each in drafts(text, probe.calls) if _rank(text, probe.calls, each) is not None), None)
+        if draft is not None:
+            return Detection((), probe.shows, text, format_to_toml(draft))
+    return Detection((), "", texts[0][1])
+
+
+def _thinking_first(formats: tuple[str, ...], text: str) -> tuple[str, ...]:
+    """Of formats that find the same calls, those first that find the reasoning and the text before them too."""
+    if not text:
+        return formats
+    known = known_formats().formats
+    replies = {name: read_whole(text, compiled(known[name]), ReadOptions(TOOLS)) for name in formats}
+    # The header of the turn may stand before the thought.
+    told = {
+        name: reply.reasoning.strip().endswith(_THOUGHT) and reply.content.strip() == _SAID
+        for name, reply in replies.items()
+    }
+    return tuple(sorted(formats, key=lambda name: not told[name]))
+
+
+def _contexts(answers: list[Json], tokens: Mapping[str, str]) -> list[Json]:
+    """What the template is rendered with: two prompts without an answer, then each answer."""
+    # A template adds the tokens to text, so they must be there.
+    common: Json = {
+        "tools": to_provider(TOOLS, "chat"),
+        # Older templates take the tools as text, and the date.
+        "functions": json.dumps(to_provider(TOOLS, "chat")),
+        "datetime": "2026-01-02",
+        "documents": None,
+        "bos_token": "",
+        "eos_token": "",
+        **tokens,
+    }
+    opened = {"messages": [_QUESTION], "add_generation_prompt": True}
+    others = [
+        {"messages": [_QUESTION, *more], "add_generation_prompt": False} for more in ([], *([a] for a in answers))
+    ]
+    return [{**common, **context} for context in (opened, *others)]
+
+
+def _answers(calls: tuple[Call, ...]) -> list[Json]:
+    """The assistant's message, in the ways that templates want it; at last one that holds all it may."""
+    plain: list[Json] = [
+        {"role": "assistant", "content": content, "tool_calls": [_entry(call, as_text) for call in calls]}
+        for as_text in (False, True)
+        for content in ("", None)
+    ]
+    full = {**plain[0], "content": _SAID, "reasoning_content": _THOUGHT, "reasoning": _THOUGHT}
+    return [*plain, full, _telling_ids(full)]
+
+
+def _telling_ids(answer: Json) -> Json:
+    """A template may write ids alone, which then say the name."""
+    told = [
+        {**entry, "id": f"functions.{entry['function']['name']}:{index}"}
+        for index, entry in enumerate(answer["tool_calls"])
+    ]
+    return {**answer, "tool_calls": told}
+
+
+def _entry(call: Call, as_text: bool) -> Json:
+    arguments: Any = call.json if as_text else call.arguments
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
+
+
+def _part(text: str, opened: Rendering, closed: Rendering) -> str:
+    """What the assistant wrote: all that a rendering without its message does not have."""
+    for prompt in (opened.text, closed.text):
+        if prompt and text.startswith(prompt):
+            return text[len(prompt) :]
+    prompt = closed.text or opened.text
+    same = (at for at, (one, other) in enumerate(zip(text, prompt, strict=False)) if one != other)
+    return text[next(same, min(len(text), len(prompt))) :]
+
+
+def recovering(text: str, calls: tuple[Call, ...], repair: str = "off") -> tuple[str, ...]:
+    """The formats that find just these calls in a text, the best first. None in a text far too long for them."""
+    if len(text) > _MOST:
+        return ()
+    ranked = [
+        (rank, name)
+        for name, format in known_formats().formats.items()
+        if (rank := _rank(text, calls, format, repair)) is not None
+    ]
+    return tuple([name for _, name in sorted(ranked, key=lambda each: each[0])])
+
+
+def _rank(text: str, calls: tuple[Call, ...], format: Format, repair: str = "off") -> tuple[int, ...] | None:
+    """Nothing left over, then written just so, then little left over, then a marker rather than none, then at least the
+    bodies written just so. None: not the same calls."""
+    found = compiled(format)
+    reply = read_whole(text, found, ReadOptions(TOOLS, repair=repair))
+    if any(problem.blocking for problem in reply.problems):
+        return None
+    if [(call.name, call.arguments, call.complete) for call in reply.calls] != [
+        (call.name, call.arguments, True) for call in calls
+    ]:
+        return None
+    left = len(reply.content.strip()) + len(reply.reasoning.strip())
+    bodies = all(_written((call,), msgspec.structs.replace(format, call=("", ""))) in text for call in calls)
+    written = _written(calls, format) in text
+    return int(left > 0), int(not written), left, int(bool(found.bare)), int(not bodies)
+
+
+def _written(calls: tuple[Call, ...], format: Format) -> str:
+    try:
+        return write(calls, format=format, tools=TOOLS).strip()
+    except CannotCarry:
+        return "\0"

@@ -1,0 +1,232 @@
+"""Values on the wire, as they arrive: read at once where all is there, else when their end was found; strings live.
+
+`Read` is a value with its JSON and what only the schema can decide: `meant` decides it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from json.encoder import encode_basestring as quoted
+from typing import Any, Literal
+
+import msgspec
+
+from rightcall.json_pointer import step
+from rightcall.parsing.bare_values import to_json
+from rightcall.parsing.buffer import Steps
+from rightcall.parsing.call_builder import Building, CallBuilder
+from rightcall.parsing.interrupts import Broken, Cut
+from rightcall.parsing.values.notation import Notation
+from rightcall.parsing.values.strings import StringText
+from rightcall.parsing.values.value_ends import Ends, LostEnd
+from rightcall.parsing.values.value_reader import BadValue, Odd, Unfinished, ValueReader, opening
+from rightcall.repairs.objects import respelled
+from rightcall.schema.places import Places
+from rightcall.schema.text_kinds import wants_text
+from rightcall.types import Repair, Tool
+
+# What damage leaves behind in a text that lost its quotes, or only one of them.
+_ODD = re.compile(r"[\"'`\u2018-\u201f\\]|^(?!\w++://)[^=]*+=|^[>:,]|:$|(?<!:)//|\s#|/\*").search
+_ZEROS = re.compile(r"[+-]?0[0-9_]").match
+_WORDS = frozenset("none null nil undefined true false yes no on off".split())
+Kind = Literal["schema", "guess"]
+
+
+class Read(msgspec.Struct, frozen=True):
+    json: str
+    value: Any
+    odd: tuple[Odd, ...] = ()
+    bare: tuple[Odd, ...] = ()
+    escaped: tuple[Odd, ...] = ()
+
+
+def read_from(reader: ValueReader) -> Read:
+    value = reader.value()
+    return Read(reader.json, value, tuple(reader.odd), tuple(reader.bare), tuple(reader.escaped))
+
+
+def all_there(p: CallBuilder, reader: ValueReader) -> Read | None:
+    """The value, if all of it has arrived and nothing is wrong with it; then it is taken."""
+    try:
+        found = read_from(reader)
+    except (Unfinished, BadValue):
+        return None
+    p.pos = reader.pos
+    return found
+
+
+def whole(reader: ValueReader) -> Read:
+    """The value that is all of the reader's text."""
+    try:
+        found = read_from(reader)
+        rest = reader.peek()
+    except BadValue as bad:
+        raise Broken(bad.code, bad.message) from None
+    except Unfinished:
+        raise Broken("invalid_value", f"no value can be read at {reader.text[:40]!r}") from None
+    if rest:
+        raise Broken("trailing_content", f"unexpected text after the value: {reader.text[reader.pos :][:40]!r}")
+    return found
+
+
+def skip(p: CallBuilder, ends: Ends) -> Steps[None]:
+    """Takes everything up to the end that `ends` finds."""
+    while True:
+        try:
+            found = ends.step(p.buf, p.pos, p.ended)
+        except LostEnd as lost:
+            p.pos = ends.pos
+            raise Broken(lost.code, lost.message) from None
+        p.pos = ends.pos
+        if found:
+            return
+        if p.ended:
+            p.pos = len(p.buf)
+            raise Cut
+        yield
+
+
+def skipped(p: CallBuilder, ends: Ends) -> Steps[str]:
+    """The text up to that end."""
+    taken = p.capture()
+    try:
+        yield from skip(p, ends)
+    except (Broken, Cut):
+        p.drop(taken)
+        raise
+    return p.release(taken)
+
+
+def string_at(p: CallBuilder, notation: Notation) -> Steps[StringText | None]:
+    """What reads the string that begins here, its opening taken; None where none does."""
+    while True:
+        try:
+            found = opening(notation, p.buf, p.pos, p.ended)
+        except Unfinished:
+            yield
+            continue
+        except BadValue as bad:
+            raise Broken(bad.code, bad.message) from None
+        if found is None:
+            return None
+        p.pos = found[1]
+        return found[0]
+
+
+def string(p: CallBuilder, text: StringText, *, give: bool) -> Steps[str]:
+    """The rest of a string, to its end. With `give` it goes out while it arrives."""
+    pieces: list[str] = []
+    sink: Callable[[str], bool] | None = None
+    while True:
+        p.pos, piece, closed = text.take(p.buf, p.pos, p.ended)
+        if piece:
+            pieces.append(piece)
+            if give:
+                p.give(quoted(piece)[1:-1])
+        if closed:
+            return "".join(pieces)
+        if text.lost:
+            raise Broken("unterminated_string", "a string is not closed before the end of the call; close it")
+        if p.ended:
+            p.pos = len(p.buf)
+            raise Cut
+        if p.pos == len(p.buf):
+            sink = sink or _sink(p, text, pieces, give=give)
+            p.listen(sink)
+        yield
+        p.sink = None
+
+
+def _sink(p: CallBuilder, text: StringText, pieces: list[str], *, give: bool) -> Callable[[str], bool]:
+    """Takes what arrives inside a string."""
+    add, easy, plain, passed, pass_on = pieces.append, text.easy, text.plain, p.passed, p.pass_on
+
+    def sink(piece: str) -> bool:
+        is_easy = easy(piece) is not None
+        decoded = piece if is_easy else plain(piece)
+        if decoded is None:
+            return False
+        add(decoded)
+        if give:
+            pass_on(piece, "", piece if is_easy else quoted(decoded)[1:-1])
+        else:
+            passed(piece)
+        return True
+
+    return sink
+
+
+def _is_sure(bare: Odd, key: str, tool: Tool | None) -> bool:
+    """Is it certain that a string without quotes is one, and where it ends? Only of an argument by itself that must be
+    a string: of a list or an object nobody knows which commas are theirs."""
+    if tool is None:
+        return True  # nothing is known of the arguments, and nothing is checked
+    if bare.path or not bare.text or _ODD(bare.text) or bare.text.lower() in _WORDS:
+        return False
+    return wants_text(Places(tool.parameters).at([key]), tool.parameters)
+
+
+def _is_text(odd: Odd, key: str, tool: Tool) -> bool:
+    return wants_text(Places(tool.parameters).at([key, *odd.path]), tool.parameters)
+
+
+def bad_escape(path: str, text: str) -> Repair:
+    """The receipt of a string with an escape that Python takes for an error: nobody knows what its backslashes mean."""
+    return Repair("bad_escape", "guess", path, text[:200], quoted(text[:200]))
+
+
+def meant(p: CallBuilder, key: str, read: Read) -> tuple[str, Any]:
+    """JSON and value of an argument, now that its schema is asked: what was written without quotes and is no number of
+    the usual spelling stays as written where a string is wanted. Each change leaves a receipt."""
+    if not (read.odd or read.bare or read.escaped):
+        return read.json, read.value
+    call = p.call
+    assert call is not None
+    path = step(key)
+    tool = p.tools.get(call.name) if p.tools is not None else None
+    call.repairs += _receipts(read, path, key, tool)
+    texts = _as_written(call, key, read, path, tool) if read.odd and tool is not None else None
+    return (read.json, read.value) if texts is None else texts
+
+
+def _receipts(read: Read, path: str, key: str, tool: Tool | None) -> tuple[Repair, ...]:
+    zeros = _zeros(read, path, key, tool)
+    if not read.escaped and not read.bare:
+        return zeros
+    return (*_escapes(read, path), *_unquoted(read, path, key, tool), *zeros)
+
+
+def _as_written(call: Building, key: str, read: Read, path: str, tool: Tool) -> tuple[str, Any] | None:
+    """JSON and value where a string is wanted for what was written without quotes; None where none is."""
+    holder = {key: read.value}
+    _, made = respelled(holder, [((key, *odd.path), odd.text) for odd in read.odd], tool)
+    taken = [liberty for liberty in made if liberty.rule == "unquoted_value"]
+    if not taken:
+        return None
+    # A boolean may have been meant as `true` or as `True`.
+    is_word = any(odd.text in ("True", "False") for odd in read.odd)
+    kind: Kind = "guess" if is_word else "schema"
+    call.repairs += tuple([Repair(each.rule, kind, path, each.before, each.after) for each in taken])
+    return to_json(holder[key]), holder[key]
+
+
+def _escapes(read: Read, path: str) -> list[Repair]:
+    return [bad_escape(path, each.text) for each in read.escaped[:1]]
+
+
+def _unquoted(read: Read, path: str, key: str, tool: Tool | None) -> list[Repair]:
+    """The receipt of the least certain string without quotes."""
+    bare = min(read.bare, key=lambda each: _is_sure(each, key, tool), default=None)
+    if bare is None:
+        return []
+    kind: Kind = "schema" if _is_sure(bare, key, tool) else "guess"
+    return [Repair("unquoted_value", kind, path, bare.text[:200], quoted(bare.text[:200]))]
+
+
+def _zeros(read: Read, path: str, key: str, tool: Tool | None) -> tuple[Repair, ...]:
+    """The receipt of a number that begins with zeros: ten, eight in octal, or a code."""
+    for odd in read.odd:
+        if _ZEROS(odd.text) and not (tool and _is_text(odd, key, tool)):
+            return (Repair("number_spelling", "guess", path, odd.text[:200], odd.text.lstrip("+-0")[:200]),)
+    return ()

@@ -1,0 +1,419 @@
+"""Bare keys in braces:  call:f{k:<|"|>v<|"|>,n:1,l:[{a:true}]}   as the Gemma family writes them.
+
+Strings stand between two quote tokens. A quote closes one only if what follows can follow a value: a comma and a key or
+a value, or a bracket that is itself followed by structure.
+"""
+
+from __future__ import annotations
+
+import re
+from json.encoder import encode_basestring as quoted
+from typing import TYPE_CHECKING, Any
+
+from rightcall.formats.spec import Braced, Format, Marker
+from rightcall.formats.toml_rules import LITERAL, OPENER, marker_rule, template_rule
+from rightcall.json_pointer import step
+from rightcall.parsing.arriving_values import (
+    Read,
+    all_there,
+    bad_escape,
+    meant,
+    skipped,
+    string,
+    string_at,
+    whole,
+)
+from rightcall.parsing.bare_values import TEXT_KINDS, to_json, typed
+from rightcall.parsing.bodies.braced_patterns import (
+    KEY,
+    KEY_PROBE,
+    KEY_TEXT,
+    TokenQuoted,
+    behind_value,
+    heads,
+    named,
+    simple_string,
+    without_word,
+)
+from rightcall.parsing.bodies.half_quoted import edge_of_text, half_quoted, take_half_quoted
+from rightcall.parsing.bodies.kind import Around, BodyKind, filled, first
+from rightcall.parsing.bodies.ordinary_quotes import (
+    MARKS,
+    Ordinary,
+    OrdinaryReader,
+    ordinary,
+    receipts,
+)
+from rightcall.parsing.body_reader import BodyReader
+from rightcall.parsing.buffer import Steps
+from rightcall.parsing.call_builder import CallBuilder
+from rightcall.parsing.interrupts import Broken, Cut, NotACall
+from rightcall.parsing.markers import (
+    Holes,
+    Pat,
+    Probe,
+    alt,
+    blanks,
+    literal,
+    look,
+    seq,
+    templates,
+    there,
+)
+from rightcall.parsing.scan import Scan
+from rightcall.parsing.values.notation import JSON_WORDS, Notation, braces
+from rightcall.parsing.values.strings import StringText
+from rightcall.parsing.values.value_ends import Ends
+from rightcall.parsing.values.value_reader import Odd
+from rightcall.parsing.writers import write_arguments
+from rightcall.strict_json import Undecodable, decode_unique
+from rightcall.types import Call, Repair
+
+if TYPE_CHECKING:
+    from rightcall.shapes.algebra import Node
+    from rightcall.shapes.arguments import ArgumentsShape
+    from rightcall.shapes.builder import Builder
+
+
+class BracedReader(BodyReader):
+    def __init__(self, body: Braced, after: list[Pat], calls: list[Pat], closes: list[Pat]) -> None:
+        self.body = body
+        self.open = Holes(body.open)
+        nameless = seq(*[alt(*[literal(head) for head in heads(body)])], blanks(), literal("{"))
+        self._nameless = Probe(look(nameless))
+        self.begins = self.open.probe
+        self._short = without_word(body)
+        quote = literal(body.quote)
+        self.quote = Probe(quote)
+        self.scan = Scan([("quote", quote)])
+        words = [literal(word) for word in JSON_WORDS]
+        value = alt(quote, *words, Pat(rf"[-+.0-9\[{{{MARKS}]", ""))
+        # Words before a colon are a key where a value follows, and rather more text behind quotes that any text has.
+        another = look(seq(*named(body)))
+        self._another = Probe(another)
+        after = [*after, another]
+        behind = behind_value(seq(KEY, blanks(), literal(":"), blanks(), value), value, after)
+        self.follows = there(seq(quote, blanks(), behind))
+        simple = simple_string(str(body.quote), self.follows)
+        others = ordinary(closes, behind_value(None, value, after))
+        self.notation = braces(str(body.quote), self._string, others, simple)
+        self._calls = re.compile(alt(*[seq(pat, blanks(), *named(body)) for pat in calls]).whole).finditer
+        self._over = re.compile(seq(quote, blanks(), literal("}")).whole).search
+        self._close = re.compile(seq(literal("}"), blanks(), alt(*closes)).whole).search if closes else None
+        self._holds_edge = edge_of_text(str(body.quote))
+        self._token = TokenQuoted(str(body.quote), self.scan, self.follows)
+        in_quotes = [seq(mark, KEY_TEXT, mark) for mark in (quote, *map(literal, MARKS[:3]))]
+        self._keys = Probe(seq(alt(*in_quotes), blanks(), literal(":")))
+
+    def _string(self) -> TokenQuoted:
+        return self._token  # it has no state
+
+    def read(self, p: CallBuilder, *, bare: bool) -> Steps[None]:
+        yield from self._call(p, bare)
+        while not bare and (yield from self._is_another(p)):
+            yield from self._call(p, bare)
+
+    def _is_another(self, p: CallBuilder) -> Steps[bool]:
+        """Does a second call follow inside the same markers?"""
+        return bool(p.char() or (yield from p.peek())) and bool((yield from p.test(self._another)))
+
+    def _call(self, p: CallBuilder, bare: bool) -> Steps[None]:
+        p.raw_begin()
+        yield from self._begin(p, bare)
+        char = p.char() or (yield from p.peek())
+        if not char:
+            raise Cut
+        if char != "{":
+            raise Broken("invalid_call", f"a call needs '{{' after its name, found {char!r}")
+        p.pos += 1
+        values = yield from self._members(p)
+        if values:
+            p.give("}")
+        self._doubt(p, values)
+        p.finish(values, empty=not values)
+
+    def _begin(self, p: CallBuilder, bare: bool) -> Steps[None]:
+        """The opening tag with the name."""
+        is_sure = p.block is not None and p.block.special and not bare
+        found = self.open.probe.at(p.buf, p.pos, p.ended)
+        if found is None:
+            found = yield from p.test(self.open.probe)
+        if not found:
+            if not bare and (yield from p.test(self._nameless)):
+                raise Broken("invalid_name", "the call has no tool name; send the name of a tool with its arguments")
+            yield from self._without_word(p, is_sure)
+        else:
+            name = self.open.fill(found).get("name", "")
+            p.pos = found.end()
+            char = p.char() or (yield from p.peek())
+            is_known = p.tools is None or name in p.tools
+            if not char and not is_known:
+                raise Cut  # the name may have gone on
+            if char and char != "{" and not is_sure and (bare or p.tools is None or not is_known):
+                raise NotACall
+            p.begin(name)
+
+    def _without_word(self, p: CallBuilder, is_sure: bool) -> Steps[None]:
+        """Behind a special token the word before the name may be missing; a receipt says so."""
+        found = None
+        for probe in self._short if is_sure else ():
+            found = found or (yield from p.test(probe))
+        if found is None or p.policy(found["name"]) == "off":
+            raise NotACall
+        before, after = found.group().rstrip(), first(self.body.open).replace("{name}", found["name"])
+        p.pos = found.end()
+        p.begin(found["name"], repairs=(Repair("broken_opener", "exact", "", before, after),))
+
+    def _doubt(self, p: CallBuilder, values: dict[str, Any]) -> None:
+        """A string that holds another call's beginning, or this one's end, was maybe closed before."""
+        assert p.call is not None
+        for key, value in values.items():
+            text = value if isinstance(value, str) else str(value)
+            if self._ends_in_call(text) or (self.body.quote in text and self._is_unsure(value, text)):
+                message = f"the argument {key!r} looks like the end of a call or of another text, so its own is unsure"
+                cure = "close each string and each call, and write no markers of this format into a value"
+                p.problem("ambiguous_end", f"{message}; {cure}", "/" + key, call=p.call.index)
+
+    def _ends_in_call(self, text: str) -> bool:
+        last = -1
+        for found in self._calls(text):
+            last = found.end()
+        return last >= 0 and (self._close is None or self._close(text, last - 1) is None)
+
+    def _is_quoted_twice(self, value: Any) -> bool:
+        """Does a string in it begin or end with what quotes it? Then a model wrote the quote twice."""
+        if isinstance(value, str):
+            return value.startswith(self.body.quote) or value.endswith(self.body.quote)
+        items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        return any(map(self._is_quoted_twice, items))
+
+    def _is_unsure(self, value: Any, text: str) -> bool:
+        """Would the call have been over inside this value, had the text ended there, or another text have begun?"""
+        is_over = isinstance(value, str) and self._over(value) is not None
+        return is_over or self._holds_edge(text) is not None or self._is_quoted_twice(value)
+
+    def _members(self, p: CallBuilder) -> Steps[dict[str, Any]]:
+        values: dict[str, Any] = {}
+        while True:
+            char = p.char() or (yield from p.peek())
+            if char == "}":
+                p.pos += 1
+                return values
+            if char == ",":
+                p.pos += 1
+                continue
+            key = yield from self._key(p)
+            if key in values:
+                raise Broken("duplicate_argument", f"the argument {key!r} is given twice", f"/{key}")
+            prefix = (", " if values else "{") + quoted(key) + ": "
+            values[key] = yield from self._argument(p, key, prefix)
+
+    def _key(self, p: CallBuilder) -> Steps[str]:
+        if not (p.char() or (yield from p.peek())):
+            raise Cut
+        found = KEY_PROBE.at(p.buf, p.pos, p.ended)
+        if found is None:
+            found = yield from p.test(KEY_PROBE)
+        if not found and (key := (yield from self._quoted_key(p))):
+            return key
+        if not found:
+            if p.ended and KEY_PROBE.is_begun(p.buf, p.pos):
+                p.pos = len(p.buf)
+                raise Cut
+            raise Broken("invalid_argument_name", "an argument must be written key:value")
+        p.pos = found.end()
+        return found.group()[:-1].strip()
+
+    def _quoted_key(self, p: CallBuilder) -> Steps[str]:
+        """A key in quotes, which has none here; "" where there is none."""
+        found = yield from p.test(self._keys)
+        if not found or p.call is None:
+            return ""
+        self._may_repair(p, p.call.name)
+        written = found.group()[:-1].strip()
+        size = len(self.body.quote) if written.startswith(self.body.quote) else 1
+        key = written[size:-size]
+        p.call.repairs += (Repair("ordinary_quotes", "exact", step(key), written, key),)
+        p.pos = found.end()
+        return key
+
+    def _argument(self, p: CallBuilder, key: str, prefix: str) -> Steps[Any]:
+        kind = p.kind(key) or "any"
+        usual = self.notation.usual_value(p.buf, p.pos)
+        if usual is not None and (at_once := self._usual(p, usual, kind)) is not None:
+            p.pos = usual.end()
+            p.give(prefix + at_once[0])
+            return at_once[1]
+        char = p.char() or (yield from p.peek())
+        if not char:
+            raise Cut
+        if p.buf.startswith(self.body.quote, p.pos) or (char == self.body.quote[0] and (yield from p.test(self.quote))):
+            p.pos += len(self.body.quote)
+            return (yield from self._quoted(p, self._token, kind, prefix))
+        if char in MARKS:
+            return (yield from self._ordinary(p, key, kind, prefix))
+        is_text = char not in "[{" and self._may_be_text(kind)
+        if is_text and (text := (yield from half_quoted(p, self.follows, self.body.quote))):
+            self._may_repair(p, p.call.name if p.call else "")
+            p.give(prefix + quoted(text))
+            return take_half_quoted(p, key, text, self.body.quote)
+        read = (yield from self._nested(p, key)) if char in "[{" else (yield from self._bare(p, kind))
+        json, value = meant(p, key, read)
+        p.give(prefix + json)
+        return value
+
+    def _usual(self, p: CallBuilder, found: re.Match[str], kind: str) -> tuple[str, Any] | None:
+        """A string or a whole number that is all there; None for what else the schema must be asked of."""
+        text = found[found.lastindex or 0]
+        if found.lastindex == 3:
+            return self._typed_text(p, text, kind)
+        return (text, int(text)) if found.lastindex == 1 and not self._may_be_text(kind) else None
+
+    def _may_be_text(self, kind: str) -> bool:
+        """May a value without its first quote be a string?"""
+        return kind in TEXT_KINDS or (kind == "any" and self.body.quoted == "string")
+
+    def _typed_text(self, p: CallBuilder, text: str, kind: str) -> tuple[str, Any]:
+        """What stood between quotes: a string, or where quotes say nothing about types, what the schema says."""
+        is_raw = self.body.quoted == "raw" and kind != "plain"
+        return typed(text, kind, p.limits.depth)[:2] if is_raw else (quoted(text), text)
+
+    def _ordinary(self, p: CallBuilder, key: str, kind: str, prefix: str) -> Steps[Any]:
+        """A string between quotes that are not this format's."""
+        assert p.call is not None
+        self._may_repair(p, p.call.name)
+        taken = p.capture()
+        try:
+            text = yield from string_at(p, self.notation)
+            assert isinstance(text, Ordinary)
+            value = yield from self._quoted(p, text, kind, prefix)
+        except (Broken, Cut):
+            p.drop(taken)
+            raise
+        written = p.release(taken)
+        if text.odd:
+            p.call.repairs += (bad_escape(step(key), written[1:-1]),)
+        p.call.repairs += receipts(step(key), [(written, text.inner)], self.body.quote)
+        return value
+
+    def _may_repair(self, p: CallBuilder, name: str) -> None:
+        if p.policy(name) == "off":
+            raise Broken("invalid_value", f"these are not this format's quotes; use {self.body.quote}")
+
+    def _quoted(self, p: CallBuilder, inside: StringText, kind: str, prefix: str) -> Steps[Any]:
+        """A value between quotes."""
+        give = kind == "plain"
+        if give:
+            p.give(prefix + '"')
+        text = yield from string(p, inside, give=give)
+        if give:
+            p.give('"')
+            return text
+        json, value = self._typed_text(p, text, kind)
+        p.give(prefix + json)
+        return value
+
+    def _reader(self, p: CallBuilder, text: str, pos: int, *, ended: bool) -> OrdinaryReader:
+        make = _Typed if self.body.quoted == "raw" else OrdinaryReader
+        return make(self.notation, text, pos, depth=p.limits.depth - 1, ended=ended)
+
+    def _nested(self, p: CallBuilder, key: str) -> Steps[Read]:
+        reader = self._reader(p, p.buf, p.pos, ended=False)
+        found = all_there(p, reader)
+        if found is None:
+            close = p.compiled.call_close
+            stop = None if close is None else close.at
+            text = yield from skipped(p, Ends(self.notation, stop=stop, stops="<"))
+            reader = self._reader(p, text, 0, ended=True)
+            found = whole(reader)
+        if reader.ordinary:
+            assert p.call is not None
+            self._may_repair(p, p.call.name)
+            p.call.repairs += receipts(step(key), reader.ordinary, self.body.quote)
+        return found
+
+    def _bare(self, p: CallBuilder, kind: str) -> Steps[Read]:
+        """A number, a word, or text that should have been quoted."""
+        text = (yield from _until(p, self.notation)).strip()
+        if not text or p.buf[p.pos] in "<[{" or p.buf[p.pos] == self.body.quote[0]:
+            raise Broken("invalid_value", f"no value can be read at {p.buf[p.pos]!r}; strings need {self.body.quote}")
+        words = self.notation.words
+        if text in words and (kind != "plain" or words[text] is None):
+            return Read(to_json(words[text]), words[text])
+        value = decode_unique(text, p.limits.depth)[0]
+        if isinstance(value, Undecodable):
+            if value.code == "not_finite":
+                raise Broken(value.code, value.message)
+            return Read(quoted(text), text, bare=(Odd((), text),))
+        return Read(quoted(text), text) if kind in TEXT_KINDS else Read(text, value)
+
+
+class _Typed(OrdinaryReader):
+    """Quotes say nothing about types: what is between them is JSON, or text."""
+
+    def string_value(self, text: str) -> tuple[str, Any]:
+        return typed(text, "any", self.depth)[:2]
+
+
+def _until(p: CallBuilder, notation: Notation) -> Steps[str]:
+    """A bare value, up to what ends it."""
+    taken = p.capture()
+    while True:
+        found = notation.bare_value(p.buf, p.pos)
+        p.pos = p.pos if found is None else found.end()
+        if p.pos < len(p.buf):
+            return p.release(taken)
+        if p.ended:
+            p.drop(taken)
+            raise Cut
+        yield
+
+
+# -- the kind: written, constrained, known by its markers --------------------------------------------------------------
+
+
+class BracedKind(BodyKind[Braced]):
+    def reader(self, body: Braced, format: Format, around: Around) -> BodyReader:
+        return BracedReader(body, around.after, templates(format.call[0]), templates(format.call[1]))
+
+    def write(self, body: Braced, call: Call, arguments: str, index: int) -> str:
+        return filled(body.open, call, index) + _written(body, call.arguments)
+
+    def grammar(self, body: Braced, tool: ArgumentsShape, builder: Builder) -> list[Node]:
+        from rightcall.shapes.algebra import NEVER, Lit, Member, seq
+        from rightcall.shapes.marker_pieces import pieces, plain
+        from rightcall.shapes.write_braces import Braces
+        from rightcall.shapes.write_json import in_any_order
+
+        shape = tool.object()
+        if shape is None:
+            return [NEVER]
+        writer = Braces(builder, plain(pieces(body.quote)), body.quoted == "raw", tool.prefix, tool.named)
+        members = []
+        for field in shape.fields:
+            node = writer.member(field)
+            if node != NEVER:
+                texts = tool.kinds.get(field.name) in ("plain", "string", "nullable")
+                value = writer.argument(field.shape) if texts else writer.value(field.shape)
+                node = seq(Lit(f"{field.name}:"), value)
+            members.append(Member(node, field.required))
+        inside = in_any_order(members, Lit(","), writer.extra(shape), shape)
+        return [*pieces(first(body.open), name=tool.name), Lit("{"), inside, Lit("}")]
+
+    def markers(self, body: Braced) -> tuple[Marker, ...]:
+        return (body.open, body.quote)
+
+    def opening(self, body: Braced) -> tuple[Marker, ...]:
+        return (body.open,)
+
+    def check(self, body: Braced, where: str, format: Format) -> None:
+        marker_rule(f"{where}.open", body.open, OPENER)
+        template_rule(f"{where}.quote", body.quote, LITERAL)
+
+
+def _written(body: Braced, value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ",".join([f"{key}:{_written(body, item)}" for key, item in value.items()]) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join([_written(body, item) for item in value]) + "]"
+    return body.quote + value + body.quote if isinstance(value, str) else write_arguments(value)

@@ -1,0 +1,413 @@
+"""JSON envelopes:  {"name": "f", "arguments": {"x": 1}}  alone, in a list, or several in a row.
+
+Keys come in any order. `CallStart` needs a name and the arguments' key, or the envelope's end. What stands beside name
+and arguments goes with the call (`Building.beside`), and so does what stands behind it: a call is settled when both are
+known. Behind an opener every object is a call, however odd. Where no marker stood before the envelope, one key that
+belongs to no call decides that it is the model's own JSON.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from rightcall.formats.spec import Envelope, Format, Marker
+from rightcall.formats.toml_rules import ANY_TEXT, LITERAL, OPTIONAL, each, json_key, refuse, template_rule
+from rightcall.parsing.bodies.behind import goes_on, is_member_lost, what_stands_behind
+from rightcall.parsing.bodies.envelope_members import EnvelopeMembers
+from rightcall.parsing.bodies.envelope_parts import OddMember, Parts, find_name_of, is_no_name, refuse_item
+from rightcall.parsing.bodies.envelope_patterns import EnvelopePatterns
+from rightcall.parsing.bodies.kind import Around, BodyKind, KeyPair, Wrap
+from rightcall.parsing.body_reader import BodyReader, WholeBlock
+from rightcall.parsing.buffer import Steps
+from rightcall.parsing.call_builder import CallBuilder, Whole
+from rightcall.parsing.interrupts import Broken, Cut, NotACall
+from rightcall.parsing.json_stream import LostJsonEnd, json_string, json_value, skip_nested
+from rightcall.parsing.live import read_arguments
+from rightcall.parsing.markers import Pat, Probe, alt, blanks, literal, look, seq, templates
+from rightcall.parsing.writers import write_arguments
+from rightcall.repairs.beside import BesideMember, Role
+from rightcall.repairs.broken_blocks import Keys, Sketch, role_of, sketch_envelopes
+from rightcall.repairs.schema_rules import fold
+from rightcall.repairs.tool_meant import name_in_id, two_names
+from rightcall.strict_json import Undecodable, is_deep, scan_unique
+from rightcall.types import Call, Repair
+
+if TYPE_CHECKING:
+    from rightcall.shapes.algebra import Node
+    from rightcall.shapes.arguments import ArgumentsShape
+    from rightcall.shapes.builder import Builder
+
+_B = r"[ \t\r\n]*+"
+_CLOSER = re.compile(rf"{_B}[}}\])]").match
+_COMMENTED = re.compile(r"/\*|//|#").search
+_WORDS = seq(alt(literal("null"), literal("true"), literal("false")), look(Pat(r"[,\] \t\r\n]", "")))
+_ITEM = alt(Pat(r"[{\]\[\"0-9\ufeff-]", ""), _WORDS)  # what may stand in a list of calls, the odd things included
+_BEGINS = Probe(alt(literal("{"), seq(literal("["), blanks(), _ITEM)))
+_MEMBERS = ',"'  # what a member of an object begins with, behind its end
+_VALUES = '"[-0123456789tfn'  # what a JSON value begins with that is no object
+_EXTRA_IN_LIST = Probe(seq(blanks(), Pat(r"\}{1,3}+", r"\}{0,3}"), blanks(), look(Pat(r"[,\]]", ""))))
+
+
+class EnvelopeReader(BodyReader):
+    begins = _BEGINS
+
+    def __init__(self, body: Envelope, closes: list[Pat]) -> None:
+        self.body = body
+        self.names = frozenset(body.names)
+        self.args = frozenset(body.args)
+        self.ids = frozenset(body.ids)
+        self.outer = frozenset(body.outer)
+        self.keys = Keys(body.names, body.args, body.ids)
+        self._closes = bool(closes)
+        patterns = EnvelopePatterns(body, closes)
+        self._usual, self._first, self._tail = patterns.usual, patterns.first, patterns.tail
+        self._ends_item, self._ends_alone = patterns.ends_item, patterns.ends_alone
+        self._ends_block, self._list_ends = patterns.ends_block, patterns.list_ends
+        self._another = patterns.another
+        self._members = EnvelopeMembers(body)
+
+    def quick(self, p: CallBuilder, start: int, bare: bool) -> WholeBlock | None:
+        """The calls of a block and its end, if all of it is there and as usual."""
+        buf = p.buf
+        usual = self._first(buf, start)
+        if usual is None:
+            return None
+        listed = usual[1] is not None
+        ends = self._ends_item if listed else self._ends_alone if bare else self._ends_block
+        found: list[Whole] = []
+        while usual is not None:
+            begin = usual.end()
+            try:
+                value, end = scan_unique(buf, begin)
+            except (StopIteration, ValueError, RecursionError):
+                return None
+            close = ends(buf, end)
+            if close is None or type(value) is not dict or is_deep(value, buf, begin, end, p.limits.depth):
+                return None
+            id, name = usual.group("id", "name")
+            over = close.start(1)
+            behind = buf[end:over] if over > end else ""
+            if '"' in behind and (id or name_in_id(behind.split('"')[-2], p.tools) not in ("", name)):
+                return None  # a second id, or one that names another tool
+            found.append((usual.start("object"), over + 1, name, buf[begin:end], value, id or ""))
+            if close.lastindex == 1:
+                break
+            usual = self._usual(buf, close.end())
+        else:
+            return None
+        last = self._list_ends[not bare](buf, close.end()) if listed else close
+        if last is None:
+            return None
+        if not bare and self._closes:
+            return found, last.end(), True
+        if p.compiled.extra_closers is not None and _CLOSER(buf, last.end()):
+            return None  # a bracket too many
+        is_more = goes_on(buf, last.end(), p.ended)
+        return None if is_more else (found, last.end(), is_more is not None)
+
+    def is_over(self, p: CallBuilder, end: int) -> bool:
+        return goes_on(p.buf, end, p.ended) is False
+
+    def sketch(self, p: CallBuilder, text: str, closed: bool) -> list[Sketch]:
+        """The calls of a block that is not valid JSON, read loosely."""
+        found = sketch_envelopes(text, self.keys, tools=p.tools, depth=p.limits.depth, closed=closed)
+        begun = p.call
+        return [] if begun is not None and found and found[0].name != begun.name else found
+
+    def tail(self, text: str, end: int) -> int:
+        return self._tail(text, end).end()  # type: ignore[union-attr]
+
+    def read(self, p: CallBuilder, *, bare: bool) -> Steps[None]:
+        char = p.char() or (yield from p.peek())
+        if char == "[":
+            if not (yield from p.test(_BEGINS)) and not (p.ended and _BEGINS.is_begun(p.buf, p.pos)):
+                raise NotACall
+            p.pos += 1
+            yield from self._list(p, bare)
+        elif char != "{":
+            raise NotACall
+        elif self.outer:
+            try:
+                yield from self._outer(p)
+            except LostJsonEnd:
+                raise NotACall from None
+        else:
+            yield from self._run(p, bare)
+
+    def _run(self, p: CallBuilder, bare: bool) -> Steps[None]:
+        """One envelope, or several with only white space between them where a marker will close them."""
+        closed = p.compiled.call_close is not None and not bare
+        while True:
+            if (parts := (yield from self._envelope(p, bare))) is not None:
+                yield from self._settle(p, parts, bare)
+            if not closed or (p.char() or (yield from p.peek())) != "{":
+                return
+
+    def _list(self, p: CallBuilder, bare: bool) -> Steps[None]:
+        """Calls in a list. The last is settled when it is known what stands behind the list."""
+        first = p.index
+        parts: Parts | None = None  # of a call that is not settled
+        while True:
+            char = p.char() or (yield from p.peek())
+            if char == "]" and (p.index > first or not bare):
+                p.settle()
+                p.pos += 1
+                if parts is not None:
+                    yield from self._settle(p, parts, bare, listed=True)
+                return
+            if parts is not None:
+                lost = char in _MEMBERS and (yield from is_member_lost(p))
+                self._finish(p, parts, "," if lost else "")
+                parts = None
+                if lost:
+                    return
+            if char == "," and p.index > first:
+                p.pos += 1
+            elif char == "{":
+                parts = yield from self._envelope(p, bare and p.index == first, listed=True)
+            elif self._is_list_over(char, bare, p.index == first):
+                return
+            else:
+                yield from refuse_item(p)
+
+    def _is_list_over(self, char: str, bare: bool, is_first: bool) -> bool:
+        """What stands here is no call: is the list over, though nothing closes it?"""
+        if not char:
+            raise Cut
+        if bare and is_first:
+            raise NotACall
+        return not is_first and char not in _VALUES
+
+    def _settle(self, p: CallBuilder, parts: Parts, bare: bool, *, listed: bool = False) -> Steps[None]:
+        """The call that was read is over. What cannot stand behind it is part of what is wrong with it."""
+        odd = ""
+        if not self.outer:
+            another = None if listed else self._another
+            odd = yield from what_stands_behind(p, closed=self._closes and not bare, another=another)
+        self._finish(p, parts, odd)
+
+    def _finish(self, p: CallBuilder, parts: Parts, odd: str = "") -> None:
+        if odd:
+            assert p.call is not None
+            p.problem("trailing_content", f"unexpected {odd!r} after the call", call=p.call.index)
+        p.finish(parts.value, empty=not parts.has_args)
+
+    def _outer(self, p: CallBuilder) -> Steps[None]:
+        """`{"tool_calls": [...]}`: calls, or text for the user, under a key of their own."""
+        p.pos += 1
+        seen = False
+        while (yield from p.peek()) == '"' and (yield from self._outer_member(p, seen)):
+            seen = True
+            if (yield from p.peek()) == ",":
+                p.pos += 1
+        if not seen:
+            raise NotACall
+        if (yield from p.peek()) == "}":
+            p.pos += 1
+
+    def _outer_member(self, p: CallBuilder, seen: bool) -> Steps[bool]:
+        key = yield from json_string(p)
+        if (yield from p.peek()) != ":":
+            return False
+        p.pos += 1
+        char = yield from p.peek()
+        if key in self.outer and char == "[":
+            p.pos += 1
+            yield from self._list(p, False)
+        elif key in self.outer and char == "{":
+            if (parts := (yield from self._envelope(p, False))) is not None:
+                self._finish(p, parts)
+        elif key == self.body.content and char == '"':
+            text, value = yield from json_value(p)
+            if isinstance(value, str):
+                p.content(value, len(text))
+        elif seen and char:
+            yield from json_value(p)
+            p.problem("unknown_key", f"{(key or '')[:80]!r} stands beside the calls and had no use", blocking=False)
+        else:
+            return False
+        return True
+
+    def _envelope(self, p: CallBuilder, bare: bool, *, listed: bool = False) -> Steps[Parts | None]:
+        """One call, from its `{` to its `}`, not settled yet; None where it was mended or refused."""
+        p.raw_begin()
+        parts = Parts()
+        usual = self._usual(p.buf, p.pos)
+        p.pos = usual.end() if usual else p.pos + 1
+        try:
+            if usual:
+                parts.take_usual(usual)
+                p.begin(usual["name"], parts.id)
+                parts.value = yield from read_arguments(p)
+            if usual and p.char() == "}":
+                p.pos += 1
+            else:
+                yield from self._members.read(p, parts, bare, usual is not None)
+        except LostJsonEnd as lost:
+            if bare and p.call is None:
+                raise NotACall from None
+            yield from self._malformed(p, parts, lost)
+            return None
+        except Cut:
+            self._begin_cut(p, parts, bare)
+            raise
+        if p.call is None:
+            self._begin_late(p, parts, bare, listed)
+        yield from self._end(p, parts, listed)
+        return parts
+
+    def _end(self, p: CallBuilder, parts: Parts, listed: bool) -> Steps[None]:
+        """What stands in the envelope beside the call, and brackets too many behind it."""
+        assert p.call is not None
+        p.call.beside = self._beside(p, parts)
+        self._compare_ids(p, parts)
+        p.raw_end()
+        receipts = len(p.call.repairs)
+        yield from p.take_extra_closers(_EXTRA_IN_LIST if listed else None)
+        if len(p.call.repairs) > receipts:  # what looks like an id may stand behind the bracket that is one too many
+            p.call.beside += parts.ids_behind(self.ids)
+
+    def _compare_ids(self, p: CallBuilder, parts: Parts) -> None:
+        """An id behind the arguments may name another tool, as one before them may."""
+        call = p.call
+        ids = [value for key, value in parts.members if key in self.ids and isinstance(value, str)]
+        for said in [each for id in ids if id != parts.id and (each := name_in_id(id, p.tools))]:
+            if call is not None and (two := two_names(said, call.name, p.tools, p.policy(call.name))):
+                p.problem(*two, call=call.index)
+
+    def _malformed(self, p: CallBuilder, parts: Parts, lost: LostJsonEnd) -> Steps[None]:
+        """Not valid JSON. Where the envelope's own brackets can still be matched, its siblings live."""
+        broken = Broken("invalid_json", "the call is not valid JSON; send it again as valid JSON")
+        if not isinstance(lost, OddMember):
+            raise broken
+        try:
+            yield from skip_nested(p, ["}"] * (1 + parts.inner))
+        except LostJsonEnd:
+            raise broken from None
+        if p.mend(closed=False):
+            return
+        if p.raw is not None and _COMMENTED(p.captured(p.raw)):
+            raise broken  # a bracket in a comment is none
+        p.fail(broken.code, broken.message)
+
+    def _begin_cut(self, p: CallBuilder, parts: Parts, bare: bool) -> None:
+        """What is known of a call that was cut off stays known."""
+        if p.call is None and parts.name is not None and (not bare or self._is_declared(p, parts)):
+            p.args_at = p.base + p.pos
+            p.begin(parts.name, parts.id)
+
+    def _begin_late(self, p: CallBuilder, parts: Parts, bare: bool, listed: bool) -> None:
+        """The envelope ended before name and arguments had both been seen: behind an opener still a call, and in a list
+        if nothing but the name is missing, so that its siblings live."""
+        name, repairs = parts.name or "", tuple[Repair, ...]()
+        lacks_name = self._lacks_name(parts)
+        if not name and p.policy("") != "off" and (not bare or lacks_name):
+            name, repairs = find_name_of(parts, self.names, p.tools)
+        is_whole = parts.has_args and (bool(name) or (listed and lacks_name)) and not parts.doubtful
+        if bare and not (is_whole or self._is_declared(p, parts)):
+            raise NotACall
+        call = p.begin(name, parts.id, repairs)
+        parts.value = Undecodable
+        if parts.has_args:
+            call.parts.append(parts.json)
+
+    def _lacks_name(self, parts: Parts) -> bool:
+        """Is all of an envelope there but what the name's key should hold?"""
+        is_blank = any(key in self.names for key in parts.seen)
+        return is_blank and parts.has_args and isinstance(parts.value, dict) and bool(parts.value)
+
+    def _is_declared(self, p: CallBuilder, parts: Parts) -> bool:
+        """Does an envelope without a marker before it name a declared tool, and hold nothing that is not a call's?"""
+        if p.tools is None or parts.name is None or parts.name not in p.tools:
+            return False
+        if not parts.doubtful:
+            return True
+        declared = p.tools.kinds(parts.name).keys()
+        return isinstance(parts.value, dict) and bool(parts.value) and parts.value.keys() <= declared
+
+    def _beside(self, p: CallBuilder, parts: Parts) -> tuple[BesideMember, ...]:
+        """What stands beside name and arguments, and what each of it is."""
+        if not parts.members and not parts.again:
+            return ()
+        roles = [(key, value, self._role(p, parts, key, value)) for key, value in parts.members]
+        return (*parts.again, *[BesideMember(key, value, role) for key, value, role in roles if role is not None])
+
+    def _role(self, p: CallBuilder, parts: Parts, key: str, value: Any) -> Role | None:
+        if p.call is not None and value == p.call.name and fold(key) in self.names:
+            return None  # the name, under a key that is not quite its own
+        role = role_of(key, value, self.keys, p.tools, name=parts.name or "", has_args=parts.has_args)
+        is_no_tool = role == "stranger" and parts.name is None and is_no_name(key, value, self.names)
+        return "known" if is_no_tool else role
+
+
+# -- the kind: written, constrained, known by its markers --------------------------------------------------------------
+
+
+class EnvelopeKind(BodyKind[Envelope]):
+    first = "[{"
+    holds_json = True
+    is_object = True
+
+    def reader(self, body: Envelope, format: Format, around: Around) -> BodyReader:
+        return EnvelopeReader(body, templates(format.call[1]))
+
+    def write(self, body: Envelope, call: Call, arguments: str, index: int) -> str:
+        name = write_arguments(call.name)
+        if not body.names:
+            return f"{{{name}: {arguments}}}"
+        fields = [f'"{body.names[0]}": {name}', f'"{body.args[0]}": {arguments}']
+        if body.write_id:
+            id = f'"{body.ids[0]}": {write_arguments(call.id or str(index))}'
+            fields = [id, *fields] if body.write_id == "first" else [*fields, id]
+        return "{" + ", ".join(fields) + "}"
+
+    def grammar(self, body: Envelope, tool: ArgumentsShape, builder: Builder) -> list[Node]:
+        from rightcall.shapes.algebra import Lit
+        from rightcall.shapes.marker_pieces import QUOTED_ID
+        from rightcall.shapes.write_json import json_string
+
+        gap = builder.gap(" ")
+        arguments = tool.json(builder)
+        opens, closes = [Lit("{"), builder.gap()], [builder.gap(), Lit("}")]
+        if not body.names:
+            return [*opens, json_string(tool.name, ":"), gap, arguments, *closes]
+        comma: list[Node] = [Lit(","), gap]
+        fields = [Lit(f'"{body.names[0]}":'), gap, json_string(tool.name, ","), gap]
+        fields += [Lit(f'"{body.args[0]}":'), gap, arguments]
+        id: list[Node] = [Lit(f'"{body.ids[0]}":'), gap, QUOTED_ID] if body.write_id else []
+        if body.write_id == "first":
+            return [*opens, *id, *comma, *fields, *closes]
+        return [*opens, *fields, *(comma if id else []), *id, *closes]
+
+    def markers(self, body: Envelope) -> tuple[Marker, ...]:
+        return body.wrap or ()
+
+    def wrap(self, body: Envelope) -> Wrap | None:
+        return body.wrap
+
+    def keys(self, body: Envelope) -> KeyPair | None:
+        return (body.names, body.args) if body.names else None
+
+    def outer(self, body: Envelope) -> tuple[str, ...]:
+        return body.outer
+
+    def content_key(self, body: Envelope) -> str:
+        return body.content
+
+    def carries_name(self, body: Envelope, name: str) -> bool:
+        return True
+
+    def check(self, body: Envelope, where: str, format: Format) -> None:
+        for field in ("names", "args", "ids", "outer"):
+            keys = getattr(body, field)
+            each(f"{where}.{field}", keys, LITERAL)
+            for key in keys:
+                json_key(f"{where}.{field}", key)
+        template_rule(f"{where}.content", body.content, OPTIONAL)
+        json_key(f"{where}.content", body.content)
+        each(f"{where}.wrap", body.wrap or (), ANY_TEXT)
+        if not body.args and body.names:
+            refuse(f"{where}.args", "it is empty", "name the key that holds the arguments")
+        if body.write_id and not body.ids:
+            refuse(f"{where}.ids", "it is empty, and write_id wants an id written", "name the key that holds the id")

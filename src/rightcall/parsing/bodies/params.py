@@ -1,0 +1,482 @@
+"""Tagged arguments:  `<function=f><parameter=k>v</parameter></function>`
+
+Values are bare text; `value_end` says where one ends. The schema says how the text is to be read, unless the tag does.
+A call whose closing tag is missing is whole if all its arguments are closed and other structure follows.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from rightcall.formats.spec import Format, Marker, Params, alternatives, escaped
+from rightcall.formats.toml_rules import LITERAL, OPENER, OPTIONAL, FieldRule, each, marker_rule, refuse, template_rule
+from rightcall.parsing.bodies.kind import Around, BodyKind, filled, first
+from rightcall.parsing.bodies.swallowed import Swallowed
+from rightcall.parsing.bodies.tagged_values import TaggedValues
+from rightcall.parsing.bodies.tags import Tags
+from rightcall.parsing.body_reader import BodyReader
+from rightcall.parsing.buffer import Steps
+from rightcall.parsing.call_builder import CallBuilder
+from rightcall.parsing.interrupts import Broken, Cut, NotACall
+from rightcall.parsing.json_stream import LostJsonEnd
+from rightcall.parsing.live import read_arguments
+from rightcall.parsing.markers import END, Holes, Pat, Probe, Search, alt, blanks, literal, look, ordered, seq, template
+from rightcall.parsing.writers import write_arguments
+from rightcall.repairs.broken_blocks import Sketch, sketch_arguments
+from rightcall.types import Call, Repair
+
+if TYPE_CHECKING:
+    from rightcall.shapes.algebra import Node
+    from rightcall.shapes.arguments import ArgumentsShape
+    from rightcall.shapes.builder import Builder
+
+
+_MOST_ENDS = 8  # tokens in a row
+_FAR = 256  # blanks behind them
+_BLANKS = Probe(blanks())
+
+
+class ParamsReader(BodyReader):
+    """`turns` are the end-of-turn tokens, and what begins a channel's header. `closers` are the patterns of what closes
+    a value or a body: where one stands behind a call, the call may have ended too early."""
+
+    def __init__(self, body: Params, format: Format, turns: list[Pat]) -> None:
+        self.body = body
+        self.tags = tags = Tags(body, format, turns)
+        self.closers = tuple(tags.closers)
+        self.open = Holes(body.open)
+        self.empty = Holes(body.empty) if any(alternatives(body.empty)) else None
+        self.param = Holes((*ordered(body.param), *tags.requoted), quoted=tags.quoted, unended=tags.unended)
+        self.values = TaggedValues(body, tags, self.param)
+        self.begins = Probe(alt(*tags.opens, *tags.damaged_openers))
+        self.is_name_only = "{name}" in ordered(body.open)
+        if self.is_name_only:  # any word of prose is a name too
+            follows = alt(*tags.param_starts, *tags.call_closes, literal("{"), END)
+            self.tells = Probe(seq(self.begins.pat, blanks(), look(follows)))
+            self.begins = Probe(alt(*tags.opens, *tags.damaged_openers, *tags.params))  # the name may be missing
+        self.close = _any(tags.body_closes)
+        self.short_close = _any(tags.short_closes)
+        self.call_close = _any(tags.call_closes)
+        self.other_end = _any(tags.section_closes + tags.openers + tags.turns)
+        self.begins_anew = _any(tags.sections)
+        self.json = (Probe(template(body.json[0])), Probe(template(body.json[1]))) if body.json else None
+        self.false_end = Probe(seq(blanks(), alt(*tags.nameless_openers, *tags.turns)))
+
+    @cached_property
+    def whole_param(self) -> Search:
+        """An argument's opener, where the text is all there."""
+        no_param = self.tags.no_param
+        other = f"(?!{no_param.pat.whole})" if no_param is not None else ""
+        return re.compile(f"{other}(?:{self.param.probe.pat.whole})").match
+
+    @cached_property
+    def swallowed(self) -> Swallowed:
+        return Swallowed(self.body, self.tags)
+
+    def sketch(self, p: CallBuilder, text: str, closed: bool) -> list[Sketch]:
+        """JSON where the tags belong, but not valid: read loosely."""
+        if p.call is None or p.args_at <= p.raw_at:
+            return []
+        found = sketch_arguments(
+            text, p.args_at - p.raw_at, p.call.name, tools=p.tools, depth=p.limits.depth, closed=closed
+        )
+        # Where nothing is wrong with the JSON, the trouble is what stands behind it, which this does not mend.
+        return [each for each in found if each.liberties]
+
+    # -- the call ------------------------------------------------------------------------------------------------------
+
+    def read(self, p: CallBuilder, *, bare: bool) -> Steps[None]:
+        p.raw_begin()
+        found: re.Match[str] | Literal[False] | None
+        if self.empty is not None:
+            found = yield from p.test(self.empty.probe)
+            if found:
+                p.pos = found.end()
+                p.begin(self.tags.plain(self.empty.fill(found).get("name", "")))
+                p.finish(empty=True)
+                return
+        found = self.open.probe.at(p.buf, p.pos, p.ended)
+        if found is None:
+            found = yield from p.test(self.open.probe)
+        if found:
+            holes = self.open.fill(found)
+            name = self.tags.plain(holes.get("name", ""))
+            p.pos = found.end()
+            if self.is_name_only and not (yield from self._really_opens(p, name)):
+                raise NotACall
+            p.begin(name, holes.get("id", ""))
+        else:
+            yield from self._damaged(p, bare)
+        char = p.char() or (yield from p.peek())
+        if char == "{":
+            yield from self._json(p)
+        elif self.json is not None and (found := (yield from p.test(self.json[0]))):
+            p.pos = found.end()
+            yield from self._json(p, self.json[1])
+        else:
+            yield from self._params(p)
+
+    def _really_opens(self, p: CallBuilder, name: str) -> Steps[bool]:
+        """A bare name is a call's if it is declared, or an argument or the call's close follows; else it is prose about
+        the marker."""
+        char = yield from p.peek()
+        if p.tools is not None and name in p.tools:
+            return True
+        if not char:
+            raise Cut
+        if (yield from p.test(self.param.probe)):
+            return True
+        if self.call_close is not None and (yield from p.test(self.call_close)):
+            return True
+        return p.tools is None and self.other_end is not None and bool((yield from p.test(self.other_end)))
+
+    def _damaged(self, p: CallBuilder, bare: bool) -> Steps[None]:
+        """The opening tag is not as it should be. If it can only be meant as one, the call begins, with a receipt."""
+        if bare:
+            raise NotACall
+        if p.ended:
+            self._cut_in_opener(p)
+        if (yield from self._mended_opener(p)):
+            return
+        if (yield from p.test(self.param.probe)):
+            p.pos += 1
+            raise Broken("invalid_name", "the call has arguments, but no name; name the tool before them")
+        starts = self.tags.open_starts
+        if starts is not None and (yield from p.test(starts)):
+            if p.ended and self.open.probe.at(p.buf, p.pos, False) is None:
+                raise Cut
+            opener = alternatives(self.body.open)[0].strip()
+            p.pos += 1  # behind what opens a call, where the search for the next begins
+            raise Broken("invalid_call", f"the call's opening tag is broken; write it as {opener}")
+        raise NotACall
+
+    def _cut_in_opener(self, p: CallBuilder) -> None:
+        """The text may end in the opening tag: the name is known if something stands behind it, or it is declared."""
+        for probe in self.tags.cut_opens:
+            found = probe.at(p.buf, p.pos, True)
+            name = self.tags.plain(found["name"]) if found else ""
+            if found and (found.end() > found.end("name") or (p.tools is not None and name in p.tools)):
+                p.pos = len(p.buf)
+                p.args_at = p.base + p.pos
+                p.begin(name)
+                raise Cut
+
+    def _mended_opener(self, p: CallBuilder) -> Steps[bool]:
+        for damaged in self.tags.damaged_opens:
+            found = yield from p.test(damaged)
+            if found and p.policy(found["name"]) != "off":
+                before, after = found.group().strip(), ordered(self.body.open)[0].replace("{name}", found["name"])
+                p.pos = found.end()
+                p.begin(self.tags.plain(found["name"]), repairs=(Repair("broken_opener", "exact", "", before, after),))
+                return True
+        return False
+
+    def _json(self, p: CallBuilder, close: Probe | None = None) -> Steps[None]:
+        """Some models write a JSON object where the tags belong, before this close of its own."""
+        if not (p.char() or (yield from p.peek())):
+            raise Cut
+        try:
+            value = yield from read_arguments(p)
+        except LostJsonEnd:
+            raise Broken("invalid_json", "the arguments are not valid JSON from here on; send a JSON object") from None
+        if close is not None:
+            yield from self._end_json(p, close)
+        yield from self._closed(p, has_arguments=True)
+        p.finish(value)
+
+    def _end_json(self, p: CallBuilder, close: Probe) -> Steps[None]:
+        char = p.char() or (yield from p.peek())
+        found = yield from p.test(close)
+        if found:
+            p.pos = found.end()
+        elif not char or (p.ended and close.is_begun(p.buf, p.pos)):
+            raise Cut
+        else:
+            raise Broken("unexpected_text", "something other than its end stands behind the object of arguments")
+
+    def _params(self, p: CallBuilder) -> Steps[None]:
+        tags, param, types = self.tags, self.param, self.body.types
+        read, at_once, rest, rest_heads = self.values.read, self.values.at_once, tags.rest_of_param, tags.rest_heads
+        whole, unended, requoted = self.whole_param, bool(tags.unended), bool(tags.requoted)
+        values: dict[str, Any] = {}
+        value: Any = None
+        while True:
+            if not p.char():
+                yield from p.peek()
+            found = whole(p.buf, p.pos) if p.ended else (yield from self._arriving_param(p))
+            if found is None:
+                break
+            holes = param.fill(found) if types else {"key": found[found.lastindex or 0]}  # else it has no other hole
+            key = tags.plain(holes["key"])
+            is_unended = unended and found.group()[-1] != ">"
+            is_odd = is_unended or (requoted and '"' not in found.group())
+            if is_odd and not self._mended_param(p, key, found.group(), is_unended):
+                break
+            if key in values:
+                raise Broken("duplicate_argument", f"the argument {key!r} is given twice; send it once", "/" + key)
+            p.pos = found.end()
+            said = types.get(holes.get("type", ""))
+            made = at_once(p, key, said, values) if not is_unended else None
+            value = values[key] = made[0] if made else (yield from read(p, key, said, values, unended=is_unended))
+            if isinstance(value, str) and value[:1] in rest_heads and (rest(value) or (is_unended and value[0] == ">")):
+                raise Broken("unexpected_text", f"the tag that opens the argument {key!r} is broken", "/" + key)
+        yield from self._closed(p, has_arguments=bool(values), last=value)
+        if values:
+            p.give("}")
+            self.swallowed.tell(p, values)
+        p.finish(values, empty=not values)
+
+    def _arriving_param(self, p: CallBuilder) -> Steps[re.Match[str] | None]:
+        """As `whole_param`, where more text may come."""
+        probe, no_param = self.param.probe, self.tags.no_param
+        found = probe.at(p.buf, p.pos, p.ended)
+        if found is None:
+            found = yield from p.test(probe)
+        if not found or (no_param is not None and (yield from p.test(no_param))):
+            return None
+        return found
+
+    def _mended_param(self, p: CallBuilder, key: str, tag: str, is_unended: bool) -> bool:
+        """An argument's opening tag in other quotation marks; or without its last sign, at the end of a line: one if
+        the argument is declared."""
+        assert p.call is not None
+        if (is_unended and p.kind(key) is None) or p.policy(p.call.name) == "off":
+            return False
+        after = tag + ">" if is_unended else tag.replace("'", '"')
+        p.call.repairs += (Repair("broken_opener", "exact", "/" + key, tag, after),)
+        return True
+
+    def _closed(self, p: CallBuilder, *, has_arguments: bool, last: Any = None) -> Steps[None]:
+        """The end of the body: its own close, or where it has none (or lost it) what ends the call. A close that is
+        lost may be what the `last` value ends with."""
+        char = p.char() or (yield from p.peek())
+        if self.close is not None:
+            found = self.close.at(p.buf, p.pos, p.ended)
+            if found is None:
+                found = yield from p.test(self.close)
+            if found:
+                p.pos = found.end()
+                return
+        if char and self.short_close is not None and (found := (yield from p.test(self.short_close))):
+            p.pos, has_arguments = found.end(), True  # or it was closed without any
+            char = p.char() or (yield from p.peek())
+        if not char:
+            raise Cut
+        yield from self._unclosed(p, has_arguments, last)
+
+    def _unclosed(self, p: CallBuilder, has_arguments: bool, last: Any) -> Steps[None]:
+        if self.call_close is not None and (yield from p.test(self.call_close)):
+            if self.close is None:
+                return
+        elif self.other_end is None or not (yield from p.test(self.other_end)):
+            if (yield from self._is_cut(p)):
+                raise Cut
+            raise Broken("unexpected_text", "something other than an argument stands between the call's arguments")
+        elif why := (yield from self._is_abandoned(p, has_arguments)):
+            raise Broken("abandoned", why)
+        elif (yield from self._goes_on(p)):
+            raise Broken("ambiguous_end", "the call seems to end, and more of its arguments follow; send it again")
+        if self.tags.is_closed and p.call is not None:
+            if isinstance(last, str) and self.tags.ends_in_shut(last):
+                raise Broken("ambiguous_end", "the last argument ends with what closes the call; send the call again")
+            message = "the marker that closes the call is missing"
+            p.problem("unclosed", message, blocking=False, call=p.call.index)
+
+    def _is_cut(self, p: CallBuilder) -> Steps[bool]:
+        """Does the text end inside one of the tags that may stand here?"""
+        for probe in (self.param.probe, self.close, self.call_close, self.other_end):
+            if probe is not None and not (yield from p.test(probe)) and p.ended and probe.is_begun(p.buf, p.pos):
+                return True
+        return False
+
+    def _goes_on(self, p: CallBuilder) -> Steps[bool]:
+        """Do arguments stand behind what ended the call? An opener without a name, or the end of a turn, then stands
+        among them."""
+        size = 0
+        for _ in range(_MOST_ENDS):
+            if not (found := (yield from p.test(self.false_end, size))):
+                break
+            size = found.end() - p.pos
+        no_param = self.tags.no_param
+        if not size or (no_param is not None and (yield from p.test(no_param, size))):
+            return False
+        if (yield from p.test(self.tags.any_param, size)):
+            return True
+        is_left = p.ended and p.buf[p.pos + size : p.pos + size + _FAR].strip()
+        return bool(is_left) and self.tags.any_param.is_begun(p.buf, p.pos + size)
+
+    def _is_abandoned(self, p: CallBuilder, has_arguments: bool) -> Steps[str]:
+        """Was the call given up before what stands here? Why, or ""."""
+        if not has_arguments and self.tags.is_closed and not (yield from self._section_closes(p)):
+            return "the call was opened, but has neither an argument nor an end; send it whole"
+        if self.begins_anew is not None and (yield from p.test(self.begins_anew)):
+            return "the call has no end, and the block of calls begins anew; send it whole"
+        if (yield from self._is_sent_again(p)):
+            return "the call has no end, and is sent again behind it; send it once, and whole"
+        return ""
+
+    def _is_sent_again(self, p: CallBuilder) -> Steps[bool]:
+        """Is all that was written of the call written again, behind the next opener? Then the model began it anew."""
+        assert p.raw is not None
+        own, size = p.captured(p.raw).strip(), 0
+        while size < _FAR and (found := (yield from p.test(self.false_end, size))) and found.end() > p.pos + size:
+            size = found.end() - p.pos
+        blank = yield from p.test(_BLANKS, size)
+        size += len(blank.group()) if blank else 0
+        while True:
+            text = p.buf[p.pos + size : p.pos + size + len(own)]
+            if text == own or p.ended or not own.startswith(text):
+                return text == own
+            yield
+
+    def _section_closes(self, p: CallBuilder) -> Steps[bool]:
+        closes = _any(self.tags.section_closes)
+        return closes is not None and bool((yield from p.test(closes)))
+
+
+def _any(pats: list[Pat]) -> Probe | None:
+    return Probe(alt(*pats)) if pats else None
+
+
+# -- the kind: written, constrained, known by its markers --------------------------------------------------------------
+
+_ENDS_IN_HOLE = re.compile(r"\{(?:key|type)\}[ \t]*\Z").search
+_ITEM = re.compile(r'[^<>"\s/]{1,64}').fullmatch
+_UNFIT_WORD = re.compile(r'[<>"\s]').search
+_JSON_TYPES = {bool: "boolean", int: "number", float: "number", dict: "object", list: "array", type(None): "null"}
+
+
+class ParamsKind(BodyKind[Params]):
+    declared_only = True
+
+    def reader(self, body: Params, format: Format, around: Around) -> BodyReader:
+        return ParamsReader(body, format, around.turns)
+
+    def write(self, body: Params, call: Call, arguments: str, index: int) -> str:
+        inside = "".join([_written(body, key, value) for key, value in call.arguments.items()])
+        call = msgspec.structs.replace(call, name=escaped(body, call.name)) if body.escapes else call
+        return filled(body.open, call, index) + inside + first(body.close)
+
+    def grammar(self, body: Params, tool: ArgumentsShape, builder: Builder) -> list[Node]:
+        from rightcall.shapes.algebra import NEVER
+        from rightcall.shapes.marker_pieces import around
+        from rightcall.shapes.write_json import Json
+        from rightcall.shapes.write_params import TagShapes as Writer
+
+        shape = tool.object()
+        if shape is None:
+            return [NEVER]
+        tags = Writer(body, builder, tool.name, Json(builder, tool.prefix, tool.named), tool.kinds)
+        opens, closes = around(body.open, body.close, builder, tool.name)
+        return [*opens, tags.arguments(shape), *closes]
+
+    def markers(self, body: Params) -> tuple[Marker, ...]:
+        return (
+            body.open,
+            body.param,
+            body.value_close,
+            body.close,
+            body.empty,
+            *(body.quote or ()),
+            *(body.json or ()),
+        )
+
+    def opening(self, body: Params) -> tuple[Marker, ...]:
+        return (body.open, body.empty)
+
+    def damaged(self, body: Params, format: Format) -> list[Pat]:
+        return Tags(body, format, []).damaged_openers
+
+    def closing(self, body: Params) -> Marker:
+        return body.close
+
+    def param_opening(self, body: Params) -> Marker:
+        return body.param
+
+    def value_closing(self, body: Params) -> Marker:
+        return body.value_close
+
+    def check(self, body: Params, where: str, format: Format) -> None:
+        typed = ("type",) if body.types else ()
+        marker_rule(f"{where}.open", body.open, OPENER)
+        marker_rule(f"{where}.param", body.param, FieldRule(may=typed, need=("key",)))
+        # The first is the one that is written, and must say the type; a model may leave it out.
+        template_rule(f"{where}.param", first(body.param), FieldRule(need=("key", *typed)))
+        marker_rule(f"{where}.value_close", body.value_close, FieldRule(may=("key",), empty=True))
+        if not alternatives(body.value_close)[0]:
+            refuse(f"{where}.value_close", "the marker is empty", "the first one is written and must be visible")
+        marker_rule(f"{where}.close", body.close, OPTIONAL)
+        marker_rule(f"{where}.empty", body.empty, FieldRule(may=OPENER.may, need=("name",), empty=True))
+        template_rule(f"{where}.item", body.item, OPTIONAL)
+        _check_item(where, body)
+        each(f"{where}.quote", body.quote or (), LITERAL)
+        each(f"{where}.json", body.json or (), LITERAL)
+        for text in alternatives(body.param):
+            if _ENDS_IN_HOLE(text):
+                said = f"nothing tells the end of {text[:80]!r} from the value"
+                refuse(f"{where}.param", said, "end it with a literal")
+        _check_types(f"{where}.types", body.types)
+        _check_escapes(f"{where}.escapes", body.escapes)
+
+
+def _check_item(where: str, body: Params) -> None:
+    """Nested tags are found by their keys: both tags must say it, behind something that tells a tag."""
+    if not body.item:
+        return
+    if not _ITEM(body.item):
+        refuse(f"{where}.item", f"{body.item[:80]!r} is no name of a tag", "write its name alone, such as item")
+    for field, tag in (("param", first(body.param)), ("value_close", first(body.value_close))):
+        if "{key}" not in tag or tag.strip().startswith("{key}") or "{type}" in tag:
+            refuse(f"{where}.{field}", f"{tag[:80]!r} cannot be nested, as item wants", "write <{key}> and </{key}>")
+
+
+def _check_types(where: str, types: dict[str, Any]) -> None:
+    each(where, types, LITERAL)
+    for word in types:
+        if len(word) > 32 or _UNFIT_WORD(word):
+            refuse(where, f"{word[:80]!r} is no type word", "write 1-32 characters without blanks, quotes, < or >")
+    if types and set(types.values()) != {"string", "json"}:
+        example = 'for example { text = "string", other = "json" }'
+        refuse(where, "it must have a word for string and one for json", example)
+
+
+def _check_escapes(where: str, escapes: dict[str, str]) -> None:
+    each(where, escapes.values(), LITERAL)
+    for char, written in escapes.items():
+        if len(char) != 1 or len(written) < 2 or written[0] not in escapes:
+            cure = "write one character and what stands for it, which begins with a character that is escaped too"
+            refuse(where, f"{char[:80]!r} = {written[:80]!r} is no escape", cure)
+    if escapes and '"' not in escapes:
+        refuse(where, "the quotation mark has no escape", "a key ends at one: say how it is written")
+
+
+def _written(body: Params, key: str, value: Any) -> str:
+    """One argument."""
+    key = escaped(body, key)
+    opener = first(body.param).replace("{type}", _type(body, value)).replace("{key}", key)
+    close = first(body.value_close).replace("{key}", key)
+    if isinstance(value, str):
+        before, after = _quotes(body, value, close.strip())
+        return opener + before + value + after + close
+    if body.item and isinstance(value, (dict, list)) and value:
+        entries = value.items() if isinstance(value, dict) else [(body.item, item) for item in value]
+        return opener + "".join([_written(body, k, v) for k, v in entries]) + close
+    return opener + ("" if body.item and value in ({}, []) else write_arguments(value)) + close
+
+
+def _quotes(body: Params, text: str, close: str) -> tuple[str, str]:
+    """What stands around a text that holds the tag which closes it."""
+    return body.quote if body.quote and close and close in text else ("", "")
+
+
+def _type(body: Params, value: Any) -> str:
+    """What to write in a `{type}` hole."""
+    wanted = "string" if isinstance(value, str) else "json"
+    name = _JSON_TYPES.get(type(value), "string")
+    if body.types.get(name) == wanted:
+        return name
+    return next((word for word, kind in body.types.items() if kind == wanted), "")

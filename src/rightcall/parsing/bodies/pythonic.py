@@ -1,0 +1,414 @@
+"""Python calls with keyword arguments:  [f(k="v"), g(n=1)]   or one per line, without the brackets.
+
+A value that is valid JSON keeps its spelling. What is no Python at all (`when=2024-01-05`) is a string, with a receipt.
+Where a call cannot be read, the problem's code says what is missing: a parenthesis, a name, an equals sign, a quote.
+"""
+
+from __future__ import annotations
+
+from json.encoder import encode_basestring as quoted
+from typing import TYPE_CHECKING, Any
+
+from rightcall.formats.spec import Format, Marker, Pythonic
+from rightcall.formats.toml_rules import ANY_TEXT, each
+from rightcall.parsing.arriving_values import (
+    Read,
+    all_there,
+    bad_escape,
+    meant,
+    skip,
+    skipped,
+    string,
+    string_at,
+    whole,
+)
+from rightcall.parsing.bare_values import TEXT_KINDS, to_json
+from rightcall.parsing.bodies.inner_quotes import inner_quotes
+from rightcall.parsing.bodies.kind import CALLED, Around, BodyKind, Wrap
+from rightcall.parsing.bodies.pythonic_patterns import (
+    ANOTHER_LIST,
+    ANY_WORD,
+    ARGUMENT,
+    ARGUMENT_INSIDE,
+    CALL_BEGUN,
+    CODE,
+    COMMAS,
+    ENDS_VALUE,
+    GOOD_KEY,
+    KEY,
+    KEY_PROBE,
+    LOST_ARGUMENT,
+    MAY_CLOSE,
+    NAME,
+    NAME_RUN,
+    NAMELESS,
+    PRINT,
+    STRICT,
+    STRING_START,
+    UNPACKED,
+)
+from rightcall.parsing.body_reader import BodyReader
+from rightcall.parsing.buffer import Steps
+from rightcall.parsing.call_builder import CallBuilder
+from rightcall.parsing.interrupts import Broken, Cut, NotACall
+from rightcall.parsing.json_stream import whole_value
+from rightcall.parsing.markers import Pat, Probe, alt, blanks, literal, seq, templates
+from rightcall.parsing.values.notation import NOT_FINITE, PYTHON
+from rightcall.parsing.values.strings import HOLE
+from rightcall.parsing.values.value_ends import Ends
+from rightcall.parsing.values.value_reader import BadValue, Odd, ValueReader, not_finite, number_of
+from rightcall.parsing.writers import write_arguments
+from rightcall.strict_json import Undecodable, decode_unique
+from rightcall.types import Call, Repair
+
+if TYPE_CHECKING:
+    from rightcall.shapes.algebra import Node
+    from rightcall.shapes.arguments import ArgumentsShape
+    from rightcall.shapes.builder import Builder
+
+_SHOWN = 200
+
+
+def _is_no_tool(p: CallBuilder) -> bool:
+    return p.tools is None or "print" not in p.tools
+
+
+class PythonicReader(BodyReader):
+    begins = Probe(alt(Pat(r"[^\[{\s]", ""), seq(literal("["), blanks(), Pat(r"[^{\s]", ""))))
+
+    def __init__(self, closes: list[Pat]) -> None:
+        pass
+
+    def read(self, p: CallBuilder, *, bare: bool) -> Steps[None]:
+        first = p.index
+        listed = (p.char() or (yield from p.peek())) == "["
+        p.pos += listed
+        while True:
+            char = p.char() or (yield from p.peek())
+            if not char:
+                raise Cut
+            is_first = p.index == first
+            if listed and char == "]":
+                if bare and is_first:
+                    raise NotACall
+                p.settle()
+                p.pos += 1
+                another = not bare and (yield from p.test(ANOTHER_LIST))
+                if not another:
+                    return
+                p.pos = another.end()
+                continue
+            if char == "," and not is_first:
+                p.pos += 1
+            elif listed or is_first:
+                yield from self._call(p, bare, listed, is_first)
+            elif (again := (yield from p.test(PRINT))) and _is_no_tool(p):
+                p.pos = again.end()
+            elif (yield from p.test(STRICT)):
+                yield from self._call(p, bare, listed, is_first)
+            else:
+                return
+
+    def _call(self, p: CallBuilder, bare: bool, listed: bool, is_first: bool) -> Steps[None]:
+        p.raw_begin()
+        # Without a bracket only a name and its parenthesis tell a call from prose about the marker.
+        name = yield from self._name(p, bare, is_first and (bare or not listed))
+        p.begin(name)
+        p.pos += 1
+        try:
+            values = yield from self._arguments(p)
+        except Broken as broken:
+            # Its siblings live if the parenthesis that ends it can be found.
+            yield from _skip_to(p, (")",), broken)
+            p.fail(broken.code, broken.message, broken.path)
+            return
+        p.raw_end()
+        if (listed and (p.char() or (yield from p.peek())) not in (",", "]", "")) or (yield from p.test(LOST_ARGUMENT)):
+            trailing = Broken("trailing_content", "unexpected text after the call's closing ')'")
+            yield from _skip_to(p, (), trailing)
+            p.fail(trailing.code, trailing.message)
+            return
+        if values:
+            p.give("}")
+        p.finish(values, empty=not values)
+
+    def _name(self, p: CallBuilder, bare: bool, strict: bool) -> Steps[str]:
+        """The name; `pos` is at the parenthesis behind it then."""
+        if strict and not (yield from self._opens(p, bare)):
+            raise NotACall
+        yield from p.test(NAME)
+        found = NAME_RUN(p.buf, p.pos)
+        assert found is not None
+        p.pos = found.end()
+        name = found.group().strip()
+        if p.pos == len(p.buf):
+            if not bare and p.tools is not None and name in p.tools:
+                p.begin(name)
+            raise Cut
+        _check_paren(p.buf[p.pos], name)
+        return name
+
+    def _opens(self, p: CallBuilder, bare: bool) -> Steps[bool]:
+        """A name and its parenthesis; behind a marker the name may be missing, or the text may end in it."""
+        if (yield from p.test(STRICT)):
+            return True
+        if bare:
+            return False
+        return (p.ended and STRICT.is_begun(p.buf, p.pos)) or bool((yield from p.test(NAMELESS)))
+
+    def _arguments(self, p: CallBuilder) -> Steps[dict[str, Any]]:
+        values: dict[str, Any] = {}
+        while True:
+            usual = ARGUMENT(p.buf, p.pos)
+            if usual is not None and usual.group(1) not in values:
+                key = usual.group(1)
+                p.pos = usual.end()
+            else:
+                char = p.char() or (yield from p.peek())
+                if not char:
+                    raise Cut
+                if char == ")":
+                    p.pos += 1
+                    return values
+                if char == ",":
+                    p.pos = COMMAS(p.buf, p.pos).end()  # type: ignore[union-attr]
+                    continue
+                if (yield from self._unpacked(p, values)):
+                    continue
+                key = yield from self._key(p, values)
+            prefix = (", " if values else "{") + quoted(key) + ": "
+            values[key] = yield from self._value(p, key, prefix, values)
+
+    def _key(self, p: CallBuilder, values: dict[str, Any]) -> Steps[str]:
+        yield from p.test(KEY_PROBE)
+        found = KEY(p.buf, p.pos)
+        assert found is not None
+        if found.end() == len(p.buf):
+            p.pos = found.end()
+            raise Cut
+        if p.buf[found.end()] != "=":
+            close = p.compiled.call_close
+            p.pos = found.end()
+            if close is not None and (yield from p.test(close)):
+                raise Broken("unclosed_paren", "the call's closing ')' is missing")
+            raise Broken("positional_argument", "every argument needs its name: name=value")
+        key = found.group().strip()
+        p.pos = found.end() + 1
+        _check_key(key, values)
+        return key
+
+    def _unpacked(self, p: CallBuilder, values: dict[str, Any]) -> Steps[bool]:
+        """Arguments in an object, if they stand here:  f(**{"a": 1})  or, without its stars, of the tool's own."""
+        found = yield from p.test(UNPACKED)
+        if not found and (values or p.char() != "{" or p.tools is None):
+            return False
+        p.pos = found.end() if found else p.pos
+        read = yield from self._nested(p, "")
+        if not isinstance(read.value, dict) or not (found or (yield from self._unwraps(p, read))):
+            raise Broken("positional_argument", "every argument needs its name: name=value")
+        for key, value in read.value.items():
+            _check_key(key, values)
+            prefix = (", " if values else "{") + quoted(key) + ": "
+            json, values[key] = meant(p, key, _part(read, key, value))
+            p.give(prefix + json)
+        return True
+
+    def _unwraps(self, p: CallBuilder, read: Read) -> Steps[bool]:
+        """Is an object all that is sent, with nothing in it but arguments of the tool? Then a receipt says so."""
+        are_own = bool(read.value) and all(p.kind(key) is not None for key in read.value)
+        if p.call is None or not are_own or (yield from p.peek()) != ")" or p.policy(p.call.name) == "off":
+            return False
+        p.call.repairs += (Repair("unwrapped", "schema", "", read.json[:_SHOWN], "**" + read.json[:_SHOWN]),)
+        return True
+
+    def _value(self, p: CallBuilder, key: str, prefix: str, values: dict[str, Any]) -> Steps[Any]:
+        char = p.char() or (yield from p.peek())
+        if not char:
+            raise Cut
+        if char in ",)":
+            p.give(prefix + meant(p, key, Read('""', "", bare=(Odd((), ""),)))[0])
+            return ""
+        json = _json_there(p, key)
+        if json is None and char in "'\"bBrRuUfF" and (yield from _at_string(p)):
+            return (yield from self._string(p, key, prefix, values))
+        if json is None:
+            read = (yield from self._nested(p, key)) if char in PYTHON.brackets else (yield from self._bare(p, key))
+            json = meant(p, key, read)
+        p.give(prefix + json[0])
+        return json[1]
+
+    def _string(self, p: CallBuilder, key: str, prefix: str, values: dict[str, Any]) -> Steps[str]:
+        """A string; where it is declared as plain text, it goes out while it arrives."""
+        quote = p.buf[STRING_START(p.buf, p.pos).end() - 1]  # type: ignore[union-attr]
+        text = yield from string_at(p, PYTHON)
+        assert text is not None
+        give = p.kind(key) == "plain"
+        if give:
+            p.give(prefix + '"')
+        value = yield from string(p, text, give=give)
+        if text.has_hole:
+            raise Broken("invalid_value", HOLE, f"/{key}")
+        if text.odd:
+            assert p.call is not None
+            p.call.repairs += (bad_escape(f"/{key}", value),)
+        if (yield from p.peek()) not in (",", ")", ""):
+            more = yield from inner_quotes(p, quote, key, value, values)
+            if give:
+                p.give(quoted(more)[1:-1])
+            value += more
+        p.give('"' if give else prefix + quoted(value))
+        return value
+
+    def _nested(self, p: CallBuilder, key: str) -> Steps[Read]:
+        """A list, a tuple, an object or a set."""
+        ones = _takes_no_object(p, key)  # `{'a'}` is a set then, and no object without a colon
+        start, depth = p.pos, p.limits.depth
+        found = all_there(p, ValueReader(PYTHON, p.buf, start, depth=depth, ended=False, one_sets=ones))
+        # Outside quotes a marker may stand in it that closes the call: `Ends` sees that, the reader of values does not.
+        if found is not None and ENDS_VALUE(p.buf, p.pos) and not MAY_CLOSE(p.buf, start, p.pos):
+            return found
+        p.pos = start
+        text = (yield from skipped(p, _ends(p, until=",)"))).strip()
+        return _strict(text, depth) or whole(ValueReader(PYTHON, text, depth=depth, one_sets=ones))
+
+    def _bare(self, p: CallBuilder, key: str) -> Steps[Read]:
+        """A number, a word, or a string without its quotes."""
+        text = (yield from skipped(p, _ends(p, until=",)", bare=True))).strip()
+        if text in PYTHON.words:
+            value = PYTHON.words[text]
+            return Read(to_json(value), value, (Odd((), text),) if p.kind(key) in TEXT_KINDS else ())
+        try:
+            json, number = number_of(text, PYTHON)
+            if text.lower() in NOT_FINITE:
+                raise not_finite(text)
+        except BadValue as bad:
+            raise Broken(bad.code, bad.message) from None
+        if number is not None:
+            return Read(json, number, (Odd((), text),) if json != text else ())
+        if not ANY_WORD(text) or _is_code(text, p.kind(key)):
+            raise Broken("invalid_value", f"{text[:60]!r} is no value; a string needs quotes")
+        if ARGUMENT_INSIDE(text):
+            raise Broken("trailing_content", f"unexpected text after the value: {text[:40]!r}")
+        return Read(quoted(text), text, bare=(Odd((), text),))
+
+
+def _check_key(key: str, values: dict[str, Any]) -> None:
+    if not key:
+        raise Broken("empty_argument_name", "an argument has no name before '='")
+    if not GOOD_KEY(key):
+        raise Broken("invalid_argument_name", f"{key[:80]!r} is no argument name")
+    if key in values:
+        raise Broken("duplicate_argument", f"the argument {key!r} is given twice", f"/{key}")
+
+
+def _part(read: Read, key: str, value: Any) -> Read:
+    """What was read of one key of an object."""
+
+    def below(places: tuple[Odd, ...]) -> tuple[Odd, ...]:
+        return tuple([Odd(place.path[1:], place.text) for place in places if place.path[:1] == (key,)])
+
+    return Read(to_json(value), value, below(read.odd), below(read.bare), below(read.escaped))
+
+
+def _check_paren(char: str, name: str) -> None:
+    if char == "[" and not name:
+        raise Broken("invalid_call", "a call must stand in the list itself, not in a list inside it")
+    if char != "(":
+        raise Broken("expected_paren", f"a call needs '(' after its name, found {char!r}")
+
+
+def _is_code(text: str, kind: str | None) -> bool:
+    """Is it an expression, and no text that lost its quotes?"""
+    return bool(CODE(text)) and (kind not in TEXT_KINDS or bool(CALL_BEGUN(text)) or "\n" in text)
+
+
+def _takes_no_object(p: CallBuilder, key: str) -> bool:
+    tool = p.tools.get(p.call.name) if p.tools is not None and p.call is not None else None
+    declared = tool.parameters.get("properties") if tool is not None else None
+    schema = declared.get(key) if isinstance(declared, dict) and p.kind(key) == "json" else None
+    return isinstance(schema, dict) and schema.get("type") != "object"
+
+
+def _json_there(p: CallBuilder, key: str) -> tuple[str, Any] | None:
+    """A value that is JSON, if it and the comma or parenthesis behind it have arrived. A string is written anew: while
+    it arrives, its own spelling is not there to be kept. Where a text is wanted, a word may be one without quotes."""
+    start = p.pos
+    found = whole_value(p)
+    is_word = found is not None and isinstance(found[1], bool) and p.kind(key) in TEXT_KINDS
+    if is_word or (found is not None and ENDS_VALUE(p.buf, p.pos) is None):
+        p.pos = start
+        return None
+    if found is not None and isinstance(found[1], str):
+        return quoted(found[1]), found[1]
+    return found
+
+
+def _strict(text: str, depth: int) -> Read | None:
+    value = decode_unique(text, depth)[0]
+    return None if isinstance(value, Undecodable) else Read(text, value)
+
+
+def _at_string(p: CallBuilder) -> Steps[bool]:
+    """Does a string begin here, maybe behind letters as in r'...'?"""
+    while True:
+        found = STRING_START(p.buf, p.pos)
+        if found is None or found.end() < len(p.buf) or p.ended:
+            return found is not None and p.buf[found.end() - 1] in "'\""
+        if p.buf[found.end() - 1] in "'\"" and found.end() > p.pos:
+            return True
+        yield
+
+
+def _ends(p: CallBuilder, *, until: str, stack: tuple[str, ...] = (), bare: bool = False) -> Ends:
+    close = p.compiled.call_close
+    return Ends(PYTHON, until=until, stack=stack, stop=None if close is None else close.at, bare=bare)
+
+
+def _skip_to(p: CallBuilder, stack: tuple[str, ...], broken: Broken) -> Steps[None]:
+    """Takes everything to where the brackets in `stack` are closed; raises `broken` where that cannot be found."""
+    try:
+        yield from skip(p, _ends(p, until=",]", stack=stack))
+    except Broken:
+        raise broken from None
+
+
+# -- the kind: written, constrained, known by its markers --------------------------------------------------------------
+
+
+class PythonicKind(BodyKind[Pythonic]):
+    first = "["
+    lines = True
+
+    def reader(self, body: Pythonic, format: Format, around: Around) -> BodyReader:
+        return PythonicReader(templates(format.call[1]))
+
+    def write(self, body: Pythonic, call: Call, arguments: str, index: int) -> str:
+        return f"{call.name}({', '.join([f'{key}={_written(value)}' for key, value in call.arguments.items()])})"
+
+    def grammar(self, body: Pythonic, tool: ArgumentsShape, builder: Builder) -> list[Node]:
+        from rightcall.shapes.algebra import NEVER
+        from rightcall.shapes.write_python import Python
+
+        shape = tool.object()
+        writer = Python(builder, tool.prefix, tool.named)
+        return [NEVER if shape is None else writer.arguments(tool.name, shape)]
+
+    def markers(self, body: Pythonic) -> tuple[Marker, ...]:
+        return (*body.wrap, "print(")
+
+    def wrap(self, body: Pythonic) -> Wrap | None:
+        return body.wrap
+
+    def carries_name(self, body: Pythonic, name: str) -> bool:
+        return bool(CALLED(name))
+
+    def check(self, body: Pythonic, where: str, format: Format) -> None:
+        each(f"{where}.wrap", body.wrap, ANY_TEXT)
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, list):
+        return "[" + ", ".join([_written(item) for item in value]) + "]"
+    if isinstance(value, dict):
+        return "{" + ", ".join([f"{write_arguments(key)}: {_written(item)}" for key, item in value.items()]) + "}"
+    return repr(value) if value is None or isinstance(value, bool) else write_arguments(value)

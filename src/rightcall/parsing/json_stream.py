@@ -1,0 +1,183 @@
+"""JSON that arrives in pieces: where a value ends, and what it holds.
+
+The C scanner is tried once at the start of each value, which takes whole texts in one go. Where the value is not all
+there yet, its end is found by brackets and strings alone, each character looked at once; then it is decoded whole.
+Strict JSON: no NaN, no control characters in strings. Numbers keep their spelling in the text that goes with the value.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any
+
+from rightcall.parsing.interrupts import Cut
+from rightcall.strict_json import decode_unique, is_deep, scan_unique
+
+if TYPE_CHECKING:
+    from rightcall.parsing.call_builder import CallBuilder
+
+
+# Outside strings. Letters are let through so that a value with Python's or JavaScript's words still has an end.
+_ODD = r"\"{}\[\]<>'`()|;\x00-\x08\x0b\x0c\x0e-\x1f"
+_LOOSE = re.compile(f"[^{_ODD}]*+").match
+_SCALAR = re.compile(f"[^{_ODD},\\s]*+").match
+_IN_STRING = re.compile(r'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+')
+STRING_RUN = _IN_STRING.match
+_STRING = re.compile(r'"((?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+)"').match
+_STRING_START = re.compile(
+    r'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+(?:\\(?:u[0-9a-fA-F]{0,3})?)?\Z'
+).match
+# A number, or the beginning of a word that is a value in JSON, Python or JavaScript.
+_WORDS = ("true", "false", "null", "nil", "none", "nan", "infinity", "undefined")
+_STARTS = "|".join(sorted({word[:size] for word in _WORDS for size in range(1, len(word) + 1)}, key=len, reverse=True))
+_MAY_GO_ON = re.compile(rf"[+-]?(?:[0-9.]|(?:{_STARTS})?\Z)", re.I).match
+_CLOSERS = {"{": "}", "[": "]"}
+MAX_KEY = 1024
+
+
+class LostJsonEnd(Exception):
+    """No end of the value can be found from here."""
+
+
+def whole_value(p: CallBuilder) -> tuple[str, Any] | None:
+    """The value that starts here, if all of it has arrived and no key stands in it twice: its exact text, and what it
+    holds."""
+    try:
+        value, end = scan_unique(p.buf, p.pos)
+    except (StopIteration, ValueError, RecursionError):
+        return None
+    # A number or a word may have more to come, or may be the beginning of something else. At the very end of the text
+    # it may have been cut off.
+    if p.buf[end - 1] not in '"}]' and (end == len(p.buf) or _SCALAR(p.buf, end).end() > end):  # type: ignore[union-attr]
+        return None
+    if is_deep(value, p.buf, p.pos, end, p.limits.depth):
+        return None
+    text = p.buf[p.pos : end]
+    p.pos = end
+    return text, value
+
+
+def json_value(p: CallBuilder) -> Generator[None, None, tuple[str, Any]]:
+    """One value, with `p.pos` at its first character: its exact text, and what it holds (or `Undecodable`).
+
+    Raises `LostJsonEnd` where no end can be found, `Cut` where the text ends first.
+    """
+    found = whole_value(p)
+    if found is not None:
+        return found
+    taken = p.capture()
+    try:
+        yield from skip_value(p)
+    except (LostJsonEnd, Cut):
+        p.drop(taken)
+        raise
+    text = p.release(taken)
+    return text, decode_unique(text, p.limits.depth)[0]
+
+
+def skip_value(p: CallBuilder) -> Generator[None, None, None]:
+    """Takes one value, by its brackets and strings."""
+    char = p.buf[p.pos]
+    if char == '"':
+        p.pos += 1
+        yield from skip_string(p)
+    elif char in "[{":
+        yield from skip_nested(p, [])
+    else:
+        start = p.base + p.pos
+        yield from skip_scalar(p)
+        if p.base + p.pos == start:
+            raise LostJsonEnd
+
+
+def skip_scalar(p: CallBuilder) -> Generator[None, None, None]:
+    """Takes a number or a word. Where the text ends with it, it was cut off, unless it is no word of JSON at all."""
+    taken = p.capture()
+    try:
+        while True:
+            p.pos = _SCALAR(p.buf, p.pos).end()  # type: ignore[union-attr]
+            if p.pos < len(p.buf):
+                return
+            if p.ended and not _MAY_GO_ON(p.captured(taken)):
+                return
+            if p.ended:
+                raise Cut
+            yield
+    finally:
+        p.drop(taken)
+
+
+def skip_nested(p: CallBuilder, stack: list[str]) -> Generator[None, None, None]:
+    """Takes everything to the bracket that closes the outermost; `stack` holds the closers of those already open."""
+    while True:
+        buf, pos, size = p.buf, p.pos, len(p.buf)
+        while pos < size:
+            pos = _LOOSE(buf, pos).end()  # type: ignore[union-attr]
+            if pos == size:
+                break
+            char = buf[pos]
+            if char == '"':
+                whole = _STRING(buf, pos)
+                if whole is None:
+                    p.pos = pos + 1
+                    yield from skip_string(p)
+                    buf, pos, size = p.buf, p.pos, len(p.buf)
+                    continue
+                pos = whole.end()
+            elif char in _CLOSERS:
+                stack.append(_CLOSERS[char])
+                pos += 1
+            elif stack and char == stack[-1]:
+                stack.pop()
+                pos += 1
+                if not stack:
+                    p.pos = pos
+                    return
+            else:
+                p.pos = pos
+                raise LostJsonEnd
+        p.pos = pos
+        if p.ended:
+            raise Cut
+        yield
+
+
+def skip_string(p: CallBuilder) -> Generator[None, None, None]:
+    """Takes the rest of a string, with its closing quote. `p.pos` is inside it."""
+    while True:
+        p.pos = pos = STRING_RUN(p.buf, p.pos).end()  # type: ignore[union-attr]
+        if pos < len(p.buf):
+            if p.buf[pos] == '"':
+                p.pos += 1
+                return
+            if not escape_pending(p.buf, pos):
+                raise LostJsonEnd
+        if p.ended:
+            raise Cut
+        yield
+
+
+_ESCAPE_START = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z").match
+
+
+def escape_pending(buf: str, pos: int) -> bool:
+    """Is this the beginning of an escape whose rest has not arrived?"""
+    return _ESCAPE_START(buf, pos) is not None
+
+
+def json_string(p: CallBuilder) -> Generator[None, None, str | None]:
+    """A short string, decoded (a key or a name), with `p.pos` at its quote; None if it is no string or too long."""
+    while True:
+        found = _STRING(p.buf, p.pos)
+        if found is None and _STRING_START(p.buf, p.pos) and len(p.buf) - p.pos <= MAX_KEY:
+            if p.ended:
+                raise Cut
+            yield
+            continue
+        if found is None or found.end() - p.pos > MAX_KEY:
+            return None
+        p.pos = found.end()
+        text = found.group(1)
+        return text if "\\" not in text else str(json.loads(f'"{text}"'))

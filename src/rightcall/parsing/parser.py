@@ -1,0 +1,301 @@
+"""`Parser` and `parse`: text in, events and a reply out.
+
+    parser = Parser("hermes", tools=tools)
+    for event in parser.events(stream): ...
+    parser.reply
+
+Parsing a whole text is feeding it and closing: there is no second implementation to disagree with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping
+from typing import Any, Literal, overload
+
+from rightcall.errors import CallerError
+from rightcall.formats import find
+from rightcall.formats.spec import Format
+from rightcall.ids import Ids
+from rightcall.parsing.all_events import all_events
+from rightcall.parsing.auto import AutoMachine
+from rightcall.parsing.compile import compiled
+from rightcall.parsing.ending import conclude
+from rightcall.parsing.fold import Fold
+from rightcall.parsing.hold import Hold
+from rightcall.parsing.machine import Machine
+from rightcall.parsing.options import Limits, ReadOptions
+from rightcall.parsing.told import Told
+from rightcall.tools.toolset import ToolLike, Toolset, is_none
+from rightcall.types import Event, Reply
+
+Policy = Literal["off", "safe", "lenient"]
+Rescue = Literal["off", "safe", "anywhere"]
+ReasoningCalls = Literal["never", "safe"]
+_WORDS = {
+    "reasoning": ("auto", "open", "off"),
+    "repair": ("off", "safe", "lenient"),
+    "rescue": ("off", "safe", "anywhere"),
+    "reasoning_calls": ("never", "safe"),
+}
+_LIMITS = Limits()
+_MOST_GIVEN = 64  # events
+
+
+class Parser:
+    """Reads one reply as it arrives. `feed` gives the events that the text so far has made certain, `close` the rest;
+    `reply` is then the one that `parse` makes of the whole text.
+
+    A parser belongs to one stream; formats and toolsets may be shared. The options are those of `parse`: `format`,
+    `tools`, `reasoning`, `repair`, `rescue`, `reasoning_calls`, `choice`, `ids`, `spans` and `limits`. And two:
+
+    - `live`: string arguments go out while they arrive, as a preview; `CallEnd` has the call that counts.
+    - `hold`: text that may turn out to be reasoning or a call waits, so that nothing is ever taken back by a `Recast`.
+
+    Raises `UnknownFormat` and `CallerError` for options that cannot be; never because of what a model wrote.
+    """
+
+    __slots__ = ("_closed", "_fold", "_given", "_hold", "_read", "_reading", "_source", "_take_events", "_told")
+
+    def __init__(
+        self,
+        format: str | Format = "auto",
+        *,
+        tools: Toolset | Iterable[ToolLike] | None = None,
+        reasoning: Literal["auto", "open", "off"] = "auto",
+        repair: Policy | Mapping[str, Policy] = "safe",
+        rescue: Rescue = "safe",
+        reasoning_calls: ReasoningCalls = "safe",
+        choice: str | Mapping[str, Any] | None = None,
+        ids: Ids | None = None,
+        spans: bool = False,
+        live: bool = False,
+        hold: bool = False,
+        limits: Limits | None = None,
+    ) -> None:
+        options = read_options(tools, reasoning, repair, rescue, reasoning_calls, choice, spans, live, limits)
+        self._reading = _start(format, options, ids)
+        self._read, self._take_events = self._reading.feed, self._reading.take
+        self._source: list[str] = []
+        self._told: Told | None = None
+        self._fold = Fold()
+        self._given: list[Event] = []  # events that were not added up yet
+        self._closed = False
+        self._hold = Hold() if hold else None
+
+    def feed(self, text: str, special: bool | None = None) -> list[Event]:
+        """The events that this piece of text made certain. Raises `CallerError` once the parser is closed.
+
+        - `text`: the next piece, of any size.
+        - `special`: for those who decode token by token. True: the text is exactly one special token; False: it is
+          plain text; None: that is not known. A marker that came as a special token counts wherever it stands, in code
+          too, and the same letters in plain text never do. Markers that are tags and no special tokens of their format
+          are told from shown ones as always.
+        """
+        if self._closed:
+            raise CallerError("this parser is closed; a new reply needs a new Parser")
+        if not isinstance(text, str):
+            raise _no_text(text)
+        if not text:
+            return []
+        if special is not None or self._told is not None:
+            self._tell(text, special)
+        self._source.append(text)
+        self._read(text)
+        events = self._take_events()
+        if events:
+            self._given += events
+            if len(self._given) > _MOST_GIVEN:
+                self._add_up()
+        return events if self._hold is None else self._hold.pass_on(events, closed=False)
+
+    def _add_up(self) -> None:
+        self._fold.add(self._given)
+        self._given.clear()
+
+    def _tell(self, text: str, special: bool | None) -> None:
+        if self._told is None:
+            self._told = Told(sum(map(len, self._source)))
+            _machine(self._reading).p.told = self._told
+        self._told.add(len(text), special)
+
+    def close(self, finish: str | None = None) -> list[Event]:
+        """The stream ended: the events that only the end could decide. Closing twice does nothing.
+
+        `finish` is how the provider says that the answer ended: `length`, `content_filter`, `error` or its own word for
+        one of them (`max_tokens`, `SAFETY`) means that it was cut off, and then nothing is rescued and nothing taken
+        out of reasoning.
+        """
+        if self._closed:
+            return []
+        self._closed = True
+        conclude(self._reading, "".join(self._source), finish)
+        events = self._take_events()
+        self._given += events
+        return events if self._hold is None else self._hold.pass_on(events, closed=True)
+
+    @overload
+    def events(self, chunks: Iterable[str]) -> Iterator[Event]: ...
+    @overload
+    def events(self, chunks: AsyncIterable[str]) -> AsyncIterator[Event]: ...
+    def events(self, chunks: Iterable[str] | AsyncIterable[str]) -> Iterator[Event] | AsyncIterator[Event]:
+        """All the events of a stream: feeds every piece of `chunks`, then closes. Over an async stream with `async
+        for`."""
+        return all_events(self, chunks)
+
+    @property
+    def reply(self) -> Reply:
+        """What has been read so far; whole once the parser is closed."""
+        self._add_up()
+        return _reply(self._fold, self._reading)
+
+
+def format_of(parser: Parser) -> str:
+    """The name of the format that its text is read in, as far as that is known."""
+    return _machine(parser._reading).format_name
+
+
+def _machine(reading: Machine | AutoMachine) -> Machine:
+    return reading.machine if isinstance(reading, AutoMachine) else reading
+
+
+def _reply(fold: Fold, reading: Machine | AutoMachine) -> Reply:
+    machine = _machine(reading)
+    return fold.reply(machine.format_name, tuple(machine.output.spans) if machine.p.options.spans else None)
+
+
+def read_options(
+    tools: Toolset | Iterable[ToolLike] | None = None,
+    reasoning: str = "auto",
+    repair: str | Mapping[str, str] = "safe",
+    rescue: str = "safe",
+    reasoning_calls: str = "safe",
+    choice: str | Mapping[str, Any] | None = None,
+    spans: bool = False,
+    live: bool = False,
+    limits: Limits | None = None,
+    previews: bool = True,
+) -> ReadOptions:
+    """The options of a reading. Raises where one of them is wrong."""
+    if reasoning != "auto" or rescue != "safe" or reasoning_calls != "safe":
+        _check_words(reasoning=reasoning, rescue=rescue, reasoning_calls=reasoning_calls)
+    if repair not in _WORDS["repair"]:
+        _check_repair(repair)
+    toolset = tools if type(tools) is Toolset else Toolset.of(tools)
+    chosen, forbidden = (None, False) if choice is None else _chosen(choice)
+    return ReadOptions(
+        toolset, reasoning, repair, chosen, spans, live, limits or _LIMITS, rescue, reasoning_calls, forbidden, previews
+    )
+
+
+def _start(format: str | Format, options: ReadOptions, ids: Ids | None) -> Machine | AutoMachine:
+    if format == "auto":
+        return AutoMachine(options, ids or Ids())
+    return Machine(compiled(find(format), reasoning=options.reasoning != "off"), options, ids or Ids())
+
+
+def _check_words(**said: str) -> None:
+    for word, value in said.items():
+        if value not in _WORDS[word]:
+            raise CallerError(f"{word}={value!r} is not one of {', '.join(_WORDS[word])}")
+
+
+def _check_repair(repair: str | Mapping[str, str]) -> None:
+    for policy in (repair,) if isinstance(repair, str) else repair.values():
+        if policy not in _WORDS["repair"]:
+            raise CallerError(f"repair={policy!r} is not one of {', '.join(_WORDS['repair'])}")
+
+
+def _chosen(choice: str | Mapping[str, Any]) -> tuple[str | None, bool]:
+    """The one tool that the request asked for, if it named one (`"f"`, OpenAI's `{"function": {"name": "f"}}`), and
+    whether it allowed none."""
+    if is_none(choice):
+        return None, True
+    name: Any = choice
+    if isinstance(choice, Mapping):
+        inner = choice.get("function", choice)
+        name = inner.get("name") if isinstance(inner, Mapping) else None
+        name = name or choice.get("type")
+    if name in (None, "", "auto", "required", "any", "function", "tool"):
+        return None, False
+    return str(name), False
+
+
+def _no_text(given: object) -> CallerError:
+    """What to pass instead of what is no text."""
+    if given is None:
+        cure = 'an answer without text is "" (`message.content or ""`)'
+    elif isinstance(given, (bytes, bytearray)):
+        cure = "decode bytes first: data.decode()"
+    else:
+        cure = "give a provider's answer to rightcall.read, its chunks to rightcall.Stream"
+    return CallerError(f"a model's text is a str, not {type(given).__name__}; {cure}")
+
+
+def _feed_pairs(reading: Machine | AutoMachine, pairs: Iterable[tuple[str, bool | None]]) -> str:
+    """Reads text of which it is known what came as special tokens. Gives the whole text."""
+    if isinstance(pairs, (bytes, bytearray, Mapping)) or not isinstance(pairs, Iterable):
+        raise _no_text(pairs)
+    told: Told | None = None  # while nothing was said of any piece, as in a text
+    pieces: list[str] = []
+    for pair in pairs:
+        if type(pair) is not tuple or len(pair) != 2:
+            raise CallerError(f"parse takes a text, or pairs (text, special), not {pair!r:.80}")
+        text, special = pair
+        if text:
+            if told is None and special is not None:
+                told = _machine(reading).p.told = Told(sum(map(len, pieces)))
+            if told is not None:
+                told.add(len(text), special)
+            reading.feed(text)
+            pieces.append(text)
+    return "".join(pieces)
+
+
+def parse(
+    text: str | Iterable[tuple[str, bool | None]],
+    *,
+    tools: Toolset | Iterable[ToolLike] | None = None,
+    format: str | Format = "auto",
+    reasoning: Literal["auto", "open", "off"] = "auto",
+    repair: Policy | Mapping[str, Policy] = "safe",
+    rescue: Rescue = "safe",
+    reasoning_calls: ReasoningCalls = "safe",
+    choice: str | Mapping[str, Any] | None = None,
+    finish: str | None = None,
+    ids: Ids | None = None,
+    spans: bool = False,
+    limits: Limits | None = None,
+) -> Reply:
+    """The reply that a model's whole text holds. Never raises because of what the text is.
+
+    - `text`: what the model wrote; or pairs of text and whether it came as a special token, as `Parser.feed` takes
+      them.
+    - `tools`: what may be called: functions, definitions of any provider, a `Toolset`, or a list of these. None: names
+      and arguments are not checked.
+    - `format`: a name or alias of `rightcall.formats`, or a `Format`. "auto" finds out which it is.
+    - `reasoning`: "auto" reads thinking sections as reasoning; "open": the prompt has begun one already; "off" leaves
+      them in the text.
+    - `repair`: "safe" makes the changes that leave no doubt, and guesses only for tools declared `read_only`; "lenient"
+      guesses for all; "off" changes nothing. A dict says it by tool, `{"delete_file": "off", "*": "safe"}`.
+    - `rescue`: what becomes of calls that are not written as the format says. "safe" takes them where nothing else can
+      be meant, "anywhere" also in the midst of text if the tool is declared and its schema fits, "off" nowhere. What is
+      left leaves a note.
+    - `reasoning_calls`: "safe" takes calls out of reasoning where the model put its answer there; "never" leaves them.
+    - `choice`: the request's tool choice, in any provider's spelling. Where it names one tool, bare arguments are that
+      tool's; where it is "none", nothing may be called.
+    - `finish`: how the provider says that the answer ended; see `Parser.close`.
+    - `ids`: the ids of the conversation, so that none comes twice; without it they are unique in this reply.
+    - `spans`: fill `Reply.spans`.
+    - `limits`: how much is read; None for the usual.
+
+    Raises `CallerError` for what is no text, `UnknownFormat`, and `BadTools` for tools of your own that cannot be used.
+    """
+    options = read_options(tools, reasoning, repair, rescue, reasoning_calls, choice, spans, False, limits, False)
+    reading = _start(format, options, ids)
+    source = text if isinstance(text, str) else _feed_pairs(reading, text)
+    if source is text and text:
+        (reading.feed_all if isinstance(reading, Machine) else reading.feed)(source)
+    conclude(reading, source, finish)
+    fold = Fold()
+    fold.add(reading.take())
+    return _reply(fold, reading)

@@ -1,0 +1,205 @@
+"""A call in a block that cannot be read: where it is over, and what becomes of it.
+
+It is read again, loosely, or as another format with the same opener writes it, or it fails and its text is kept.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from rightcall.parsing.bodies.behind import ARGUMENTS
+from rightcall.parsing.buffer import Capture, Steps
+from rightcall.parsing.declared_names import declared, name_at
+from rightcall.parsing.interrupts import Broken
+from rightcall.parsing.markers import BLANKS
+from rightcall.parsing.scan import Scan
+from rightcall.types import Problem
+
+if TYPE_CHECKING:
+    from rightcall.parsing.blocks import Block
+    from rightcall.parsing.call_builder import CallBuilder
+    from rightcall.parsing.piece import Piece
+
+_QUOTES = "=\"' "
+_BRACKETS = frozenset(")]}")  # what a text that was not cut off may end with
+_LONGEST_OPENER = 1_024
+_NO_NAME = "the call has no tool name; send the name of a tool with its arguments"
+_UNREADABLE = "the call could not be read; send it again exactly as the format asks for"
+
+
+def read_broken(block: Block, broken: Broken) -> Steps[None]:
+    """Reads on to the call's close. The call is read again, loosely, or fails."""
+    p = block.p
+    found = yield from resync(block)
+    if block.is_full():
+        return
+    closes = p.compiled.closes
+    if block.mend(closed=found and closes):
+        if closes and not block.body_close and p.compiled.call_close is None:
+            p.note("unclosed", "the marker that closes the call is missing")
+    else:
+        if p.call is None and _is_nameless(block):
+            broken = Broken("invalid_name", _NO_NAME)
+        if p.index == block.first and p.raw_at == block.broken_at:
+            p.raw = p.raw_at = block.content  # nothing of it was read: what stood before it is left of it
+        p.fail(broken.code, broken.message, broken.path, end=_end_of_broken(block, found, block.broken_at))
+        p.in_doubt = True
+
+
+def read_foreign(block: Block, opening: Capture) -> Steps[None]:
+    """A body follows the opener that this format does not have: another format with the same opener may have it."""
+    p = block.p
+    p.raw_drop()
+    found = yield from resync(block)
+    if block.is_full():
+        return
+    close = (yield from p.test(p.compiled.call_close)) if p.compiled.call_close is not None else None
+    text = p.captured(opening) + (close.group() if close else "")
+    # One that ends before its arguments is no call of any format.
+    is_short = close is not None and (yield from p.test(ARGUMENTS, close.end() - p.pos))
+    piece = None if is_short else _read_foreign(block, text)
+    if piece is None:
+        _unreadable(block, p.captured(block.content), found)
+        return
+    p.raw_drop()
+    for span in piece.spans:
+        p.output.mark(span.kind, min(opening + span.end, p.at))
+    for call in piece.calls_before(p.at - opening):
+        message = f"the call was written as {piece.reply.format} writes it"
+        p.adopt(call, Problem("rescued", message, blocking=False))
+    p.output.mark("marker", p.at)
+
+
+def _unreadable(block: Block, content: str, found: bool) -> None:
+    """A call that cannot be read: what of its name is known, and why it may not run."""
+    p, text = block.p, content.lstrip()
+    tag, name = _begin_known(block, text)
+    if (tag and name is None) or _is_nameless(block):
+        p.fail("invalid_name", _NO_NAME)
+    elif p.ended and not found and (p.compiled.closes or text.rstrip()[-1:] not in _BRACKETS):
+        p.fail("truncated", "the text ended before the call did; send the whole call again")
+    else:
+        known_to = block.content + len(content) - len(text) + (name.end() if name is not None else len(tag))
+        p.fail("invalid_call", _UNREADABLE, end=_end_of_broken(block, found, known_to))
+    p.in_doubt = True
+
+
+def is_cut_short(block: Block, opening: Capture, odd: bool) -> bool:
+    """Does the text end inside of a longer opener, or of what opens a call behind this one? Then it is no prose. `odd`:
+    the opener is a section's, behind which other openers stand."""
+    p, compiled = block.p, block.p.compiled
+    if not p.ended or p.base + len(p.buf) - opening > _LONGEST_OPENER:
+        return False
+    text = p.captured(opening) + p.buf[p.pos :]
+    if odd:
+        return compiled.section_start is not None and compiled.section_start.is_begun(text, 0)
+    rest = text[block.content - opening :].lstrip(BLANKS)
+    is_begun = bool(rest) and any(reader.begins.is_begun(rest, 0) for reader in compiled.readers)
+    return is_begun or compiled.begins.is_begun(text, 0)
+
+
+def keep_rest(block: Block) -> None:
+    """All that stands behind the opener is the call's own text, and may say its name; text, where there is no room for
+    the call."""
+    p = block.p
+    if block.is_full():
+        return
+    p.raw_begin()
+    p.raw = p.raw_at = block.content
+    p.pos = len(p.buf)
+    _begin_known(block, p.captured(block.content).lstrip())
+
+
+def _begin_known(block: Block, text: str) -> tuple[str, re.Match[str] | None]:
+    """How the body's opening tag begins, if it stands here, and what stands where the name should. If that is a
+    declared tool's, the call begins."""
+    tag = next((tag for tag in map(_unquoted, block.p.compiled.body_tags) if text.startswith(tag)), "")
+    name = name_at(text, len(text) - len(text[len(tag) :].lstrip(_QUOTES)))
+    if name is not None and (known := declared(name.group(), block.p.tools)):
+        block.p.begin(known)
+    return tag, name
+
+
+def _unquoted(tag: str) -> str:
+    """How a tag with a name begins, however it is quoted."""
+    return tag.rstrip(_QUOTES)
+
+
+def _read_foreign(block: Block, text: str) -> Piece | None:
+    from rightcall.parsing.rescue import foreign_calls
+
+    options = block.p.options
+    piece = foreign_calls(text, options) if options.rescue != "off" else None
+    if piece is None or block.p.index + len(piece.reply.attempts) > block.p.limits.calls:
+        return None
+    return piece
+
+
+def _is_nameless(block: Block) -> bool:
+    """Is all as it should be behind the opener, but for the name?"""
+    return bool(block.p.compiled.nameless.at(block.p.captured(block.content).lstrip(), 0, True))
+
+
+def _end_of_broken(block: Block, found: bool, end: int) -> int | None:
+    """Without a close nobody knows what belongs to a call: what stands behind the break is text. Of the call itself
+    something is left."""
+    return None if (found and block.p.compiled.closes) or end <= block.p.raw_at else end
+
+
+def resync(block: Block, *, headed: bool = False) -> Steps[bool]:
+    """Takes everything up to the call's close, or what can only stand behind it; False if the text ended first.
+    `headed`: a header opened the call, and no tag."""
+    p = block.p
+    if p.raw is None:
+        p.raw_begin()
+    block.broken_at = p.at
+    scan = p.compiled.resync_thought if p.in_thought else p.compiled.resync
+    # A body's own opening tag does not end what it opens.
+    skip = 0 if headed or p.captured(block.content).strip() else 1
+    turn: Capture | None = None
+    action, size = yield from _next_sign(block.p, scan, skip)
+    while action == "turn":
+        # The turn's end, or a word of a value: what came behind it before the call's close stands in the call.
+        turn = p.capture() if turn is None else turn
+        p.pos += size
+        action, size = yield from _next_sign(block.p, scan, 0)
+    is_sign = bool(action) or turn is not None
+    if is_sign and block.bare and not block.first and (yield from _is_all_of_it(block)):
+        action = "close"
+    if turn is not None:
+        (p.drop if action.endswith("close") else p.give_back)(turn)
+    if action == "body_close":
+        block.body_close = size
+    return bool(action) or turn is not None
+
+
+def _is_all_of_it(block: Block) -> Steps[bool]:
+    """Of calls that no marker opened: are they all the rest of the text, read loosely? Then a marker in it is a
+    word of a value. Takes it, or nothing."""
+    p = block.p
+    taken = p.capture()
+    while not p.ended:
+        p.pos = len(p.buf)
+        yield
+    p.pos = len(p.buf)
+    if block.holds_all():
+        p.drop(taken)
+        return True
+    p.give_back(taken)
+    return False
+
+
+def _next_sign(p: CallBuilder, scan: Scan[str], skip: int) -> Steps[tuple[str, int]]:
+    """Takes everything up to the next marker: what it does, and its length. The first so many characters are no
+    beginning of one. Nothing where the text ended first."""
+    while True:
+        found = (scan.ended if p.ended else scan.search)(p.buf, p.pos + skip)
+        if p.pos + skip <= len(p.buf):
+            p.pos, skip = p.pos + skip, 0
+        p.pos = found.start() if found else len(p.buf)
+        if found is not None and found.lastindex is not None:
+            return scan.actions[found.lastindex], found.end() - found.start()
+        if p.ended:
+            return "", 0
+        yield

@@ -1,0 +1,416 @@
+"""The value of a text, in any notation: iterative, linear, with its JSON and the liberties that were taken.
+
+    Reader(PYTHON, "{'n': +1, 'when': 10:30}").value()  ->  {"n": 1, "when": "10:30"}
+
+Where more text may come (`ended=False`), a value that may go on raises `Unfinished`.
+"""
+
+from __future__ import annotations
+
+import re
+from json.encoder import encode_basestring as quoted
+from math import isfinite
+from typing import Any
+
+import msgspec
+
+from rightcall.parsing.values.notation import NOT_FINITE, SIMPLE_STRINGS, STRICT_NUMBER, Notation
+from rightcall.parsing.values.strings import HEREDOC, HOLE, Heredoc, Quoted, StringText, Template
+from rightcall.strict_json import MAX_DEPTH
+
+SHOWN = 200  # characters of a receipt
+_CLOSE_CODE = {"]": "unterminated_list", ")": "unterminated_list", "}": "unterminated_object"}
+_MOST_DIGITS = 4_000
+_HEREDOC_ROOM = 100
+# In a bare string, an entry that lost the comma before it.
+_ENTRY = re.compile(r"\s[\w'\"]+\s*+:").search
+_SIMPLE = {quote: re.compile(simple).match for quote, simple in SIMPLE_STRINGS.items()}
+_NEXT_ITEM = re.compile(r", ?(?=[\w\"'<{\[-])").match
+_ANY_WORD = re.compile(r"\w").search
+_SOLID = frozenset(map(chr, range(0x21, 0x7F))) - {"/"}  # what is neither white space nor a comment's
+_JSON_WORD = {True: "true", False: "false", None: "null"}
+
+Path = tuple[str | int, ...]
+
+
+class Unfinished(Exception):
+    """The text ends before the value does."""
+
+
+class BadValue(Exception):
+    """No value can be made of the text."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code, self.message = code, message
+
+
+class Odd(msgspec.Struct, frozen=True):
+    """A number in a spelling that is not ours, or a string without quotes: where, and as it was written. Only the
+    schema can tell what was meant."""
+
+    path: Path
+    text: str
+
+
+def no_value(text: str) -> BadValue:
+    return BadValue("invalid_value", f"no value can be read at {text[:40]!r}")
+
+
+def not_finite(text: str) -> BadValue:
+    return BadValue("not_finite", f"{text[:40]!r} is no number that can be sent; send a finite one")
+
+
+def too_deep(depth: int) -> BadValue:
+    return BadValue("too_deep", f"the arguments are nested deeper than {depth} levels")
+
+
+class _Open(msgspec.Struct):
+    """A list or an object being read."""
+
+    closer: str
+    members: dict[str, Any] | None
+    items: list[Any] | None
+    key: str = ""
+    comma: bool = True  # nothing stands between here and the bracket or comma before it
+    mark: int = 0  # where the entry being read begins in the JSON
+
+
+class ValueReader:
+    """Reads one value from `pos` on. `json` is its JSON: numbers that are JSON keep their spelling."""
+
+    def __init__(
+        self,
+        notation: Notation,
+        text: str,
+        pos: int = 0,
+        *,
+        depth: int = MAX_DEPTH,
+        ended: bool = True,
+        one_sets: bool = True,
+    ) -> None:
+        self.notation, self.text, self.pos, self.depth, self.ended = notation, text, pos, depth, ended
+        self.one_sets = one_sets  # `{'a'}` is a set, and not an object without a colon
+        self.out: list[str] = []
+        self.odd: list[Odd] = []  # numbers
+        self.bare: list[Odd] = []  # strings without quotes
+        self.escaped: list[Odd] = []  # strings with an escape that is none
+        self._stack: list[_Open] = []
+        self._result: Any = None
+
+    @property
+    def json(self) -> str:
+        return "".join(self.out)
+
+    def value(self) -> Any:
+        brackets, usual, stack = self.notation.brackets, self.notation.usual_value, self._stack
+        while True:
+            found = usual(self.text, self.pos)
+            if found is not None:
+                self.pos = found.end()
+                self._place(*self._usual(found))
+            elif (char := self.peek()) in brackets:
+                self._open(char)
+            else:
+                self._place(*self._atom(char))
+            while stack and not self._go_on():
+                done = stack.pop()
+                self._place("", done.items if done.members is None else done.members)
+            if not stack:
+                return self._result
+
+    def peek(self) -> str:
+        """The next character that is neither white space nor a comment's; at the end "", or `Unfinished`."""
+        text, pos = self.text, self.pos
+        char = text[pos : pos + 1]
+        if char in _SOLID:
+            return char
+        if char == " ":
+            self.pos = pos = pos + 1
+            char = text[pos : pos + 1]
+            if char in _SOLID:
+                return char
+        notation = self.notation
+        self.pos = pos = notation.space(self.text, self.pos).end()  # type: ignore[union-attr]
+        if pos == len(self.text):
+            if not self.ended:
+                raise Unfinished
+            return ""
+        char = self.text[pos]
+        if char == "/" and notation.open_comment is not None and notation.open_comment(self.text, pos):
+            raise Unfinished
+        return char
+
+    # -- lists and objects ---------------------------------------------------------------------------------------------
+
+    def _open(self, char: str) -> None:
+        if len(self._stack) >= self.depth:
+            raise too_deep(self.depth)
+        self.pos += 1
+        closer = self.notation.brackets[char]
+        self.out.append("{" if char == "{" else "[")
+        self._stack.append(_Open(closer, {}, None) if char == "{" else _Open(closer, None, []))
+
+    def _place(self, json: str, value: Any) -> None:
+        """A value is whole: it goes where it belongs."""
+        if json:
+            self.out.append(json)
+        if not self._stack:
+            self._result = value
+            return
+        top = self._stack[-1]
+        top.comma = False
+        if top.members is None:
+            assert top.items is not None
+            top.items.append(value)
+        elif top.key not in top.members:
+            top.members[top.key] = value
+        elif same(top.members[top.key], value):
+            del self.out[top.mark :]
+        else:
+            raise BadValue("duplicate_key", f"the object key {top.key[:40]!r} is given twice, with different values")
+
+    def _go_on(self) -> bool:
+        """To the next value of the innermost list or object; False at its end."""
+        top = self._stack[-1]
+        if top.members is not None and top.comma is not bool(top.members):
+            usual = self.notation.entries[bool(top.members)](self.text, self.pos)
+            if usual is not None:
+                self.pos, top.comma = usual.end(), True
+                self._begin_entry(top, usual[usual.lastindex or 0])
+                return True
+        elif top.items and not top.comma and (usual := _NEXT_ITEM(self.text, self.pos)) is not None:
+            self.pos, top.comma = usual.end(), True
+            self.out.append(", ")
+            return True
+        while (char := self.peek()) == "," and (not top.comma or self.notation.gaps):
+            if top.comma and top.members is None:
+                self.bare.append(Odd(self._path(), ""))  # an item may have stood here
+            self.pos += 1
+            top.comma = True
+        if char == top.closer:
+            self.pos += 1
+            self.out.append("}" if top.members is not None else "]")
+            return False
+        if not char or char in ")]}":
+            raise BadValue(_CLOSE_CODE[top.closer], f"{top.closer!r} must follow here, not {char or 'the end'!r}")
+        if not top.comma:
+            what = "entries of an object" if top.closer == "}" else "items of a list"
+            raise BadValue(_CLOSE_CODE[top.closer], f"the {what} must be separated by commas, found {char!r}")
+        if top.members is not None:
+            return self._entry(top, char)
+        if top.items:
+            self.out.append(", ")
+        return True
+
+    def _entry(self, top: _Open, char: str) -> bool:
+        """A key and what stands behind it. What has commas instead is a set."""
+        start, bare = self.pos, len(self.bare)
+        key, is_string = self._key(char)
+        after = ":" if self.text.startswith(":", self.pos) else self.peek()
+        sign = after if after == ":" else self._separator()
+        if not sign:
+            if self.notation.sets and not top.members and self._is_set(after):
+                self.pos = start
+                del self.bare[bare:]
+                self._becomes_set(top)
+                return True
+            raise BadValue("missing_colon", f"the key {key[:60]!r} needs ':' and a value, not {after!r}")
+        if not is_string:
+            raise BadValue("key_not_string", f"an object key must be a string, not {key[:40]}")
+        self.pos += len(sign)
+        self._begin_entry(top, key)
+        return True
+
+    def _begin_entry(self, top: _Open, key: str) -> None:
+        top.key, top.mark = key, len(self.out)
+        self.out.append((", " if top.members else "") + quoted(key) + ": ")
+
+    def _separator(self) -> str:
+        return next((sign for sign in self.notation.separators if self.text.startswith(sign, self.pos)), "")
+
+    def _is_set(self, after: str) -> bool:
+        return after == "," or (after == "}" and self.one_sets)
+
+    def _becomes_set(self, top: _Open) -> None:
+        top.members, top.items, top.comma = None, [], True
+        self.out[-1] = "["
+
+    def _key(self, char: str) -> tuple[str, bool]:
+        """A key, and whether it is a string."""
+        if char in self.notation.heads:
+            text = self._text(char)
+            if text is not None:
+                return text, True
+        found = self.notation.bare_key(self.text, self.pos)
+        if found is None:
+            raise BadValue("invalid_argument_name", f"a key must be a name or a string, not {char!r}")
+        if found.end() == len(self.text) and not self.ended:
+            raise Unfinished
+        self.pos = found.end()
+        word = found.group()
+        if not self.notation.typed_keys:
+            return word, True
+        return word, isinstance(self._scalar(word, record=False)[1], str)
+
+    # -- strings, numbers, words ---------------------------------------------------------------------------------------
+
+    def _usual(self, found: re.Match[str]) -> tuple[str, Any]:
+        """A value that `usual_values` found."""
+        kind = found.lastindex or 0
+        text = found[kind]
+        if kind == 1:
+            return text, int(text)
+        return self._scalar(text) if kind == 2 else self.string_value(text)
+
+    def _atom(self, char: str) -> tuple[str, Any]:
+        if char in self.notation.heads:
+            text = self._text(char)
+            if text is not None:
+                return self.string_value(text)
+        found = self.notation.bare_value(self.text, self.pos)
+        if found is None:
+            if self.notation.gaps and char in (",", "}") and self._stack and self._stack[-1].members is not None:
+                self.bare.append(Odd(self._path(), ""))
+                return '""', ""
+            raise no_value(self.text[self.pos : self.pos + 80] or char)
+        if found.end() == len(self.text) and not self.ended:
+            raise Unfinished
+        self.pos = found.end()
+        return self._scalar(found.group().strip())
+
+    def string_value(self, text: str) -> tuple[str, Any]:
+        """What a string between quotes is: itself."""
+        return quoted(text), text
+
+    def _text(self, char: str) -> str | None:
+        """The string that begins here, if one does."""
+        simple = _SIMPLE[char](self.text, self.pos) if char in _SIMPLE else None
+        if simple is not None:
+            self.pos = simple.end()
+            return simple.group(1)
+        found = opening(self.notation, self.text, self.pos, self.ended)
+        if found is None:
+            return None
+        string, start = found
+        self.pos, text, closed = string.take(self.text, start, self.ended)
+        if not closed:
+            if not self.ended:
+                raise Unfinished
+            mark = self.text[start - 1]
+            raise BadValue("unterminated_string", f"a string that starts with {mark} is not closed")
+        if string.has_hole:
+            raise BadValue("invalid_value", HOLE)
+        if string.odd:
+            self.escaped.append(Odd(self._path(), self.text[start : self.pos - 1]))
+        return text
+
+    def _path(self) -> Path:
+        return tuple([top.key if top.members is not None else len(top.items or ()) for top in self._stack])
+
+    def _scalar(self, text: str, *, record: bool = True) -> tuple[str, Any]:
+        notation = self.notation
+        if text in notation.words:
+            value = notation.words[text]
+            if record and value is not None and text != _JSON_WORD[value]:
+                self.odd.append(Odd(self._path(), text))
+            return _JSON_WORD[value], value
+        json, number = number_of(text, notation)
+        if number is not None:
+            if record and json != text:
+                self.odd.append(Odd(self._path(), text))
+            return json, number
+        if text.lower() in NOT_FINITE:
+            raise not_finite(text)
+        if not notation.bare_strings or not _ANY_WORD(text):
+            raise BadValue("invalid_value", f"{text[:60]!r} is no value; a string needs quotes")
+        if self._stack and self._stack[-1].members is not None and _ENTRY(text):
+            raise BadValue("unterminated_object", "the entries of an object must be separated by commas")
+        if record:
+            self.bare.append(Odd(self._path(), text))
+        return quoted(text), text
+
+
+def same(a: Any, b: Any) -> bool:
+    """Equal, and not only to Python, for which `1` is `True`."""
+    return bool(a == b) and type(a) is type(b)
+
+
+def number_of(text: str, notation: Notation) -> tuple[str, int | float | None]:
+    """A number of JSON's, or one as this notation writes it; as JSON and as a value. None where it is no number."""
+    strict = STRICT_NUMBER(text)
+    if strict is not None and not (strict.group(1) or strict.group(2)):
+        return (text, int(text)) if len(text) < 4000 else _huge(text)
+    if strict is None and (notation.number is None or notation.number(text) is None):
+        return "", None
+    if strict is not None:
+        value: int | float = float(text)
+    else:
+        value = programmers_number(text.removesuffix("n").replace("_", ""))
+    if isinstance(value, float) and not isfinite(value):
+        raise not_finite(text)
+    try:
+        return (text if strict is not None else repr(value)), value
+    except ValueError:
+        return _huge(text)
+
+
+def programmers_number(digits: str) -> int | float:
+    """`+3`, `0x1f`, `.5`. With a point behind it a number is a float, unless no float is that number."""
+    try:
+        return int(digits, 0 if digits.lstrip("+-")[1:2] in tuple("xXoObB") else 10)
+    except ValueError:
+        value = float(digits)
+    whole = int(digits[:-1]) if digits.endswith(".") and len(digits) < _MOST_DIGITS else value
+    return value if value == whole else whole
+
+
+def _huge(text: str) -> tuple[str, int | float | None]:
+    raise BadValue("invalid_value", f"{text[:20]}... has too many digits")
+
+
+def opening(notation: Notation, text: str, pos: int, ended: bool) -> tuple[StringText, int] | None:
+    """What reads the string that begins here, and where its text begins. None where none does. `Unfinished` where what
+    has arrived does not tell."""
+    prefix = ""
+    if notation.prefixes is not None:
+        lead = notation.prefixes(text, pos)
+        if lead is None:
+            return None
+        prefix, pos = lead.group().lower(), lead.end()
+    char = text[pos : pos + 1]
+    if not char:
+        return None
+    if notation.heredocs and char in "'\"<":
+        found = _heredoc(text, pos, ended)
+        if found is not None:
+            return found
+    if notation.templates and char == "`":
+        return Template(), pos + 1
+    return _quote(notation, text, pos, ended, prefix)
+
+
+def _quote(notation: Notation, text: str, pos: int, ended: bool, prefix: str) -> tuple[StringText, int] | None:
+    for quote in notation.quotes:
+        if text.startswith(quote.open, pos):
+            if quote.make is not None:
+                return quote.make(), pos + len(quote.open)
+            made = Quoted(quote.close, None if "r" in prefix else quote.escapes, holes="f" in prefix)
+            return made, pos + len(quote.open)
+        if not ended and len(text) - pos < len(quote.open) and quote.open.startswith(text[pos:]):
+            raise Unfinished
+    return None
+
+
+def _heredoc(text: str, pos: int, ended: bool) -> tuple[StringText, int] | None:
+    found = HEREDOC.match(text, pos)
+    if found is not None:
+        return Heredoc(found["tag"], found["quote"]), found.end()
+    if not ended and may_be_heredoc(text, pos):
+        raise Unfinished
+    if text[pos] == "<":
+        raise BadValue("invalid_heredoc", "a heredoc is <<TAG, a line break, the text, and TAG at a line's beginning")
+    return None
+
+
+may_be_heredoc = re.compile(r"(?:['\"]?<(?:<(?:['\"]?[A-Za-z0-9_]{0,64}+['\"]?[ \t]{0,16}+\r?)?)?|['\"])\Z").match

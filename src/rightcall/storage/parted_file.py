@@ -1,0 +1,249 @@
+"""A file that grows part by part beside its place, can be gone on with after any end, and appears when it is whole.
+
+with PartedFile("out.jsonl", REPLIES) as out:
+    notes = out.begin("what this run is", resume=True)     # of the parts that are there already
+    out.append(b"...lines...", {"rows": 1000})
+    out.publish()
+
+Two files lie beside it meanwhile: `out.jsonl.part` with the bytes, and `out.jsonl.part.journal` with a line for each
+part: how many bytes it has, their checksum, and a note. A part is there if its line is, and its bytes are what the line
+says; everything behind the last such part is cut off when the run is gone on with. So nothing need be synced before
+the end, whatever ends the process or the machine.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from rightcall.errors import FileFailed, NotOurs
+from rightcall.storage.draft import keep_owner_and_mode, write_all
+from rightcall.storage.file_kinds import FileKind, existing, failed, json_lines
+from rightcall.storage.jsonl import LineFault, decode_row, encode_row, ensure_parent_dir
+from rightcall.storage.whole_files import keep_apart
+from rightcall.types import Json
+
+VERSION = "rightcall-parts/v1"
+JOURNAL = json_lines("journal of parts", "schema_version", VERSION)
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_PRIVATE = 0o600
+_NOT_OURS = FileKind("part of a file that is being written", lambda found: False)
+
+
+class PartedFile:
+    """A file in the making, for one process at a time. What may not be written over is refused as by `WholeFile`."""
+
+    def __init__(
+        self, path: str | Path, kind: FileKind, *, sources: Iterable[str | Path] = (), force: bool = False
+    ) -> None:
+        self.path, self.kind = Path(path), kind
+        self.part = self.path.with_name(self.path.name + ".part")
+        self.journal = self.path.with_name(self.path.name + ".part.journal")
+        self._sources, self._force = list(sources), force
+        self._data = self._notes = -1
+        self._is_whole = self._is_published = False
+
+    def begin(self, run: str, *, resume: bool) -> list[Json]:
+        """Ready to be appended to. The notes of the parts that are there, if an earlier run is gone on with.
+
+        `run` says what makes the bytes what they are; another one in the journal raises `FileFailed`. Raises `NotOurs`
+        for files of others in any of the three places, and `FileFailed` while another process writes here.
+        """
+        self._check()
+        ensure_parent_dir(self.path)
+        self._notes = self._step("open", os.open, self.journal, _FLAGS, _PRIVATE)
+        self._lock()
+        entries = list(self._entries()) if resume else []
+        if not entries or entries[0][0].get("schema_version") != VERSION:
+            self._start(run)
+            return []
+        if entries[0][0].get("run") != run:
+            raise FileFailed(
+                f"{self.journal} is of another run: files, options or version differ; run without --resume to begin "
+                "anew"
+            )
+        self._data = self._open_data(is_whole=entries[-1][0].get("whole") is True)
+        return self._kept(entries)
+
+    @property
+    def is_whole(self) -> bool:
+        """Was the run that is gone on with at its end already, but for the name of its file?"""
+        return self._is_whole
+
+    def append(self, data: bytes, note: Json) -> None:
+        """One part. If it cannot be written, the parts before it are there."""
+        self._step("write", write_all, self._data, data)
+        self._note({"size": len(data), "crc": zlib.crc32(data), "note": note})
+
+    def publish(self) -> None:
+        """It is whole: on disk, and in its place."""
+        if not self._is_published:
+            before = self._check()
+            if not self._is_whole:
+                self._note({"whole": True})
+            if before is not None:
+                self._step("write", keep_owner_and_mode, self._data, before)
+            self._step("write", os.fsync, self._data)
+            self._step("write", os.rename, self.part, self.path)
+        self._step("write", os.unlink, self.journal)
+        folder = self._step("write", os.open, self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            self._step("write", os.fsync, folder)
+        finally:
+            os.close(folder)
+
+    def pieces(self, size: int = 1 << 16) -> Iterator[bytes]:
+        """What has been appended so far, from the beginning."""
+        place = 0
+        while data := self._step("read", os.pread, self._data, size, place):
+            yield data
+            place += len(data)
+
+    def parts(self) -> Iterator[tuple[int, bytes, Json]]:
+        """Of each part so far: where it begins, its bytes, and its note."""
+        place = 0
+        for entry, _ in islice(self._entries(), 1, None):
+            if "size" in entry:
+                yield place, self.at(place, entry["size"]), entry["note"]
+                place += entry["size"]
+
+    def at(self, place: int, size: int) -> bytes:
+        """So many bytes from a place that has been written."""
+        found: list[bytes] = []
+        while size and (data := self._step("read", os.pread, self._data, size, place)):
+            found.append(data)
+            place, size = place + len(data), size - len(data)
+        return found[0] if len(found) == 1 else b"".join(found)
+
+    def discard(self) -> None:
+        """Nothing is left of it; a file in its place stays as it is, and so does what this process did not begin."""
+        if self._data < 0:
+            return
+        for path in (self.part, self.journal):
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+
+    def close(self) -> None:
+        for handle in (self._data, self._notes):
+            if handle >= 0:
+                os.close(handle)
+        self._data = self._notes = -1
+
+    def __enter__(self) -> PartedFile:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    # -- opening -------------------------------------------------------------------------------------------------------
+
+    def _check(self) -> os.stat_result | None:
+        keep_apart(self.path, self._sources)
+        if self._notes < 0:
+            existing(self.journal, JOURNAL, force=self._force)
+        return existing(self.path, self.kind, force=self._force)
+
+    def _lock(self) -> None:
+        """The lock ends with the process, however it ends."""
+        try:
+            fcntl.flock(self._notes, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            mine, there = os.fstat(self._notes), os.stat(self.journal)
+        except OSError as error:
+            raise FileFailed(self._in_use()) from error
+        if (mine.st_dev, mine.st_ino) != (there.st_dev, there.st_ino):
+            raise FileFailed(self._in_use())
+
+    def _in_use(self) -> str:
+        return f"cannot lock {self.journal}: another run writes to {self.path}; wait, or name another file"
+
+    def _start(self, run: str) -> None:
+        """Anew. At no moment is there a part without a journal: one that is there is somebody else's."""
+        if os.path.lexists(self.part):
+            self._refuse_strange_part()
+            self._step("write", os.unlink, self.part)
+        self._step("write", os.ftruncate, self._notes, 0)
+        self._note({"schema_version": VERSION, "run": run})
+        self._data = self._step("open", os.open, self.part, _FLAGS | os.O_EXCL, _PRIVATE)
+
+    def _refuse_strange_part(self) -> None:
+        try:
+            existing(self.part, _NOT_OURS, force=self._force or os.fstat(self._notes).st_size > 0)
+        except NotOurs:
+            if not os.fstat(self._notes).st_size:
+                os.unlink(self.journal)  # it was made a moment ago
+            raise
+
+    def _open_data(self, *, is_whole: bool) -> int:
+        """The bytes of the run that is gone on with; it may have been ended when they were in their place already."""
+        self._is_published = is_whole and not os.path.lexists(self.part) and self.path.exists()
+        if self._is_published:
+            handle: int = self._step("open", os.open, self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        else:
+            handle = self._step("open", os.open, self.part, _FLAGS, _PRIVATE)
+        return handle
+
+    def _entries(self) -> Iterator[tuple[Json, int]]:
+        """The whole lines of the journal, each with the place where it ends. May be read while it is written to."""
+        place = 0
+        with open(self.journal, "rb") as file:
+            for line in file:
+                row = decode_row(line) if line.endswith(b"\n") else LineFault("")
+                if isinstance(row, LineFault):
+                    return
+                place += len(line)
+                yield row, place
+
+    def _kept(self, entries: list[tuple[Json, int]]) -> list[Json]:
+        """The notes of parts whose bytes are there as they were written; what is behind them is cut off."""
+        notes: list[Json] = []
+        place, (_, end) = 0, entries[0]
+        for entry, behind in entries[1:]:
+            self._is_whole = entry.get("whole") is True
+            if not self._is_whole and not self._holds(entry):
+                break
+            end = behind
+            if not self._is_whole:
+                place += entry["size"]
+                notes.append(entry["note"])
+        if self._is_published and not self._is_whole:
+            return self._changed()
+        self._cut(place, end)
+        return notes
+
+    def _changed(self) -> list[Json]:
+        """The file was published, and somebody changed it since: it is made anew."""
+        os.close(self._data)
+        self._is_published = False
+        self._data = self._step("open", os.open, self.part, _FLAGS, _PRIVATE)
+        return self._kept(list(self._entries())[:1])
+
+    def _holds(self, entry: Json) -> bool:
+        left, found = int(entry["size"]), 0
+        while left:
+            block = os.read(self._data, min(left, 1 << 20))
+            if not block:
+                return False
+            found, left = zlib.crc32(block, found), left - len(block)
+        return bool(found == entry["crc"])
+
+    def _cut(self, place: int, end: int) -> None:
+        for handle, size in ((self._notes, end), (self._data, place)):
+            if os.fstat(handle).st_size != size:
+                self._step("cut", os.ftruncate, handle, size)
+            os.lseek(handle, size, os.SEEK_SET)
+
+    def _note(self, entry: Json) -> None:
+        self._step("write", write_all, self._notes, encode_row(entry))
+
+    def _step(self, name: str, do: Any, *given: Any) -> Any:
+        try:
+            return do(*given)
+        except (OSError, ValueError) as error:
+            raise FileFailed(failed(name, self.path, error)) from error

@@ -1,0 +1,189 @@
+"""Files that appear whole or not at all.
+
+with Output("train.jsonl", ROWS) as out:       # a hidden file beside it, moved into place when the block ends well
+    out.write(row)
+
+with Outputs(train, validation) as outputs:    # several: none takes its place before all are whole and on disk
+    outputs.open()
+    train.write(row)
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+from rightcall.errors import CallerError, FileFailed
+from rightcall.storage.draft import Draft, sweep
+from rightcall.storage.file_kinds import FileKind, existing, failed
+from rightcall.storage.jsonl import encode_row, ensure_parent_dir
+from rightcall.storage.streams import is_stream, open_stream
+from rightcall.types import Json
+
+PRIVATE, PUBLIC = 0o600, 0o644
+
+
+class WholeFile:
+    """A file in the making. Others see it when it is whole and on disk; an error, or Ctrl-C, leaves what was there.
+
+    It takes the place of a file of its own kind, or of an empty one, and of nothing else unless forced to: `NotOurs`
+    says what is there. Never of one of `sources`, those that it is made from: rows of a model cannot be had again.
+    Without a mode, that of the file before is kept; a new one is its owner's alone.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        kind: FileKind,
+        *,
+        sources: Iterable[str | Path] = (),
+        mode: int | None = None,
+        force: bool = False,
+    ) -> None:
+        self.path, self.kind, self.rows = Path(path), kind, 0
+        self._sources, self._mode, self._force = sources, mode, force
+        self._folder = -1
+        self._draft: Draft | None = None
+        self._file: IO[bytes] | None = None
+
+    def open(self) -> None:
+        """Ready to be written to. Raises `FileFailed`, and what `check` raises."""
+        if is_stream(self.path):
+            self._file = self._buffered(self._step("open", open_stream, self.path))
+            return
+        self.check()
+        ensure_parent_dir(self.path)
+        self._folder = self._step("open", os.open, self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            before = self.check()
+            self._step("open", sweep, self._folder)
+            mode = PRIVATE if self._mode is None and before is None else self._mode
+            like = before if mode is None else None
+            self._draft = self._step("open", lambda: Draft(self._folder, self.path.name, mode=mode, like=like))
+            self._file = self._buffered(os.dup(self._draft.handle))
+        except BaseException:
+            self.discard()
+            raise
+
+    def check(self) -> os.stat_result | None:
+        """What is in its place, if that may go. Raises `NotOurs`, and `CallerError` for a file that is read."""
+        if is_stream(self.path):
+            return None
+        keep_apart(self.path, self._sources)
+        folder = self._folder if self._folder >= 0 else None
+        return existing(self.path, self.kind, force=self._force, folder=folder)
+
+    def write(self, row: Json) -> None:
+        self.write_bytes(encode_row(row))
+        self.rows += 1
+
+    def write_bytes(self, data: bytes) -> None:
+        self._step("write", self.file.write, data)
+
+    def write_json(self, value: Json) -> None:
+        """A small JSON file."""
+        self.write_bytes((json.dumps(value, indent=2, ensure_ascii=True) + "\n").encode())
+
+    @property
+    def file(self) -> IO[bytes]:
+        assert self._file is not None, "outside its with block"
+        return self._file
+
+    def sha256(self) -> str:
+        """Of what has been written so far."""
+        self._step("write", self.file.flush)
+        found, place = sha256(), 0
+        assert self._draft is not None, "a stream cannot be read again"
+        while data := os.pread(self._draft.handle, 1 << 16, place):
+            found.update(data)
+            place += len(data)
+        return found.hexdigest()
+
+    # -- the end of it -------------------------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """All of it is on disk, and not yet in its place."""
+        self._step("write", self.file.flush)
+        if self._draft is not None:
+            self._step("write", os.fsync, self._draft.handle)
+
+    def publish(self) -> None:
+        if self._draft is not None:
+            self._step("write", self._draft.publish)
+
+    def discard(self) -> None:
+        """Nothing is left of it, but what was published."""
+        if self._file is not None:
+            with suppress(OSError):  # a disk that is full has been told of already
+                self._file.close()
+        if self._draft is not None:
+            self._draft.discard()
+        if self._folder >= 0:
+            os.close(self._folder)
+            self._folder = -1
+
+    def __enter__(self) -> WholeFile:
+        self.open()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        _close([self], error)
+
+    def _buffered(self, handle: int) -> IO[bytes]:
+        return os.fdopen(handle, "wb", 1 << 20)
+
+    def _step(self, name: str, do: Any, *given: Any) -> Any:
+        try:
+            return do(*given)
+        except BrokenPipeError:  # of a stream: whoever read it has enough, which is for the whole command to know
+            raise
+        except (OSError, ValueError) as error:
+            raise FileFailed(failed(name, self.path, error)) from error
+
+
+class Outputs:
+    """Several files that appear together, in this order: none before all are whole and on disk.
+
+    What may not be written over is refused when the block begins; folders and files are made by `open`.
+    """
+
+    def __init__(self, *outputs: WholeFile) -> None:
+        self._outputs = outputs
+
+    def open(self) -> None:
+        for each in self._outputs:
+            each.open()
+
+    def __enter__(self) -> Outputs:
+        for each in self._outputs:
+            each.check()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        _close(self._outputs, error)
+
+
+def _close(outputs: Sequence[WholeFile], error: BaseException | None) -> None:
+    try:
+        if error is None:
+            for each in outputs:
+                each.finish()
+            for each in outputs:
+                each.check()  # somebody may have put something there meanwhile
+            for each in outputs:
+                each.publish()
+    finally:
+        for each in outputs:
+            each.discard()
+
+
+def keep_apart(path: Path, sources: Iterable[str | Path]) -> None:
+    """Raises `CallerError` if the file to write is one of those that are read."""
+    if any(path.exists() and Path(each).exists() and path.samefile(each) for each in sources):
+        raise CallerError(f"{path} is a file that is read, and would be lost; name another one to write to")

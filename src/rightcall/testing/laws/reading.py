@@ -1,0 +1,112 @@
+"""One text read in one way, and the ways in which a text can arrive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+from random import Random
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from rightcall.formats import find
+from rightcall.formats.spec import Format
+from rightcall.ids import Ids
+from rightcall.parsing.options import Limits
+from rightcall.parsing.parser import Parser, parse
+from rightcall.testing.laws.marker_texts import any_literal
+from rightcall.tools.toolset import Toolset
+from rightcall.types import Event, Reply
+
+
+class How(msgspec.Struct, frozen=True):
+    """The options under which the laws read a text, apart from its format and tools: `reasoning`, `repair`, `choice`,
+    `limits`, `finish` and `reasoning_calls` are those of `parse`."""
+
+    reasoning: Literal["auto", "open", "off"] = "auto"
+    repair: Literal["off", "safe", "lenient"] = "safe"
+    choice: str | None = None
+    limits: Limits | None = None
+    finish: str | None = None
+    reasoning_calls: Literal["never", "safe"] = "safe"
+
+    def options(self) -> dict[str, Any]:
+        """Those of them that a `Parser` takes when it is made."""
+        return {
+            "reasoning": self.reasoning,
+            "repair": self.repair,
+            "choice": self.choice,
+            "limits": self.limits,
+            "reasoning_calls": self.reasoning_calls,
+        }
+
+
+USUAL = How()
+
+
+class Reading(NamedTuple):
+    events: list[Event]
+    reply: Reply
+
+
+def read(
+    format: str | Format,
+    chunks: Iterable[str],
+    *,
+    tools: Toolset | None = None,
+    how: How = USUAL,
+    live: bool = False,
+    hold: bool = False,
+    look: bool = False,
+) -> Reading:
+    """The text fed in these chunks, with ids that are the same on every run; `look` looks at the reply after each."""
+    parser = Parser(format, tools=tools, ids=Ids.numbered("c"), spans=True, live=live, hold=hold, **how.options())
+    events: list[Event] = []
+    for chunk in chunks:
+        events += parser.feed(chunk)
+        if look:
+            _ = parser.reply
+    events += parser.close(how.finish)
+    return Reading(events, parser.reply)
+
+
+def at_once(format: str | Format, text: str, *, tools: Toolset | None = None, how: How = USUAL) -> Reply:
+    """The same where the whole text is known from the start."""
+    options = how.options()
+    return parse(text, format=format, tools=tools, ids=Ids.numbered("c"), spans=True, finish=how.finish, **options)
+
+
+# -- cuts --------------------------------------------------------------------------------------------------------------
+
+
+def cuttings(format: str | Format, text: str, seed: int = 0) -> dict[str, list[str]]:
+    """The ways in which a text is cut, by name: each is the list of its pieces.
+
+    - `format`: its markers are split in half; a name, or a `Format`.
+    - `text`: what is cut.
+    - `seed`: says where it is cut at random.
+    """
+    return {
+        "one character at a time": list(text),
+        "three characters at a time": [text[i : i + 3] for i in range(0, len(text), 3)],
+        "at random": cut_at(text, _random_places(text, seed)),
+        "with every marker split in half": cut_at(text, _middles(format, text)),
+    }
+
+
+def cut_at(text: str, places: Iterable[int]) -> list[str]:
+    return [text[a:b] for a, b in pairwise([0, *places, len(text)])]
+
+
+def _random_places(text: str, seed: int) -> list[int]:
+    dice = Random(f"{seed} {len(text)} cuts")
+    if len(text) < 2:
+        return []
+    most = dice.choice((1, 3, 12, len(text) // 5 + 1))
+    return sorted(dice.sample(range(1, len(text)), min(most, len(text) - 1)))
+
+
+def _middles(format: str | Format, text: str) -> list[int]:
+    if format == "auto":
+        return list(range(5, len(text), 5))
+    return [match.start() + (len(match.group()) + 1) // 2 for match in any_literal(find(format)).finditer(text)]

@@ -1,0 +1,65 @@
+"""The laws of `rightcall.testing.laws`, as assertions: what a test says of one text must hold however the text is cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
+
+from rightcall import Format, Reply, Toolset
+from rightcall.parsing.options import Limits
+from rightcall.testing.laws import How, Reading, cut_law, cuttings, nothing_lost_law
+from rightcall.testing.laws.fold_of_events import fold, joined
+from rightcall.testing.laws.marker_texts import literals as markers
+from rightcall.testing.laws.reading import at_once
+from rightcall.testing.laws.reading import read as read_chunks
+
+__all__ = [
+    "Reading",
+    "Setting",
+    "at_once",
+    "cuts",
+    "fold",
+    "hold_of_every_cut",
+    "joined",
+    "markers",
+    "nothing_lost",
+    "read",
+]
+
+
+class Setting(NamedTuple):
+    """How a text is to be read."""
+
+    format: str | Format
+    tools: Toolset | None = None
+    reasoning: Literal["auto", "open", "off"] = "auto"
+    repair: Literal["off", "safe", "lenient"] = "safe"
+    choice: str | None = None
+    limits: Limits | None = None
+    finish: str | None = None
+    reasoning_calls: Literal["never", "safe"] = "safe"
+
+    @property
+    def how(self) -> How:
+        return How(self.reasoning, self.repair, self.choice, self.limits, self.finish, self.reasoning_calls)
+
+
+def read(chunks: Iterable[str], setting: Setting, *, live: bool = False, hold: bool = False) -> Reading:
+    return read_chunks(setting.format, chunks, tools=setting.tools, how=setting.how, live=live, hold=hold)
+
+
+def cuts(text: str, format: str | Format, *, seed: int = 0) -> list[list[str]]:
+    """The text whole, and cut in the ways of the laws."""
+    return [[text], *cuttings(format, text, seed).values()]
+
+
+def hold_of_every_cut(text: str, setting: Setting, *, seed: int = 0) -> Reply:
+    """The reply, which is the same under every cut, live or not, and has lost nothing."""
+    broken = cut_law(setting.format, text, tools=setting.tools, how=setting.how, seed=seed)
+    assert not broken, broken[0]
+    return read([text], setting).reply
+
+
+def nothing_lost(text: str, reply: Reply) -> None:
+    broken = nothing_lost_law(reply.format or "auto", text, reply)
+    assert not broken, broken[0]

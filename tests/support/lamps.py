@@ -1,0 +1,86 @@
+"""Captures in tests: a tiny domain, a run against a server on loopback, and its rows."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from rightcall.capture.catalogue import built_in
+from rightcall.capture.domain import Domain, read_domain
+from rightcall.capture.resumption import journal_of
+from rightcall.capture.runner import Capture, Watch
+from rightcall.capture.settings import Settings
+from support.loopback import Answering, Loopback, backend, serving
+
+Json = dict[str, Any]
+
+LAMPS = read_domain("""
+name = "lamps"
+
+[[tools]]
+name = "switch"
+description = "Switches a lamp."
+parameters.type = "object"
+parameters.properties = { lamp = { type = "string" }, on = { type = "boolean" } }
+parameters.required = ["lamp", "on"]
+answers = [
+    { when = { lamp = { is = "attic" } }, error = "there is no lamp {lamp}" },
+    { result = { lamp = "{lamp}", on = "{on}" } },
+]
+
+[[tools]]
+name = "list_lamps"
+description = "All lamps."
+parameters = { type = "object", properties = {} }
+answers = [{ result = ["hall", "kitchen"] }]
+
+[[scenarios]]
+name = "hall"
+request = "Light in the hall, please."
+calls = [{ name = "switch", arguments = { lamp = { is = "hall" }, on = { is = true } } }]
+
+[[scenarios]]
+name = "which"
+request = "Which lamps are there?"
+calls = [{ name = "list_lamps" }]
+""")
+SHOPPING: Domain = built_in("shopping")
+
+
+async def capturing(
+    output: Path,
+    *answers: Answering,
+    domains: list[Domain] | None = None,
+    resume: bool = False,
+    watch: Watch | None = None,
+    **settings: Any,
+) -> tuple[Capture, Loopback]:
+    """A whole run against a server that gives these answers."""
+    chosen = Settings(**{"models": ("m",), "mode": "native", **settings})
+    async with serving(*answers) as server:
+        run = Capture(backend(server), domains or [LAMPS], chosen, output, resume=resume, watch=watch)
+        await run.go()
+    return run, server
+
+
+def captured(output: Path, *answers: Answering, **options: Any) -> tuple[Capture, Loopback]:
+    return asyncio.run(capturing(output, *answers, **options))
+
+
+def rows(output: Path) -> list[Json]:
+    return [json.loads(line) for line in output.read_bytes().splitlines()]
+
+
+def journal(output: Path) -> list[Json]:
+    return rows(journal_of(output))
+
+
+def steady(row: Json) -> Json:
+    """The row without the moment it was made at."""
+    text = re.sub(r"(-run-\d{5})-\d+", r"\1", json.dumps(row, sort_keys=True))
+    found: Json = json.loads(text)
+    del found["metadata"]["provenance"]["captured_at_unix_ms"]
+    return found

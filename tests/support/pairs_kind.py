@@ -1,0 +1,117 @@
+"""A body kind that rightcall does not have, in one file:  f: name=value;name=value.
+
+Values are JSON. `test_body_kinds.py` puts it into `BODIES` and holds it to all that the others are held to.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from rightcall.formats.spec import Body, Format, Marker
+from rightcall.formats.toml_rules import LITERAL, template_rule
+from rightcall.parsing.bodies.kind import Around, BodyKind
+from rightcall.parsing.body_reader import BodyReader
+from rightcall.parsing.buffer import Steps
+from rightcall.parsing.call_builder import CallBuilder
+from rightcall.parsing.interrupts import Broken, Cut, NotACall
+from rightcall.parsing.json_stream import LostJsonEnd, json_value
+from rightcall.parsing.markers import Pat, Probe, blanks, literal
+from rightcall.parsing.markers import seq as patterns
+from rightcall.shapes.algebra import NEVER, Lit, Member, Node, seq
+from rightcall.shapes.arguments import ArgumentsShape
+from rightcall.shapes.builder import Builder
+from rightcall.shapes.write_json import Json, in_any_order
+from rightcall.strict_json import Undecodable
+from rightcall.types import Call
+
+_NAME = Pat(r"[\w.\-]++", r"[\w.\-]*+")  # no colon: the first one ends it
+_WORD = re.compile(r"[\w.\-]*\s*\Z").match
+
+
+class Pairs(Body, frozen=True):
+    """`is_` stands between a name and its value, `then` between two arguments."""
+
+    is_: str = "="
+    then: str = ";"
+
+
+class PairsReader(BodyReader):
+    begins = Probe(patterns(_NAME, literal(":")))
+
+    def __init__(self, body: Pairs) -> None:
+        self.then = Probe(patterns(blanks(), literal(body.then)))
+        self.key = Probe(patterns(blanks(), _NAME, literal(body.is_)))
+        self.size = len(body.is_)
+
+    def read(self, p: CallBuilder, *, bare: bool) -> Steps[None]:
+        p.raw_begin()
+        opened = yield from p.test(self.begins)
+        if not opened:
+            raise NotACall
+        p.pos = opened.end()
+        p.begin(opened.group()[:-1])
+        found: dict[str, Any] = {}
+        while key := (yield from p.test(self.key)):
+            p.pos = key.end()
+            name = key.group()[: -self.size].strip()
+            if name in found:
+                raise Broken("duplicate_argument", f"the argument {name} stands twice; send it once")
+            found[name] = yield from self._value(p)
+            more = yield from p.test(self.then)
+            if not more:
+                break
+            p.pos = more.end()
+        p.raw_end()
+        yield from self._end(p)
+        p.give(json.dumps(found, ensure_ascii=False))
+        p.finish(found)
+
+    def _end(self, p: CallBuilder) -> Steps[None]:
+        """The call's close must follow: a name that was cut off looks like the end of the arguments."""
+        close = p.compiled.call_close
+        yield from p.peek()
+        if close is None or (yield from p.test(close)):
+            return
+        if p.ended and _WORD(p.buf, p.pos):
+            raise Cut
+        raise Broken("trailing_content", "something stands behind the arguments; send name=value pairs and no more")
+
+    def _value(self, p: CallBuilder) -> Steps[Any]:
+        if not (yield from p.peek()):
+            raise Cut
+        try:
+            _, value = yield from json_value(p)
+        except LostJsonEnd:
+            value = Undecodable
+        if value is Undecodable or isinstance(value, Undecodable):
+            raise Broken("invalid_json", "a value is not valid JSON; send the call again with JSON values")
+        return value
+
+
+class PairsKind(BodyKind[Pairs]):
+    def reader(self, body: Pairs, format: Format, around: Around) -> BodyReader:
+        return PairsReader(body)
+
+    def write(self, body: Pairs, call: Call, arguments: str, index: int) -> str:
+        pairs = [f"{key}{body.is_}{json.dumps(value, ensure_ascii=False)}" for key, value in call.arguments.items()]
+        return f"{call.name}:{body.then.join(pairs)}"
+
+    def grammar(self, body: Pairs, tool: ArgumentsShape, builder: Builder) -> list[Node]:
+        shape = tool.object()
+        if shape is None:
+            return [NEVER]
+        values = Json(builder, tool.prefix, tool.named)
+        members = [
+            Member(seq(Lit(f"{field.name}{body.is_}"), values.value(field.shape)), field.required)
+            for field in shape.fields
+        ]
+        return [Lit(f"{tool.name}:"), in_any_order(members, Lit(body.then), None, shape)]
+
+    def markers(self, body: Pairs) -> tuple[Marker, ...]:
+        return (body.is_, body.then)
+
+    def check(self, body: Pairs, where: str, format: Format) -> None:
+        template_rule(f"{where}.is_", body.is_, LITERAL)
+        template_rule(f"{where}.then", body.then, LITERAL)

@@ -1,0 +1,85 @@
+"""Short questions about a reply, and short ways to make calls and tools."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from rightcall import Call, Format, Reply, Tool, Toolset
+from rightcall.formats import FORMATS
+from rightcall.formats.spec import alternatives
+from support.cuts import Setting, hold_of_every_cut
+
+Json = dict[str, Any]
+Args = list[tuple[str, Json]]
+
+
+def has_opener(format: Format) -> bool:
+    first = [marker[0] for marker in (format.section, format.call) if marker] + [getattr(format.bodies[0], "open", "")]
+    openers = [alternatives(marker)[0] for marker in first]
+    return format.channels is not None or any(opener and not opener.startswith("`") for opener in openers)
+
+
+STRING: Json = {"type": "string"}
+INTEGER: Json = {"type": "integer"}
+NULLABLE: Json = {"type": ["string", "null"]}
+
+EITHER = {name for name, format in FORMATS.items() if getattr(format.bodies[0], "content", "")}
+"""Formats that carry text or calls, never both."""
+BARE = {name for name, format in FORMATS.items() if not has_opener(format)} - EITHER
+"""Formats that write nothing before a call, which therefore opens only where the reply begins."""
+
+
+def tool(name: str = "f", **properties: Json) -> Tool:
+    return Tool(name=name, parameters={"type": "object", "properties": properties})
+
+
+TOOLS = Toolset([tool("f", s=STRING, n=INTEGER), tool("get_weather", city=STRING), tool("g")])
+
+
+def made(name: str, **arguments: Any) -> Call:
+    return Call(name, arguments, json.dumps(arguments))
+
+
+def hermes(inside: str) -> str:
+    return f"<tool_call>\n{inside}\n</tool_call>"
+
+
+def read(text: str, format: str, tools: Toolset | None = TOOLS, **how: Any) -> Reply:
+    """The reply to a text, the same under every cut. Nothing is repaired unless `how` says so."""
+    return hold_of_every_cut(text, Setting(format, tools, **{"repair": "off", **how}))
+
+
+def args(reply: Reply) -> Args:
+    return [(call.name, call.arguments) for call in reply.attempts]
+
+
+def codes(reply: Reply) -> list[str]:
+    return [problem.code for problem in reply.problems]
+
+
+NOTES = {"looks_like_a_call", "opener_without_call", "stray_marker"}
+"""What is told of text that was not taken for a call. It blocks nothing."""
+
+
+def notes(reply: Reply) -> set[str]:
+    """Which of those notes the reply has."""
+    return {problem.code for problem in reply.problems} & NOTES
+
+
+def wrong(reply: Reply) -> list[str]:
+    """The codes of all problems that are none of those notes."""
+    return [problem.code for problem in reply.problems if problem.blocking or problem.code not in NOTES]
+
+
+def blocking(reply: Reply) -> list[tuple[str, int | None]]:
+    """The problems that keep a call from running, with its index."""
+    return [(problem.code, problem.call) for problem in reply.problems if problem.blocking]
+
+
+def runnable(reply: Reply) -> Args:
+    return [(call.name, call.arguments) for call in reply.calls]
+
+
+def kept(reply: Reply, text: str) -> bool:
+    return text in reply.content or any(text in call.raw for call in reply.attempts)

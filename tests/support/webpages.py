@@ -1,0 +1,92 @@
+"""Pages as commands make them, of hostile text and of plain, for the tests of pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from rightcall.cli.stats_page import stats_page
+from rightcall.datasets.stats import statistics
+from rightcall.doctor.diagnosis import Diagnosis, ProbeEvidence, ProbeResult, SpokenDialect
+from rightcall.doctor.doctor_page import doctor_page
+from rightcall.doctor.judging import VERDICTS, Verdict
+from rightcall.doctor.questions import BOTH
+from rightcall.evaluation.eval_case import EvalVerdict
+from rightcall.evaluation.eval_page import compare_page, eval_page
+from rightcall.evaluation.eval_rows import EvalRow
+from rightcall.evaluation.eval_tally import EvalTally
+from rightcall.evaluation.reports.log_changes import compared
+from rightcall.evaluation.reports.report_page import report_page
+from rightcall.evaluation.webpages.page_parts import WebPage
+from support.captured import rows, write
+from support.reported import TEXTS, hermes, logged, tallied
+
+HOSTILE = '</title></pre></svg><script>document.title = "owned"</script><img src=x onerror="alert(1)">\u202e\x00&amp;'
+MODELS = (
+    "Qwen/Qwen2.5-7B-Instruct",
+    "smollm2",
+    "NousResearch/Hermes-3-Llama-3.1-8B-a-name-that-is-very-long",
+    "d",
+    "e",
+    "f",
+)
+
+
+def pages(folder: Path, *, hostile: str = HOSTILE) -> Iterator[WebPage]:
+    """A report, one with a comparison, one of nothing, the page of a dataset, those of an evaluation and of a doctor;
+    with hostile text wherever it may come from outside."""
+    call = hermes(f'{{"name": "get_weather", "arguments": {{}}, "x": "{hostile[:40]}"}}')
+    texts = [*TEXTS, *TEXTS, f"{hostile} get_weather(city={hostile!r})", f"{hostile}\n{call}", f"{call[:-30]}{hostile}"]
+    named = [*MODELS, hostile]
+    now = tallied(logged(text, at, model=name, server=hostile) for at, text in enumerate(texts) for name in named)
+    then = tallied(
+        logged(text, at, model=name, server=hostile) for at, text in enumerate(TEXTS[:2] * 9) for name in named
+    )
+    yield report_page(now, hostile)
+    yield report_page(now, hostile, comparison=compared(then, now), old=hostile)
+    yield report_page(tallied(()), hostile)
+    row = {**rows("right")[0], "format": hostile, "candidate_call": {"name": hostile, "arguments": {}}}
+    yield stats_page(statistics([write(folder / "rows.jsonl", [*rows(), row])]), hostile)
+    yield eval_page(evaluated(hostile, 9), hostile, [hostile])
+    yield compare_page(evaluated(hostile, 9), evaluated(hostile, 3), hostile, hostile)
+    yield doctor_page(diagnosis(hostile))
+    silent = SpokenDialect(api="chat", spoken=False, says=hostile)
+    yield doctor_page(Diagnosis(url=hostile, model=hostile, dialects=(silent,)))
+
+
+def evaluated(hostile: str, right: int) -> EvalTally:
+    """Two configurations of ten cases each, of which so many are right in the second."""
+    return EvalTally(
+        EvalRow(
+            suite=hostile,
+            case=f"{hostile}/{at}",
+            category=f"{hostile}{at % 3}",
+            run=0,
+            configuration=name,
+            verdict=EvalVerdict(valid=True, right_tool=at < 5, right_arguments=name != "bare" and at < right),
+            ended="done",
+            turns=1,
+            prompt_tokens=100,
+            completion_tokens=at,
+            seconds=0.5,
+        )
+        for name in ("bare", "+parse", hostile)
+        for at in range(10)
+    )
+
+
+def diagnosis(hostile: str) -> Diagnosis:
+    """One of every verdict, with a proxy beside it."""
+    shown = ProbeEvidence(request=hostile, status=200, answer=hostile, answer_left_out=7)
+    verdicts: list[tuple[Verdict, str]] = [("fault", "bad_ids"), *[(each, "") for each in VERDICTS[1:]]]
+    plain = ProbeResult(probe="", title="a probe", api="chat", way="whole", verdict="ok", says=hostile, passed=1, of=3)
+    results = [
+        msgspec.structs.replace(plain, probe=f"probe_{at}", way=way, verdict=verdict, slug=slug, evidence=shown)
+        for at, (verdict, slug) in enumerate(verdicts)
+        for way in BOTH
+    ]
+    dialects = (SpokenDialect(api="chat", spoken=True), SpokenDialect(api="ollama", spoken=False, says=hostile))
+    found = Diagnosis(url=hostile, model=hostile, kind=hostile, dialects=dialects, results=tuple(results))
+    return msgspec.structs.replace(found, through=msgspec.structs.replace(found, results=tuple(results[2:])))
