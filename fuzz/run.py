@@ -39,10 +39,7 @@ from rightcall import Toolset  # noqa: E402
 from rightcall.formats import FORMATS  # noqa: E402
 from rightcall.parsing.options import Limits  # noqa: E402
 from rightcall.testing.laws import LAWS, Case, How, Violation, judge, line  # noqa: E402
-from support import (
-    hostile,
-    steps,
-)
+from support import hostile, steps  # noqa: E402
 from support.hostile import TOOLS, Broken, check_laws  # noqa: E402
 
 CASE_SECONDS = 20.0

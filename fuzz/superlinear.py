@@ -2,8 +2,8 @@
 
 A text is a prefix (an opener, half a call, a fence, a thought, ...) and a unit, or two, again and again: markers, parts
 of them, brackets, quotes, escapes, blanks. It is read by one of `WORKS`: whole, in pieces, live, as an answer of a
-provider, as arguments to be repaired. Two judges: the steps that `tests/support/steps.py` counts, of which four times the text
-must not take more than four times as many; and CPU time, for what a pattern does unseen when it tries again.
+provider, as arguments to be repaired. Two judges: the steps counted by `tests/support/steps.py` (a text four times as
+long must not take more than four times as many), and CPU time, which also shows what a pattern does when it retries.
 `patterns.py` attacks every regular expression of the source; --patterns does only that.
 
     --case '{"work": "parse", "format": "hermes", "before": "<tool_call>", "unit": "[", "after": ""}'    this again

@@ -1,6 +1,6 @@
 """What was once read wrong stays mended: every line of `corpus/regressions/` keeps the laws, and gives what it says.
 
-A line has a `text`, its `format`, its `tools` (`lookup`, or `laws` for those of `rightcall.testing.laws`), `why` it is there.
+A line has a `text`, its `format`, its `tools` (`lookup`, or `laws`: those of `rightcall.testing.laws`), and `why`.
 `expect` says what must come of it: `calls` are those that may run. A line that `make laws` or `make fuzz` printed has
 the `law` that was broken instead, and is judged by it.
 """

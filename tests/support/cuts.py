@@ -1,4 +1,4 @@
-"""The laws of `rightcall.testing.laws`, as assertions: what a test says of one text must hold however the text is cut."""
+"""Assertions of the cut law: the result of a test text does not depend on its chunking."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""An MCP server that misbehaves, written without the SDK, which would not let it.    python tests/support/odd_mcp_server.py"""
+"""An MCP server that misbehaves, written without the SDK, which would not let it.
+
+python tests/support/odd_mcp_server.py
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Commands that are killed, or have no more room, at every step that they take on a disk: forks of one process.
 
-    python tests/support/starved.py FOLDER STRIDE     prints a JSON line per job: what was wrong, and how often it was tried
+    python tests/support/starved.py FOLDER STRIDE     prints one JSON line per job: faults and attempts
 
 Every call of a function that changes files is counted in the child; before the n-th it is ended by SIGKILL. A limit on
 the size of files stands in for a disk that is full; where the folder is a small disk of its own (`small_disk`), that is

@@ -31,7 +31,10 @@ AHEAD = 2  # items that a worker has at a time, so that it never waits for the n
 WAITING = 4  # results per worker that may wait for one before them
 ALONE = 0.1  # seconds of work before processes are started for the rest
 LIVES = 3  # workers that an item may take with it
-_PROGRAM = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from rightcall.datasets.rows.pool_child import main; main()"
+_PROGRAM = (
+    "import sys, json; sys.path[:] = json.loads(sys.argv[1]); "
+    "from rightcall.datasets.rows.pool_child import main; main()"
+)
 
 
 def cores() -> int:
