@@ -30,7 +30,7 @@ from rightcall.tools.binding import Binding, Fields, Typed, attach, is_async, pr
 from rightcall.tools.docstrings import read_docstring
 from rightcall.tools.hints.intake import Intake, Later, class_intake, function_intake
 from rightcall.tools.hints.meaning import Misfit
-from rightcall.tools.providers import judge
+from rightcall.tools.provider_definitions import judge
 from rightcall.tools.signatures import (
     annotated_function,
     docstring_of,

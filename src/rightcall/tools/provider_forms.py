@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rightcall.tools.gemini_schema import to_openapi
-from rightcall.tools.providers import EXTENSION, META, NO_PARAMETERS, OUTPUTS
+from rightcall.tools.provider_definitions import EXTENSION, META, NO_PARAMETERS, OUTPUTS
 from rightcall.tools.tool_names import check_provider
 from rightcall.tools.toolset import Tools, Toolset
 from rightcall.types import Json, Tool
