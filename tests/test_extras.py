@@ -41,7 +41,7 @@ def test_installing_rightcall_brings_two_packages() -> None:
 
 
 def test_what_the_core_can_do_needs_nothing_else() -> None:
-    core = f"runpy.run_path({str(ROOT / 'tests' / 'core_alone.py')!r}, run_name='__main__')"
+    core = f"runpy.run_path({str(ROOT / 'tests' / 'support' / 'core_alone.py')!r}, run_name='__main__')"
     done = without([*OTHERS, "opentelemetry"], core, "core_alone.py")
     assert done.returncode == 0 and done.stdout.strip() == PROJECT.get("version", done.stdout.strip()), done.stderr
 
