@@ -22,11 +22,10 @@ from schema_suite import Instance, instances
 from schema_suite import fetch as fetch_suite
 
 from rightcall import CannotCarry, Tool, check, grammar, render
-from rightcall.constrain.value import value_grammar
-from rightcall.schema.plain_json import plain
-from rightcall.schema.refusals import Refused
+from rightcall.constrain.grammars import value_grammar
+from rightcall.schema.definition import check_schema, plain
+from rightcall.schema.limits import Refused
 from rightcall.schema.relax import relaxed
-from rightcall.schema.walk import check_schema
 
 RATCHET = ROOT / "evals" / "grammar_ratchet.json"
 PAGE = ROOT / "docs" / "constrain-results.md"

@@ -13,12 +13,12 @@ import pytest
 import rightcall
 from rightcall import Call, Tool, Toolset, grammar, parse, render
 from rightcall.constrain import Grammar, GrammarBounds
+from rightcall.constrain.algebra import MAX_ANY
 from rightcall.constrain.json_schema import project
-from rightcall.constrain.served_by import SERVERS
+from rightcall.constrain.server_requests import SERVERS
 from rightcall.errors import CallerError, EmptyToolList, GrammarCompileError
 from rightcall.formats import FORMATS
 from rightcall.masks import LogitsProcessor, Matcher, Vocabulary
-from rightcall.shapes.order import MAX_ANY
 from rightcall.types import Json
 from support.judge import accepts, matcher
 

@@ -9,11 +9,11 @@ import jsonschema_rs
 import pytest
 
 from rightcall import Tool, Toolset, grammar
+from rightcall.constrain.builder import GrammarBounds
 from rightcall.constrain.json_schema import DIALECTS, project
 from rightcall.errors import CallerError
 from rightcall.formats import FORMATS
 from rightcall.masks import LogitsProcessor, Matcher, Vocabulary
-from rightcall.shapes.builder import GrammarBounds
 from support.judge import matcher, vocabulary
 
 HALF = "a\ud800b"

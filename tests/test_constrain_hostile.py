@@ -9,7 +9,7 @@ import pytest
 
 from rightcall import Tool, Toolset, grammar
 from rightcall.errors import CallerError
-from rightcall.schema.refusals import Refused
+from rightcall.schema.limits import Refused
 from rightcall.types import Json
 from support.judge import matcher
 

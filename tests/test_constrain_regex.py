@@ -10,12 +10,10 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from rightcall.constrain.string_formats import FORMAT_PATTERNS
-from rightcall.shapes.algebra import NEVER, Node, chars, inverse, minus
-from rightcall.shapes.numbers import any_integer, any_number, integers, numbers
-from rightcall.shapes.patterns import Irregular, json_text, read_pattern
-from rightcall.shapes.text_lengths import lengths, sized
-from rightcall.shapes.write_regex import regex_text
+from rightcall.constrain.algebra import NEVER, Node, chars, inverse, lengths, minus, sized
+from rightcall.constrain.numbers import any_integer, any_number, integers, numbers
+from rightcall.constrain.patterns import FORMAT_PATTERNS, Irregular, json_text, read_pattern
+from rightcall.constrain.regex import regex_text
 
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?").fullmatch
 

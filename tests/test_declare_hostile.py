@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from rightcall import Call, Tool, Toolset, check, grammar, parse, repair
 from rightcall.formats import FORMATS
-from rightcall.schema.pattern_size import pattern_size
-from rightcall.schema.tool_limits import MAX_CHAIN, MAX_EXPANSION, MAX_PATTERNS, MAX_SCHEMAS
+from rightcall.schema.limits import MAX_CHAIN, MAX_EXPANSION, MAX_PATTERNS, MAX_SCHEMAS, pattern_size
 from rightcall.schema.validation import looks
 from rightcall.types import Json
 from support.hostile_tools import TEXT, TOOLSETS, tool

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field
 
 from rightcall.errors import BadTools, CallerError
-from rightcall.schema.walk import check_parameters
+from rightcall.schema.definition import check_parameters
 from rightcall.tools.provider_forms import to_provider
 from rightcall.tools.tool_names import RULES, Provider, stands_for, wire_names
 from rightcall.tools.toolset import Toolset, to_tool

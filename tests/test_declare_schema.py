@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rightcall.errors import BadTools
-from rightcall.schema.refusals import Refused
+from rightcall.schema.limits import MAX_DEPTH, Refused
+from rightcall.schema.places import kinds
 from rightcall.schema.relax import relaxed, runs_in_linear_time
-from rightcall.schema.text_kinds import kinds
-from rightcall.schema.tool_limits import MAX_DEPTH
 from rightcall.schema.walk import Refs
 from rightcall.tools.toolset import Toolset, to_tool
 from rightcall.types import Json, Tool

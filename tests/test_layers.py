@@ -17,7 +17,7 @@ SOURCES = {file.relative_to(PACKAGE).as_posix(): file.read_text("utf-8") for fil
 
 ORDER = (
     "errors extras lazy_names safe_text types api_names problems strict_json json_pointer redaction servers "
-    "parsing/values ids schema tools repairs formats shapes parsing testing/laws formats/templates providers contracts "
+    "parsing/values ids schema tools repairs formats parsing testing/laws formats/templates providers contracts "
     "constrain masks providers/histories messages dispatching hooks storage datasets/rows evaluation/webpages "
     "workspace mcp guard backends testing loop capture datasets evaluation/reports evaluation serve doctor cli"
 ).split()
@@ -288,7 +288,7 @@ def offences(rule: Rule) -> list[str]:
 
 
 def test_the_core_layers_exist() -> None:
-    assert {"types", "formats", "shapes", "parsing"} <= {layer_of(path) for path in SOURCES}
+    assert {"types", "formats", "constrain", "parsing"} <= {layer_of(path) for path in SOURCES}
     assert [path for path in SOURCES if layer_of(path) == "formats" and path not in FORMAT_MACHINERY]
 
 

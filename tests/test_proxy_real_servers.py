@@ -10,7 +10,7 @@ import pytest
 
 from rightcall import grammar, read
 from rightcall.api_names import Api
-from rightcall.constrain.served_by import SERVERS
+from rightcall.constrain.server_requests import SERVERS
 from rightcall.errors import StatusError
 from rightcall.serve.refused_fields import refused_fields
 from support.loopback import Answering, answer, chat, json_answer

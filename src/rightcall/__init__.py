@@ -13,7 +13,8 @@ from rightcall.lazy_names import on_first_use
 if TYPE_CHECKING:
     from rightcall import formats
     from rightcall.backends.sdk_client import wrap
-    from rightcall.constrain.build import grammar
+    from rightcall.constrain.builder import GrammarBounds
+    from rightcall.constrain.grammars import grammar
     from rightcall.contracts import contract
     from rightcall.contracts.protocol import canonical, feedback
     from rightcall.datasets.rows.many import parse_many
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from rightcall.providers.stream import Stream
     from rightcall.providers.whole import read, read_all
     from rightcall.repairs.whole_call import repair
-    from rightcall.shapes.builder import GrammarBounds
     from rightcall.tools.checks import check
     from rightcall.tools.functions import tool
     from rightcall.tools.toolset import Toolset
@@ -115,13 +115,13 @@ _MODULES = "backends datasets errors formats guard hooks loop masks mcp messages
 __getattr__ = on_first_use(
     __name__,
     {
-        "GrammarBounds": "rightcall.shapes.builder",
+        "GrammarBounds": "rightcall.constrain.builder",
         "Stream": "rightcall.providers.stream",
         "read": "rightcall.providers.whole",
         "read_all": "rightcall.providers.whole",
         "wrap": "rightcall.backends.sdk_client",
         "check": "rightcall.tools.checks",
-        "grammar": "rightcall.constrain.build",
+        "grammar": "rightcall.constrain.grammars",
         "contract": "rightcall.contracts",
         "canonical": "rightcall.contracts.protocol",
         "feedback": "rightcall.contracts.protocol",

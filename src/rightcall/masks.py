@@ -18,7 +18,7 @@ from rightcall.errors import CallerError, GrammarCompileError
 from rightcall.extras import needs
 
 if TYPE_CHECKING:
-    from rightcall.constrain.grammar_value import Grammar
+    from rightcall.constrain.grammars import Grammar
 
 NEVER = -math.inf
 

@@ -9,6 +9,9 @@ import json
 import re
 from typing import Any
 
+from rightcall.constrain.algebra import NEVER, Lit, Member, Node, seq
+from rightcall.constrain.builder import Builder
+from rightcall.constrain.json_text import ArgumentsShape, Json, in_any_order
 from rightcall.formats.spec import Body, Format, Marker
 from rightcall.formats.toml_rules import LITERAL, template_rule
 from rightcall.parsing.bodies.kind import Around, BodyKind
@@ -19,10 +22,6 @@ from rightcall.parsing.interrupts import Broken, Cut, NotACall
 from rightcall.parsing.json_stream import LostJsonEnd, json_value
 from rightcall.parsing.markers import Pat, Probe, blanks, literal
 from rightcall.parsing.markers import seq as patterns
-from rightcall.shapes.algebra import NEVER, Lit, Member, Node, seq
-from rightcall.shapes.arguments import ArgumentsShape
-from rightcall.shapes.builder import Builder
-from rightcall.shapes.write_json import Json, in_any_order
 from rightcall.strict_json import Undecodable
 from rightcall.types import Call
 
@@ -98,20 +97,20 @@ class PairsKind(BodyKind[Pairs]):
         pairs = [f"{key}{body.is_}{json.dumps(value, ensure_ascii=False)}" for key, value in call.arguments.items()]
         return f"{call.name}:{body.then.join(pairs)}"
 
-    def grammar(self, body: Pairs, tool: ArgumentsShape, builder: Builder) -> list[Node]:
-        shape = tool.object()
-        if shape is None:
-            return [NEVER]
-        values = Json(builder, tool.prefix, tool.named)
-        members = [
-            Member(seq(Lit(f"{field.name}{body.is_}"), values.value(field.shape)), field.required)
-            for field in shape.fields
-        ]
-        return [Lit(f"{tool.name}:"), in_any_order(members, Lit(body.then), None, shape)]
-
     def markers(self, body: Pairs) -> tuple[Marker, ...]:
         return (body.is_, body.then)
 
     def check(self, body: Pairs, where: str, format: Format) -> None:
         template_rule(f"{where}.is_", body.is_, LITERAL)
         template_rule(f"{where}.then", body.then, LITERAL)
+
+
+def pairs_grammar(body: Pairs, tool: ArgumentsShape, builder: Builder) -> list[Node]:
+    shape = tool.object()
+    if shape is None:
+        return [NEVER]
+    values = Json(builder, tool.prefix, tool.named)
+    members = [
+        Member(seq(Lit(f"{field.name}{body.is_}"), values.value(field.shape)), field.required) for field in shape.fields
+    ]
+    return [Lit(f"{tool.name}:"), in_any_order(members, Lit(body.then), None, shape)]

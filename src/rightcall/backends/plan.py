@@ -70,7 +70,7 @@ def grammar_fields(request: Request, tools: Toolset, format: str | Format, profi
     if not server or not can_constrain(profile, api):
         kind = f"{profile.title} takes" if profile.name else "a server of a kind that is not known takes"
         raise Unsupported(f"mode='grammar': {kind} no grammar with api={api!r}; use mode='native' or 'text'")
-    from rightcall.constrain.build import grammar
+    from rightcall.constrain.grammars import grammar
 
     try:
         made = grammar(tools, format=format, choice=request.choice, parallel=request.parallel)

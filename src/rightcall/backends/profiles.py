@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from rightcall.constrain.grammar_value import Server
+from rightcall.constrain.grammars import Server
 from rightcall.errors import CallerError
 
 Choice = Literal["required", "none", "named"]

@@ -9,8 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from rightcall.cli.demo_dispatch import RUN_SCENES, RunScene
-from rightcall.constrain.build import grammar
-from rightcall.constrain.grammar_value import Grammar
+from rightcall.constrain.grammars import Grammar, grammar
 from rightcall.contracts import contract
 from rightcall.contracts.prompt import Contract
 from rightcall.parsing.parser import Parser, Policy

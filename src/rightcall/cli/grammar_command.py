@@ -23,13 +23,13 @@ from rightcall.cli.inputs import (
 from rightcall.cli.layout import console, paragraph, table
 from rightcall.cli.option_groups import grouped
 from rightcall.cli.safe import brief, json_text, visible
-from rightcall.constrain.build import grammar as make_grammar
-from rightcall.constrain.build import refuse as refuse_limits
-from rightcall.constrain.grammar_value import Grammar
-from rightcall.constrain.served_by import SERVERS, fragment_and_limits
+from rightcall.constrain.builder import GrammarBounds
+from rightcall.constrain.grammars import Grammar
+from rightcall.constrain.grammars import grammar as make_grammar
+from rightcall.constrain.grammars import refuse as refuse_limits
+from rightcall.constrain.intersect import Relaxation
+from rightcall.constrain.server_requests import SERVERS, fragment_and_limits
 from rightcall.formats.spec import Format
-from rightcall.shapes.builder import GrammarBounds
-from rightcall.shapes.intersect import Relaxation
 from rightcall.tools.toolset import Toolset
 
 _EMIT = ("gbnf", "lark", "structural-tag", "json-schema", "regex", "rules", "svg")

@@ -1,9 +1,30 @@
-"""One grammar from a format and some tools, for every engine: `build.grammar` makes it, `Grammar` is what it is."""
+"""Grammars for constrained decoding: one grammar from a format and some tools, emitted for every engine.
 
-from rightcall.constrain.build import grammar
-from rightcall.constrain.grammar_value import Grammar
-from rightcall.shapes.builder import GrammarBounds
-from rightcall.shapes.intersect import Relaxation
-from rightcall.shapes.productions import Rule
+JSON Schema becomes shapes of values, shapes become nodes as the format writes them, and each engine has an emitter. The
+public names are imported on first use, so that modules of this package may be imported on their own.
+"""
 
-__all__ = ["GrammarBounds", "Grammar", "Relaxation", "Rule", "grammar"]
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rightcall.lazy_names import on_first_use
+
+if TYPE_CHECKING:
+    from rightcall.constrain.builder import GrammarBounds
+    from rightcall.constrain.display import Rule
+    from rightcall.constrain.grammars import Grammar, grammar
+    from rightcall.constrain.intersect import Relaxation
+
+__all__ = ["Grammar", "GrammarBounds", "Relaxation", "Rule", "grammar"]
+
+__getattr__ = on_first_use(
+    __name__,
+    {
+        "Grammar": "rightcall.constrain.grammars",
+        "GrammarBounds": "rightcall.constrain.builder",
+        "Relaxation": "rightcall.constrain.intersect",
+        "Rule": "rightcall.constrain.display",
+        "grammar": "rightcall.constrain.grammars",
+    },
+)

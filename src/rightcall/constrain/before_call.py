@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from rightcall.shapes.algebra import DIGIT, Chars, chars, inverse, minus
-from rightcall.shapes.write_regex import regex_text
+from rightcall.constrain.algebra import DIGIT, Chars, chars, inverse, minus
+from rightcall.constrain.regex import regex_text
 
 FENCES = ("```", "~~~")
 RESULTS = ("[TOOL_RESULTS]", "[tool_results]")

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rightcall.constrain import before_call
-from rightcall.constrain.before_call import LETTER, OPENING
-from rightcall.shapes.algebra import (
+from rightcall.constrain.algebra import (
     ANY,
     EMPTY,
+    MAX_ANY,
     TOP,
     Alt,
     AnyOrder,
@@ -32,19 +32,20 @@ from rightcall.shapes.algebra import (
     Token,
     Upto,
     Word,
+    all_orders,
     alt,
     chars,
+    declared_order,
     inverse,
     minus,
     seq,
 )
-from rightcall.shapes.builder import GAP
-from rightcall.shapes.intersect import Relaxation
-from rightcall.shapes.order import MAX_ANY, all_orders, declared_order
+from rightcall.constrain.before_call import LETTER, OPENING
+from rightcall.constrain.builder import GAP
+from rightcall.constrain.intersect import Relaxation
 
 if TYPE_CHECKING:
-    from rightcall.constrain.grammar_value import Grammar
-
+    from rightcall.constrain.grammars import Grammar
 
 _FALLBACKS, _FEW = 6, 2  # how often a piece may fall back; few where there are many markers
 _EMPTY_LINE, _NOTHING = "\n\n", '""'

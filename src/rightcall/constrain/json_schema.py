@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from rightcall.constrain.intersect import Relaxation
 from rightcall.errors import CallerError
 from rightcall.json_pointer import step
 from rightcall.parsing.bodies import BODIES
 from rightcall.schema.walk import LISTS, MAPS, ONE, REFS, Refs, inner, references
-from rightcall.shapes.intersect import Relaxation
 from rightcall.types import Json
 
 if TYPE_CHECKING:
-    from rightcall.constrain.grammar_value import Grammar
+    from rightcall.constrain.grammars import Grammar
 
 _SHAPE = "type properties required additionalProperties items enum const anyOf $ref $defs description title".split()
 _NUMBERS = "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf".split()

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from rightcall.constrain import before_call
-from rightcall.shapes.algebra import (
+from rightcall.constrain.algebra import (
     Alt,
     AnyOrder,
     Chars,
@@ -25,13 +25,13 @@ from rightcall.shapes.algebra import (
     Token,
     Upto,
     Word,
+    declared_order,
 )
-from rightcall.shapes.builder import GAP
-from rightcall.shapes.order import declared_order
-from rightcall.shapes.write_regex import anywhere, regex_text
+from rightcall.constrain.builder import GAP
+from rightcall.constrain.regex import anywhere, regex_text
 
 if TYPE_CHECKING:
-    from rightcall.constrain.grammar_value import Grammar
+    from rightcall.constrain.grammars import Grammar
 
 MAX_BITS = 60  # members of one object in any order; more come as declared
 

@@ -1,43 +1,269 @@
-"""JSON Schema to shapes. What a grammar cannot say is left out and noted, never an error.
+"""JSON Schema to shapes. What a grammar cannot express is left out and reported, never an error.
 
     {"type": "array", "uniqueItems": true}  ->  Array(...)  and  Relaxation(tool, "/uniqueItems", "uniqueItems", "...")
 
-Keywords that apply to the same value are met (`allOf`, `$ref` beside others) where their shapes can be. The schema must
-have passed the judgement of `schema.walk`: its references are local and end.
+Keywords that apply to the same value are intersected (`allOf`, `$ref` next to others). The schema must have been
+accepted by `schema.definition`: its references are local and end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from decimal import Decimal
 from typing import Any
 
 import msgspec
 
-from rightcall.constrain.disjoint import are_disjoint
-from rightcall.constrain.member_shapes import MemberShapes, without_keyword
-from rightcall.schema.walk import Refs, unquoted
-from rightcall.shapes.intersect import (
+from rightcall.constrain.intersect import (
+    MAX_MEMBERS,
     MAX_SHAPES,
+    Intersection,
     Relaxation,
     array_shape,
+    number_shape,
+    object_shape,
 )
-from rightcall.shapes.value_shapes import (
+from rightcall.constrain.patterns import FORMAT_PATTERNS, Irregular, read_pattern
+from rightcall.constrain.value_shapes import (
     ANYTHING,
     NOTHING,
     NULL,
     TRUE_FALSE,
     Array,
+    Field,
     Named,
     Number,
     Object,
     Shape,
     TextShape,
+    are_disjoint,
     holds,
     one_of,
     options,
     union,
+    whole_text,
 )
+from rightcall.json_pointer import step
+from rightcall.schema.limits import pattern_size
+from rightcall.schema.walk import Refs, unquoted
 from rightcall.types import Json
+
+MAX_DIGITS = 40  # of a bound
+PATTERN_SHARE = 64  # bytes of a compiled pattern that count as a shape
+MAX_COUNT = 2_000  # engines refuse counted repeats beyond this
+_BOUNDS = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum")
+_NUMBER_WORDS = frozenset((*_BOUNDS, "multipleOf"))
+_ANY_INTEGER, _ANY_NUMBER = (number_shape(Number(integer, None, None, False, False)) for integer in (True, False))
+
+
+class ScalarShapes(Intersection):
+    """Reads texts, numbers and counts."""
+
+    formats = False  # whether `format` is asserted
+
+    def count(self, schema: Json, word: str, path: str) -> int | None:
+        """A count that engines can repeat."""
+        value = schema.get(word)
+        if value is None:
+            return None
+        value = int(value)
+        if value > MAX_COUNT:
+            self.limit(f"{path}/{word}", word, f"any count beyond {MAX_COUNT}" if word.startswith("max") else "fewer")
+            return None if word.startswith("max") else MAX_COUNT
+        return value
+
+    def text(self, schema: Json, path: str) -> Shape:
+        least, most = self.count(schema, "minLength", path) or 0, self.count(schema, "maxLength", path)
+        if most is not None and least > most:
+            return NOTHING
+        pattern, word = schema.get("pattern"), "pattern"
+        if pattern is None and self.formats and schema.get("format") in FORMAT_PATTERNS:
+            pattern, word = FORMAT_PATTERNS[schema["format"]], "format"
+        if pattern is None:
+            return TextShape(least, most)
+        self.left -= pattern_size(pattern) // PATTERN_SHARE
+        if self.left < 0:
+            self.limit(f"{path}/{word}", word, "any text: the patterns are beyond the size a grammar is made for")
+            return TextShape(least, most)
+        try:
+            node = read_pattern(pattern)
+        except Irregular as why:
+            self.limit(f"{path}/{word}", word, f"any text: {why}")
+            return TextShape(least, most)
+        return self.patterned(node, least, most, path)
+
+    def number(self, schema: Json, path: str, integer: bool) -> Shape:
+        if _NUMBER_WORDS.isdisjoint(schema):
+            return _ANY_INTEGER if integer else _ANY_NUMBER
+        bounds = {word: schema[word] for word in _BOUNDS if word in schema and self.bounded(schema[word], word, path)}
+        low, low_open = _end(bounds.get("minimum"), bounds.get("exclusiveMinimum"), max)
+        high, high_open = _end(bounds.get("maximum"), bounds.get("exclusiveMaximum"), min)
+        step_ = schema.get("multipleOf")
+        if step_ is not None:
+            whole = Decimal(repr(step_)) if isinstance(step_, float) else Decimal(step_)
+            if whole == 1:
+                integer = True
+            else:
+                self.limit(f"{path}/multipleOf", "multipleOf", "any number within the bounds")
+                integer = integer or whole == whole.to_integral_value()
+        return number_shape(Number(integer, low, high, low_open, high_open))
+
+    def bounded(self, value: float, word: str, path: str) -> bool:
+        """Has this bound few enough digits to be written out?"""
+        small = abs(value) < 10**MAX_DIGITS and (isinstance(value, int) or len(f"{_decimal(value):f}") <= MAX_DIGITS)
+        if not small:
+            self.limit(f"{path}/{word}", word, "any number: the bound has too many digits")
+        return small
+
+
+def _end(inside: Any, outside: Any, tighter: Any) -> tuple[Decimal | None, bool]:
+    """The tighter of an end that belongs to the range and one that does not."""
+    if inside is None or outside is None:
+        one = inside if outside is None else outside
+        return (None, False) if one is None else (_decimal(one), inside is None)
+    within, beyond = _decimal(inside), _decimal(outside)
+    best = tighter(within, beyond)
+    return best, beyond == best
+
+
+def _decimal(value: float) -> Decimal:
+    return Decimal(value) if isinstance(value, int) else Decimal(repr(value))
+
+
+MAX_MATCHED = 20_000  # names held against patterns of names, in one object
+
+
+class MemberShapes(ScalarShapes):
+    """Reads objects."""
+
+    extras = False  # undeclared members are allowed where the schema does not speak of them
+
+    def shape(self, schema: Any, path: str, depth: int) -> Shape:
+        """What a schema says: read by the class that reads all of them."""
+        raise NotImplementedError
+
+    def object(self, schema: Json, path: str, depth: int) -> Shape:
+        declared = {key: value for key, value in schema.get("properties", {}).items() if whole_text(key)}
+        required = dict.fromkeys(schema.get("required", ()))
+        if not all(map(whole_text, required)):
+            return NOTHING
+        if len(declared) + len(required) > MAX_MEMBERS:
+            self.limit(path, "properties", f"any members: a grammar is made for at most {MAX_MEMBERS:,}")
+            return Object()
+        if len(required) * len(schema.get("patternProperties", ())) > MAX_MATCHED:
+            self.limit(f"{path}/patternProperties", "patternProperties", "any value under a name that they match")
+            schema = {**without_keyword(schema, "patternProperties"), "additionalProperties": True}
+        extra, keys, said = self.undeclared(schema, path, depth)
+        fields = [
+            Field(key, self.shape(value, f"{path}/properties{step(key)}", depth + 1), key in required)
+            for key, value in declared.items()
+        ]
+        fields = self.met_patterns(fields, schema, path, depth)
+        undeclared = [key for key in required if key not in declared]
+        fields += [Field(key, self.named_extra(key, schema, extra, path, depth), True) for key in undeclared]
+        self.dependent(schema, path)
+        least, most = self.member_counts(schema, path, fields, extra)
+        return object_shape(Object(tuple(fields), extra, keys, least, most, said))
+
+    def dependent(self, schema: Json, path: str) -> None:
+        """What one member asks of others cannot be said."""
+        for word in ("dependentRequired", "dependentSchemas", "propertyNames"):
+            if word in schema and schema[word] not in ({}, True):
+                self.limit(f"{path}/{word}", word, "members that it forbids")
+
+    def member_counts(self, schema: Json, path: str, fields: list[Field], extra: Shape) -> tuple[int, int | None]:
+        least, most = self.count(schema, "minProperties", path) or 0, self.count(schema, "maxProperties", path)
+        if (least or most is not None) and extra != NOTHING:
+            return self.counted(fields, least, most, path)
+        return least, most
+
+    def counted(self, fields: list[Field], least: int, most: int | None, path: str) -> tuple[int, int | None]:
+        """Undeclared members are not told apart, so they cannot be counted."""
+        certain = sum(field.required for field in fields)
+        if least > certain:
+            self.limit(f"{path}/minProperties", "minProperties", "fewer members")
+        if most is not None:
+            self.limit(f"{path}/maxProperties", "maxProperties", "more members")
+        return 0, None
+
+    def undeclared(self, schema: Json, path: str, depth: int) -> tuple[Shape, Any, bool]:
+        """The shape of members that are not declared, what their names must match, and whether the schema says so."""
+        said = "additionalProperties" in schema
+        patterns: Json = schema.get("patternProperties", {})
+        if said:
+            extra = self.shape(schema["additionalProperties"], f"{path}/additionalProperties", depth + 1)
+        else:
+            extra = ANYTHING if self.extras or "properties" not in schema or patterns else NOTHING
+        if not patterns:
+            return extra, None, said
+        return self.by_patterns(patterns, extra, said, path, depth)
+
+    def by_patterns(self, patterns: Json, extra: Shape, said: bool, path: str, depth: int) -> tuple[Shape, Any, bool]:
+        at = f"{path}/patternProperties"
+        shapes = {key: self.shape(value, at + step(key), depth + 1) for key, value in patterns.items()}
+        if extra == NOTHING and len(patterns) == 1:
+            ((pattern, shape),) = shapes.items()
+            try:
+                return shape, read_pattern(pattern), True
+            except Irregular:
+                pass
+        if all(shape == extra for shape in shapes.values()):
+            return extra, None, said
+        self.limit(at, "patternProperties", "any value under an undeclared name")
+        return ANYTHING, None, True
+
+    def met_patterns(self, fields: list[Field], schema: Json, path: str, depth: int) -> list[Field]:
+        """A declared member whose name also matches a pattern must fit both."""
+        patterns: Json = schema.get("patternProperties", {})
+        if len(patterns) * len(fields) > MAX_MATCHED:
+            self.limit(f"{path}/patternProperties", "patternProperties", "what patterns forbid of declared members")
+            return fields
+        for pattern, value in patterns.items():
+            at = f"{path}/patternProperties{step(pattern)}"
+            for i, field in enumerate(fields):
+                if _matches(pattern, field.name):
+                    met = self.intersect(field.shape, self.shape(value, at, depth + 1), at)
+                    fields[i] = Field(field.name, met, field.required)
+        return fields
+
+    def named_extra(self, key: str, schema: Json, extra: Shape, path: str, depth: int) -> Shape:
+        """The shape of a member that is required but not declared."""
+        if "additionalProperties" not in schema:
+            extra = ANYTHING
+        found = [
+            self.shape(value, path, depth + 1)
+            for pattern, value in schema.get("patternProperties", {}).items()
+            if _matches(pattern, key)
+        ]
+        if not found:
+            return (
+                extra
+                if not schema.get("patternProperties") or extra != ANYTHING
+                else self.shape(schema.get("additionalProperties", True), path, depth + 1)
+            )
+        shape = found[0]
+        for other in found[1:]:
+            shape = self.intersect(shape, other, path)
+        return shape
+
+
+def _matches(pattern: str, name: str) -> bool:
+    """By the engine that checks calls: its time is linear in the name."""
+    import jsonschema_rs
+
+    try:
+        return bool(
+            jsonschema_rs.Draft202012Validator(
+                {"pattern": pattern}, pattern_options=jsonschema_rs.RegexOptions()
+            ).is_valid(name)
+        )
+    except ValueError:
+        return True
+
+
+def without_keyword(schema: Json, left_out: str) -> Json:
+    return {word: value for word, value in schema.items() if word != left_out}
+
 
 MAX_DEPTH = 48
 MAX_TUPLE = 256  # items of a tuple, for the same reason as MAX_MEMBERS

@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rightcall.constrain.algebra import Lexeme, Lit, Node, Seq, Token, reachable, seq
+from rightcall.constrain.builder import BLANKS
 from rightcall.constrain.gbnf import emit_with_limits as emit_gbnf
-from rightcall.constrain.grammar_value import reachable
+from rightcall.constrain.intersect import Relaxation
 from rightcall.constrain.json_schema import project
 from rightcall.errors import GrammarCompileError
 from rightcall.parsing.bodies import BODIES
-from rightcall.shapes.algebra import Lexeme, Lit, Node, Seq, Token, seq
-from rightcall.shapes.intersect import Relaxation
-from rightcall.shapes.marker_pieces import BLANKS
 from rightcall.types import Json
 
 if TYPE_CHECKING:
-    from rightcall.constrain.grammar_value import Grammar
+    from rightcall.constrain.grammars import Grammar
 
 
 def emit(grammar: Grammar) -> Json:

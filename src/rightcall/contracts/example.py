@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rightcall.schema.text_kinds import properties
+from rightcall.schema.places import properties
 from rightcall.schema.walk import Refs, refs_of
 from rightcall.tools.checks import fits
 from rightcall.types import Json, Tool

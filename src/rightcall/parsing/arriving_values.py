@@ -22,8 +22,7 @@ from rightcall.parsing.values.strings import StringText
 from rightcall.parsing.values.value_ends import Ends, LostEnd
 from rightcall.parsing.values.value_reader import BadValue, Odd, Unfinished, ValueReader, opening
 from rightcall.repairs.objects import respelled
-from rightcall.schema.places import Places
-from rightcall.schema.text_kinds import wants_text
+from rightcall.schema.places import Places, wants_text
 from rightcall.types import Repair, Tool
 
 # What damage leaves behind in a text that lost its quotes, or only one of them.

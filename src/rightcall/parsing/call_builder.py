@@ -24,7 +24,7 @@ from rightcall.repairs.finish import LastRung, receipts, settle
 from rightcall.repairs.number_text import dumps
 from rightcall.repairs.schema_rules import fold
 from rightcall.repairs.tool_meant import name_in_id, settle_name, two_names
-from rightcall.schema.text_kinds import Kind
+from rightcall.schema.places import Kind
 from rightcall.schema.unknown_names import is_settled
 from rightcall.strict_json import Undecodable
 from rightcall.tools.checks import name_problem

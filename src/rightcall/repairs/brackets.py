@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from itertools import takewhile
 from typing import Any
 
-from rightcall.schema.places import Places, value_at
-from rightcall.schema.text_kinds import may_be
+from rightcall.schema.places import Places, may_be, value_at
 from rightcall.types import Tool
 
 _MOST_BESIDE = 256

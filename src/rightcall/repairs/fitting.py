@@ -17,11 +17,10 @@ from rightcall.repairs.looks import Looks
 from rightcall.repairs.number_text import dumps
 from rightcall.repairs.sample import Lesson, lesson, mend_all, sample
 from rightcall.repairs.schema_rules import Change, Given, SchemaFault, changes, with_changes
-from rightcall.schema.compiled import judge_of
-from rightcall.schema.places import Places
-from rightcall.schema.text_kinds import may_be
-from rightcall.schema.tool_limits import MAX_MENDED, MOST_LOOKS, SIZE_OF_A_LOOK
+from rightcall.schema.limits import MAX_MENDED, MOST_LOOKS, SIZE_OF_A_LOOK
+from rightcall.schema.places import Places, may_be
 from rightcall.schema.unknown_names import strangers
+from rightcall.schema.validation import judge_of
 from rightcall.tools.checks import faults as errors
 from rightcall.tools.checks import fits, place, plain, pointer
 from rightcall.types import Repair, Tool

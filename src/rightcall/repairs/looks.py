@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rightcall.schema.tool_limits import MOST_LOOKS_OF_A_REPLY
+from rightcall.schema.limits import MOST_LOOKS_OF_A_REPLY
 
 
 class Looks:

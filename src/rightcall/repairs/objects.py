@@ -16,8 +16,7 @@ from rightcall.repairs.brackets import could_go_on, could_move, has_odd_key
 from rightcall.repairs.liberties import MOST_OBJECTS, Liberty, Loose, Spelled, Unreadable, one_object
 from rightcall.repairs.loose import read_loose, skip_comments
 from rightcall.repairs.number_text import NumberText
-from rightcall.schema.places import Places, value_at
-from rightcall.schema.text_kinds import may_be, wants_text
+from rightcall.schema.places import Places, may_be, value_at, wants_text
 from rightcall.schema.unknown_names import strangers
 from rightcall.types import Tool
 

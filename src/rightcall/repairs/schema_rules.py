@@ -18,8 +18,7 @@ from rightcall.repairs.backslashes import decode_escaped
 from rightcall.repairs.liberties import Unreadable
 from rightcall.repairs.loose import read_loose
 from rightcall.repairs.number_text import NumberText, dumps
-from rightcall.schema.places import MISSING, Places, value_at
-from rightcall.schema.text_kinds import may_be, may_be_fraction
+from rightcall.schema.places import MISSING, Places, may_be, may_be_fraction, value_at
 from rightcall.strict_json import MAX_DEPTH, Undecodable, decode
 from rightcall.tools.checks import pointer
 from rightcall.types import Json, Repair

@@ -1,16 +1,20 @@
-"""The schema of a place in the arguments:  Places(tool.parameters).at(["list", 0, "zip_code"])
+"""The schema of a place in the arguments, and the types that a schema accepts.
 
-A place is the keys and indexes that lead to it. References are followed, alternatives looked through in their order;
-what cannot be told without the arguments themselves is None.
+    Places(tool.parameters).at(["list", 0, "zip_code"])
+
+A place is the path of keys and indexes that leads to it. References are followed and alternatives searched in order;
+what depends on the arguments themselves is None. A format that writes values as bare text does not give their types:
+`007` is a string or a number by the schema alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
-from rightcall.schema.walk import refs_of
-from rightcall.types import Json
+from rightcall.schema.limits import MAX_CHAIN, MAX_EXPANSION
+from rightcall.schema.walk import Refs, refs_of
+from rightcall.types import Json, Tool
 
 MISSING: Any = object()
 _MOST_REFS = 32
@@ -106,3 +110,134 @@ def value_at(value: Any, where: list[Any]) -> Any:
 
 def _mapping(value: Any) -> Json:
     return value if isinstance(value, dict) else {}
+
+
+# plain     a string and nothing else: may be passed on while it arrives
+# string    a string under more rules (enum, pattern, ...), or one type of several: stays exactly as written
+# nullable  a string, unless the text is exactly null or None
+# json      no string allowed: read as JSON, else as a Python literal
+# any       nothing said: JSON if it is valid JSON, else text
+Kind = Literal["plain", "string", "nullable", "json", "any"]
+
+_JUDGING = ("enum", "const", "pattern", "format", "anyOf", "oneOf", "allOf", "not", "if", "$ref")
+_NUMBERS = frozenset(("number", "integer"))
+_NAMES_OF: dict[type, frozenset[str]] = {
+    str: frozenset(("string",)),
+    bool: frozenset(("boolean",)),
+    int: _NUMBERS,
+    float: _NUMBERS,
+    dict: frozenset(("object",)),
+    list: frozenset(("array",)),
+    type(None): frozenset(("null",)),
+}
+
+
+def kinds(tool: Tool) -> dict[str, Kind]:
+    """The kind of every declared argument."""
+    refs = refs_of(tool.parameters)
+    return {key: kind(schema, refs) for key, schema in properties(tool.parameters, refs).items()}
+
+
+def properties(parameters: Json, refs: Refs | None = None) -> Json:
+    """The schema of every declared argument, those that the root takes from a reference or from `allOf` included."""
+    refs = refs or refs_of(parameters)
+    found: Json = {}
+    waiting: list[Any] = [parameters]
+    for here in waiting:
+        if isinstance(here, dict):
+            for key, schema in _mapping(here.get("properties")).items():
+                found.setdefault(key, schema)
+            waiting += [refs.get(here["$ref"])] if isinstance(here.get("$ref"), str) else []
+            waiting += here["allOf"] if isinstance(here.get("allOf"), list) else []
+        if len(waiting) > MAX_EXPANSION:
+            break
+    return found
+
+
+def kind(schema: Any, root: Any) -> Kind:
+    """`root` is the document that the schema's references are to be followed in, or its `Refs`."""
+    types = _types(schema, root if isinstance(root, Refs) else refs_of(root), 0)
+    if types is None:
+        return "any"
+    if "string" not in types:
+        return "json"
+    if types == {"string"} and isinstance(schema, dict):
+        return "string" if any(word in schema for word in _JUDGING) else "plain"
+    return "nullable" if "null" in types else "string"
+
+
+def wants_text(schema: Any, root: Any) -> bool:
+    """Is a string what this schema wants, and a number not?"""
+    types = _types(schema, root if isinstance(root, Refs) else refs_of(root), 0)
+    return types is not None and "string" in types and types.isdisjoint(("integer", "number", "other"))
+
+
+def may_be(schema: Any, value: Any, root: Any) -> bool:
+    """May a value of this type stand here? Only the type is looked at."""
+    types = _types(schema, root if isinstance(root, Refs) else refs_of(root), 0)
+    return types is None or "other" in types or not types.isdisjoint(_NAMES_OF.get(type(value), _NUMBERS))
+
+
+def may_be_fraction(schema: Any, root: Any) -> bool:
+    """May a number that is not whole stand here? Only the type is looked at."""
+    types = _types(schema, root if isinstance(root, Refs) else refs_of(root), 0)
+    return types is None or not types.isdisjoint(("number", "other"))
+
+
+def may_nest(schema: Any, root: Any) -> bool:
+    """May a list or an object stand here, beside what else the schema lets through?"""
+    types = _types(schema, root if isinstance(root, Refs) else refs_of(root), 0)
+    return types is None or not types.isdisjoint(("array", "object", "other"))
+
+
+def _types(schema: Any, refs: Refs, depth: int) -> set[str] | None:
+    """The JSON types a schema lets through; None when it does not say. Each schema is looked at once."""
+    if not isinstance(schema, dict) or depth > MAX_CHAIN:
+        return None
+    known = refs.types.get(id(schema))
+    if known is None:
+        known = refs.types[id(schema)] = schema, _types_of(schema, refs, depth + 1)
+    return known[1]
+
+
+def _types_of(schema: Json, refs: Refs, depth: int) -> set[str] | None:
+    found = _stated(schema)
+    for word in ("anyOf", "oneOf"):
+        if isinstance(schema.get(word), list):
+            found = _meet(found, _join([_types(s, refs, depth) for s in schema[word]]))
+    for part in schema["allOf"] if isinstance(schema.get("allOf"), list) else ():
+        found = _meet(found, _types(part, refs, depth))
+    if isinstance(schema.get("$ref"), str):
+        found = _meet(found, _types(refs.get(schema["$ref"]), refs, depth))
+    return found
+
+
+def _stated(schema: dict[str, Any]) -> set[str] | None:
+    said = schema.get("type")
+    names = (
+        {said} if isinstance(said, str) else {s for s in said if isinstance(s, str)} if isinstance(said, list) else None
+    )
+    if names is None and "const" in schema:
+        names = {_type_of(schema["const"])}
+    if names is None and isinstance(schema.get("enum"), list):
+        names = {_type_of(value) for value in schema["enum"]}
+    if names is not None and schema.get("nullable") is True:
+        names = names | {"null"}
+    return names
+
+
+def _type_of(value: Any) -> str:
+    return "string" if isinstance(value, str) else "null" if value is None else "other"
+
+
+def _join(sets: list[set[str] | None]) -> set[str] | None:
+    return None if None in sets or not sets else set().union(*(s for s in sets if s is not None))
+
+
+def _meet(a: set[str] | None, b: set[str] | None) -> set[str] | None:
+    return b if a is None else a if b is None else a & b or a
+
+
+def resolve(ref: str, root: Any) -> Any:
+    """What a local reference (`#/$defs/City`) points at; None for anything else, which is never fetched."""
+    return refs_of(root).get(ref)

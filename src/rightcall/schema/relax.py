@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from rightcall.json_pointer import step
-from rightcall.schema.tool_limits import REGEX_SIZE
+from rightcall.schema.limits import REGEX_SIZE
 from rightcall.schema.walk import (
     LISTS,
     MAPS,

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rightcall.schema.compiled import Kept, compile_schema, judge_of
 from rightcall.schema.places import Places
-from rightcall.schema.validation import fits
+from rightcall.schema.validation import Kept, compile_schema, fits, judge_of
 from rightcall.types import Json, Tool
 
 _OPEN = frozenset(

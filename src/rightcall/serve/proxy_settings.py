@@ -16,7 +16,7 @@ from msgspec import Meta
 from rightcall.api_names import Api
 from rightcall.backends.exchange import Timeouts
 from rightcall.backends.request import Mode
-from rightcall.constrain.grammar_value import Server
+from rightcall.constrain.grammars import Server
 from rightcall.parsing.parser import Policy, ReasoningCalls, Rescue
 from rightcall.redaction.key import Key
 from rightcall.servers.gate import Gate, RequestLimits, guarding, is_loopback

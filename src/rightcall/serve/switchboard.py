@@ -16,7 +16,7 @@ import msgspec
 from rightcall.api_names import Api
 from rightcall.backends.plan import Choice
 from rightcall.backends.request import Mode, Request
-from rightcall.constrain.grammar_value import Server
+from rightcall.constrain.grammars import Server
 from rightcall.errors import BackendError
 from rightcall.messages import HISTORY_PROFILES, KeptFields, SaneHistory, kept_of
 from rightcall.parsing.parser import Policy, ReasoningCalls, Rescue

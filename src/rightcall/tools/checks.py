@@ -19,7 +19,6 @@ from typing import Any
 import msgspec
 
 from rightcall.json_pointer import step
-from rightcall.schema.compiled import plain
 from rightcall.schema.places import MISSING, Places, value_at
 from rightcall.schema.validation import (
     LOOK_AT,
@@ -31,6 +30,7 @@ from rightcall.schema.validation import (
     looks,
     options,
     place,
+    plain,
     validator,
     writable,
 )

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import msgspec
 
 from rightcall.json_pointer import step
-from rightcall.schema.plain_json import plain
-from rightcall.schema.refusals import Refused
+from rightcall.schema.definition import plain
+from rightcall.schema.limits import Refused
 from rightcall.types import Tool
 
 if TYPE_CHECKING:
-    from rightcall.schema.mend import Mended
+    from rightcall.schema.definition import Mended
     from rightcall.tools.provider_definitions import Made
 
 

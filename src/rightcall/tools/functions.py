@@ -25,7 +25,7 @@ from typing import Any, TypeVar, overload
 import msgspec
 
 from rightcall.errors import MalformedArguments
-from rightcall.schema.refusals import Refused
+from rightcall.schema.limits import Refused
 from rightcall.tools.binding import Binding, Fields, Typed, attach, is_async, problems
 from rightcall.tools.docstrings import read_docstring
 from rightcall.tools.hints.intake import Intake, Later, class_intake, function_intake

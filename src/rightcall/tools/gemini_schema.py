@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rightcall.schema.type_names import TYPES
+from rightcall.schema.definition import TYPES
 from rightcall.types import Json
 
 _CAPITALS = {name.upper() for name in TYPES}

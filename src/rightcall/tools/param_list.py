@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from rightcall.schema.text_kinds import properties
+from rightcall.schema.places import properties
 from rightcall.types import Json, Tool
 
 

@@ -17,13 +17,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from rightcall.json_pointer import step
-from rightcall.schema.compiled import check_compiles
-from rightcall.schema.mend import Mended, mend
-from rightcall.schema.pattern_size import check_patterns
-from rightcall.schema.plain_json import plain
-from rightcall.schema.refusals import Refused
-from rightcall.schema.text_kinds import properties
-from rightcall.schema.walk import check_parameters, check_schema
+from rightcall.schema.definition import Mended, check_parameters, check_schema, mend, plain
+from rightcall.schema.limits import Refused, check_patterns
+from rightcall.schema.places import properties
+from rightcall.schema.validation import check_compiles
 from rightcall.tools.gemini_schema import from_openapi, is_openapi
 from rightcall.tools.registry import is_registry, parameters_schema
 from rightcall.tools.tool_names import stands_for

@@ -12,10 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from rightcall.json_pointer import escaped, step
-from rightcall.schema.mend import text_schema
-from rightcall.schema.plain_json import plain
-from rightcall.schema.refusals import Refused
-from rightcall.schema.type_names import word
+from rightcall.schema.definition import plain, text_schema, word
+from rightcall.schema.limits import Refused
 from rightcall.schema.walk import LISTS, MAPS, ONE, Refs
 from rightcall.types import Json
 

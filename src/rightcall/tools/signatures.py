@@ -8,7 +8,7 @@ import typing
 from collections.abc import Callable
 from typing import Any
 
-from rightcall.schema.refusals import Refused
+from rightcall.schema.limits import Refused
 from rightcall.tools.annotations import allows_none
 from rightcall.tools.hints.intake import unresolved
 

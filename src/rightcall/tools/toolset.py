@@ -18,12 +18,10 @@ from typing import Literal
 
 import msgspec
 
-from rightcall.schema.mend import Mended
-from rightcall.schema.pattern_size import CURE
-from rightcall.schema.refusals import Refusal, Refused
+from rightcall.schema.definition import Mended
+from rightcall.schema.limits import CURE, MAX_TOOLSET_PATTERNS, Refusal, Refused
+from rightcall.schema.places import Kind, kinds
 from rightcall.schema.relax import SchemaRelaxation, relaxed
-from rightcall.schema.text_kinds import Kind, kinds
-from rightcall.schema.tool_limits import MAX_TOOLSET_PATTERNS
 from rightcall.tools.collect import FoundTool, ToolLike, collect, to_tool
 from rightcall.tools.tool_names import check_provider, wire_names
 from rightcall.types import Json, Problem, Tool

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rightcall.extras import needs
-from rightcall.schema.refusals import Refused
+from rightcall.schema.limits import Refused
 from rightcall.tools.annotations import described
 from rightcall.tools.hints.intake import Intake, Parameters, type_name
 from rightcall.tools.hints.meaning import Misfit, ValueFault

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from json.encoder import encode_basestring as quoted
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rightcall.formats.spec import Braced, Format, Marker
 from rightcall.formats.toml_rules import LITERAL, OPENER, marker_rule, template_rule
@@ -68,11 +68,6 @@ from rightcall.parsing.values.value_reader import Odd
 from rightcall.parsing.writers import write_arguments
 from rightcall.strict_json import Undecodable, decode_unique
 from rightcall.types import Call, Repair
-
-if TYPE_CHECKING:
-    from rightcall.shapes.algebra import Node
-    from rightcall.shapes.arguments import ArgumentsShape
-    from rightcall.shapes.builder import Builder
 
 
 class BracedReader(BodyReader):
@@ -378,27 +373,6 @@ class BracedKind(BodyKind[Braced]):
 
     def write(self, body: Braced, call: Call, arguments: str, index: int) -> str:
         return filled(body.open, call, index) + _written(body, call.arguments)
-
-    def grammar(self, body: Braced, tool: ArgumentsShape, builder: Builder) -> list[Node]:
-        from rightcall.shapes.algebra import NEVER, Lit, Member, seq
-        from rightcall.shapes.marker_pieces import pieces, plain
-        from rightcall.shapes.write_braces import Braces
-        from rightcall.shapes.write_json import in_any_order
-
-        shape = tool.object()
-        if shape is None:
-            return [NEVER]
-        writer = Braces(builder, plain(pieces(body.quote)), body.quoted == "raw", tool.prefix, tool.named)
-        members = []
-        for field in shape.fields:
-            node = writer.member(field)
-            if node != NEVER:
-                texts = tool.kinds.get(field.name) in ("plain", "string", "nullable")
-                value = writer.argument(field.shape) if texts else writer.value(field.shape)
-                node = seq(Lit(f"{field.name}:"), value)
-            members.append(Member(node, field.required))
-        inside = in_any_order(members, Lit(","), writer.extra(shape), shape)
-        return [*pieces(first(body.open), name=tool.name), Lit("{"), inside, Lit("}")]
 
     def markers(self, body: Braced) -> tuple[Marker, ...]:
         return (body.open, body.quote)

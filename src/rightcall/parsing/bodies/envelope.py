@@ -9,7 +9,7 @@ belongs to no call decides that it is the model's own JSON.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rightcall.formats.spec import Envelope, Format, Marker
 from rightcall.formats.toml_rules import ANY_TEXT, LITERAL, OPTIONAL, each, json_key, refuse, template_rule
@@ -32,11 +32,6 @@ from rightcall.repairs.schema_rules import fold
 from rightcall.repairs.tool_meant import name_in_id, two_names
 from rightcall.strict_json import Undecodable, is_deep, scan_unique
 from rightcall.types import Call, Repair
-
-if TYPE_CHECKING:
-    from rightcall.shapes.algebra import Node
-    from rightcall.shapes.arguments import ArgumentsShape
-    from rightcall.shapes.builder import Builder
 
 _B = r"[ \t\r\n]*+"
 _CLOSER = re.compile(rf"{_B}[}}\])]").match
@@ -361,24 +356,6 @@ class EnvelopeKind(BodyKind[Envelope]):
             id = f'"{body.ids[0]}": {write_arguments(call.id or str(index))}'
             fields = [id, *fields] if body.write_id == "first" else [*fields, id]
         return "{" + ", ".join(fields) + "}"
-
-    def grammar(self, body: Envelope, tool: ArgumentsShape, builder: Builder) -> list[Node]:
-        from rightcall.shapes.algebra import Lit
-        from rightcall.shapes.marker_pieces import QUOTED_ID
-        from rightcall.shapes.write_json import json_string
-
-        gap = builder.gap(" ")
-        arguments = tool.json(builder)
-        opens, closes = [Lit("{"), builder.gap()], [builder.gap(), Lit("}")]
-        if not body.names:
-            return [*opens, json_string(tool.name, ":"), gap, arguments, *closes]
-        comma: list[Node] = [Lit(","), gap]
-        fields = [Lit(f'"{body.names[0]}":'), gap, json_string(tool.name, ","), gap]
-        fields += [Lit(f'"{body.args[0]}":'), gap, arguments]
-        id: list[Node] = [Lit(f'"{body.ids[0]}":'), gap, QUOTED_ID] if body.write_id else []
-        if body.write_id == "first":
-            return [*opens, *id, *comma, *fields, *closes]
-        return [*opens, *fields, *(comma if id else []), *id, *closes]
 
     def markers(self, body: Envelope) -> tuple[Marker, ...]:
         return body.wrap or ()

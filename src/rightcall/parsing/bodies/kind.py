@@ -9,17 +9,12 @@ a format file may put into it. `BODIES` has one for each; nothing else tells one
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from rightcall.formats.spec import Body, Format, Marker, alternatives
 from rightcall.parsing.body_reader import BodyReader
 from rightcall.parsing.markers import HOLES, Pat
 from rightcall.types import Call
-
-if TYPE_CHECKING:  # a grammar is made long after a text was read
-    from rightcall.shapes.algebra import Node
-    from rightcall.shapes.arguments import ArgumentsShape
-    from rightcall.shapes.builder import Builder
 
 B = TypeVar("B", bound=Body)
 Wrap = tuple[str, str, str]
@@ -57,10 +52,6 @@ class BodyKind(Generic[B]):
 
     def write(self, body: B, call: Call, arguments: str, index: int) -> str:
         """The text of one call. `arguments` is their JSON, `index` the call's place in the reply."""
-        raise NotImplementedError
-
-    def grammar(self, body: B, tool: ArgumentsShape, builder: Builder) -> list[Node]:
-        """The pieces of one call; one that is `NEVER` means that it cannot be written."""
         raise NotImplementedError
 
     def markers(self, body: B) -> tuple[Marker, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from rightcall.formats.spec import Format, Marker, NameThenJson, alternatives
 from rightcall.formats.toml_rules import OPENER, OPTIONAL, FieldRule, marker_rule, refuse, template_rule
@@ -35,11 +35,6 @@ from rightcall.repairs.broken_blocks import Sketch, sketch_arguments
 from rightcall.repairs.tool_meant import find_name, settle_name
 from rightcall.strict_json import Undecodable, decode, is_deep, scan_unique
 from rightcall.types import Call, Repair
-
-if TYPE_CHECKING:
-    from rightcall.shapes.algebra import Node
-    from rightcall.shapes.arguments import ArgumentsShape
-    from rightcall.shapes.builder import Builder
 
 _B = r"[ \t\r\n]*+"
 _BLANK_RUN = re.compile(_B).match
@@ -385,15 +380,6 @@ class NameThenJsonKind(BodyKind[NameThenJson]):
 
     def write(self, body: NameThenJson, call: Call, arguments: str, index: int) -> str:
         return filled(body.open, call, index) + arguments + first(body.close)
-
-    def grammar(self, body: NameThenJson, tool: ArgumentsShape, builder: Builder) -> list[Node]:
-        from rightcall.shapes.marker_pieces import around
-
-        arguments = tool.json(builder)
-        if not first(body.open):
-            return [arguments]
-        opens, closes = around(body.open, body.close, builder, tool.name)
-        return [*opens, arguments, *closes]
 
     def markers(self, body: NameThenJson) -> tuple[Marker, ...]:
         return (body.open, body.close)

@@ -17,8 +17,8 @@ from rightcall.parsing.call_builder import CallBuilder
 from rightcall.parsing.interrupts import Broken, Cut
 from rightcall.parsing.markers import Probe, alt, template
 from rightcall.parsing.scan import Scan
-from rightcall.schema.text_kinds import kind as kind_of
-from rightcall.schema.text_kinds import may_nest, resolve
+from rightcall.schema.places import kind as kind_of
+from rightcall.schema.places import may_nest, resolve
 
 
 def _first(marker: Marker) -> str:

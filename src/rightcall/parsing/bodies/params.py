@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -28,12 +28,6 @@ from rightcall.parsing.markers import END, Holes, Pat, Probe, Search, alt, blank
 from rightcall.parsing.writers import write_arguments
 from rightcall.repairs.broken_blocks import Sketch, sketch_arguments
 from rightcall.types import Call, Repair
-
-if TYPE_CHECKING:
-    from rightcall.shapes.algebra import Node
-    from rightcall.shapes.arguments import ArgumentsShape
-    from rightcall.shapes.builder import Builder
-
 
 _MOST_ENDS = 8  # tokens in a row
 _FAR = 256  # blanks behind them
@@ -360,19 +354,6 @@ class ParamsKind(BodyKind[Params]):
         inside = "".join([_written(body, key, value) for key, value in call.arguments.items()])
         call = msgspec.structs.replace(call, name=escaped(body, call.name)) if body.escapes else call
         return filled(body.open, call, index) + inside + first(body.close)
-
-    def grammar(self, body: Params, tool: ArgumentsShape, builder: Builder) -> list[Node]:
-        from rightcall.shapes.algebra import NEVER
-        from rightcall.shapes.marker_pieces import around
-        from rightcall.shapes.write_json import Json
-        from rightcall.shapes.write_params import TagShapes as Writer
-
-        shape = tool.object()
-        if shape is None:
-            return [NEVER]
-        tags = Writer(body, builder, tool.name, Json(builder, tool.prefix, tool.named), tool.kinds)
-        opens, closes = around(body.open, body.close, builder, tool.name)
-        return [*opens, tags.arguments(shape), *closes]
 
     def markers(self, body: Params) -> tuple[Marker, ...]:
         return (

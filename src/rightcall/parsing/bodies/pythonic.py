@@ -7,7 +7,7 @@ Where a call cannot be read, the problem's code says what is missing: a parenthe
 from __future__ import annotations
 
 from json.encoder import encode_basestring as quoted
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rightcall.formats.spec import Format, Marker, Pythonic
 from rightcall.formats.toml_rules import ANY_TEXT, each
@@ -60,11 +60,6 @@ from rightcall.parsing.values.value_reader import BadValue, Odd, ValueReader, no
 from rightcall.parsing.writers import write_arguments
 from rightcall.strict_json import Undecodable, decode_unique
 from rightcall.types import Call, Repair
-
-if TYPE_CHECKING:
-    from rightcall.shapes.algebra import Node
-    from rightcall.shapes.arguments import ArgumentsShape
-    from rightcall.shapes.builder import Builder
 
 _SHOWN = 200
 
@@ -384,14 +379,6 @@ class PythonicKind(BodyKind[Pythonic]):
 
     def write(self, body: Pythonic, call: Call, arguments: str, index: int) -> str:
         return f"{call.name}({', '.join([f'{key}={_written(value)}' for key, value in call.arguments.items()])})"
-
-    def grammar(self, body: Pythonic, tool: ArgumentsShape, builder: Builder) -> list[Node]:
-        from rightcall.shapes.algebra import NEVER
-        from rightcall.shapes.write_python import Python
-
-        shape = tool.object()
-        writer = Python(builder, tool.prefix, tool.named)
-        return [NEVER if shape is None else writer.arguments(tool.name, shape)]
 
     def markers(self, body: Pythonic) -> tuple[Marker, ...]:
         return (*body.wrap, "print(")

@@ -8,7 +8,7 @@ it is a call with a note, or text with a problem.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rightcall.formats.spec import Format, Marker, TsCall, alternatives
 from rightcall.formats.toml_rules import LITERAL, each, refuse
@@ -22,11 +22,6 @@ from rightcall.parsing.markers import END, Pat, Probe, alt, blanks, literal, seq
 from rightcall.parsing.values.strings import closing
 from rightcall.parsing.writers import write_arguments
 from rightcall.types import Call
-
-if TYPE_CHECKING:
-    from rightcall.shapes.algebra import Node
-    from rightcall.shapes.arguments import ArgumentsShape
-    from rightcall.shapes.builder import Builder
 
 _NOTHING = Pat("", "")
 _NAME = Pat(r"[\w$][\w$.\-]{0,255}+", r"(?:[\w$][\w$.\-]{0,255}+)?")
@@ -172,14 +167,7 @@ class TsCallKind(BodyKind[TsCall]):
         return TsCallReader(body, templates(format.call[1]))
 
     def write(self, body: TsCall, call: Call, arguments: str, index: int) -> str:
-        return f"{call.name}({_written(call.arguments)})"
-
-    def grammar(self, body: TsCall, tool: ArgumentsShape, builder: Builder) -> list[Node]:
-        from rightcall.shapes.algebra import NEVER, Lit, seq
-        from rightcall.shapes.write_ts import Ts
-
-        arguments = Ts(builder, tool.prefix, tool.named, _written).value(tool.shape)
-        return [NEVER if arguments == NEVER else seq(Lit(f"{tool.name}("), arguments, Lit(")"))]
+        return f"{call.name}({write_literal(call.arguments)})"
 
     def markers(self, body: TsCall) -> tuple[Marker, ...]:
         return ("{name}({ city: ", " })", "<<EOF\n", "\nEOF", "// ", "/*", "*/", f"{body.labels[0]}: ")
@@ -197,13 +185,15 @@ class TsCallKind(BodyKind[TsCall]):
             refuse(where, "without markers around a call nothing tells it from text", "write call with both markers")
 
 
-def _written(value: Any) -> str:
+def write_literal(value: Any) -> str:
     """A value as TypeScript writes it. A string of several lines is a heredoc, which needs no escapes."""
     if isinstance(value, dict):
-        entries = [f"{key if _IDENTIFIER(key) else write_arguments(key)}: {_written(v)}" for key, v in value.items()]
+        entries = [
+            f"{key if _IDENTIFIER(key) else write_arguments(key)}: {write_literal(v)}" for key, v in value.items()
+        ]
         return f"{{ {', '.join(entries)} }}" if entries else "{}"
     if isinstance(value, list):
-        return "[" + ", ".join([_written(item) for item in value]) + "]"
+        return "[" + ", ".join([write_literal(item) for item in value]) + "]"
     if isinstance(value, str) and "\n" in value and not value.endswith("\r"):
         tag = _free_tag(value)
         return f"<<{tag}\n{value}\n{tag}"

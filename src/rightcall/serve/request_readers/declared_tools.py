@@ -16,7 +16,7 @@ import msgspec
 
 from rightcall.providers.gemini import field
 from rightcall.providers.sdk_view import items, obj, objects, text
-from rightcall.schema.refusals import Refused
+from rightcall.schema.limits import Refused
 from rightcall.serve.client_request import ClientTool, ToolKind
 from rightcall.serve.known_tools import TOOL_SEARCH, KnownTool, known_tool, screen_size
 from rightcall.tools.provider_definitions import definition_tool

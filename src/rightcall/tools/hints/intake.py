@@ -14,7 +14,7 @@ import typing
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from rightcall.schema.refusals import Refused
+from rightcall.schema.limits import Refused
 from rightcall.tools.hints.meaning import Meaning, Misfit, NeedsPydantic, Unsayable, ValueFault
 from rightcall.tools.hints.meanings import Meanings
 from rightcall.tools.hints.records import (

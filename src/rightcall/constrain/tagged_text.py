@@ -1,7 +1,7 @@
 """Arguments in tags:  <parameter=city>\\nOslo\\n</parameter>
 
-The text of a value is read by its schema's kind (`schema.text_kinds`), or by the type that stands in its tag, so it is
-written by the same rule. A text never holds the marker that closes it: a model could not end such a value.
+A value's text is parsed by its schema's kind (`schema.places`), or by the type in its tag, so it is written by the same
+rule. A text never contains the marker that closes it: a model could not end such a value.
 """
 
 from __future__ import annotations
@@ -11,9 +11,7 @@ import re
 import string
 from collections.abc import Iterable
 
-from rightcall.formats.spec import Params, escaped
-from rightcall.schema.text_kinds import Kind
-from rightcall.shapes.algebra import (
+from rightcall.constrain.algebra import (
     EMPTY,
     NEVER,
     Lexeme,
@@ -23,6 +21,7 @@ from rightcall.shapes.algebra import (
     Token,
     Upto,
     Word,
+    alphabet,
     alt,
     chars,
     has,
@@ -30,10 +29,9 @@ from rightcall.shapes.algebra import (
     repeat,
     seq,
 )
-from rightcall.shapes.builder import Builder
-from rightcall.shapes.marker_pieces import BLANKS, edges, first, pieces, plain, text_of
-from rightcall.shapes.text_lengths import alphabet
-from rightcall.shapes.value_shapes import (
+from rightcall.constrain.builder import BLANKS, Builder, edges, first, pieces, plain, text_of
+from rightcall.constrain.json_text import Json, in_any_order
+from rightcall.constrain.value_shapes import (
     ANYTHING,
     NOTHING,
     Array,
@@ -47,7 +45,8 @@ from rightcall.shapes.value_shapes import (
     Union,
     options,
 )
-from rightcall.shapes.write_json import Json, in_any_order
+from rightcall.formats.spec import Params, escaped
+from rightcall.schema.places import Kind
 
 Stop = tuple[Lit | Token, ...]
 _KEY = re.compile(r'[^<>"\r\n/][^<>"\r\n]{0,255}').fullmatch

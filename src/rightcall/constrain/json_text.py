@@ -1,7 +1,6 @@
-"""Shapes as text: JSON, Python literals, and the braces of the Gemma family.
+"""Shapes as JSON text, and the arguments of one tool.
 
-Object((Field("n", Number(True), True),))  ->  '{' space? '"n":' space? integer space? '}'     JSON
-                                           ->  '{n:' integer '}'                                braces
+Object((Field("n", Number(True), True),))  ->  '{' space? '"n":' space? integer space? '}'
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from json.encoder import encode_basestring as quoted
 
-from rightcall.shapes.algebra import (
+from rightcall.constrain.algebra import (
     EMPTY,
     NEVER,
     AnyOrder,
@@ -27,10 +26,10 @@ from rightcall.shapes.algebra import (
     repeat,
     seq,
 )
-from rightcall.shapes.builder import Builder
-from rightcall.shapes.numbers import any_integer, any_number, integers, numbers
-from rightcall.shapes.patterns import json_text
-from rightcall.shapes.value_shapes import (
+from rightcall.constrain.builder import Builder
+from rightcall.constrain.numbers import any_integer, any_number, integers, numbers
+from rightcall.constrain.patterns import json_text
+from rightcall.constrain.value_shapes import (
     ANYTHING,
     NOTHING,
     Anything,
@@ -46,6 +45,7 @@ from rightcall.shapes.value_shapes import (
     exactly,
     options,
 )
+from rightcall.schema.places import Kind
 
 _NESTED = 16  # items of a tuple that one rule nests
 CONTROL = (0, 0x1F)
@@ -284,3 +284,30 @@ def _spellings(text: str) -> list[str]:
 
 def _carried(text: str) -> bool:
     return text.isascii() or text.encode("utf-8", "replace").decode() == text
+
+
+class ArgumentsShape:
+    """`kinds` says how the text of each argument is read, `prefix` keeps the rules of two tools apart."""
+
+    def __init__(
+        self, name: str, shape: Shape, named: dict[str, Shape | None], kinds: dict[str, Kind], prefix: str
+    ) -> None:
+        self.name, self.shape, self.named, self.kinds, self.prefix = name, shape, named, kinds, prefix
+        self.body: list[Node] | None = None  # as its format writes it, once that was asked for
+
+    def json(self, builder: Builder) -> Node:
+        """All of them as one JSON object."""
+        return Json(builder, self.prefix, self.named).value(self.shape)
+
+    def object(self) -> Object | None:
+        """Their shape where members are written one by one. Of several the first: tools take one object."""
+        shape = self.shape
+        for _ in range(32):
+            name = getattr(shape, "name", None)
+            if name is None or isinstance(shape, Object):
+                break
+            shape = self.named.get(name) or Object()
+        if isinstance(shape, Object):
+            return shape
+        found = [one for one in getattr(shape, "options", ()) if isinstance(one, Object)]
+        return found[0] if found else None

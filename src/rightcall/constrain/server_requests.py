@@ -1,9 +1,9 @@
-"""Exactly the fields to add to a request, per server, so that it enforces a grammar.
+"""The fields to add to a request, per server, so that the server enforces a grammar.
 
     grammar(tools, choice="required").for_server("llama.cpp")  ->  {"grammar": "root ::= ..."}
 
-Where calls are optional llama.cpp waits for the text that begins one (`grammar_lazy`); servers that hide special tokens
-are told not to, since the calls are made of them.
+Where calls are optional, llama.cpp waits for the text that begins one (`grammar_lazy`). Servers that hide special
+tokens are asked not to, since calls are made of them.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rightcall.constrain.gbnf import emit_with_limits as emit_gbnf
+from rightcall.constrain.intersect import Relaxation
 from rightcall.constrain.json_schema import call_schema, project
 from rightcall.constrain.structural_tag import emit_with_limits
 from rightcall.errors import CallerError, GrammarCompileError
-from rightcall.shapes.intersect import Relaxation
 from rightcall.types import Json
 
 if TYPE_CHECKING:
-    from rightcall.constrain.grammar_value import Grammar
+    from rightcall.constrain.grammars import Grammar
 
 Made = tuple[Json, tuple[Relaxation, ...]]
 _FREE = Relaxation("", "", "choice", "any text: this server cannot be told to forbid calls")

@@ -1,7 +1,7 @@
-"""Numbers between bounds, as text:  1..120  ->  [1-9] | [1-9][0-9] | 1[01][0-9] | 120
+"""Numbers between bounds as text:  1..120  ->  [1-9] | [1-9][0-9] | 1[01][0-9] | 120
 
-Integers are written without sign zeros, decimals with any number of digits. Exponents, which JSON writers use for very
-small and very large numbers, are allowed where all numbers of that size are within the bounds.
+Integers have no leading zeros, decimals any number of digits. Exponents, which JSON writers use for very small and very
+large numbers, are allowed where all numbers of that size are within the bounds.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from decimal import Decimal
 from functools import lru_cache
 
-from rightcall.shapes.algebra import DIGIT, EMPTY, NEVER, Lexeme, Lit, Node, alt, chars, maybe, repeat, seq
+from rightcall.constrain.algebra import DIGIT, EMPTY, NEVER, Lexeme, Lit, Node, alt, chars, maybe, repeat, seq
 
 _NONZERO = chars((0x31, 0x39))
 _SIGN = maybe(Lit("-"))

@@ -1,9 +1,9 @@
-"""The pieces a grammar is made of: immutable, hashable, printable.
+"""Nodes of a grammar: immutable, hashable, independent of any engine.
 
     Seq((Lit('{"city":'), Ref("space"), Ref("string"), Lit("}")))     prints as     '{"city":' space string '}'
 
-What no engine can be told in its own words is a piece of its own (`Upto`, `Free`, `Word`, `AnyOrder`): each emitter
-says it in the best way its engine has. A `Lexeme` is regular and meant to be read as one terminal.
+Where engines differ in what they can express there is a node of its own (`Upto`, `Free`, `Word`, `AnyOrder`), and each
+emitter translates it as its engine allows. A `Lexeme` is regular and becomes one terminal.
 """
 
 from __future__ import annotations
@@ -254,4 +254,135 @@ def references(node: Node) -> list[str]:
             waiting += here.items  # type: ignore[union-attr]
         elif kind not in _LEAVES:
             waiting += _CHILDREN[kind](here)
+    return found
+
+
+def lengths(node: Node) -> tuple[int, int | None]:
+    """The length of the shortest and of the longest text."""
+    match node:
+        case Lit(text):
+            return len(text), len(text)
+        case Seq(items):
+            least_of, most_of = _ends(items)
+            return sum(least_of), None if None in most_of else sum(filter(None, most_of))
+        case Alt(items):
+            least_of, most_of = _ends(items)
+            return min(least_of, default=0), None if None in most_of else max(filter(None, most_of), default=0)
+        case Repeat(item, least, most):
+            low, high = lengths(item)
+            return low * least, None if most is None or high is None else high * most
+        case Lexeme(item):
+            return lengths(item)
+    return 1, 1
+
+
+def _ends(items: tuple[Node, ...]) -> tuple[list[int], list[int | None]]:
+    found = [lengths(item) for item in items]
+    return [least for least, _ in found], [most for _, most in found]
+
+
+def alphabet(node: Node) -> Chars:
+    """Every character that may stand in it."""
+    match node:
+        case Lit(text) | Token(text):
+            return chars(text)
+        case Chars():
+            return node
+        case Seq(items) | Alt(items):
+            return chars(*(span for item in items for span in alphabet(item).spans))
+        case Repeat(item) | Lexeme(item):
+            return alphabet(item)
+    return ANY
+
+
+def sized(node: Node, least: int, most: int | None) -> Node | None:
+    """The texts of these lengths; None where that cannot be said by counting one repeat."""
+    low, high = lengths(node)
+    if low >= least and (most is None or (high is not None and high <= most)):
+        return node
+    if isinstance(node, Chars):
+        node = Repeat(node, 1, 1)
+    if isinstance(node, Repeat) and isinstance(node.item, Chars):
+        return _repeated(node, least, most)
+    return None
+
+
+def _repeated(node: Repeat, least: int, most: int | None) -> Node | None:
+    tops = [top for top in (node.most, most) if top is not None]
+    bottom, top = max(node.least, least), min(tops, default=None)
+    return None if top is not None and bottom > top else repeat(node.item, bottom, top)
+
+
+MAX_ANY = 4
+
+
+def declared_order(node: AnyOrder, prefix: str) -> tuple[Node, dict[str, Node]]:
+    """The start, and rules for what may follow each member up to the first that is required. `least` and `most` are not
+    counted here."""
+    members = node.members
+    needed = next((at for at, member in enumerate(members) if member.required), len(members))
+    following = [seq(node.separator, member.node) for member in members]
+    rest = [piece if member.required else maybe(piece) for piece, member in zip(following, members, strict=True)]
+    extra = repeat(seq(node.separator, node.extra)) if node.extra is not None else EMPTY
+    if members and not needed:
+        return seq(members[0].node, *rest[1:], extra), {}
+    rules: dict[str, Node] = {f"{prefix}-t{needed + 1}": seq(*rest[needed + 1 :], extra)}
+    after: Node = Ref(f"{prefix}-t{needed + 1}")
+    if needed < len(members):
+        start = seq(members[needed].node, after)
+        rules[f"{prefix}-t{needed}"] = seq(following[needed], after)
+        after = Ref(f"{prefix}-t{needed}")
+    else:
+        start = maybe(seq(node.extra, after)) if node.extra is not None else EMPTY
+    for at in range(needed - 1, -1, -1):
+        rules[f"{prefix}-f{at + 1}"] = start
+        start = alt(seq(members[at].node, after), Ref(f"{prefix}-f{at + 1}"))
+        rules[f"{prefix}-t{at}"] = seq(rest[at], after)
+        after = Ref(f"{prefix}-t{at}")
+    rules.pop(f"{prefix}-t0", None)
+    return start, rules
+
+
+def all_orders(node: AnyOrder, prefix: str) -> tuple[Node, dict[str, Node]]:
+    """The start, and a rule for every set of members that were written."""
+    rules: dict[str, Node] = {}
+    everything = (1 << len(node.members)) - 1
+    needed = sum(1 << at for at, member in enumerate(node.members) if member.required)
+    most = len(node.members) if node.most is None else node.most
+
+    def more(written: int, first: bool) -> Node:
+        options: list[Node] = []
+        separator = EMPTY if first else node.separator
+        if written.bit_count() < most:
+            for at, member in enumerate(node.members):
+                if not written >> at & 1:
+                    options.append(seq(separator, member.node, _after(written | 1 << at)))
+        if node.extra is not None:
+            options.append(seq(separator, node.extra, _after(written)))
+        if written & needed == needed and written.bit_count() >= node.least:
+            options.append(EMPTY)
+        return Alt(tuple(options)) if len(options) != 1 else options[0]
+
+    def _after(written: int) -> Node:
+        done = written == everything or written.bit_count() >= most
+        if done and node.extra is None:
+            return EMPTY if written & needed == needed and written.bit_count() >= node.least else NEVER
+        name = f"{prefix}-{written}"
+        if name not in rules:
+            rules[name] = EMPTY
+            rules[name] = more(written, False)
+        return Ref(name)
+
+    return more(0, True), rules
+
+
+def reachable(rules: dict[str, Node], *starts: str) -> dict[str, Node]:
+    """The rules that the start needs, in the order in which they are first mentioned."""
+    found: dict[str, Node] = {}
+    waiting = list(starts)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found[name] = rules[name]
+            waiting += [other for other in references(rules[name]) if other not in found]
     return found

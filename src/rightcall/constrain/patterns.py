@@ -1,15 +1,15 @@
-"""A `pattern` of JSON Schema as pieces of a grammar.
+"""Patterns of JSON Schema as grammar nodes, and the patterns of the common values of `format`.
 
-The subset: literals, `.`, classes, `\\d \\w \\s` and their opposites, escapes, groups, `| * + ? {m,n}`, lazy or not,
-and `^` and `$` where a branch begins or ends. Look-around, back-references, `\\b` and `\\p` are outside it. Classes are
-the ASCII ones, and `.` is no line break of any kind: of two readings always the one that lets less through.
+The supported subset: literals, `.`, classes, `\\d \\w \\s` and their opposites, escapes, groups, `| * + ? {m,n}`, lazy
+or not, and `^` and `$` where a branch begins or ends. Look-around, back-references, `\\b` and `\\p` are not supported.
+Where engines read a construct differently, the narrower reading is used.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rightcall.shapes.algebra import (
+from rightcall.constrain.algebra import (
     ANY,
     DIGIT,
     EMPTY,
@@ -288,3 +288,24 @@ def json_text(node: Node) -> Node:
 
 def json_char(char: str) -> str:
     return _SHORT.get(char) or (f"\\u{ord(char):04x}" if ord(char) < 0x20 else char)
+
+
+_DAY = r"(?:0[1-9]|[12][0-9]|3[01])"
+_DATE = rf"[0-9]{{4}}-(?:(?:0[13578]|1[02])-{_DAY}|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|1[0-9]|2[0-8]))"
+_CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,9})?(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
+_BYTE = r"(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
+_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_HEX = "[0-9a-fA-F]"
+
+FORMAT_PATTERNS: dict[str, str] = {
+    "date": f"^{_DATE}$",
+    "time": f"^{_CLOCK}$",
+    "date-time": f"^{_DATE}T{_CLOCK}$",
+    "duration": r"^P(?:[0-9]{1,9}W|[0-9]{1,9}D|T[0-9]{1,9}[HMS]|[0-9]{1,9}DT[0-9]{1,9}[HMS])$",
+    "email": rf"^[A-Za-z0-9_%+-]{{1,32}}(?:\.[A-Za-z0-9_%+-]{{1,16}}){{0,3}}@{_LABEL}(?:\.{_LABEL}){{1,3}}$",
+    "hostname": rf"^{_LABEL}(?:\.{_LABEL}){{0,5}}$",
+    "ipv4": rf"^{_BYTE}(?:\.{_BYTE}){{3}}$",
+    "ipv6": rf"^(?:{_HEX}{{1,4}}:){{7}}{_HEX}{{1,4}}$|^(?:{_HEX}{{1,4}}:){{1,6}}:{_HEX}{{1,4}}$|^::$|^::1$",
+    "uri": r"^[A-Za-z][A-Za-z0-9+.-]{0,15}://[A-Za-z0-9._~%-]{1,253}(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~%@:&=+$,;!()*-]{0,64}){0,16}(?:\?[A-Za-z0-9._~%@:&=+$,;/-]{0,256})?$",
+    "uuid": rf"^{_HEX}{{8}}-(?:{_HEX}{{4}}-){{3}}{_HEX}{{12}}$",
+}

@@ -1,0 +1,170 @@
+"""The rules of a grammar under construction, how freely values may be written, and a format's markers as nodes.
+
+A shape that occurs twice becomes one rule. White space is always optional and always bounded: small models do not get
+out of unbounded white space.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from rightcall.constrain.algebra import (
+    DIGIT,
+    NEVER,
+    Lexeme,
+    Lit,
+    Node,
+    Ref,
+    Token,
+    alt,
+    chars,
+    inverse,
+    maybe,
+    repeat,
+    seq,
+)
+from rightcall.constrain.intersect import Relaxation
+from rightcall.formats.spec import Marker, Special, alternatives
+
+
+class GrammarBounds(msgspec.Struct, frozen=True):
+    """How long what a grammar allows may get; None: any length.
+
+    - `string`: characters of a string.
+    - `array`: items of an array.
+    - `digits`: digits of a number.
+    - `text`: characters of free text.
+    - `calls`: calls in a reply.
+    """
+
+    string: int | None = None
+    array: int | None = None
+    digits: int | None = None
+    text: int | None = None
+    calls: int | None = 64
+
+
+SPACE = Lexeme(alt(Lit(" "), seq(repeat(Lit("\n"), 1, 2), repeat(chars(" \t"), 0, 20))))
+
+GAP = maybe(Ref("space"))
+
+
+class Builder:
+    def __init__(self, bounds: GrammarBounds, *, exact: bool = False, points: bool = False) -> None:
+        self.rules: dict[str, Node] = {} if exact else {"space": SPACE}
+        self.bounds = bounds
+        self.points = points  # a whole number may be written 3.0
+        self.exact = exact  # white space just as `render` writes it
+        self.limits: dict[Relaxation, None] = {}
+        self._known: dict[Hashable, Ref] = {}
+        self._counts: dict[str, int] = {}
+
+    def gap(self, rendered: str = "") -> Node:
+        """White space, where `render` writes this."""
+        return Lit(rendered) if self.exact else GAP
+
+    def named(self, name: str, make: Callable[[], Node]) -> Ref:
+        """The rule of this name, made when it is first asked for; it may refer to itself."""
+        if name not in self.rules:
+            self.rules[name] = Lit("")
+            self.rules[name] = make()
+        return Ref(name)
+
+    def shared(self, key: Hashable, prefix: str, make: Callable[[], Node]) -> Node:
+        """One rule for everything that has this key."""
+        found = self._known.get(key)
+        if found is None:
+            node = make()
+            if isinstance(node, (Ref, Lit)) or node == NEVER:
+                return node
+            number = self._counts[prefix] = self._counts.get(prefix, 0) + 1
+            found = self._known[key] = Ref(f"{prefix}{number}")
+            self.rules[found.name] = node
+        return found
+
+    def part(self, node: Node) -> Node:
+        """A rule of its own for a piece that would nest others too deep."""
+        return self.shared(("part", node), "part", lambda: node)
+
+    def limit(self, tool: str, path: str, keyword: str, allows: str) -> None:
+        self.limits[Relaxation(tool, path, keyword, allows)] = None
+
+
+BLANKS = " \t\r\n"
+_HOLE = re.compile(r"\{(name|key|type|id|index|number)\}")
+_ID = Lexeme(repeat(chars((0x30, 0x39), (0x41, 0x5A), (0x61, 0x7A), "_.:-"), 1, 64))
+_COUNT = Lexeme(repeat(DIGIT, 1, 3))
+HOLES: dict[str, Node] = {"id": _ID, "index": _COUNT, "number": _COUNT}
+
+
+class Edges(NamedTuple):
+    """A marker and the white space around it."""
+
+    before: str
+    core: str
+    after: str
+
+
+def first(marker: Marker) -> str:
+    return alternatives(marker)[0]
+
+
+def edges(marker: str) -> Edges:
+    core = marker.strip(BLANKS)
+    if not core:
+        return Edges("", "", str(marker))
+    at = marker.index(core)
+    tokens = getattr(marker, "tokens", ())
+    return Edges(str(marker)[:at], Special(core, tokens) if tokens else core, str(marker)[at + len(core) :])
+
+
+def pieces(marker: str, **holes: str | Node) -> list[Node]:
+    """The marker with its holes filled. A hole that is not given takes what may stand there."""
+    out: list[Node] = []
+    at, text = 0, str(marker)
+    for token in getattr(marker, "tokens", ()):
+        where = text.index(token, at)
+        out += _filled(text[at:where], holes)
+        out.append(Token(token))
+        at = where + len(token)
+    return out + _filled(text[at:], holes)
+
+
+def _filled(text: str, holes: dict[str, str | Node]) -> list[Node]:
+    out: list[Node] = []
+    for i, piece in enumerate(_HOLE.split(text)):
+        filling = holes.get(piece, HOLES.get(piece)) if i % 2 else piece
+        assert filling is not None, f"nothing to put into {{{piece}}}"
+        if filling != "":
+            out.append(Lit(filling) if isinstance(filling, str) else filling)
+    return out
+
+
+def plain(nodes: Sequence[Node]) -> tuple[Lit | Token, ...]:
+    """These pieces as what free text can stop at, literals that touch being one."""
+    out: list[Lit | Token] = []
+    for node in nodes:
+        assert isinstance(node, (Lit, Token))
+        if out and isinstance(node, Lit) and isinstance(out[-1], Lit):
+            out[-1] = Lit(out[-1].text + node.text)
+        else:
+            out.append(node)
+    return tuple(out)
+
+
+def text_of(stop: tuple[Lit | Token, ...]) -> str:
+    return "".join(piece.text for piece in stop)
+
+
+QUOTED_ID = Lexeme(seq(Lit('"'), repeat(inverse(chars((0, 0x1F), '"\\')), 1, 64), Lit('"')))
+
+
+def around(opens: Marker, closes: Marker, builder: Builder, name: str) -> tuple[list[Node], list[Node]]:
+    """What stands before and behind the arguments of a call of this name, the white space inside optional."""
+    opener, close = edges(first(opens)), edges(first(closes))
+    before = [*pieces(opener.core, name=name), *([builder.gap(opener.after)] if opener.after else [])]
+    return before, [*([builder.gap(close.before)] if close.before else []), *pieces(close.core)]

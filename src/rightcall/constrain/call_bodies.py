@@ -1,0 +1,337 @@
+"""The grammar of one call in each body kind, and shapes as Python, TypeScript and Gemma literals."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+from rightcall.constrain.algebra import (
+    EMPTY,
+    NEVER,
+    Lexeme,
+    Lit,
+    Member,
+    Node,
+    Token,
+    Upto,
+    Word,
+    alt,
+    chars,
+    inverse,
+    repeat,
+    seq,
+)
+from rightcall.constrain.builder import QUOTED_ID, Builder, around, first, pieces, plain
+from rightcall.constrain.json_text import CONTROL, PLAIN_CHAR, ArgumentsShape, Json, in_any_order, json_string
+from rightcall.constrain.tagged_text import TagShapes
+from rightcall.constrain.value_shapes import NOTHING, Array, Field, Number, Object, OneOf, Shape, TextShape, options
+from rightcall.formats.spec import Body, Braced, Envelope, NameThenJson, Params, Pythonic, TsCall
+from rightcall.parsing.bodies.ts_call import write_literal
+from rightcall.parsing.values.notation import BRACED_KEY
+
+_SINGLE = inverse(chars(CONTROL, "'\\"))
+_WORDS = {"true": "True", "false": "False", "null": "None"}
+_PYTHON_KEY = re.compile(r"[\w.\-]+").fullmatch
+
+
+class Python(Json):
+    """Values as Python writes them; a string may stand in single quotes if nothing in it needs an escape."""
+
+    kind = "python"
+
+    def constant(self, text: str) -> Node:
+        if text in _WORDS:
+            return Lit(_WORDS[text])
+        if text[0] == '"':
+            value = json.loads(text)
+            simple = "'" not in value and "\\" not in value and value.isprintable()
+            return alt(json_string(value), Lit(f"'{value}'")) if simple else json_string(value)
+        return super().constant(text)
+
+    def text(self, shape: TextShape) -> Node:
+        if shape.pattern is not None:
+            return super().text(shape)
+        most = self.most(shape)
+        double = seq(Lit('"'), repeat(PLAIN_CHAR, shape.least, most), Lit('"'))
+        single = seq(Lit("'"), repeat(_SINGLE, max(shape.least, 1), most), Lit("'"))
+        single = alt(single, *([] if shape.least else [Lit("''")]))
+        name = f"python_string_{shape.least}_{'' if most is None else most}"
+        # An empty string must not look like the beginning of three quotes.
+        return self.book.named(name, lambda: Lexeme(alt(double, single) if most != 0 else double))
+
+    def arguments(self, name: str, shape: Object) -> Node:
+        """`name(key=value, ...)`."""
+        made = [Member(self.keyword(field), field.required) for field in shape.fields]
+        extra = None
+        if shape.extra != NOTHING and shape.keys is None:
+            word = Word(
+                "",
+                chars((0x30, 0x39), (0x41, 0x5A), (0x61, 0x7A), "_"),
+                "=",
+                tuple(f.name for f in shape.fields),
+                64,
+                least=1,
+            )
+            extra = seq(word, self.value(shape.extra))
+        gap = self.book.gap()
+        return seq(Lit(f"{name}("), gap, in_any_order(made, self.separator(), extra, shape), gap, Lit(")"))
+
+    def keyword(self, field: Field) -> Node:
+        if not _PYTHON_KEY(field.name):
+            return NEVER
+        return seq(Lit(f"{field.name}="), self.value(field.shape))
+
+
+_IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*").fullmatch
+_LETTERS = chars((0x41, 0x5A), (0x61, 0x7A), "_$")
+_TAG = "EOF"
+
+
+class Ts(Json):
+    """`literal` writes a value as this wire renders it."""
+
+    kind = "ts"
+
+    def __init__(
+        self, book: Builder, prefix: str, named: dict[str, Shape | None], literal: Callable[[Any], str]
+    ) -> None:
+        super().__init__(book, prefix, named)
+        self.literal = literal
+
+    def text(self, shape: TextShape) -> Node:
+        if shape.pattern is not None:
+            return super().text(shape)
+        most = self.most(shape)
+        name = f"ts_string_{shape.least}_{'' if most is None else most}"
+        quoted = self.book.named(name, lambda: Lexeme(seq(Lit('"'), repeat(PLAIN_CHAR, shape.least, most), Lit('"'))))
+        return alt(quoted, self._heredoc(most)) if shape.least < 2 else quoted
+
+    def constant(self, text: str) -> Node:
+        """A string of several lines may be a heredoc, as `render` writes it."""
+        value = json.loads(text)
+        if not isinstance(value, str) or "\n" not in value:
+            return super().constant(text)
+        return alt(super().constant(text), Lit(self.literal(value)))
+
+    def _heredoc(self, most: int | None) -> Node:
+        """A text no line of which begins with the tag, blanks before it or not. A blank right before the tag stands
+        nowhere in it."""
+        stop = (Lit(f"\n{_TAG}"),)
+        rest = Upto(stop, 0, None if most is None else max(most - 1, 0), (f" {_TAG}", f"\t{_TAG}"))
+        heads = [_TAG[:at] for at in range(len(_TAG))]
+        begins = [seq(Lit(head), inverse(chars(_TAG[len(head)] + " \t\n")), rest) for head in heads]
+        short = [seq(Lit(head), *stop) for head in heads]
+        indent = Lexeme(repeat(chars(" \t"), 1, 64))
+        indented = seq(indent, inverse(chars(_TAG[0] + " \t\n")), rest)
+        return seq(Lit(f"<<{_TAG}\n"), repeat(Lit("\n"), 0, 8), alt(*begins, *short, indented))
+
+    def object(self, shape: Object) -> Node:
+        inside = self.members(shape.fields, shape)
+        if inside == NEVER:
+            return NEVER
+        gap = self.book.gap
+        if inside == EMPTY:
+            return Lit("{}")
+        found = seq(Lit("{"), gap(" "), inside, gap(" "), Lit("}"))
+        may_be_empty = not shape.least and not any(field.required for field in shape.fields)
+        return alt(Lit("{}"), found) if self.book.exact and may_be_empty else found
+
+    def member(self, field: Field) -> Node:
+        key: Node = json_string(field.name, ":")
+        if _IDENTIFIER(field.name):
+            key = alt(Lit(f"{field.name}:"), key)
+        return seq(key, self.book.gap(" "), self.value(field.shape))
+
+    def extra(self, shape: Object) -> Node | None:
+        if shape.extra == NOTHING or shape.keys is not None:
+            return super().extra(shape)
+        quoted = super().extra(shape)
+        names = tuple(field.name for field in shape.fields if _IDENTIFIER(field.name))
+        bare = seq(Word("", _LETTERS, ":", names, 64, least=1), self.book.gap(" "), self.value(shape.extra))
+        return bare if quoted is None else alt(bare, quoted)
+
+
+_BRACED_KEY = re.compile(BRACED_KEY).fullmatch
+_BLANKS = " \t\r\n"
+
+
+class Braces(Json):
+    """Bare keys, and strings between two quotes of the format's own. `raw`: inside a list or an object a quoted text
+    that is valid JSON would be read as that."""
+
+    kind = "braces"
+
+    def __init__(
+        self, book: Builder, quote: tuple[Lit | Token, ...], raw: bool, prefix: str, named: dict[str, Shape | None]
+    ) -> None:
+        super().__init__(book, prefix, named)
+        self.quote, self.raw = quote, raw
+        self.inside = False
+
+    def separator(self) -> Node:
+        return Lit(",")
+
+    def quoted(self, shape: TextShape, *, bare: bool) -> Node:
+        most = self.most(shape)
+        if shape.pattern is not None:
+            return seq(*self.quote, Lexeme(shape.pattern), *self.quote)
+        if not bare or not self.raw:
+            return seq(*self.quote, Upto(self.quote, shape.least, most))
+        return seq(*self.quote, _no_json(self.quote, shape.least, most))
+
+    def text(self, shape: TextShape) -> Node:
+        key = ("quoted", self.raw, shape)
+        return self.book.shared(key, "quoted", lambda: self.quoted(shape, bare=True))
+
+    def constant(self, text: str) -> Node:
+        if text[0] == '"':
+            value = json.loads(text)
+            return seq(*self.quote, Lit(value), *self.quote) if not self.raw or not _is_json(value) else NEVER
+        return super().constant(text)
+
+    def argument(self, shape: Shape) -> Node:
+        """A value right under the call where the schema wants text: a quoted one stays as it is, a bare number becomes
+        text."""
+        parts = [one for one in options(shape) if not isinstance(one, Number)]
+        return alt(
+            *[self.quoted(one, bare=False) if isinstance(one, TextShape) else self.top_constants(one) for one in parts]
+        )
+
+    def top_constants(self, shape: Shape) -> Node:
+        if not isinstance(shape, OneOf):
+            return self.value(shape)
+        texts = [json.loads(text) for text in shape.texts if text[0] == '"']
+        others = self.constants([text for text in shape.texts if text[0] not in '"-0123456789'])
+        return alt(others, *[seq(*self.quote, Lit(text), *self.quote) for text in texts])
+
+    def object(self, shape: Object) -> Node:
+        inside = self.members(shape.fields, shape)
+        return NEVER if inside == NEVER else seq(Lit("{"), inside, Lit("}"))
+
+    def array(self, shape: Array) -> Node:
+        return seq(Lit("["), self.items(shape, self.value, self.separator()), Lit("]"))
+
+    def member(self, field: Field) -> Node:
+        return seq(Lit(field.name + ":"), self.value(field.shape)) if _BRACED_KEY(field.name) else NEVER
+
+    def extra(self, shape: Object) -> Node | None:
+        if shape.extra == NOTHING or shape.keys is not None:
+            return None
+        names = tuple(field.name for field in shape.fields)
+        word = Word(
+            "",
+            inverse(
+                chars(
+                    CONTROL,
+                    " :{}[],<>\"'\x7f\x85\xa0\u2028\u2029\u3000",
+                    (0x1680, 0x1680),
+                    (0x2000, 0x200F),
+                    "\u202f\u205f",
+                )
+            ),
+            ":",
+            names,
+            64,
+            least=1,
+        )
+        return seq(word, self.value(shape.extra))
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _no_json(stop: tuple[Lit | Token, ...], least: int, most: int | None) -> Node:
+    """Text up to the quote that no JSON reader takes for something other than text."""
+    rest = None if most is None else max(most - 1, 0)
+    tail = Upto(stop, max(least - 1, 0), rest)
+    odd = chars('-0123456789"[{' + _BLANKS)
+    parts: list[Node] = [seq(inverse(chars(*odd.spans, "tfn")), tail)]
+    for word in ("true", "false", "null"):
+        for at in range(1, len(word)):
+            parts.append(seq(Lit(word[:at]), inverse(chars(word[at])), tail))
+            if at >= least:
+                parts.append(seq(Lit(word[:at]), *stop))
+        parts.append(seq(Lit(word), inverse(chars(_BLANKS)), tail))
+    return alt(*parts, *([] if least else [seq(*stop)]))
+
+
+# -- one call of each body kind ----------------------------------------------------------------------------------------
+
+Pieces = list[Node]  # of one call; one that is `NEVER` means that the call cannot be written
+
+
+def _envelope(body: Envelope, tool: ArgumentsShape, builder: Builder) -> Pieces:
+    gap = builder.gap(" ")
+    arguments = tool.json(builder)
+    opens, closes = [Lit("{"), builder.gap()], [builder.gap(), Lit("}")]
+    if not body.names:
+        return [*opens, json_string(tool.name, ":"), gap, arguments, *closes]
+    comma: list[Node] = [Lit(","), gap]
+    fields = [Lit(f'"{body.names[0]}":'), gap, json_string(tool.name, ","), gap]
+    fields += [Lit(f'"{body.args[0]}":'), gap, arguments]
+    id: list[Node] = [Lit(f'"{body.ids[0]}":'), gap, QUOTED_ID] if body.write_id else []
+    if body.write_id == "first":
+        return [*opens, *id, *comma, *fields, *closes]
+    return [*opens, *fields, *(comma if id else []), *id, *closes]
+
+
+def _name_then_json(body: NameThenJson, tool: ArgumentsShape, builder: Builder) -> Pieces:
+    arguments = tool.json(builder)
+    if not first(body.open):
+        return [arguments]
+    opens, closes = around(body.open, body.close, builder, tool.name)
+    return [*opens, arguments, *closes]
+
+
+def _params(body: Params, tool: ArgumentsShape, builder: Builder) -> Pieces:
+    shape = tool.object()
+    if shape is None:
+        return [NEVER]
+    tags = TagShapes(body, builder, tool.name, Json(builder, tool.prefix, tool.named), tool.kinds)
+    opens, closes = around(body.open, body.close, builder, tool.name)
+    return [*opens, tags.arguments(shape), *closes]
+
+
+def _pythonic(body: Pythonic, tool: ArgumentsShape, builder: Builder) -> Pieces:
+    shape = tool.object()
+    writer = Python(builder, tool.prefix, tool.named)
+    return [NEVER if shape is None else writer.arguments(tool.name, shape)]
+
+
+def _braced(body: Braced, tool: ArgumentsShape, builder: Builder) -> Pieces:
+    shape = tool.object()
+    if shape is None:
+        return [NEVER]
+    writer = Braces(builder, plain(pieces(body.quote)), body.quoted == "raw", tool.prefix, tool.named)
+    members = []
+    for field in shape.fields:
+        node = writer.member(field)
+        if node != NEVER:
+            texts = tool.kinds.get(field.name) in ("plain", "string", "nullable")
+            value = writer.argument(field.shape) if texts else writer.value(field.shape)
+            node = seq(Lit(f"{field.name}:"), value)
+        members.append(Member(node, field.required))
+    inside = in_any_order(members, Lit(","), writer.extra(shape), shape)
+    return [*pieces(first(body.open), name=tool.name), Lit("{"), inside, Lit("}")]
+
+
+def _ts_call(body: TsCall, tool: ArgumentsShape, builder: Builder) -> Pieces:
+    arguments = Ts(builder, tool.prefix, tool.named, write_literal).value(tool.shape)
+    return [NEVER if arguments == NEVER else seq(Lit(f"{tool.name}("), arguments, Lit(")"))]
+
+
+CALL_GRAMMARS: dict[type[Body], Callable[[Any, ArgumentsShape, Builder], Pieces]] = {
+    Envelope: _envelope,
+    NameThenJson: _name_then_json,
+    Params: _params,
+    Pythonic: _pythonic,
+    Braced: _braced,
+    TsCall: _ts_call,
+}

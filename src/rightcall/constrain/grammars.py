@@ -1,0 +1,427 @@
+"""`grammar(tools, format=..., choice=...)` builds a `Grammar`, which every engine's notation is emitted from.
+
+g = grammar(tools, format="hermes", choice="required")
+g.gbnf()   g.lark()   g.structural_tag()   g.json_schema()   g.regex()   g.for_server("llama.cpp")
+
+What cannot be expressed is relaxed and listed in `relaxations`. A tool that cannot be written at all is left out, or
+its arguments are left open, and it is named in `omitted` or in `relaxations`. With `strict=True` either is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+import msgspec
+
+from rightcall.constrain.algebra import NEVER, Alt, Node, Token, children, reachable
+from rightcall.constrain.builder import Builder, GrammarBounds
+from rightcall.constrain.call_bodies import CALL_GRAMMARS
+from rightcall.constrain.display import Rule
+from rightcall.constrain.intersect import MAX_SHAPES, Relaxation, without_endless
+from rightcall.constrain.json_text import ArgumentsShape
+from rightcall.constrain.json_text import Json as JsonWriter
+from rightcall.constrain.reply import Replies, ReplyFrame, ReplyOptions, text_only
+from rightcall.constrain.schema_shapes import Shapes
+from rightcall.constrain.value_shapes import ANYTHING, NOTHING, Field, Object
+from rightcall.errors import CallerError, EmptyToolList, GrammarCompileError
+from rightcall.formats import FORMATS, find
+from rightcall.formats.spec import Format
+from rightcall.parsing.bodies import BODIES
+from rightcall.tools.toolset import ToolLike, Toolset
+from rightcall.types import Json, Tool
+
+Choice = str  # auto | required | none | the name of a tool
+Reasoning = Literal["none", "auto", "open", "required"]
+Server = Literal["llama.cpp", "vllm", "sglang", "ollama", "openai", "anthropic"]
+
+
+class GrammarOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What a grammar was asked to say: the options of `grammar`, which says what each is. Raises `CallerError`."""
+
+    format: Format
+    choice: Choice = "auto"
+    parallel: bool = True
+    reasoning: Reasoning | bool = "none"
+    text: bool = False
+    arguments: Literal["schema", "any"] = "schema"
+    undeclared: bool = False
+    formats: bool = False
+    whitespace: Literal["flexible", "rendered"] = "flexible"
+    bounds: GrammarBounds = GrammarBounds()
+    isolate: Literal["omit", "open"] = "omit"
+
+    def __post_init__(self) -> None:
+        for name, known in _VALUES.items():
+            if getattr(self, name) not in known:
+                raise CallerError(f"{name} is {_listed(known)}, not {getattr(self, name)!r}")
+        for name, most in msgspec.structs.asdict(self.bounds).items():
+            if most is not None and most < 0:
+                raise CallerError(f"the bound {name}={most} is below zero; leave it out for none")
+
+    @property
+    def thinking(self) -> Reasoning:
+        """`reasoning` in a word."""
+        if isinstance(self.reasoning, bool):
+            return "auto" if self.reasoning else "none"
+        return self.reasoning
+
+
+_VALUES = {
+    "reasoning": ("none", "auto", "open", "required", True, False),
+    "arguments": ("schema", "any"),
+    "whitespace": ("flexible", "rendered"),
+    "isolate": ("omit", "open"),
+}
+
+
+def _listed(known: tuple[str | bool, ...]) -> str:
+    *most, last = (word for word in known if isinstance(word, str))
+    return f"{', '.join(most)} or {last}"
+
+
+class Grammar(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """What `grammar` gives: the replies that are allowed, in every engine's spelling. Immutable.
+
+    - `start`: the rule that a reply begins with.
+    - `definitions`: each rule's name and what it stands for.
+    - `relaxations`: what the grammar does not hold a model to: each has the `tool`, the `path` and the `keyword` of its
+      schema, and what it `allows` instead. `check` still says it.
+    - `omitted`: tools that cannot be written at all, and why.
+    - `frame`: what calls are made of, for engines that are told it in parts.
+    - `triggers`: the texts by which a call begins, for engines that wake up only there; `lazy` is then the start.
+    - `tools`, `options`: what it was made of; the options are those of `grammar`.
+    """
+
+    start: str
+    definitions: dict[str, Node]
+    relaxations: tuple[Relaxation, ...] = ()
+    omitted: dict[str, str] = {}
+    frame: ReplyFrame = ReplyFrame()
+    triggers: tuple[str, ...] = ()
+    lazy: str = ""
+    tools: Toolset
+    options: GrammarOptions
+
+    @property
+    def format(self) -> Format:
+        """The format of the replies."""
+        return self.options.format
+
+    @property
+    def choice(self) -> Choice:
+        """Which calls: "auto", "required", "none", or the name of the one tool."""
+        return self.options.choice
+
+    @property
+    def parallel(self) -> bool:
+        """May there be several calls in a reply?"""
+        return self.options.parallel
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The productions, the start's first. Alternatives are productions of their own."""
+        names = [self.start, *(name for name in self.definitions if name != self.start)]
+        return tuple(Rule(name, rhs) for name in names for rhs in _alternatives(self.definitions[name]))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The tools that may be called, in the order of declaration."""
+        return tuple(tool.name for tool in self.tools if tool.name not in self.omitted)
+
+    @property
+    def called(self) -> tuple[str, ...]:
+        """The tools that this choice allows, in the order of the alternatives of `call`."""
+        return self.names if self.choice in ("auto", "required") else tuple(n for n in self.names if n == self.choice)
+
+    @property
+    def specials(self) -> tuple[str, ...]:
+        """The special tokens that stand in it."""
+        found: dict[str, None] = {}
+        waiting = list(self.definitions.values())
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, Token):
+                found[node.text] = None
+            waiting += children(node)
+        return tuple(sorted(found))
+
+    def rendered(self) -> Grammar:
+        """The same with all white space as `render` writes it."""
+        return build(self.tools, msgspec.structs.replace(self.options, whitespace="rendered"))
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.rules))
+
+    def begun(self) -> Grammar:
+        """The same, but a reply begins with the opener of its first call: for engines that wait for a trigger."""
+        if not self.lazy:
+            return self
+        return msgspec.structs.replace(
+            self, start=self.lazy, definitions=reachable(self.definitions, self.lazy), lazy=""
+        )
+
+    def gbnf(self, *, tokens: dict[str, int] | bool = False) -> str:
+        """For llama.cpp. Special tokens are written as their text, as names (`tokens=True`), or as the ids given."""
+        from rightcall.constrain.gbnf import emit
+
+        return emit(self, tokens)
+
+    def lark(self, *, tokens: dict[str, int] | bool = False) -> str:
+        """For llguidance. `tokens=True` where the tokenizer has the format's special tokens under their names; ids
+        where a name is not written `<...>`."""
+        from rightcall.constrain.lark import emit
+
+        return emit(self, tokens)
+
+    def structural_tag(self) -> Json:
+        """For xgrammar, and so for vLLM and SGLang."""
+        from rightcall.constrain.structural_tag import emit
+
+        return emit(self)
+
+    def json_schema(self, *, dialect: str = "") -> Json:
+        """One JSON Schema for a call, or for a list of calls. `dialect` is "" for plain JSON Schema, or a server's name
+        for what it takes."""
+        from rightcall.constrain.json_schema import emit
+
+        return emit(self, dialect)
+
+    def regex(self) -> str:
+        """One regular expression. Raises `GrammarCompileError` where the language is not regular."""
+        from rightcall.constrain.regex import emit
+
+        return emit(self)
+
+    def for_server(self, server: Server) -> Json:
+        """Exactly the fields to add to a request to this `server`. Raises `CallerError` for one that is not known."""
+        from rightcall.constrain.server_requests import fragment
+
+        return fragment(self, server)
+
+    def for_server_with_limits(self, server: Server) -> tuple[Json, tuple[Relaxation, ...]]:
+        """The fields for this `server`, and everything that they do not enforce: `relaxations` and what this server
+        cannot be told."""
+        from rightcall.constrain.server_requests import fragment_and_limits
+
+        return fragment_and_limits(self, server)
+
+    def svg(self, tool: str) -> str:
+        """A picture of the grammar of the `tool` of this name."""
+        from rightcall.constrain.display import svg
+
+        return svg(self, tool)
+
+
+def _alternatives(node: Node) -> tuple[Node, ...]:
+    return node.items if isinstance(node, Alt) else (node,)
+
+
+MAX_ALL_SHAPES = 100_000  # of all tools: those behind it are written as far as that goes, and reported
+
+
+def grammar(
+    tools: Toolset | Iterable[ToolLike],
+    *,
+    format: str | Format = "hermes",
+    choice: Choice = "auto",
+    parallel: bool = True,
+    reasoning: Reasoning | bool = "none",
+    text: bool = False,
+    arguments: Literal["schema", "any"] = "schema",
+    undeclared: bool = False,
+    formats: bool = False,
+    whitespace: Literal["flexible", "rendered"] = "flexible",
+    bounds: GrammarBounds | None = None,
+    isolate: Literal["omit", "open"] = "omit",
+    strict: bool = False,
+) -> Grammar:
+    """The grammar of replies in a format with calls of these tools. What cannot be said is listed in `relaxations`, and
+    a tool that cannot be written at all in `omitted`.
+
+    - `tools`: what may be called, as in `parse`.
+    - `format`: a name, an alias or a `Format`.
+    - `choice`: "auto" (a reply may be text or calls), "required", "none", or the name of the one tool to call.
+    - `parallel`: allow several calls in a reply.
+    - `reasoning`: does a thinking section come first? "none", "auto" (it may), "required", or "open": the prompt has
+      already begun it. True and False are "auto" and "none".
+    - `text`: allow text before a required call.
+    - `arguments`: "schema", or "any" to fix the shape of a call alone.
+    - `undeclared`: allow members that a schema neither declares nor forbids.
+    - `formats`: hold strings to the `format` of their schema (dates, addresses ...).
+    - `whitespace`: "flexible", or "rendered": just as `render` writes it.
+    - `bounds`: the most characters, items, digits and calls; None for the usual.
+    - `isolate`: a tool that cannot be written is left out ("omit"), or may be called with any arguments ("open").
+    - `strict`: raise instead of relaxing or leaving out.
+
+    Raises `EmptyToolList`, `CallerError` for a choice that is no tool, `GrammarCompileError`.
+    """
+    options = GrammarOptions(
+        format=find(format),
+        choice=choice,
+        parallel=parallel,
+        reasoning=reasoning,
+        text=text,
+        arguments=arguments,
+        undeclared=undeclared,
+        formats=formats,
+        whitespace=whitespace,
+        bounds=bounds or GrammarBounds(),
+        isolate=isolate,
+    )
+    made = build(Toolset.of(tools), options)
+    if strict:
+        refuse(made.relaxations, made.omitted)
+    return made
+
+
+def build(tools: Toolset | None, options: GrammarOptions) -> Grammar:
+    """The grammar that these options ask for. Raises as `grammar` does."""
+    if not tools and options.choice != "none":
+        raise EmptyToolList
+    assert tools is not None
+    book = Builder(options.bounds, exact=options.whitespace == "rendered")
+    sources = _Sources(tools, book, options)
+    usable = sources.usable(_chosen(tools, options.choice))
+    named = options.choice not in _CHOICES
+    choice = "required" if named else options.choice
+    replies = Replies(options.format, book, ReplyOptions(choice, options.parallel, options.thinking, options.text))
+    replies.named_choice = named
+    start = replies.build(usable) if usable else _only_text(replies)
+    return Grammar(
+        start=start,
+        definitions=_kept(book.rules, start, replies.lazy),
+        relaxations=tuple(dict.fromkeys([*sources.limits, *book.limits])),
+        omitted=sources.omitted,
+        frame=replies.frame,
+        triggers=replies.triggers,
+        lazy=replies.lazy,
+        tools=tools,
+        options=options,
+    )
+
+
+_CHOICES = ("auto", "required", "none")
+
+
+def _chosen(toolset: Toolset, choice: str) -> list[Tool]:
+    """The tools that a reply may call."""
+    if choice in _CHOICES:
+        return [] if choice == "none" else list(toolset)
+    if choice not in toolset:
+        near = ", ".join(toolset.nearest(choice) or toolset.names[:10])
+        raise CallerError(f"there is no tool {choice[:80]!r} to choose; name one of {near}, or auto, required or none")
+    return [tool for tool in toolset if tool.name == choice]
+
+
+def _only_text(replies: Replies) -> str:
+    """No call may be made: text alone."""
+    return text_only(replies)
+
+
+def _kept(rules: dict[str, Node], start: str, lazy: str) -> dict[str, Node]:
+    """What the start needs, and what an engine needs that waits for a trigger."""
+    found = reachable(rules, start, *([lazy] if lazy else []))
+    return {start: rules[start], **{name: node for name, node in rules.items() if name in found and name != start}}
+
+
+def refuse(relaxations: tuple[Relaxation, ...], omitted: dict[str, str]) -> None:
+    """What `strict` is: the first thing that cannot be said is an error."""
+    if omitted:
+        name, why = next(iter(omitted.items()))
+        raise GrammarCompileError(f"tool {name!r} cannot be written: {why}")
+    if relaxations:
+        one = relaxations[0]
+        raise GrammarCompileError(
+            f"tool {one.tool!r}: {one.keyword} at {one.path or '/'} cannot be said, it would allow {one.allows}"
+            + (f" (and {len(relaxations) - 1} more)" if len(relaxations) > 1 else "")
+        )
+
+
+class _Sources:
+    """What each tool's arguments look like, or why it is left out."""
+
+    def __init__(self, toolset: Toolset, book: Builder, options: GrammarOptions) -> None:
+        self.toolset, self.book, self.options, self.format = toolset, book, options, options.format
+        self.limits: dict[Relaxation, None] = {}
+        self.omitted: dict[str, str] = {}
+        self.count = 0
+        self.left = MAX_ALL_SHAPES
+
+    def usable(self, tools: list[Tool]) -> list[ArgumentsShape]:
+        """Those that can be written; at least one, if there are any."""
+        known = [shape for tool in tools if (shape := self.tool(tool)) is not None]
+        if tools and not known:
+            raise GrammarCompileError("; ".join(f"{name}: {why}" for name, why in list(self.omitted.items())[:3]))
+        return known
+
+    def tool(self, tool: Tool) -> ArgumentsShape | None:
+        body = self.format.bodies[0]
+        if not BODIES[type(body)].carries_name(body, tool.name):
+            self.omitted[tool.name] = f"format {self.format.name!r} cannot write this name so that it reads back"
+            return None
+        prefix = f"{self.count}_"
+        self.count += 1
+        if self.options.arguments == "any":
+            return self._open(tool, prefix)
+        if self.left <= 0:
+            said = "any arguments: the tools before it are all that a grammar is made for"
+            self.limits[Relaxation(tool.name, "", "size", said)] = None
+            return self._open(tool, prefix)
+        most = min(MAX_SHAPES, self.left)
+        schema = self.toolset.schema(tool.name) or {}
+        shapes = Shapes(tool.name, schema, extras=self.options.undeclared, formats=self.options.formats, most=most)
+        shape = shapes.read()
+        self.left -= most - max(0, shapes.left)
+        if not isinstance(shape, Object):
+            shape = shapes.intersect(shape, Object(), "")
+        shape, named = without_endless(shape, shapes.named) if shapes.named else (shape, shapes.named)
+        known = ArgumentsShape(tool.name, shape, named, self.toolset.kinds(tool.name), prefix)
+        why = self._impossible(known)
+        if not why:
+            self.limits |= shapes.limits
+            for one in self.toolset.relaxations_of(tool.name):
+                self.limits[Relaxation(one.tool, one.path, one.keyword, f"anything: {one.reason}")] = None
+            return known
+        if self.options.isolate == "open":
+            self.limits[Relaxation(tool.name, "", "parameters", f"any arguments: {why}")] = None
+            return self._open(tool, prefix)
+        self.omitted[tool.name] = why
+        return None
+
+    def _open(self, tool: Tool, prefix: str) -> ArgumentsShape:
+        """Any arguments: where names stand in tags that must agree, only the declared ones."""
+        body = self.format.bodies[0]
+        declared = tool.parameters.get("properties", {}) if BODIES[type(body)].declared_only else {}
+        fields = tuple(Field(key, ANYTHING) for key in declared) if isinstance(declared, dict) else ()
+        return ArgumentsShape(tool.name, Object(fields, said=True), {}, {}, prefix)
+
+    def _impossible(self, known: ArgumentsShape) -> str:
+        if known.shape == NOTHING:
+            return "no arguments can fit its schema"
+        body = self.format.bodies[0]
+        kind = BODIES[type(body)]
+        if kind.named_by_header:
+            return ""
+        known.body = CALL_GRAMMARS[type(body)](body, known, self.book)
+        if NEVER in [node for node in known.body if type(node) is Alt]:
+            return f"format {self.format.name!r} has no way to write one of its required arguments"
+        return ""
+
+
+def value_grammar(
+    schema: Json | bool, *, undeclared: bool = False, formats: bool = False, bounds: GrammarBounds | None = None
+) -> Grammar:
+    """JSON text that fits this schema, which must be plain 2020-12 as `Toolset.schema` gives it."""
+    root: Json = schema if isinstance(schema, dict) else {"allOf": [schema]}
+    shapes = Shapes("", root, extras=undeclared, formats=formats)
+    shape = shapes.read()
+    book = Builder(bounds or GrammarBounds(), points=True)
+    book.rules["value"] = JsonWriter(book, "", shapes.named).value(shape)
+    return Grammar(
+        start="value",
+        definitions=reachable(book.rules, "value"),
+        relaxations=tuple(shapes.limits),
+        tools=Toolset([]),
+        options=GrammarOptions(format=FORMATS["generic_json"], choice="required"),
+    )
