@@ -7,7 +7,7 @@ from rightcall.backends.address import address, check_api, find_base_url, find_k
 from rightcall.backends.http import Backend
 from rightcall.errors import CallerError
 from rightcall.redaction.key import Key
-from rightcall.servers.gate import is_loopback
+from rightcall.request_gate import is_loopback
 
 CHAT = [
     *((f"http://h:1{end}", "http://h:1/v1/chat/completions") for end in ("", "/", "///", "/v1", "/v1/", "/v1//")),

@@ -66,7 +66,7 @@ def test_served_tools_answer_an_mcp_client(tmp_path: Path) -> None:
         ([], "which tools"),
         (["--workspace", ".", "--http", "--host", "0.0.0.0", "--no-key"], "--no-key is for this machine alone"),
         (["--workspace", ".", "--http", "--no-key", "--api-key-env", "HOME"], "exclude each other"),
-        (["--workspace", ".", "--http", "--allow-origin", "*"], "is no origin"),
+        (["--workspace", ".", "--http", "--allow-origin", "*"], "is not an origin"),
         (["--workspace", ".", "--http", "--api-key-env", "RIGHTCALL_NOT_SET"], "RIGHTCALL_NOT_SET"),
     ],
 )

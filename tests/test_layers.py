@@ -15,12 +15,53 @@ import pytest
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "rightcall"
 SOURCES = {file.relative_to(PACKAGE).as_posix(): file.read_text("utf-8") for file in sorted(PACKAGE.rglob("*.py"))}
 
-ORDER = (
-    "errors extras lazy_names safe_text types api_names problems strict_json json_pointer redaction servers "
-    "parsing/values ids schema tools repairs formats parsing testing/laws formats/templates providers contracts "
-    "constrain masks providers/histories messages dispatching hooks storage datasets/rows evaluation/webpages "
-    "workspace mcp guard backends testing loop capture datasets evaluation/reports evaluation serve doctor cli"
-).split()
+ORDER = """
+errors
+extras
+lazy_names
+safe_text
+types
+api_names
+problems
+strict_json
+json_pointer
+redaction
+request_gate
+listeners
+parsing/values
+ids
+schema
+tools
+repairs
+formats
+parsing
+testing/laws
+formats/templates
+providers
+contracts
+constrain
+masks
+providers/histories
+messages
+dispatching
+hooks
+storage
+datasets/rows
+evaluation/webpages
+workspace
+mcp
+guard
+backends
+testing
+loop
+capture
+datasets
+evaluation/reports
+evaluation
+serve
+doctor
+cli
+""".split()
 
 # (file, imported layer): why this one import may point to a later layer
 EXCEPTIONS: dict[tuple[str, str], str] = {
@@ -58,8 +99,8 @@ FILE_METHODS = {"read_text", "write_text", "read_bytes", "write_bytes"}
 HEAVY = set("pydantic jsonschema_rs llguidance typer rich jinja2 aiohttp starlette uvicorn xllamacpp".split())
 
 MAY_DIAL = {"backends", "mcp", "serve/upstream_lines.py", "serve/upstream_link.py"}
-MAY_LISTEN = {"servers", "serve", "backends/replay.py", "backends/relay.py", "mcp"}
-MAY_BIND = {"servers", "mcp/server.py"}
+MAY_LISTEN = {"listeners.py", "serve", "backends/replay.py", "backends/relay.py", "mcp"}
+MAY_BIND = {"listeners.py", "mcp/server.py"}
 MAY_USE_FILES = set(
     "storage loop datasets/rows evaluation/webpages workspace backends capture datasets evaluation serve cli".split()
 )

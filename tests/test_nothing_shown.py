@@ -11,6 +11,7 @@ import pytest
 
 import rightcall
 from rightcall import Call, Trace, dispatch_sync
+from rightcall import request_gate as gate
 from rightcall.backends import address, http, local, record, replay
 from rightcall.backends import aiohttp_exchange as wire
 from rightcall.backends.exchange import Sent
@@ -20,8 +21,7 @@ from rightcall.backends.replay import ReplayServer
 from rightcall.dispatching.hook import Invocation, Skip
 from rightcall.errors import BackendError
 from rightcall.mcp import server as mcp_server
-from rightcall.servers import gate
-from rightcall.servers.gate import guarding, new_key
+from rightcall.request_gate import make_gate, new_key
 from support.loopback import QUICK, SHORT, answer, ask, chat, delta, json_answer, serving
 
 PLANTED = "hunter2-hunter2-hunter2"
@@ -114,7 +114,7 @@ def test_no_value_of_ours_shows_a_key(tmp_path: Path) -> None:
         repr(Sent("POST", "http://h", {}, {"Authorization": PLANTED})),
         repr(server),
         repr(server.key),
-        repr(guarding("127.0.0.1", key=server.key)),
+        repr(make_gate("127.0.0.1", key=server.key)),
         repr(vars(server)),
     ]
     assert "hunter2" not in str(shown) and key.reveal() not in repr(key)

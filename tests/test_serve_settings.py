@@ -150,7 +150,7 @@ WRONG_WORDS = {
     ("RIGHTCALL_SERVE_PORT", "many"): "RIGHTCALL_SERVE_PORT: 'many' does not do",
     ("RIGHTCALL_SERVE_GUARD", "al"): "RIGHTCALL_SERVE_GUARD: 'al' is none of none, parse, full",
     ("RIGHTCALL_SERVE_TRACE", "perhaps"): "RIGHTCALL_SERVE_TRACE: 'perhaps' does not do",
-    ("RIGHTCALL_SERVE_ALLOW_ORIGIN", "*"): "is no origin",
+    ("RIGHTCALL_SERVE_ALLOW_ORIGIN", "*"): "is not an origin",
 }
 
 

@@ -17,7 +17,7 @@ from rightcall.api_names import Api, api_name
 from rightcall.errors import CallerError
 from rightcall.redaction.key import Key
 from rightcall.redaction.secret_names import is_secret_name
-from rightcall.servers.gate import is_loopback
+from rightcall.request_gate import is_loopback
 
 
 class Habit(NamedTuple):

@@ -37,7 +37,7 @@ from rightcall.backends.request import Answer, Mode, Request
 from rightcall.errors import BackendError, TransportError
 from rightcall.extras import missing
 from rightcall.redaction.key import Key
-from rightcall.servers.gate import given_key, guarding, new_key
+from rightcall.request_gate import given_key, make_gate, new_key
 from rightcall.types import Event
 
 
@@ -76,7 +76,7 @@ class LocalServer:
         origins: Iterable[str] = (),
     ) -> None:
         self.key = None if no_key else given_key(key) if key else new_key()
-        allowed = guarding("127.0.0.1", key=self.key, no_key=no_key, origins=origins).origins
+        allowed = make_gate("127.0.0.1", key=self.key, no_key=no_key, origins=origins).origins
         self.path, self.lora = with_adapter(model, lora)
         self.model = self.path.stem if is_path(model) else model
         self._log: IO[bytes] = tempfile.TemporaryFile(prefix="rightcall-llama-")  # noqa: SIM115 - closed by `close`

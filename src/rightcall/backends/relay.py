@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from rightcall.servers.gate import Gate, given_key, guarding
-from rightcall.servers.web import WebServer
+from rightcall.listeners import WebServer
+from rightcall.request_gate import Gate, given_key, make_gate
 
 if TYPE_CHECKING:
     import aiohttp
@@ -37,7 +37,7 @@ async def relay(order: dict[str, Any], socket: str, ready: Callable[[str], None]
 
 def _guard(order: dict[str, Any]) -> Gate:
     key = given_key(order["key"]) if order["key"] else None
-    return guarding(_HOST, key=key, no_key=key is None, origins=order["origins"])
+    return make_gate(_HOST, key=key, no_key=key is None, origins=order["origins"])
 
 
 def _passing(session: aiohttp.ClientSession) -> Any:

@@ -22,8 +22,8 @@ from rightcall.backends.match import RequestMatcher, route
 from rightcall.backends.profiles import PROFILES, Profile, no_tools
 from rightcall.backends.request import Mode
 from rightcall.errors import BodyError, NotRecorded, TransportError
-from rightcall.servers.gate import given_key, guarding, new_key
-from rightcall.servers.web import WebServer
+from rightcall.listeners import WebServer
+from rightcall.request_gate import given_key, make_gate, new_key
 from rightcall.strict_json import Undecodable, decode
 from rightcall.types import Json
 
@@ -139,7 +139,7 @@ class ReplayServer:
         self._matcher = RequestMatcher(self.cassette, strict=strict)
         self._timing = timing
         self._server = WebServer(
-            self._serve, guarding("127.0.0.1", key=self.key, no_key=no_key, origins=origins), port=port
+            self._serve, make_gate("127.0.0.1", key=self.key, no_key=no_key, origins=origins), port=port
         )
 
     @property

@@ -16,9 +16,9 @@ from rightcall.cli.layout import console, row
 from rightcall.cli.safe import brief, json_line, json_text, visible
 from rightcall.cli.setting_options import with_settings
 from rightcall.errors import CallerError, RightcallError
+from rightcall.request_gate import is_loopback
 from rightcall.serve.proxy_settings import ProxySettings
 from rightcall.serve.settings_source import CONFIG_VARIABLE, SettingsSource, changed_at_start_only, source_of
-from rightcall.servers.gate import is_loopback
 
 _MODELS_SHOWN = 5
 

@@ -13,7 +13,7 @@ import typer
 
 from rightcall.cli.inputs import refuse, say
 from rightcall.redaction.key import Key
-from rightcall.servers.gate import given_key, is_loopback, new_key
+from rightcall.request_gate import given_key, is_loopback, new_key
 
 _GUARD = "Who may use it"
 

@@ -23,10 +23,9 @@ from rightcall.dispatching.run_limits import RunLimits
 from rightcall.errors import DispatchStopped
 from rightcall.extras import needs
 from rightcall.ids import random_id
+from rightcall.listeners import TimedHead, gate_asgi
 from rightcall.repairs.whole_call import repair as repaired
-from rightcall.servers.asgi import guarded
-from rightcall.servers.gate import RequestLimits, given_key, guarding
-from rightcall.servers.slow_heads import TimedHead
+from rightcall.request_gate import RequestLimits, given_key, make_gate
 from rightcall.tools.provider_forms import to_provider
 from rightcall.tools.toolset import Tools, Toolset
 from rightcall.types import Call, Json
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from mcp.types import CallToolResult
 
 _UNKNOWN_TOOL = -32602
-_LIMITS = RequestLimits(body=4_000_000, together=512)  # what the SDK reads; a client holds a stream open all the time
+_LIMITS = RequestLimits(body=4_000_000, concurrent=512)  # what the SDK reads; a client holds a stream open all the time
 _HEAD = 64_000  # bytes of a request's first lines that are waited for
 
 
@@ -199,8 +198,8 @@ def http_app(
     from mcp.server.transport_security import TransportSecuritySettings
 
     chosen = given_key(key) if key else None
-    guard = guarding(host, key=chosen, no_key=no_key, origins=origins, hosts=hosts, limits=_LIMITS)
+    guard = make_gate(host, key=chosen, no_key=no_key, origins=origins, hosts=hosts, limits=_LIMITS)
     server = server_of(tools, name=name, hooks=hooks, repair=repair)
     # The guard asks for more than the SDK does, and knows which hosts and origins were allowed.
     theirs = TransportSecuritySettings(enable_dns_rebinding_protection=False)
-    return guarded(server.streamable_http_app(host=host, transport_security=theirs), guard)
+    return gate_asgi(server.streamable_http_app(host=host, transport_security=theirs), guard)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Self
 
 from rightcall.api_names import Api
 from rightcall.errors import BackendError
+from rightcall.listeners import WebServer
 from rightcall.serve.answer_writers import encoded
 from rightcall.serve.client_answer import ClientAnswer
 from rightcall.serve.client_ask import ClientAsk
@@ -29,7 +30,6 @@ from rightcall.serve.proxy_settings import ProxySettings
 from rightcall.serve.proxy_watch import ProxyWatch
 from rightcall.serve.switchboard import Switchboard
 from rightcall.serve.upstream_refusals import failure
-from rightcall.servers.web import WebServer
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -62,7 +62,7 @@ class Proxy:
             gate,
             port=self.settings.port,
             stop_seconds=self.settings.stop_seconds + _LAST_WORDS,
-            refused=self._note_refused,
+            on_refused=self._note_refused,
         )
         try:
             await self._server.__aenter__()

@@ -19,7 +19,7 @@ from rightcall.backends.request import Mode
 from rightcall.constrain.grammars import Server
 from rightcall.parsing.parser import Policy, ReasoningCalls, Rescue
 from rightcall.redaction.key import Key
-from rightcall.servers.gate import Gate, RequestLimits, guarding, is_loopback
+from rightcall.request_gate import Gate, RequestLimits, is_loopback, make_gate
 
 _LIMITS, _TIMES = RequestLimits(), Timeouts()
 
@@ -206,7 +206,7 @@ class ProxySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     def gate(self) -> Gate:
         """The guard of the proxy's door. Raises `CallerError` where others could come in without a key."""
-        return guarding(
+        return make_gate(
             self.host,
             key=self.key,
             no_key=self.no_key or is_loopback(self.host),
@@ -217,7 +217,7 @@ class ProxySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
                 body=self.body_bytes,
                 headers=self.header_count,
                 header_bytes=self.header_bytes,
-                together=self.concurrency,
+                concurrent=self.concurrency,
                 head_seconds=self.head_seconds,
                 seconds=self.body_seconds,
             ),

@@ -26,6 +26,7 @@ from rightcall.formats import find
 from rightcall.formats.registered import register
 from rightcall.formats.spec import Format
 from rightcall.redaction.key import Key
+from rightcall.request_gate import given_key, is_loopback
 from rightcall.serve.proxy_settings import (
     PREFIX,
     SETTINGS,
@@ -37,7 +38,6 @@ from rightcall.serve.proxy_settings import (
 )
 from rightcall.serve.toml_lines import line_of
 from rightcall.serve.upstream_spelling import check_url, guessed_api, split_api, usual_name
-from rightcall.servers.gate import given_key, is_loopback
 
 LONGEST = 1_000_000  # bytes of a file
 _MOST_DOTS = 64  # in one line: the standard parser takes quadratic time on a key of thousands of dotted parts

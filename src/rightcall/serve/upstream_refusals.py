@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from rightcall.api_names import Api
 from rightcall.errors import BackendError, BodyError, StatusError, TimedOut
 from rightcall.providers.sdk_view import error_text
+from rightcall.request_gate import error_body
 from rightcall.serve.client_request import RefusedRequest
 from rightcall.serve.upstream_link import UpstreamAnswer, told_headers
-from rightcall.servers.refused_requests import error_body
 from rightcall.strict_json import Undecodable, decode
 from rightcall.types import Json
 

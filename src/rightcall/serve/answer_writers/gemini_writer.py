@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from rightcall.providers.gemini import field
 from rightcall.providers.sdk_view import obj, objects
+from rightcall.request_gate import error_body
 from rightcall.serve.answer_writer import AnswerEnd, AnswerHead, AnswerUsage
 from rightcall.serve.answer_writers.ordered_writer import OrderedWriter
 from rightcall.serve.answer_writers.outgoing_call import OutgoingCall
 from rightcall.serve.answer_writers.server_fields import unwritten
 from rightcall.serve.answer_writers.wire_json import encoded, quoted
-from rightcall.servers.refused_requests import error_body
 from rightcall.types import Json, Reasoning, Reply, Text
 
 _FINISHES = {"length": "MAX_TOKENS", "content_filter": "SAFETY", "error": "OTHER"}

@@ -22,15 +22,22 @@ from rightcall.backends.cassette import load, start
 from rightcall.backends.local import LocalServer
 from rightcall.backends.replay import ReplayServer
 from rightcall.errors import CallerError
+from rightcall.listeners import WebServer, gate_asgi
 from rightcall.redaction.key import Key
-from rightcall.servers.asgi import guarded
-from rightcall.servers.gate import RequestHead, RequestLimits, given_key, guarding, new_key
-from rightcall.servers.refused_requests import api_of, body_of, error_body
-from rightcall.servers.web import WebServer
+from rightcall.request_gate import (
+    RequestHead,
+    RequestLimits,
+    api_of_path,
+    error_body,
+    given_key,
+    make_gate,
+    new_key,
+    refusal_body,
+)
 from support.stand_in_llama import model_file, put
 
 KEY = "rck_open-sesame-open-sesame"
-GUARD = guarding("127.0.0.1", key=Key(KEY, "test"), origins=["http://localhost:3000"])
+GUARD = make_gate("127.0.0.1", key=Key(KEY, "test"), origins=["http://localhost:3000"])
 BEARER = {"authorization": f"Bearer {KEY}"}
 JSON = {"content-type": "application/json"}
 HOST = {"host": "127.0.0.1:8080"}
@@ -39,7 +46,7 @@ HOST = {"host": "127.0.0.1:8080"}
 def status(method: str = "POST", path: str = "/v1/chat/completions", *, guard: Any = GUARD, **headers: Any) -> int:
     """200 for what may come in. Given headers take the place of those that a right request has."""
     given = {**HOST, **JSON, **BEARER, **{name.replace("_", "-"): value for name, value in headers.items()}}
-    refused = guard.refusal(RequestHead(method, path, [(name, value) for name, value in given.items() if value]))
+    refused = guard.check(RequestHead(method, path, [(name, value) for name, value in given.items() if value]))
     return 200 if refused is None else refused.status
 
 
@@ -74,10 +81,10 @@ def test_only_names_of_this_machine_are_answered_to(host: str, code: int) -> Non
 
 
 def test_a_server_for_others_answers_to_numbers_and_to_names_that_were_given() -> None:
-    guard = guarding("0.0.0.0", key=Key(KEY, "test"), hosts=["box.lan"])
+    guard = make_gate("0.0.0.0", key=Key(KEY, "test"), hosts=["box.lan"])
     answered = {host: status(guard=guard, host=host) for host in ("10.0.0.5", "BOX.lan:80", "evil.com", "0.0.0.0")}
     assert answered == {"10.0.0.5": 200, "BOX.lan:80": 200, "evil.com": 421, "0.0.0.0": 200}
-    assert status(guard=guarding("10.0.0.5", key=Key(KEY, "test")), host="10.0.0.5:1") == 200
+    assert status(guard=make_gate("10.0.0.5", key=Key(KEY, "test")), host="10.0.0.5:1") == 200
 
 
 ORIGINS = {
@@ -123,7 +130,7 @@ def test_only_json_is_read(kind: str, code: int) -> None:
     assert status("GET", content_type=kind) == 200
 
 
-BARE = guarding("127.0.0.1", key=Key(KEY, "test"), origins=["http://localhost:3000"], bare_bodies=True)
+BARE = make_gate("127.0.0.1", key=Key(KEY, "test"), origins=["http://localhost:3000"], bare_bodies=True)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -158,10 +165,10 @@ def test_only_who_has_the_key_comes_in(headers: dict[str, str], code: int) -> No
 
 def test_headers_and_bodies_have_limits_and_stand_once() -> None:
     right = [*HOST.items(), *JSON.items(), *BEARER.items()]
-    guard = guarding("127.0.0.1", key=Key(KEY, "t"), limits=RequestLimits(headers=5, header_bytes=300, body=10))
+    guard = make_gate("127.0.0.1", key=Key(KEY, "t"), limits=RequestLimits(headers=5, header_bytes=300, body=10))
 
     def code(*more: tuple[str, str]) -> int:
-        refused = guard.refusal(RequestHead("POST", "/v1/chat/completions", [*right, *more]))
+        refused = guard.check(RequestHead("POST", "/v1/chat/completions", [*right, *more]))
         return 200 if refused is None else refused.status
 
     assert code() == code(("content-length", "10")) == 200
@@ -178,31 +185,35 @@ def test_headers_and_bodies_have_limits_and_stand_once() -> None:
     )
 )
 def test_no_header_makes_the_guard_raise_or_let_in_who_has_no_key(headers: list[tuple[str, str]]) -> None:
-    assert GUARD.refusal(RequestHead("POST", "/v1/chat/completions", headers)) is not None
+    assert GUARD.check(RequestHead("POST", "/v1/chat/completions", headers)) is not None
 
 
 def test_a_browser_of_an_allowed_page_is_told_so_and_no_other() -> None:
     asks = {**HOST, "access-control-request-method": "POST"}
     allowed = RequestHead("OPTIONS", "/v1/chat/completions", [*asks.items(), ("origin", "http://localhost:3000")])
-    assert GUARD.refusal(allowed) is None
-    headers = GUARD.preflight(allowed)
+    assert GUARD.check(allowed) is None
+    headers = GUARD.preflight_headers(allowed)
     assert headers is not None and headers["Access-Control-Allow-Origin"] == "http://localhost:3000"
     for origin in ("https://evil.com", "http://127.0.0.1:8080"):
         other = RequestHead("OPTIONS", "/v1/chat/completions", [*asks.items(), ("origin", origin)])
-        assert GUARD.preflight(other) is None and GUARD.refusal(other) is not None and GUARD.cors(origin) == {}
+        assert (
+            GUARD.preflight_headers(other) is None
+            and GUARD.check(other) is not None
+            and GUARD.cors_headers(origin) == {}
+        )
 
 
 def test_a_server_that_would_be_open_to_others_is_not_made() -> None:
     for host in ("0.0.0.0", "::", "10.0.0.5", "example.org"):
-        with pytest.raises(CallerError, match="lets other machines in; give a key"):
-            guarding(host, key=None, no_key=True)
-    with pytest.raises(CallerError, match="a server needs a key"):
-        guarding("127.0.0.1", key=None)
+        with pytest.raises(CallerError, match="can be reached from other machines: set a key"):
+            make_gate(host, key=None, no_key=True)
+    with pytest.raises(CallerError, match="no key"):
+        make_gate("127.0.0.1", key=None)
     for origin in ("*", "localhost:3000", "http://localhost:3000/path", "ftp://x"):
-        with pytest.raises(CallerError, match="is no origin"):
-            guarding("127.0.0.1", key=new_key(), origins=[origin])
+        with pytest.raises(CallerError, match="is not an origin"):
+            make_gate("127.0.0.1", key=new_key(), origins=[origin])
     for text in ("", "short", "with a blank", "line\nbreak-and-more", "größeeeeee"):
-        with pytest.raises(CallerError, match="at least 8 characters"):
+        with pytest.raises(CallerError, match="at least 8 printable"):
             given_key(text)
     assert new_key().reveal() != new_key().reveal() and KEY not in repr(GUARD)
 
@@ -219,9 +230,9 @@ def test_a_server_that_would_be_open_to_others_is_not_made() -> None:
     ],
 )
 def test_a_refusal_is_worded_as_the_api_of_the_path_does(path: str, where: list[str]) -> None:
-    refused = GUARD.refusal(RequestHead("POST", path, [*HOST.items(), *JSON.items()]))
+    refused = GUARD.check(RequestHead("POST", path, [*HOST.items(), *JSON.items()]))
     assert refused is not None
-    found: Any = body_of(refused, path)
+    found: Any = refusal_body(refused, path)
     for name in where:
         found = found[name]
     assert "has no key" in found and "Authorization: Bearer" in found
@@ -254,7 +265,7 @@ def test_an_error_is_worded_as_the_dialect_does(status: int) -> None:
     ],
 )
 def test_a_path_tells_its_dialect(path: str, api: str) -> None:
-    assert api_of(path) == api
+    assert api_of_path(path) == api
 
 
 # -- the servers, by sockets -------------------------------------------------------------------------------------------
@@ -394,12 +405,12 @@ def test_a_recording_is_answered_to_who_has_the_key(cassette: Path) -> None:
 
 # -- limits ------------------------------------------------------------------------------------------------------------
 
-SMALL = RequestLimits(body=100, together=1, seconds=0.3)
+SMALL = RequestLimits(body=100, concurrent=1, seconds=0.3)
 
 
 @contextmanager
 def web(answer: Callable[[Any], Any], limits: RequestLimits = SMALL) -> Iterator[int]:
-    guard = guarding("127.0.0.1", key=Key(KEY, "t"), origins=["http://localhost:3000"], limits=limits)
+    guard = make_gate("127.0.0.1", key=Key(KEY, "t"), origins=["http://localhost:3000"], limits=limits)
     with in_a_loop(lambda: WebServer(answer, guard)) as server:
         yield server.port
 
@@ -418,8 +429,8 @@ def asgi(answer: Callable[[Any], Any], limits: RequestLimits = SMALL) -> Iterato
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"{}"})
 
-    guard = guarding("127.0.0.1", key=Key(KEY, "t"), origins=["http://localhost:3000"], limits=limits)
-    with over_http(guarded(app, guard), limits=limits) as url:
+    guard = make_gate("127.0.0.1", key=Key(KEY, "t"), origins=["http://localhost:3000"], limits=limits)
+    with over_http(gate_asgi(app, guard), limits=limits) as url:
         yield int(url.split(":")[2].split("/")[0])
 
 
@@ -489,7 +500,7 @@ def test_more_requests_than_there_is_room_for_are_sent_away(server: Any) -> None
             await asyncio.sleep(0.01)
         return await at_once(request)
 
-    with server(slow, RequestLimits(together=1)) as port:
+    with server(slow, RequestLimits(concurrent=1)) as port:
         codes: list[int] = []
         first = threading.Thread(target=lambda: codes.append(exchanged(port, f"{HEAD}\nContent-Length: 2", b"{}")[0]))
         first.start()
