@@ -116,25 +116,17 @@ def try_bare(m: Machine) -> Steps[bool]:
     return output.at_start
 
 
-def try_again(m: Machine, again: Probe) -> Steps[bool]:
-    """Right behind a call, another may stand without its opener; so may the first of a reply, with its arguments, where
-    the prompt ended with the opener. True if it did."""
+def try_headless(m: Machine, headless: Probe) -> Steps[bool]:
+    """The first call of a reply may stand without its opener, if the prompt ended with it:  f[ARGS]{"x": 1}"""
     p, output = m.p, m.output
     output.at_start = False
-    if p.index == 0:
-        again = m.compiled.headless
-    elif not output.fresh:
-        return False
     if p.buf[p.pos : p.pos + 1] <= " ":
         yield from _take_blanks(m)
-    found = again.at(p.buf, p.pos, p.ended)
+    found = headless.at(p.buf, p.pos, p.ended)
     if found is None:
-        found = yield from p.test(again)
-    if not found or p.is_letters(found.start(), found.end()) or not (p.index or _names_tool(p, found.group())):
+        found = yield from p.test(headless)
+    if not found or p.is_letters(found.start(), found.end()) or not _names_tool(p, found.group()):
         return False
-    start = found.end() - len(found.group().lstrip(BLANKS + ",;"))
-    if start > p.pos:
-        m.marker(start)
     yield from m.block(p.pos, special=True)
     return True
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Literal
 
-import msgspec
-
 from rightcall.parsing.arriving_fences import FENCE_BEGIN, FENCE_END
 from rightcall.parsing.buffer import Capture, Steps
 from rightcall.parsing.closes_of_calls import end_before_arguments, fail_unread
@@ -364,8 +362,6 @@ class Block:
         """Takes the closing marker. True if it may still come: then it is dropped, and what is before it is text."""
         p = self.p
         char = p.char() or (yield from p.peek())
-        if char and char in "/#`" and (yield from self._take_aside()):
-            char = p.char() or (yield from p.peek())
         found = close.at(p.buf, p.pos, p.ended)
         if found is None:
             found = yield from p.test(close)
@@ -375,20 +371,6 @@ class Block:
         is_due = not found and self._is_due(close, char)
         p.output.mark("marker", p.at)
         return is_due
-
-    def _take_aside(self) -> Steps[bool]:
-        """A comment or a fence alone between the call and its close: taken, with a receipt."""
-        p, aside = self.p, self.p.compiled.aside
-        if p.pending is None or aside is None or p.policy(p.pending[1].name) == "off":
-            return False
-        if (yield from p.test(p.compiled.call_close or aside)) or not (found := (yield from p.test(aside))):
-            return False
-        text = found.group().strip()
-        receipt = Repair("code_fence" if text[0] == "`" else "comment", "exact", "", text, "")
-        index, call = p.pending
-        p.pending = index, msgspec.structs.replace(call, repairs=(*call.repairs, receipt))
-        p.pos += len(found.group().rstrip())
-        return True
 
     def _is_due(self, close: Probe, char: str) -> bool:
         """The closing marker does not stand here: may it still come?"""

@@ -15,7 +15,6 @@ import msgspec
 
 from rightcall.formats.spec import Format, Marker, Pair, Protocol, Special, alternatives, likely_closes
 from rightcall.parsing.bodies import BODIES
-from rightcall.parsing.bodies.behind import ASIDE
 from rightcall.parsing.bodies.kind import Around
 from rightcall.parsing.body_reader import BodyReader
 from rightcall.parsing.format_markers import (
@@ -97,19 +96,15 @@ class Compiled:
         # Openers that begin as a body may.
         self.clash = _any_of_some([pat for _, pat in markers.inner if pat.head in ("[", "{")])
         self.between = self._between()
-        self.again = again = self._again(markers)
-        # The same where a reply begins: its arguments must follow, or the text's end.
-        self.headless = Probe(seq(again.pat, blanks(), look(alt(literal("{"), END)))) if again else Probe.never()
+        self.headless = self._headless(markers)
         # What a marker begins with, and no body does; most stand behind a call as they should.
         between = self.between
         is_other = between is None or between.at("<", 0, False) is False
         self.not_bare = "<" if is_other and "<" not in self.bare else None
-        self.not_again = frozenset([char for char in "<[{" if again is not None and again.at(char, 0, False) is False])
 
     def _add_ends_of_calls(self, markers: FormatMarkers) -> None:
         closes = [pat for _, pat in markers.closes]
         self.call_close = _any_of_some(closes)
-        self.aside = Probe(seq(ASIDE, blanks(), look(alt(*closes)))) if closes else None
         self.close_heads = frozenset(pat.head for pat in closes)
         self.call_edge = _any(markers.beside())
         self.turn_end = _any_of_some(self._message_ends())
@@ -153,7 +148,6 @@ class Compiled:
         starts = alternatives(self.channels.start) if self.channels else ()
         self.header_starts: list[Match] = [re.compile(template(start).whole).match for start in starts]
         self.headers: dict[str, Header] = {}  # what some of them say
-        self.between_messages = self._between_messages()
         # What ends a header. Blanks beside a token are the header's.
         message = self.channels.message if self.channels else ""
         self.message_marker = message.strip(BLANKS) or message
@@ -197,7 +191,7 @@ class Compiled:
         lines: Entries = [(Sign("line"), literal("\n"))] if self.lines else []
         self.text = Scan(unique(openers + lines + markers.section_closes + strays))
         turns = markers.turns + lone_headers(self.format) + markers.last
-        self.message = Scan(unique(turns + markers.strikes + markers.think_closes + strays))
+        self.message = Scan(unique(turns + markers.think_closes + strays))
         self._add_reasoning(markers, openers)
 
     def _add_reasoning(self, markers: FormatMarkers, openers: Entries) -> None:
@@ -205,7 +199,7 @@ class Compiled:
         tokens = [entry for entry in openers if entry[0].special and entry[0].action in _OPENERS]
         turns = [entry for entry in markers.turns if entry[0].special or entry[0].action != "header"]
         thought = markers.thinks + markers.think_closes + turns + markers.last + tokens
-        thought += markers.cites + markers.strikes + markers.tokens_in_thought()
+        thought += markers.cites + markers.tokens_in_thought()
         self.reasoning = Scan(unique(thought))
         # A thought that was opened inside a text with a close of its own ends with the text.
         ends = [entry for pair in self.format.content for entry in entries("content_close", pair[1])]
@@ -270,7 +264,7 @@ class Compiled:
         if self.format.protocol is not None:
             self.tags = _tags(self.format.content)
             drops = [(Sign("tag"), literal(marker)) for marker in self.tags] + [self._done(self.format.protocol)]
-        drops += markers.cites + markers.turns + markers.last + markers.strikes
+        drops += markers.cites + markers.turns + markers.last
         # A marker that ends other things as well says nothing about reasoning once it stands in text.
         shared = {pat.whole for _, pat in drops}
         thinks = markers.thinks + markers.think_closes
@@ -280,15 +274,6 @@ class Compiled:
     def _done(self, protocol: Protocol) -> tuple[Sign, Pat]:
         opens, closes = (marker.strip() for marker in protocol.done)
         return Sign("done"), _done(opens, closes, [*self.tags, *ordered(self.format.call[0])])
-
-    def _between_messages(self) -> Probe | None:
-        """The name of a channel where only a header belongs: models write one before the header that says it."""
-        channels = self.channels
-        if channels is None or not channels.channel:
-            return None
-        words = [*channels.kinds, *[str(start).removeprefix(start.tokens[0]) for start in _tokens(channels.start)]]
-        headers = alt(*[template(start) for start in (channels.channel, *alternatives(channels.start))])
-        return Probe(seq(blanks(), alt(*[literal(word) for word in words if word]), blanks(), look(headers)))
 
     def _message_ends(self) -> list[Pat]:
         return [pat for end in self.channels.ends for pat in templates(end)] if self.channels else []
@@ -301,13 +286,14 @@ class Compiled:
         marks = {mark: template(mark) for mark in (self.format.between.strip(), ",", ";") if mark}
         return Probe(seq(alt(*marks.values()), blanks(), look(opener)))
 
-    def _again(self, markers: FormatMarkers) -> Probe | None:
-        """How a call begins whose opener was left out: a name and a special token, right behind another call."""
+    def _headless(self, markers: FormatMarkers) -> Probe | None:
+        """How a reply begins with a call whose opener the prompt ended with: a name and a special token, before the
+        arguments or the text's end."""
         if markers.is_bare:
             return None
         opens = [text for body in self.format.bodies for text in ordered(body_open(body))]
         begun = [template(text) for text in opens if isinstance(text, Special) and not text.startswith(text.tokens)]
-        return Probe(seq(Pat("[,;]?+", "[,;]?+", sure=RUN), blanks(), alt(*begun))) if begun else None
+        return Probe(seq(alt(*begun), blanks(), look(alt(literal("{"), END)))) if begun else None
 
     def _first_header(self) -> Probe | None:
         """How the reply's first header begins, which has no `start` because the prompt ended with it, or with the first

@@ -43,7 +43,6 @@ Action = Literal[
     "content_close",
     "inline",
     "end",
-    "struck",
     "header",
     "tag",
     "done",
@@ -65,7 +64,6 @@ Entries = list[tuple[Sign, Pat]]
 _LINE_END = Pat(r"[ \t\r]{0,4}+", r"[ \t\r]{0,4}+", sure=RUN)
 _WORD_END = alt(look(Pat(r"\W", "")), END)
 _SURE = 3  # characters of a tag that tell it
-_STRIKE, _STRIKE_END = "<s>", "</s>"  # struck-out text in HTML, whose end is also how many models end a turn
 
 
 class FormatMarkers:
@@ -87,7 +85,6 @@ class FormatMarkers:
         self.turns = _turns(format)
         # Models of other families end a turn in other ways.
         self.last: Entries = [(Sign("end", True, True), pat) for pat in last_tokens(" ".join(texts_of(format)))]
-        self.strikes: Entries = [(Sign("struck"), literal(_STRIKE))]
 
     def _calls(self) -> Entries:
         named = [text for text in ordered(self.format.call[0]) if "{name}" in text]
@@ -187,11 +184,6 @@ def _whole_labels(found: Entries) -> Entries:
 
 def sign_of(action: Action, text: str) -> Sign:
     return Sign(action, isinstance(text, Special), bool(getattr(text, "tokens", ())))
-
-
-def is_strike_end(marker: Marker) -> bool:
-    """Does this close struck-out text, where some is open?"""
-    return _STRIKE_END in alternatives(marker)
 
 
 def unique(entries: list[tuple[A, Pat]]) -> list[tuple[A, Pat]]:

@@ -16,8 +16,8 @@ from rightcall.parsing.beginnings import (
     hold_calls,
     may_be_tag,
     open_reasoning,
-    try_again,
     try_bare,
+    try_headless,
     try_line,
     unhold_calls,
 )
@@ -59,7 +59,7 @@ class Machine:
     __slots__ = (
         *("_steps", "compiled", "due_to", "format_name", "has_thought", "held", "in_content", "is_cut", "is_over"),
         "is_whole",
-        *("output", "p", "refused", "rehearsal", "room", "state", "struck", "thought", "thought_end", "words_from"),
+        *("output", "p", "refused", "rehearsal", "room", "state", "thought", "thought_end", "words_from"),
     )
 
     def __init__(self, compiled: Compiled, options: ReadOptions, ids: Ids) -> None:
@@ -71,7 +71,6 @@ class Machine:
         self.due_to: int | None = None  # a header said that a call follows: how many there were before it
         self.words_from = 0  # how much was said before a place where nothing but calls belongs
         self.in_content = False  # a marker that opens text was seen, and not yet its close
-        self.struck = 0  # how many tags that strike text out are open
         self.refused = 0  # how many calls outside all blocks were none that may run
         self.is_over = False  # the reply was longer than it may be
         self.is_whole = False  # no marker that is still arriving begins in what was fed
@@ -171,8 +170,8 @@ class Machine:
         if self.compiled.looks_first and not has_tag:
             yield from first_of_reply(self, self.compiled)
         compiled = self.compiled
-        may_begin, lines, again, text = compiled.may_begin, compiled.lines, compiled.again, compiled.text
-        tries = may_begin or lines or again is not None
+        may_begin, lines, headless, text = compiled.may_begin, compiled.lines, compiled.headless, compiled.text
+        tries = may_begin or lines or headless is not None
         while True:
             if tries and output.at_start and not output.thinking and p.pos < len(p.buf):
                 if may_begin:
@@ -182,12 +181,13 @@ class Machine:
                         continue
                 if lines and (yield from try_line(self)):
                     continue
-                if again is not None and p.pos < len(p.buf) and (p.index or output.is_silent):
-                    char = p.buf[p.pos]
-                    if (char if char > " " else p.buf[p.pos + 1 : p.pos + 2]) in compiled.not_again:
-                        output.at_start = False
-                    elif (yield from try_again(self, again)):
-                        continue
+                if (
+                    headless is not None
+                    and p.index == 0
+                    and output.is_silent
+                    and (yield from try_headless(self, headless))
+                ):
+                    continue
             scan = text if type(self.state) in _OUTSIDE else self._scan()
             found = (scan.ended if p.ended or self.is_whole else scan.search)(p.buf, p.pos)
             end = len(p.buf) if found is None else found.start()

@@ -24,7 +24,7 @@ from rightcall.parsing.closes_of_calls import (
     tell_unclosed,
     tell_words,
 )
-from rightcall.parsing.format_markers import Action, Sign, is_strike_end
+from rightcall.parsing.format_markers import Action, Sign
 from rightcall.parsing.markers import Probe
 from rightcall.parsing.states import InChannel, InReasoning, InSection, InText
 from rightcall.parsing.thought_signs import drop_stray, on_stray, on_think, on_think_close
@@ -277,10 +277,6 @@ def on_line(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
 def on_end(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
     p = m.p
     marker = found.group()
-    if m.struck and is_strike_end(marker) and not m.output.fresh:
-        m.struck -= 1
-        m.say_exactly(p.pos + len(marker))
-        return
     # Behind a call or another marker nothing shows it.
     if not m.output.fresh and (yield from _is_shown_end(m, marker, sign)):
         m.say_exactly(p.pos + len(marker))
@@ -306,20 +302,9 @@ def on_end(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
     m.marker(p.pos + len(marker))
     if is_thought:
         m.output.say_from(p.at)
-    m.struck = 0
     m.output.shown.begin_result(marker)
-    if (between := m.compiled.between_messages) is not None and (word := (yield from p.test(between))):
-        p.note("stray_marker", f"{word.group().strip()!r} at {p.at} stands between two messages; it was dropped")
-        m.marker(word.end())
     if m.compiled.next_header is not None and not m.output.shows():
         yield from next_header(m, m.compiled.next_header)
-
-
-def on_struck(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
-    """Text is struck out, as HTML has it: the tag that ends it does not end the turn."""
-    m.struck += 1
-    m.say(found.end())
-    return ()
 
 
 def _is_shown_end(m: Machine, marker: str, sign: Sign) -> Steps[bool]:
@@ -404,7 +389,6 @@ ACTIONS: dict[Action, Callable[[Machine, re.Match[str], Sign], Iterable[None]]] 
     "content_close": on_content_close,
     "inline": on_inline,
     "end": on_end,
-    "struck": on_struck,
     "header": on_header,
     "tag": on_tag,
     "done": on_done,

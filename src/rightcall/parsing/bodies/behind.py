@@ -25,11 +25,6 @@ _COMMA = Pat(",?+", ",?+", sure=RUN)
 _LOST_MEMBER = Probe(
     seq(blanks(), Pat(_CLOSERS, _CLOSERS, sure=RUN), blanks(), _COMMA, blanks(), _KEY, blanks(), literal(":"))
 )
-# A comment or a fence between a call and its close. With brackets or quotes in it, it may be a part of the call.
-_WORDS = r"[^\n<`{}\[\]()\"]{0,256}+"
-_LINE = Pat(rf"(?://|\#){_WORDS}", rf"(?:/(?:/{_WORDS})?+|\#{_WORDS})?+", sure=RUN)
-_BETWEEN = Pat(r"/\*[^*<`{}\[\]()\"]{0,256}+\*/", r"(?:/(?:\*(?:[^*<`{}\[\]()\"]{0,256}+\*?+)?+)?+)?+", sure=FINAL)
-ASIDE = alt(_BETWEEN, _LINE, literal("```"))
 _CLOSING = re.compile(r"(</(?:[^<>\s]*\W)?)(\w+)>").fullmatch
 _SURE = 3  # characters of a tag's name that tell it
 _MAY_GO_ON = re.compile(rf'{_B}{_CLOSERS}{_B}(?:(,?{_B}")|,?{_B}\Z)').match
