@@ -7,7 +7,7 @@ RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit smoke bench bfcl classes damage grammar gbnf model eval capture guard turns frameworks servers clients killtest typescript shown laws mutants fuzz pagetests ray train venv clean
+.PHONY: help demo test lint unit smoke bench bfcl classes damage grammar gbnf model eval capture guard turns frameworks servers clients killtest typescript shown laws mutants fuzz golden pagetests ray train venv clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -118,6 +118,9 @@ fuzz: $(VENV)/.dev ## throw hostile text at every function, and look for what co
 	$(RUN) fuzz/run.py $(if $(SEED),--seed $(SEED)) --seconds $(or $(SECONDS),60)
 	$(RUN) fuzz/superlinear.py $(if $(SEED),--seed $(SEED)) --seconds $(or $(SECONDS),60)
 	$(RUN) fuzz/schemas.py $(if $(SEED),--seed $(SEED)) --seconds $(or $(SECONDS),60)
+
+golden: $(VENV)/.dev ## compare what this tree and BASE=COMMIT read, on all recorded texts; fails if another call runs
+	$(RUN) tools/golden.py $(or $(BASE),HEAD) $(FLAGS)
 
 measure: $(VENV)/.dev ## how large and how knotted the package is; fails if a goal is missed
 	$(RUN) tools/measure.py $(FLAGS)
