@@ -183,6 +183,12 @@ def test_a_recorded_input_is_replayed_as_it_was_read(tmp_path: Path) -> None:
     assert json.loads(line)["options"] == {"limits": {"reply": 16_000_000, "call": 4_000_000, "depth": 200, "calls": 3}}
 
 
+def test_arguments_that_the_text_of_a_call_does_not_say_are_part_of_its_outcome() -> None:
+    row = {"id": "1", "kind": "parse", "text": '<tool_call>{"name": "f", "arguments": {"x": ', "source": "tests"}
+    attempt = Replayer({}).outcome({**row, "options": {}, "format": "hermes"})["attempts"][0]
+    assert attempt == {"name": "f", "json": '{"x": ', "ok": False, "arguments": {}}
+
+
 def test_an_exception_is_an_outcome() -> None:
     row = {"id": "1", "kind": "parse", "text": "x", "source": "tests", "options": {"rescue": "never"}}
     assert Replayer({}).outcome(row) == {"raised": "CallerError"}

@@ -70,7 +70,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
     if callable(dump := getattr(value, "model_dump", None)):  # an SDK's object
-        return plain(dump(mode="json", warnings=False))
+        return plain(dump())
     raise Unserialisable(type(value).__name__)
 
 
@@ -513,7 +513,7 @@ def _attempt(call: rightcall.Call, ok: bool) -> Json:
         same = False
     if not same:
         found["arguments"] = json.loads(json.dumps(call.arguments, default=repr))
-    return {name: value for name, value in found.items() if value or name == "ok"}
+    return {name: value for name, value in found.items() if value or name in ("ok", "arguments")}
 
 
 def _id(id: str) -> str:
