@@ -2,7 +2,7 @@
 
 The inputs are all texts and provider answers that the tests and the evaluations of BASE read; `golden_inputs` records
 and replays them. Inputs and outcomes are kept in target/golden, one folder for each base; `golden.json` has their
-digests for the base that the last restructuring began with.
+digests for the base that the restructuring of the reading core began with; `--write` makes it anew.
 
 Exits with 1 if a call runs that did not run before, or runs with another name or other arguments, or if reading raises.
 """
@@ -503,6 +503,7 @@ def digests(inputs: Inputs, outcomes: dict[str, str], base: str) -> Json:
         "base": base,
         "inputs": len(inputs.lines),
         "inputs_digest": texts.hexdigest(),
+        "outcomes": len(outcomes),
         "outcomes_digest": ends.hexdigest(),
         "sources": dict(sorted(sources.items())),
     }
