@@ -63,7 +63,6 @@ WORKS: dict[str, Work] = {
     "parse, format named": lambda format, text: parse(text, format=format, tools=TOOLS),
     "parse, lenient": lambda format, text: parse(text, format=format, tools=TOOLS, repair="lenient"),
     "parse, format unknown": lambda _, text: parse(text, tools=TOOLS),
-    "parse, rescue anywhere": lambda _, text: parse(text, tools=TOOLS, rescue="anywhere"),
     "Parser, pieces of 16": streamed,
     "read": lambda format, text: read(message(content=text), tools=TOOLS, format=format),
     "read, a call": lambda _, text: read(native(text), tools=TOOLS),
@@ -77,7 +76,6 @@ WORKS: dict[str, Work] = {
 # What does not depend on the format.
 ONE_FORMAT = {
     "parse, format unknown",
-    "parse, rescue anywhere",
     "read, a call",
     "Stream, a call",
     "repair",

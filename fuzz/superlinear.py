@@ -180,8 +180,8 @@ def _repaired(policy: str) -> Work:
 WORKS: dict[str, Work] = {
     "parse": lambda package, tools, format, text: package.parse(text, format=format, tools=tools),
     "parse, no tools": lambda package, tools, format, text: package.parse(text, format=format),
-    "parse, spans, anywhere": lambda package, tools, format, text: package.parse(
-        text, format=format, tools=tools, spans=True, rescue="anywhere", repair="lenient"
+    "parse, spans, lenient": lambda package, tools, format, text: package.parse(
+        text, format=format, tools=tools, spans=True, repair="lenient"
     ),
     "parse, auto": lambda package, tools, format, text: package.parse(text, tools=tools),
     "single characters": _parser(1),

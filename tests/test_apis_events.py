@@ -56,7 +56,7 @@ def test_live_a_call_in_the_text_is_shown_at_once_and_its_end_waits() -> None:
 def test_live_the_calls_that_may_run_are_those_of_the_whole_answer(text: str, later: str) -> None:
     chunks = [*map(delta_of_text, text), delta(entry(0, "a", "g", '{"y": 2}')), delta(content=later)]
     tools = [Tool(name="f"), Tool(name="g")]
-    at_rest, live = (run(*chunks, tools=tools, rescue="anywhere", live=live) for live in (False, True))
+    at_rest, live = (run(*chunks, tools=tools, live=live) for live in (False, True))
     assert calls(at_rest) == [("g", {"y": 2})]
     assert [(call.name, call.arguments) for call in live.calls] == [("g", {"y": 2})]
     assert {problem.code for call in live.refused for problem in call.problems} <= {"call_in_text", "truncated"}

@@ -42,7 +42,7 @@ def read_auto(text: str, tools: Toolset | None = TOOLS, *, like: str = "hermes")
 
 # What a template destroyed (strings without quotes, values without commas) is no call whose arguments pass the check.
 LOSSY = {sample.id for sample in samples() if sample.lossy and sample.format == "pythonic"}
-# A bare call behind text is one where its format was named; elsewhere it is told, and left to `rescue="anywhere"`.
+# A bare call behind text is one where its format was named; elsewhere it is reported.
 BEHIND_TEXT = {"gguf-cogito-3b/text_before"}
 
 

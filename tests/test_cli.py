@@ -241,7 +241,6 @@ BARE = '{"name": "get_weather", "arguments": {"city": "Oslo"}}'
         (BARE, ["--rescue", "off"], 0),
         (BARE, ["--finish", "length"], 0),
         (f"So: {BARE} now.", [], 0),
-        (f"So: {BARE} now.", ["--rescue", "anywhere"], 1),
         (f"<think>{REPLY}</think>", [], 1),
         (f"<think>{REPLY}</think>", ["--reasoning-calls", "never"], 0),
         (f"<think>{REPLY}</think>", ["--finish", "content_filter"], 0),

@@ -168,10 +168,10 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path: Path, source: str)
 
 def test_how_much_of_a_log_is_taken_for_calls_can_be_said(tmp_path: Path) -> None:
     call = '{"name": "f", "arguments": {}}'
-    log = [{"text": f"So: {call} now."}, {"text": f"<think><tool_call>{call}</tool_call></think>"}]
+    log = [{"text": call}, {"text": f"<think><tool_call>{call}</tool_call></think>"}]
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in log))
     (tmp_path / "tools.json").write_text('[{"name": "f"}]')
-    for options, calls in (((), 1), (("--rescue", "anywhere"), 2), (("--reasoning-calls", "never"), 0)):
+    for options, calls in (((), 2), (("--rescue", "off"), 1), (("--reasoning-calls", "never"), 1)):
         source, out, definitions = (str(tmp_path / name) for name in ("log.jsonl", "out.jsonl", "tools.json"))
         paths = (source, "-o", out, "--tools", definitions)
         assert told("import", *paths, *options).get("calls", 0) == calls

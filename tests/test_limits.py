@@ -115,14 +115,6 @@ def test_calls_out_of_an_open_thought_count_for_the_limit_too(name: str, calls: 
     assert ("too_large" in codes(reply)) is (len(whole.attempts) > calls)
 
 
-def test_calls_among_text_count_for_the_limit_too() -> None:
-    text = 'First {"name": "f", "arguments": {"s": "1"}} then {"name": "f", "arguments": {"s": "2"}} at last.'
-    assert len(parse(text, format="hermes", tools=TOOLS, rescue="anywhere").attempts) == 2
-    reply = parse(text, format="hermes", tools=TOOLS, rescue="anywhere", limits=Limits(calls=1))
-    assert (reply.attempts, reply.content) == ((), text)
-    assert "looks_like_a_call" in codes(reply)
-
-
 def nested(depth: int) -> Json:
     value: Json = {"n": 1}
     for _ in range(depth - 1):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Literal
 
 import pytest
 
@@ -123,8 +122,8 @@ def test_calls_in_any_format_are_taken_where_another_was_said(name: str) -> None
     other = "phi4_mini" if name != "phi4_mini" else "hermes"
     if name in NAMED_ONLY:
         assert notes(parse(text, format=other, tools=TOOLS)) == {"looks_like_a_call"}
-    rescue: Literal["safe", "anywhere"] = "anywhere" if name in NAMED_ONLY else "safe"
-    assert runnable(parse(text, format=other, tools=TOOLS, rescue=rescue)) == weather("Oslo")
+        return
+    assert runnable(parse(text, format=other, tools=TOOLS)) == weather("Oslo")
 
 
 def thought(name: str) -> str:
@@ -440,13 +439,12 @@ WRITTEN = [json.dumps(outer) for outer in OUTER] + [f"[nope(then={json.dumps(INN
 
 
 @pytest.mark.parametrize("name", ["auto", *FORMATS])
-@pytest.mark.parametrize("rescue", ["safe", "anywhere"])
-def test_what_a_call_is_called_with_is_no_call(name: str, rescue: Literal["safe", "anywhere"]) -> None:
+def test_what_a_call_is_called_with_is_no_call(name: str) -> None:
     word = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
     tools = Toolset.of([{"name": "lookup", "parameters": word}, {"name": "stop"}])
     for written in WRITTEN:
         for end in range(written.index("{"), len(written) + 1):
-            reply = parse(f"Sure: {written[:end]}", format=name, tools=tools, rescue=rescue)
+            reply = parse(f"Sure: {written[:end]}", format=name, tools=tools)
             assert "stop" not in [call.name for call in reply.calls], written[:end]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 
 from rightcall import Reply, Tool, Toolset, parse
@@ -58,26 +60,10 @@ def test_any_other_text_stays_as_it_is(format: str, text: str) -> None:
 @pytest.mark.parametrize(
     "before", ["", "assistant", "analysisHm.assistant", "analysisHm.assistantcommentaryA.assistant"]
 )
-def test_such_calls_run_only_where_calls_may_stand_anywhere(format: str, before: str) -> None:
+def test_a_call_without_its_special_tokens_is_reported_and_does_not_run(format: str, before: str) -> None:
     text = before + CALL
+    rescue: Literal["off", "safe"]
     for rescue in ("off", "safe"):
         reply = parse(text, format=format, tools=TOOLS, rescue=rescue)
         assert reply.attempts == () and "looks_like_a_call" in codes(reply)
-    reply = parse(text, format=format, tools=TOOLS, rescue="anywhere", spans=True)
-    assert [(call.name, call.arguments) for call in reply.calls] == [("lookup", {"word": "owl"})]
-    assert [text[span.start : span.end] for span in reply.spans or () if span.kind == "call"] == ['{"word": "owl"}']
-    for cut in (
-        parse(text, format=format, tools=TOOLS, rescue="anywhere", finish="length"),
-        parse(text[:-1], tools=TOOLS),
-    ):
-        assert cut.calls == ()
-
-
-@every_format
-def test_what_such_a_call_does_not_fit_is_text(format: str) -> None:
-    for text in (CALL.replace("word", "n"), CALL.replace("lookup", "other"), CALL + " and so on"):
-        reply = parse("analysisHm.assistant" + text, format=format, tools=Toolset([STRICT]), rescue="anywhere")
-        assert reply.calls == ()
-
-
-STRICT = Tool(name="lookup", parameters={**LOOKUP.parameters, "required": ["word"]})
+    assert parse(text, format=format, tools=TOOLS, finish="length").attempts == ()

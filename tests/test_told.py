@@ -104,10 +104,9 @@ def test_what_is_not_known_is_guessed_and_what_is_text_is_kept() -> None:
 def test_text_of_which_nothing_is_known_is_read_like_any_text(name: str) -> None:
     body = '[{"name": "ping", "arguments": {}}]'
     for text in (body, f"Well: {body} so.", f"```json\n{body}\n```"):
-        for rescue in ("safe", "anywhere"):
-            whole = parse(text, format=name, tools=TOOLS, rescue=rescue, ids=Ids.numbered("n"))
-            for pairs in ([(text, None)], [(char, None) for char in text]):
-                assert parse(pairs, format=name, tools=TOOLS, rescue=rescue, ids=Ids.numbered("n")) == whole, text
+        whole = parse(text, format=name, tools=TOOLS, ids=Ids.numbered("n"))
+        for pairs in ([(text, None)], [(char, None) for char in text]):
+            assert parse(pairs, format=name, tools=TOOLS, ids=Ids.numbered("n")) == whole, text
 
 
 def test_something_other_than_pairs_is_refused() -> None:

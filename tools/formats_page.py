@@ -96,8 +96,8 @@ def page() -> str:
 def _named_only() -> str:
     names = " and ".join([f"`{name}`" for name in FORMATS if name in NAMED_ONLY])
     return (
-        f"\nProse and code look like {names}, so they are read only when named, or with "
-        '`rescue="anywhere"`. Else a note\nsays that the text looks like a call.\n'
+        f"\nProse and code look like {names}, so they are read only when named. Else a note\n"
+        "says that the text looks like a call.\n"
     )
 
 

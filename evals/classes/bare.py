@@ -87,7 +87,7 @@ def _bare_texts(call: Made) -> Iterator[tuple[str, str]]:
 
 
 def nearly_calls(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
-    """G5: what nearly is a call is text with a note; `rescue="anywhere"` reads the bare ones."""
+    """G5: what nearly is a call is text with a note."""
     tools = "words" if tools == "shop" else tools
     call = KITS[tools].draw(dice, both=True)
     note = Expect(calls=[], codes=[NOTE], holds=[call[0]])
@@ -97,10 +97,6 @@ def nearly_calls(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
         yield Case("G5", shape, wire.name, text, note, tools, auto="same" if wire.name == "hermes" else "")
     body = _object(call)
     if not wire.is_protocol and not wire.has_channels:
-        anywhere = {"rescue": "anywhere"}
-        yield Case(
-            "G5", "anywhere: behind text", wire.name, f"Sure: {body}", Expect(calls=[call]), tools, options=anywhere
-        )
         told = Expect(either=[Expect(calls=[call]), Expect(calls=[], told=True)])
         prompted = f"{body}\n</tool_call>"
         yield Case("G5", "opener was in the prompt", wire.name, prompted, told, tools)

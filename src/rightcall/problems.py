@@ -518,7 +518,7 @@ NOTES: tuple[Code, ...] = (
         "The text, or reasoning that nothing follows, holds what looks like a call of a declared tool, and was not "
         "taken for one: it stands between text or in a thought, is only shown, or is written in no format that was "
         "asked for.",
-        'If it was meant as a call, send it as the format asks for; `rescue="anywhere"` takes more for calls.',
+        "If it was meant as a call, send it as the format asks for.",
         'I would send {"name": "list_bookings", "arguments": {}} now.',
         blocking=False,
     ),

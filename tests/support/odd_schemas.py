@@ -208,7 +208,7 @@ def uses(tools: Toolset, format: str, arguments: Json) -> Iterator[tuple[str, Ca
         text = _rendered(call, tools, format) or f'<tool_call>{{"name": "{name}", "arguments": {written}}}</tool_call>'
         yield "render", lambda call=call: _rendered(call, tools, format)  # type: ignore[misc]
         yield "parse", lambda text=text: parse(text, tools=tools, format=format)  # type: ignore[misc]
-        yield "parse, lenient", lambda text=text: parse(text[:-9], tools=tools, repair="lenient", rescue="anywhere")  # type: ignore[misc]
+        yield "parse, lenient", lambda text=text: parse(text[:-9], tools=tools, repair="lenient")  # type: ignore[misc]
         yield "Parser", lambda text=text: _in_pieces(text, tools, format)  # type: ignore[misc]
         yield "detect", lambda text=text: detect(text, tools=tools)  # type: ignore[misc]
         yield "read", lambda name=name: read(_answer(name, written), tools=tools)  # type: ignore[misc]

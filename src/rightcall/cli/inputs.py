@@ -57,7 +57,6 @@ RepairPolicy = Annotated[Policy, typer.Option("--repair", help=f"How calls are p
 class Rescue(StrEnum):
     off = "off"
     safe = "safe"
-    anywhere = "anywhere"
 
 
 class ReasoningCalls(StrEnum):
@@ -69,8 +68,8 @@ RescuePolicy = Annotated[
     Rescue,
     typer.Option(
         "--rescue",
-        help="Calls in another shape than the format's. off: they are text; safe: where the reply is nothing else; "
-        "anywhere: between text too.",
+        help="Calls that are not written in the format. off: they are text; safe: they count where the reply is "
+        "nothing else.",
     ),
 ]
 ReasoningCallsPolicy = Annotated[

@@ -16,7 +16,7 @@ from rightcall.parsing.how_ended import was_cut
 from rightcall.parsing.machine import Machine
 from rightcall.parsing.near import in_thought, near_call, near_calls
 from rightcall.parsing.piece import Piece, read_piece, shifted
-from rightcall.parsing.rescue import anywhere, behind_text, located, native_calls, other_format, whole_reply
+from rightcall.parsing.rescue import behind_text, located, native_calls, other_format, whole_reply
 from rightcall.parsing.states import InReasoning
 from rightcall.parsing.stripped_headers import stripped_messages
 from rightcall.parsing.told import Told
@@ -174,7 +174,7 @@ class _Conclusion:
     def _of_all(self, text: str) -> Piece | None:
         """The one text of the reply, if all of it is calls, or messages without their tokens."""
         piece = whole_reply(text, self.options, self._letters(), self.m.compiled)
-        return piece or stripped_messages(text, self.m.compiled.format, self.options)
+        return piece or stripped_messages(text, self.m.compiled.format)
 
     def _over_tokens(self, said: list[Span]) -> Piece | None:
         """The texts as one: a token in a string of a call told them apart."""
@@ -206,8 +206,7 @@ class _Conclusion:
     def _in_text(self, text: str) -> Piece | None:
         """The calls in the last text, which stand there without a marker."""
         found, options = self.m.compiled, self.options
-        piece = behind_text(text, found, options) if found.may_begin and self.may_be_bare else None
-        return anywhere(text, options) if piece is None and options.rescue == "anywhere" else piece
+        return behind_text(text, found, options) if found.may_begin and self.may_be_bare else None
 
     def replace(self, piece: Piece, start: int, end: int, chars: int) -> None:
         """The last so many characters of the text that was given out are given again, as what they are."""

@@ -29,12 +29,12 @@ from rightcall.tools.toolset import ToolLike, Toolset, is_none
 from rightcall.types import Event, Reply
 
 Policy = Literal["off", "safe", "lenient"]
-Rescue = Literal["off", "safe", "anywhere"]
+Rescue = Literal["off", "safe"]
 ReasoningCalls = Literal["never", "safe"]
 _WORDS = {
     "reasoning": ("auto", "open", "off"),
     "repair": ("off", "safe", "lenient"),
-    "rescue": ("off", "safe", "anywhere"),
+    "rescue": ("off", "safe"),
     "reasoning_calls": ("never", "safe"),
 }
 _LIMITS = Limits()
@@ -277,9 +277,8 @@ def parse(
       them in the text.
     - `repair`: "safe" makes the changes that leave no doubt, and guesses only for tools declared `read_only`; "lenient"
       guesses for all; "off" changes nothing. A dict says it by tool, `{"delete_file": "off", "*": "safe"}`.
-    - `rescue`: what becomes of calls that are not written as the format says. "safe" takes them where nothing else can
-      be meant, "anywhere" also in the midst of text if the tool is declared and its schema fits, "off" nowhere. What is
-      left leaves a note.
+    - `rescue`: whether calls that are not written in the format count. "safe" accepts them only where the text can
+      hardly be anything else; "off" never does. Text that resembles a call and is not accepted gets a note.
     - `reasoning_calls`: "safe" takes calls out of reasoning where the model put its answer there; "never" leaves them.
     - `choice`: the request's tool choice, in any provider's spelling. Where it names one tool, bare arguments are that
       tool's; where it is "none", nothing may be called.

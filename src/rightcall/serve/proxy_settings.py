@@ -141,9 +141,7 @@ class ProxySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     ] = "safe"
     rescue: Annotated[
         Rescue,
-        said(
-            "Calls that a server left in its text. off: text; safe: where the answer is nothing else; anywhere.", CALLS
-        ),
+        said("Calls that a server left in its text. off: text; safe: where the answer is nothing else.", CALLS),
     ] = "safe"
     reasoning_calls: Annotated[
         ReasoningCalls, said("Calls in the reasoning: never, or those that end an answer of nothing else.", CALLS)
