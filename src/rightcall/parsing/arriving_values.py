@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from json.encoder import encode_basestring as quoted
 from typing import Any, Literal
 
@@ -14,7 +13,7 @@ import msgspec
 
 from rightcall.json_pointer import step
 from rightcall.parsing.bare_values import to_json
-from rightcall.parsing.buffer import Steps
+from rightcall.parsing.buffer import MAX_PIECE, MAX_PIECES, Sink, Steps
 from rightcall.parsing.call_builder import Building, CallBuilder
 from rightcall.parsing.interrupts import Broken, Cut
 from rightcall.parsing.values.notation import Notation
@@ -23,7 +22,7 @@ from rightcall.parsing.values.value_ends import Ends, LostEnd
 from rightcall.parsing.values.value_reader import BadValue, Odd, Unfinished, ValueReader, opening
 from rightcall.repairs.objects import respelled
 from rightcall.schema.places import Places, wants_text
-from rightcall.types import Repair, Tool
+from rightcall.types import Arguments, Event, Repair, Tool
 
 # What damage leaves behind in a text that lost its quotes, or only one of them.
 _ODD = re.compile(r"[\"'`\u2018-\u201f\\]|^(?!\w++://)[^=]*+=|^[>:,]|:$|(?<!:)//|\s#|/\*").search
@@ -116,7 +115,16 @@ def string_at(p: CallBuilder, notation: Notation) -> Steps[StringText | None]:
 def string(p: CallBuilder, text: StringText, *, give: bool) -> Steps[str]:
     """The rest of a string, to its end. With `give` it goes out while it arrives."""
     pieces: list[str] = []
-    sink: Callable[[str], bool] | None = None
+    sink: Sink | None = None
+
+    def record(consumed: str) -> None:
+        plain = text.plain(consumed)
+        assert plain is not None and plain[1] == len(consumed)
+        decoded = plain[0]
+        pieces.append(decoded)
+        if give:
+            p.record_given(quoted(decoded)[1:-1])
+
     while True:
         p.pos, piece, closed = text.take(p.buf, p.pos, p.ended)
         if piece:
@@ -130,28 +138,32 @@ def string(p: CallBuilder, text: StringText, *, give: bool) -> Steps[str]:
         if p.ended:
             p.pos = len(p.buf)
             raise Cut
-        if p.pos == len(p.buf):
-            sink = sink or _sink(p, text, pieces, give=give)
-            p.listen(sink)
+        sink = sink or _sink(p, text, live=give and p.live)
+        p.listen(sink, record)
         yield
         p.sink = None
 
 
-def _sink(p: CallBuilder, text: StringText, pieces: list[str], *, give: bool) -> Callable[[str], bool]:
-    """Takes what arrives inside a string."""
-    add, easy, plain, passed, pass_on = pieces.append, text.easy, text.plain, p.passed, p.pass_on
+def _sink(p: CallBuilder, text: StringText, *, live: bool) -> Sink:
+    """Consume what arrives inside a string. Only pieces that decode without the text before them are taken."""
+    consumed, easy, plain, index = p.consumed, text.easy, text.plain, p.call.index if p.call is not None else 0
 
-    def sink(piece: str) -> bool:
-        is_easy = easy(piece) is not None
-        decoded = piece if is_easy else plain(piece)
-        if decoded is None:
-            return False
-        add(decoded)
-        if give:
-            pass_on(piece, "", piece if is_easy else quoted(decoded)[1:-1])
-        else:
-            passed(piece)
-        return True
+    def sink(piece: str) -> list[Event] | None:
+        if len(consumed) >= MAX_PIECES or len(piece) > MAX_PIECE:
+            return None
+        if not p.buf and easy(piece):
+            consumed.append(piece)
+            return [Arguments(index, piece)] if live else []
+        written = p.buf + piece
+        found = plain(written)
+        if found is None:
+            return None
+        decoded, size = found
+        p.buf = written[size:]
+        if not size:
+            return []
+        consumed.append(written[:size])
+        return [Arguments(index, quoted(decoded)[1:-1])] if live else []
 
     return sink
 

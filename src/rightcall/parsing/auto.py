@@ -15,6 +15,7 @@ import msgspec
 from rightcall.formats.registered import KnownFormats
 from rightcall.formats.spec import Format, Special, alternatives
 from rightcall.ids import Ids
+from rightcall.parsing.buffer import Sink
 from rightcall.parsing.call_builder import MINTED
 from rightcall.parsing.compile import THINK_CLOSES, Compiled, compiled
 from rightcall.parsing.declared_names import name_at
@@ -77,6 +78,7 @@ class AutoMachine:
         # Inside a thought that the prompt opened a bare call is thought.
         self._maybe_bare = bool(options.tools) and options.rescue != "off" and options.reasoning != "open"
         self._events: list[Event] = []
+        self.direct: Sink | None = None  # as that of the machine, once the format was found
 
     def take(self) -> list[Event]:
         if not self._events:
@@ -87,6 +89,7 @@ class AutoMachine:
     def feed(self, text: str) -> None:
         if self._found:
             self.machine.feed(text)
+            self.direct = self.machine.direct
             return
         if self._maybe_bare:
             self._chunks.append(text)
@@ -356,7 +359,7 @@ def _take_over(machine: Machine, before: Machine) -> str:
     p, other = machine.p, before.p
     before.stop()
     p.base = other.at
-    machine.room = before.room + len(other.buf) - other.pos
+    machine.max_end = before.max_end
     p.index, p.output, machine.output = other.index, other.output, other.output
     p.told = other.told
     machine.thought, machine.is_over = before.thought, before.is_over

@@ -13,9 +13,14 @@ from collections.abc import Callable, Generator
 from typing import TypeVar
 
 from rightcall.parsing.markers import Probe
+from rightcall.types import Event
 
 T = TypeVar("T")
 Steps = Generator[None, None, T]
+# Consumes one piece of a string without resuming its reader, and returns its events. None: nothing was consumed; the
+# reader must look at the piece.
+Sink = Callable[[str], "list[Event] | None"]
+MAX_PIECES, MAX_PIECE = 256, 4_096  # how much a sink consumes between two commits: pieces, and characters of one
 # Where a capture began, counted from the beginning of the text.
 Capture = int
 _BLANKS = re.compile(r"[ \t\r\n]*+").match
@@ -24,14 +29,16 @@ _BLANKS = re.compile(r"[ \t\r\n]*+").match
 class Buffer:
     """`buf[pos:]` has arrived and was not taken yet; `base` is how much of the text lies before `buf`."""
 
-    __slots__ = ("_captures", "_kept", "base", "buf", "ended", "pos", "sink")
+    __slots__ = ("_captures", "_kept", "_record", "base", "buf", "consumed", "ended", "pos", "sink")
 
     def __init__(self) -> None:
         self.buf = ""
         self.pos = 0
         self.base = 0
         self.ended = False
-        self.sink: Callable[[str], bool] | None = None  # set by `listen`
+        self.sink: Sink | None = None  # set by `listen`
+        self.consumed: list[str] = []  # pieces that a sink consumed since the last `commit`
+        self._record: Callable[[str], None] | None = None  # what the reader does with the text of those
         self._kept: list[str] = []  # what was taken and left the buffer, while there is a capture
         self._captures = 0
 
@@ -52,19 +59,26 @@ class Buffer:
         else:
             self.buf += text
 
-    def listen(self, sink: Callable[[str], bool]) -> None:
-        """For a reader that waits inside a string, before its `yield`: from here on `sink` is asked to take each piece,
-        so that the reader need not be woken. It gives False, and has done nothing, unless the text `buf + piece` is all
-        string, but for an end that may become something else."""
-        self.more("")
-        self.sink = sink
+    def listen(self, sink: Sink, record: Callable[[str], None] | None = None) -> None:
+        """Let `sink` consume the pieces that follow, until it returns None and the reader resumes.
 
-    def passed(self, text: str, rest: str = "") -> None:
-        """A `sink` took the text, which never enters the buffer; the rest of it waits there."""
+        A reader that waits inside a string calls this before its `yield`. The sink appends the text that it takes to
+        `consumed` and leaves the remainder in `buf`. `record` receives the consumed text at the next `commit`.
+        """
+        self.more("")
+        self.sink, self._record = sink, record
+
+    def commit(self) -> None:
+        """Account for the text that a sink consumed. Nothing else of this object is up to date before."""
+        if not self.consumed:
+            return
+        text = "".join(self.consumed)
+        self.consumed.clear()
         if self._captures:
             self._kept.append(text)
         self.base += len(text)
-        self.buf = rest
+        if self._record is not None:
+            self._record(text)
 
     def char(self) -> str:
         """As `peek`, but "" where more text is needed: `p.char() or (yield from p.peek())` costs less than `peek`."""

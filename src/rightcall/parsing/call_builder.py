@@ -298,16 +298,12 @@ class CallBuilder(Buffer):
             self.output.events.append(Arguments(call.index, json))
             call.given += len(json)
 
-    def pass_on(self, text: str, rest: str, json: str) -> None:
-        """As `passed`, of a string that goes out as it comes: what of the arguments' JSON it is."""
+    def record_given(self, json: str) -> None:
+        """Add argument JSON to the call whose events a sink emitted."""
         call = self.call
         assert call is not None
-        self._kept.append(text)  # a call's own text is always kept
-        self.base += len(text)
-        self.buf = rest
         call.parts.append(json)
         if self.live:
-            self.output.events.append(Arguments(call.index, json))
             call.given += len(json)
 
     def finish(self, value: Any = Undecodable, *, empty: bool = False) -> None:

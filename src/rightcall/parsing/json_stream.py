@@ -10,10 +10,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from rightcall.parsing.buffer import MAX_PIECE, MAX_PIECES, Sink
 from rightcall.parsing.interrupts import Cut
 from rightcall.strict_json import decode_unique, is_deep, scan_unique
+from rightcall.types import Arguments, Event
 
 if TYPE_CHECKING:
     from rightcall.parsing.call_builder import CallBuilder
@@ -25,6 +27,7 @@ _LOOSE = re.compile(f"[^{_ODD}]*+").match
 _SCALAR = re.compile(f"[^{_ODD},\\s]*+").match
 _IN_STRING = re.compile(r'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+')
 STRING_RUN = _IN_STRING.match
+_PLAIN = re.compile(rf'[^"\\\x00-\x1f]{{1,{MAX_PIECE}}}+').fullmatch
 _STRING = re.compile(r'"((?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+)"').match
 _STRING_START = re.compile(
     r'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+(?:\\(?:u[0-9a-fA-F]{0,3})?)?\Z'
@@ -144,10 +147,23 @@ def skip_nested(p: CallBuilder, stack: list[str]) -> Generator[None, None, None]
         yield
 
 
-def skip_string(p: CallBuilder) -> Generator[None, None, None]:
-    """Takes the rest of a string, with its closing quote. `p.pos` is inside it."""
+class Preview(Protocol):
+    """Emits argument JSON while it arrives."""
+
+    def flush(self) -> None:
+        """Emit what was taken since the last call."""
+
+    def record(self, text: str) -> None:
+        """Account for text that a sink has emitted."""
+
+
+def skip_string(p: CallBuilder, preview: Preview | None = None) -> Generator[None, None, None]:
+    """Take the rest of a string with its closing quote; `p.pos` is inside it."""
+    sink: Sink | None = None
     while True:
         p.pos = pos = STRING_RUN(p.buf, p.pos).end()  # type: ignore[union-attr]
+        if preview is not None:
+            preview.flush()
         if pos < len(p.buf):
             if p.buf[pos] == '"':
                 p.pos += 1
@@ -156,7 +172,33 @@ def skip_string(p: CallBuilder) -> Generator[None, None, None]:
                 raise LostJsonEnd
         if p.ended:
             raise Cut
+        sink = sink or _string_sink(p, live=preview is not None)
+        p.listen(sink, None if preview is None else preview.record)
         yield
+        p.sink = None
+
+
+def _string_sink(p: CallBuilder, *, live: bool) -> Sink:
+    """Consume what arrives inside a string."""
+    consumed, run, is_plain, index = p.consumed, STRING_RUN, _PLAIN, p.call.index if p.call is not None else 0
+
+    def sink(piece: str) -> list[Event] | None:
+        if len(consumed) >= MAX_PIECES:
+            return None
+        if not p.buf and is_plain(piece):
+            consumed.append(piece)
+            return [Arguments(index, piece)] if live else []
+        text = p.buf + piece
+        end = run(text).end()  # type: ignore[union-attr]
+        if len(piece) > MAX_PIECE or (end < len(text) and not escape_pending(text, end)):
+            return None
+        p.buf = text[end:]
+        if not end:
+            return []
+        consumed.append(text[:end])
+        return [Arguments(index, text[:end])] if live else []
+
+    return sink
 
 
 _ESCAPE_START = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z").match

@@ -23,7 +23,7 @@ from rightcall.parsing.beginnings import (
 )
 from rightcall.parsing.blocks import Block, Ending
 from rightcall.parsing.body_reader import WholeBlock
-from rightcall.parsing.buffer import Capture, Steps
+from rightcall.parsing.buffer import MAX_PIECE, MAX_PIECES, Capture, Sink, Steps
 from rightcall.parsing.call_builder import CallBuilder
 from rightcall.parsing.closes_of_calls import (
     begin_calls,
@@ -57,9 +57,9 @@ class Machine:
     """Reads one reply in one format. `feed` and `close` put events into `output.events`."""
 
     __slots__ = (
-        *("_steps", "compiled", "due_to", "format_name", "has_thought", "held", "in_content", "is_cut", "is_over"),
-        "is_whole",
-        *("output", "p", "refused", "rehearsal", "room", "state", "thought", "thought_end", "words_from"),
+        *("_sink", "_steps", "compiled", "direct", "due_to", "format_name", "has_thought", "held", "in_content"),
+        *("is_cut", "is_over", "is_whole", "max_end"),
+        *("output", "p", "refused", "rehearsal", "state", "thought", "thought_end", "words_from"),
     )
 
     def __init__(self, compiled: Compiled, options: ReadOptions, ids: Ids) -> None:
@@ -78,7 +78,9 @@ class Machine:
         self.p = CallBuilder(compiled, options, ids)
         self.output = self.p.output
         self.compiled = compiled
-        self.room = options.limits.reply  # for so many characters more
+        self.max_end = options.limits.reply  # a text that is longer is cut off there
+        self._sink: Sink | None = None  # that of the buffer, while the reply has room for all that it may consume
+        self.direct: Sink | None = None  # the same, where its events can go out at once, so that `feed` is not needed
         self.format_name = compiled.format.name
         self.state: State = _IN_TEXT if compiled.format.reasoning is None else _MAY_BE_LATE
         if options.reasoning == "open":
@@ -103,22 +105,31 @@ class Machine:
     # -- as it arrives -------------------------------------------------------------------------------------------------
 
     def feed(self, text: str) -> None:
-        p = self.p
-        if len(text) > self.room:
-            self._overflow(text, self.room)
+        p, sink = self.p, self._sink
+        if sink is not None and (events := sink(text)) is not None:
+            self.output.events += events
             return
-        self.room -= len(text)
-        if p.sink is not None and p.sink(text):
+        p.commit()
+        room = self.max_end - p.base - len(p.buf)
+        if len(text) > room:
+            self._overflow(text, room)
             return
-        p.more(text)
-        next(self._steps)
+        if p.sink is not None and (events := p.sink(text)) is not None:
+            self.output.events += events
+        else:
+            p.more(text)
+            next(self._steps)
+        # Events wait while a thought or a held call may still be taken back.
+        is_waiting = self.held is not None or self.rehearsal is not None or p.told is not None
+        self._sink = p.sink if room > MAX_PIECES * MAX_PIECE + len(text) else None
+        self.direct = None if is_waiting else self._sink
 
     def feed_all(self, text: str) -> None:
         """As `feed`, of all the text there is: it is read when it is closed, its end known."""
-        if len(text) > self.room:
-            self._overflow(text, self.room)
+        room = self.max_end - self.p.base - len(self.p.buf)
+        if len(text) > room:
+            self._overflow(text, room)
         else:
-            self.room -= len(text)
             self.p.more(text)
 
     def say_held(self) -> None:
@@ -132,8 +143,9 @@ class Machine:
         """The text ends, or was `cut` off: then a thought that is open was not left for a call."""
         p = self.p
         if not p.ended:
+            p.commit()
             p.ended, self.is_cut = True, cut
-            p.sink = None
+            p.sink = self.direct = self._sink = None
             next(self._steps, None)  # the last: with its frame goes the machine's only reference to itself
 
     def stop(self) -> None:

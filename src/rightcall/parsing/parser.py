@@ -91,15 +91,21 @@ class Parser:
           too, and the same letters in plain text never do. Markers that are tags and no special tokens of their format
           are told from shown ones as always.
         """
-        if self._closed:
-            raise CallerError("this parser is closed; a new reply needs a new Parser")
-        if not isinstance(text, str):
-            raise _no_text(text)
-        if not text:
-            return []
-        if special is not None or self._told is not None:
-            self._tell(text, special)
+        direct, events = self._reading.direct, None
+        if direct is not None and special is None and self._hold is None and type(text) is str:
+            events = direct(text)
+        if events is None:
+            if self._closed:
+                raise CallerError("this parser is closed; a new reply needs a new Parser")
+            if not isinstance(text, str):
+                raise _no_text(text)
+            if not text:
+                return []
+            if special is not None or self._told is not None:
+                self._tell(text, special)
         self._source.append(text)
+        if events is not None:
+            return events  # nothing but arguments, which the reply has no use for
         self._read(text)
         events = self._take_events()
         if events:
@@ -115,7 +121,9 @@ class Parser:
     def _tell(self, text: str, special: bool | None) -> None:
         if self._told is None:
             self._told = Told(sum(map(len, self._source)))
-            _machine(self._reading).p.told = self._told
+            machine = _machine(self._reading)
+            machine.p.told = self._told
+            machine.direct = self._reading.direct = None  # each piece is recorded from here on
         self._told.add(len(text), special)
 
     def close(self, finish: str | None = None) -> list[Event]:

@@ -45,8 +45,11 @@ class TokenQuoted:
             pos = at + 1
         return len(text), text[start:], False
 
-    def plain(self, piece: str) -> str | None:
-        return None if self._quote[0] in piece else piece
+    def plain(self, text: str) -> tuple[str, int] | None:
+        found = self._scan.search(text, 0)
+        if found is None:
+            return text, len(text)
+        return (text[: found.start()], found.start()) if found.lastindex is None else None
 
 
 def simple_string(quote: str, follows: Probe) -> str:

@@ -62,8 +62,8 @@ class Ordinary:
         self.odd = self.odd or _SOUND(text) is None
         return escapes.PYTHON.read(text)
 
-    def plain(self, piece: str) -> str | None:
-        return piece if self.easy(piece) else None
+    def plain(self, text: str) -> tuple[str, int] | None:
+        return (text, len(text)) if self.easy(text) else None
 
 
 def ordinary(stops: list[Pat], after: Pat) -> tuple[Quote, ...]:

@@ -8,7 +8,6 @@ of the format's own tags a value holds is remembered: where it may have swallowe
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from json.encoder import encode_basestring as quoted
 from typing import Any, Literal, NamedTuple
 
@@ -16,7 +15,7 @@ import msgspec
 
 from rightcall.formats.spec import alternatives
 from rightcall.parsing.bodies.tags import Tags
-from rightcall.parsing.buffer import Capture, Steps
+from rightcall.parsing.buffer import MAX_PIECE, MAX_PIECES, Capture, Sink, Steps
 from rightcall.parsing.call_builder import CallBuilder
 from rightcall.parsing.interrupts import Broken, Cut
 from rightcall.parsing.markers import (
@@ -32,8 +31,8 @@ from rightcall.parsing.markers import (
     template,
 )
 from rightcall.parsing.scan import Scan
+from rightcall.types import Arguments, Event
 
-Sink = Callable[[str], bool]
 _SPACES, _RUN = f"[ \\t\\r]{{0,{MAX_BLANKS}}}+", f"[ \\t\\r\\n]{{0,{MAX_BLANKS}}}+"
 _LINES = Pat(f"{_SPACES}\\n{_RUN}", f"{_SPACES}(?:\\n{_RUN})?+")  # blanks with a line break
 Found = re.Match[str] | Literal[False]
@@ -80,7 +79,7 @@ class ValueEnd:
     """Finds the end of one argument's value. `line`: the line break of its own that its opener came with. `inline`: it
     came with none, and neither did those of an argument before it."""
 
-    __slots__ = ("chain", "chains", "is_named", "is_special", "param", "scan", "tags")
+    __slots__ = ("_is_plain", "chain", "chains", "is_named", "is_special", "param", "scan", "tags")
 
     def __init__(self, tags: Tags, param: Holes, key: str, line: str, quote: str, inline: bool) -> None:
         self.tags, self.param, self.is_named = tags, param, bool(key)
@@ -93,6 +92,7 @@ class ValueEnd:
         self.scan = Scan(entries)
         heads = "".join({re.escape(pat.head) for _, pat in entries})
         self.is_special = re.compile(f"[{heads}]").search
+        self._is_plain = re.compile(rf'[^"\\\x00-\x1f{heads}]{{1,{MAX_PIECE}}}+').fullmatch
         whole = self._whole_chain()
         self.chains = {"drift": Probe(whole), "close": Probe(self._chain(whole))}
         self.chain = self.chains["close"]
@@ -172,6 +172,12 @@ class ValueEnd:
     def _take(self, p: CallBuilder, value: Value, seen: _Seen) -> Steps[Doubt | None]:
         scan = self.scan
         sink: Sink | None = None
+
+        def record(text: str) -> None:
+            value.pieces.append(text)
+            if value.give:
+                p.record_given(quoted(text)[1:-1])
+
         while True:
             found = (scan.ended if p.ended else scan.search)(p.buf, p.pos)
             end = found.start() if found else len(p.buf)
@@ -181,8 +187,8 @@ class ValueEnd:
             if found is None or found.lastindex is None:
                 if p.ended:
                     raise Cut
-                sink = sink or self._sink(p, value)
-                p.listen(sink)
+                sink = sink or self._sink(p, live=value.give and p.live)
+                p.listen(sink, record)
                 yield
                 p.sink = None
                 continue
@@ -215,25 +221,29 @@ class ValueEnd:
             self._add(p, p.buf[p.pos], value)
             p.pos += 1
 
-    def _sink(self, p: CallBuilder, value: Value) -> Sink:
-        is_special, search = self.is_special, self.scan.search
-        passed, keep, pass_on, gives = p.passed, value.pieces.append, p.pass_on, value.give
+    def _sink(self, p: CallBuilder, *, live: bool) -> Sink:
+        """Consume what arrives inside a value, up to what may be a marker."""
+        is_plain, is_special, search = self._is_plain, self.is_special, self.scan.search
+        consumed, index = p.consumed, p.call.index if p.call is not None else 0
 
-        def sink(piece: str) -> bool:
-            text, rest = p.buf + piece if p.buf else piece, ""
+        def sink(piece: str) -> list[Event] | None:
+            if len(consumed) >= MAX_PIECES:
+                return None
+            if not p.buf and is_plain(piece):
+                consumed.append(piece)
+                return [Arguments(index, piece)] if live else []
+            if len(piece) > MAX_PIECE:
+                return None
+            text, rest = p.buf + piece, ""
             if is_special(text) and (found := search(text, 0)):
                 if found.lastindex is not None:
-                    return False
-                if not found.start():
-                    p.buf = text
-                    return True
+                    return None
                 text, rest = text[: found.start()], text[found.start() :]
-            keep(text)
-            if gives:
-                pass_on(text, rest, quoted(text)[1:-1])
-            else:
-                passed(text, rest)
-            return True
+            p.buf = rest
+            if not text:
+                return []
+            consumed.append(text)
+            return [Arguments(index, quoted(text)[1:-1])] if live else []
 
         return sink
 

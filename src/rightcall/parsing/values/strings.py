@@ -2,10 +2,10 @@
 
     'it\\'s'   "caf\\u00e9"   '''of Python'''   `a template with ${holes} kept as they are`   <<EOF ... EOF
 
-`take(text, pos, ended)` gives where it stopped, the text that is final up to there, and whether the string is over.
-What may still become an escape or the end is not taken. `plain(piece)` gives a piece's text where all of it is inside
-the string whatever comes next and nothing before it is pending; else None. `easy(piece)` is true only of pieces that
-are text as they stand, here and in JSON: most are, and they cost least.
+`take(text, pos, ended)` returns where it stopped, the text that is final up to there, and whether the string is over.
+What may still become an escape or the end is not taken. `plain(text)` returns the decoded beginning of a text, and its
+size, where that is inside the string whatever follows and the remainder may wait; else None. `easy(piece)` is true
+only of pieces that need no decoding and no JSON escapes: most are, and they cost least.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ class StringText(Protocol):
 
     def take(self, text: str, pos: int, ended: bool) -> Taken: ...
 
-    def plain(self, piece: str) -> str | None: ...
+    def plain(self, text: str) -> tuple[str, int] | None: ...
 
 
 @lru_cache(64)
-def _quoted(close: str, short: str) -> tuple[Match, Match, FullMatch]:
+def _quoted(close: str, short: str) -> tuple[Match, Match, Callable[[str], re.Match[str] | None]]:
     """All of it to its end; as much of it as is final; a piece with nothing in it but text and short escapes."""
     quote = re.escape(close[0])
     other = "" if len(close) == 1 else rf"|{quote}(?!{re.escape(close[1:])})"
@@ -62,7 +62,7 @@ def _quoted(close: str, short: str) -> tuple[Match, Match, FullMatch]:
     brief = rf"|\\[{re.escape(short)}]" if short else ""
     safe = re.compile(rf"(?:[^{quote}\\]++{brief}|{room}\\(?:{PAIR}|.){held})*+", re.S)
     plain = re.compile(rf"(?:[^{quote}\\]++|\\[{re.escape(short)}])*+") if short else re.compile(rf"[^{quote}\\]*+")
-    return whole.match, safe.match, plain.fullmatch
+    return whole.match, safe.match, plain.match
 
 
 class Quoted:
@@ -96,13 +96,15 @@ class Quoted:
         self.odd = self.odd or bool(self._is_odd(text))
         return self._read(text)
 
-    def plain(self, piece: str) -> str | None:
-        return self._decoded(piece) if self._plain(piece) else None
+    def plain(self, text: str) -> tuple[str, int] | None:
+        end = self._plain(text).end()  # type: ignore[union-attr]
+        return (self._decoded(text[:end]), end) if end == len(text) or text[end:] == "\\" else None
 
 
 _IN_TEMPLATE = re.compile(r"[^`\\$]*+").match
 _IN_HOLE = re.compile(r"[^{}]*+").match
 _PLAIN_IN_TEMPLATE = re.compile(r"[^`\\$]*+").fullmatch
+_PLAIN_IN_HOLE = re.compile(r"[^{}]*+").fullmatch
 
 
 class Template:
@@ -144,8 +146,9 @@ class Template:
             else:
                 pos += 2 if char == "\\" else 1
 
-    def plain(self, piece: str) -> str | None:
-        return piece if not self._level and _PLAIN_IN_TEMPLATE(piece) else None
+    def plain(self, text: str) -> tuple[str, int] | None:
+        plain = _PLAIN_IN_HOLE if self._level else _PLAIN_IN_TEMPLATE
+        return (text, len(text)) if plain(text) else None
 
 
 WORD_CHAR = r"[\w$]"
@@ -190,8 +193,8 @@ class Heredoc:
     def _end(self, text: str, found: re.Match[str]) -> int:
         return found.end() + (bool(self._quote) and text.startswith(self._quote, found.end()))
 
-    def plain(self, piece: str) -> str | None:
-        return None if self._first or "\n" in piece or "\r" in piece else piece
+    def plain(self, text: str) -> tuple[str, int] | None:
+        return None if self._first or "\n" in text or "\r" in text else (text, len(text))
 
 
 def closing(tag: str) -> re.Pattern[str]:
