@@ -84,7 +84,7 @@ PUBLIC = {  # the modules that may be imported from, beside `rightcall` itself
     "WRITE_FILE Workspace all_tools undo",
 }
 
-HEAVY = "pydantic jsonschema_rs json_repair llguidance typer click rich jinja2 aiohttp starlette uvicorn".split()
+HEAVY = "pydantic jsonschema_rs llguidance typer click rich jinja2 aiohttp starlette uvicorn".split()
 
 
 def test_the_public_names_are_these() -> None:

@@ -23,7 +23,7 @@ sys.modules.update(dict.fromkeys({missing!r}))
 sys.argv = {argv!r}
 {run}
 """
-OTHERS = "pydantic pydantic_core typer click rich aiohttp json_repair jinja2 mcp llguidance pyarrow xllamacpp".split()
+OTHERS = "pydantic pydantic_core typer click rich aiohttp jinja2 mcp llguidance pyarrow xllamacpp".split()
 
 
 def without(packages: list[str], run: str, *argv: str) -> subprocess.CompletedProcess[str]:

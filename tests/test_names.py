@@ -278,17 +278,9 @@ def test_names_that_fold_to_the_same_are_not_folded() -> None:
 
 
 @pytest.mark.parametrize("near", ["get_wether", "get_weathers", "gett_weather", "serch_files"])
-def test_a_near_name_is_a_guess_that_only_lenient_makes(near: str) -> None:
-    assert settle_name(near, TOOLS, "safe") == (near, ())
-    name, found = settle_name(near, TOOLS, "lenient")
-    assert name in TOOLS
-    assert [(r.rule, r.kind) for r in found] == [("near_name", "guess")]
-
-
-def test_a_name_near_to_two_is_never_taken() -> None:
-    tools = Toolset([declared("get_file"), declared("set_file")])
-    for near in ("let_file", "et_file", "bet_file"):
-        assert settle_name(near, tools, "lenient") == (near, ())
+@pytest.mark.parametrize("policy", ["safe", "lenient"])
+def test_a_similar_name_is_never_replaced(near: str, policy: Policy) -> None:
+    assert settle_name(near, TOOLS, policy) == (near, ())
 
 
 def test_a_scope_is_never_left_by_another_name() -> None:

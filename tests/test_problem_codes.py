@@ -2,7 +2,6 @@
 
 import ast
 import re
-import sys
 from collections.abc import Callable, Iterator
 from datetime import date
 from itertools import pairwise
@@ -23,17 +22,16 @@ from rightcall.tools.toolset import to_tool
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "rightcall"
 LAYERS = (
-    "wire",
-    "values",
+    "parsing",
     "repairs",
-    "apis",
+    "providers",
     "contracts",
-    "checks.py",
+    "tools/checks.py",
     "strict_json.py",
-    "declare/binding.py",
-    "declare/hints",
-    "declare/with_pydantic.py",
-    "declare/toolset.py",
+    "tools/binding.py",
+    "tools/hints",
+    "tools/with_pydantic.py",
+    "tools/toolset.py",
 )
 TABLES = {"_CODES", "OPEN_CODE", "_CLOSE_CODE"}
 MAKING = {"ValueFault", "Problem", "problem", "_problem", "Undecodable", "Fault", "fail", "note", "block_pending"}
@@ -118,13 +116,6 @@ def _late() -> tuple[Problem, ...]:
     )
 
 
-def _without_json_repair() -> tuple[Problem, ...]:
-    sent = '<tool_call>{"name": "book", "arguments": {"city": "the "big" city"}}</tool_call>'
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, "json_repair", None)
-        return parse(sent, tools=TOOLS, format="hermes", repair="lenient").problems
-
-
 CALL = '<tool_call>{"name": "book", "arguments": {"city": "Oslo"}}</tool_call>'
 BESIDE = '<tool_call>{"name": "book", "arguments": {"city": "Oslo"}, "nights": 2}</tool_call>'
 OPEN = Ledger(state=LedgerState(deliverables=(Deliverable("1", "a test"),)))
@@ -135,7 +126,6 @@ ELSEWHERE: dict[str, Callable[[], tuple[Problem, ...] | list[Problem]]] = {
     "incomplete": lambda: check(Call("book", {}, "", complete=False), TOOLS),
     "arguments_disagree": lambda: check(Call("book", {}, '{"city": "Oslo"}'), TOOLS),
     "late_arguments": _late,
-    "extra_missing": _without_json_repair,
     "too_large": lambda: parse(CALL, tools=TOOLS, format="hermes", limits=Limits(call=10)).problems,
     "malformed_chunk": lambda: _stream('data: {"choices": [{"delta": {"content": "Hi"}}]}\n\n', 'data: {"choi}\n\n'),
     "misplaced_argument": lambda: parse(BESIDE, tools=TOOLS, format="hermes", repair="off").problems,

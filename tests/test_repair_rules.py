@@ -8,8 +8,8 @@ import pytest
 
 from rightcall import Toolset
 from rightcall.providers.whole import read
-from rightcall.repairs.rules import RULES, TOOLS, RepairRule
-from rules_page import page, tried
+from rightcall.repairs.rules import RULES, RepairRule
+from rules_page import TOOLS, page, tried
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "rightcall"
@@ -41,7 +41,7 @@ def recorded(source: str) -> Iterator[str]:
 
 
 def sources() -> list[str]:
-    files = [file for layer in ("repairs", "wire", "apis") for file in (PACKAGE / layer).rglob("*.py")]
+    files = [file for layer in ("repairs", "parsing", "providers") for file in (PACKAGE / layer).rglob("*.py")]
     return [file.read_text("utf-8") for file in files if file.name != "rules.py"]
 
 
@@ -52,8 +52,13 @@ def name_of(rule: RepairRule) -> str:
 def test_the_table_lists_every_rule_in_the_source_and_no_other() -> None:
     found = {name for source in sources() for name in recorded(source)} - ALIASES
     listed = {rule.name for rule in RULES}
-    unlisted = [f"{name}: add a `RepairRule` with an example to `RULES` in repairs/rules.py" for name in found - listed]
-    unmade = [f"{name}: nothing in the source leaves this receipt; take it out of `RULES`" for name in listed - found]
+    unlisted = [
+        f"{name}: add a `RepairRule` with an example to the table in repairs/rules.toml" for name in found - listed
+    ]
+    unmade = [
+        f"{name}: nothing in the source leaves this receipt; take it out of repairs/rules.toml"
+        for name in listed - found
+    ]
     assert not [*unlisted, *unmade], "; ".join(sorted([*unlisted, *unmade]))
 
 

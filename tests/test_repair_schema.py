@@ -182,16 +182,12 @@ def test_however_many_items_are_wrong_all_are_mended(count: int) -> None:
     assert check(call, [tool]) == []
 
 
-@pytest.mark.parametrize("count", [2_500, 20_000])
-def test_very_many_are_mended_as_a_few_of_them_would_be(count: int) -> None:
-    rows = list_of({**record(a_b=INTEGER, c=STRING), "required": ["a_b"]})
-    tool = declared({"rows": rows, "by_name": {"type": "object", "additionalProperties": INTEGER}})
-    sent: Json = {"rows": [{"aB": "1", "c": "1"} for _ in range(count)], "by_name": {f"k{i}": "2" for i in range(50)}}
-    call = repaired(tool, sent)
-    assert call.arguments == {"rows": [{"a_b": 1, "c": "1"}] * count, "by_name": {f"k{i}": 2 for i in range(50)}}
-    assert len(call.repairs) == 2 * count + 50
-    assert ("folded_name", "schema", "/rows/0/a_b", "aB", "a_b") in receipts(call)
-    assert json.loads(call.json) == call.arguments
+@pytest.mark.parametrize("count", [10_000, 20_000])
+def test_more_wrong_values_than_the_budget_are_reported_and_not_repaired(count: int) -> None:
+    tool = declared({"v": list_of(INTEGER)})
+    call = repaired(tool, {"v": ["1"] * count})
+    assert call.arguments == {"v": ["1"] * count} and call.repairs == ()
+    assert check(call, [tool])
 
 
 def test_of_very_many_only_those_that_are_wrong_are_touched() -> None:
@@ -435,30 +431,13 @@ def test_a_number_that_is_not_touched_keeps_its_spelling(written: str) -> None:
         assert reply.problems == ()
 
 
-@pytest.mark.parametrize("near", ["cty", "citty", "ciy", "citys"])
-def test_a_near_miss_is_a_guess_only_lenient_or_read_only_make(near: str) -> None:
-    for read_only, policy, made_it in (
-        (False, "safe", False),
-        (True, "off", False),
-        (False, "lenient", True),
-        (True, "safe", True),
-    ):
-        tool = declared({"city": STRING, "days": INTEGER}, required=("city",), read_only=read_only)
-        call = repaired(tool, {near: "Oslo"}, policy)  # type: ignore[arg-type]
-        assert call.arguments == ({"city": "Oslo"} if made_it else {near: "Oslo"})
-        assert [(r.rule, r.kind) for r in call.repairs] == ([("near_name", "guess")] if made_it else [])
-
-
-@pytest.mark.parametrize("said", ["_", "-", "__"])
-def test_a_name_without_words_is_near_to_none(said: str) -> None:
-    tool = declared({"city": STRING}, required=("city",))
-    assert repaired(tool, {said: "Oslo"}, "lenient").arguments == {said: "Oslo"}
-
-
-def test_a_near_miss_of_two_is_never_taken() -> None:
-    tool = declared({"city": STRING}, required=("city",))
-    call = Call("f", {"citty": "a", "ciity": "b"}, '{"citty": "a", "ciity": "b"}')
-    assert repair(call, [tool], policy="lenient") is call
+@pytest.mark.parametrize("near", ["cty", "citty", "city_name", "_"])
+def test_a_similar_name_is_never_renamed(near: str) -> None:
+    tool = declared({"city": STRING, "days": INTEGER}, required=("city",), read_only=True)
+    for policy in ("safe", "lenient"):
+        call = repaired(tool, {near: "Oslo"}, policy)
+        assert (call.arguments, call.repairs) == ({near: "Oslo"}, ())
+        assert [problem.code for problem in check(call, [tool])] == ["missing"]
 
 
 @pytest.mark.parametrize("key", ["arguments", "parameters", "args", "kwargs", "input"])

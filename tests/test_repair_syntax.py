@@ -85,16 +85,10 @@ RUNGS: list[tuple[str, Json, str, str, str]] = [
     ('{"o": {"a": undefined}}', {"o": {"a": None}}, "python_literal", "undefined", "null"),
     ('{"city": "Oslo",}', {"city": "Oslo"}, "trailing_comma", ",}", "}"),
     ('{"tags": ["a", "b",]}', {"tags": ["a", "b"]}, "trailing_comma", ",]", "]"),
-    ('{"city": "Oslo" /* here */}', {"city": "Oslo"}, "comment", "/* here */", ""),
-    ('{"city": "Oslo", // here\n"days": 3}', {"city": "Oslo", "days": 3}, "comment", "// here", ""),
-    ('{"city": "Oslo" # here\n}', {"city": "Oslo"}, "comment", "# here", ""),
     ('{city: "Oslo"}', {"city": "Oslo"}, "unquoted_key", "city", '"city"'),
-    ('{"city"= "Oslo"}', {"city": "Oslo"}, "key_separator", "=", ":"),
     ('{"city": "a\nb\tc"}', {"city": "a\nb\tc"}, "raw_newline", '"a\nb\tc"', r'"a\nb\tc"'),
     ('{"city": "it\\\'s"}', {"city": "it's"}, "bad_escape", '"it\\\'s"', '"it\'s"'),
     ('{"city": "\\d+ \\w"}', {"city": "\\d+ \\w"}, "bad_escape", '"\\d+ \\w"', r'"\\d+ \\w"'),
-    ('{"days": +3}', {"days": 3}, "number_spelling", "+3", "3"),
-    ('{"days": 1_000}', {"days": 1000}, "number_spelling", "1_000", "1000"),
     ('{"tags": ["a"}', {"tags": ["a"]}, "missing_closer", "}", "]}"),
 ]
 
@@ -243,7 +237,9 @@ def test_arguments_in_a_string_are_decoded(carrier: Carrier) -> None:
 GUESSES: list[tuple[str, Json, str]] = [
     ('{"city": Oslo}', {"city": "Oslo"}, "unquoted_value"),
     ('{"city": "Oslo" "days": 3}', {"city": "Oslo", "days": 3}, "missing_comma"),
-    ('{"city": "O"}{"days": 3}', {"city": "O", "days": 3}, "merged_objects"),
+    ('{"city": "Oslo" /* here */}', {"city": "Oslo"}, "comment"),
+    ('{"city": "Oslo", // here\n"days": 3}', {"city": "Oslo", "days": 3}, "comment"),
+    ('{"city": "Oslo" # here\n}', {"city": "Oslo"}, "comment"),
 ]
 
 
@@ -262,43 +258,28 @@ def test_a_guess_is_made_only_when_lenient_or_for_a_tool_that_only_reads(sent: s
         assert [(r[0], r[1]) for r in receipts(reply)] == ([(rule, "guess")] if made_it else [])
 
 
-INNER_QUOTES = '{"city": "he said "hi" there"}'
+UNREADABLE = {
+    "another separator": '{"city" = "Oslo"}',
+    "a sign": '{"days": +3}',
+    "an underscore": '{"days": 1_000}',
+    "a bracket of the wrong kind": '{"city": "a", "tags": ["b"}, "days": 3}',
+    "two halves of an object": '{"city": "Oslo"}{"days": 3}',
+    "an object twice inside": '{"o": {"a": 1}{"a": 1}}',
+    "a fence inside": '{"o": ```json\n{"a": 1}\n```}',
+    "inner quotes": '{"city": "he said "hi" there"}',
+    "prose": "I am sorry, I cannot do that.",
+    "markup": "<city>Oslo</city>",
+    "a string that is not closed": '{"city": "he said "hi"',
+}
 
 
-def test_json_repair_is_the_last_rung_and_only_lenient_climbs_it() -> None:
-    assert runnable(native(INNER_QUOTES)) == []
-    assert runnable(native(INNER_QUOTES, tools=READ_ONLY)) == []
-    reply = native(INNER_QUOTES, policy="lenient")
-    assert args(reply) == [("f", {"city": 'he said "hi" there'})]
-    assert [(r[0], r[1]) for r in receipts(reply)] == [("json_repair", "guess")]
-
-
-@pytest.mark.parametrize(
-    "sent",
-    [
-        "I am sorry, I cannot do that.",
-        '{"town": "he said "hi" there"}',
-        "city: Oslo",
-        "<city>Oslo</city>",
-        '{"city": "he said "hi"',
-        '{"city": "Os',
-        INNER_QUOTES.replace("said", "said " + "x" * 20_000),
-    ],
-)
-def test_json_repair_invents_nothing_completes_nothing_and_takes_no_long_text(sent: str) -> None:
-    reply = native(sent, policy="lenient")
-    assert runnable(reply) == []
-    assert receipts(reply) == []
-
-
-def test_what_json_repair_may_cost_is_shared_by_the_calls_of_a_reply_and_refused_beyond() -> None:
-    costly = INNER_QUOTES.replace("said", "said " + "x" * 3_000)
-    text = "".join([f'<tool_call>{{"name": "f", "arguments": {each}}}</tool_call>' for each in [costly] * 8])
-    reply = parse(text, format="hermes", tools=TOOLS, repair="lenient")
-    assert [len(found) for found in (reply.calls, reply.refused)] == [2, 6]
-    assert all("too_large" in [problem.code for problem in call.problems] for call in reply.refused)
-    hostile = '{"city": ' + "{" * 128 + '\\"' * 4_000  # 30 seconds, if it were tried
-    assert "too_large" in [problem.code for problem in native(hostile + "}" * 129, policy="lenient").problems]
+@pytest.mark.parametrize("kind", UNREADABLE)
+def test_damage_without_public_evidence_is_a_problem_under_every_policy(kind: str) -> None:
+    for policy in ("off", "safe", "lenient"):
+        for tools in (TOOLS, READ_ONLY):
+            reply = native(UNREADABLE[kind], tools=tools, policy=policy)
+            assert (runnable(reply), receipts(reply)) == ([], [])
+            assert blocking(reply)
 
 
 @pytest.mark.parametrize(
@@ -422,13 +403,13 @@ DAMAGE = {
     "single quotes": "{'city': 'a b', 'days': 3, 'tags': ['x']}",
     "trailing comma": '{"city": "a b", "days": 3, "tags": ["x"],}',
     "unquoted keys": '{city: "a b", days: 3, tags: ["x"]}',
-    "comment": '{"city": "a b", /* here */ "days": 3, "tags": ["x"]}',
     "smart quotes": "{“city”: “a b”, “days”: 3, “tags”: [“x”]}",
     "python": '{"city": "a b", "days": 3, "tags": ["x"], "ok": None}',
 }
 
 
 WORSE = {
+    "comment": '{"city": "a b", /* here */ "days": 3, "tags": ["x"]}',
     "a bracket in a comment": '{"city": "a b", /* } */ "days": 3, "tags": ["x"]}',
     "quotes in a string": '{"city": "a "quoted" b", "days": 3, "tags": ["x"]}',
     "two objects": '{"city": "a"}{"city": "a b", "days": 3, "tags": ["x"]}',

@@ -9,8 +9,32 @@ from rightcall.cli.safe import visible
 from rightcall.cli.show import receipt
 from rightcall.parsing.parser import parse
 from rightcall.providers.whole import read
-from rightcall.repairs.rules import RULES, TOOLS, RepairRule
-from rightcall.types import Reply
+from rightcall.repairs.rules import RULES, RepairRule
+from rightcall.types import Reply, Tool
+
+# The tools that the examples are sent to.
+TOOLS: tuple[Tool, ...] = (
+    Tool(
+        name="get_weather",
+        parameters={
+            "type": "object",
+            "properties": {
+                "city": {"type": "string"},
+                "days": {"type": "integer"},
+                "unit": {"enum": ["celsius", "fahrenheit"]},
+                "hourly": {"type": "boolean", "default": False},
+                "tags": {"type": "array", "items": {"type": "string"}},
+                "place": {"type": "object", "properties": {"lat": {"type": "number"}, "lon": {"type": "number"}}},
+            },
+            "required": ["city"],
+        },
+        aliases={"town": "city"},
+    ),
+    Tool(
+        name="notes.add",
+        parameters={"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
+    ),
+)
 
 _HEAD = """\
 # Repair rules
@@ -51,10 +75,12 @@ receipt's kind is `guess`, and where no guess may be made the call does not run:
 `uncertain`.
 
 `safe` is the default. `parse`, `Parser`, `read` and `Stream` take one policy per tool too:
-`repair={"delete_file": "off", "*": "safe"}`. A rule that says "under `lenient` only" is not used for `read_only` tools.
+`repair={"delete_file": "off", "*": "safe"}`.
 
-| rule | kind | what it does |
-|---|---|---|
+Every rule has public evidence: the last column names threads in which a model or a server sent such calls.
+
+| rule | kind | what it does | evidence |
+|---|---|---|---|
 """
 _DECLARED = """
 The examples have two tools. `notes.add` requires a string `text`; `get_weather` requires `city`, for which it has the
@@ -67,7 +93,7 @@ _PROPERTIES = TOOLS[0].parameters["properties"]
 
 def page() -> str:
     """The whole page."""
-    rows = [f"| [{rule.name}](#{rule.name}) | {rule.kind} | {rule.what} |\n" for rule in RULES]
+    rows = [f"| [{rule.name}](#{rule.name}) | {rule.kind} | {rule.what} | {rule.evidence} |\n" for rule in RULES]
     declared = [f"{json.dumps(name)}: {json.dumps(schema)}" for name, schema in _PROPERTIES.items()]
     sections = [_section(name, list(rules)) for name, rules in groupby(RULES, key=lambda rule: rule.name)]
     return "".join([_HEAD, *rows, _DECLARED, ",\n".join(declared), "\n~~~\n", *sections])

@@ -14,9 +14,7 @@ from typing import Literal
 
 from rightcall.errors import MissingExtra
 
-Extra = Literal[
-    "cli", "http", "local", "masks", "mcp", "otel", "parquet", "pydantic", "ray", "repair", "templates", "train"
-]
+Extra = Literal["cli", "http", "local", "masks", "mcp", "otel", "parquet", "pydantic", "ray", "templates", "train"]
 
 _MODULES: dict[Extra, tuple[str, str]] = {
     "cli": ("typer", "the command line needs typer"),
@@ -28,7 +26,6 @@ _MODULES: dict[Extra, tuple[str, str]] = {
     "parquet": ("pyarrow", "Parquet, unlike .jsonl, needs pyarrow"),
     "pydantic": ("pydantic", "an annotation needs pydantic"),
     "ray": ("ray.data", "a cluster of machines needs Ray"),
-    "repair": ("json_repair", "the last rung of lenient repair needs json_repair"),
     "templates": ("jinja2", "chat templates need jinja2"),
     "train": ("torch", "training a small model needs torch"),
 }

@@ -203,8 +203,7 @@ CUT: tuple[Code, ...] = (
     Code(
         "too_large",
         "The reply, one call, the number of calls, or of openers that hold none, is over a limit. What lies beyond it "
-        "was not read. Or the arguments are too large to be checked against their tool's schema. Under `lenient` also: "
-        "broken arguments are too long for the last rung of repair.",
+        "was not read. Or the arguments are too large to be checked against their tool's schema.",
         "Send less; or raise the limit with `Limits`.",
     ),
     Code(
@@ -507,12 +506,6 @@ REASONING: tuple[Code, ...] = (
 )
 
 NOTES: tuple[Code, ...] = (
-    Code(
-        "extra_missing",
-        "Under `lenient`: what would have been tried last needs a package that is not installed.",
-        "Nothing that a model can do; the message says what to install.",
-        blocking=False,
-    ),
     Code(
         "looks_like_a_call",
         "The text, or reasoning that nothing follows, holds what looks like a call of a declared tool, and was not "

@@ -239,5 +239,5 @@ def _zeros(read: Read, path: str, key: str, tool: Tool | None) -> tuple[Repair, 
     """The receipt of a number that begins with zeros: ten, eight in octal, or a code."""
     for odd in read.odd:
         if _ZEROS(odd.text) and not (tool and _is_text(odd, key, tool)):
-            return (Repair("number_spelling", "guess", path, odd.text[:200], odd.text.lstrip("+-0")[:200]),)
+            return (Repair("scalar_type", "guess", path, odd.text[:200], odd.text.lstrip("+-0")[:200]),)
     return ()

@@ -20,7 +20,7 @@ from rightcall.parsing.output import Output
 from rightcall.parsing.told import Told
 from rightcall.repairs.beside import BesideMember
 from rightcall.repairs.broken_blocks import Sketch
-from rightcall.repairs.finish import LastRung, receipts, settle
+from rightcall.repairs.finish import RepairBudget, receipts, settle
 from rightcall.repairs.number_text import dumps
 from rightcall.repairs.schema_rules import fold
 from rightcall.repairs.tool_meant import name_in_id, settle_name, two_names
@@ -72,7 +72,7 @@ class CallBuilder(Buffer):
 
     __slots__ = (
         *(
-            "_last_rung",
+            "_budget",
             "_most",
             "_raw_text",
             "args_at",
@@ -111,14 +111,14 @@ class CallBuilder(Buffer):
         self.ids = ids
         self.output = Output()
         self.notes: dict[str, int] = {}  # how many of each kind there were
-        self._last_rung: LastRung | None = None
+        self._budget: RepairBudget | None = None
 
     @property
-    def last_rung(self) -> LastRung:
+    def budget(self) -> RepairBudget:
         """What mending may still cost in this reply."""
-        if self._last_rung is None:
-            self._last_rung = LastRung()
-        return self._last_rung
+        if self._budget is None:
+            self._budget = RepairBudget()
+        return self._budget
 
     def is_letters(self, start: int, end: int) -> bool:
         """Is what stands there in the buffer known to be no special token, whatever its letters are?"""
@@ -334,7 +334,7 @@ class CallBuilder(Buffer):
             value=value,
             repairs=call.repairs,
             beside=call.beside,
-            last=self.last_rung,
+            budget=self.budget,
         )
         if made.complete:
             self._give_rest(call, made.json)

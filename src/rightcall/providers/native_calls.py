@@ -15,7 +15,7 @@ from rightcall.providers.json_state import ends_early
 from rightcall.providers.sdk_view import dumps
 from rightcall.repairs.beside import BesideMember
 from rightcall.repairs.broken_blocks import Keys, role_of
-from rightcall.repairs.finish import LastRung, settle
+from rightcall.repairs.finish import RepairBudget, settle
 from rightcall.repairs.tool_meant import hoist_name, infer_name, settle_name
 from rightcall.strict_json import Undecodable, decode, decode_unique
 from rightcall.tools.checks import name_problem
@@ -46,7 +46,7 @@ class Calls:
         self._live = live and tools is not None
         self._tools, self._repair, self._limits, self._ids = tools, repair, limits, ids
         self._first = first
-        self._last_rung = LastRung()
+        self._budget = RepairBudget()
         self._started = 0
         self._ended = 0
 
@@ -225,7 +225,7 @@ class Calls:
             repairs=call.repairs,
             closed=False,
             beside=self._beside(call, bool(text.strip(_BLANKS))),
-            last=self._last_rung,
+            budget=self._budget,
         )
 
     def _fault_of(self, call: Gathered, text: str, value: Any, cut: bool) -> tuple[str, str] | None:

@@ -1,42 +1,34 @@
 """The end of every call, whatever wire it came on: its argument text becomes arguments, receipts and problems.
 
 The ladder, cheapest rung first: strict JSON; a code fence, or a JSON string that holds the object; JSON as models write
-it (`loose`); declared aliases; what the schema suggests (`schema`); under `lenient` json_repair. Arguments that fit are
-byte for byte what was sent. A call that was cut off never comes here, and none is ever completed.
+it (`loose`); declared aliases; what the schema suggests (`schema`). Arguments that fit are byte for byte what was sent.
+A call that was cut off never comes here, and none is ever completed.
 """
 
 from __future__ import annotations
 
-import json as stdlib
-import re
 from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
-from rightcall.extras import is_installed, missing
 from rightcall.repairs.beside import SHOWN, BesideMember, name_members, place
-from rightcall.repairs.brackets import could_move
+from rightcall.repairs.brackets import has_sure_brackets
 from rightcall.repairs.fences import unfence
 from rightcall.repairs.liberties import AGAIN, Liberty, Unreadable
-from rightcall.repairs.looks import Looks
 from rightcall.repairs.number_text import dumps, with_spelling, without_spelling
 from rightcall.repairs.objects import is_one_too_many_unsure, read_arguments
+from rightcall.schema.limits import MOST_LOOKS_OF_A_REPLY
 from rightcall.schema.unknown_names import is_settled, strangers
 from rightcall.strict_json import MAX_DEPTH, REFUSED, Twice, Undecodable, decode_unique
-from rightcall.tools.checks import argument_problems, fits, is_finite
+from rightcall.tools.checks import argument_problems, fits
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Call, Problem, Repair, Tool
 
 _BLANKS = " \t\r\n"
 _DOUBLED = ("duplicate_argument", "duplicate_key")
-_GUESSES = frozenset(("missing_comma", "unquoted_value", "merged_objects"))
+_GUESSES = frozenset(("missing_comma", "unquoted_value", "comment"))
 _CLOSED = frozenset(("extra_closer", "hoisted_argument"))
-_COMMENTED = re.compile(r"/\*|//|#").search  # a bracket in a comment may have ended the arguments too early
-_TOO_LONG = Problem(
-    "too_large",
-    "the arguments, with those of the calls before, are too long for json_repair, which was not tried; send valid JSON",
-)
 TRUNCATED = Problem("truncated", "the text ended before the call did; send the whole call again")
 
 
@@ -54,11 +46,11 @@ def settle(
     repairs: tuple[Repair, ...] = (),
     closed: bool = True,
     beside: tuple[BesideMember, ...] = (),
-    last: LastRung | None = None,
+    budget: RepairBudget | None = None,
 ) -> tuple[Call, list[Problem]]:
     """A whole call and what is wrong with it. `value` is what `json` holds, if known, and no key of it stands there
     twice; `closed` says that the end of `json` is known to be the end of what was sent, so that brackets left open were
-    forgotten and not cut off. `beside` is what stands in the call's envelope beside its arguments. `last` is what all
+    forgotten and not cut off. `beside` is what stands in the call's envelope beside its arguments. `budget` is what all
     calls of a reply share.
 
     Blank, `null` or absent arguments are `{}`. Arguments that cannot be read leave `complete=False`.
@@ -70,7 +62,7 @@ def settle(
     is_as_sent = not (beside or repairs)
     if is_as_sent and type(value) is dict and (tool is None or is_settled(tool, value)):
         return Call(name, value, json, id, raw), []
-    settling = _Settling(tool, tools, policy, depth, closed, last)
+    settling = _Settling(tool, tools, policy, depth, closed, budget)
     settling.has_none = has_none
     if value is Undecodable:
         value = settling.decoded(json)
@@ -120,39 +112,33 @@ def _note(twice: Twice) -> Problem:
     return Problem(twice.code, twice.message, blocking=False)
 
 
-class LastRung:
-    """What the last rung of the ladder may cost in one reply. json_repair takes some 7 ns for each bracket and each
-    pair of characters of a text that is made for it: what is left over is about half a second."""
+class RepairBudget:
+    """The number of schema errors that may still be examined for repairs, for all calls of one reply."""
 
-    __slots__ = ("left", "looks")
+    __slots__ = ("left",)
 
     def __init__(self) -> None:
-        self.left = 50_000_000
-        self.looks = Looks()  # for mending what the schema says is wrong
-
-    def takes(self, text: str) -> bool:
-        """May it try this text? What it may cost is counted then."""
-        brackets = sum(map(text.count, "{[("))
-        cost = (1 + brackets) * len(text) ** 2
-        if cost > self.left:
-            return False
-        self.left -= cost
-        return True
+        self.left = MOST_LOOKS_OF_A_REPLY
 
 
 class _Settling:
     """One climb up the ladder."""
 
     def __init__(
-        self, tool: Tool | None, tools: Toolset | None, policy: str, depth: int, closed: bool, last: LastRung | None
+        self,
+        tool: Tool | None,
+        tools: Toolset | None,
+        policy: str,
+        depth: int,
+        closed: bool,
+        budget: RepairBudget | None,
     ) -> None:
-        self._last = last or LastRung()
+        self._budget = budget or RepairBudget()
         self.tool, self.tools, self.depth, self.closed, self.policy = tool, tools, depth, closed, policy
         self.guesses = policy == "lenient" or (policy == "safe" and tool is not None and tool.read_only)
         self.receipts: list[Repair] = []
         self.text = ""  # the arguments as they were sent, where that still says what they are
         self.changed = False
-        self.final = False  # what was sent cannot be read in any other way
         self.problem = Problem("arguments_not_object", "the arguments must be a JSON object")
         self.notes: list[Problem] = []  # beside what the schema says
         self.early = False  # may another bracket than the arguments' own have come too early?
@@ -209,7 +195,8 @@ class _Settling:
         self.early = bool(placed.receipts) and placed.unsure
         if placed.receipts and found:
             unsure = placed.unsure or is_one_too_many_unsure(found, self.tool, "}")
-            unsure = unsure or could_move(placed.arguments, self.tool, out=1)
+            hoisted = {key: value for key, value in placed.arguments.items() if key not in found}
+            unsure = unsure or not (has_sure_brackets(found, 1, self.tool) and has_sure_brackets(hoisted, 2, None))
             self.early = unsure or _has_strangers(self.tool, placed.arguments, found)
         self._took(*placed.receipts)
         self.notes += placed.problems
@@ -232,7 +219,7 @@ class _Settling:
         found, receipts = rename_aliases(tool, found)
         self._took(*receipts)
         if strangers(tool, found) or not fits(tool, found):
-            found, receipts = mend(tool, found, guesses=self.guesses, depth=self.depth, looks=self._last.looks)
+            found, receipts = mend(tool, found, guesses=self.guesses, depth=self.depth, budget=self._budget)
             self._took(*receipts)
         return found
 
@@ -292,10 +279,8 @@ class _Settling:
         return self._by_ladder(json if inner is None else inner)
 
     def _by_ladder(self, text: str) -> dict[str, Any] | None:
-        """Read ever more loosely, as far as the policy goes."""
+        """Read more loosely, as far as the policy goes."""
         found = self._loosely(text)
-        if found is None and self.policy == "lenient" and self.problem.code != "truncated" and not self.final:
-            found = self._by_json_repair(text)
         if found is None:
             self.receipts.clear()
             self.changed = False
@@ -309,36 +294,12 @@ class _Settling:
                 self.problem = TRUNCATED
             elif error.code:
                 self.problem = Problem(error.code, str(error))
-            self.final = error.final
             return None
         self.notes += again(liberties)
         made = receipts(liberties)
         if not isinstance(found, dict) or not allowed(made, self.tool, self.policy):
             return None
         self._took(*made)
-        return found
-
-    def _by_json_repair(self, text: str) -> dict[str, Any] | None:
-        """The last rung. It is cubic on some texts and inventive on others: short texts, and only if it fits."""
-        if _COMMENTED(text):
-            return None
-        if not self._last.takes(text):
-            self.notes.append(_TOO_LONG)
-            return None
-        if not is_installed("repair"):  # a note and no error: whether it is reached is the model's doing
-            self.notes.append(Problem("extra_missing", missing("repair"), blocking=False))
-            return None
-        import json_repair
-
-        try:
-            found = json_repair.loads(text)
-        except (ValueError, RecursionError):
-            return None
-        if not isinstance(found, dict) or not found or not is_finite(found):
-            return None
-        if self.tool is not None and not fits(self.tool, found):
-            return None
-        self._took(Repair("json_repair", "guess", "", text[:200], stdlib.dumps(found, ensure_ascii=False)[:200]))
         return found
 
 

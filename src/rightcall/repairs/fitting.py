@@ -2,28 +2,27 @@
 
 Every rule (`changes`) answers one fault with one change. In each round every faulty place gets its next change, all are
 judged by one look at the whole, and those that left less wrong in their own place stay, each with its receipt. So the
-cost does not depend on how many places are wrong. Of very many values a sample is mended, and what helped there is done
-to all. Rules of kind `guess` are tried only where the policy allows them.
+cost does not depend on how many places are wrong. Rules of kind `guess` are tried only where the policy allows them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rightcall.repairs.brackets import could_stand_elsewhere
-from rightcall.repairs.looks import Looks
-from rightcall.repairs.number_text import dumps
-from rightcall.repairs.sample import Lesson, lesson, mend_all, sample
 from rightcall.repairs.schema_rules import Change, Given, SchemaFault, changes, with_changes
 from rightcall.schema.limits import MAX_MENDED, MOST_LOOKS, SIZE_OF_A_LOOK
 from rightcall.schema.places import Places, may_be
 from rightcall.schema.unknown_names import strangers
 from rightcall.schema.validation import judge_of
 from rightcall.tools.checks import faults as errors
-from rightcall.tools.checks import fits, place, plain, pointer
+from rightcall.tools.checks import place, plain, pointer
 from rightcall.types import Repair, Tool
+
+if TYPE_CHECKING:
+    from rightcall.repairs.finish import RepairBudget
 
 _ROUNDS = 64
 _MOST_RENAMED = 1_000
@@ -37,38 +36,17 @@ class _TooManyFaults(Exception):
 
 
 def mend(
-    tool: Tool, arguments: dict[str, Any], *, guesses: bool, depth: int, looks: Looks | None = None
+    tool: Tool, arguments: dict[str, Any], *, guesses: bool, depth: int, budget: RepairBudget
 ) -> tuple[dict[str, Any], list[Repair]]:
     """The arguments as the schema suggests they were meant, and the receipts. The same object if nothing helped."""
-    looks = looks or Looks()
+    if budget.left <= 0:
+        return arguments, []
+    mending = _Mending(tool, Places(tool.parameters), arguments, guesses, depth, budget)
     try:
-        return _mended(tool, arguments, guesses, depth, looks) if looks.left > 0 else (arguments, [])
+        mending.run()
     except _TooManyFaults:
         return arguments, []
-
-
-def _mended(
-    tool: Tool, arguments: dict[str, Any], guesses: bool, depth: int, looks: Looks
-) -> tuple[dict[str, Any], list[Repair]]:
-    places = Places(tool.parameters)
-    part = sample(arguments, places)
-    if part is not None:
-        mending = _Mending(tool, places, part, guesses, depth, looks)
-        mending.run()
-        if mending.left or mending.receipts:
-            return _like(mending, part, arguments)
-    mending = _Mending(tool, places, arguments, guesses, depth, looks)
-    mending.run()
     return mending.value, mending.receipts
-
-
-def _like(mending: _Mending, part: dict[str, Any], arguments: dict[str, Any]) -> tuple[dict[str, Any], list[Repair]]:
-    """All arguments mended as a sample of them was; none if that would touch what was right, or not all fit then."""
-    again, _ = mend_all(part, mending.lessons, mending.places, mending.depth)
-    if mending.left or dumps(again) != dumps(mending.value):
-        return arguments, []
-    value, receipts = mend_all(arguments, mending.lessons, mending.places, mending.depth)
-    return (value, receipts) if fits(mending.tool, value) else (arguments, [])
 
 
 def rename_aliases(tool: Tool, arguments: dict[str, Any]) -> tuple[dict[str, Any], list[Repair]]:
@@ -85,13 +63,12 @@ def rename_aliases(tool: Tool, arguments: dict[str, Any]) -> tuple[dict[str, Any
 
 class _Mending:
     def __init__(
-        self, tool: Tool, places: Places, value: dict[str, Any], guesses: bool, depth: int, looks: Looks
+        self, tool: Tool, places: Places, value: dict[str, Any], guesses: bool, depth: int, budget: RepairBudget
     ) -> None:
-        self.looks = looks
+        self.budget = budget
         self.tool, self.places, self.guesses, self.depth = tool, places, guesses, depth
         self.value = value
         self.receipts: list[Repair] = []
-        self.lessons: list[Lesson] = []
         self.left: list[SchemaFault] = []
         self._tried: dict[tuple[Any, ...], int] = {}
         self._about: dict[Where, SchemaFault] = {}  # the fault that the last change for a place answers
@@ -102,14 +79,14 @@ class _Mending:
         self.left = self._faults(before)
         most = _count(self.left)
         for _ in range(_ROUNDS):
-            picked = self._pick() if self.left and self._looks < MOST_LOOKS and self.looks.left > 0 else {}
+            picked = self._pick() if self.left and self._looks < MOST_LOOKS and self.budget.left > 0 else {}
             if not picked:
                 break
             self._try(picked)
         if ahead:
             self._rename_and_go_on()
         if self.left and _count(self.left) >= most:
-            self.value, self.receipts, self.lessons = before, [], []
+            self.value, self.receipts = before, []
 
     def _faults(self, value: Any) -> list[SchemaFault]:
         """The checker's errors, and arguments of an unknown name where none was allowed for in so many words."""
@@ -120,7 +97,7 @@ class _Mending:
         found += [SchemaFault(tuple(where), "stranger", where[-1]) for where in strangers(self.tool, value)]
         count = 1 + len(found) + sum(map(_inside, wrong))
         self._looks += count
-        self.looks.left -= count + judge_of(self.tool).size // SIZE_OF_A_LOOK
+        self.budget.left -= count + judge_of(self.tool).size // SIZE_OF_A_LOOK
         return found
 
     def _pick(self) -> dict[Where, Change]:
@@ -164,7 +141,7 @@ class _Mending:
 
     def _try(self, picked: dict[Where, Change]) -> None:
         candidate = with_changes(self.value, picked.values())
-        if not isinstance(candidate, dict) or self._was_large(candidate, picked.values()):
+        if not isinstance(candidate, dict):
             return
         left = self._faults(candidate)
         good = self._helping(picked, left)
@@ -185,20 +162,8 @@ class _Mending:
 
     def _take(self, made: Iterable[Change], value: dict[str, Any], left: list[SchemaFault]) -> None:
         for change in made:
-            self.lessons.append(lesson(self._about[change.locus], change, self.value, self.places))
             self.receipts += change.receipts(self.value)
         self.value, self.left = value, left
-
-    def _was_large(self, candidate: dict[str, Any], made: Iterable[Change]) -> bool:
-        """A long text may hold very many values: then all of them are mended, or the text stays as it is."""
-        decoded = [each for each in made if each.rule == "double_encoded"]
-        if not decoded or sample(candidate, self.places) is None:
-            return False
-        value, receipts = mend(self.tool, candidate, guesses=self.guesses, depth=self.depth, looks=self.looks)
-        if fits(self.tool, value):
-            self._take(made, value, [])
-            self.receipts += receipts
-        return True
 
     def _rename_and_go_on(self) -> None:
         """Names that would be right but for their values: renamed, if what is wrong with the values can be mended."""
@@ -214,13 +179,12 @@ class _Mending:
         if not made:
             return
         renamed = with_changes(self.value, made.values())
-        further = _Mending(self.tool, self.places, renamed, self.guesses, self.depth, self.looks)
+        further = _Mending(self.tool, self.places, renamed, self.guesses, self.depth, self.budget)
         further.run(ahead=False)
         lost = any(receipt.rule in ("null_dropped", "default") for receipt in further.receipts)
         if not lost and _weight(further.left) < _weight(self.left):
             self._take(made.values(), further.value, further.left)
             self.receipts += further.receipts
-            self.lessons += further.lessons
 
 
 def _count(faults: list[SchemaFault]) -> tuple[int, int]:

@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from rightcall.strict_json import is_same
+
 MOST_OBJECTS = 9
 AGAIN = "again"  # no rule, and no receipt: a key that stands twice with one value leaves a note
 SHOWN = 200  # characters of a receipt; `Call.raw` has the whole
@@ -25,14 +27,12 @@ Spelled = tuple[tuple[str | int, ...], str]
 
 
 class Unreadable(Exception):
-    """No value can be made of the text; `cut` says that it ended too early, `final` that no other reading may try,
-    `code` which problem that is, where it is a certain one; `mismatched` that a bracket closes nothing that is open."""
+    """No value can be made of the text; `cut` says that it ended too early, `code` which problem that is, where it is a
+    certain one."""
 
-    def __init__(
-        self, reason: str, *, cut: bool = False, final: bool = False, code: str = "", mismatched: bool = False
-    ) -> None:
+    def __init__(self, reason: str, *, cut: bool = False, code: str = "") -> None:
         super().__init__(reason)
-        self.cut, self.final, self.code, self.mismatched = cut, final, code, mismatched
+        self.cut, self.code = cut, code
 
 
 class Loose(msgspec.Struct, frozen=True):
@@ -47,21 +47,15 @@ class Loose(msgspec.Struct, frozen=True):
     liberties: tuple[Liberty, ...]
     spelled: tuple[Spelled, ...] = ()
     missing: int = 0
-    swapped: int = 0
     open: tuple[Any, ...] = ()
     mixed: int = 0
 
 
 def one_object(objects: list[dict[str, Any]]) -> tuple[dict[str, Any], Liberty]:
-    """One of several objects in a row: the only one that is not empty, or the one they all are; else all in one."""
-    before = "".join([json.dumps(found, ensure_ascii=False)[:100] for found in objects])[:200]
+    """One of several objects in a row: the only one that is not empty, or the one that all of them are."""
     filled = [found for found in objects if found]
-    if all(found == filled[0] for found in filled[1:]):
-        value = filled[0] if filled else {}
-        return value, Liberty("concatenated", before, json.dumps(value, ensure_ascii=False)[:200])
-    merged: dict[str, Any] = {}
-    for found in filled:
-        if merged.keys() & found.keys():
-            raise Unreadable("several objects stand in a row, and they disagree", final=True)
-        merged |= found
-    return merged, Liberty("merged_objects", before, json.dumps(merged, ensure_ascii=False)[:200])
+    if not all(is_same(found, filled[0]) for found in filled[1:]):
+        raise Unreadable("several objects stand in a row, and they disagree")
+    before = "".join([json.dumps(found, ensure_ascii=False)[:100] for found in objects])[:200]
+    value = filled[0] if filled else {}
+    return value, Liberty("concatenated", before, json.dumps(value, ensure_ascii=False)[:200])

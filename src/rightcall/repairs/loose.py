@@ -14,11 +14,9 @@ from typing import Any
 
 import msgspec
 
-from rightcall.parsing.values.notation import JSON_WORDS, LOOSE
+from rightcall.parsing.values.notation import JSON_WORDS, LOOSE, STRICT_NUMBER
 from rightcall.parsing.values.value_reader import programmers_number
-from rightcall.repairs.comments import holds_bracket, may_hold_more
-from rightcall.repairs.fences import begins_fence
-from rightcall.repairs.liberties import AGAIN, MOST_OBJECTS, Liberty, Loose, Spelled, Unreadable, one_object
+from rightcall.repairs.liberties import AGAIN, Liberty, Loose, Spelled, Unreadable
 from rightcall.repairs.loose_strings import CLOSING, LooseStrings
 from rightcall.strict_json import MAX_DEPTH, is_same
 
@@ -31,42 +29,8 @@ _IN_WORD = re.compile(r"[\w.+\-]").fullmatch
 
 def read_loose(text: str, pos: int = 0, *, depth: int = MAX_DEPTH, closed: bool = False) -> Loose:
     """One value from `pos` on. `closed`: the end of the text is known to be the end of what was sent. A bracket of the
-    wrong kind means that those before it are missing, or that it closes what is open: what takes less is read."""
-    unreadable: Unreadable | None = None
-    found: Loose | None = None
-    try:
-        found = _read(text, pos, depth, closed, swap=False)
-    except Unreadable as error:
-        if not error.mismatched:
-            raise
-        unreadable = error
-    if found is not None and (not found.missing or _ends_well(text, found)):
-        return found
-    other = _swapped(text, pos, depth, closed)
-    if other is not None:
-        return other
-    if found is None:
-        assert unreadable is not None
-        raise unreadable
-    return found
-
-
-def _swapped(text: str, pos: int, depth: int, closed: bool) -> Loose | None:
-    """The value in which a bracket of the wrong kind closes what is open, if nothing but that one is wrong."""
-    try:
-        found = _read(text, pos, depth, closed, swap=True)
-    except Unreadable:
-        return None
-    return found if found.swapped == 1 and not found.missing and _ends_well(text, found) else None
-
-
-def _ends_well(text: str, found: Loose) -> bool:
-    """Is there nothing behind a value but what closes a list around it?"""
-    return found.missing < 2 and text[found.end : found.end + 256].strip(" \t\r\n") in ("", "]", "]}")
-
-
-def _read(text: str, pos: int, depth: int, closed: bool, *, swap: bool) -> Loose:
-    reader = _LooseReader(text, pos, depth, closed, swap)
+    wrong kind means that those before it are missing."""
+    reader = _LooseReader(text, pos, depth, closed)
     try:
         value = reader.value(0)
     except RecursionError:
@@ -75,32 +39,29 @@ def _read(text: str, pos: int, depth: int, closed: bool, *, swap: bool) -> Loose
         reader.doubt("python_literal")
     if reader.single and reader.controls:
         reader.doubt("bad_escape")
-    if reader.hidden and (reader.missing or reader.swapped):
-        reader.doubt("comment")
     found = tuple(reader.found.values())
     spelled, at_end = tuple(reader.spelled), tuple(reader.at_end)
-    return Loose(value, reader.pos, found, spelled, reader.missing, reader.swapped, at_end, reader.mixed)
+    return Loose(value, reader.pos, found, spelled, reader.missing, at_end, reader.mixed)
 
 
 def skip_comments(text: str, pos: int) -> tuple[int, tuple[Liberty, ...]]:
     """Past blanks and comments, and what was skipped."""
-    reader = _LooseReader(text, pos, 0, True, False)
+    reader = _LooseReader(text, pos, 0, True)
     reader.peek()
     return reader.pos, tuple(reader.found.values())
 
 
 class _LooseReader(LooseStrings):
-    def __init__(self, text: str, pos: int, depth: int, closed: bool, swap: bool) -> None:
+    def __init__(self, text: str, pos: int, depth: int, closed: bool) -> None:
         super().__init__(text, pos)
-        self.depth, self.closed, self.swap = depth, closed, swap
+        self.depth, self.closed = depth, closed
         self.steps: list[str | int] = []  # to the value being read
         self.spelled: list[Spelled] = []
         self.wanted: list[str] = []  # the brackets that are to close what is open
         self.words: set[bool] = set()  # were there words of JSON's, and of Python's?
         self.at_end: list[Any] = []
-        self.missing = self.swapped = self.mixed = self.comments = 0
+        self.missing = self.mixed = 0
         self.styles: list[str | None] = []  # how the keys of the objects around are written
-        self.hidden = False  # is there a bracket in a comment?
 
     def doubt(self, rule: str) -> None:
         self.found[rule] = msgspec.structs.replace(self.found[rule], guess=True)
@@ -111,10 +72,7 @@ class _LooseReader(LooseStrings):
             comment = LOOSE.comments(self.text, self.pos)
             if comment is None:
                 return self.text[self.pos : self.pos + 1]
-            doubtful = may_hold_more(self.text, comment, in_list=self.wanted[-1:] == ["]"])
-            self._took("comment", comment.group(), "", guess=doubtful)
-            self.hidden = self.hidden or holds_bracket(comment.group())
-            self.comments += 1
+            self._took("comment", comment.group(), "")
             self.pos = comment.end()
 
     def value(self, level: int) -> Any:
@@ -125,24 +83,13 @@ class _LooseReader(LooseStrings):
             return self._object(level)
         if char == "[":
             return self._array(level)
-        if char == "`" and (fence := begins_fence(self.text, self.pos)):
-            return self._fenced(fence, level)
+        if self.text.startswith("```", self.pos):
+            raise Unreadable("a code fence is inside the JSON")
         if char in CLOSING:
             return self._string(char)
         if not char:
             raise Unreadable("the text ends where a value should be", cut=True)
         return self._scalar()
-
-    def _fenced(self, fence: re.Match[str], level: int) -> Any:
-        """A code fence around a value. One around all of it may be left open where the end is known."""
-        self.pos = fence.end()
-        value = self.value(level)
-        is_last = not self.peek() and self.closed and not self.wanted
-        if not (is_last or self.text.startswith("```", self.pos)):
-            raise Unreadable("a code fence is not closed", cut=self.pos >= len(self.text))
-        self.pos = min(self.pos + 3, len(self.text))
-        self._took("code_fence", fence.group().strip(), "")
-        return value
 
     def _scalar(self) -> Any:
         number = _NUMBER(self.text, self.pos)
@@ -169,11 +116,12 @@ class _LooseReader(LooseStrings):
         return text
 
     def _number(self, text: str) -> int | float:
-        clean = text.replace("_", "")
-        value = programmers_number(clean)
+        if STRICT_NUMBER(text) is None:
+            raise Unreadable(f"{text[:30]} is no JSON number")
+        value = programmers_number(text)
         if value in (float("inf"), float("-inf")):
-            code = "" if clean.lstrip("+-").isdigit() else "not_finite"
-            raise Unreadable(f"{text[:30]} is not a number that JSON can carry", final=True, code=code)
+            code = "" if text.lstrip("-").isdigit() else "not_finite"
+            raise Unreadable(f"{text[:30]} is not a number that JSON can carry", code=code)
         if text != repr(value):
             self.spelled.append((tuple(self.steps), text))
         return value
@@ -184,10 +132,7 @@ class _LooseReader(LooseStrings):
         items: list[Any] = []
         comma = True
         while True:
-            comments = self.comments
             char = self.peek()
-            if comma and self.comments > comments and char in ("]", ","):
-                self.doubt("comment")  # it stands where an item should
             if char == ",":
                 self._comma(comma, bool(items))
                 comma = True
@@ -216,10 +161,6 @@ class _LooseReader(LooseStrings):
             elif self._closes(char, found, comma):
                 self.styles.pop()
                 return found
-            elif char == "{" and not comma and isinstance(found[key], dict):
-                self.steps.append(key)
-                found[key] = self._more_objects(found[key], level)
-                self.steps.pop()
             else:
                 if not comma:
                     self._took("missing_comma", char, "," + char)
@@ -238,19 +179,8 @@ class _LooseReader(LooseStrings):
         if not is_same(before, after):
             shown = [json.dumps(value, ensure_ascii=False)[:80] for value in (before, after)]
             reason = f"{key[:80]!r} is given twice, as {shown[0]} and as {shown[1]}; send it once"
-            raise Unreadable(reason, final=True, code="duplicate_key" if level else "duplicate_argument")
+            raise Unreadable(reason, code="duplicate_key" if level else "duplicate_argument")
         self._took(AGAIN, key, key)
-
-    def _more_objects(self, first: dict[str, Any], level: int) -> Any:
-        """Several objects in a row where one should be."""
-        objects = [first]
-        while self.peek() == "{":
-            if len(objects) >= MOST_OBJECTS:
-                raise Unreadable("too many objects stand in a row", final=True)
-            objects.append(self._object(level + 1))
-        value, liberty = one_object(objects)
-        self._took(liberty.rule, liberty.before, liberty.after)
-        return value
 
     def _comma(self, comma: bool, begun: bool) -> None:
         """A comma. Before the first member, or as a second one in a list, it may be what a lost value left behind."""
@@ -272,15 +202,14 @@ class _LooseReader(LooseStrings):
         wanted = self.wanted[-1]
         if not char:
             self._at_end(value, comma)
-        elif char == wanted or (self.swap and len(self.wanted) > 1):
-            self._swap(char, wanted, bool(value))
+        elif char == wanted:
             self.pos += 1
         elif char in self.wanted:
             self._missing(char, wanted, value)
         elif self.closed and _OUTSIDE(self.text, self.pos):
             self._at_end(value, comma)  # it closes a list around what is read here
         else:
-            raise Unreadable(f"{char!r} closes nothing that is open", mismatched=True)
+            raise Unreadable(f"{char!r} closes nothing that is open")
 
     def _at_end(self, value: Any, comma: bool) -> None:
         if not self.closed or (comma and value):
@@ -295,12 +224,6 @@ class _LooseReader(LooseStrings):
         self.missing += 1
         is_empty = not value or (isinstance(value, list) and value[-1] in ({}, []))
         self._took("missing_closer", char, wanted + char, guess=is_empty)
-
-    def _swap(self, char: str, wanted: str, filled: bool) -> None:
-        """A bracket of the wrong kind. Of `{]` nobody knows which of the two is wrong."""
-        if char != wanted:
-            self.swapped += 1
-            self._took("swapped_closer", char, wanted, guess=not filled)
 
     def _styled(self, char: str, level: int) -> None:
         """Notes how an object writes its first key. A text that lost its quotes may be what looks like an object."""
@@ -321,11 +244,7 @@ class _LooseReader(LooseStrings):
             self.pos = bare.end()
             self._took("unquoted_key", key, f'"{key}"')
         separator = self.peek()
-        if separator == "=":
-            self.pos += 1 + self.text.startswith("=>", self.pos)
-            self._took("key_separator", "=", ":")
-        elif separator == ":":
-            self.pos += 1
-        else:
+        if separator != ":":
             raise Unreadable(f"the key {key[:40]!r} has no ':'", cut=not separator)
+        self.pos += 1
         return key

@@ -12,8 +12,9 @@ from typing import Any
 import msgspec
 
 from rightcall.parsing.values.notation import STRICT_NUMBER
-from rightcall.repairs.brackets import could_go_on, could_move, has_odd_key
-from rightcall.repairs.liberties import MOST_OBJECTS, Liberty, Loose, Spelled, Unreadable, one_object
+from rightcall.repairs.brackets import has_odd_key, has_sure_brackets, may_be_cut
+from rightcall.repairs.fences import unfence
+from rightcall.repairs.liberties import MOST_OBJECTS, SHOWN, Liberty, Loose, Spelled, Unreadable, one_object
 from rightcall.repairs.loose import read_loose, skip_comments
 from rightcall.repairs.number_text import NumberText
 from rightcall.schema.places import Places, may_be, value_at, wants_text
@@ -28,25 +29,29 @@ def read_arguments(
     text: str, start: int, tool: Tool | None, *, depth: int, closed: bool
 ) -> tuple[Any, tuple[Liberty, ...]]:
     """The arguments that are all of the text from `start` on. Raises `Unreadable`."""
+    fenced = unfence(text[start:]) if text.startswith("```", start) else None
+    removed: tuple[Liberty, ...] = ()
+    if fenced is not None:
+        removed = (Liberty("code_fence", text[start : start + SHOWN], fenced[:SHOWN]),)
+        text, start = fenced, 0
     value, liberties, end = objects_in_a_row(text, start, tool, depth=depth, closed=closed)
     end, comments = skip_comments(text, end)
     liberties += tuple([each for each in comments if each.rule not in {liberty.rule for liberty in liberties}])
     rest = text[end:]
     if rest:
         if not _CLOSERS(rest):
-            raise Unreadable("there is more text behind the arguments", final=True)
+            raise Unreadable("there is more text behind the arguments")
         extra = rest.strip(" \t\r\n")
         unsure = any(each.rule in ("missing_closer", "trailing_comma") for each in liberties)
         unsure = unsure or is_one_too_many_unsure(value, tool, extra)
         liberties += (Liberty("extra_closer", extra, "", unsure),)
-    return value, liberties
+    return value, (*removed, *liberties)
 
 
 def is_one_too_many_unsure(arguments: Any, tool: Tool | None, extra: str) -> bool:
     """Brackets too many at the end: could another one be the one too many, or was one that opens lost?"""
-    if could_move(arguments, tool, into=len("".join(extra.split()))):
-        return True
-    return _has_odd_names(arguments, tool)
+    count = len("".join(extra.split()))
+    return not has_sure_brackets(arguments, count, tool, extra=True) or _has_odd_names(arguments, tool)
 
 
 def _has_odd_names(arguments: Any, tool: Tool | None) -> bool:
@@ -63,7 +68,7 @@ def objects_in_a_row(
     objects, liberties = [value], {liberty.rule: liberty for liberty in taken}
     while isinstance(value, dict) and text.startswith("{", here := _BLANK(text, read.end).end()):  # type: ignore[union-attr]
         if len(objects) >= MOST_OBJECTS:
-            raise Unreadable("too many objects stand in a row", final=True)
+            raise Unreadable("too many objects stand in a row")
         read = read_loose(text, here, depth=depth, closed=closed)
         value, taken = as_meant(read, tool)
         objects.append(value)
@@ -93,10 +98,11 @@ def weighed(read: Loose, arguments: Any, tool: Tool | None, *, beside: tuple[str
 
 
 def _is_missing_unsure(read: Loose, arguments: Any, tool: Tool | None, beside: tuple[str, ...]) -> bool:
-    unsure = None in read.open or could_go_on([each for each in read.open if each is not None], arguments, tool)
-    unsure = unsure or (isinstance(arguments, dict) and next(reversed(arguments), None) in beside)
+    unsure = may_be_cut(read.open, arguments, tool) or (
+        isinstance(arguments, dict) and next(reversed(arguments), None) in beside
+    )
     unsure = unsure or _lacks_arguments(arguments, tool, beside)
-    return unsure or could_move(arguments, tool, out=read.missing) or _has_odd_names(arguments, tool)
+    return unsure or not has_sure_brackets(arguments, read.missing, tool) or _has_odd_names(arguments, tool)
 
 
 def _lacks_arguments(arguments: Any, tool: Tool | None, beside: tuple[str, ...]) -> bool:
@@ -118,9 +124,6 @@ def respelled(value: Any, spelled: Iterable[Spelled], tool: Tool | None) -> tupl
             made.setdefault("unquoted_value", Liberty("unquoted_value", text, f'"{text}"'))
         elif where and type(number) is float and STRICT_NUMBER(text):
             value_at(value, list(where[:-1]))[where[-1]] = NumberText(text)
-        elif type(number) is not bool and STRICT_NUMBER(text) is None:
-            guess = text.startswith("+") and not wanted.as_number(where)  # a telephone number, maybe
-            made.setdefault("number_spelling", Liberty("number_spelling", text, repr(number), guess))
     return value, tuple(made.values())
 
 
@@ -131,10 +134,6 @@ class _Wanted:
         self._places = Places(tool.parameters) if tool is not None else None
         self._around: dict[tuple[str | int, ...], Any] = {}
         self._found: dict[int, bool] = {}
-
-    def as_number(self, where: tuple[str | int, ...]) -> bool:
-        """Is only a number wanted there?"""
-        return self._places is not None and bool(where) and not may_be(self._schema(where), "", self._places.refs)
 
     def _schema(self, where: tuple[str | int, ...]) -> Any:
         assert self._places is not None

@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from math import isinf
 from typing import Any, Literal
 
@@ -31,13 +30,11 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,400}(?:\.0*)?").fullmatch
 _AS_JSON = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+").fullmatch
 _NUMBER = re.compile(r"[+-]?(?:[0-9]{1,400}(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?").fullmatch
 _SEPARATORS = re.compile(r"[\s_\-./:]++").sub
-_HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _BETWEEN_WORDS = re.compile(r"(?<=[^\W\d_])[ _\-]++(?=[^\W\d_])").sub
 _LISTED = re.compile(r"[,;|\n]|\s-\s").search  # what may stand between the items of a list
 _BRACKETS = frozenset("[]{}()<>\"'")
 _ZEROS = re.compile(r"[+-]?0[0-9]").match
 _QUOTED = re.compile(r"""(\\?["'])([^"'\\]+)\1""").fullmatch  # once more than JSON has it
-_MOST_NAMES = 64
 _LONGEST_NAME = 256
 GONE: Any = object()  # nothing is to stand there any more
 
@@ -166,7 +163,6 @@ def _named(where: list[Any], names: PropertyNames, fault: SchemaFault, places: P
         default = places.default(list(fault.where))
         if default is not MISSING:
             yield Change("default", "guess" if names.strangers else "schema", fault.where, default)
-        yield from _near(where, names, fault.name)
     elif fault.word != "stranger":
         unexpected = getattr(fault.kind, "unexpected", ())
         yield from _null_strangers(where, names, unexpected, places)
@@ -192,35 +188,6 @@ def _folded(value: Json, strangers: list[str], declared: dict[str, list[str]]) -
         if len(free) == 1:
             wanted.setdefault(free[0], []).append(key)
     return [(old[0], new) for new, old in wanted.items() if len(old) == 1]
-
-
-def _near(where: list[Any], names: PropertyNames, name: str) -> Iterator[Change]:
-    import difflib
-
-    short = [key for key in names.strangers[:_MOST_NAMES] if len(key) <= _LONGEST_NAME]
-    near = difflib.get_close_matches(name.lower(), [key.lower() for key in short], 2, 0.7)
-    close = [key for key in short if key.lower() in near] or _by_words(names, name, short)
-    if len(close) == 1:
-        yield _rename("near_name", "guess", where, names, [(close[0], name)])
-
-
-def _by_words(names: PropertyNames, name: str, strangers: list[str]) -> list[str]:
-    """The unknown names that say all the words of this one, or only words of it, where it is the one they can mean:
-    `file_path` for `path`."""
-    free = [each for each in names.declared if each not in names.value]
-    if len(free) > _MOST_NAMES:
-        return []
-    return [key for key in strangers if [each for each in free if _says(key, each)] == [name]]
-
-
-def _says(key: str, name: str) -> bool:
-    said, meant = _words(key), _words(name)
-    return bool(said and meant) and (said <= meant or meant <= said)
-
-
-@lru_cache(256)
-def _words(name: str) -> frozenset[str]:
-    return frozenset(_HUMPS.sub("_", name[:_LONGEST_NAME]).replace("-", "_").lower().split("_")) - {""}
 
 
 def _rename(rule: str, kind: Kind, where: list[Any], names: PropertyNames, pairs: list[tuple[str, str]]) -> Change:
@@ -361,7 +328,7 @@ def _from_loose_text(at: tuple[Any, ...], text: str, depth: int) -> Iterator[Cha
         read = read_loose(text, depth=depth)
     except Unreadable:
         return
-    guessed = {"unquoted_value", "missing_comma", "merged_objects"} & {liberty.rule for liberty in read.liberties}
+    guessed = {"unquoted_value", "missing_comma", "comment"} & {liberty.rule for liberty in read.liberties}
     guessed |= {liberty.rule for liberty in read.liberties if liberty.guess}
     if not text[read.end :].strip() and not (guessed or read.missing or read.mixed):
         yield Change("double_encoded", "schema", at, read.value)

@@ -14,7 +14,6 @@ _CONTROL = re.compile(r"<\|.*|\|>.*|<｜.*|\x00.*", re.S)
 _TOKEN = re.compile(r"<[|｜][^|｜<>]{1,64}[|｜]>")
 _SPLIT = re.compile(r"__|[./:]")
 _METHOD = ".call"
-_CLOSE = 0.85
 _SIGNS = dict.fromkeys(map(ord, "_-."))  # what a name has beside letters and digits
 _NAME_KEYS = ("name", "tool", "tool_name", "function")
 _LONGEST = 512  # a longer name is no tool's in other clothes, and each reading of it costs
@@ -32,20 +31,18 @@ def settle_name(name: str, tools: Toolset | None, policy: str) -> tuple[str, tup
     clean = _CONTROL.sub("", _TOKEN.sub("", name) if _TOKEN.match(name) else name).strip()
     if clean and clean in tools:
         return clean, (Repair("control_tokens", "exact", "", name, clean),)
-    for rule, kind, found in _readings(clean or name, tools, policy):
+    for rule, kind, found in _readings(clean or name, tools):
         if found is not None:
             return found, (Repair(rule, kind, "", name, found),)
     return name, ()
 
 
-def _readings(name: str, tools: Toolset, policy: str) -> Any:
+def _readings(name: str, tools: Toolset) -> Any:
     yield "namespace", "exact", _without_namespace(name, tools)
     yield "namespace", "schema", _only([tool.name for tool in tools if _last(tool.name) == name])
     folded = fold(name)
     for wanted in (folded, fold(_last(name))):
         yield "folded_name", "schema", _only([tool.name for tool in tools if wanted and fold(tool.name) == wanted])
-    if policy == "lenient":
-        yield "near_name", "guess", _nearest(name, tools)
 
 
 def _only(names: list[str]) -> str | None:
@@ -66,14 +63,6 @@ def _without_namespace(name: str, tools: Toolset) -> str | None:
         if rest in tools:
             return rest
     return None
-
-
-def _nearest(name: str, tools: Toolset) -> str | None:
-    import difflib
-
-    near = tools.nearest(name)
-    close = [other for other in near if difflib.SequenceMatcher(None, name.lower(), other.lower()).ratio() >= _CLOSE]
-    return _only(close)
 
 
 def infer_name(arguments: Any, tools: Toolset | None) -> str | None:
