@@ -46,7 +46,7 @@ def called(body: Json) -> Json:
 
 @in_a_loop
 async def test_a_call_comes_back_under_its_own_name_whole_and_streamed() -> None:
-    from rightcall.tools.tool_names import wire_names
+    from rightcall.tools.toolset import wire_names
 
     wire = wire_names([NAME], "gemini")[NAME]
     call = {"functionCall": {"name": wire, "args": {"city": "Oslo"}}, "thoughtSignature": "sig"}

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from rightcall.tools.docstrings import read_docstring
+from rightcall.tools.signatures import read_docstring
 
 GOOGLE = """Gets the weather.
 

@@ -34,9 +34,9 @@ from hypothesis import strategies as st
 
 from rightcall import Call, Toolset, dispatch_sync
 from rightcall.errors import BadTools, MalformedArguments
-from rightcall.tools.hints.intake import Intake, function_intake
-from rightcall.tools.hints.meaning import Misfit
+from rightcall.tools.intake import Intake, function_intake
 from rightcall.tools.toolset import to_tool
+from rightcall.tools.value_types import Misfit
 from rightcall.tools.with_pydantic import pydantic_function
 from rightcall.types import Json
 

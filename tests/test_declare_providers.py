@@ -14,8 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from rightcall.errors import BadTools, CallerError
 from rightcall.schema.definition import check_parameters
 from rightcall.tools.provider_forms import to_provider
-from rightcall.tools.tool_names import RULES, Provider, stands_for, wire_names
-from rightcall.tools.toolset import Toolset, to_tool
+from rightcall.tools.toolset import RULES, Provider, Toolset, stands_for, to_tool, wire_names
 from rightcall.types import Json, Tool, to_json
 
 PROVIDERS: tuple[Provider, ...] = get_args(Provider)

@@ -8,9 +8,8 @@ import msgspec
 import pytest
 
 from rightcall.errors import BadTools
-from rightcall.tools.param_list import params
 from rightcall.tools.provider_forms import to_provider
-from rightcall.tools.toolset import Toolset, to_tool
+from rightcall.tools.toolset import Toolset, params, to_tool
 from rightcall.types import Json
 
 READ: Json = {"name": "read", "description": "Reads.", "parameters": {"path": "Where the file is"}}

@@ -105,8 +105,8 @@ MAY_USE_FILES = set(
     "storage loop datasets/rows evaluation/webpages workspace backends capture datasets evaluation serve cli".split()
 )
 MAY_USE_FILES.add("dispatching/tool_child.py")
-MAY_USE_FILES.add("tools/hints/scalars.py")  # paths that are arguments of a tool; no file is looked at
 MAY_USE_FILES.add("repairs/rules.py")  # the table of rules, which is data of the package
+MAY_USE_FILES.add("tools/value_types.py")  # paths that are arguments of a tool; no file is looked at
 MAY_WRITE = {"storage", "backends/models.py"}  # the second fetches into a folder of its own
 MAY_START_PROCESSES = set(
     "formats/templates/confined.py dispatching/isolate.py dispatching/tool_child.py datasets/rows/local_pool.py "

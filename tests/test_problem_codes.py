@@ -16,7 +16,7 @@ from rightcall.contracts.protocol import violations
 from rightcall.problems import CODES, GROUPS, TOOLS, Code
 from rightcall.providers.stream import Stream
 from rightcall.providers.whole import read
-from rightcall.tools.binding import binding
+from rightcall.tools.functions import binding
 from rightcall.tools.toolset import to_tool
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -31,7 +31,7 @@ from rightcall import (
 )
 from rightcall.errors import EmptyToolList, GrammarCompileError
 from rightcall.tools.provider_forms import to_provider
-from rightcall.tools.tool_names import Provider
+from rightcall.tools.toolset import Provider
 from rightcall.types import Json
 
 TYPES = ["string", "integer", "number", "boolean", "null", "array", "object"]

@@ -8,8 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from rightcall.api_names import Api
-from rightcall.tools.tool_names import Provider
-from rightcall.tools.toolset import Toolset
+from rightcall.tools.toolset import Provider, Toolset
 from rightcall.types import Call, CallEnd, CallStart, Event, Json, Reply
 
 PROVIDERS: dict[Api, Provider] = {

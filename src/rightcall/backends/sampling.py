@@ -14,7 +14,7 @@ from typing import Any
 
 from rightcall.api_names import Api
 from rightcall.providers.sdk_view import obj, text
-from rightcall.tools.gemini_schema import from_openapi, is_openapi
+from rightcall.tools.provider_forms import from_openapi, is_openapi
 from rightcall.types import Json
 
 _OPENAI = (

@@ -12,8 +12,7 @@ from rightcall.cli.layout import console, table
 from rightcall.cli.safe import brief, json_text
 from rightcall.contracts.typescript import declarations
 from rightcall.tools.provider_forms import to_provider
-from rightcall.tools.tool_names import RULES, Provider
-from rightcall.tools.toolset import Toolset
+from rightcall.tools.toolset import RULES, Provider, Toolset
 from rightcall.types import to_json
 
 _TYPESCRIPT = "typescript"

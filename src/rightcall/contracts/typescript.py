@@ -37,8 +37,7 @@ from rightcall.contracts.type_expr import (
     render,
 )
 from rightcall.schema.walk import Refs
-from rightcall.tools.param_list import examples
-from rightcall.tools.toolset import Tools, Toolset
+from rightcall.tools.toolset import Tools, Toolset, examples
 from rightcall.types import Json, Tool
 
 _COMBINED = ("$ref", "$dynamicRef", "$recursiveRef", "const", "enum", "oneOf", "anyOf", "allOf")

@@ -34,7 +34,7 @@ from rightcall.dispatching.trace import (
     Row,
 )
 from rightcall.errors import DispatchStopped, DispatchTerminated, HookFailed, NotApplicable, NotRunnable, ToolTimedOut
-from rightcall.tools.binding import Typed
+from rightcall.tools.functions import Typed
 from rightcall.types import Call
 
 Ended = tuple[Result, DispatchStopped | None]

@@ -22,7 +22,7 @@ import msgspec
 from rightcall.dispatching import tool_child as child
 from rightcall.dispatching.plain import plain, shown
 from rightcall.errors import NotRunnable, ToolError, ToolTimedOut
-from rightcall.tools.binding import Binding, Typed
+from rightcall.tools.functions import Binding, Typed
 from rightcall.types import Json
 
 MOST_OUTPUT = 64_000_000

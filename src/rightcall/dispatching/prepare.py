@@ -17,8 +17,8 @@ from rightcall.dispatching.result import Result, failed, not_run, refused, said
 from rightcall.dispatching.run_limits import RunLimits
 from rightcall.dispatching.running import bound_to
 from rightcall.errors import CallRefused, DispatchStopped, ToolFailed
-from rightcall.tools.binding import Binding, Typed
 from rightcall.tools.checks import check, fits
+from rightcall.tools.functions import Binding, Typed
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Call, Problem, Tool
 

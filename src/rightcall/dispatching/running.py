@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import Any
 
 from rightcall.errors import ToolError, ToolTimedOut
-from rightcall.tools.binding import Binding, Typed, binding, is_async
+from rightcall.tools.functions import Binding, Typed, binding, is_async
 from rightcall.types import Tool
 
 _numbers = itertools.count(1)

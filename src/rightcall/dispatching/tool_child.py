@@ -131,7 +131,7 @@ def run(request: dict[str, Any]) -> Any:
     import inspect
 
     from rightcall.dispatching.plain import plain, shown
-    from rightcall.tools.binding import binding
+    from rightcall.tools.functions import binding
     from rightcall.tools.toolset import to_tool
 
     found: Any = importlib.import_module(request["module"])

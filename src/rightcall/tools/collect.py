@@ -14,7 +14,7 @@ from rightcall.types import Tool
 
 if TYPE_CHECKING:
     from rightcall.schema.definition import Mended
-    from rightcall.tools.provider_definitions import Made
+    from rightcall.tools.provider_forms import Made
 
 
 class SdkObject(Protocol):
@@ -74,7 +74,7 @@ def collect(source: object, path: str = "", root: Any = None, depth: int = 0) ->
 
 
 def _mapping(source: Mapping[str, Any], path: str, root: Any, depth: int) -> Iterator[FoundTool]:
-    from rightcall.tools.provider_definitions import definition_tool
+    from rightcall.tools.provider_forms import definition_tool
 
     wrapped = [key for key in _LISTS if key in source] if not any(key in source for key in _DEFINING) else []
     if wrapped and depth < _DEEPEST:
@@ -99,7 +99,7 @@ def _from_callable(function: Callable[..., Any]) -> Made:
 
 def _judged(tool: Tool, form: str) -> Made:
     """The tool itself if nothing had to be mended."""
-    from rightcall.tools.provider_definitions import Made, judge, mend_schemas
+    from rightcall.tools.provider_forms import Made, judge, mend_schemas
 
     plain_tool = Tool(
         name=tool.name,

@@ -1,30 +1,132 @@
-"""`Toolset`: the tools of one conversation, looked up by name in constant time.
-
-    Toolset(get_weather, {"type": "function", "function": {"name": "f", "parameters": {...}}}, mcp_listing)
-
-Sources of every kind may be mixed. A word that is wrong and has one meaning (`"type": "float"`) is taken for it, and
-`mended` says so. A definition that cannot be used raises `BadTools` with the place of the fault; `Toolset.lenient`
-leaves it out and says so in `refused`. `Toolset.of`, which is what every function makes of the `tools` it is given,
-leaves out definitions, which are data of other people, and raises for what the caller wrote: functions, classes, `Tool`
-values, and one thing that is no tool where tools should be. Where a name comes twice the first stays, and `clashes`
-says so.
-"""
+"""The parameters of a tool one by one, as a prompt lists them."""
 
 from __future__ import annotations
 
+import itertools
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from rightcall.api_names import api_name
 from rightcall.schema.definition import Mended
 from rightcall.schema.limits import CURE, MAX_TOOLSET_PATTERNS, Refusal, Refused
-from rightcall.schema.places import Kind, kinds
+from rightcall.schema.places import Kind, kinds, properties
 from rightcall.schema.relax import SchemaRelaxation, relaxed
 from rightcall.tools.collect import FoundTool, ToolLike, collect, to_tool
-from rightcall.tools.tool_names import check_provider, wire_names
 from rightcall.types import Json, Problem, Tool
+
+
+class Param(msgspec.Struct, frozen=True):
+    """`default` is `msgspec.UNSET` if there is none; `schema` is the whole property, `{}` for one that says nothing."""
+
+    name: str
+    schema: Json
+    description: str = ""
+    required: bool = False
+    default: Any = msgspec.UNSET
+    examples: tuple[Any, ...] = ()
+
+
+def params(tool: Tool) -> tuple[Param, ...]:
+    """Required ones first, then by name. What the schema does not call required is optional."""
+    listed = tool.parameters.get("required")
+    required = set(listed) if isinstance(listed, list) else set()
+    found = [_param(key, schema, key in required) for key, schema in properties(tool.parameters).items()]
+    return tuple(sorted(found, key=lambda param: (not param.required, param.name)))
+
+
+def _param(name: str, given: Any, required: bool) -> Param:
+    schema = given if isinstance(given, dict) else {}
+    text = schema.get("description")
+    default = schema.get("default", msgspec.UNSET)
+    return Param(name, schema, text if isinstance(text, str) else "", required, default, examples(schema))
+
+
+def examples(schema: Json) -> tuple[Any, ...]:
+    """A list of examples wins over a single one."""
+    if isinstance(schema.get("examples"), list):
+        return tuple(schema["examples"])
+    return (schema["example"],) if "example" in schema else ()
+
+
+Provider = Literal["chat", "responses", "messages", "gemini", "ollama", "mcp"]
+
+
+class NameRule(NamedTuple):
+    first: str  # what a name may begin with, as the inside of a regex class
+    rest: str
+    longest: int
+
+
+_WORD = "A-Za-z0-9_"
+RULES: dict[str, NameRule] = {
+    "chat": NameRule(_WORD + "-", _WORD + "-", 64),
+    "responses": NameRule(_WORD + "-", _WORD + "-", 64),
+    "messages": NameRule(_WORD + "-", _WORD + "-", 64),
+    "gemini": NameRule("A-Za-z_", _WORD + ".-", 64),
+    "ollama": NameRule(_WORD, _WORD + ".-", 128),
+    "mcp": NameRule(_WORD + ".-", _WORD + ".-", 128),
+}
+_HASHES = 4  # how many spellings of one name are recognised on the way back
+
+
+def check_provider(provider: str) -> str:
+    """The word for whoever takes the tools: an API, or `mcp`."""
+    return api_name(provider, RULES, what="form of tools")
+
+
+def wire_names(names: Iterable[str], provider: str) -> dict[str, str]:
+    """From each name to what the provider calls it."""
+    rule = RULES[check_provider(provider)]
+    all_names = list(names)
+    found = {name: name for name in all_names if _taken_as_is(name, rule)}
+    changed = {name: _folded(name, rule) for name in all_names if name not in found}
+    count = Counter(changed.values())
+    found |= {name: new for name, new in changed.items() if count[new] == 1 and new not in found}
+    used = set(found.values())
+    for name in sorted(changed.keys() - found.keys()):
+        found[name] = next(new for new in _hashed(name, rule) if new not in used)
+        used.add(found[name])
+    return {name: found[name] for name in all_names}
+
+
+def stands_for(wire: str, name: str) -> bool:
+    """Could `wire` be what some provider's rules made of this name? A listing cannot pass one tool off as another."""
+    return any(
+        wire in (_folded(name, rule), *itertools.islice(_hashed(name, rule), _HASHES))
+        for rule in RULES.values()
+        if not _taken_as_is(name, rule)
+    )
+
+
+def _taken_as_is(name: str, rule: NameRule) -> bool:
+    return len(name) <= rule.longest and re.fullmatch(f"[{rule.first}][{rule.rest}]*", name) is not None
+
+
+def _folded(name: str, rule: NameRule) -> str:
+    """Without a mark where that says enough; with one where the name was cut or nothing of it is left."""
+    new = _replaced(name, rule)
+    return new if len(new) <= rule.longest and new.strip("_") else next(_hashed(name, rule))
+
+
+def _replaced(name: str, rule: NameRule) -> str:
+    new = re.sub(f"[^{rule.rest}]", "_", name)
+    return new if re.match(f"[{rule.first}]", new) else "_" + new
+
+
+def _hashed(name: str, rule: NameRule) -> Iterator[str]:
+    import hashlib
+
+    base = _replaced(name, rule)[: rule.longest - 9]
+    base = base if base.strip("_") else "tool"
+    for round in itertools.count():
+        text = f"{name}#{round}" if round else name
+        yield f"{base}_{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+
 
 __all__ = ["Clash", "Mended", "Refusal", "SchemaRelaxation", "ToolLike", "Tools", "Toolset", "to_tool"]
 

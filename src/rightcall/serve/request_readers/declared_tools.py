@@ -19,7 +19,7 @@ from rightcall.providers.sdk_view import items, obj, objects, text
 from rightcall.schema.limits import Refused
 from rightcall.serve.client_request import ClientTool, ToolKind
 from rightcall.serve.known_tools import TOOL_SEARCH, KnownTool, known_tool, screen_size
-from rightcall.tools.provider_definitions import definition_tool
+from rightcall.tools.provider_forms import definition_tool
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Json, Tool
 

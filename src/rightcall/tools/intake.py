@@ -1,11 +1,4 @@
-"""What a function or a class takes, as a whole: the schema of its arguments, and how they are read.
-
-    intake = function_intake({"day": Parameter("day", KEYWORD_ONLY, annotation=date)}, "f()")
-    intake.read({"day": "2026-05-17"})      # {"day": date(2026, 5, 17)}
-
-Where an annotation is one that only pydantic understands, pydantic has the whole of it: what stands together is read by
-the same rules.
-"""
+"""How a tool takes its arguments: the schema of a function or class, and the conversion from JSON to its types."""
 
 from __future__ import annotations
 
@@ -15,16 +8,16 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from rightcall.schema.limits import Refused
-from rightcall.tools.hints.meaning import Meaning, Misfit, NeedsPydantic, Unsayable, ValueFault
-from rightcall.tools.hints.meanings import Meanings
-from rightcall.tools.hints.records import (
+from rightcall.tools.type_hints import (
     AnnotatedField,
+    Meanings,
     UnderstoodField,
     fields_reader,
     fields_schema,
     filled,
     typed_dict_fields,
 )
+from rightcall.tools.value_types import Meaning, Misfit, NeedsPydantic, Unsayable, ValueFault
 from rightcall.types import Json
 
 _CURE = "use a type JSON can say, or fix the argument with functools.partial"
