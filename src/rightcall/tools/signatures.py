@@ -1,6 +1,6 @@
-"""What an annotation says that is no type: its description, and whether null is allowed.
+"""What Python knows of a function: its parameters with resolved types, its name, and its docstring's parts.
 
-city: Annotated[str, "Where to look"]   ->   "Where to look"
+Docstrings are read in Google, NumPy and Sphinx style; text outside the known sections is the description.
 """
 
 from __future__ import annotations
@@ -8,34 +8,13 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-import types
 import typing
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from rightcall.schema.limits import Refused
 from rightcall.tools.intake import unresolved
-
-
-def described(hint: Any) -> str:
-    """The text in `Annotated`, as it is or in a `Doc("text")` or a `Meta(description="text")`; "" if there is none."""
-    for note in getattr(hint, "__metadata__", ()):
-        text = note if isinstance(note, str) else getattr(note, "documentation", getattr(note, "description", None))
-        if isinstance(text, str):
-            return text
-    return ""
-
-
-def allows_none(hint: Any) -> bool:
-    if hint in (Any, None, type(None), object):
-        return True
-    origin, inner = typing.get_origin(hint), typing.get_args(hint)
-    if origin is typing.Annotated:
-        return allows_none(inner[0])
-    if origin is typing.Literal:
-        return None in inner
-    return origin in (typing.Union, types.UnionType) and any(map(allows_none, inner))
-
+from rightcall.tools.value_types import allows_none
 
 _PARAMETERS = {
     *("args", "arguments", "parameters", "params", "attributes"),

@@ -20,7 +20,6 @@ from collections import abc
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from rightcall.tools.signatures import described
 from rightcall.tools.value_types import (
     ANYTHING,
     MOST_FAULTS,
@@ -34,6 +33,7 @@ from rightcall.tools.value_types import (
     ValueFault,
     bounded,
     bounds_of,
+    described,
     enumeration,
     invalid,
     literal,

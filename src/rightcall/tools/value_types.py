@@ -19,6 +19,8 @@ import operator
 import os
 import pathlib
 import re
+import types
+import typing
 import uuid
 from collections.abc import Callable, Iterable, Set
 from decimal import Decimal, InvalidOperation
@@ -26,8 +28,27 @@ from typing import Any, LiteralString, NamedTuple
 
 import msgspec
 
-from rightcall.tools.intake import NOT_JSON, as_json
 from rightcall.types import Json
+
+
+def described(hint: Any) -> str:
+    """The text in `Annotated`, as it is or in a `Doc("text")` or a `Meta(description="text")`; "" if there is none."""
+    for note in getattr(hint, "__metadata__", ()):
+        text = note if isinstance(note, str) else getattr(note, "documentation", getattr(note, "description", None))
+        if isinstance(text, str):
+            return text
+    return ""
+
+
+def allows_none(hint: Any) -> bool:
+    if hint in (Any, None, type(None), object):
+        return True
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Annotated:
+        return allows_none(inner[0])
+    if origin is typing.Literal:
+        return None in inner
+    return origin in (typing.Union, types.UnionType) and any(map(allows_none, inner))
 
 
 class NotJson:

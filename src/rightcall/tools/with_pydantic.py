@@ -19,8 +19,7 @@ from typing import Any
 from rightcall.extras import needs
 from rightcall.schema.limits import Refused
 from rightcall.tools.intake import Intake, Parameters, type_name
-from rightcall.tools.signatures import described
-from rightcall.tools.value_types import Misfit, ValueFault
+from rightcall.tools.value_types import Misfit, ValueFault, described
 from rightcall.types import Json
 
 _CODES = {"missing": "missing", "missing_argument": "missing", "missing_keyword_only_argument": "missing"}
