@@ -19,7 +19,7 @@ from bench_whole import WORDS
 
 from measure import TOOLS, best, table, verdict
 from rightcall import Call, check, parse, render, repair
-from rightcall.providers.whole import read
+from rightcall.providers.provider_answers import read
 
 SIZE = 1024
 MOST = 12.0

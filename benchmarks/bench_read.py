@@ -13,7 +13,7 @@ from bench_whole import WORDS
 
 from measure import TOOLS, best, table, turn_by_turn, verdict
 from rightcall import parse
-from rightcall.providers.whole import read
+from rightcall.providers.provider_answers import read
 
 SIZES = (256, 1024, 4096, 16_384)
 MOST = 1.2

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from rightcall.api_names import Api
 from rightcall.backends.metadata import Metadata
+from rightcall.providers.provider_answers import Stream, read
 from rightcall.providers.sse import Payloads
-from rightcall.providers.stream import Stream
-from rightcall.providers.whole import read
 from rightcall.serve.answer_writer import AnswerEnd, AnswerHead, AnswerUsage, AnswerWriter
 from rightcall.serve.answer_writers import WRITERS, encoded, new_answer_id
 from rightcall.serve.client_request import ClientRequest, ClientTool

@@ -11,8 +11,7 @@ import pytest
 from rightcall import Arguments, Call, CallEnd, CallStart, Ids, Reply, Tool, render
 from rightcall.errors import CallerError
 from rightcall.providers.json_state import JsonState, ends_early
-from rightcall.providers.stream import Stream
-from rightcall.providers.whole import read
+from rightcall.providers.provider_answers import Stream, read
 from rightcall.types import Event, Reasoning, Text
 from support.provider_answers import LEAK, calls, chat, codes, delta, entry
 
@@ -186,9 +185,9 @@ def test_the_state_of_json_does_not_depend_on_how_it_is_cut(text: str) -> None:
     pieces = JsonState()
     for char in text[:-1]:
         pieces.feed(char)
-        assert pieces.open
+        assert pieces.is_incomplete
     pieces.feed(text[-1])
-    assert pieces.whole and not ends_early(text)
+    assert pieces.is_complete and not ends_early(text)
     assert all(ends_early(text[:end]) for end in range(1, len(text)))
 
 
@@ -198,7 +197,7 @@ def test_the_state_of_json_does_not_depend_on_how_it_is_cut(text: str) -> None:
 def test_broken_json_is_told_from_json_that_goes_on(text: str) -> None:
     state = JsonState()
     state.feed(text)
-    assert state.broken and not ends_early(text)
+    assert state.is_invalid and not ends_early(text)
 
 
 # -- one-line bugs that no law sees ------------------------------------------------------------------------------------

@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 from rightcall import Arguments, Call, CallEnd, CallStart, Ids, Reply, Tool, Toolset
 from rightcall.parsing.fold import Fold
 from rightcall.providers import openai_chat
+from rightcall.providers.provider_answers import Stream, read
 from rightcall.providers.sniff import DIALECTS, sniff
-from rightcall.providers.stream import Stream
-from rightcall.providers.whole import read
 from rightcall.types import Event
 from support.dialects import WIRES, Answer, Cutter, Wired, chat_whole
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from rightcall import Call, Ids, Reply, Tool
-from rightcall.providers.stream import Stream
-from rightcall.providers.whole import read, read_all
+from rightcall.providers.provider_answers import Stream, read, read_all
 from rightcall.types import Reasoning, Text
 from support.provider_answers import Json, calls, chat, chat_call, codes, item
 

@@ -11,9 +11,8 @@ import pytest
 
 from rightcall import Call, Ids, Problem, Reply, Tool, Toolset
 from rightcall.errors import CallerError
+from rightcall.providers.provider_answers import Stream, read, read_all
 from rightcall.providers.sniff import sniff
-from rightcall.providers.stream import Stream
-from rightcall.providers.whole import read, read_all
 from rightcall.types import Reasoning, Text
 from support.provider_answers import LEAK, Json, calls, chat, chat_call, codes, item
 
@@ -272,7 +271,7 @@ def test_nothing_is_an_empty_reply(nothing: Any) -> None:
 def test_a_shape_that_nobody_knows_is_noted() -> None:
     reply = read({"detail": "Not Found"})
     assert reply.problems == (
-        Problem("unknown_shape", "this is no answer of a known provider: keys 'detail'", blocking=False),
+        Problem("unknown_shape", "the value is not an answer of a known API: keys 'detail'", blocking=False),
     )
 
 

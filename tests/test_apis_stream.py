@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rightcall import Ids, Reply, Tool, Toolset, read
-from rightcall.providers.stream import Stream
+from rightcall.providers.provider_answers import Stream
 from support.provider_answers import Json, calls, codes, delta, entry
 
 TOOLS = Toolset([Tool(name="f"), Tool(name="g")])

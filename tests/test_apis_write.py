@@ -8,7 +8,7 @@ import pytest
 
 from rightcall import Call, Reply
 from rightcall.providers import anthropic, gemini, ollama, openai_chat, openai_responses
-from rightcall.providers.whole import read
+from rightcall.providers.provider_answers import read
 from rightcall.types import Reasoning, Text
 
 Json = dict[str, Any]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rightcall.backends.event_stream import Payload, ServerEvents, Signal
-from rightcall.providers.deltas import Fault
+from rightcall.providers.dialect import Fault
 
 A, B = {"a": 1}, {"b": "ü→𝄞"}
 

@@ -41,7 +41,6 @@ providers
 contracts
 constrain
 masks
-providers/histories
 messages
 dispatching
 hooks

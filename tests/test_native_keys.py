@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from rightcall import Reply
-from rightcall.providers.stream import Stream
-from rightcall.providers.whole import read as read_answer
+from rightcall.providers.provider_answers import Stream
+from rightcall.providers.provider_answers import read as read_answer
 from test_envelope_keys import TOOLS, Json, ran
 
 

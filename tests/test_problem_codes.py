@@ -14,8 +14,7 @@ from rightcall import Call, Limits, Problem, Toolset, check, parse
 from rightcall.contracts.ledger import Deliverable, Ledger, LedgerState
 from rightcall.contracts.protocol import violations
 from rightcall.problems import CODES, GROUPS, TOOLS, Code
-from rightcall.providers.stream import Stream
-from rightcall.providers.whole import read
+from rightcall.providers.provider_answers import Stream, read
 from rightcall.tools.functions import binding
 from rightcall.tools.toolset import to_tool
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rightcall import Toolset
-from rightcall.providers.whole import read
+from rightcall.providers.provider_answers import read
 from rightcall.repairs.rules import RULES, RepairRule
 from rules_page import TOOLS, page, tried
 

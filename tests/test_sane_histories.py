@@ -283,7 +283,7 @@ def test_what_a_client_dropped_is_put_back_by_the_id_of_its_call() -> None:
 
 
 def test_a_profile_that_there_is_none_of_names_those_there_are() -> None:
-    with pytest.raises(CallerError, match=r"no profile 'opnai'.*openai, vllm"):
+    with pytest.raises(CallerError, match=r"unknown history profile 'opnai'.*openai, vllm"):
         sane([], profile="opnai")
 
 

@@ -8,7 +8,7 @@ import pytest
 from rightcall.backends.body import write
 from rightcall.backends.plan import Choice, make_plan
 from rightcall.backends.profiles import BY_API, UNKNOWN, find_profile
-from rightcall.providers.chat_shape import OPAQUE
+from rightcall.providers.history_messages import OPAQUE
 from rightcall.serve.client_request import ClientRequest
 from rightcall.serve.request_readers import READERS, read_request
 from rightcall.serve.upstream_body import same_dialect_body, to_request

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rightcall.providers.chat_shape import OPAQUE
+from rightcall.providers.history_messages import OPAQUE
 from rightcall.serve.client_request import RefusedRequest
 from rightcall.serve.request_readers import READERS, read_request
 from rightcall.types import Json

@@ -6,7 +6,7 @@ import json
 
 from rightcall.cli.safe import visible
 from rightcall.problems import GROUPS, TOOLS, Code
-from rightcall.providers.whole import read
+from rightcall.providers.provider_answers import read
 from rightcall.types import Reply
 
 _LONGEST = 400

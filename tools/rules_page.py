@@ -8,7 +8,7 @@ from itertools import groupby
 from rightcall.cli.safe import visible
 from rightcall.cli.show import receipt
 from rightcall.parsing.parser import parse
-from rightcall.providers.whole import read
+from rightcall.providers.provider_answers import read
 from rightcall.repairs.rules import RULES, RepairRule
 from rightcall.types import Reply, Tool
 

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from rightcall.parsing.parser import Parser, parse
     from rightcall.parsing.rendering import render
     from rightcall.parsing.selection import select
-    from rightcall.providers.stream import Stream
-    from rightcall.providers.whole import read, read_all
+    from rightcall.providers.provider_answers import Stream, read, read_all
     from rightcall.repairs.whole_call import repair
     from rightcall.tools.checks import check
     from rightcall.tools.functions import tool
@@ -116,9 +115,9 @@ __getattr__ = on_first_use(
     __name__,
     {
         "GrammarBounds": "rightcall.constrain.builder",
-        "Stream": "rightcall.providers.stream",
-        "read": "rightcall.providers.whole",
-        "read_all": "rightcall.providers.whole",
+        "Stream": "rightcall.providers.provider_answers",
+        "read": "rightcall.providers.provider_answers",
+        "read_all": "rightcall.providers.provider_answers",
         "wrap": "rightcall.backends.sdk_client",
         "check": "rightcall.tools.checks",
         "grammar": "rightcall.constrain.grammars",

@@ -1,5 +1,7 @@
-"""Messages beside the calls: histories made fit for a server, and what a model without native tools is told (results,
-declarations, the ledger behind "done")."""
+"""Public module for messages: histories that a server accepts, and the messages for a model without native tools.
+
+The latter are results, declarations, and the task list (ledger) that gates "done".
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,9 @@ if TYPE_CHECKING:
     from rightcall.contracts.protocol import violations
     from rightcall.contracts.results import result_text
     from rightcall.contracts.typescript import declarations
-    from rightcall.providers.chat_shape import chat_messages
-    from rightcall.providers.histories.history_faults import history_faults
-    from rightcall.providers.histories.history_profiles import HISTORY_PROFILES, HistoryProfile
-    from rightcall.providers.histories.history_work import HistoryChange, KeptFields
-    from rightcall.providers.histories.sanitiser import SaneHistory, kept_of, sane
+    from rightcall.providers.history_checks import HISTORY_PROFILES, HistoryProfile, history_faults
+    from rightcall.providers.history_messages import chat_messages
+    from rightcall.providers.history_sanitizer import HistoryChange, KeptFields, SaneHistory, kept_of, sane
 
 __all__ = [
     "HISTORY_PROFILES",
@@ -39,15 +39,15 @@ __all__ = [
 __getattr__ = on_first_use(
     __name__,
     {
-        "chat_messages": "rightcall.providers.chat_shape",
-        "HISTORY_PROFILES": "rightcall.providers.histories.history_profiles",
-        "HistoryProfile": "rightcall.providers.histories.history_profiles",
-        "HistoryChange": "rightcall.providers.histories.history_work",
-        "KeptFields": "rightcall.providers.histories.history_work",
-        "SaneHistory": "rightcall.providers.histories.sanitiser",
-        "kept_of": "rightcall.providers.histories.sanitiser",
-        "sane": "rightcall.providers.histories.sanitiser",
-        "history_faults": "rightcall.providers.histories.history_faults",
+        "chat_messages": "rightcall.providers.history_messages",
+        "HISTORY_PROFILES": "rightcall.providers.history_checks",
+        "HistoryProfile": "rightcall.providers.history_checks",
+        "HistoryChange": "rightcall.providers.history_sanitizer",
+        "KeptFields": "rightcall.providers.history_sanitizer",
+        "SaneHistory": "rightcall.providers.history_sanitizer",
+        "kept_of": "rightcall.providers.history_sanitizer",
+        "sane": "rightcall.providers.history_sanitizer",
+        "history_faults": "rightcall.providers.history_checks",
         "Deliverable": "rightcall.contracts.ledger",
         "Ledger": "rightcall.contracts.ledger",
         "LedgerState": "rightcall.contracts.ledger",

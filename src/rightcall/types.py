@@ -285,7 +285,7 @@ class Reply(msgspec.Struct, frozen=True):
 
         - `api`: `chat`, `responses`, `messages`, `gemini` or `ollama`, or the name of its SDK.
         """
-        from rightcall.providers.turns import message
+        from rightcall.providers.history_messages import message
 
         return message(self, api)
 

@@ -28,9 +28,9 @@ from rightcall.errors import (
     TimedOut,
     Unauthorised,
 )
-from rightcall.providers.deltas import Fault
+from rightcall.providers.dialect import Fault
+from rightcall.providers.provider_answers import Stream
 from rightcall.providers.sdk_view import error_text, obj
-from rightcall.providers.stream import Stream
 from rightcall.strict_json import Undecodable, decode
 from rightcall.types import Event, Json
 

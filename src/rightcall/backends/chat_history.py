@@ -10,10 +10,9 @@ from typing import Any
 
 import msgspec
 
-from rightcall.providers.chat_shape import OPAQUE
-from rightcall.providers.deltas import DeltaPiece
+from rightcall.providers.dialect import CallDelta, output_text
+from rightcall.providers.history_messages import OPAQUE
 from rightcall.providers.openai_chat import whole
-from rightcall.providers.outgoing import output_text
 from rightcall.providers.sdk_view import dumps, items, obj, text
 from rightcall.strict_json import MAX_DEPTH, decode
 from rightcall.types import Call, Json
@@ -83,12 +82,12 @@ def _result(content: Any) -> Any:
 
 def _calls(message: Json) -> tuple[Call, ...]:
     found = [
-        delta for _, delta in whole({"tool_calls": message.get("tool_calls") or []}) if isinstance(delta, DeltaPiece)
+        delta for _, delta in whole({"tool_calls": message.get("tool_calls") or []}) if isinstance(delta, CallDelta)
     ]
     return tuple([_call(piece) for piece in found])
 
 
-def _call(piece: DeltaPiece) -> Call:
+def _call(piece: CallDelta) -> Call:
     value = {"input": piece.arguments} if piece.custom else decode(piece.arguments or "{}", MAX_DEPTH)
     sent = dumps(value) if piece.custom else piece.arguments
     is_object = isinstance(value, dict)

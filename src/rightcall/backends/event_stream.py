@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
-from rightcall.providers.deltas import Fault
+from rightcall.providers.dialect import Fault
 from rightcall.strict_json import Undecodable, decode
 from rightcall.types import Json
 

@@ -21,8 +21,8 @@ from rightcall.backends.chat_history import HistoryTurn, text_of, turns
 from rightcall.backends.part_bodies import anthropic_parts, gemini_parts, image_urls, responses_parts
 from rightcall.backends.profiles import IdRule
 from rightcall.providers import anthropic, gemini, ollama, openai_responses
-from rightcall.providers.chat_shape import OPAQUE
-from rightcall.providers.outgoing import output_text
+from rightcall.providers.dialect import output_text
+from rightcall.providers.history_messages import OPAQUE
 from rightcall.providers.sdk_view import items, objects, text
 from rightcall.types import Json
 

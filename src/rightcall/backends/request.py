@@ -19,7 +19,7 @@ from rightcall.ids import Ids
 from rightcall.parsing.options import Limits
 from rightcall.parsing.parser import Policy
 from rightcall.providers import openai_chat
-from rightcall.providers.chat_shape import OPAQUE
+from rightcall.providers.history_messages import OPAQUE
 from rightcall.tools.toolset import Tools, Toolset
 from rightcall.types import Json, Reply
 

@@ -18,12 +18,11 @@ import msgspec
 
 from rightcall.contracts.protocol import feedback
 from rightcall.providers import trusted_chat, trusted_messages, trusted_responses
-from rightcall.providers.deltas import Loss
+from rightcall.providers.dialect import Loss
+from rightcall.providers.provider_answers import Stream, read_all
 from rightcall.providers.sdk_view import objects
 from rightcall.providers.sse import Payloads
-from rightcall.providers.stream import Stream
 from rightcall.providers.trusted import DONE, EventFrame
-from rightcall.providers.whole import read_all
 from rightcall.types import CallEnd, Event, Json, Reply
 
 Refused = Literal["error", "drop", "pass"]

@@ -20,7 +20,7 @@ from rightcall.capture.examples import solved
 from rightcall.capture.settings import Settings, Task
 from rightcall.capture.stubs import StubOutcome
 from rightcall.ids import Ids
-from rightcall.providers.outgoing import argument_text
+from rightcall.providers.dialect import argument_text
 from rightcall.types import Call, Json, Part, Problem, Reasoning, Text, as_error
 
 _QUOTED = 500  # characters of a call that could not be read

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rightcall.datasets.logged import Entry, Log, LogTurn, flat, id_in, model_in, time_in
-from rightcall.providers.dialect import Spoken
+from rightcall.providers.dialect import ModelTurn
 from rightcall.providers.gemini import field
 from rightcall.providers.sdk_view import dumps, items, obj, objects, text
 from rightcall.providers.sniff import DIALECTS, sniff
@@ -217,8 +217,8 @@ History = tuple[list[Entry], Any]  # entries, and the tools as they were declare
 def _history(api: str, system: Any, messages: list[Any], is_history: bool) -> list[Entry]:
     """What was sent, through an API whose requests hold the system's words beside the messages."""
     entries: list[Entry] = [{"role": "system", "content": said}] if (said := flat(system)) else []
-    for each in DIALECTS[api].sides(messages):
-        entries.append(LogTurn(each.value, api, is_history) if isinstance(each, Spoken) else _entry(each))
+    for each in DIALECTS[api].history_entries(messages):
+        entries.append(LogTurn(each.value, api, is_history) if isinstance(each, ModelTurn) else _entry(each))
     return entries
 
 

@@ -15,8 +15,8 @@ from rightcall.formats import FORMATS
 from rightcall.ids import Ids
 from rightcall.parsing.parser import parse
 from rightcall.providers.openai_chat import assistant_message
+from rightcall.providers.provider_answers import read, read_all
 from rightcall.providers.sdk_view import objects, text
-from rightcall.providers.whole import read, read_all
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Call, Json, Reply
 

@@ -22,8 +22,8 @@ from rightcall.datasets.verifier import training_row
 from rightcall.errors import CannotCarry
 from rightcall.formats.spec import Format
 from rightcall.parsing.rendering import render
+from rightcall.providers.provider_answers import read
 from rightcall.providers.sdk_view import dumps
-from rightcall.providers.whole import read
 from rightcall.strict_json import MAX_DEPTH, decode
 from rightcall.types import Call, Json, Part, Text
 

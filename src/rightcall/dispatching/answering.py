@@ -13,7 +13,7 @@ import msgspec
 from rightcall.contracts.protocol import feedback
 from rightcall.dispatching.result import Result, not_run, refused
 from rightcall.providers.dialect import CallOutcome
-from rightcall.providers.turns import results as written
+from rightcall.providers.history_messages import results as written
 from rightcall.types import Call, Json, Reply
 
 _CUSTOM = ("custom", "custom_tool_call")

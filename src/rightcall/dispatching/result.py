@@ -15,7 +15,7 @@ from rightcall.dispatching.bounded_output import BoundedOutput, bound
 from rightcall.dispatching.plain import plain
 from rightcall.errors import ToolError
 from rightcall.providers.dialect import CallOutcome
-from rightcall.providers.turns import results
+from rightcall.providers.history_messages import results
 from rightcall.types import Call, Json, Problem, to_json
 
 Kind = Literal[

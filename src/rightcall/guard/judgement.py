@@ -104,7 +104,7 @@ def cut(turn: Turn, said: Iterable[Intervention]) -> list[Json]:
 
 
 def _from_user(words: str, api: str) -> Json:
-    from rightcall.providers.turns import results
+    from rightcall.providers.history_messages import results
 
     return results(api, [], words)[0]
 

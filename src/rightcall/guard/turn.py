@@ -18,7 +18,7 @@ from typing import Any, Literal
 import msgspec
 
 from rightcall.dispatching.earlier_calls import fingerprint
-from rightcall.providers.chat_shape import chat_messages
+from rightcall.providers.history_messages import chat_messages
 from rightcall.providers.sdk_view import dumps, text
 from rightcall.strict_json import MAX_DEPTH, decode
 from rightcall.tools.toolset import Tools, Toolset

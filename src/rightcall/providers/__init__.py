@@ -1,5 +1,5 @@
-"""Provider messages and streams <-> our values, both directions; one dialect per file, and no IO.
+"""Provider messages and streams to and from the values of rightcall. One dialect per module, no I/O.
 
-A dialect says what a response or a chunk holds as `deltas`; `assemble` turns deltas into the events that text gives
-too. A whole response is a stream of one chunk, so reading it and streaming it cannot disagree.
+A dialect reads a response or a chunk as deltas; `assembler` turns deltas into the same events that parsed text gives.
+A whole response is assembled like a stream of one chunk, so both give the same reply.
 """

@@ -1,21 +1,131 @@
-"""What is known of one API: how to tell its JSON from others, read it and write it. `DIALECTS` in `sniff.py` has all.
+"""The interface between the dialect of one API and the code that all APIs share.
 
-OLLAMA = Dialect("ollama", shows=_is_ollama, whole=whole, chunk=chunk, opaque=opaque, ...)
+A dialect reads a response or a chunk as deltas, which `assembler` turns into events:
+
+    {"choices": [{"delta": {"content": "Hi"}}]}  ->  [(0, TextDelta("Hi"))]
+
+The number is the choice (or candidate) that the delta belongs to. A dialect also writes replies and tool results as
+messages; the helpers for that are at the end of this module. `DIALECTS` in `sniff` lists all dialects.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+import msgspec
+
 from rightcall.api_names import Api
-from rightcall.providers.deltas import Deltas, Seen
+from rightcall.providers.sdk_view import dumps
+from rightcall.strict_json import MAX_DEPTH, decode
 from rightcall.types import Call, Json, Reply
+
+# -- deltas ------------------------------------------------------------------------------------------------------------
+
+Slot = int | str
+
+
+class TextDelta(msgspec.Struct, frozen=True):
+    """A piece of the answer's text."""
+
+    text: str
+
+
+class ReasoningDelta(msgspec.Struct, frozen=True):
+    """A piece of reasoning."""
+
+    text: str
+
+
+class UnknownField(msgspec.Struct, frozen=True):
+    """A field of a native call that the dialect does not define.
+
+    `inner`: the field is in the object that has the name and the arguments, so the model wrote it and not the server.
+    """
+
+    key: str
+    value: Any
+    inner: bool
+
+
+class CallDelta(msgspec.Struct, frozen=True, kw_only=True):
+    """A piece of a native call. A field that the payload does not have is empty.
+
+    - `slot`: the provider's index or id of the call within the answer.
+    - `draft`: arguments that are used if no argument text follows.
+    - `custom`: a call of a custom tool, whose argument is free text.
+    - `whole`: the piece is a complete call.
+    - `all`: `arguments` is the final argument text and replaces what came before.
+    - `parsed`: the server parsed the arguments and wrote them again, so valid JSON does not prove that the model
+      finished the call.
+    - `ended`: the provider reports the call as completed.
+    - `fault`: code and message of what makes the entry unusable.
+    - `unknown`: fields that the dialect does not define.
+    """
+
+    slot: Slot | None = None
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+    draft: str = ""
+    custom: bool = False
+    whole: bool = False
+    all: bool = False
+    parsed: bool = False
+    ended: bool = False
+    fault: tuple[str, str] | None = None
+    unknown: tuple[UnknownField, ...] = ()
+
+
+class CallClosed(msgspec.Struct, frozen=True):
+    """Nothing more follows for the call in this slot."""
+
+    slot: Slot | None
+
+
+class Finish(msgspec.Struct, frozen=True):
+    """The provider's finish reason, normalized by `finish_of`."""
+
+    reason: str
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """A problem of the answer as a whole."""
+
+    code: str
+    message: str
+    blocking: bool = True
+
+
+class Loss(Fault, frozen=True):
+    """A part of the answer was lost, so the end of any of its choices may be missing."""
+
+
+Delta = TextDelta | ReasoningDelta | CallDelta | CallClosed | Finish | Fault
+Deltas = list[tuple[int, Delta]]
+
+# What a stream has already delivered, for dialects that send the same content twice. The keys belong to the dialect.
+StreamState = dict[Any, Any]
+
+
+def unknown_fields(fields: Json, known: frozenset[str], *, inner: bool) -> tuple[UnknownField, ...]:
+    """Return the fields of a call, or of its function, that are neither known nor null."""
+    if fields.keys() <= known:
+        return ()
+    found = [(key, value) for key, value in fields.items() if key not in known and value is not None]
+    return tuple([UnknownField(key, value, inner) for key, value in found])
+
+
+# -- the dialect of one API --------------------------------------------------------------------------------------------
 
 
 class CallOutcome(NamedTuple):
-    """What a call came to, for the model: the `call`, its `output` as text, whether it `is_error`, and whether the call
-    was one of a `custom` tool, which some APIs answer in another field."""
+    """The outcome of a call, as it is sent to the model.
+
+    - `output`: the output of the tool.
+    - `is_error`: the tool failed.
+    - `custom`: the call was one of a custom tool; some APIs take its result in another field.
+    """
 
     call: Call
     output: Any
@@ -23,51 +133,101 @@ class CallOutcome(NamedTuple):
     custom: bool = False
 
 
-class Spoken(NamedTuple):
-    """A turn of the model in a history: its `value`, as the API writes it and `Dialect.whole` reads it."""
+class ModelTurn(NamedTuple):
+    """A turn of the model in a history: its `value` as the API writes it and `Dialect.whole` reads it."""
 
     value: Any
 
 
 class Dialect(NamedTuple):
-    """One API. A new one is a file with such a value, and a line in `DIALECTS`.
+    """One API. To add one, write a module with such a value and list it in `DIALECTS`.
 
-    - `name`: its word, one of `Api`.
-    - `shows`: can this object only be one of its own? Asked of responses, messages, items and chunks.
-    - `whole`, `chunk`: what a response says, and what one piece of a stream adds.
-    - `opaque`: what the provider wants back unseen: of the message, and by call id.
-    - `assistant_message`: a reply as the assistant's turn, with everything that the wire can say.
-    - `turn`: the same as servers take it back, with what is opaque in it.
+    - `name`: its name, one of `Api`.
+    - `detects`: is this object (a response, message, item or chunk) one that only this API writes?
+    - `whole`, `chunk`: the deltas of a response, and of one chunk of a stream.
+    - `opaque`: the fields that the provider requires back unchanged: of the message, and by call id.
+    - `assistant_message`: a reply as the assistant's turn, with everything that the API can express.
+    - `turn`: the same as servers accept it, with the opaque fields.
     - `results`: the messages that answer calls, and a note to the model if there is one.
-    - `sides`: a history in order: turns of the model as `Spoken`, and what others said as messages in the shape of
-      OpenAI's Chat. A result has the id of its call and its name as far as the wire has them, and `is_error` where the
-      wire says so.
+    - `history_entries`: a history in order: turns of the model as `ModelTurn`, all others as messages in the shape of
+      OpenAI's Chat. A result has the id and name of its call as far as the API sends them, and `is_error` where the API
+      marks it.
     """
 
     name: Api
-    shows: Callable[[Json], bool]
+    detects: Callable[[Json], bool]
     whole: Callable[[Any], Deltas]
-    chunk: Callable[[Json, Seen], Deltas]
+    chunk: Callable[[Json, StreamState], Deltas]
     opaque: Callable[[Any], tuple[Json, list[tuple[str, Json]]]]
     assistant_message: Callable[[Reply], Any]
     turn: Callable[[Reply, dict[str, Json]], Any]
     results: Callable[[Sequence[CallOutcome], str], list[Json]]
-    sides: Callable[[Sequence[Any]], Iterator[Json | Spoken]]
+    history_entries: Callable[[Sequence[Any]], Iterator[Json | ModelTurn]]
+
+
+# -- writing messages --------------------------------------------------------------------------------------------------
+
+# Opaque fields as `Dialect.opaque` returns them: of a call under its id, of the message under "".
+Extras = Mapping[str, Json]
+
+
+class AssistantTurn(NamedTuple):
+    """The content of an assistant message."""
+
+    text: str
+    calls: tuple[Call, ...]
+    reasoning: str
+
+
+def assistant_turn(reply: Reply | str, calls: Iterable[Call] | None, reasoning: str | None) -> AssistantTurn:
+    """Return the content of a message: that of `reply`, which explicit `calls` and `reasoning` replace."""
+    if isinstance(reply, Reply):
+        own = AssistantTurn(reply.content, reply.attempts, reply.reasoning)
+    else:
+        own = AssistantTurn(reply, (), "")
+    if calls is not None:
+        own = own._replace(calls=tuple(calls))
+    return own if reasoning is None else own._replace(reasoning=reasoning)
+
+
+def argument_text(call: Call) -> str:
+    """Return the arguments as a JSON object: the model's own text if it is equivalent, else compact JSON."""
+    if call.complete and decode(call.json, MAX_DEPTH) == call.arguments:
+        return call.json.strip()
+    return dumps(call.arguments)
+
+
+def custom_input(call: Call) -> str:
+    """Return the free text of a custom call."""
+    given = call.arguments.get("input")
+    return given if isinstance(given, str) else argument_text(call)
+
+
+def output_text(output: Any, *, is_error: bool = False) -> str:
+    """Return a tool's output as text: a string unchanged, any other value as JSON. Errors are prefixed with ERROR."""
+    content = output if isinstance(output, str) else dumps(output)
+    return f"ERROR: {content}" if is_error and not content.lower().startswith("error") else content
+
+
+def extra_fields(extras: Extras | None, id: str) -> Json:
+    """Return a copy of the opaque fields of one call, or of the message (`id=""`)."""
+    return dict(extras.get(id, {})) if extras else {}
 
 
 class ResultWriter(Protocol):
     def __call__(self, call: Call, output: Any, *, is_error: bool = False) -> Json: ...
 
 
-def one_by_one(tool_result: ResultWriter) -> Callable[[Sequence[CallOutcome], str], list[Json]]:
-    """A message for every result, and one for the note."""
+def separate_results(tool_result: ResultWriter) -> Callable[[Sequence[CallOutcome], str], list[Json]]:
+    """Return a `Dialect.results` that writes one message per result, and one for the note."""
 
     def results(outcomes: Sequence[CallOutcome], note: str) -> list[Json]:
-        out = [tool_result(each.call, each.output, is_error=each.is_error) for each in outcomes]
-        return with_note(out, note)
+        messages = [tool_result(each.call, each.output, is_error=each.is_error) for each in outcomes]
+        return with_note(messages, note)
 
     return results
 
 
 def with_note(messages: list[Json], note: str) -> list[Json]:
+    """Append a user message with the note, if there is one."""
     return [*messages, {"role": "user", "content": note}] if note else messages

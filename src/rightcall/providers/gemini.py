@@ -3,85 +3,106 @@
     {"candidates": [{"content": {"role": "model", "parts": [{"text": "...", "thought": true}, {"text": "..."},
         {"functionCall": {"name": "f", "args": {"x": 1}}, "thoughtSignature": "..."}]}}]}
 
-Read besides: a content, a list of parts, one part; keys in snake_case, as the SDK has them. A stream has the same shape
-as a whole response, and its calls come whole.
+It also reads a content, a list of parts, a single part, and keys in snake_case, as the SDK writes them. A chunk of a
+stream has the shape of a whole response. The arguments of a call may arrive in pieces:
+
+    {"functionCall": {"name": "f", "willContinue": true}}
+    {"functionCall": {"partialArgs": [{"jsonPath": "$.city", "stringValue": "Os", "willContinue": true}], ...}}
+    {"functionCall": {"partialArgs": [{"jsonPath": "$.city", "stringValue": "lo"}]}}
+
+Such a call ends with the piece without `willContinue`. Pieces of a string are joined.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from rightcall.parsing.how_ended import finish_of
-from rightcall.providers.chat_parts import chat_content
-from rightcall.providers.deltas import Delta, DeltaPiece, Deltas, Fault, Said, Seen, Stop, Thought, unknown_fields
-from rightcall.providers.dialect import CallOutcome, Dialect, Spoken
-from rightcall.providers.gemini_pieces import Pieces
-from rightcall.providers.outgoing import Extras, fields_of, output_text, turn
-from rightcall.providers.sdk_view import arguments, items, obj, objects, text
+from rightcall.providers.dialect import (
+    CallDelta,
+    CallOutcome,
+    Delta,
+    Deltas,
+    Dialect,
+    Extras,
+    Fault,
+    Finish,
+    ModelTurn,
+    ReasoningDelta,
+    StreamState,
+    TextDelta,
+    assistant_turn,
+    extra_fields,
+    output_text,
+    unknown_fields,
+)
+from rightcall.providers.openai_chat import chat_content
+from rightcall.providers.sdk_view import arguments, dumps, items, obj, objects, text
 from rightcall.types import Call, Json, Reply
 
-# The model tried to call, and the server took the call away.
-_FAILED = ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE")
-_IN_PIECES = ("truncated", "the call is only a piece of one; give all chunks to a Stream")
-_KNOWN = frozenset(("id", "name", "args", "partialArgs", "partial_args", "willContinue", "will_continue"))
-_WORDS = {"auto": "AUTO", "required": "ANY", "none": "NONE"}
+# The finish reasons of an answer from which the server removed the model's call.
+_REJECTED_CALLS = ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE")
+_ONLY_A_PIECE = ("truncated", "the call is only a piece of one; give all chunks to a Stream")
+_CALL_KEYS = frozenset(("id", "name", "args", "partialArgs", "partial_args", "willContinue", "will_continue"))
 
 
-class _Fragment(DeltaPiece, frozen=True, kw_only=True):
-    """A call that may be only a piece of one: in a stream it is joined, elsewhere it cannot be."""
+class _CallPiece(CallDelta, frozen=True, kw_only=True):
+    """A call that may be only a piece of one. Only a stream can join pieces."""
 
     call: Json
 
 
 def field(fields: Json, name: str) -> Any:
-    """A field under its name or as the SDK spells it: `functionCall`, `function_call`."""
+    """Return a field by its camelCase name or by the snake_case name of the SDK."""
     found = fields.get(name)
-    return fields.get(_snake(name)) if found is None else found
-
-
-def _snake(name: str) -> str:
-    return "".join(["_" + char.lower() if char.isupper() else char for char in name])
+    if found is None:
+        snake_case = "".join(["_" + char.lower() if char.isupper() else char for char in name])
+        found = fields.get(snake_case)
+    return found
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
 def whole(response: Any) -> Deltas:
-    """Everything in a response, a content, a list of parts or one part."""
-    found = obj(response)
-    if found is None:
-        return _of_parts(objects(items(response)))
-    if "candidates" in found or field(found, "promptFeedback") is not None:
-        return _response(found)
-    if obj(found.get("content")) is not None:
-        return [(0, delta) for delta in _candidate(found)]
-    return _of_parts(objects(found["parts"]) if "parts" in found else [found])
+    """Return the deltas of a response, a content, a list of parts or one part."""
+    fields = obj(response)
+    if fields is None:
+        return _part_deltas(objects(items(response)))
+    if "candidates" in fields or field(fields, "promptFeedback") is not None:
+        return _response(fields)
+    if obj(fields.get("content")) is not None:
+        return [(0, delta) for delta in _candidate(fields)]
+    return _part_deltas(objects(fields["parts"]) if "parts" in fields else [fields])
 
 
-def _of_parts(parts: Iterable[Json]) -> Deltas:
+def _part_deltas(parts: Iterable[Json]) -> Deltas:
     return [(0, delta) for part in parts for delta in _part(part)]
 
 
-def chunk(payload: Json, seen: Seen) -> Deltas:
-    """What one chunk of a stream adds: it has the shape of a whole response, but a call may go on in the next."""
-    return [(number, made) for number, delta in whole(payload) for made in _joined(delta, seen, number)]
+def chunk(payload: Json, state: StreamState) -> Deltas:
+    """Return the deltas of one chunk of a stream. The pieces of a call are joined over several chunks."""
+    return [(number, joined) for number, delta in whole(payload) for joined in _join_pieces(delta, state, number)]
 
 
-def _joined(delta: Delta, seen: Seen, number: int) -> list[Delta]:
-    """A call in pieces: its name with the first, its arguments with the last. Until then it is no whole JSON."""
-    if not isinstance(delta, _Fragment) or (number not in seen and delta.fault is None):
+def _join_pieces(delta: Delta, state: StreamState, number: int) -> list[Delta]:
+    """Return a call's name with its first piece, and its arguments with its last.
+
+    Until the last piece the arguments are `{`, which is not complete JSON.
+    """
+    if not isinstance(delta, _CallPiece) or (number not in state and delta.fault is None):
         return [delta]
-    first = number not in seen
-    pieces = seen.setdefault(number, Pieces(len(seen)))
+    first = number not in state
+    pieces = state.setdefault(number, _GeminiCallPieces(len(state)))
     pieces.add(delta.call)
     if field(delta.call, "willContinue") is True:
-        return (
-            [DeltaPiece(slot=pieces.slot, id=pieces.id, name=pieces.name, arguments="{", parsed=True)] if first else []
-        )
-    del seen[number]
-    seen[number, pieces.slot] = True  # keeps the slots apart
-    return [pieces.whole()]
+        begun = CallDelta(slot=pieces.slot, id=pieces.id, name=pieces.name, arguments="{", parsed=True)
+        return [begun] if first else []
+    del state[number]
+    state[number, pieces.slot] = True  # keeps the number of each slot unique
+    return [pieces.joined()]
 
 
 def _response(response: Json) -> Deltas:
@@ -101,11 +122,11 @@ def _candidate(candidate: Json) -> Iterator[Delta]:
     for part in objects(content.get("parts")):
         yield from _part(part)
     reason = text(field(candidate, "finishReason"))
-    if reason in _FAILED:
-        said = text(field(candidate, "finishMessage"))
-        yield Fault("provider_error", f"the server refused the model's call: {said or reason}")
+    if reason in _REJECTED_CALLS:
+        message = text(field(candidate, "finishMessage"))
+        yield Fault("provider_error", f"the server refused the model's call: {message or reason}")
     if reason:
-        yield Stop(finish_of(reason))
+        yield Finish(finish_of(reason))
 
 
 def _part(part: Json) -> Iterator[Delta]:
@@ -113,51 +134,153 @@ def _part(part: Json) -> Iterator[Delta]:
     if call is not None:
         id, name, given = text(call.get("id")), text(call.get("name")), arguments(call.get("args"))
         if field(call, "partialArgs") is not None or field(call, "willContinue") is True:
-            yield _Fragment(call=call, id=id, name=name, arguments=given, whole=True, parsed=True, fault=_IN_PIECES)
-        elif not name:
-            # It may end a call that came in pieces.
-            yield _Fragment(call=call, id=id, arguments=given, whole=True, parsed=True)
+            yield _CallPiece(call=call, id=id, name=name, arguments=given, whole=True, parsed=True, fault=_ONLY_A_PIECE)
+        elif not name:  # possibly the last piece of a call
+            yield _CallPiece(call=call, id=id, arguments=given, whole=True, parsed=True)
         else:
-            beside = unknown_fields(call, _KNOWN, inner=True)
-            yield DeltaPiece(id=id, name=name, arguments=given, whole=True, parsed=True, beside=beside)
-    elif said := text(part.get("text")):
-        yield Thought(said) if part.get("thought") is True else Said(said)
+            unknown = unknown_fields(call, _CALL_KEYS, inner=True)
+            yield CallDelta(id=id, name=name, arguments=given, whole=True, parsed=True, unknown=unknown)
+    elif content := text(part.get("text")):
+        yield ReasoningDelta(content) if part.get("thought") is True else TextDelta(content)
 
 
-def sides(history: Sequence[Any]) -> Iterator[Json | Spoken]:
-    """Who said what: of a user's content the results first, then what the user said."""
+# -- calls in pieces ---------------------------------------------------------------------------------------------------
+
+_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d{1,4})\]|\[\s*(['\"])(.*?)\3\s*\]")
+_MAX_PATH = 400  # characters, which is at most 200 steps
+_VALUE_KEYS = ("stringValue", "numberValue", "boolValue", "nullValue", "string_value", "number_value", "bool_value")
+
+
+class _GeminiCallPieces:
+    """The pieces of one call."""
+
+    def __init__(self, number: int) -> None:
+        self.slot = f"pieces-{number}"
+        self.name = self.id = ""
+        self.invalid_path = ""  # the first path that cannot be followed
+        self._arguments: Json = {}
+
+    def add(self, call: Json) -> None:
+        self.name, self.id = self.name or text(call.get("name")), self.id or text(call.get("id"))
+        self._arguments.update(obj(call.get("args")) or {})
+        for piece in objects(call.get("partialArgs", call.get("partial_args"))):
+            path = text(piece.get("jsonPath", piece.get("json_path")))
+            steps = _parse_path(path) if len(path) < _MAX_PATH else []
+            value = next((piece[key] for key in _VALUE_KEYS if key in piece and key[:4] != "null"), None)
+            if isinstance(value, float) and value.is_integer():
+                value = int(value)
+            if not steps or not _put(self._arguments, steps, value):
+                self.invalid_path = self.invalid_path or path or "?"
+
+    def joined(self) -> CallDelta:
+        fault = None
+        if self.invalid_path:
+            message = f"a piece of the arguments has a path that leads nowhere: {self.invalid_path}"
+            fault = ("malformed_response", message)
+        json = dumps(_join_strings(self._arguments))
+        return CallDelta(slot=self.slot, id=self.id, name=self.name, arguments=json, all=True, parsed=True, fault=fault)
+
+
+class _GrowingString(list[str]):
+    """The pieces of a string that may continue."""
+
+
+def _parse_path(path: str) -> list[str | int]:
+    """Parse `$.a[0].b` as keys and positions. A path that is not fully understood gives an empty list."""
+    at = 1 if path.startswith("$") else 0
+    steps: list[str | int] = []
+    while at < len(path):
+        step = _STEP.match(path, at)
+        if step is None:
+            return []
+        at = step.end()
+        steps.append(int(step[2]) if step[2] else step[1] or step[4] or "")
+    return steps
+
+
+def _put(target: Any, steps: list[str | int], value: Any) -> bool:
+    """Store a value where the steps lead, and create what is missing on the way. Return False if that is impossible."""
+    for step, next_step in zip(steps, [*steps[1:], None], strict=True):
+        if not _has_place(target, step):
+            return False
+        before = target.get(step) if isinstance(target, dict) else target[step]
+        if next_step is None:
+            target[step] = _extend_string(before, value) if isinstance(value, str) else value
+        elif before is None:
+            target[step] = [] if isinstance(next_step, int) else {}
+        target = target[step]
+    return True
+
+
+def _has_place(target: Any, step: str | int) -> bool:
+    """Can this object or list hold a value at the step? A list grows by one if it ends right before the position."""
+    if isinstance(target, dict):
+        return isinstance(step, str)
+    if not isinstance(target, list) or isinstance(target, _GrowingString):
+        return False
+    if not isinstance(step, int) or step > len(target):
+        return False
+    if step == len(target):
+        target.append(None)
+    return True
+
+
+def _extend_string(before: Any, piece: str) -> _GrowingString:
+    string = (
+        before if isinstance(before, _GrowingString) else _GrowingString([before] if isinstance(before, str) else ())
+    )
+    string.append(piece)
+    return string
+
+
+def _join_strings(value: Any) -> Any:
+    if isinstance(value, _GrowingString):
+        return "".join(value)
+    if isinstance(value, dict):
+        return {key: _join_strings(each) for key, each in value.items()}
+    return [_join_strings(each) for each in value] if isinstance(value, list) else value
+
+
+# -- histories ---------------------------------------------------------------------------------------------------------
+
+
+def history_entries(history: Sequence[Any]) -> Iterator[Json | ModelTurn]:
+    """Yield the turns of the model and all other messages; results come before the text of the same content."""
     for content in items(history):
-        found = obj(content)
-        if found is None:
+        fields = obj(content)
+        if fields is None:
             if text(content):
                 yield {"role": "user", "content": text(content)}
-        elif found.get("role") == "model":
-            yield Spoken(found)
+        elif fields.get("role") == "model":
+            yield ModelTurn(fields)
         else:
-            yield from _heard(found)
+            yield from _user_messages(fields)
 
 
-def _heard(content: Json) -> Iterator[Json]:
-    said: list[Json] = []
+def _user_messages(content: Json) -> Iterator[Json]:
+    others: list[Json] = []
     for part in objects(content.get("parts")):
         result = obj(field(part, "functionResponse"))
         if result is None:
-            said.append(part)
+            others.append(part)
         else:
-            names = {"tool_call_id": text(result.get("id")), "name": text(result.get("name"))}
-            yield {"role": "tool", **names, **_came_to(result.get("response"))}
-    if said:
-        yield {"role": "user", "content": chat_content(said)}
+            call = {"tool_call_id": text(result.get("id")), "name": text(result.get("name"))}
+            yield {"role": "tool", **call, **_result_content(result.get("response"))}
+    if others:
+        yield {"role": "user", "content": chat_content(others)}
 
 
-def _came_to(response: Any) -> Json:
-    """A result is an object. One key, `output` or `error`, is the result itself, as the API's own page has it."""
-    found = obj(response) or {}
-    if len(found) == 1:
-        key, value = next(iter(found.items()))
+def _result_content(response: Any) -> Json:
+    """Read a result, which is an object. A single key `output`, `result` or `error` has the result itself as its value.
+
+    The API's documentation defines these keys.
+    """
+    fields = obj(response) or {}
+    if len(fields) == 1:
+        key, value = next(iter(fields.items()))
         if key in ("output", "result", "error"):
             return {"content": output_text(value), **({"is_error": True} if key == "error" else {})}
-    return {"content": output_text(response), **({"is_error": True} if "error" in found else {})}
+    return {"content": output_text(response), **({"is_error": True} if "error" in fields else {})}
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
@@ -171,51 +294,53 @@ def assistant_message(
     extras: Extras | None = None,
     ids: bool = True,
 ) -> Json:
-    """The model's turn as one content. `ids=False` leaves the ids out, for servers that refuse them."""
-    said = turn(reply, calls, reasoning)
+    """Write the model's turn as one content. `ids=False` omits the ids, for servers that refuse them."""
+    turn = assistant_turn(reply, calls, reasoning)
     parts: list[Json] = []
-    if said.reasoning:
-        parts.append({"text": said.reasoning, "thought": True})
-    if said.text:
-        parts.append({"text": said.text, **fields_of(extras, "")})
-    for call in said.calls:
+    if turn.reasoning:
+        parts.append({"text": turn.reasoning, "thought": True})
+    if turn.text:
+        parts.append({"text": turn.text, **extra_fields(extras, "")})
+    for call in turn.calls:
         function: Json = {"id": call.id} if ids and call.id else {}
-        parts.append(
-            {"functionCall": {**function, "name": call.name, "args": call.arguments}, **fields_of(extras, call.id)}
-        )
+        function |= {"name": call.name, "args": call.arguments}
+        parts.append({"functionCall": function, **extra_fields(extras, call.id)})
     return {"role": "model", "parts": parts}
 
 
 def tool_result(call: Call, output: Any, *, is_error: bool = False, ids: bool = True) -> Json:
-    """A user's content with one result: `output`, or `error` where the tool failed. An object goes out as it is."""
-    found = obj(output)
+    """Write a user's content with one result: `output`, or `error` if the tool failed. An object is sent unchanged."""
+    fields = obj(output)
     if is_error:
         response: Json = {"error": output_text(output)}
     else:
-        response = found if found is not None else {"output": output}
+        response = fields if fields is not None else {"output": output}
     function: Json = {"id": call.id} if ids and call.id else {}
     return {"role": "user", "parts": [{"functionResponse": {**function, "name": call.name, "response": response}}]}
 
 
+_CHOICES = {"auto": "AUTO", "required": "ANY", "none": "NONE"}
+
+
 def tool_choice(choice: str) -> Any:
-    """`auto`, `required`, `none` or a tool's name, as this dialect says it: a `toolConfig`."""
-    if choice in _WORDS:
-        return {"functionCallingConfig": {"mode": _WORDS[choice]}}
+    """Write a tool choice (`auto`, `required`, `none` or the name of a tool) as a `toolConfig`."""
+    if choice in _CHOICES:
+        return {"functionCallingConfig": {"mode": _CHOICES[choice]}}
     return {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": [choice]}}
 
 
 def read_tool_choice(value: Any) -> str:
-    """Our word for it; `auto` for what is absent or unknown."""
+    """Read a tool choice: `auto`, `required`, `none` or the name of a tool. Absent or unknown values mean `auto`."""
     config = obj(field(obj(value) or {}, "functionCallingConfig")) or {}
     names = items(field(config, "allowedFunctionNames"))
     mode = text(config.get("mode"))
     if mode == "ANY" and len(names) == 1:
         return text(names[0])
-    return next((word for word, theirs in _WORDS.items() if theirs == mode), "auto")
+    return next((choice for choice, theirs in _CHOICES.items() if theirs == mode), "auto")
 
 
 def opaque(response: Any) -> tuple[Json, list[tuple[str, Json]]]:
-    """Thought signatures: of the text, and of each call."""
+    """Return the thought signatures of the text and of each call."""
     message: Json = {}
     calls: list[tuple[str, Json]] = []
     for part in _parts(response):
@@ -230,24 +355,26 @@ def opaque(response: Any) -> tuple[Json, list[tuple[str, Json]]]:
 
 
 def _parts(response: Any) -> list[Json]:
-    found = obj(response)
-    if found is None:
+    fields = obj(response)
+    if fields is None:
         return objects(items(response))
-    candidates = objects(found.get("candidates"))
-    content = obj((candidates[0] if candidates else found).get("content")) or found
+    candidates = objects(fields.get("candidates"))
+    content = obj((candidates[0] if candidates else fields).get("content")) or fields
     return objects(content["parts"]) if "parts" in content else [content]
 
 
-# -- what is known of it -----------------------------------------------------------------------------------------------
+# -- the dialect -------------------------------------------------------------------------------------------------------
 
-_KEYS = frozenset("candidates parts functionCall promptFeedback usageMetadata prompt_feedback usage_metadata".split())
+_TELLING_KEYS = frozenset(
+    "candidates parts functionCall promptFeedback usageMetadata prompt_feedback usage_metadata".split()
+)
 
 
-def _is_gemini(found: Json) -> bool:
-    if not _KEYS.isdisjoint(found):
+def _is_gemini(fields: Json) -> bool:
+    if not _TELLING_KEYS.isdisjoint(fields):
         return True
-    call = obj(found.get("function_call"))
-    return (call is not None and "args" in call) or "parts" in (obj(found.get("content")) or {})
+    call = obj(fields.get("function_call"))
+    return (call is not None and "args" in call) or "parts" in (obj(fields.get("content")) or {})
 
 
 def _turn(reply: Reply, extras: Extras) -> Json:
@@ -255,10 +382,10 @@ def _turn(reply: Reply, extras: Extras) -> Json:
 
 
 def _results(outcomes: Sequence[CallOutcome], note: str) -> list[Json]:
-    """The results of one turn come in one content."""
-    found = [tool_result(each.call, each.output, is_error=each.is_error)["parts"] for each in outcomes]
-    parts = [part for each in found for part in each] + ([{"text": note}] if note else [])
+    """Write the results of one turn as one content."""
+    results = [tool_result(each.call, each.output, is_error=each.is_error)["parts"] for each in outcomes]
+    parts = [part for each in results for part in each] + ([{"text": note}] if note else [])
     return [{"role": "user", "parts": parts}] if parts else []
 
 
-GEMINI = Dialect("gemini", _is_gemini, whole, chunk, opaque, assistant_message, _turn, _results, sides)
+GEMINI = Dialect("gemini", _is_gemini, whole, chunk, opaque, assistant_message, _turn, _results, history_entries)

@@ -1,10 +1,10 @@
-"""How far a JSON text that arrives in pieces has come: still open, whole, or broken. Each character is looked at once.
+"""The state of a JSON text that arrives in pieces: incomplete, complete or invalid. Each character is read once.
 
     state = JsonState()
     state.feed('{"city": "Par')
-    state.open    # True: it may become JSON, and is none yet
+    state.is_incomplete    # True: the text may become JSON
 
-With `plain`, `final` says how much of an object may be passed on while the rest is still coming.
+`JsonState(may_emit)` also counts how much of an object is final and may be emitted before the object is complete.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _ESCAPE_START = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z").match
 _WORD = re.compile(r"[-+.0-9A-Za-z]*+").match
 _SCALAR = re.compile(r"true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?").fullmatch
 _CLOSERS = {"{": "}", "[": "]"}
-_MOST_OPEN = 2_000  # brackets; what is nested deeper is refused wherever it is read
+_MAX_DEPTH = 2_000  # brackets; every reader rejects deeper nesting
 
 
-def _is_whole(text: str) -> bool:
-    """Is this a whole list or object, as most come? What is so short has no more brackets open than may be."""
-    if not 0 < len(text) <= 2 * _MOST_OPEN or text[0] not in _CLOSERS or text[-1] not in "}]":
+def _is_container(text: str) -> bool:
+    """Is this a complete list or object? A text of this length cannot exceed the maximum depth."""
+    if not 0 < len(text) <= 2 * _MAX_DEPTH or text[0] not in _CLOSERS or text[-1] not in "}]":
         return False
     try:
         return scan_once(text, 0)[1] == len(text)
@@ -34,176 +34,172 @@ def _is_whole(text: str) -> bool:
 
 
 class JsonState:
-    """Strict: no NaN, no control characters in strings, no trailing commas, nothing behind the value."""
+    """A scanner for strict JSON: no NaN, no control characters in strings, no trailing commas, nothing after the value.
 
-    __slots__ = ("_at", "_held", "_key", "_live", "_stack", "_want", "final", "plain")
+    - `may_emit`: may the string value of this top-level key be emitted while it arrives?
+    - `final`: the number of characters that may be emitted.
+    """
 
-    def __init__(self, plain: Callable[[str], bool] | None = None) -> None:
-        self._want = (
-            "value"  # value, first (value or close), key, first_key, colon, more, string, key_string, word, end, broken
-        )
-        self._stack: list[str] = []  # closers of what is open
-        self._held = ""  # the beginning of an escape, whose rest has not arrived
-        self._key: list[str] = []  # pieces of the key or the scalar being read
-        self.plain = plain
-        self._live = False  # in a string that may be passed on while it arrives
-        self._at = 0  # how much was fed
+    __slots__ = ("_closers", "_escape", "_expected", "_fed", "_in_final_string", "_token", "final", "may_emit")
+
+    def __init__(self, may_emit: Callable[[str], bool] | None = None) -> None:
+        # value, first (value or closing bracket), key, first_key, colon, more (comma or closing bracket), string,
+        # key_string, word, end, invalid
+        self._expected = "value"
+        self._closers: list[str] = []  # closing brackets of the open containers
+        self._escape = ""  # the beginning of an escape sequence
+        self._token: list[str] = []  # pieces of the current key or scalar
+        self.may_emit = may_emit
+        self._in_final_string = False  # in a string that may be emitted while it arrives
+        self._fed = 0  # number of characters
         self.final = 0
 
     @property
-    def whole(self) -> bool:
-        """The value's own end was seen. Never so for a number or a word: it might go on."""
-        return self._want == "end"
+    def is_complete(self) -> bool:
+        """Has the value ended? Never true for a number or a word, which may continue."""
+        return self._expected == "end"
 
     @property
-    def broken(self) -> bool:
-        return self._want == "broken"
+    def is_invalid(self) -> bool:
+        return self._expected == "invalid"
 
     @property
-    def open(self) -> bool:
-        """What has come may go on to be JSON, and has not ended."""
-        return self._want not in ("end", "broken")
+    def is_incomplete(self) -> bool:
+        """May the text become JSON, and has the value not ended?"""
+        return self._expected not in ("end", "invalid")
 
     @property
-    def nested(self) -> bool:
-        """It is open inside a string, a list or an object."""
-        return self.open and (bool(self._stack) or self._want == "string")
+    def is_inside(self) -> bool:
+        """Is the text incomplete inside a string, a list or an object?"""
+        return self.is_incomplete and (bool(self._closers) or self._expected == "string")
 
-    def would_break(self, text: str) -> bool:
-        """Would this text break it, if it came next?"""
+    def would_invalidate(self, text: str) -> bool:
+        """Would this text make the value invalid if it came next?"""
         ahead = JsonState()
-        ahead._want, ahead._stack, ahead._held = self._want, list(self._stack), self._held
-        ahead._key = list(self._key) if self._want == "word" else []
+        ahead._expected, ahead._closers, ahead._escape = self._expected, list(self._closers), self._escape
+        ahead._token = list(self._token) if self._expected == "word" else []
         ahead.feed(text)
-        return ahead.broken
+        return ahead.is_invalid
 
     def feed(self, text: str) -> None:
-        if self._want == "value" and not self._stack and self.plain is None and _is_whole(text):
-            self._at, self._want = self._at + len(text), "end"
+        """Read the next piece."""
+        if self._expected == "value" and not self._closers and self.may_emit is None and _is_container(text):
+            self._fed, self._expected = self._fed + len(text), "end"
             return
-        base = self._at - len(self._held)
-        self._at += len(text)
-        text, self._held = self._held + text, ""
+        base = self._fed - len(self._escape)
+        self._fed += len(text)
+        text, self._escape = self._escape + text, ""
         pos = 0
-        while pos < len(text) and self._want != "broken":
+        while pos < len(text) and self._expected != "invalid":
             pos = self._step(text, pos, base)
 
     def _step(self, text: str, pos: int, base: int) -> int:
-        want = self._want
-        if want == "string" or want == "key_string":
+        expected = self._expected
+        if expected == "string" or expected == "key_string":
             return self._string(text, pos, base)
-        if want == "word":
+        if expected == "word":
             return self._word(text, pos)
         pos = _BLANKS(text, pos).end()  # type: ignore[union-attr]
         if pos == len(text):
             return pos
         char = text[pos]
-        if want == "more":
-            self._more(char, base + pos)
-        elif want == "value" or (want == "first" and char != "]"):
+        if expected == "more":
+            self._comma_or_closer(char, base + pos)
+        elif expected == "value" or (expected == "first" and char != "]"):
             return self._value(char, pos)
-        else:
-            self._sign(want, char)
-        return pos + 1
-
-    def _sign(self, want: str, char: str) -> None:
-        """A character that is no value's, nor a comma."""
-        if want == "colon":
-            self._want = "value" if char == ":" else "broken"
-        elif want in ("first", "first_key") and char == self._stack[-1]:
+        elif expected == "colon":
+            self._expected = "value" if char == ":" else "invalid"
+        elif expected in ("first", "first_key") and char == self._closers[-1]:
             self._close()
-        elif want == "key" or want == "first_key":
-            self._want = "key_string" if char == '"' else "broken"
+        elif expected == "key" or expected == "first_key":
+            self._expected = "key_string" if char == '"' else "invalid"
         else:
-            self._want = "broken"
+            self._expected = "invalid"
+        return pos + 1
 
     def _value(self, char: str, pos: int) -> int:
-        if char in _CLOSERS and len(self._stack) == _MOST_OPEN:
-            self._want = "broken"
+        if char in _CLOSERS and len(self._closers) == _MAX_DEPTH:
+            self._expected = "invalid"
         elif char in _CLOSERS:
-            self._stack.append(_CLOSERS[char])
-            self._want = "first_key" if char == "{" else "first"
+            self._closers.append(_CLOSERS[char])
+            self._expected = "first_key" if char == "{" else "first"
         elif char == '"':
-            self._want = "string"
-            self._live = self._at_member and self.plain is not None and self.plain("".join(self._key))
+            self._expected = "string"
+            is_member = self.may_emit is not None and self._closers == ["}"]
+            self._in_final_string = is_member and self.may_emit("".join(self._token))  # type: ignore[misc]
         elif _WORD(char):
-            self._want, self._key = "word", []
+            self._expected, self._token = "word", []
             return pos
         else:
-            self._want = "broken"
+            self._expected = "invalid"
         return pos + 1
-
-    @property
-    def _at_member(self) -> bool:
-        return self._stack == ["}"]
 
     def _string(self, text: str, pos: int, base: int) -> int:
         end = _RUN(text, pos).end()  # type: ignore[union-attr]
-        is_key = self._want == "key_string"
-        if is_key and self.plain is not None and self._at_member:
-            self._key.append(text[pos:end])
+        is_key = self._expected == "key_string"
+        if is_key and self.may_emit is not None and self._closers == ["}"]:
+            self._token.append(text[pos:end])
         if end == len(text):
             pass
         elif text[end] == '"':
-            self._want = "colon" if is_key else ("more" if self._stack else "end")
+            self._expected = "colon" if is_key else ("more" if self._closers else "end")
             end += 1
         elif _ESCAPE_START(text, end):
-            self._held = text[end:]
+            self._escape = text[end:]
             end = len(text)
         else:
-            self._want = "broken"
-        if self._live:
-            self.final = base + end - len(self._held)
-            self._live = self._want == "string"
+            self._expected = "invalid"
+        if self._in_final_string:
+            self.final = base + end - len(self._escape)
+            self._in_final_string = self._expected == "string"
         return end
 
     def _word(self, text: str, pos: int) -> int:
         end = _WORD(text, pos).end()  # type: ignore[union-attr]
-        self._key.append(text[pos:end])
+        self._token.append(text[pos:end])
         if end < len(text):
-            sound = _SCALAR("".join(self._key)) is not None
-            self._key = []
-            self._want = ("more" if self._stack else "end") if sound else "broken"
+            is_scalar = _SCALAR("".join(self._token)) is not None
+            self._token = []
+            self._expected = ("more" if self._closers else "end") if is_scalar else "invalid"
         return end
 
-    def _more(self, char: str, at: int) -> None:
-        if char == self._stack[-1]:
+    def _comma_or_closer(self, char: str, at: int) -> None:
+        if char == self._closers[-1]:
             self._close()
         elif char == ",":
-            if self._at_member:
-                self.final, self._key = at + 1, []
-            self._want = "key" if self._stack[-1] == "}" else "value"
+            if self._closers == ["}"]:
+                self.final, self._token = at + 1, []
+            self._expected = "key" if self._closers[-1] == "}" else "value"
         else:
-            self._want = "broken"
+            self._expected = "invalid"
 
     def _close(self) -> None:
-        self._stack.pop()
-        self._want = "more" if self._stack else "end"
+        self._closers.pop()
+        self._expected = "more" if self._closers else "end"
 
 
-_BRACKETS = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.S)
+_STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.S)
 
 
 def ends_early(text: str) -> bool:
-    """Was this cut off? It is the beginning of JSON; or, where it is broken anyway, it ends with brackets open."""
+    """Was this JSON truncated? It is the beginning of JSON, or it is invalid and brackets are open at its end."""
     state = JsonState()
     state.feed(text)
-    if not state.broken:
-        return state.nested
+    if not state.is_invalid:
+        return state.is_inside
     if text.rstrip(" \t\r\n`").endswith(("}", "]")):
         return False
     depth = 0
-    for found in _BRACKETS.finditer(text):
-        char = found.group()
-        depth += (char in "[{") - (char in "]}")
+    for match in _STRING_OR_BRACKET.finditer(text):
+        depth += (match.group() in "[{") - (match.group() in "]}")
     return depth > 0
 
 
 def is_repeated(text: str) -> bool:
-    """Is this JSON that was sent again in the very same letters, as some servers do?"""
+    """Is this a complete JSON text that is repeated character by character, as some servers send it?"""
     size = (text + text).find(text, 1)
     if not 0 < size < len(text):
         return False
     state = JsonState()
     state.feed(text[:size])
-    return state.whole
+    return state.is_complete

@@ -1,8 +1,8 @@
-"""What a streamed answer holds that we do not read and a provider wants back, gathered chunk by chunk.
+"""The opaque fields of a streamed answer: fields that rightcall does not read and the provider requires back.
 
     {"type": "content_block_delta", "index": 0, "delta": {"type": "signature_delta", "signature": "..."}}
 
-Each dialect's chunks are put together to as much of a whole response as `opaque` looks at.
+The chunks of each dialect are joined to the part of a whole response that `Dialect.opaque` reads.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from rightcall.providers.openai_chat import OPAQUE
 from rightcall.providers.sdk_view import obj, objects, text
 from rightcall.types import Json
 
-_GROWING = {"thinking_delta": "thinking", "signature_delta": "signature"}
+_GROWING_FIELDS = {"thinking_delta": "thinking", "signature_delta": "signature"}
 
 
-class _Text(list[str]):
-    """Text that comes in pieces."""
+class _TextPieces(list[str]):
+    """The pieces of a text."""
 
 
-class Keepsakes:
-    """Give every chunk to `add`; `response` is what `opaque` reads."""
+class OpaqueFields:
+    """Collects the opaque fields of every chunk; `response` is the value for `Dialect.opaque`."""
 
     def __init__(self) -> None:
         self._blocks: dict[int | None, Json] = {}
@@ -32,71 +32,70 @@ class Keepsakes:
         self._whole: Json | None = None
 
     def add(self, api: str, payload: Json) -> None:
-        gather = _GATHER.get(api)
-        if gather is not None:
-            gather(self, payload)
+        """Collect the opaque fields of one chunk."""
+        collect = _COLLECTORS.get(api)
+        if collect is not None:
+            collect(self, payload)
 
     def response(self, api: str) -> Any:
+        """Return the collected fields in the shape of a whole response."""
         if self._whole is not None:
             return self._whole
         if api == "chat":
             return {**_joined(self._message), "tool_calls": [_joined(call) for call in self._calls.values()]}
-        found = [_joined(block) for block in self._blocks.values()]
-        return {"content": found} if api == "messages" else {"parts": found} if api == "gemini" else {"output": found}
+        blocks = [_joined(block) for block in self._blocks.values()]
+        return {{"messages": "content", "gemini": "parts"}.get(api, "output"): blocks}
 
-    def _anthropic(self, payload: Json) -> None:
-        kind, slot = text(payload.get("type")), _slot(payload)
+    def _add_messages(self, payload: Json) -> None:
+        kind, slot = text(payload.get("type")), _index(payload)
         delta = obj(payload.get("delta")) or {}
         if kind == "content_block_start":
             self._blocks[slot] = {}
             _grow(self._blocks[slot], obj(payload.get("content_block")) or {})
-        elif key := _GROWING.get(text(delta.get("type"))):
+        elif key := _GROWING_FIELDS.get(text(delta.get("type"))):
             _grow(self._blocks.setdefault(slot, {"type": "thinking"}), {key: text(delta.get(key))})
         elif kind == "message":
             self._whole = payload
 
-    def _responses(self, payload: Json) -> None:
+    def _add_responses(self, payload: Json) -> None:
         item = obj(payload.get("item"))
         if payload.get("type") == "response.output_item.done" and item is not None:
             self._blocks[len(self._blocks)] = item
         elif "output" in payload:
             self._whole = payload
 
-    def _gemini(self, payload: Json) -> None:
+    def _add_gemini(self, payload: Json) -> None:
         candidates = objects(payload.get("candidates"))
         content = obj((candidates[0] if candidates else payload).get("content")) or {}
         for part in objects(content.get("parts")):
             call = obj(field(part, "functionCall"))
-            goes_on = call is not None and not text(call.get("name"))  # a further piece of the call before
-            if field(part, "thoughtSignature") is not None or (call is not None and not goes_on):
+            begins_call = call is not None and bool(text(call.get("name")))  # without a name it continues a call
+            if field(part, "thoughtSignature") is not None or begins_call:
                 self._blocks[len(self._blocks)] = part
 
-    def _chat(self, payload: Json) -> None:
+    def _add_chat(self, payload: Json) -> None:
         choice = next((c for c in objects(payload.get("choices")) if not c.get("index")), {})
         if obj(choice.get("message")) is not None:
             self._whole = payload
         delta = obj(choice.get("delta")) or {}
         _grow(self._message, {key: value for key, value in delta.items() if key in OPAQUE})
         for position, call in enumerate(objects(delta.get("tool_calls"))):
-            self._chat_call(call, position)
-
-    def _chat_call(self, call: Json, position: int) -> None:
-        slot = _slot(call)
-        kept = self._calls.setdefault(position if slot is None else slot, {})
-        _grow(kept, {key: value for key, value in call.items() if key not in ("function", "index")})
+            index = _index(call)
+            kept = self._calls.setdefault(position if index is None else index, {})
+            _grow(kept, {key: value for key, value in call.items() if key not in ("function", "index")})
 
 
-def _slot(fields: Json) -> int | None:
+def _index(fields: Json) -> int | None:
     index = fields.get("index")
     return index if type(index) is int else None
 
 
 def _grow(kept: Json, more: Json) -> None:
-    """Text and lists go on, objects are joined, of the rest the last counts."""
+    """Extend texts and lists, merge objects, and replace any other value."""
     for key, value in more.items():
         before = kept.get(key)
         if isinstance(value, str) and key not in ("id", "type"):
-            kept[key] = before if isinstance(before, _Text) else _Text()
+            kept[key] = before if isinstance(before, _TextPieces) else _TextPieces()
             kept[key].append(value)
         elif isinstance(value, list):
             kept[key] = before if type(before) is list else []
@@ -109,12 +108,12 @@ def _grow(kept: Json, more: Json) -> None:
 
 
 def _joined(kept: Json) -> Json:
-    return {key: "".join(value) if isinstance(value, _Text) else value for key, value in kept.items()}
+    return {key: "".join(value) if isinstance(value, _TextPieces) else value for key, value in kept.items()}
 
 
-_GATHER: dict[str, Callable[[Keepsakes, Json], None]] = {
-    "messages": Keepsakes._anthropic,
-    "responses": Keepsakes._responses,
-    "gemini": Keepsakes._gemini,
-    "chat": Keepsakes._chat,
+_COLLECTORS: dict[str, Callable[[OpaqueFields, Json], None]] = {
+    "messages": OpaqueFields._add_messages,
+    "responses": OpaqueFields._add_responses,
+    "gemini": OpaqueFields._add_gemini,
+    "chat": OpaqueFields._add_chat,
 }

@@ -1,10 +1,12 @@
-"""OpenAI Chat Completions and everything that speaks it:
+"""OpenAI Chat Completions, and every server that speaks it:
 
     {"choices": [{"message": {"role": "assistant", "content": "", "tool_calls": [
         {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{\\"x\\": 1}"}}]}}]}
 
-Read besides: a message, a list of calls or one call alone, the legacy `function_call`, custom calls, content in parts,
-reasoning under the names that servers give it, a lone call where a list should be.
+It also reads a message, a list of calls, a single call, the legacy `function_call`, custom calls, content in parts,
+reasoning under the keys that servers use, and a single call in place of a list.
+
+Histories of all APIs are converted to the messages of this API; `chat_content` converts their content.
 """
 
 from __future__ import annotations
@@ -15,221 +17,296 @@ from typing import Any
 import msgspec
 
 from rightcall.parsing.how_ended import finish_of
-from rightcall.providers.deltas import Delta, DeltaPiece, Deltas, Fault, Said, Seen, Stop, Thought, unknown_fields
-from rightcall.providers.dialect import Dialect, Spoken, one_by_one
-from rightcall.providers.outgoing import Extras, argument_text, custom_input, fields_of, output_text, turn
+from rightcall.providers.dialect import (
+    CallDelta,
+    Delta,
+    Deltas,
+    Dialect,
+    Extras,
+    Fault,
+    Finish,
+    ModelTurn,
+    ReasoningDelta,
+    StreamState,
+    TextDelta,
+    argument_text,
+    assistant_turn,
+    custom_input,
+    extra_fields,
+    output_text,
+    separate_results,
+    unknown_fields,
+)
 from rightcall.providers.sdk_view import arguments, dumps, error_text, is_parsed, items, obj, objects, text
 from rightcall.types import Call, Json, Reply
 
-_KNOWN = frozenset(("id", "type", "index", "function", "custom"))
-_ARGUMENTS = ("arguments", "parameters", "args", "input")
-_FUNCTION = frozenset(("name", "arguments", "parsed_arguments", "description", "strict"))
+_CALL_KEYS = frozenset(("id", "type", "index", "function", "custom"))
+_FUNCTION_KEYS = frozenset(("name", "arguments", "parsed_arguments", "description", "strict"))
+_ARGUMENT_KEYS = ("arguments", "parameters", "args", "input")
 _CALL_PARTS = frozenset(("tool_use", "tool_call", "function_call", "function"))
-REASONING = ("reasoning_content", "reasoning")  # wanted back, under the name it came under, beside the calls it led to
+# Providers require reasoning back, under the key that they used, next to the calls that it led to.
+REASONING = ("reasoning_content", "reasoning")
 OPAQUE = (*REASONING, "reasoning_details", "extra_content", "thought_signature", "encrypted_content")
 _OPAQUE = frozenset(OPAQUE)
-_THOUGHTS = frozenset((*REASONING, "thinking", "reasoning_details"))
+_REASONING_KEYS = frozenset((*REASONING, "thinking", "reasoning_details"))
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
 def whole(response: Any) -> Deltas:
-    """Everything in a response, a message, a list of calls or one call."""
-    found = obj(response)
-    if found is None:
-        return [(0, delta) for delta in _calls(items(response))]
-    if "choices" in found:
-        return _of_choices(found["choices"])
-    if obj(found.get("message")) is not None:
-        return [(0, delta) for delta in _choice(found)]
-    if "function" in found or obj(found.get("custom")) is not None:
-        return [(0, delta) for delta in _calls([found])]
-    return [(0, delta) for delta in _message(found)]
+    """Return the deltas of a response, a message, a list of calls or one call."""
+    fields = obj(response)
+    if fields is None:
+        return [(0, delta) for delta in _call_list(items(response))]
+    if "choices" in fields:
+        choices = fields["choices"]
+        if not isinstance(choices, (list, tuple)):
+            return [(0, Fault("malformed_response", "the response's `choices` is not a list"))]
+        return [(number, delta) for number, choice in enumerate(objects(choices)) for delta in _choice(choice)]
+    if obj(fields.get("message")) is not None:
+        deltas = _choice(fields)
+    elif "function" in fields or obj(fields.get("custom")) is not None:
+        deltas = _call_list([fields])
+    else:
+        deltas = _message(fields)
+    return [(0, delta) for delta in deltas]
 
 
-def _of_choices(choices: Any) -> Deltas:
-    if not isinstance(choices, (list, tuple)):
-        return [(0, Fault("malformed_response", "the response's `choices` is no list"))]
-    return [(i, delta) for i, each in enumerate(objects(choices)) for delta in _choice(each)]
-
-
-def chunk(payload: Json, seen: Seen) -> Deltas:
-    """What one chunk of a stream adds. A chunk may be a whole response."""
+def chunk(payload: Json, state: StreamState) -> Deltas:
+    """Return the deltas of one chunk of a stream. A chunk may be a whole response."""
     if not isinstance(payload.get("choices"), (list, tuple)):
         return whole(payload)
     out: Deltas = []
     for position, choice in enumerate(objects(payload["choices"])):
         index = choice.get("index")
         number = index if type(index) is int else position
-        delta = obj(choice.get("delta"))
-        if delta is not None:
-            found = list(_delta(delta))
-            seen[number] = seen.get(number, False) or bool(found)
-            out += [(number, each) for each in [*found, *_ending(choice)]]
-        elif not seen.get(number):  # a message after its own deltas says nothing new
-            out += [(number, each) for each in _choice(choice)]
-        else:
-            out += [(number, each) for each in _ending(choice)]
+        fields = obj(choice.get("delta"))
+        if fields is not None:
+            deltas = _chunk_deltas(fields)
+            state[number] = state.get(number, False) or bool(deltas)
+            deltas += _ending(choice)
+        elif not state.get(number):
+            deltas = _choice(choice)
+        else:  # a message after its own deltas repeats them
+            deltas = _ending(choice)
+        out += [(number, delta) for delta in deltas]
     return out
 
 
-def _choice(choice: Json) -> Iterator[Delta]:
+def _choice(choice: Json) -> list[Delta]:
+    deltas: list[Delta] = []
     message = obj(choice.get("message")) or obj(choice.get("delta"))
     if message is not None:
-        yield from _message(message)
+        deltas = _message(message)
     elif text(choice.get("text")):
-        yield Said(text(choice["text"]))
-    yield from _ending(choice)
+        deltas = [TextDelta(text(choice["text"]))]
+    return deltas + _ending(choice)
 
 
-def _ending(choice: Json) -> Iterator[Delta]:
+def _ending(choice: Json) -> list[Delta]:
+    deltas: list[Delta] = []
     if choice.get("error"):
-        yield Fault("provider_error", f"the server reported an error: {error_text(choice['error'])}")
+        deltas.append(Fault("provider_error", f"the server reported an error: {error_text(choice['error'])}"))
     reason = text(choice.get("finish_reason"))
     if reason:
-        yield Stop(finish_of(reason))
+        deltas.append(Finish(finish_of(reason)))
+    return deltas
 
 
-def _message(message: Json) -> Iterator[Delta]:
-    found = calls_of(message)
-    said = list(_words(message))
-    if isinstance(message.get("content"), str):  # which holds no calls
-        yield from said
-        has_calls = bool(found)
-    else:
-        yield from _without(said, found)
-        has_calls = bool(found) or any(isinstance(each, DeltaPiece) for each in said)
-    yield from found
-    if not has_calls and (legacy := obj(message.get("function_call"))) is not None:
-        yield _piece({"function": legacy}, None, whole=True)
-
-
-def _without(said: list[Delta], calls: list[Delta]) -> list[Delta]:
-    """What was said, but for the calls among it that the list of calls has too."""
-    known = {each.id for each in calls if isinstance(each, DeltaPiece) and each.id}
-    return [each for each in said if not (isinstance(each, DeltaPiece) and each.id in known)]
+def _message(message: Json) -> list[Delta]:
+    calls = calls_of(message)
+    content = _content_deltas(message)
+    if not isinstance(message.get("content"), str):
+        # Parts of the content may repeat the entries of `tool_calls`.
+        known = {call.id for call in calls if isinstance(call, CallDelta) and call.id}
+        content = [delta for delta in content if not (isinstance(delta, CallDelta) and delta.id in known)]
+    deltas = content + calls
+    legacy = obj(message.get("function_call")) if "function_call" in message and not calls else None
+    if legacy is not None and not any(isinstance(delta, CallDelta) for delta in content):
+        deltas.append(_call_delta({"function": legacy}, None, whole=True))
+    return deltas
 
 
 def calls_of(message: Json) -> list[Delta]:
-    """The calls under `tool_calls`, a list or one call."""
-    return list(_calls(items(message.get("tool_calls"))))
+    """Return the calls under `tool_calls`, which is a list or a single call."""
+    calls = message.get("tool_calls")
+    return _call_list(items(calls)) if calls else []
 
 
-def _delta(delta: Json) -> Iterator[Delta]:
-    yield from _words(delta)
-    entries = objects(delta.get("tool_calls"))
+def _chunk_deltas(fields: Json) -> list[Delta]:
+    deltas = _content_deltas(fields)
+    calls = fields.get("tool_calls")
+    entries = objects(calls) if calls else []
     for position, entry in enumerate(entries):
-        yield _piece(entry, position if len(entries) > 1 else None)
-    legacy = obj(delta.get("function_call"))
+        deltas.append(_call_delta(entry, position if len(entries) > 1 else None))
+    legacy = obj(fields.get("function_call"))
     if legacy is not None and not entries:
-        yield msgspec.structs.replace(_piece({"function": legacy}, None), slot="function_call")
+        deltas.append(msgspec.structs.replace(_call_delta({"function": legacy}, None), slot="function_call"))
+    return deltas
 
 
-def _piece(entry: Json, position: int | None, *, whole: bool = False) -> DeltaPiece:
+def _call_delta(entry: Json, position: int | None, *, whole: bool = False) -> CallDelta:
     index = entry.get("index")
     slot = None if whole else index if type(index) is int else position
     function, custom = obj(entry.get("function")) or {}, obj(entry.get("custom"))
     id = text(entry.get("id"))
     if custom is not None:
-        name, said = text(custom.get("name")), text(custom.get("input"))
-        return DeltaPiece(slot=slot, id=id, name=name, arguments=said, custom=True, whole=whole)
+        name, free_text = text(custom.get("name")), text(custom.get("input"))
+        return CallDelta(slot=slot, id=id, name=name, arguments=free_text, custom=True, whole=whole)
     key = "arguments"
     if function.get(key) is None:
-        key = next((key for key in _ARGUMENTS if function.get(key) is not None), key)
-    inner = unknown_fields(function, _FUNCTION if key in _FUNCTION else _FUNCTION | {key}, inner=True)
-    beside = (*inner, *unknown_fields(entry, _KNOWN, inner=False))
-    name, value = text(function.get("name")), function.get(key)
-    said, parsed = arguments(value), is_parsed(value)
-    return DeltaPiece(slot=slot, id=id, name=name, arguments=said, beside=beside, whole=whole, parsed=parsed)
+        key = next((key for key in _ARGUMENT_KEYS if function.get(key) is not None), key)
+    known = _FUNCTION_KEYS if key in _FUNCTION_KEYS else _FUNCTION_KEYS | {key}
+    unknown = unknown_fields(function, known, inner=True) + unknown_fields(entry, _CALL_KEYS, inner=False)
+    given = function.get(key)
+    return CallDelta(
+        slot=slot,
+        id=id,
+        name=text(function.get("name")),
+        arguments=arguments(given),
+        unknown=unknown,
+        whole=whole,
+        parsed=is_parsed(given),
+    )
 
 
-def _calls(entries: Iterable[Any]) -> Iterator[Delta]:
-    """A list of calls, each of which must be one."""
+def _call_list(entries: Iterable[Any]) -> list[Delta]:
+    """Return one delta per entry: a call, or the fault of an entry that is not a call."""
+    deltas: list[Delta] = []
     for entry in entries:
-        found = obj(entry)
-        if found is None:
-            yield Fault("call_not_object", f"an entry of the list of calls must be an object, not {entry!r:.80}")
-            continue
-        if obj(found.get("function")) is not None or obj(found.get("custom")) is not None:
-            yield _piece(found, None, whole=True)
-            continue
-        what = "`function` is no object" if "function" in found else "there is no `function`"
-        yield DeltaPiece(
-            id=text(found.get("id")),
-            name=text(found.get("name")),
-            arguments=arguments(found.get("arguments")) or dumps(found),
-            whole=True,
-            fault=("missing_function", f"the call cannot be read: {what} with a name and arguments"),
-        )
+        fields = obj(entry)
+        if fields is None:
+            message = f"an entry of the list of calls must be an object, not {entry!r:.80}"
+            deltas.append(Fault("call_not_object", message))
+        elif obj(fields.get("function")) is not None or obj(fields.get("custom")) is not None:
+            deltas.append(_call_delta(fields, None, whole=True))
+        else:
+            cause = "`function` is not an object" if "function" in fields else "there is no `function`"
+            fault = ("missing_function", f"the call cannot be read: {cause} with a name and arguments")
+            id, name = text(fields.get("id")), text(fields.get("name"))
+            given = arguments(fields.get("arguments")) or dumps(fields)
+            deltas.append(CallDelta(id=id, name=name, arguments=given, whole=True, fault=fault))
+    return deltas
 
 
-def _words(message: Json) -> Iterator[Delta]:
-    """Reasoning, then text; servers that give the reasoning under two names mean it once."""
-    if thought := _thought(message):
-        yield Thought(thought)
+def _content_deltas(message: Json) -> list[Delta]:
+    """Return the reasoning, then the text. Reasoning that a server sends under two keys is taken once."""
+    deltas: list[Delta] = []
+    if not _REASONING_KEYS.isdisjoint(message) and (reasoning := _reasoning(message)):
+        deltas.append(ReasoningDelta(reasoning))
     content = message.get("content")
     if isinstance(content, str):
         if content:
-            yield Said(text(content))
-    else:
-        yield from _parts(content)
+            deltas.append(TextDelta(text(content)))
+    elif content is not None:
+        deltas += _parts(content)
     if refusal := text(message.get("refusal")):
-        yield Said(refusal)
+        deltas.append(TextDelta(refusal))
+    return deltas
 
 
-def _thought(message: Json) -> str:
-    if _THOUGHTS.isdisjoint(message):
-        return ""
-    thought = text(message.get("reasoning_content")) or text(message.get("reasoning")) or text(message.get("thinking"))
-    if thought or "reasoning_details" not in message:
-        return thought
+def _reasoning(message: Json) -> str:
+    for key in (*REASONING, "thinking"):
+        if found := text(message.get(key)):
+            return found
     details = objects(message.get("reasoning_details"))
     return "".join([text(each.get("text")) or text(each.get("summary")) for each in details])
 
 
-def _inner_text(thinking: Any) -> str:
-    return text(thinking) or "".join([text(each.get("text")) for each in objects(thinking)])
-
-
 def _parts(content: Any) -> Iterator[Delta]:
-    """Content in parts: text, refusals, thinking, which is itself text or parts, and calls as another API has them."""
+    """Read content in parts: text, refusals, reasoning, and calls in the shape of another API.
+
+    Reasoning is text or parts itself. Some gateways leave calls among the parts.
+    """
     for part in items(content):
-        found = obj(part)
-        if found is None:
+        fields = obj(part)
+        if fields is None:
             if text(part):
-                yield Said(text(part))
-        elif "thinking" in found:
-            if thought := _inner_text(found["thinking"]):
-                yield Thought(thought)
-        elif text(found.get("type")) in _CALL_PARTS:
-            yield _part_call(found)
-        elif said := text(found.get("text")) or text(found.get("refusal")):
-            yield Thought(said) if text(found.get("type")) == "reasoning" else Said(said)
+                yield TextDelta(text(part))
+            continue
+        kind = text(fields.get("type"))
+        if "thinking" in fields:
+            thinking = fields["thinking"]
+            inner = text(thinking) or "".join([text(each.get("text")) for each in objects(thinking)])
+            if inner:
+                yield ReasoningDelta(inner)
+        elif kind in _CALL_PARTS:
+            yield _part_call(fields)
+        elif content_text := text(fields.get("text")) or text(fields.get("refusal")):
+            yield ReasoningDelta(content_text) if kind == "reasoning" else TextDelta(content_text)
 
 
-def _part_call(part: Json) -> DeltaPiece:
-    """A call among the parts of the content, where some gateways leave it."""
+def _part_call(part: Json) -> CallDelta:
     if obj(part.get("function")) is not None:
-        return _piece(part, None, whole=True)
-    said = next((part[key] for key in ("input", *_ARGUMENTS) if part.get(key) is not None), None)
+        return _call_delta(part, None, whole=True)
+    given = next((part[key] for key in ("input", *_ARGUMENT_KEYS) if part.get(key) is not None), None)
     id = text(part.get("call_id")) or text(part.get("id"))
     name = text(part.get("name"))
-    return DeltaPiece(id=id, name=name, arguments=arguments(said), whole=True, parsed=is_parsed(said))
+    return CallDelta(id=id, name=name, arguments=arguments(given), whole=True, parsed=is_parsed(given))
 
 
-def sides(history: Sequence[Any]) -> Iterator[Json | Spoken]:
-    """Who said what. A result of which the id is missing has its tool's name, as Ollama sends it."""
+# -- histories ---------------------------------------------------------------------------------------------------------
+
+
+def history_entries(history: Sequence[Any]) -> Iterator[Json | ModelTurn]:
+    """Yield the turns of the model and all other messages. A result without an id has the name of its tool.
+
+    Ollama sends results without ids.
+    """
     for message in objects(history):
         role = text(message.get("role"))
         if role == "assistant":
-            yield Spoken(message)
+            yield ModelTurn(message)
         elif role in ("tool", "function"):
             name = text(message.get("name")) or text(message.get("tool_name"))
-            rest = {key: value for key, value in message.items() if key != "tool_name"}
-            yield {**rest, "role": "tool", "tool_call_id": text(message.get("tool_call_id")), "name": name}
+            fields = {key: value for key, value in message.items() if key != "tool_name"}
+            yield {**fields, "role": "tool", "tool_call_id": text(message.get("tool_call_id")), "name": name}
         else:
             yield {**message, "role": role or "user"}
+
+
+_TEXT_PARTS = ("text", "input_text", "output_text")
+_TEXT_PART_KEYS = {"type", "text"}
+
+
+def chat_content(content: Any) -> Any:
+    """Convert the content of any API's message: text and images get one name, all other parts stay unchanged.
+
+    A list with nothing but one text becomes that text.
+    """
+    if not isinstance(content, list | tuple):
+        return "" if content is None else content
+    parts = [_chat_part(each) for each in items(content)]
+    if len(parts) == 1 and parts[0].keys() <= _TEXT_PART_KEYS and parts[0].get("type") == "text":
+        return text(parts[0].get("text"))
+    return parts
+
+
+def _chat_part(given: Any) -> Json:
+    part = obj(given)
+    if part is None:
+        return {"type": "text", "text": text(given)}
+    kind = text(part.get("type"))
+    if kind in _TEXT_PARTS or (not kind and isinstance(part.get("text"), str)):
+        return {**part, "type": "text"}
+    url = _image_url(part, kind)
+    return {"type": "image_url", "image_url": {"url": url}} if url else part
+
+
+def _image_url(part: Json, kind: str) -> str:
+    """Return the URL of an image, or a data URL with the image itself."""
+    if kind == "input_image":
+        return text(part.get("image_url"))
+    source = obj(part.get("source")) if kind == "image" else None
+    if source is not None:
+        return text(source.get("url")) or _data_url(source.get("media_type"), source.get("data"))
+    inline = obj(part.get("inlineData", part.get("inline_data"))) or {}
+    return _data_url(inline.get("mimeType", inline.get("mime_type")), inline.get("data"))
+
+
+def _data_url(kind: Any, data: Any) -> str:
+    return f"data:{text(kind)};base64,{data}" if text(kind).startswith("image/") and text(data) else ""
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
@@ -244,23 +321,24 @@ def assistant_message(
     extras: Extras | None = None,
     reasoning_key: str | None = "reasoning",
 ) -> Json:
-    """The assistant's turn for the history. `content` is text, never null.
+    """Write the assistant's turn for a history. `content` is text, never null.
 
-    Where there are no calls, `blocks` stand for the text. Reasoning goes under `reasoning_key`; None leaves it out.
+    - `blocks`: the content in place of the text, if there are no calls.
+    - `reasoning_key`: the key of the reasoning; None leaves it out.
     """
-    said = turn(reply, calls, reasoning)
-    message: Json = {"role": "assistant", "content": said.text}
-    if said.calls:
-        message["tool_calls"] = [_written(call, extras) for call in said.calls]
+    turn = assistant_turn(reply, calls, reasoning)
+    message: Json = {"role": "assistant", "content": turn.text}
+    if turn.calls:
+        message["tool_calls"] = [_call_entry(call, extras) for call in turn.calls]
     elif blocks:
         message["content"] = blocks
-    if said.reasoning and reasoning_key:
-        message[reasoning_key] = said.reasoning
-    return {**message, **fields_of(extras, "")}
+    if turn.reasoning and reasoning_key:
+        message[reasoning_key] = turn.reasoning
+    return {**message, **extra_fields(extras, "")}
 
 
-def _written(call: Call, extras: Extras | None) -> Json:
-    fields = fields_of(extras, call.id)
+def _call_entry(call: Call, extras: Extras | None) -> Json:
+    fields = extra_fields(extras, call.id)
     if fields.pop("type", "function") == "custom":
         return {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": custom_input(call)}, **fields}
     function = {"name": call.name, "arguments": argument_text(call)}
@@ -268,60 +346,62 @@ def _written(call: Call, extras: Extras | None) -> Json:
 
 
 def tool_result(call: Call, output: Any, *, is_error: bool = False) -> Json:
-    """What a tool gave back. The wire has no error flag: an error says so in its text."""
+    """Write the result of a tool. The API has no error flag, so the text of an error begins with ERROR."""
     return {"role": "tool", "tool_call_id": call.id, "content": output_text(output, is_error=is_error)}
 
 
 def tool_choice(choice: str) -> Any:
-    """`auto`, `required`, `none` or a tool's name, as this dialect says it."""
+    """Write a tool choice: `auto`, `required`, `none` or the name of a tool."""
     return choice if choice in ("auto", "required", "none") else {"type": "function", "function": {"name": choice}}
 
 
 def read_tool_choice(value: Any) -> str:
-    """Our word for it; `auto` for what is absent or unknown."""
-    found = obj(value)
-    if found is None:
+    """Read a tool choice: `auto`, `required`, `none` or the name of a tool. Absent or unknown values mean `auto`."""
+    fields = obj(value)
+    if fields is None:
         return {"any": "required"}.get(text(value), text(value)) or "auto"
-    inner = obj(found.get("function")) or obj(found.get("custom")) or obj(found.get("allowed_tools")) or found
+    inner = obj(fields.get("function")) or obj(fields.get("custom")) or obj(fields.get("allowed_tools")) or fields
     return text(inner.get("name")) or text(inner.get("mode")) or "auto"
 
 
 def opaque(response: Any) -> tuple[Json, list[tuple[str, Json]]]:
-    """Fields we do not read but a provider wants back: of the message, and of each call with its id."""
-    found = obj(response) or {}
-    choices = objects(found.get("choices"))
-    first = choices[0] if choices else found
+    """Return the fields that a provider requires back unchanged: of the message, and of each call with its id."""
+    fields = obj(response) or {}
+    choices = objects(fields.get("choices"))
+    first = choices[0] if choices else fields
     message = obj(first.get("message")) or first
-    fields = [(text(each.get("id")), _fields(each)) for each in objects(message.get("tool_calls")) if each]
+    calls = [(text(call.get("id")), _opaque_of_call(call)) for call in objects(message.get("tool_calls")) if call]
     kept = {} if _OPAQUE.isdisjoint(message) else {key: message[key] for key in OPAQUE if message.get(key)}
-    return kept, fields
+    return kept, calls
 
 
-def _fields(entry: Json) -> Json:
-    if entry.keys() <= _KNOWN and "custom" not in entry:
+def _opaque_of_call(entry: Json) -> Json:
+    if entry.keys() <= _CALL_KEYS and "custom" not in entry:
         return {}
-    kept = {key: value for key, value in entry.items() if key not in _KNOWN and value is not None}
+    kept = {key: value for key, value in entry.items() if key not in _CALL_KEYS and value is not None}
     return {"type": "custom", **kept} if obj(entry.get("custom")) is not None else kept
 
 
-# -- what is known of it -----------------------------------------------------------------------------------------------
+# -- the dialect -------------------------------------------------------------------------------------------------------
 
-_KEYS = frozenset("choices tool_calls function function_call reasoning_content".split())
+_TELLING_KEYS = frozenset("choices tool_calls function function_call reasoning_content".split())
 
 
-def _is_chat(found: Json) -> bool:
-    if not _KEYS.isdisjoint(found):
+def _is_chat(fields: Json) -> bool:
+    if not _TELLING_KEYS.isdisjoint(fields):
         return True
-    if text(found.get("object")).startswith("chat.completion") or found.get("type") == "custom":
+    if text(fields.get("object")).startswith("chat.completion") or fields.get("type") == "custom":
         return True
-    return "content" in found and ("role" in found or isinstance(found["content"], str))
+    return "content" in fields and ("role" in fields or isinstance(fields["content"], str))
 
 
 def _turn(reply: Reply, extras: Extras) -> Json:
-    """Reasoning goes back under the name it came under, and only beside calls: without any, servers refuse it."""
-    written = assistant_message(reply, extras=extras, reasoning_key=None)
+    """Write the turn as servers accept it: without calls, they refuse a field with reasoning."""
+    message = assistant_message(reply, extras=extras, reasoning_key=None)
     dropped = () if reply.attempts else REASONING
-    return {key: value for key, value in written.items() if key not in dropped}
+    return {key: value for key, value in message.items() if key not in dropped}
 
 
-CHAT = Dialect("chat", _is_chat, whole, chunk, opaque, assistant_message, _turn, one_by_one(tool_result), sides)
+CHAT = Dialect(
+    "chat", _is_chat, whole, chunk, opaque, assistant_message, _turn, separate_results(tool_result), history_entries
+)

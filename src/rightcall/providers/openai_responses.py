@@ -3,10 +3,11 @@
     {"output": [{"type": "reasoning", "summary": [...]}, {"type": "message", "content": [{"type": "output_text", ...}]},
                 {"type": "function_call", "call_id": "call_1", "name": "f", "arguments": "{\\"x\\": 1}"}]}
 
-Read besides: a list of items, one item, also as `output`; `custom_tool_call`; Chat's `tool_calls` beside `output`,
-which some servers fill instead. Items that the server runs itself are no calls of ours.
-A stream says things twice (`delta`, `done`, the whole response at the end), and some servers only once: what was not
-seen as deltas is taken from what comes later.
+It also reads a list of items, a single item (also as `output`), `custom_tool_call`, and Chat's `tool_calls` next to
+`output`, which some servers fill instead. Items that the server runs itself are not calls.
+
+A stream sends content twice (`delta`, then `done`, and the whole response at the end), but some servers send it only
+once. Content that no delta had is taken from the later events.
 """
 
 from __future__ import annotations
@@ -18,61 +19,66 @@ import msgspec
 
 from rightcall.parsing.how_ended import CUT, finish_of
 from rightcall.providers import openai_chat
-from rightcall.providers.chat_parts import chat_content
-from rightcall.providers.deltas import (
+from rightcall.providers.dialect import (
+    CallClosed,
+    CallDelta,
+    CallOutcome,
     Delta,
-    DeltaPiece,
     Deltas,
-    End,
+    Dialect,
+    Extras,
     Fault,
-    Said,
-    Seen,
+    Finish,
+    ModelTurn,
+    ReasoningDelta,
     Slot,
-    Stop,
-    Thought,
+    StreamState,
+    TextDelta,
+    argument_text,
+    assistant_turn,
+    custom_input,
+    extra_fields,
+    output_text,
     unknown_fields,
+    with_note,
 )
-from rightcall.providers.dialect import CallOutcome, Dialect, Spoken, with_note
-from rightcall.providers.outgoing import Extras, argument_text, custom_input, fields_of, output_text, turn
+from rightcall.providers.openai_chat import chat_content
 from rightcall.providers.sdk_view import arguments, error_text, is_parsed, obj, objects, text
 from rightcall.types import Call, Json, Reply
 
 _CALLS = ("function_call", "custom_tool_call")
-_TOLD = {"message": "said", "reasoning": "thought"}
-_BREAK = "\n\n"  # between the parts of one item's reasoning
-_CUT_ITEM = ("truncated", "the answer ended before the call did; send the whole call again")
-_KNOWN = frozenset(("type", "id", "call_id", "name", "arguments", "input", "status"))
+_CALL_KEYS = frozenset(("type", "id", "call_id", "name", "arguments", "input", "status"))
+_CONTENT_KINDS = {"message": "text", "reasoning": "reasoning"}  # by the type of an item: keys of the stream state
+_PART_BREAK = "\n\n"  # between the parts of one item's reasoning
+_TRUNCATED = ("truncated", "the answer ended before the call did; send the whole call again")
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
 def whole(response: Any) -> Deltas:
-    """Everything in a response, a list of items or one item."""
-    found = obj(response)
-    over = _is_over(found or {})
-    out: list[Delta] = [delta for item in _entries(response) for delta in _item(item, over=over)]
-    if found is not None:
-        out += [Said(said)] if (said := text(found.get("output"))) else []
-        out += _beside(found, [delta for delta in out if isinstance(delta, DeltaPiece)])
-    return [(0, delta) for delta in (*out, *_ending(found or {}))]
+    """Return the deltas of a response, a list of items or one item."""
+    response_fields = obj(response)
+    fields = response_fields or {}
+    completed = text(fields.get("status")) == "completed"
+    deltas = [delta for item in _output_items(response) for delta in _item(item, completed=completed)]
+    if response_fields is not None:
+        if output := text(fields.get("output")):
+            deltas.append(TextDelta(output))
+        deltas += _chat_calls(fields, [delta for delta in deltas if isinstance(delta, CallDelta)])
+    return [(0, delta) for delta in (*deltas, *_ending(fields))]
 
 
-def _entries(response: Any) -> list[Json]:
-    found = obj(response)
-    return objects(response if found is None else found.get("output", found))
+def _output_items(response: Any) -> list[Json]:
+    fields = obj(response)
+    return objects(response if fields is None else fields.get("output", fields))
 
 
-def _is_over(response: Json) -> bool:
-    """Are its items over too, though one of them says that it is still in progress?"""
-    return text(response.get("status")) == "completed"
-
-
-def _beside(response: Json, output: list[DeltaPiece]) -> list[Delta]:
-    """The calls under `tool_calls`, as Chat writes them, that `output` does not have too: nothing may run twice."""
-    ids, same = {call.id for call in output}, {(call.name, call.arguments) for call in output}
-    calls = openai_chat.calls_of(response)
-    return [c for c in calls if not (isinstance(c, DeltaPiece) and (c.id in ids or (c.name, c.arguments) in same))]
+def _chat_calls(response: Json, calls: list[CallDelta]) -> list[Delta]:
+    """Return the calls under `tool_calls` that `output` does not have too, so that no call runs twice."""
+    ids, same = {call.id for call in calls}, {(call.name, call.arguments) for call in calls}
+    others = openai_chat.calls_of(response)
+    return [c for c in others if not (isinstance(c, CallDelta) and (c.id in ids or (c.name, c.arguments) in same))]
 
 
 def _ending(response: Json) -> Iterator[Delta]:
@@ -81,33 +87,39 @@ def _ending(response: Json) -> Iterator[Delta]:
         yield Fault("provider_error", f"the server reported an error: {error_text(response.get('error') or status)}")
     if status:
         reason = finish_of(text((obj(response.get("incomplete_details")) or {}).get("reason")))
-        yield Stop(reason if status == "incomplete" and reason in CUT else finish_of(status))
+        yield Finish(reason if status == "incomplete" and reason in CUT else finish_of(status))
 
 
-def _item(item: Json, *, over: bool = True) -> Iterator[Delta]:
+def _item(item: Json, *, completed: bool = True) -> Iterator[Delta]:
+    """Read one item. `completed`: the response is completed, and so is each item, whatever its own status says."""
     kind = text(item.get("type"))
     if kind in _CALLS:
-        yield _ended_call(item, None, over=over, whole=True)
+        yield _ended_call(item, None, completed=completed, whole=True)
     elif kind == "reasoning":
-        if thought := _thought(item):
-            yield Thought(thought)
+        parts = [*objects(item.get("summary")), *objects(item.get("content"))]
+        if reasoning := _PART_BREAK.join([said for part in parts if (said := text(part.get("text")))]):
+            yield ReasoningDelta(reasoning)
     elif kind == "message" or (not kind and item.get("role") == "assistant"):
         content = item.get("content")
-        parts = [text(content)] if text(content) else [_said(part) for part in objects(content)]
-        yield from (Said(part) for part in parts if part)
+        if text(content):
+            yield TextDelta(text(content))
+            return
+        for part in objects(content):
+            if said := text(part.get("text")) or text(part.get("refusal")):
+                yield TextDelta(said)
 
 
-def _ended_call(item: Json, slot: Slot | None, *, over: bool = True, whole: bool = False) -> DeltaPiece:
-    """A call of which nothing more comes; its status says whether it is whole."""
+def _ended_call(item: Json, slot: Slot | None, *, completed: bool = True, whole: bool = False) -> CallDelta:
+    """Read a call that has ended. Its status says whether it is complete."""
     status = text(item.get("status"))
-    was_cut = finish_of(status) in CUT and not (over and status == "in_progress")
-    made = _call(item, slot, whole=whole, all=not whole)
-    return msgspec.structs.replace(made, ended=status == "completed", fault=_CUT_ITEM if was_cut else None)
+    truncated = finish_of(status) in CUT and not (completed and status == "in_progress")
+    call = _call(item, slot, whole=whole, all=not whole)
+    return msgspec.structs.replace(call, ended=status == "completed", fault=_TRUNCATED if truncated else None)
 
 
-def _call(item: Json, slot: Slot | None, *, whole: bool = False, all: bool = False) -> DeltaPiece:
+def _call(item: Json, slot: Slot | None, *, whole: bool = False, all: bool = False) -> CallDelta:
     custom = item.get("type") == "custom_tool_call"
-    return DeltaPiece(
+    return CallDelta(
         slot=slot,
         id=text(item.get("call_id")) or text(item.get("id")),
         name=text(item.get("name")),
@@ -116,156 +128,158 @@ def _call(item: Json, slot: Slot | None, *, whole: bool = False, all: bool = Fal
         whole=whole,
         all=all,
         parsed=not custom and is_parsed(item.get("arguments")),
-        beside=() if custom else unknown_fields(item, _KNOWN, inner=False),
+        unknown=() if custom else unknown_fields(item, _CALL_KEYS, inner=False),
     )
 
 
-def _thought(item: Json) -> str:
-    parts = [*objects(item.get("summary")), *objects(item.get("content"))]
-    return _BREAK.join([said for part in parts if (said := text(part.get("text")))])
+# -- streams -----------------------------------------------------------------------------------------------------------
 
 
-def _said(part: Json) -> str:
-    return text(part.get("text")) or text(part.get("refusal"))
-
-
-def chunk(payload: Json, seen: Seen) -> Deltas:
-    """What one event of a stream adds. A chunk may be a whole response."""
+def chunk(payload: Json, state: StreamState) -> Deltas:
+    """Return the deltas of one event of a stream. A chunk may be a whole response."""
     kind = text(payload.get("type"))
-    read = _EVENTS.get(kind)
-    if read is not None:
-        return [(0, delta) for delta in read(payload, seen)]
+    read_event = _EVENTS.get(kind)
+    if read_event is not None:
+        return [(0, delta) for delta in read_event(payload, state)]
     return [] if kind.startswith("response.") else whole(payload)
 
 
-def _pointers(payload: Json) -> list[Slot]:
-    """What says which item an event is about; some servers leave out the index, some the id."""
+def _item_keys(payload: Json) -> list[Slot]:
+    """Return the index and the id of the item of an event. Some servers omit the index, some the id."""
     index, item = payload.get("output_index"), obj(payload.get("item")) or {}
-    named = text(payload.get("item_id")) or text(item.get("id"))
-    return [*([index] if type(index) is int else []), *([named] if named else [])]
+    id = text(payload.get("item_id")) or text(item.get("id"))
+    return [*([index] if type(index) is int else []), *([id] if id else [])]
 
 
-def _slot(payload: Json, seen: Seen) -> Slot | None:
-    """Where the call is counted that an event is about."""
-    pointers = _pointers(payload)
-    if len(pointers) > 1:
-        seen["slot", pointers[1]] = pointers[0]
-    return seen.get(("slot", pointers[0]), pointers[0]) if pointers else None
+def _slot(payload: Json, state: StreamState) -> Slot | None:
+    """Return the slot of the call of an event: the index of its item, if any event had it, else the id."""
+    keys = _item_keys(payload)
+    if len(keys) > 1:
+        state["slot", keys[1]] = keys[0]
+    return state.get(("slot", keys[0]), keys[0]) if keys else None
 
 
-def _see(kind: str, payload: Json, seen: Seen, part: Any = True) -> Any:
-    """A piece of an item's text, or the item: what of it came last, None where this is the first."""
-    places = [(kind, pointer) for pointer in _pointers(payload)]
-    before = next((seen[place] for place in places if place in seen), None)
-    seen.update(dict.fromkeys(places, part))
-    seen[kind] = True
+def _remember(kind: str, payload: Json, state: StreamState, part: Any = True) -> Any:
+    """Record that content of an item was delivered. Return the part delivered before, or None if this is the first."""
+    places = [(kind, key) for key in _item_keys(payload)]
+    before = next((state[place] for place in places if place in state), None)
+    state.update(dict.fromkeys(places, part))
+    state[kind] = True
     return before
 
 
-def _was_seen(kind: str, payload: Json, seen: Seen) -> bool:
-    """Did the text of the item that ends come before? What says nothing that the end says too is of the item that ends
-    next."""
-    last = seen.pop(("last", kind), None)
-    is_next = last is not None and {*map(type, last)}.isdisjoint(map(type, _pointers(payload)))
-    return _see(kind, payload, seen) is not None or is_next
+def _was_delivered(kind: str, payload: Json, state: StreamState) -> bool:
+    """Was the content of the item that ends here delivered as deltas?
+
+    Deltas that identify their item in no way that its end does belong to the item that ends next.
+    """
+    last = state.pop(("last", kind), None)
+    is_next = last is not None and {*map(type, last)}.isdisjoint(map(type, _item_keys(payload)))
+    return _remember(kind, payload, state) is not None or is_next
 
 
-def _on_text(payload: Json, seen: Seen) -> Iterator[Delta]:
-    _see("said", payload, seen)
-    seen["last", "said"] = _pointers(payload)
-    yield Said(text(payload.get("delta")))
+def _on_text(payload: Json, state: StreamState) -> Iterator[Delta]:
+    _remember("text", payload, state)
+    state["last", "text"] = _item_keys(payload)
+    yield TextDelta(text(payload.get("delta")))
 
 
-def _on_thought(payload: Json, seen: Seen) -> Iterator[Delta]:
+def _on_reasoning(payload: Json, state: StreamState) -> Iterator[Delta]:
     part = (text(payload.get("type")), payload.get("summary_index"), payload.get("content_index"))
-    before = _see("thought", payload, seen, part) if _pointers(payload) else seen.get(("last", "part"))
-    seen["last", "thought"], seen["last", "part"], seen["thought"] = _pointers(payload), part, True
-    yield Thought(text(payload.get("delta")) if before in (None, part) else _BREAK + text(payload.get("delta")))
+    has_keys = bool(_item_keys(payload))
+    before = _remember("reasoning", payload, state, part) if has_keys else state.get(("last", "part"))
+    state["last", "reasoning"], state["last", "part"], state["reasoning"] = _item_keys(payload), part, True
+    delta = text(payload.get("delta"))
+    yield ReasoningDelta(delta if before in (None, part) else _PART_BREAK + delta)
 
 
-def _on_added(payload: Json, seen: Seen) -> Iterator[Delta]:
+def _on_added(payload: Json, state: StreamState) -> Iterator[Delta]:
     item = obj(payload.get("item")) or {}
     if item.get("type") in _CALLS:
-        call = _call(item, _slot(payload, seen))
-        seen["ids", call.id] = True
+        call = _call(item, _slot(payload, state))
+        state["ids", call.id] = True
         yield call
 
 
-def _on_arguments(payload: Json, seen: Seen) -> Iterator[Delta]:
+def _on_arguments(payload: Json, state: StreamState) -> Iterator[Delta]:
     custom = "custom" in text(payload.get("type"))
-    yield DeltaPiece(slot=_slot(payload, seen), arguments=text(payload.get("delta")), custom=custom)
+    yield CallDelta(slot=_slot(payload, state), arguments=text(payload.get("delta")), custom=custom)
 
 
-def _on_arguments_done(payload: Json, seen: Seen) -> Iterator[Delta]:
+def _on_arguments_done(payload: Json, state: StreamState) -> Iterator[Delta]:
     custom = "input" in payload
-    said = text(payload.get("input")) if custom else arguments(payload.get("arguments"))
-    yield DeltaPiece(slot=_slot(payload, seen), arguments=said, custom=custom, all=True)
+    given = text(payload.get("input")) if custom else arguments(payload.get("arguments"))
+    yield CallDelta(slot=_slot(payload, state), arguments=given, custom=custom, all=True)
 
 
-def _on_done(payload: Json, seen: Seen) -> Iterator[Delta]:
+def _on_item_done(payload: Json, state: StreamState) -> Iterator[Delta]:
     item = obj(payload.get("item")) or {}
     if item.get("type") in _CALLS:
-        call = _ended_call(item, _slot(payload, seen))
-        seen["ids", call.id] = True
+        call = _ended_call(item, _slot(payload, state))
+        state["ids", call.id] = True
         yield call
-        yield End(call.slot)
-    elif (kind := _TOLD.get(text(item.get("type")))) and not _was_seen(kind, payload, seen):
+        yield CallClosed(call.slot)
+    elif (kind := _CONTENT_KINDS.get(text(item.get("type")))) and not _was_delivered(kind, payload, state):
         yield from _item(item)
 
 
-def _on_end(payload: Json, seen: Seen) -> Iterator[Delta]:
-    """The whole response once more: what no event has shown is taken from it."""
+def _on_response_end(payload: Json, state: StreamState) -> Iterator[Delta]:
+    """Take from the whole response, which the last event repeats, what no event has delivered."""
     response = obj(payload.get("response")) or {}
-    for item in _entries(response) if "output" in response else ():
+    completed = text(response.get("status")) == "completed"
+    for item in _output_items(response) if "output" in response else ():
         if item.get("type") in _CALLS:
-            call = _ended_call(item, None, over=_is_over(response))
-            if ("ids", call.id) not in seen:
-                yield from _item(item, over=_is_over(response))
+            call = _ended_call(item, None, completed=completed)
+            if ("ids", call.id) not in state:
+                yield from _item(item, completed=completed)
             elif call.fault is not None:
                 yield call
-        elif _TOLD.get(text(item.get("type"))) not in seen:
+        elif _CONTENT_KINDS.get(text(item.get("type"))) not in state:
             yield from _item(item)
     ending = list(_ending(response))
-    yield from ending or [Stop(finish_of(text(payload.get("type")).removeprefix("response.")))]
+    yield from ending or [Finish(finish_of(text(payload.get("type")).removeprefix("response.")))]
 
 
-_EVENTS: dict[str, Callable[[Json, Seen], Iterator[Delta]]] = {
+_EVENTS: dict[str, Callable[[Json, StreamState], Iterator[Delta]]] = {
     "response.output_text.delta": _on_text,
     "response.refusal.delta": _on_text,
-    "response.reasoning_summary_text.delta": _on_thought,
-    "response.reasoning_summary.delta": _on_thought,
-    "response.reasoning_text.delta": _on_thought,
-    "response.reasoning.delta": _on_thought,
+    "response.reasoning_summary_text.delta": _on_reasoning,
+    "response.reasoning_summary.delta": _on_reasoning,
+    "response.reasoning_text.delta": _on_reasoning,
+    "response.reasoning.delta": _on_reasoning,
     "response.output_item.added": _on_added,
     "response.function_call_arguments.delta": _on_arguments,
     "response.custom_tool_call_input.delta": _on_arguments,
     "response.function_call_arguments.done": _on_arguments_done,
     "response.custom_tool_call_input.done": _on_arguments_done,
-    "response.output_item.done": _on_done,
-    "response.completed": _on_end,
-    "response.incomplete": _on_end,
-    "response.failed": _on_end,
+    "response.output_item.done": _on_item_done,
+    "response.completed": _on_response_end,
+    "response.incomplete": _on_response_end,
+    "response.failed": _on_response_end,
 }
 
 
-def sides(history: Sequence[Any]) -> Iterator[Json | Spoken]:
-    """Who said what: what the model made from one word of the others to the next is one turn."""
+# -- histories ---------------------------------------------------------------------------------------------------------
+
+
+def history_entries(history: Sequence[Any]) -> Iterator[Json | ModelTurn]:
+    """Yield the turns of the model and all other messages. Adjacent items of the model are one turn."""
     turn: list[Json] = []
     for item in objects(history):
-        other = _other_side(item)
-        if other is None:
+        message = _other_message(item)
+        if message is None:
             turn.append(item)
             continue
         if turn:
-            yield Spoken(turn)
+            yield ModelTurn(turn)
             turn = []
-        yield other
+        yield message
     if turn:
-        yield Spoken(turn)
+        yield ModelTurn(turn)
 
 
-def _other_side(item: Json) -> Json | None:
-    """The message that an item is, if the model did not make it."""
+def _other_message(item: Json) -> Json | None:
+    """Return the message of an item that the model did not write, else None."""
     kind, role = text(item.get("type")), text(item.get("role"))
     if kind.endswith("_call_output"):
         return {"role": "tool", "tool_call_id": text(item.get("call_id")), "content": chat_content(item.get("output"))}
@@ -284,108 +298,95 @@ def assistant_message(
     reasoning: str | None = None,
     extras: Extras | None = None,
 ) -> list[Json]:
-    """The assistant's turn as input items: reasoning, message, one item per call."""
-    said = turn(reply, calls, reasoning)
-    out: list[Json] = list(fields_of(extras, "").get("reasoning", ()))
-    if said.reasoning and not out:
-        out.append({"type": "reasoning", "summary": [{"type": "summary_text", "text": said.reasoning}]})
-    if said.text:
-        content = [{"type": "output_text", "text": said.text}]
+    """Write the assistant's turn as input items: the reasoning, the message, one item per call."""
+    turn = assistant_turn(reply, calls, reasoning)
+    out: list[Json] = list(extra_fields(extras, "").get("reasoning", ()))
+    if turn.reasoning and not out:
+        out.append({"type": "reasoning", "summary": [{"type": "summary_text", "text": turn.reasoning}]})
+    if turn.text:
+        content = [{"type": "output_text", "text": turn.text}]
         out.append({"type": "message", "role": "assistant", "content": content})
-    return out + [_written(call, extras) for call in said.calls]
+    return out + [_call_item(call, extras) for call in turn.calls]
 
 
-def _written(call: Call, extras: Extras | None) -> Json:
-    fields = fields_of(extras, call.id)
+def _call_item(call: Call, extras: Extras | None) -> Json:
+    fields = extra_fields(extras, call.id)
     kind = fields.pop("type", "")
-    if kind not in ("", *_CALLS):  # an item of a tool's own, which says what it was called with
+    if kind not in ("", *_CALLS):  # an item type of one tool, whose fields are the arguments
         return {"type": kind, "call_id": call.id, **fields}
+    item = {"type": kind or "function_call", "call_id": call.id, "name": call.name}
     if kind == "custom_tool_call":
-        return {
-            "type": "custom_tool_call",
-            "call_id": call.id,
-            "name": call.name,
-            "input": custom_input(call),
-            **fields,
-        }
-    return {
-        "type": "function_call",
-        "call_id": call.id,
-        "name": call.name,
-        "arguments": argument_text(call),
-        **fields,
-    }
+        return {**item, "input": custom_input(call), **fields}
+    return {**item, "arguments": argument_text(call), **fields}
 
 
 def tool_result(call: Call, output: Any, *, is_error: bool = False, custom: bool = False) -> Json:
-    """What a tool gave back. The wire has no error flag: an error says so in its text."""
+    """Write the result of a tool. The API has no error flag, so the text of an error begins with ERROR."""
     kind = "custom_tool_call_output" if custom else "function_call_output"
     return {"type": kind, "call_id": call.id, "output": output_text(output, is_error=is_error)}
 
 
 def tool_choice(choice: str) -> Any:
-    """`auto`, `required`, `none` or a tool's name, as this dialect says it."""
+    """Write a tool choice: `auto`, `required`, `none` or the name of a tool."""
     return choice if choice in ("auto", "required", "none") else {"type": "function", "name": choice}
 
 
 def read_tool_choice(value: Any) -> str:
-    """Our word for it; `auto` for what is absent or unknown."""
-    found = obj(value)
-    if found is None:
+    """Read a tool choice: `auto`, `required`, `none` or the name of a tool. Absent or unknown values mean `auto`."""
+    fields = obj(value)
+    if fields is None:
         return text(value) or "auto"
-    return text(found.get("name")) or text(found.get("mode")) or "auto"
+    return text(fields.get("name")) or text(fields.get("mode")) or "auto"
 
 
 def opaque(response: Any) -> tuple[Json, list[tuple[str, Json]]]:
-    """Reasoning items to be sent back as they came, and fields of calls that we do not read."""
-    entries = _entries(response)
-    thoughts = [item for item in entries if item.get("type") == "reasoning"]
+    """Return the reasoning items, which are sent back unchanged, and the unread fields of calls."""
+    entries = _output_items(response)
+    reasoning = [item for item in entries if item.get("type") == "reasoning"]
     calls = [item for item in entries if item.get("type") in _CALLS]
-    return {"reasoning": thoughts} if thoughts else {}, [(_call(item, None).id, _fields(item)) for item in calls]
+    fields = [(_call(item, None).id, _opaque_of_call(item)) for item in calls]
+    return {"reasoning": reasoning} if reasoning else {}, fields
 
 
-def _fields(item: Json) -> Json:
-    kept = {key: value for key, value in item.items() if key not in _KNOWN and value is not None}
+def _opaque_of_call(item: Json) -> Json:
+    kept = {key: value for key, value in item.items() if key not in _CALL_KEYS and value is not None}
     return {"type": "custom_tool_call", **kept} if item.get("type") == "custom_tool_call" else kept
 
 
-# -- what is known of it -----------------------------------------------------------------------------------------------
+# -- the dialect -------------------------------------------------------------------------------------------------------
 
-_OUTPUTS = ("function_call_output", "custom_tool_call_output")
-_ITEM_KINDS = frozenset(("function_call", "custom_tool_call", "reasoning", *_OUTPUTS))
-_PART_KINDS = frozenset(("output_text", "refusal", "summary_text", "reasoning_text", "input_text", "input_image"))
+_ITEM_TYPES = frozenset((*_CALLS, "reasoning", "function_call_output", "custom_tool_call_output"))
+_PART_TYPES = frozenset(("output_text", "refusal", "summary_text", "reasoning_text", "input_text", "input_image"))
 
 
-def _is_responses(found: Json) -> bool:
-    kind = text(found.get("type"))
-    if kind.startswith("response.") or found.get("object") == "response" or kind in _ITEM_KINDS:
+def _is_responses(fields: Json) -> bool:
+    kind = text(fields.get("type"))
+    if kind.startswith("response.") or fields.get("object") == "response" or kind in _ITEM_TYPES:
         return True
-    if "choices" not in found and _has_output(found):
+    if "choices" not in fields and "output" in fields and _is_output(fields):
         return True
-    return kind == "message" and any(text(part.get("type")) in _PART_KINDS for part in objects(found.get("content")))
+    return kind == "message" and any(text(part.get("type")) in _PART_TYPES for part in objects(fields.get("content")))
 
 
-def _has_output(found: Json) -> bool:
-    """Items, one item, or a text with calls beside it."""
-    output = found.get("output")
+def _is_output(fields: Json) -> bool:
+    """Is the value of `output` a list of items, a single item, or a text with `tool_calls` next to it?"""
+    output = fields["output"]
     if isinstance(output, str):
-        return bool(found.get("tool_calls"))
-    return isinstance(output, (list, tuple)) or _is_item(obj(output))
-
-
-def _is_item(found: Json | None) -> bool:
-    """Is this one item of an output, where a list of them should be?"""
-    return found is not None and (found.get("type") == "message" or text(found.get("type")) in _ITEM_KINDS)
+        return bool(fields.get("tool_calls"))
+    item = obj(output) or {}
+    return isinstance(output, (list, tuple)) or item.get("type") == "message" or text(item.get("type")) in _ITEM_TYPES
 
 
 def _turn(reply: Reply, extras: Extras) -> Any:
-    """Reasoning goes back only where it is signed."""
+    """Write the turn as servers accept it: reasoning is sent back only if it is signed."""
     return assistant_message(reply, reasoning="", extras=extras)
 
 
 def _results(outcomes: Sequence[CallOutcome], note: str) -> list[Json]:
-    out = [tool_result(each.call, each.output, is_error=each.is_error, custom=each.custom) for each in outcomes]
-    return with_note(out, note)
+    results = [tool_result(each.call, each.output, is_error=each.is_error, custom=each.custom) for each in outcomes]
+    return with_note(results, note)
 
 
-RESPONSES = Dialect("responses", _is_responses, whole, chunk, opaque, assistant_message, _turn, _results, sides)
+RESPONSES = Dialect(
+    "responses", _is_responses, whole, chunk, opaque, assistant_message, _turn, _results, history_entries
+)

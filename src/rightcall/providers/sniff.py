@@ -1,4 +1,4 @@
-"""The APIs that are known, and api="auto": which of them is this? Told by the keys that only one of them has."""
+"""The known APIs, and the detection of an answer's API (`api="auto"`) by keys that only one of them has."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rightcall.providers.openai_responses import RESPONSES
 from rightcall.providers.sdk_view import items, obj
 from rightcall.types import Json
 
-# Asked from the last to the first whether an object is theirs: much of what others write could be `chat`.
+# Detection asks the last first: much of what other APIs write could be `chat`.
 DIALECTS: dict[str, Dialect] = {
     "chat": CHAT,
     "ollama": OLLAMA,
@@ -22,38 +22,46 @@ DIALECTS: dict[str, Dialect] = {
     "gemini": GEMINI,
     "responses": RESPONSES,
 }
-_READ_BY = {"completions": "chat"}  # its answers are choices too, of text alone
-_ASKED = tuple(reversed(DIALECTS.values()))
+_READ_AS = {"completions": "chat"}  # its answers are choices too, with text only
+_BY_PRECEDENCE = tuple(reversed(DIALECTS.values()))
 _MESSAGE_KEYS = frozenset(("role", "content", "tool_calls"))
+_RESPONSE_KEYS = frozenset("id object created model choices usage service_tier system_fingerprint".split())
 
 
-def named(api: str) -> str:
-    """The name of the dialect that an answer is read by, or "auto". Raises `CallerError` for a name that is none."""
-    word = api if api == "auto" else api_name(api, (*DIALECTS, *_READ_BY))
-    return _READ_BY.get(word, word)
+def dialect_name(api: str) -> str:
+    """Return the name of the dialect that reads answers of `api`, or "auto".
+
+    Raises `CallerError` for an unknown name.
+    """
+    name = api if api == "auto" else api_name(api, (*DIALECTS, *_READ_AS))
+    return _READ_AS.get(name, name)
 
 
 def sniff(response: Any) -> str | None:
-    """The dialect of a response, a message, a list of items, one item or a chunk; None if it is none we know."""
-    found = obj(response)
-    if found is None:
-        known = (sniff(each) for each in items(response) if obj(each) is not None)  # no lists of lists, however deep
-        return next((api for api in known if api is not None), None)
-    if _is_plain_message(found):
+    """Return the dialect of a response, a message, a list of items, one item or a chunk; None if it is unknown."""
+    fields = obj(response)
+    if fields is None:
+        found = (sniff(each) for each in items(response) if obj(each) is not None)  # nested lists are ignored
+        return next((api for api in found if api is not None), None)
+    if _is_plain_chat(fields):
         return "chat"
-    own = next((dialect.name for dialect in _ASKED if dialect.shows(found)), None)
-    return own or _by_message(obj(found.get("message")))
-
-
-def _is_plain_message(found: Json) -> bool:
-    """A message with text and calls and nothing else that could tell: most are such, and only Ollama has them too."""
-    if "role" not in found or "content" not in found or not found.keys() <= _MESSAGE_KEYS:
-        return False
-    return (found["content"] is None or isinstance(found["content"], str)) and not has_parsed_call(found)
-
-
-def _by_message(message: Json | None) -> str | None:
-    """The dialect of one choice of a response, or of an answer of which only the message is left."""
+    for dialect in _BY_PRECEDENCE:
+        if dialect.detects(fields):
+            return dialect.name
+    message = obj(fields.get("message"))  # of one choice, or of an answer of which only the message is left
     if message is None:
         return None
-    return next((dialect.name for dialect in (OLLAMA, CHAT) if dialect.shows(message)), None)
+    return next((dialect.name for dialect in (OLLAMA, CHAT) if dialect.detects(message)), None)
+
+
+def _is_plain_chat(fields: Json) -> bool:
+    """Is this a response or a message with the usual fields of Chat and no others?
+
+    Most answers are. No other dialect detects such a response, and only Ollama has such messages too.
+    """
+    keys = fields.keys()
+    if "choices" in keys:
+        return keys <= _RESPONSE_KEYS and fields.get("object") != "response"
+    if "role" not in keys or "content" not in keys or not keys <= _MESSAGE_KEYS:
+        return False
+    return (fields["content"] is None or isinstance(fields["content"], str)) and not has_parsed_call(fields)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rightcall.providers.outgoing import argument_text
+from rightcall.providers.dialect import argument_text
 from rightcall.providers.sdk_view import obj, objects, text
 from rightcall.providers.trusted import EventFrame
 from rightcall.types import Call, CallEnd, Event, Json, Reasoning, Reply, Text

@@ -21,10 +21,9 @@ from rightcall.backends.attempts import first_choice
 from rightcall.backends.event_stream import MAX_LINE, Payload, ServerEvents, Signal
 from rightcall.backends.metadata import Metadata
 from rightcall.backends.naming import Naming
-from rightcall.providers.deltas import Fault, Said
-from rightcall.providers.outgoing import argument_text
+from rightcall.providers.dialect import Fault, TextDelta, argument_text
+from rightcall.providers.provider_answers import Stream
 from rightcall.providers.sdk_view import error_text
-from rightcall.providers.stream import Stream
 from rightcall.serve.answer_writer import AnswerEnd, AnswerUsage, AnswerWriter
 from rightcall.serve.event_frames import Frames
 from rightcall.serve.flow_rules import FlowRules, is_prose
@@ -135,7 +134,7 @@ class AnswerFlow:
             return
         self._facts.is_answer = True
         self._payloads += 1
-        events = self._stream.feed(Said(joined))
+        events = self._stream.feed(TextDelta(joined))
         untouched = len(events) == 1 and isinstance(events[0], Text) and events[0].text == joined
         if untouched and not self._waits and not self._blank and not joined.isspace():
             self._give(written)

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rightcall.api_names import Api
-from rightcall.providers.chat_shape import OPAQUE
-from rightcall.providers.histories.history_work import HistoryChange, KeptFields
+from rightcall.providers.history_messages import OPAQUE
+from rightcall.providers.history_sanitizer import HistoryChange, KeptFields
 from rightcall.providers.sdk_view import obj, objects, text
 from rightcall.types import Json
 

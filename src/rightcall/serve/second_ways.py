@@ -15,8 +15,8 @@ import msgspec
 
 from rightcall.backends.plan import Choice
 from rightcall.errors import BackendError, StatusError
-from rightcall.providers.histories.history_profiles import HISTORY_PROFILES, HistoryProfile
-from rightcall.providers.histories.sanitiser import SaneHistory
+from rightcall.providers.history_checks import HISTORY_PROFILES, HistoryProfile
+from rightcall.providers.history_sanitizer import SaneHistory
 from rightcall.serve.client_ask import UpstreamQuestion, taken_ids
 from rightcall.serve.client_request import ClientRequest
 from rightcall.serve.exchanged import Exchanged

@@ -20,9 +20,9 @@ from rightcall.constrain.grammars import Server
 from rightcall.errors import BackendError
 from rightcall.messages import HISTORY_PROFILES, KeptFields, SaneHistory, kept_of
 from rightcall.parsing.parser import Policy, ReasoningCalls, Rescue
-from rightcall.providers.histories.history_profiles import HistoryProfile
+from rightcall.providers.history_checks import HistoryProfile
+from rightcall.providers.provider_answers import Stream
 from rightcall.providers.sdk_view import obj, objects, text
-from rightcall.providers.stream import Stream
 from rightcall.serve.answer_flow import AnswerFlow
 from rightcall.serve.client_request import ClientRequest, RefusedRequest
 from rightcall.serve.kept_answers import KeptAnswers

@@ -20,10 +20,9 @@ from rightcall.backends.body import TOOL_FIELDS
 from rightcall.backends.history_bodies import written
 from rightcall.backends.request import Request
 from rightcall.backends.sampling import unsayable
-from rightcall.providers.chat_shape import OPAQUE
-from rightcall.providers.histories.history_profiles import HistoryProfile, history_profile
-from rightcall.providers.histories.history_work import KeptFields
-from rightcall.providers.histories.sanitiser import SaneHistory, sane
+from rightcall.providers.history_checks import HistoryProfile, history_profile
+from rightcall.providers.history_messages import OPAQUE
+from rightcall.providers.history_sanitizer import KeptFields, SaneHistory, sane
 from rightcall.providers.sdk_view import obj, objects, text
 from rightcall.serve.client_request import ClientRequest
 from rightcall.serve.put_back import kept_for, put_back

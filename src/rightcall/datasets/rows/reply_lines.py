@@ -28,7 +28,7 @@ from rightcall.formats.registered import FormatCarrier
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
 from rightcall.parsing.parser import parse
-from rightcall.providers.whole import read
+from rightcall.providers.provider_answers import read
 from rightcall.storage.file_kinds import json_lines
 from rightcall.storage.jsonl import LineFault, encode_row
 from rightcall.tools.toolset import Toolset

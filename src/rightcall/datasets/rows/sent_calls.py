@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from rightcall.errors import CallerError
+from rightcall.providers.provider_answers import read
 from rightcall.providers.sniff import sniff
-from rightcall.providers.whole import read
 from rightcall.storage.jsonl import finite
 from rightcall.tools.checks import JUDGED, check
 from rightcall.tools.toolset import Toolset

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from rightcall.providers.outgoing import argument_text, custom_input
+from rightcall.providers.dialect import argument_text, custom_input
 from rightcall.serve.client_request import ClientRequest, ToolKind
 from rightcall.strict_json import MAX_DEPTH, decode
 from rightcall.types import Call, Json

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rightcall.providers.chat_shape import OPAQUE
+from rightcall.providers.history_messages import OPAQUE
 from rightcall.providers.sdk_view import arguments, dumps, obj, objects, text
 from rightcall.serve.client_request import ClientRequest
 from rightcall.serve.request_readers.body_fields import limits

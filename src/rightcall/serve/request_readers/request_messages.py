@@ -10,7 +10,7 @@ from collections import deque
 from typing import Any
 
 from rightcall.api_names import Api
-from rightcall.providers.chat_shape import OPAQUE
+from rightcall.providers.history_messages import OPAQUE
 from rightcall.providers.sdk_view import arguments
 from rightcall.serve.client_request import RefusedRequest
 from rightcall.serve.request_readers.content_parts import Parts, content_of

@@ -1,0 +1,178 @@
+"""Messages of a history: from any API to OpenAI's Chat, which the rest of rightcall reads, and from a reply to any API.
+
+    chat_messages(anthropic_history)
+    chat_messages(items, api="responses")
+
+    history.append(message(reply, "messages"))
+    history += results("messages", [CallOutcome(call, "4 degrees")])
+
+The calls of a history are not judged again: they stay as they were sent. Fields that a provider requires back unchanged
+are stored in the message under `OPAQUE`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rightcall.api_names import api_name
+from rightcall.providers.dialect import CallDelta, CallOutcome, Dialect, ModelTurn, ReasoningDelta, TextDelta
+from rightcall.providers.sdk_view import obj, text
+from rightcall.providers.sniff import DIALECTS, sniff
+from rightcall.types import Json, Reply
+
+# The key of a message with opaque fields (signatures, encrypted reasoning), by dialect.
+OPAQUE = "rightcall_opaque"
+_OTHER_ROLES = frozenset(("system", "developer", "user"))
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
+def message(reply: Reply, api: str = "chat") -> Any:
+    """Write the assistant's turn. Opaque fields are included if the reply came from the same API."""
+    name = api_name(api, DIALECTS)
+    return DIALECTS[name].turn(reply, reply.extras if reply.api == name else {})
+
+
+def results(api: str, outcomes: Sequence[CallOutcome], note: str = "") -> list[Json]:
+    """Write the messages that answer calls, and a note to the model if there is one."""
+    return DIALECTS[api_name(api, DIALECTS)].results(outcomes, note)
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+def chat_messages(history: Sequence[Any], *, api: str = "auto") -> list[Json]:
+    """Convert the messages of a history to the shape of OpenAI's Chat. Messages in that shape are returned unchanged.
+
+    - `history`: the `messages`, `input` or `contents` of a request, as that API takes them.
+    - `api`: `chat`, `responses`, `messages`, `gemini` or `ollama`, or the name of its SDK; "auto" detects it.
+
+    A call without an id gets one, which does not change between conversions, and so does its result. A result that its
+    API marks as an error has `is_error`. Raises `CallerError` for an unknown API.
+    """
+    name = api if api == "auto" else api_name(api, DIALECTS)
+    if name in ("auto", "chat") and all(map(_is_chat, history)):
+        return list(history)
+    dialect = DIALECTS[history_api(history) if name == "auto" else name]
+    entries = list(dialect.history_entries(history))
+    convert = _convert_chat_turn if dialect.name == "chat" else _convert_turn
+    messages = [convert(each.value, dialect) if isinstance(each, ModelTurn) else each for each in entries]
+    _add_ids(messages)
+    if dialect.name != "chat":
+        for converted, entry in zip(messages, entries, strict=True):
+            if isinstance(entry, ModelTurn):
+                _store_opaque_fields(converted, entry.value, dialect)
+    return messages
+
+
+def history_api(history: Iterable[Any]) -> str:
+    """Return the API of a history: that of the first message which only one API writes, else "chat"."""
+    found = (_message_api(each) for each in history if not _is_chat(each))
+    return next((api for api in found if api not in (None, "chat")), None) or "chat"
+
+
+def _message_api(message: Any) -> str | None:
+    fields = obj(message) or {}
+    if fields.get("type") == "message" and "stop_reason" not in fields:  # an item of Responses, not an Anthropic answer
+        return "responses"
+    return sniff(message)
+
+
+def _is_chat(message: Any) -> bool:
+    """Is this certainly a message of Chat, in which every call has an id and its arguments are text?"""
+    if type(message) is not dict:
+        return False
+    role, content = message.get("role"), message.get("content")
+    if role == "tool":
+        return bool(message.get("tool_call_id"))
+    if role == "assistant":
+        if "function_call" in message or not (content is None or type(content) is str):
+            return False
+        calls = message.get("tool_calls")
+        return not calls or (type(calls) is list and all(map(_is_chat_call, calls)))
+    return role in _OTHER_ROLES and type(content) is str and "type" not in message
+
+
+def _is_chat_call(call: Any) -> bool:
+    if type(call) is not dict or not call.get("id"):
+        return False
+    function = call.get("function")
+    return type(function) is dict and type(function.get("arguments")) is str
+
+
+def _convert_turn(turn: Any, dialect: Dialect) -> Json:
+    """Convert a turn of the model."""
+    deltas = [delta for _, delta in dialect.whole(turn)]
+    content = "\n".join([delta.text for delta in deltas if type(delta) is TextDelta])
+    converted: Json = {"role": "assistant", "content": content}
+    if calls := [_convert_call(delta) for delta in deltas if isinstance(delta, CallDelta)]:
+        converted["tool_calls"] = calls
+    if reasoning := "\n".join([delta.text for delta in deltas if type(delta) is ReasoningDelta]):
+        converted["reasoning_content"] = reasoning
+    return converted
+
+
+def _convert_chat_turn(turn: Any, dialect: Dialect) -> Json:
+    """Return a turn of Chat unchanged, except for calls in another shape."""
+    if _is_chat(turn):
+        return dict(turn)
+    calls = _convert_turn(turn, dialect).get("tool_calls")
+    fields = {key: value for key, value in turn.items() if key not in ("function_call", "tool_calls")}
+    if not calls:
+        return fields
+    opaque_fields = [kept for _, kept in dialect.opaque(turn)[1]] or [{}] * len(calls)
+    return {**fields, "tool_calls": [{**kept, **call} for kept, call in zip(opaque_fields, calls, strict=False)]}
+
+
+def _convert_call(call: CallDelta) -> Json:
+    if call.custom:
+        return {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": call.arguments}}
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments or "{}"}}
+
+
+def _store_opaque_fields(converted: Json, turn: Any, dialect: Dialect) -> None:
+    message_fields, call_fields = dialect.opaque(turn)
+    ids = [call["id"] for call in _calls_of(converted)]
+    calls = {id: fields for id, (_, fields) in zip(ids, call_fields, strict=False) if fields}
+    if message_fields or calls:
+        converted[OPAQUE] = {dialect.name: {**({"": message_fields} if message_fields else {}), **calls}}
+
+
+def _add_ids(messages: list[Json]) -> None:
+    """Give every call an id, and its result the same.
+
+    A result is matched by its id, else by the name of its tool, else to the first call without a result.
+    """
+    taken = {call["id"] for message in messages for call in _calls_of(message) if call["id"]}
+    count = 0
+    waiting: dict[str, str] = {}  # names of the calls without a result, by id
+    for message in messages:
+        for call in _calls_of(message):
+            count += 1
+            call["id"] = call["id"] or _new_id(count, taken)
+            waiting[call["id"]] = text((call.get("function") or call.get("custom") or {}).get("name"))
+        if message["role"] == "tool":
+            name = text(message.get("name"))
+            id = message.get("tool_call_id")
+            if not id:
+                same_tool = (call_id for call_id, tool in waiting.items() if tool == name)
+                id = next(same_tool, "" if name else next(iter(waiting), ""))
+            waiting.pop(id, None)
+            message["tool_call_id"] = id
+            if not message.get("name"):
+                message.pop("name", None)
+
+
+def _calls_of(message: Json) -> list[Json]:
+    calls = message.get("tool_calls") if message["role"] == "assistant" else None
+    return calls if isinstance(calls, list) else []
+
+
+def _new_id(number: int, taken: set[str]) -> str:
+    id = f"call_{number}"
+    while id in taken:
+        id += "_"
+    taken.add(id)
+    return id

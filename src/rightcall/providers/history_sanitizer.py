@@ -1,0 +1,646 @@
+"""Make a history acceptable to a server: repair what the server would refuse, and lose no content.
+
+    fit = sane(history, profile="mistral")
+    fit.messages   # to send; the history itself is not changed
+    fit.changes    # what was changed and why; empty if nothing was
+    fit.ids        # each id that was changed, and its original
+
+One bad call must not end a session: arguments that are not an object become `{}` and the result quotes them, a call
+without a result gets one, and a result without a call becomes text. A second run changes nothing more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from operator import is_
+from typing import Any
+
+import msgspec
+
+from rightcall.ids import ALPHABET, is_nine
+from rightcall.providers.dialect import output_text
+from rightcall.providers.history_checks import REASONING_KEYS, HistoryProfile, history_profile
+from rightcall.providers.sdk_view import dumps, items, obj, text
+from rightcall.strict_json import MAX_DEPTH, decode, is_object
+from rightcall.types import Json, Reply
+
+NO_RESULT = "ERROR: there is no result: the call was not run, or its result was lost"
+USER_FILLER = "(The conversation goes on.)"
+ASSISTANT_FILLER = "(The results were seen.)"
+_INVALID_ARGUMENTS = "the arguments of this call were no JSON object; you sent: "
+_MAX_QUOTED_ARGUMENTS = 500
+_ROLES = {"function": "tool", "model": "assistant", "ai": "assistant", "human": "user"}
+_REQUIRED_FIELDS = frozenset(("role", "content", "tool_calls", "tool_call_id"))
+_has_no_reasoning = frozenset(REASONING_KEYS).isdisjoint
+
+
+class HistoryChange(msgspec.Struct, frozen=True):
+    """One change.
+
+    - `kind`: one word for a program.
+    - `at`: the index of the message in the given history.
+    - `message`: the change as a sentence.
+    """
+
+    kind: str
+    at: int
+    message: str
+
+
+class KeptFields(msgspec.Struct, frozen=True):
+    """What a provider requires back with a call: fields of its `message`, and fields of the `call` itself."""
+
+    message: Json = {}
+    call: Json = {}
+
+
+class SaneHistory(msgspec.Struct, frozen=True):
+    """A history that a server accepts.
+
+    - `messages`: the messages to send.
+    - `changes`: the changes in order; empty if the history was accepted as it was.
+    - `ids`: each new call id, and the id that it replaces ("" for none).
+    """
+
+    messages: list[Json]
+    changes: tuple[HistoryChange, ...] = ()
+    ids: dict[str, str] = {}
+
+
+def sane(
+    history: Sequence[Any],
+    *,
+    profile: str | HistoryProfile = "openai",
+    kept: Mapping[str, KeptFields] | None = None,
+) -> SaneHistory:
+    """Return the `history` as a server accepts it. The given history is not changed. An acceptable history is returned
+    equal, without changes.
+
+    - `history`: messages in the shape of OpenAI's Chat; anything else in it is repaired or omitted, and reported.
+    - `profile`: the server's, by name ("openai", "vllm", "llama_cpp", "ollama", "mistral", "gemma", "llama3",
+      "deepseek", "kimi", "gpt_oss", "strict") or a profile of your own.
+    - `kept`: what providers require back, by call id, as `kept_of` returns it; it is restored where a client dropped
+      it.
+
+    Raises `CallerError` for an unknown profile.
+    """
+    sanitizer = _Sanitizer(history_profile(profile), kept or {})
+    messages = [_Message(at, message) for at, message in enumerate(history)]
+    for step in _STEPS:
+        messages = step(sanitizer, messages)
+    return SaneHistory([item.message for item in messages], tuple(sanitizer.changes), sanitizer.ids)
+
+
+def kept_of(reply: Reply) -> dict[str, KeptFields]:
+    """Return what must be sent back with the calls of this `reply`, by call id: reasoning and signatures. A proxy keeps
+    it for clients that drop it."""
+    message = dict(reply.extras.get("", {}))
+    if reply.reasoning:
+        message.setdefault("reasoning_content", reply.reasoning)
+    return {call.id: KeptFields(message, reply.extras.get(call.id, {})) for call in reply.attempts if call.id}
+
+
+class _Message:
+    """A message with its index in the given history. `invalid_arguments` quotes those of its calls, by position."""
+
+    __slots__ = ("at", "invalid_arguments", "message")
+
+    def __init__(self, at: int, message: Json) -> None:
+        self.at, self.message = at, message
+        self.invalid_arguments: dict[int, str] = {}
+
+    def put(self, **fields: Any) -> None:
+        """Set fields in a copy; the given message is not changed."""
+        self.message = {**self.message, **fields}
+
+    def drop(self, *names: str) -> None:
+        """Remove fields in a copy."""
+        self.message = {key: value for key, value in self.message.items() if key not in names}
+
+
+class _Sanitizer:
+    """The profile and the recorded changes of one history."""
+
+    def __init__(self, profile: HistoryProfile, kept: Mapping[str, KeptFields]) -> None:
+        self.profile, self.kept = profile, kept
+        self.changes: list[HistoryChange] = []
+        self.ids: dict[str, str] = {}
+
+    def record(self, kind: str, item: _Message, message: str) -> None:
+        self.changes.append(HistoryChange(kind, item.at, message))
+
+
+# -- roles -------------------------------------------------------------------------------------------------------------
+
+
+def _fix_roles(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
+    """Keep only objects, and give each role one name."""
+    out: list[_Message] = []
+    for item in messages:
+        fields = obj(item.message)
+        if fields is None:
+            sanitizer.record("no_message", item, "omitted: it is not an object")
+            continue
+        item.message = fields
+        given = fields.get("role")
+        role = _ROLES.get(given, given) if isinstance(given, str) else None
+        if role == "developer" and not sanitizer.profile.developer:
+            role = "system"
+        if role not in ("system", "developer", "user", "assistant", "tool"):
+            role = "user"
+        if role != given:
+            sanitizer.record("role", item, f"the role {given!r:.40} became {role!r}")
+            item.put(role=role)
+        out.append(item)
+    return out
+
+
+# -- calls -------------------------------------------------------------------------------------------------------------
+
+
+def _fix_calls(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
+    """Write calls as the server accepts them: each has a name, and arguments that are a JSON object."""
+    for item in messages:
+        if item.message["role"] == "assistant":
+            _convert_function_call(sanitizer, item)
+            if "tool_calls" in item.message:
+                _fix_call_list(sanitizer, item)
+        elif "tool_calls" in item.message or "function_call" in item.message:
+            sanitizer.record("misplaced_calls", item, "only an assistant makes calls; others are omitted")
+            item.drop("tool_calls", "function_call")
+    return messages
+
+
+def _convert_function_call(sanitizer: _Sanitizer, item: _Message) -> None:
+    """Convert the legacy field `function_call`."""
+    if "function_call" not in item.message:
+        return
+    function = obj(item.message.get("function_call"))
+    item.drop("function_call")
+    if function and not item.message.get("tool_calls"):
+        sanitizer.record("old_call", item, "function_call became tool_calls")
+        item.put(tool_calls=[{"type": "function", "function": function}])
+
+
+def _fix_call_list(sanitizer: _Sanitizer, item: _Message) -> None:
+    given = items(item.message["tool_calls"])
+    calls = [_fix_call(sanitizer, item, at, each) for at, each in enumerate(given)]
+    if given and None not in given and all(map(is_, calls, given)):
+        return
+    named = [call for call in calls if call is not None]
+    if len(named) < len(calls):
+        positions = [at for at, call in enumerate(calls) if call is not None]
+        quotes = item.invalid_arguments
+        item.invalid_arguments = {new: quotes[old] for new, old in enumerate(positions) if old in quotes}
+    if not named:
+        if given:
+            sanitizer.record("no_calls", item, "its calls have no names and are omitted")
+        item.drop("tool_calls")
+    elif named != given:
+        item.put(tool_calls=named)
+
+
+def _fix_call(sanitizer: _Sanitizer, item: _Message, at: int, given: Any) -> Json | None:
+    """Return a call that the server accepts: the same object if nothing changes, None if it has no name."""
+    if sanitizer.profile.arguments == "text" and _is_usual_call(given):
+        return given  # type: ignore[no-any-return]
+    call = obj(given)
+    if call is None:
+        return None
+    if call.get("type") == "custom" and obj(call.get("custom")) is not None:
+        return call
+    function = obj(call.get("function")) or {key: call[key] for key in ("name", "arguments") if key in call}
+    name = text(function.get("name")).strip()
+    if not name:
+        sanitizer.record("unnamed_call", item, "a call without a name is omitted")
+        return None
+    arguments = _fix_arguments(sanitizer, item, at, function.get("arguments"))
+    others = {key: value for key, value in call.items() if key not in ("name", "arguments")}
+    fixed = {**others, "type": "function", "function": {**function, "name": name, "arguments": arguments}}
+    return call if fixed == call and type(arguments) is type(function.get("arguments")) else fixed
+
+
+def _is_usual_call(call: Any) -> bool:
+    """Is it a function call as most are: with a name, and arguments that are the text of an object?"""
+    if type(call) is not dict or call.get("type") != "function" or "name" in call or "arguments" in call:
+        return False
+    function = call.get("function")
+    if type(function) is not dict:
+        return False
+    name, given = function.get("name"), function.get("arguments")
+    return type(name) is str and name != "" and name == name.strip() and type(given) is str and is_object(given)
+
+
+def _fix_arguments(sanitizer: _Sanitizer, item: _Message, at: int, given: Any) -> Any:
+    """Return arguments as the server accepts them. Any other value than an object becomes `{}` and is quoted later."""
+    value = decode(given, MAX_DEPTH) if isinstance(given, str) and given.strip() else given
+    if isinstance(value, str) and value.strip():  # encoded twice
+        inner = decode(value, MAX_DEPTH)
+        if isinstance(inner, dict):
+            sanitizer.record("double_encoded", item, "arguments were JSON in a string of JSON")
+            given, value = value, inner
+    if value is None or value == "":
+        value, given = {}, "{}" if isinstance(given, str) else given
+    if not isinstance(value, dict):
+        quote = given if isinstance(given, str) else dumps(given)
+        is_short = len(quote) <= _MAX_QUOTED_ARGUMENTS
+        item.invalid_arguments[at] = quote if is_short else quote[:_MAX_QUOTED_ARGUMENTS] + "..."
+        message = "arguments that are not a JSON object became {}; the result quotes them"
+        sanitizer.record("poisoned_arguments", item, message)
+        value, given = {}, None
+    if sanitizer.profile.arguments == "object":
+        return value
+    return given if isinstance(given, str) and given.strip() else dumps(value)
+
+
+# -- pairs of calls and results ----------------------------------------------------------------------------------------
+
+
+class _CallWithResult:
+    """One call of the history, and its result once it is found."""
+
+    def __init__(self, call: Json, item: _Message, invalid_arguments: str) -> None:
+        self.call, self.item, self.invalid_arguments = call, item, invalid_arguments
+        self.result: _Message | None = None
+
+    @property
+    def id(self) -> str:
+        return text(self.call.get("id"))
+
+    @property
+    def name(self) -> str:
+        return text((self.call.get("function") or self.call.get("custom") or {}).get("name"))
+
+
+def _pair(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
+    """Move results behind their calls, in their order, with ids that the server accepts and that are used once."""
+    if _are_paired(sanitizer, messages):
+        return messages
+    calls_of = {id(item): _calls_with_results(item) for item in messages if item.message["role"] == "assistant"}
+    orphans = _match_results(messages, calls_of)
+    out: list[_Message] = []
+    used: set[str] = set()
+    given_ids = {call.id for calls in calls_of.values() for call in calls}
+    for item in messages:
+        if item.message["role"] == "tool":
+            if id(item) in orphans:
+                out += _convert_to_text(sanitizer, item)
+            continue
+        out.append(item)
+        if calls := calls_of.get(id(item)):
+            _fix_ids(sanitizer, item, calls, used, given_ids)
+            out += [_result_of(sanitizer, call) for call in calls]
+    _record_moved(sanitizer, messages, out)
+    return out
+
+
+def _are_paired(sanitizer: _Sanitizer, messages: list[_Message]) -> bool:
+    """Do all results follow their calls in order, and is every id acceptable and used once?"""
+    waiting: list[str] = []
+    used: set[str] = set()
+    for item in messages:
+        message = item.message
+        if message["role"] == "tool":
+            if not waiting or message.get("tool_call_id") != waiting.pop():
+                return False
+            continue
+        if waiting or item.invalid_arguments:
+            return False
+        waiting = [text(call.get("id")) for call in reversed(items(message.get("tool_calls")))]
+        used.update(waiting)
+        if not all(waiting):
+            return False
+    nine = sanitizer.profile.ids == "nine"
+    count = sum(len(items(item.message.get("tool_calls"))) for item in messages)
+    return not waiting and len(used) == count and not (nine and not all(map(is_nine, used)))
+
+
+def _calls_with_results(item: _Message) -> list[_CallWithResult]:
+    calls = enumerate(items(item.message.get("tool_calls")))
+    return [_CallWithResult(call, item, item.invalid_arguments.get(at, "")) for at, call in calls]
+
+
+def _match_results(messages: list[_Message], calls_of: dict[int, list[_CallWithResult]]) -> set[int]:
+    """Assign each result to its call, and return the results without a call."""
+    waiting: dict[str, deque[_CallWithResult]] = {}
+    last: list[_CallWithResult] = []
+    orphans: set[int] = set()
+    for item in messages:
+        if calls := calls_of.get(id(item)):
+            last = calls
+            for call in calls:
+                waiting.setdefault(call.id, deque()).append(call)
+        elif item.message["role"] == "tool":
+            found = _call_of_result(item.message, waiting, last)
+            if found is None:
+                orphans.add(id(item))
+            else:
+                found.result = item
+    return orphans
+
+
+def _call_of_result(
+    result: Json, waiting: dict[str, deque[_CallWithResult]], last: list[_CallWithResult]
+) -> _CallWithResult | None:
+    """Return the newest call with the id of the result; without a usable id, the first that fits in the last turn."""
+    wanted = text(result.get("tool_call_id"))
+    queue = waiting.get(wanted)
+    while wanted and queue:
+        call = queue[0] if len({each.item for each in queue}) == 1 else queue[-1]
+        queue.remove(call)
+        if call.result is None:
+            return call
+    name = text(result.get("name")) or text(result.get("tool_name"))
+    for call in last:
+        if call.result is None and (not wanted or not call.id) and (not name or call.name == name):
+            return call
+    return None
+
+
+def _fix_ids(
+    sanitizer: _Sanitizer, item: _Message, calls: list[_CallWithResult], used: set[str], given_ids: set[str]
+) -> None:
+    """Give the calls ids that the server accepts. A new id is a digest of the call, so it is the same next time."""
+    ids: list[str] = []
+    for call in calls:
+        new = call.id
+        if not new or new in used or (sanitizer.profile.ids == "nine" and not is_nine(new)):
+            new = _new_id(sanitizer, call, len(used), used | given_ids)
+            sanitizer.ids[new] = call.id
+            sanitizer.record("id", item, f"the id {call.id!r:.60} of a call became {new!r}")
+        used.add(new)
+        ids.append(new)
+    if ids != [call.id for call in calls]:
+        item.put(tool_calls=[{**call.call, "id": new} for call, new in zip(calls, ids, strict=True)])
+    for call, new in zip(calls, ids, strict=True):
+        call.call = {**call.call, "id": new}
+
+
+def _new_id(sanitizer: _Sanitizer, call: _CallWithResult, at: int, taken: set[str]) -> str:
+    for salt in range(len(taken) + 1):
+        digest = hashlib.sha256(f"{at} {salt} {call.name} {call.id}".encode("utf-8", "surrogatepass")).digest()
+        nine = "".join([ALPHABET[byte % len(ALPHABET)] for byte in digest[:9]])
+        new = nine if sanitizer.profile.ids == "nine" else f"call_{digest.hex()[:24]}"
+        if new not in taken:
+            return new
+    raise AssertionError("more ids were tried than are taken")
+
+
+def _result_of(sanitizer: _Sanitizer, call: _CallWithResult) -> _Message:
+    result = call.result
+    if result is None:
+        result = _Message(call.item.at, {"role": "tool", "tool_call_id": call.id, "content": NO_RESULT})
+        message = f"a result was added for the call of {call.name!r:.60}, which had none"
+        sanitizer.record("unanswered_call", call.item, message)
+    elif result.message.get("tool_call_id") != call.id:
+        result.put(tool_call_id=call.id)
+    if call.invalid_arguments:
+        content = _plain_text(result.message.get("content"))
+        quote = _INVALID_ARGUMENTS + call.invalid_arguments
+        result.put(content=f"{content}\n({quote})" if content else quote)
+    return result
+
+
+def _plain_text(content: Any) -> str:
+    return content if isinstance(content, str) else "" if content is None else output_text(content)
+
+
+def _convert_to_text(sanitizer: _Sanitizer, item: _Message) -> list[_Message]:
+    """Convert a result without a call to a user message; omit it if it is empty."""
+    content = _plain_text(item.message.get("content"))
+    if not content:
+        sanitizer.record("orphan_result", item, "an empty result without a call is omitted")
+        return []
+    sanitizer.record("orphan_result", item, "a result without a call became text")
+    name = text(item.message.get("name"))
+    item.message = {"role": "user", "content": f"Result of an earlier call{f' of {name}' if name else ''}:\n{content}"}
+    return [item]
+
+
+def _record_moved(sanitizer: _Sanitizer, before: list[_Message], after: list[_Message]) -> None:
+    places = {id(item): at for at, item in enumerate(before)}
+    kept = [places[id(item)] for item in after if id(item) in places]
+    for at, (place, sorted_place) in enumerate(zip(kept, sorted(kept), strict=True)):
+        if place != sorted_place:
+            message = "results were moved behind the turn that made their calls, into its order"
+            sanitizer.record("moved", before[kept[at]], message)
+            return
+
+
+# -- reasoning and opaque fields ---------------------------------------------------------------------------------------
+
+
+def _fix_reasoning(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
+    """Put reasoning under the key that the server knows, and restore the fields that a client dropped."""
+    may_add = sanitizer.profile.needs_reasoning or bool(sanitizer.kept)
+    for item in messages:
+        if item.message["role"] == "assistant" and (may_add or not _has_no_reasoning(item.message)):
+            _restore_fields(sanitizer, item)
+            _fix_reasoning_key(sanitizer, item)
+    return messages
+
+
+def _restore_fields(sanitizer: _Sanitizer, item: _Message) -> None:
+    calls = item.message.get("tool_calls")
+    if not calls or not sanitizer.kept:
+        return
+    ids = [text(call.get("id")) for call in calls]
+    known = [sanitizer.kept.get(id) or sanitizer.kept.get(sanitizer.ids.get(id, "")) for id in ids]
+    fields = {key: value for kept in known if kept is not None for key, value in kept.message.items()}
+    missing = {key: value for key, value in fields.items() if not item.message.get(key)}
+    if any(item.message.get(key) for key in REASONING_KEYS):
+        missing = {key: value for key, value in missing.items() if key not in REASONING_KEYS}
+    restored = [{**(kept.call if kept is not None else {}), **call} for kept, call in zip(known, calls, strict=True)]
+    if missing or restored != calls:
+        sanitizer.record("put_back", item, "fields that the provider requires back were missing, and are restored")
+        item.put(**missing, tool_calls=restored)
+
+
+def _fix_reasoning_key(sanitizer: _Sanitizer, item: _Message) -> None:
+    message, profile = item.message, sanitizer.profile
+    key, calls = profile.reasoning, message.get("tool_calls")
+    given = [message[each] for each in REASONING_KEYS if isinstance(message.get(each), str)]
+    reasoning = next((each for each in given if each.strip()), "")
+    content = reasoning or (" " if profile.needs_reasoning and calls else message.get(key)) if key else None
+    fit = {key: content} if isinstance(content, str) else {}
+    before = {each: message[each] for each in REASONING_KEYS if each in message}
+    if before != fit:
+        change = f"reasoning is sent as {key}" if fit else "reasoning is omitted: the server accepts none"
+        sanitizer.record("reasoning", item, change)
+        item.drop(*REASONING_KEYS)
+        item.put(**fit)
+    text_content = item.message.get("content")
+    if profile.one_voice and key and reasoning and text_content and calls:
+        joined = _flatten(text_content) if isinstance(text_content, list) else str(text_content)
+        sanitizer.record("reasoning", item, "next to calls there is text or reasoning: the text joins the reasoning")
+        item.put(**{key: f"{reasoning}\n{joined}", "content": ""})
+
+
+# -- fields and content ------------------------------------------------------------------------------------------------
+
+
+def _fix_fields(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
+    """Omit fields that the server refuses, and empty lists of calls."""
+    fields, reasoning = sanitizer.profile.fields, sanitizer.profile.reasoning
+    allowed = None if fields is None else fields | _REQUIRED_FIELDS | ({reasoning} if reasoning else set())
+    for item in messages:
+        message = item.message
+        refused: list[str] = []
+        if allowed is not None and not message.keys() <= allowed:
+            refused = [key for key in message if key not in allowed]
+        if not message.get("tool_calls", True):
+            refused.append("tool_calls")
+        if refused:
+            names = ", ".join(map(str, refused))[:120]
+            sanitizer.record("field", item, f"omitted, because the server refuses it: {names}")
+            item.drop(*refused)
+    return messages
+
+
+def _fix_content(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
+    """Make content text, or parts if the server accepts them. An assistant turn without content is omitted."""
+    out: list[_Message] = []
+    for item in messages:
+        if _is_empty_turn(item.message):
+            sanitizer.record("empty_turn", item, "a turn without text or calls is omitted")
+            continue
+        given = item.message.get("content")
+        if type(given) is str and given:
+            out.append(item)
+            continue
+        fit = _fit_content(sanitizer, item.message)
+        if fit != given or "content" not in item.message:
+            if given is not None or not item.message.get("tool_calls"):
+                sanitizer.record("content", item, f"content {_describe(given)} became {_describe(fit)}")
+            else:
+                sanitizer.record("content", item, f"next to calls, no content is written as {_describe(fit)}")
+            item.put(content=fit)
+        out.append(item)
+    return out
+
+
+def _is_empty_turn(message: Json) -> bool:
+    if message["role"] != "assistant" or message.get("tool_calls"):
+        return False
+    return not message.get("content") and not any(message.get(key) for key in (*REASONING_KEYS, "refusal", "audio"))
+
+
+def _fit_content(sanitizer: _Sanitizer, message: Json) -> Any:
+    content, role, profile = message.get("content"), message["role"], sanitizer.profile
+    if role == "assistant" and not content:
+        blank = profile.blank if message.get("tool_calls") else "empty"
+        if blank == "either" and "content" in message and content in (None, ""):
+            return content
+        return None if blank == "null" else ""
+    if content is None:
+        return ""
+    if isinstance(content, list):
+        takes_parts = profile.result_parts if role == "tool" else profile.parts
+        has_types = all(isinstance(part, dict) and isinstance(part.get("type"), str) for part in content)
+        return content if takes_parts and content and has_types else _flatten(content)
+    return content if isinstance(content, str) else output_text(content)
+
+
+def _flatten(content: list[Any]) -> str:
+    """Join parts as text. The type of a part that is not text is named."""
+    return "\n".join([_part_text(part) for part in content])
+
+
+def _part_text(part: Any) -> str:
+    if isinstance(part, str):
+        return part
+    fields = obj(part)
+    if fields is None:
+        return "" if part is None else output_text(part)
+    content = fields.get("text")
+    if isinstance(content, str):
+        return content
+    kind = text(fields.get("type"))
+    return f"({kind} was here; it cannot be sent)" if kind else output_text(fields)
+
+
+def _describe(content: Any) -> str:
+    if content == "":
+        return "an empty string"
+    if content is None:
+        return "null"
+    return "text" if isinstance(content, str) else f"of the type {type(content).__name__}"
+
+
+# -- the order of messages ---------------------------------------------------------------------------------------------
+
+
+def _fix_order(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
+    """Order messages as the server requires: system messages first, users and assistants in turn."""
+    if sanitizer.profile.system == "first":
+        messages = _put_system_first(sanitizer, messages)
+    if sanitizer.profile.answers_first:
+        messages = _answer_results(sanitizer, messages)
+    return _alternate(sanitizer, messages) if sanitizer.profile.alternates else messages
+
+
+def _put_system_first(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
+    """Merge the leading system messages. A later one keeps its place and becomes the user's."""
+    lead = 0
+    while lead < len(messages) and messages[lead].message["role"] in ("system", "developer"):
+        lead += 1
+    for item in messages[lead:]:
+        if item.message["role"] in ("system", "developer"):
+            sanitizer.record("late_system", item, "a system message that is not the first became a user message")
+            item.put(role="user")
+    if lead > 1:
+        _merge(sanitizer, messages[:lead], "several system messages are merged")
+        return [messages[0], *messages[lead:]]
+    return messages
+
+
+def _answer_results(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
+    out: list[_Message] = []
+    for item in messages:
+        if out and out[-1].message["role"] == "tool" and item.message["role"] == "user":
+            sanitizer.record("role_order", item, "after results, an assistant message must precede a user message")
+            out.append(_Message(item.at, {"role": "assistant", "content": ASSISTANT_FILLER}))
+        out.append(item)
+    return out
+
+
+def _alternate(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
+    out: list[_Message] = []
+    for item in messages:
+        role, before = item.message["role"], out[-1].message["role"] if out else "system"
+        if before == "system" and role == "assistant":
+            sanitizer.record("role_order", item, "a user message must be the first")
+            out.append(_Message(item.at, {"role": "user", "content": USER_FILLER}))
+        elif role == before and role in ("user", "assistant"):
+            _merge(sanitizer, [out[-1], item], f"two messages in a row with the role {role} are merged")
+            continue
+        out.append(item)
+    return out
+
+
+def _merge(sanitizer: _Sanitizer, messages: list[_Message], reason: str) -> None:
+    """Merge messages into the first: their contents in order, and every other field."""
+    first, *others = messages
+    for item in others:
+        sanitizer.record("role_order", item, reason)
+        before, after = first.message, item.message
+        merged = {**before, **after, "content": _join_contents(before.get("content"), after.get("content"))}
+        for key in REASONING_KEYS:
+            if before.get(key) and after.get(key):
+                merged[key] = f"{before[key]}\n{after[key]}"
+        first.message = merged
+
+
+def _join_contents(first: Any, second: Any) -> Any:
+    if isinstance(first, list) or isinstance(second, list):
+        parts: list[Any] = []
+        for content in (first, second):
+            parts += content if isinstance(content, list) else [{"type": "text", "text": content}] if content else []
+        return parts
+    return "\n\n".join([content for content in (first, second) if content])
+
+
+_Step = Callable[[_Sanitizer, list[_Message]], list[_Message]]
+_STEPS: tuple[_Step, ...] = (_fix_roles, _fix_calls, _pair, _fix_reasoning, _fix_fields, _fix_content, _fix_order)
