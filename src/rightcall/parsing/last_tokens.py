@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Set
+from functools import cache
 
 from rightcall.formats.turn_ends import LAST_TOKENS
 from rightcall.parsing.markers import END, MAX_BLANKS, Pat, tree
@@ -17,15 +19,14 @@ _BLANKS = f"[ \\t\\r\\n]{{0,{MAX_BLANKS}}}+"
 def last_tokens(own: str) -> list[Pat]:
     """The patterns of those that are no part of these markers, one for each way to begin."""
     foreign = [str(token) for token in LAST_TOKENS if token not in own]
-    return [_pattern(start, foreign) for start in dict.fromkeys(token[:2] for token in foreign)]
+    starts = dict.fromkeys(token[:2] for token in foreign)
+    return [_pattern(start, frozenset(token[2:] for token in foreign if token.startswith(start))) for start in starts]
 
 
-def _pattern(start: str, foreign: list[str]) -> Pat:
-    rests = {token[2:] for token in foreign if token.startswith(start)}
-    behind = {token[1:] for token in LAST_TOKENS}
+@cache  # many formats have the same
+def _pattern(start: str, rests: frozenset[str]) -> Pat:
     whole, begun = tree(rests), tree(rests, begun=True)
-    more = f"(?:<{tree(behind)}{_BLANKS}){{0,{_MOST}}}+"
-    next_begun = f"(?:<(?:{tree(behind, begun=True)}|\\Z))?+"
+    more, next_begun = _further_tokens()
     second = re.escape(start[1:])
     tail = (
         f"{second}{whole}(?={_BLANKS}{more}{END.whole})",
@@ -34,7 +35,15 @@ def _pattern(start: str, foreign: list[str]) -> Pat:
     return Pat(f"<{tail[0]}", f"(?:<{tail[1]}|)", "<", tail, start, opening=start + _shared(rests))
 
 
-def _shared(texts: set[str]) -> str:
+@cache
+def _further_tokens() -> tuple[str, str]:
+    """Expressions for whole tokens behind the one that ends the turn, and for one that has only begun."""
+    behind = {token[1:] for token in LAST_TOKENS}
+    more = f"(?:<{tree(behind)}{_BLANKS}){{0,{_MOST}}}+"
+    return more, f"(?:<(?:{tree(behind, begun=True)}|\\Z))?+"
+
+
+def _shared(texts: Set[str]) -> str:
     """What all of them begin with."""
     first, last = min(texts), max(texts)
     differ = (i for i, (one, other) in enumerate(zip(first, last, strict=False)) if one != other)

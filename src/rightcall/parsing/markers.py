@@ -9,7 +9,7 @@ them so that a beginning only counts at the end of what has arrived.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from functools import cached_property
 from typing import Literal, NamedTuple
 
@@ -76,7 +76,7 @@ GAP = blanks(_LONGEST_GAP)._replace(opening=ANY_GAP)
 _BLANK_RUNS = re.compile(r"\[ \\t\\r\\n\]\{0,\d++\}\+")  # as `blanks` writes them
 
 
-def tree(texts: set[str], *, begun: bool = False) -> str:
+def tree(texts: Set[str], *, begun: bool = False) -> str:
     """An expression for any of these texts, the shortest where one begins with another; `begun`: or for the beginning
     of one, a character at least, at the end of what has arrived. However many they are, it costs one try."""
     if "" in texts:
