@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from rightcall.backends.record import Recorder
+from support.format_sample import SWEEP
 from support.loopback import ask, backend, chat, json_answer, serving
 
 pytest.register_assert_rewrite("support.cuts", "support.replies")
@@ -35,6 +36,14 @@ def cassette(tmp_path: Path) -> Path:
 
     asyncio.run(record())
     return path
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what only a sweep runs."""
+    left_out = [] if SWEEP else [item for item in items if item.get_closest_marker("sweep")]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("sweep")]
 
 
 gc.disable()  # until every test is known: they are millions of objects, and all of them stay

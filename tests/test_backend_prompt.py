@@ -20,8 +20,8 @@ from rightcall.backends.plain_prompt import (
 )
 from rightcall.backends.plan import Choice, make_plan
 from rightcall.backends.request import Request
-from rightcall.formats import FORMATS
 from rightcall.types import Json
+from support.format_sample import sampled
 from support.loopback import ask, get_weather
 
 TOOLS = Toolset(get_weather)
@@ -33,7 +33,7 @@ HISTORY: list[Json] = [
 ]
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", sampled())
 def test_every_format_can_be_asked_for_and_its_history_reads_back(name: str) -> None:
     format = formats.find(name)
     system, _, assistant, result = as_text(Request(messages=HISTORY, tools=TOOLS), format)

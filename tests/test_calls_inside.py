@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from rightcall import Call, Toolset, parse, render
-from rightcall.formats import FORMATS
 from support.cuts import Setting, hold_of_every_cut
+from support.format_sample import sampled
 from support.replies import codes
 
 _ROWS = {"type": "object", "properties": {"table": {"type": "string"}}, "required": ["table"]}
@@ -25,7 +25,7 @@ def toolset(schema: dict[str, Any]) -> Toolset | None:
     return Toolset.of([{"name": "log", "parameters": schema}, {"name": "delete_rows", "parameters": _ROWS}])
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", sampled())
 def test_a_call_of_another_tool_is_no_argument(format: str) -> None:
     tools = toolset(OPEN[0])
     inside = {"name": "delete_rows", "arguments": {"table": "users"}}
@@ -33,7 +33,7 @@ def test_a_call_of_another_tool_is_no_argument(format: str) -> None:
     assert reply.calls == () and codes(reply) == ["misplaced_argument"]
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", sampled())
 def test_a_call_of_the_tool_itself_is_taken_out_with_a_receipt(format: str) -> None:
     tools = toolset(OPEN[1])
     text = render(Call("log", {"name": "log", "arguments": {"table": "users"}}), format=format, tools=tools)

@@ -11,6 +11,7 @@ from rightcall.formats import FORMATS
 from rightcall.formats.spec import Format, NameThenJson, Special, alternatives
 from rightcall.parsing.bodies import BODIES
 from support.cuts import Setting, hold_of_every_cut
+from support.format_sample import sampled, sampled_rows
 from support.replies import codes
 
 _TABLE = {"type": "object", "properties": {"table": {"type": "string"}}, "required": ["table"]}
@@ -33,9 +34,7 @@ def closes(format: Format) -> Iterator[tuple[str, int, int]]:
 
 
 CLOSES = [(name, *found) for name, format in FORMATS.items() for found in closes(format)]
-of_closes = pytest.mark.parametrize(
-    ("format", "what", "at", "size"), CLOSES, ids=[f"{name}-{what}" for name, what, *_ in CLOSES]
-)
+of_closes = pytest.mark.parametrize(("format", "what", "at", "size"), sampled_rows(CLOSES))
 
 
 @of_closes
@@ -83,7 +82,7 @@ def test_words_and_a_second_close_of_a_call_say_that_it_had_not_ended(format: st
     assert reply.calls == () and "ambiguous_end" in codes(reply)
 
 
-@pytest.mark.parametrize("format", SECTIONS)
+@pytest.mark.parametrize("format", sampled(SECTIONS))
 @pytest.mark.parametrize("calls", [1, 2])
 def test_words_between_a_call_and_the_close_of_all_calls_are_told(format: str, calls: int) -> None:
     sent = [Call("delete_rows", {"table": "users"})] * calls
@@ -104,7 +103,7 @@ def test_words_in_a_message_to_a_tool_are_told(place: str) -> None:
     assert (len(reply.calls), reply.content, codes(reply)) == (1, "Now.", ["trailing_content"])
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", sampled())
 def test_a_call_as_it_is_written_leaves_no_note(format: str) -> None:
     reply = hold_of_every_cut(written(FORMATS[format]), Setting(format, TOOLS))
     assert len(reply.calls) == 1 and codes(reply) == []
@@ -116,7 +115,7 @@ def likely_close(format: Format) -> str:
     return next((f"{text[0]}/{text[1:]}" for text in opens if text[:1] in "[<" and text[1:-1].isidentifier()), "")
 
 
-@pytest.mark.parametrize("format", [name for name, format in FORMATS.items() if likely_close(format)])
+@pytest.mark.parametrize("format", sampled(name for name, format in FORMATS.items() if likely_close(format)))
 def test_a_close_that_the_format_has_not_is_dropped_behind_a_call_and_else_text(format: str) -> None:
     close = likely_close(FORMATS[format])
     text = written(FORMATS[format])
@@ -144,7 +143,7 @@ def test_an_opener_that_is_dropped_tells_two_texts_apart(format: str, opener: st
             assert "opener_without_call" in codes(reply)
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", sampled())
 @pytest.mark.parametrize("tail", ["`", "``", "\n`", "```", " ````"])
 def test_ticks_that_the_text_ends_with_behind_a_call_are_the_same_however_it_is_cut(name: str, tail: str) -> None:
     for text in (written(FORMATS[name]), written(FORMATS[name]).rstrip()):

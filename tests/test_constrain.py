@@ -17,9 +17,9 @@ from rightcall.constrain.algebra import MAX_ANY
 from rightcall.constrain.json_schema import project
 from rightcall.constrain.server_requests import SERVERS
 from rightcall.errors import CallerError, EmptyToolList, GrammarCompileError
-from rightcall.formats import FORMATS
 from rightcall.masks import LogitsProcessor, Matcher, Vocabulary
 from rightcall.types import Json
+from support.format_sample import sampled
 from support.judge import accepts, matcher
 
 STRING: Json = {"type": "string"}
@@ -61,7 +61,7 @@ def test_one_tool_gives_rules() -> None:
     assert grammar([WEATHER]).rules
 
 
-@pytest.mark.parametrize("name", list(FORMATS))
+@pytest.mark.parametrize("name", sampled())
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_the_start_has_as_many_alternatives_as_there_are_tools(name: str, count: int) -> None:
     made = grammar(

@@ -12,12 +12,12 @@ from rightcall import Tool, Toolset, grammar
 from rightcall.constrain.builder import GrammarBounds
 from rightcall.constrain.json_schema import DIALECTS, project
 from rightcall.errors import CallerError
-from rightcall.formats import FORMATS
 from rightcall.masks import LogitsProcessor, Matcher, Vocabulary
+from support.format_sample import sampled
 from support.judge import matcher, vocabulary
 
 HALF = "a\ud800b"
-EVERY = pytest.mark.parametrize("name", list(FORMATS))
+EVERY = pytest.mark.parametrize("name", sampled())
 GOOD = Tool(name="good", parameters={"type": "object", "properties": {"x": {"type": "integer"}}})
 
 

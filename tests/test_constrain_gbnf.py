@@ -18,6 +18,7 @@ from rightcall.constrain.gbnf import emit_with_limits
 from rightcall.formats import FORMATS
 from support.candidates import broken_law, damaged_calls, drawn_reply, rendered, shown_calls
 from support.ebnf import Ebnf
+from support.format_sample import sampled
 from support.judge import accepts
 from test_constrain_laws import left_out, one_call
 
@@ -34,7 +35,7 @@ if os.environ.get("RIGHTCALL_GBNF"):
 
     JUDGES = [Llama]
 
-EVERY = pytest.mark.parametrize("name", list(FORMATS))
+EVERY = pytest.mark.parametrize("name", sampled())
 JUDGED = pytest.mark.parametrize("judge", JUDGES)
 # Our own judge is asked little here; `make gbnf` asks llama.cpp more.
 FEW = settings(max_examples=max(settings().max_examples // (6 if Ebnf in JUDGES else 4), 1))

@@ -17,11 +17,12 @@ from rightcall import Call, CannotCarry, Format, Toolset, check, grammar, parse,
 from rightcall.constrain import Grammar
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Braced, Params, alternatives
+from support.format_sample import sampled
 from support.generated import any_json, around, strings
 from support.judge import accepts_tokens, drawn, matcher, vocabulary
 from support.schemas import tools_and_calls
 
-EVERY = pytest.mark.parametrize("name", list(FORMATS))
+EVERY = pytest.mark.parametrize("name", sampled())
 FEW = settings(max_examples=max(settings().max_examples // 6, 1))
 
 
@@ -136,7 +137,9 @@ def test_an_argument_of_any_type_may_be_any_json(value: Any) -> None:
     assert takes(made, "hermes", render(call, format="hermes", tools=tools), specials=False)
 
 
-@pytest.mark.parametrize("name", [name for name, format in FORMATS.items() if isinstance(format.bodies[0], Params)])
+@pytest.mark.parametrize(
+    "name", sampled(name for name, format in FORMATS.items() if isinstance(format.bodies[0], Params))
+)
 def test_a_raw_text_never_holds_the_marker_that_closes_it(name: str) -> None:
     format = FORMATS[name]
     body = format.bodies[0]

@@ -16,10 +16,11 @@ from rightcall.constrain import Grammar, Relaxation
 from rightcall.constrain.structural_tag import emit_with_limits
 from rightcall.formats import FORMATS
 from support.candidates import broken_law, damaged_calls, drawn_reply, shown_calls
+from support.format_sample import sampled
 from support.tag_judge import Tag
 from test_constrain_laws import left_out
 
-EVERY = pytest.mark.parametrize("name", list(FORMATS))
+EVERY = pytest.mark.parametrize("name", sampled())
 FEW = settings(max_examples=max(settings().max_examples // 6, 1))
 
 

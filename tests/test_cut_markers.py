@@ -12,6 +12,7 @@ from rightcall.formats import FORMATS
 from rightcall.formats.spec import Format, Marker, Special, alternatives
 from support.cuts import Setting
 from support.cuts import read as read_chunks
+from support.format_sample import sampled_rows
 from support.replies import codes
 
 
@@ -32,7 +33,7 @@ def opened(format: Format) -> list[str]:
 OPENED = [(name, text) for name, format in FORMATS.items() for text in opened(format)]
 
 
-@pytest.mark.parametrize("name, text", OPENED)
+@pytest.mark.parametrize("name, text", sampled_rows(OPENED))
 def test_an_opener_that_the_text_ends_in_is_no_text_and_is_told(name: str, text: str) -> None:
     setting = Setting(name, None)
     reply = read_chunks(["Done." + text], setting).reply

@@ -8,6 +8,7 @@ from rightcall import Call, Tool, Toolset, render
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Envelope, Format, alternatives
 from support.cuts import Setting, hold_of_every_cut
+from support.format_sample import sampled
 
 TOOLS = Toolset([Tool(name="lookup", parameters={"type": "object", "properties": {"word": {"type": "string"}}})])
 
@@ -26,7 +27,7 @@ OPENED = [
 ]
 
 
-@pytest.mark.parametrize("name", OPENED)
+@pytest.mark.parametrize("name", sampled(OPENED))
 def test_what_the_text_ends_in_behind_an_opener_of_calls_was_cut_off(name: str) -> None:
     text = "One second." + render([Call("lookup", {"word": "owl"})], format=name, tools=TOOLS)
     opener = _outer(FORMATS[name])
@@ -39,7 +40,7 @@ def test_what_the_text_ends_in_behind_an_opener_of_calls_was_cut_off(name: str) 
         assert [call.name for call in reply.refused] == ["lookup"]
 
 
-@pytest.mark.parametrize("name", OPENED)
+@pytest.mark.parametrize("name", sampled(OPENED))
 @pytest.mark.parametrize("word", ["hello", "hello there", ".", "is how a call begins"])
 def test_prose_that_a_text_ends_in_behind_an_opener_is_text(name: str, word: str) -> None:
     reply = hold_of_every_cut(f"Write {_outer(FORMATS[name])} {word}", Setting(name, TOOLS))

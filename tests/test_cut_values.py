@@ -11,6 +11,7 @@ from rightcall.formats import FORMATS
 from rightcall.formats.spec import Format, alternatives
 from rightcall.parsing.bodies import BODIES
 from rightcall.testing.laws.samples import TOOLS
+from support.format_sample import sampled
 
 
 def _markers(format: Format) -> list[str]:
@@ -37,7 +38,7 @@ def _cut_texts(format: Format) -> list[str]:
     return texts
 
 
-@pytest.mark.parametrize("name", [name for name in FORMATS if name not in BARE])
+@pytest.mark.parametrize("name", sampled(name for name in FORMATS if name not in BARE))
 def test_markers_in_a_value_complete_no_call_that_is_cut_off_behind_them(name: str) -> None:
     texts = _cut_texts(FORMATS[name])
     assert texts

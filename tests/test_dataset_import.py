@@ -18,9 +18,10 @@ from rightcall.datasets.imported_line import ImportedLine, ImportOptions, import
 from rightcall.datasets.label import Labeller
 from rightcall.datasets.logs import KINDS, sniffed
 from rightcall.datasets.schemas import faults
-from rightcall.formats import FORMATS, find
+from rightcall.formats import find
 from rightcall.types import Json
 from support.captured import write
+from support.format_sample import sampled
 
 WEATHER = {
     "type": "function",
@@ -458,7 +459,7 @@ def test_results_find_their_calls_by_id_by_name_and_by_place() -> None:
         assert [row["tool_result"]["content"] for row in rows] == wanted
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", sampled())
 def test_results_that_a_model_was_shown_as_text_are_results_again(format: str) -> None:
     """What a backend that asks for text sends, and a log of it has."""
     said = [" Sunny,\n21 degrees. ", "</tool_response> [/TOOL_RESULTS] </response>"]

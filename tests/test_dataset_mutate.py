@@ -26,6 +26,7 @@ from rightcall.formats import FORMATS, NAMED_ONLY
 from rightcall.types import Json
 from support.captured import FORGE_ROW, SHOP, conversation, rows, write
 from support.command import failed, run
+from support.format_sample import sampled
 
 LABELS = {
     "wrong_tool": {"wrong_tool_semantic"},
@@ -110,7 +111,7 @@ def test_a_negative_stays_on_the_side_of_its_truth_and_is_a_conversation_of_its_
         assert row["proxy_trace"]["model"] != truth["proxy_trace"]["model"]
 
 
-@pytest.mark.parametrize("format", [name for name in FORMATS if name not in NAMED_ONLY])
+@pytest.mark.parametrize("format", sampled(name for name in FORMATS if name not in NAMED_ONLY))
 def test_a_broken_call_blocks_in_every_wire_format(format: str) -> None:
     truth = Labeller().label(rows("right")[0])
     try:

@@ -10,9 +10,9 @@ import pytest
 
 from rightcall import Call, parse, render
 from rightcall.errors import BadTools
-from rightcall.formats import FORMATS
 from rightcall.tools.toolset import Toolset, to_tool
 from rightcall.types import Json, Tool
+from support.format_sample import sampled
 
 WEATHER: Json = {
     "type": "function",
@@ -218,7 +218,7 @@ def test_one_tool_is_made_of_one_definition_only() -> None:
 FLOAT: Json = {"name": "scale", "parameters": {"type": "object", "properties": {"by": {"type": "float"}}}}
 
 
-@pytest.mark.parametrize("name", list(FORMATS))
+@pytest.mark.parametrize("name", sampled())
 def test_one_imperfect_tool_keeps_no_reply_from_being_read(name: str) -> None:
     calls = [Call("scale", {"by": 2.5}), Call("calculate", {"expression": "1"})]
     text = render(calls, format=name, tools=[FLOAT, CALC])

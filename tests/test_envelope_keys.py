@@ -17,6 +17,7 @@ from rightcall import Call, Reply, Tool, Toolset, parse, render
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Envelope, NameThenJson
 from support.cuts import Setting, hold_of_every_cut
+from support.format_sample import sampled
 
 Json = dict[str, Any]
 
@@ -42,8 +43,8 @@ OPENED = [
     name for name in ENVELOPES if "" not in (FORMATS[name].call[0], *FORMATS[name].call[0]) and FORMATS[name].call[0]
 ]
 
-every_envelope = pytest.mark.parametrize("format", ENVELOPES)
-every_keyed = pytest.mark.parametrize("format", KEYED)
+every_envelope = pytest.mark.parametrize("format", sampled(ENVELOPES))
+every_keyed = pytest.mark.parametrize("format", sampled(KEYED))
 every_json = pytest.mark.parametrize("format", [*ENVELOPES, *NAMED])
 
 _BEGINS = re.compile(r'\{\s*"(?:name|tool_name|tool_call_id|id|delete_rows)"')
@@ -212,7 +213,7 @@ def test_a_key_beside_arguments_that_are_read_loosely_is_put_among_them(format: 
     assert [made.rule for made in reply.calls[0].repairs] == ["single_quotes", "hoisted_argument"]
 
 
-@pytest.mark.parametrize("format", OPENED)
+@pytest.mark.parametrize("format", sampled(OPENED))
 def test_a_bracket_too_early_does_not_run_a_call_without_what_stands_behind_it(format: str) -> None:
     before, inside, behind = envelope(format, filter={"glob": "*"})
     early = with_members(format, '"dry_run": true', filter={"glob": "*"})
@@ -234,7 +235,7 @@ _KEYS = st.sampled_from(["table", "where", "limit", "dry_run", "reason", "type",
 _VALUES = st.sampled_from(['"x"', "3", "true", "null", '{"k": 1}', '[1, "y"]', '"function"'])
 
 
-@pytest.mark.parametrize("format", KEYED)
+@pytest.mark.parametrize("format", sampled(KEYED))
 @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_every_key_is_accounted_for(format: str, data: st.DataObject) -> None:
@@ -258,7 +259,7 @@ def test_every_key_is_accounted_for(format: str, data: st.DataObject) -> None:
 # -- no name, no object, no end ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("format", OPENED)
+@pytest.mark.parametrize("format", sampled(OPENED))
 @pytest.mark.parametrize(
     "inside", ['{"command": "ls"}', "{}", '{"name": 3, "arguments": {"a": 1}}', '{"arguments": {}}']
 )
@@ -273,7 +274,7 @@ def test_an_object_behind_an_opener_is_a_call_even_without_a_name(format: str, i
 NAMED_INSIDE = [name for name in OPENED if FORMATS[name].bodies[0].names and "{name}" not in str(FORMATS[name].call[0])]  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("format", NAMED_INSIDE)
+@pytest.mark.parametrize("format", sampled(NAMED_INSIDE))
 @pytest.mark.parametrize("name", ['""', '"  "', '" "', "null", "7"])
 def test_a_blank_name_is_inferred_like_a_missing_one(format: str, name: str) -> None:
     key, args = body(format).names[0], body(format).args[0]
@@ -316,7 +317,7 @@ def test_the_name_of_arguments_without_one_is_inferred_by_the_same_rule(format: 
     assert reply.calls[0].repairs[0].rule == "inferred_name"
 
 
-@pytest.mark.parametrize("format", OPENED)
+@pytest.mark.parametrize("format", sampled(OPENED))
 def test_a_cut_call_keeps_its_known_name(format: str) -> None:
     text = rendered(format, table="users")
     cut = text[: text.index('"delete_rows"') + len('"delete_rows"')]

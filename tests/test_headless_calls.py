@@ -8,6 +8,7 @@ from rightcall import Call, Reply, Tool, Toolset, parse, render
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Format, NameThenJson, Special, alternatives
 from support.cuts import Setting, hold_of_every_cut
+from support.format_sample import sampled
 
 TOOLS = Toolset([Tool(name="lookup", parameters={"type": "object", "properties": {"word": {"type": "string"}}})])
 WITH_STOP = Toolset([*TOOLS, Tool(name="stop", parameters={"type": "object", "properties": {}})])
@@ -23,7 +24,7 @@ def _is_told_by_token(format: Format) -> bool:
 
 
 HEADLESS = [name for name, format in FORMATS.items() if _is_told_by_token(format) and format.call[0]]
-every_headless = pytest.mark.parametrize("name", HEADLESS)
+every_headless = pytest.mark.parametrize("name", sampled(HEADLESS))
 
 
 def _headless(name: str, calls: list[Call]) -> str:
@@ -99,7 +100,7 @@ LEFT_OF_CALLS = [
 
 
 @pytest.mark.parametrize("text", LEFT_OF_CALLS)
-@pytest.mark.parametrize("format", ["auto", *FORMATS])
+@pytest.mark.parametrize("format", ["auto", *sampled()])
 def test_what_is_left_of_a_call_of_a_declared_tool_is_told_in_every_format(format: str, text: str) -> None:
     reply = parse(text, format=format, tools=WITH_STOP)
     told = [problem.message for problem in reply.problems if problem.code == "looks_like_a_call"]

@@ -10,9 +10,9 @@ from collections.abc import Callable
 import pytest
 
 from rightcall import Call, Ids, Parser, parse, render
-from rightcall.formats import FORMATS
 from rightcall.parsing.options import Limits
 from rightcall.testing.laws import How
+from support.format_sample import sampled
 from support.hostile import TOOLS, check_laws, every, markers, places, times
 
 # What it is: where it stands, and what it is made of (a format's name and a size give the text).
@@ -107,7 +107,7 @@ def text_of(format: str, shape: str, size: int) -> str:
     return before + make(format, size) + after
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", sampled())
 def test_the_laws_hold_for_hostile_text(format: str) -> None:
     for shape in shapes_of(format):
         text = text_of(format, shape, 70)
@@ -118,7 +118,7 @@ def test_the_laws_hold_for_hostile_text(format: str) -> None:
             raise
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", sampled())
 def test_a_large_text_is_read_whole(format: str) -> None:
     for text in ("[" * 50_000, "<" * 50_000, near_markers(format, 50_000), "{" * 50_000):
         reply = parse(text, format=format, tools=TOOLS, spans=True)
@@ -130,7 +130,7 @@ def test_text_of_unknown_format_is_read_in_seconds() -> None:
         assert not parse(text, tools=TOOLS).attempts
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", sampled())
 def test_limits_are_honoured(format: str) -> None:
     calls = [Call("write", {"text": "a" * 20}, ""), Call("write", {"text": "b" * 200}, "")] * 3
     text = render(calls, format=format)
@@ -143,7 +143,7 @@ def test_limits_are_honoured(format: str) -> None:
         assert all(len(call.raw) <= limits.call or not call.complete for call in reply.attempts)
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", sampled())
 @pytest.mark.parametrize("limit", [3, 200, 100_000])
 def test_depth_is_limited_whatever_the_caller_allows(format: str, limit: int) -> None:
     before, after = places(format)["a list"]

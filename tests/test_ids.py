@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from rightcall import CallStart, Ids, parse
-from rightcall.formats import FORMATS
 from support.cuts import Setting
 from support.cuts import read as read_chunks
+from support.format_sample import sampled
 from support.replies import (
     hermes,
     read,
 )
 
-every_format = pytest.mark.parametrize("name", list(FORMATS))
+every_format = pytest.mark.parametrize("name", sampled())
 
 
 IDS = [

@@ -25,6 +25,7 @@ from rightcall.formats.spec import Braced, Envelope, NameThenJson, Params, Pytho
 from rightcall.parsing.values.notation import BRACED_KEY
 from rightcall.types import Part
 from support.cuts import Setting, fold, hold_of_every_cut, markers, read
+from support.format_sample import sampled
 from support.generated import (
     DECLARED,
     KEYS,
@@ -42,7 +43,7 @@ from support.generated import (
 from support.replies import BARE, Json
 from support.samples import samples, toolset
 
-every_format = pytest.mark.parametrize("name", list(FORMATS))
+every_format = pytest.mark.parametrize("name", sampled())
 
 
 # -- what a wire cannot carry ------------------------------------------------------------------------------------------
@@ -249,7 +250,7 @@ def test_a_reply_reads_back_as_it_was_rendered(name: str, data: st.DataObject) -
 JSON_BODIES = [name for name, format in FORMATS.items() if isinstance(format.bodies[0], (Envelope, NameThenJson))]
 
 
-@pytest.mark.parametrize("name", JSON_BODIES)
+@pytest.mark.parametrize("name", sampled(JSON_BODIES))
 @given(data=st.data())
 def test_a_json_body_carries_any_arguments_and_keeps_their_spelling(name: str, data: st.DataObject) -> None:
     format = FORMATS[name]
@@ -266,7 +267,7 @@ def test_a_json_body_carries_any_arguments_and_keeps_their_spelling(name: str, d
 PYTHONIC = [name for name, format in FORMATS.items() if isinstance(format.bodies[0], Pythonic)]
 
 
-@pytest.mark.parametrize("name", PYTHONIC)
+@pytest.mark.parametrize("name", sampled(PYTHONIC))
 @given(data=st.data())
 def test_a_pythonic_body_carries_any_values(name: str, data: st.DataObject) -> None:
     arguments = data.draw(st.dictionaries(KEYS, any_json(FORMATS[name]), max_size=3))
@@ -343,7 +344,7 @@ def test_a_format_without_an_opener_refuses_text_before_a_call(name: str) -> Non
         render([Text("Now then."), Call("f", {"s": "x"}, '{"s": "x"}')], format=name)
 
 
-@pytest.mark.parametrize("name", [name for name, format in FORMATS.items() if not has_reasoning(format)])
+@pytest.mark.parametrize("name", sampled(name for name, format in FORMATS.items() if not has_reasoning(format)))
 def test_a_format_without_reasoning_refuses_it(name: str) -> None:
     with pytest.raises(CannotCarry):
         render([Reasoning("Hm."), Call("f", {}, "{}")], format=name)

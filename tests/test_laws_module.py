@@ -22,6 +22,7 @@ from rightcall.testing.laws import (
 )
 from rightcall.testing.laws.marker_texts import markers_of
 from rightcall.testing.laws.samples import TOOLS, samples
+from support.format_sample import sampled
 
 HERMES = formats.find("hermes")
 
@@ -43,7 +44,7 @@ IMPOSSIBLE = {
 
 
 @pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize("name", formats.FORMATS)
+@pytest.mark.parametrize("name", sampled())
 def test_every_built_in_format_keeps_every_law(name: str, law: str) -> None:
     format = formats.find(name)
     for case in LAWS[law].cases(format, 0, 60):
@@ -98,7 +99,7 @@ def test_the_laws_hold_for_one_text_and_one_reply() -> None:
     assert round_trip_law(HERMES, [Text("Hm."), Call("ping", {}, "{}")], tools=TOOLS) == []
 
 
-@pytest.mark.parametrize("name", formats.FORMATS)
+@pytest.mark.parametrize("name", sampled())
 def test_a_limit_that_ends_the_reading_inside_a_marker_loses_nothing(name: str) -> None:
     text = render([Call("ping")], format=name, tools=TOOLS)
     for size in range(max(1, len(text) - 12), len(text)):

@@ -12,6 +12,7 @@ from rightcall.errors import CallerError
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import alternatives
 from rightcall.parsing.options import Limits
+from support.format_sample import sampled
 from support.replies import (
     INTEGER,
     STRING,
@@ -26,7 +27,7 @@ from support.replies import (
     tool,
 )
 
-every_format = pytest.mark.parametrize("name", list(FORMATS))
+every_format = pytest.mark.parametrize("name", sampled())
 
 
 # -- limits ------------------------------------------------------------------------------------------------------------
@@ -103,7 +104,7 @@ def unnamed(reply: Reply) -> Reply:
 THINKING = [name for name, format in FORMATS.items() if format.reasoning is not None]
 
 
-@pytest.mark.parametrize("name", THINKING)
+@pytest.mark.parametrize("name", sampled(THINKING))
 @pytest.mark.parametrize("calls", [1, 2, 3])
 def test_calls_out_of_an_open_thought_count_for_the_limit_too(name: str, calls: int) -> None:
     opens = alternatives((FORMATS[name].reasoning or ("", ""))[0])[0]
@@ -194,7 +195,7 @@ def test_what_feed_gives_is_not_added_to_later() -> None:
 # -- memory ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [*FORMATS, "auto"])
+@pytest.mark.parametrize("name", [*sampled(), "auto"])
 def test_a_reply_that_was_read_leaves_nothing_to_the_garbage_collector(name: str) -> None:
     text = render(made("f", s="x"), format="hermes" if name == "auto" else name, tools=TOOLS)
     parse(text, format=name, tools=TOOLS)  # what is made once stays

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rightcall import Arguments, Parser, Toolset, render
-from rightcall.formats import FORMATS
 from rightcall.types import Event
+from support.format_sample import sampled
 from support.replies import (
     BARE,
     NULLABLE,
@@ -17,7 +17,7 @@ from support.replies import (
     tool,
 )
 
-every_format = pytest.mark.parametrize("name", list(FORMATS))
+every_format = pytest.mark.parametrize("name", sampled())
 
 
 HELD = BARE | {"generic_json"}

@@ -12,6 +12,7 @@ from rightcall import Call, parse
 from rightcall.formats.builtin import FORMATS
 from rightcall.testing.laws.samples import rendering
 from rightcall.testing.laws.swallowing import marked
+from support.format_sample import sampled
 
 TOOLS = [
     {"name": "get_weather", "parameters": {"properties": {"city": {"type": "string"}, "days": {"type": "integer"}}}},
@@ -21,7 +22,7 @@ SENT = (Call("get_weather", {"city": "zebra", "days": 7}), Call("take_note", {"t
 GIVEN = {call.name: list(call.arguments.values()) for call in SENT}
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", sampled())
 def test_what_runs_has_the_values_that_were_sent(name: str) -> None:
     format = FORMATS[name]
     text = rendering(format, SENT)

@@ -9,6 +9,7 @@ from rightcall.formats import FORMATS
 from rightcall.formats.spec import Special, alternatives
 from rightcall.testing.laws.marker_texts import openers_of
 from support.cuts import Setting, hold_of_every_cut
+from support.format_sample import sampled
 from support.replies import codes
 
 _MAIL = {"type": "object", "properties": {"to": {"type": "string"}}, "required": ["to"]}
@@ -66,7 +67,7 @@ NAMED = [
 ]
 
 
-@pytest.mark.parametrize("name", [name for name in FORMATS if openers_of(FORMATS[name]) or name in NAMED])
+@pytest.mark.parametrize("name", sampled(name for name in FORMATS if openers_of(FORMATS[name]) or name in NAMED))
 @pytest.mark.parametrize("blank", ["", " ", "  "])
 def test_a_call_whose_name_is_blank_is_refused_or_its_name_inferred(name: str, blank: str) -> None:
     if name == "functionary_v32":

@@ -12,6 +12,7 @@ from rightcall import Call, Reply, Tool, Toolset, parse, read, render, repair
 from rightcall.formats import FORMATS
 from rightcall.repairs.tool_meant import hoist_name, infer_name, settle_name
 from support.cuts import Setting, hold_of_every_cut
+from support.format_sample import sampled
 from support.replies import INTEGER, STRING, Json, args, blocking, hermes, runnable
 
 Policy = Literal["off", "safe", "lenient"]
@@ -255,7 +256,7 @@ def test_a_call_by_another_name_runs_with_a_receipt(sent: str, meant: str, rule:
     assert runnable(off) == []
 
 
-@pytest.mark.parametrize("name", [name for name in FORMATS if name != "forced_choice"])
+@pytest.mark.parametrize("name", sampled(name for name in FORMATS if name != "forced_choice"))
 def test_a_namespaced_name_is_folded_on_every_wire(name: str) -> None:
     text = render(Call("default_api.get_weather", {"city": "Oslo"}, '{"city": "Oslo"}'), format=name, tools=TOOLS)
     reply = parse(text, format=name, tools=TOOLS)

@@ -16,6 +16,7 @@ import pytest
 from rightcall import Call, Tool, Toolset, parse, render
 from rightcall.formats import FORMATS
 from rightcall.testing.laws import cut_law
+from support.format_sample import sampled
 
 STRING = {"type": "string"}
 TOOLS = Toolset(
@@ -45,7 +46,7 @@ NAMES = ["delete}rows", "delete rows!", "delete[rows", "delete,rows", 'delete"ro
 # Where nothing but a tool's name tells a call from text, or from code.
 TOLD_BY_NAME = {"forced_choice", "pythonic", "functionary_v32", "generic_json", "xlam", "tool_code", "function_lines"}
 
-every_format = pytest.mark.parametrize("format", FORMATS)
+every_format = pytest.mark.parametrize("format", sampled())
 
 
 def damaged(text: str) -> Iterator[str]:

@@ -7,6 +7,7 @@ in each of them.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from random import Random
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from rightcall.formats.spec import Params, alternatives
 from rightcall.parsing.compile import compiled
 from rightcall.testing.laws.swallowing import marked
 from support.cuts import Setting, hold_of_every_cut
+from support.format_sample import sampled
 from support.replies import INTEGER, STRING, tool
 
 TOOLS = Toolset([tool("lookup", word=STRING, n=INTEGER), tool("ping")])
@@ -44,10 +46,15 @@ def tagged(name: str) -> Tagged | None:
 
 
 FOUND = [found for name in FORMATS if (found := tagged(name)) is not None]
-every_tagged = pytest.mark.parametrize("wire", FOUND, ids=lambda wire: wire.name)
-with_tag = pytest.mark.parametrize(
-    "wire", [wire for wire in FOUND if not alternatives(wire.body.open)[0].startswith("{")], ids=lambda wire: wire.name
-)
+
+
+def tagged_formats(where: Callable[[Tagged], object] = bool) -> pytest.MarkDecorator:
+    wires = sampled([wire for wire in FOUND if where(wire)], lambda wire: wire.name)
+    return pytest.mark.parametrize("wire", wires, ids=lambda wire: wire.name)
+
+
+every_tagged = tagged_formats()
+with_tag = tagged_formats(lambda wire: not alternatives(wire.body.open)[0].startswith("{"))
 
 
 def first(marker: str | tuple[str, ...]) -> str:
@@ -100,7 +107,7 @@ def ends(wire: Tagged) -> tuple[str, ...]:
     return wire.format.ends + (wire.format.channels.ends if wire.format.channels else ())
 
 
-@pytest.mark.parametrize("wire", [wire for wire in FOUND if ends(wire)], ids=lambda wire: wire.name)
+@tagged_formats(ends)
 def test_a_call_without_its_closing_tag_ends_at_an_end_of_turn(wire: Tagged) -> None:
     text = written(wire, OWL)
     reply = read(text[: text.rindex(own_close(wire))] + ends(wire)[0], wire)
@@ -292,9 +299,7 @@ def test_what_ends_a_value_or_a_body_is_a_closer_of_its_reader(wire: Tagged) -> 
 
 
 # A close that is named after its argument looks like any other: the machine asks for those first.
-@pytest.mark.parametrize(
-    "wire", [wire for wire in FOUND if "{key}" not in first(wire.body.value_close)], ids=lambda wire: wire.name
-)
+@tagged_formats(lambda wire: "{key}" not in first(wire.body.value_close))
 def test_what_ends_a_call_or_a_section_is_no_closer_of_its_reader(wire: Tagged) -> None:
     outer = [*wire.format.call, *(wire.format.section or ())]
     assert not any(is_closer(wire, text.strip()) for marker in outer for text in alternatives(marker) if text)
@@ -408,7 +413,7 @@ def test_kimi_k3_escapes_what_stands_in_quotation_marks(key: str) -> None:
     assert [call.arguments for call in reply.calls] == [{key: "owl"}]
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", sampled())
 def test_the_line_breaks_of_a_layout_may_be_those_of_windows(format: str) -> None:
     calls = [Call("lookup", {"word": "one word", "n": 2}), Call("lookup", {"word": "another"})]
     wire = render(calls, format=format, tools=TOOLS).replace("\n", "\r\n")
@@ -416,7 +421,7 @@ def test_the_line_breaks_of_a_layout_may_be_those_of_windows(format: str) -> Non
     assert [call.arguments for call in reply.calls] == [call.arguments for call in calls]
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", sampled())
 @pytest.mark.parametrize("text", ["\r\na", "a\r\n", "\r\na\r\n", "a\r", "\ra", "\r\n", "a\r\nb"])
 def test_line_breaks_at_the_edges_of_a_value_are_its_own(format: str, text: str) -> None:
     try:

@@ -10,6 +10,7 @@ from rightcall import Toolset, parse, render
 from rightcall.formats import FORMATS
 from support.cuts import Setting
 from support.cuts import read as read_chunks
+from support.format_sample import sampled
 from support.replies import (
     NULLABLE,
     STRING,
@@ -25,7 +26,7 @@ from support.replies import (
     wrong,
 )
 
-every_format = pytest.mark.parametrize("name", list(FORMATS))
+every_format = pytest.mark.parametrize("name", sampled())
 
 
 @every_format
@@ -365,7 +366,7 @@ _CHATML = [name for name, format in FORMATS.items() if "<|im_end|>" in format.en
 _CHATML = [name for name in _CHATML if name not in (*HEADERS, "poolside_v1", "iquest")]
 
 
-@pytest.mark.parametrize("name", [*HEADERS, *_CHATML])
+@pytest.mark.parametrize("name", [*HEADERS, *sampled(_CHATML)])
 def test_the_header_of_the_next_message_is_no_text(name: str) -> None:
     header = HEADERS.get(name, "<|im_start|>assistant\n")
     for text, content in ((f"{header}Good day.", "Good day."), (f"Good{header}day.", "Good\nday.")):

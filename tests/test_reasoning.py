@@ -11,6 +11,7 @@ from rightcall.formats import FORMATS
 from rightcall.formats.spec import Format, Special, alternatives
 from rightcall.formats.special_tokens import tokens_of
 from rightcall.parsing.bodies import BODIES
+from support.format_sample import sampled
 from support.replies import (
     TOOLS,
     args,
@@ -20,14 +21,14 @@ from support.replies import (
     read,
 )
 
-every_format = pytest.mark.parametrize("name", list(FORMATS))
+every_format = pytest.mark.parametrize("name", sampled())
 
 
 MESSAGES_END_ALIKE = ("solar_open", "inkling")
 THINKING = [name for name, format in FORMATS.items() if format.reasoning and name not in MESSAGES_END_ALIKE]
 
 
-@pytest.mark.parametrize("name", THINKING)
+@pytest.mark.parametrize("name", sampled(THINKING))
 def test_a_close_of_reasoning_without_its_opener_makes_the_text_before_it_reasoning(name: str) -> None:
     pair = FORMATS[name].reasoning
     assert pair is not None
@@ -52,7 +53,7 @@ def test_auto_knows_every_close_of_reasoning_as_well_whatever_the_thought_leaves
         assert read(text, "auto").content == text
 
 
-@pytest.mark.parametrize("name", THINKING)
+@pytest.mark.parametrize("name", sampled(THINKING))
 def test_reasoning_that_the_prompt_opened_is_reasoning_from_the_first_character(name: str) -> None:
     parser = Parser(name, reasoning="open")
     assert parser.feed("Let me") == [Reasoning("Let me")]
@@ -124,7 +125,7 @@ def _closes(format: Format) -> list[str]:
     return [text.strip() for close in closes for text in alternatives(close) if isinstance(text, Special)]
 
 
-@pytest.mark.parametrize("name", [name for name, format in FORMATS.items() if format.reasoning])
+@pytest.mark.parametrize("name", sampled(name for name, format in FORMATS.items() if format.reasoning))
 def test_special_tokens_are_no_thought_and_neither_are_words_between_them(name: str) -> None:
     format = FORMATS[name]
     assert format.reasoning is not None

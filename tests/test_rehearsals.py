@@ -21,6 +21,7 @@ from rightcall.testing.laws import How, cut_law, opener_law
 from rightcall.testing.laws.marker_texts import fill, openers_of
 from rightcall.types import CallEnd
 from support.cuts import Setting, hold_of_every_cut
+from support.format_sample import sampled
 from support.replies import read
 
 _WORD = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
@@ -35,7 +36,7 @@ def _is_special(name: str) -> bool:
 
 
 SPECIAL = [name for name in FORMATS if _is_special(name)]
-special_formats = pytest.mark.parametrize("name", SPECIAL)
+special_formats = pytest.mark.parametrize("name", sampled(SPECIAL))
 
 
 def _call(name: str, word: str) -> str:
@@ -137,7 +138,7 @@ def test_a_mention_of_the_token_stays_in_the_thought() -> None:
     assert reply.reasoning == "The token <|tool_call_start|> opens a call." and reply.content == "It is a bird."
 
 
-@pytest.mark.parametrize("name", ["auto", *FORMATS])
+@pytest.mark.parametrize("name", ["auto", *sampled()])
 @pytest.mark.parametrize("finish", ["length", "content_filter", "error"])
 def test_no_call_in_an_open_thought_runs_when_the_answer_was_cut(name: str, finish: str) -> None:
     wire = "kimi_k2" if name == "auto" else name
@@ -157,7 +158,7 @@ def test_a_call_behind_a_special_token_in_a_thought_that_was_cut_is_refused(name
     assert [problem.code for problem in reply.problems] == ["call_in_open_reasoning"]
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", sampled())
 @pytest.mark.parametrize("reasoning_calls", ["safe", "never"])
 def test_an_opener_that_holds_nothing_is_told_where_the_reply_ends_with_the_thought(
     name: str, reasoning_calls: Literal["safe", "never"]
@@ -172,7 +173,7 @@ def test_an_opener_that_holds_nothing_is_told_where_the_reply_ends_with_the_thou
                 assert cut_law(format, text, tools=TOOLS, how=how) == [], text
 
 
-@pytest.mark.parametrize("name", ["auto", *FORMATS])
+@pytest.mark.parametrize("name", ["auto", *sampled()])
 @pytest.mark.parametrize("finish", [None, "length"])
 def test_a_call_that_stays_in_the_last_thought_leaves_a_note(name: str, finish: str | None) -> None:
     call = _call("kimi_k2" if name == "auto" else name, "owl")
@@ -183,7 +184,7 @@ def test_a_call_that_stays_in_the_last_thought_leaves_a_note(name: str, finish: 
         assert reply.attempts or "looks_like_a_call" in told or reply.content, text
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", sampled())
 @pytest.mark.parametrize(("finish", "how"), [("length", "safe"), ("stop", "never")])
 def test_a_call_that_stays_in_a_providers_reasoning_leaves_a_note(
     name: str, finish: str, how: Literal["safe", "never"]
@@ -199,7 +200,7 @@ def test_a_call_that_stays_in_a_providers_reasoning_leaves_a_note(
     assert {problem.code for problem in reply.problems} & {"looks_like_a_call", "opener_without_call"}
 
 
-@pytest.mark.parametrize("name", [name for name in FORMATS if compiled(FORMATS[name]).ends_thought])
+@pytest.mark.parametrize("name", sampled(name for name in FORMATS if compiled(FORMATS[name]).ends_thought))
 def test_a_close_that_messages_share_with_thoughts_ends_the_thought_that_a_call_stood_in(name: str) -> None:
     opens, closes = _thought(name)
     rehearsal = f"{opens}I might send {_call(name, 'owl')}"
@@ -231,7 +232,7 @@ def test_what_begins_like_a_call_behind_a_thought_is_text_and_leaves_the_thought
     assert [text[span.start : span.end] for span in reply.spans or () if span.kind == "text"] == [behind]
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", sampled())
 def test_a_rehearsal_never_runs_where_another_call_was_opened_behind_the_thought(name: str) -> None:
     opens, closes = _thought(name) if all(_thought(name)) else ("<think>", "</think>")
     close = fill(str(alternatives(FORMATS[name].call[1])[0]))
@@ -244,7 +245,7 @@ def test_a_rehearsal_never_runs_where_another_call_was_opened_behind_the_thought
         assert not rightcall.read(given, tools=TOOLS, format=name).calls, opener
 
 
-@pytest.mark.parametrize("name", ["auto", *FORMATS])
+@pytest.mark.parametrize("name", ["auto", *sampled()])
 def test_with_reasoning_off_nothing_is_thought_where_a_call_is_looked_for_otherwise(name: str) -> None:
     for wire in ("hermes", "k2_horizon", "kimi_k2", *({name} & {*FORMATS})):
         for opens, closes in {_thought(wire), ("<think>", "</think>")} - {("", "")}:

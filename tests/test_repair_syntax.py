@@ -22,6 +22,7 @@ from rightcall.repairs.liberties import Unreadable
 from rightcall.repairs.loose import read_loose
 from support.cuts import Setting, hold_of_every_cut
 from support.cuts import read as read_chunks
+from support.format_sample import sampled
 from support.replies import INTEGER, STRING, Json, args, blocking, codes, hermes, made, runnable
 from support.steps import MOST, growth_of
 
@@ -319,7 +320,7 @@ ALLOWED = [[("f", call.arguments) for call in WHOLE[:count]] for count in range(
 
 
 @pytest.mark.parametrize("policy", ["safe", "lenient"])
-@pytest.mark.parametrize("name", list(FORMATS))
+@pytest.mark.parametrize("name", sampled())
 def test_no_prefix_of_a_text_is_repaired_into_a_call_that_was_not_whole(name: str, policy: Policy) -> None:
     text = render(WHOLE, format=name, tools=READ_ONLY)
     wrong = [
@@ -341,7 +342,7 @@ def test_no_prefix_of_a_damaged_text_is_completed(name: str, policy: Policy) -> 
         assert runnable(reply) in ([], [("f", call.arguments)]), text[:end]
 
 
-@pytest.mark.parametrize("name", list(FORMATS))
+@pytest.mark.parametrize("name", sampled())
 def test_no_prefix_is_completed_by_auto(name: str) -> None:
     text = render(WHOLE[:1], format=name, tools=READ_ONLY)
     allowed = [[], *([[("f", WHOLE[0].arguments)]])]
@@ -418,7 +419,7 @@ WORSE = {
 
 
 @pytest.mark.parametrize("policy", ["safe", "lenient"])
-@pytest.mark.parametrize("name", JSON_WIRES)
+@pytest.mark.parametrize("name", sampled(JSON_WIRES))
 def test_damage_on_any_json_wire_never_runs_as_something_else(name: str, policy: Policy) -> None:
     call = made("f", **TRUTH)
     text = render(call, format=name, tools=TOOLS)
@@ -429,7 +430,7 @@ def test_damage_on_any_json_wire_never_runs_as_something_else(name: str, policy:
         assert runnable(reply) in ([], *([("f", each)] for each in said)), kind
 
 
-@pytest.mark.parametrize("name", JSON_WIRES)
+@pytest.mark.parametrize("name", sampled(JSON_WIRES))
 def test_damage_on_any_json_wire_is_repaired(name: str) -> None:
     call = made("f", **TRUTH)
     text = render(call, format=name, tools=TOOLS)

@@ -11,6 +11,7 @@ from rightcall import Reply, Tool, Toolset, parse, read, render
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Envelope, NameThenJson, alternatives
 from support.cuts import Setting, hold_of_every_cut
+from support.format_sample import sampled
 from support.replies import INTEGER, STRING, Json, blocking, made, runnable
 
 Policy = Literal["off", "safe", "lenient"]
@@ -68,7 +69,7 @@ def rules(reply: Reply) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", EXACT)
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("wire", sampled(WIRES))
 def test_what_was_meant_is_read_on_every_wire(wire: str, kind: str) -> None:
     sent, rule = EXACT[kind]
     for policy in ("safe", "lenient"):
@@ -78,7 +79,7 @@ def test_what_was_meant_is_read_on_every_wire(wire: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ROWS)
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("wire", sampled(WIRES))
 def test_an_object_in_a_row_with_itself_runs_where_the_arguments_are_a_text_of_their_own(wire: str, kind: str) -> None:
     reply = read_on(wire, ROWS[kind])
     if isinstance(FORMATS[wire].bodies[0], NameThenJson):
@@ -88,7 +89,7 @@ def test_an_object_in_a_row_with_itself_runs_where_the_arguments_are_a_text_of_t
 
 
 @pytest.mark.parametrize("kind", GUESSES)
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("wire", sampled(WIRES))
 def test_a_guess_is_made_on_every_wire_if_guesses_are_allowed(wire: str, kind: str) -> None:
     sent, rule = GUESSES[kind]
     assert runnable(read_on(wire, sent)) == []
@@ -98,7 +99,7 @@ def test_a_guess_is_made_on_every_wire_if_guesses_are_allowed(wire: str, kind: s
 
 
 @pytest.mark.parametrize("fence", ["```json\n{}\n```", "```\n{}\n```"])
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("wire", sampled(WIRES))
 def test_a_fence_round_the_arguments_is_taken_off_or_blocks(wire: str, fence: str) -> None:
     reply = read_on(wire, fence.replace("{}", SENT))
     assert runnable(reply) in ([], [("f", TRUTH)])
@@ -107,7 +108,7 @@ def test_a_fence_round_the_arguments_is_taken_off_or_blocks(wire: str, fence: st
 
 
 @pytest.mark.parametrize("extra", ["}", "}}"])
-@pytest.mark.parametrize("wire", [wire for wire in WIRES if wire != "mistral_v3"])
+@pytest.mark.parametrize("wire", sampled(wire for wire in WIRES if wire != "mistral_v3"))
 def test_brackets_too_many_are_dropped_or_text(wire: str, extra: str) -> None:
     reply = read_on(wire, SENT + extra)
     assert runnable(reply) == [("f", TRUTH)]
@@ -117,7 +118,7 @@ def test_brackets_too_many_are_dropped_or_text(wire: str, extra: str) -> None:
         assert (rules(reply), reply.content) == (["extra_closer"], "")
 
 
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("wire", sampled(WIRES))
 def test_objects_that_disagree_run_on_no_wire(wire: str) -> None:
     for policy in ("off", "safe", "lenient"):
         reply = read_on(wire, '{"city": "q"}' + SENT, policy)
@@ -125,7 +126,7 @@ def test_objects_that_disagree_run_on_no_wire(wire: str) -> None:
 
 
 @pytest.mark.parametrize("missing", [1, 2])
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("wire", sampled(WIRES))
 def test_brackets_that_are_missing_are_put_in_only_where_the_end_was_seen(wire: str, missing: int) -> None:
     reply = read_on(wire, SENT[:-missing])
     assert runnable(reply) in ([], [("f", TRUTH)])
@@ -160,7 +161,7 @@ def test_a_fence_that_a_wire_writes_itself_is_not_taken_for_empty_arguments() ->
     assert blocking(reply)
 
 
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("wire", sampled(WIRES))
 def test_a_fence_around_the_arguments_that_is_not_closed_blocks(wire: str) -> None:
     assert runnable(read_on(wire, f"```json\n{SENT}")) == []
 
@@ -170,7 +171,7 @@ def opens_with_a_tag(name: str) -> bool:
     return isinstance(body, NameThenJson) and alternatives(body.open)[0].endswith("{name}>")
 
 
-@pytest.mark.parametrize("name", [name for name in FORMATS if opens_with_a_tag(name)])
+@pytest.mark.parametrize("name", sampled(name for name in FORMATS if opens_with_a_tag(name)))
 def test_a_tag_that_lost_its_last_sign_before_json_is_read_with_a_receipt(name: str) -> None:
     call = render([made("f", days=3)], format=name, tools=TOOLS)
     damaged = call.replace("f>", "f", 1)

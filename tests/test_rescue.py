@@ -13,6 +13,7 @@ from rightcall.parsing.known_openers import ends_of
 from rightcall.types import Part
 from support.cuts import Setting, hold_of_every_cut
 from support.cuts import read as read_chunks
+from support.format_sample import sampled
 from support.replies import (
     BARE,
     EITHER,
@@ -115,7 +116,7 @@ def test_another_formats_markers_are_taken_with_the_text_around_them(format: str
     assert "get_weather" not in reply.content
 
 
-@pytest.mark.parametrize("name", [name for name in FORMATS if name not in BARE | EITHER])
+@pytest.mark.parametrize("name", sampled(name for name in FORMATS if name not in BARE | EITHER))
 def test_calls_in_any_format_are_taken_where_another_was_said(name: str) -> None:
     parts: list[Part] = [Text("Look:"), made("get_weather", city="Oslo")]
     text = render(parts, format=name, tools=TOOLS)
@@ -134,7 +135,7 @@ def thought(name: str) -> str:
     return f"{opens}hm{closes}" if opens else ""
 
 
-@pytest.mark.parametrize("name", [name for name in FORMATS if thought(name)])
+@pytest.mark.parametrize("name", sampled(name for name in FORMATS if thought(name)))
 def test_a_thought_before_them_changes_nothing_for_calls_in_any_format(name: str) -> None:
     # Of messages with headers only the first may begin without its token.
     for other in [each for each in FORMATS if each not in NAMED_ONLY and FORMATS[each].channels is None]:
@@ -438,7 +439,7 @@ OUTER = [
 WRITTEN = [json.dumps(outer) for outer in OUTER] + [f"[nope(then={json.dumps(INNER)}, n=1)]"]
 
 
-@pytest.mark.parametrize("name", ["auto", *FORMATS])
+@pytest.mark.parametrize("name", ["auto", *sampled()])
 def test_what_a_call_is_called_with_is_no_call(name: str) -> None:
     word = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
     tools = Toolset.of([{"name": "lookup", "parameters": word}, {"name": "stop"}])
@@ -448,7 +449,7 @@ def test_what_a_call_is_called_with_is_no_call(name: str) -> None:
             assert "stop" not in [call.name for call in reply.calls], written[:end]
 
 
-@pytest.mark.parametrize("name", list(FORMATS))
+@pytest.mark.parametrize("name", sampled())
 def test_a_token_that_ends_turns_inside_a_string_of_a_broken_bare_call_does_not_make_it_text(name: str) -> None:
     for end in [str(end) for end in ends_of(FORMATS[name]) if isinstance(end, Special) and '"' not in end]:
         # The name is not valid JSON, and behind the sign no quotation begins that would show the token.
@@ -467,7 +468,7 @@ UNMARKED = {
 }
 
 
-@pytest.mark.parametrize("name", UNMARKED)
+@pytest.mark.parametrize("name", sampled(UNMARKED))
 @pytest.mark.parametrize("close", ["", "</think>"])
 @pytest.mark.parametrize("is_open", [False, True])
 def test_a_call_without_a_marker_in_reasoning_is_thought(name: str, close: str, is_open: bool) -> None:

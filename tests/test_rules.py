@@ -12,6 +12,7 @@ from rightcall.formats import FORMATS
 from rightcall.formats.spec import Params, Special, alternatives
 from rightcall.formats.turn_ends import LAST_TOKENS
 from rightcall.types import Part
+from support.format_sample import sampled, sampled_rows
 from support.replies import (
     BARE,
     EITHER,
@@ -31,7 +32,7 @@ from support.replies import (
     wrong,
 )
 
-every_format = pytest.mark.parametrize("name", list(FORMATS))
+every_format = pytest.mark.parametrize("name", sampled())
 BESIDE = [name for name in FORMATS if name not in BARE | EITHER]
 
 
@@ -238,7 +239,7 @@ def test_a_name_with_other_characters_keeps_the_call_and_blocks_it(format: str, 
         assert blocking(reply) == [("invalid_name", 0)]
 
 
-@pytest.mark.parametrize("name", BESIDE)
+@pytest.mark.parametrize("name", sampled(BESIDE))
 def test_text_before_between_and_after_calls_is_kept_in_order(name: str) -> None:
     parts: list[Part] = [Text("One."), made("f", s="x"), Text("Two."), made("f", s="y"), made("g"), Text("Three.")]
     reply = read(render(parts, format=name, tools=TOOLS), name)
@@ -271,7 +272,7 @@ def openers(name: str) -> list[str]:
 MENTIONS = [(name, opener) for name in FORMATS for opener in openers(name)]
 
 
-@pytest.mark.parametrize("name, opener", MENTIONS)
+@pytest.mark.parametrize("name, opener", sampled_rows(MENTIONS))
 def test_prose_that_mentions_an_opener_stays_text(name: str, opener: str) -> None:
     for text in (f"Use {opener} to call a tool. Bye.", f'The marker "{opener}" opens a call. Bye.'):
         for tools in (TOOLS, None):
@@ -284,7 +285,9 @@ def test_prose_that_mentions_an_opener_stays_text(name: str, opener: str) -> Non
 
 
 # What follows an opener with a fence in it stands in the fence.
-@pytest.mark.parametrize("name, opener", [pair for pair in MENTIONS if pair[0] not in BARE and "```" not in pair[1]])
+@pytest.mark.parametrize(
+    "name, opener", sampled_rows(pair for pair in MENTIONS if pair[0] not in BARE and "```" not in pair[1])
+)
 def test_a_call_behind_prose_that_mentions_the_opener_is_still_read(name: str, opener: str) -> None:
     call = render(made("f", s="x"), format=name, tools=TOOLS)
     reply = read(f"Use {opener} to call a tool: \n{call}", name)
@@ -322,7 +325,7 @@ def test_a_reply_without_markers_is_kept_to_the_byte(name: str, text: str) -> No
     assert notes(reply) == ({"looks_like_a_call"} if '"name": "f"' in text else set())
 
 
-@pytest.mark.parametrize("name", BESIDE)
+@pytest.mark.parametrize("name", sampled(BESIDE))
 def test_white_space_that_touches_a_marker_is_the_markers(name: str) -> None:
     call = render(made("f", s="x"), format=name, tools=TOOLS)
     if not FORMATS[name].channels and not FORMATS[name].content:
@@ -332,7 +335,9 @@ def test_white_space_that_touches_a_marker_is_the_markers(name: str) -> None:
     assert [type(part) for part in reply.parts] == [Call]
 
 
-@pytest.mark.parametrize("name", [name for name, format in FORMATS.items() if format.ends and not format.channels])
+@pytest.mark.parametrize(
+    "name", sampled(name for name, format in FORMATS.items() if format.ends and not format.channels)
+)
 def test_end_of_turn_tokens_are_never_content(name: str) -> None:
     for end in FORMATS[name].ends:
         if "assistant" in end or end == "<|message_model|>" or name == "gigachat3":
@@ -342,7 +347,7 @@ def test_end_of_turn_tokens_are_never_content(name: str) -> None:
         assert read(f"Done.{end}", name).content == "Done."
 
 
-@pytest.mark.parametrize("name", [*FORMATS, "auto"])
+@pytest.mark.parametrize("name", [*sampled(), "auto"])
 def test_what_any_model_ends_a_turn_with_is_no_text_where_nothing_follows(name: str) -> None:
     """A format is written by models of other families too, and none knows the tokens of all."""
     call = render(made("f", s="x"), format="hermes" if name == "auto" else name, tools=TOOLS)
@@ -353,7 +358,7 @@ def test_what_any_model_ends_a_turn_with_is_no_text_where_nothing_follows(name: 
             assert read(f"Done.{last}", name).content == "Done."
 
 
-@pytest.mark.parametrize("name", [name for name, format in FORMATS.items() if "</s>" not in format.ends])
+@pytest.mark.parametrize("name", sampled(name for name, format in FORMATS.items() if "</s>" not in format.ends))
 @pytest.mark.parametrize("text", ["Llama 2 writes </s> last.", "It was <s>20</s>"])
 def test_the_end_of_another_models_turn_is_text_before_text_and_where_it_strikes_out(name: str, text: str) -> None:
     assert (read(text, name).content, read(text, name).problems) == (text, ())

@@ -14,6 +14,7 @@ from rightcall.formats import FORMATS
 from rightcall.formats.spec import alternatives
 from rightcall.parsing.shown import shows
 from rightcall.parsing.shown.whole_fences import last_fence, only_fence
+from support.format_sample import sampled
 from support.steps import Way, growth
 
 EVALS = Path(__file__).resolve().parent.parent / "evals"
@@ -51,7 +52,7 @@ def judge() -> Iterator[Any]:
         sys.path.remove(str(EVALS))
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", sampled())
 def test_shown_calls_do_not_run_and_real_ones_are_not_lost(name: str, judge: Any) -> None:
     count, faults = judge.judged(name, 44, 16)
     assert count >= 40 and [fault[:4] for fault in faults] == []
@@ -119,7 +120,7 @@ PROSE = [
 ]
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", sampled())
 def test_prose_with_apostrophes_and_lone_marks_takes_no_call_away(name: str) -> None:
     for before in PROSE:
         try:
@@ -138,7 +139,7 @@ def test_prose_with_apostrophes_and_lone_marks_shows_nothing(before: str) -> Non
 
 
 @pytest.mark.parametrize("mark", ['"', "'", "\u201c", "\u00ab"])
-@pytest.mark.parametrize("name", [name for name, format in FORMATS.items() if format.channels or format.content])
+@pytest.mark.parametrize("name", sampled(name for name, format in FORMATS.items() if format.channels or format.content))
 def test_a_quotation_that_a_message_leaves_open_hides_nothing_in_the_next(name: str, mark: str) -> None:
     format, call = FORMATS[name], Call("lookup", {"word": "owl"})
     for before in (f"Hello {mark}x", f"One.\n{mark}Two [three\nfour", f"a {mark}b {mark}c 'd"):
@@ -171,7 +172,7 @@ LINES = (
 
 
 @pytest.mark.parametrize("line", LINES)
-@pytest.mark.parametrize("name", [name for name, format in FORMATS.items() if format.channels])
+@pytest.mark.parametrize("name", sampled(name for name, format in FORMATS.items() if format.channels))
 def test_a_message_without_its_start_that_lines_show_leaves_a_note(name: str, line: str) -> None:
     wire = render([Call("lookup", {"word": "owl"})], format=name, tools=TOOLS)
     shown = "\n".join([line.format(each) for each in wire.split("\n")])

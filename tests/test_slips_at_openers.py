@@ -10,6 +10,7 @@ from rightcall import Call, Reply, Tool, Toolset, render
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Envelope, Format, Params, alternatives
 from support.cuts import Setting, hold_of_every_cut
+from support.format_sample import sampled
 
 TOOLS = Toolset([Tool(name="lookup", parameters={"type": "object", "properties": {"word": {"type": "string"}}})])
 
@@ -37,14 +38,14 @@ def _call(name: str, word: str) -> str:
 
 
 @pytest.mark.parametrize("gap", ["", "\n", " "])
-@pytest.mark.parametrize("name", OPENED)
+@pytest.mark.parametrize("name", sampled(OPENED))
 def test_an_opener_that_stands_twice_costs_no_call(name: str, gap: str) -> None:
     opener = _opener(FORMATS[name])
     text = _call(name, "owl").replace(opener, opener + gap + opener, 1)
     assert _words(hold_of_every_cut(text, Setting(name, TOOLS))) == ["owl"]
 
 
-@pytest.mark.parametrize("name", OPENED)
+@pytest.mark.parametrize("name", sampled(OPENED))
 def test_a_fence_between_the_markers_of_a_call_hides_no_other(name: str) -> None:
     keys = next((body for body in FORMATS[name].bodies if isinstance(body, Envelope) and body.names), Envelope())
     sent = json.dumps({keys.names[0]: "lookup", keys.args[0]: {"word": "owl"}})
@@ -70,7 +71,7 @@ TAGGED = [name for name, format in FORMATS.items() if any(map(_holds_name, forma
 
 
 @pytest.mark.parametrize("padded", [" lookup ", " lookup", "lookup  "])
-@pytest.mark.parametrize("name", TAGGED)
+@pytest.mark.parametrize("name", sampled(TAGGED))
 def test_blanks_beside_the_name_in_a_tag_cost_no_call(name: str, padded: str) -> None:
     text = _call(name, "owl").replace("lookup", padded)
     assert _words(hold_of_every_cut(text, Setting(name, TOOLS))) == ["owl"]

@@ -13,6 +13,7 @@ from rightcall.formats import FORMATS
 from rightcall.formats.spec import Envelope, Params, Special, alternatives
 from rightcall.testing.laws import cut_law
 from support.cuts import Setting, hold_of_every_cut
+from support.format_sample import sampled, sampled_rows
 from support.replies import INTEGER, STRING, tool
 
 TOOLS = Toolset([tool("lookup", word=STRING, n=INTEGER), tool("ping")])
@@ -45,7 +46,7 @@ def envelope(body: Envelope, name: str, arguments: str) -> str:
 
 
 @pytest.mark.parametrize("between", [", ", ",\n", ";"])
-@pytest.mark.parametrize("name", BLOCKS)
+@pytest.mark.parametrize("name", sampled(BLOCKS))
 def test_a_comma_between_two_calls_of_one_block_parts_them(name: str, between: str) -> None:
     format = FORMATS[name]
     assert isinstance(format.body, Envelope)
@@ -54,7 +55,7 @@ def test_a_comma_between_two_calls_of_one_block_parts_them(name: str, between: s
     assert ran(opens + between.join(calls) + closes, name) == [("lookup", OWL), ("ping", {})]
 
 
-@pytest.mark.parametrize("name", BLOCKS)
+@pytest.mark.parametrize("name", sampled(BLOCKS))
 def test_a_comma_before_a_part_that_was_lost_parts_nothing(name: str) -> None:
     format = FORMATS[name]
     assert isinstance(format.body, Envelope)
@@ -65,7 +66,7 @@ def test_a_comma_before_a_part_that_was_lost_parts_nothing(name: str) -> None:
 
 
 @pytest.mark.parametrize("letters", ["1", "s", "_word"])
-@pytest.mark.parametrize("name", TAGGED)
+@pytest.mark.parametrize("name", sampled(TAGGED))
 def test_letters_too_many_in_a_tag_that_closes_a_value_are_no_part_of_the_value(name: str, letters: str) -> None:
     body = FORMATS[name].body
     assert isinstance(body, Params)
@@ -190,7 +191,7 @@ def test_the_names_of_whole_numbers_in_other_languages_are_integers(word: str) -
     ]
 
 
-@pytest.mark.parametrize("name", list(FORMATS))
+@pytest.mark.parametrize("name", sampled())
 def test_a_tool_may_be_named_in_any_script(name: str) -> None:
     tools = Toolset([needing("поиск", "слово"), needing("查找", "词")])
     for called, key in (("поиск", "слово"), ("查找", "词")):
@@ -217,7 +218,7 @@ def test_arguments_may_be_unpacked_from_an_object(name: str, inside: str, read: 
     assert [arguments for _, arguments in ran(text, name)] == read
 
 
-@pytest.mark.parametrize("name", TAGGED)
+@pytest.mark.parametrize("name", sampled(TAGGED))
 def test_an_argument_may_lose_the_last_sign_of_its_tag_at_the_end_of_a_line(name: str) -> None:
     body = FORMATS[name].body
     assert isinstance(body, Params)
@@ -238,7 +239,7 @@ def test_a_call_whose_number_is_missing_is_read() -> None:
     assert ran(f"<|open|>tools<|sep|>{call}{call}<|close|>tools<|sep|>", "kimi_k3") == [("lookup", {"word": "owl"})] * 2
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", sampled())
 @pytest.mark.parametrize("id", ["#7", "a.b-c", "x" * 40])
 def test_an_opener_that_lost_a_character_is_waited_for_whatever_id_stands_in_it(name: str, id: str) -> None:
     text = render(Call("ping", {}, id="call_0"), format=name, tools=TOOLS).replace("call_0", id)
@@ -269,7 +270,7 @@ REQUOTED = [
 ]
 
 
-@pytest.mark.parametrize("name, param", REQUOTED, ids=[name for name, _ in REQUOTED])
+@pytest.mark.parametrize("name, param", sampled_rows(REQUOTED))
 def test_attributes_may_stand_in_other_quotation_marks(name: str, param: str) -> None:
     written = render([Call("lookup", OWL)] * 2, format=name, tools=TOOLS)
     tags = re.compile(re.escape(param.partition("{")[0]) + "[^>]*>")

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from rightcall import Call, Ids, Parser, Tool, Toolset, grammar, parse, render
-from rightcall.formats import FORMATS
 from support.cuts import Setting, fold, hold_of_every_cut
 from support.ebnf import Ebnf
+from support.format_sample import sampled
 
 TOOLS = Toolset(
     [
@@ -58,7 +58,7 @@ def test_a_call_that_was_cut_off_beside_a_whole_one_is_an_attempt_and_no_text(fo
         assert (len(reply.calls), reply.content) == (1, ""), text[:end]
 
 
-@pytest.mark.parametrize("format", list(FORMATS))
+@pytest.mark.parametrize("format", sampled())
 def test_a_call_that_was_cut_off_inside_its_arguments_is_an_attempt_wherever_the_cut_is(format: str) -> None:
     text = render([Call("lookup", {"word": "owl", "n": 3})], format=format, tools=TOOLS)
     for end in range(text.index("owl") + 1, len(text)):

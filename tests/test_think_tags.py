@@ -7,6 +7,7 @@ import pytest
 from rightcall import Call, CannotCarry, Reply, Text, Toolset, parse, render
 from rightcall.formats import FORMATS
 from support.cuts import Setting, hold_of_every_cut
+from support.format_sample import sampled
 from support.replies import codes
 
 _WORD = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
@@ -17,7 +18,7 @@ MESSAGES = [
     for kind in (format.channels.messages if format.channels else ())
     if kind != "call"
 ]
-every_format = pytest.mark.parametrize("name", list(FORMATS))
+every_format = pytest.mark.parametrize("name", sampled())
 # A message to a tool that only its header tells: behind other text it is a line of text.
 HEADED = {name for name, format in FORMATS.items() if format.channels and not format.channels.to}
 
@@ -49,7 +50,7 @@ def test_auto_runs_no_rehearsal_in_tags(name: str) -> None:
     assert not reply.attempts and "think" not in reply.content and "No." in reply.content
 
 
-@pytest.mark.parametrize("name", [name for name in FORMATS if name not in HEADED])
+@pytest.mark.parametrize("name", sampled(name for name in FORMATS if name not in HEADED))
 def test_the_call_behind_the_tags_is_made(name: str) -> None:
     reply = _read(name, f"<think>\nIs it {_call(name, 'owl')}? Rather not.\n</think>\n\n{_call(name, 'bat')}")
     assert _words(reply) == ["bat"] and not reply.refused
@@ -96,7 +97,7 @@ def test_text_that_would_read_as_a_thought_is_not_written(name: str) -> None:
     assert not text.startswith("<think>") and parse(text, format=name).parts == (said,)
 
 
-@pytest.mark.parametrize("name", [name for name in FORMATS if not FORMATS[name].reasoning])
+@pytest.mark.parametrize("name", sampled(name for name in FORMATS if not FORMATS[name].reasoning))
 def test_tags_behind_text_are_text_where_the_format_has_none(name: str) -> None:
     text = "The tag <think> opens a thought and </think> closes it."
     reply = parse(text, format=name)

@@ -13,6 +13,7 @@ from rightcall.errors import CallerError
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Special
 from rightcall.parsing.compile import compiled
+from support.format_sample import sampled
 
 WORD = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
 TOOLS = Toolset([Tool(name="lookup", parameters=WORD), Tool(name="ping", parameters={"type": "object"})])
@@ -60,14 +61,14 @@ TAGGED = [name for name in SPECIAL if any(not sign.is_token for _, sign in compi
 BARE = ["llama3_json", "llama4_pythonic", "phi4_mini"]
 
 
-@pytest.mark.parametrize("name", [name for name in FORMATS if name != "forced_choice"])
+@pytest.mark.parametrize("name", sampled(name for name in FORMATS if name != "forced_choice"))
 def test_calls_are_the_same_where_it_is_known_what_is_special(name: str) -> None:
     wire = render(CALLS, format=name, tools=TOOLS)
     for how in (name, "auto"):
         assert fed(split(wire, name), how) == calls(parse(wire, tools=TOOLS, format=how))
 
 
-@pytest.mark.parametrize("name", SPECIAL)
+@pytest.mark.parametrize("name", sampled(SPECIAL))
 def test_letters_of_a_special_opener_are_no_call_in_plain_text(name: str) -> None:
     wire = "Hello. " + render(CALLS, format=name, tools=TOOLS)
     if name not in TAGGED + BARE:  # whose calls are read by a plain tag or word, or by no opener at all
@@ -100,7 +101,7 @@ def test_what_is_not_known_is_guessed_and_what_is_text_is_kept() -> None:
     assert [problem.code for problem in reply.problems] == ["looks_like_a_call"]
 
 
-@pytest.mark.parametrize("name", ["auto", *FORMATS])
+@pytest.mark.parametrize("name", ["auto", *sampled()])
 def test_text_of_which_nothing_is_known_is_read_like_any_text(name: str) -> None:
     body = '[{"name": "ping", "arguments": {}}]'
     for text in (body, f"Well: {body} so.", f"```json\n{body}\n```"):

@@ -9,6 +9,7 @@ from rightcall.formats import FORMATS, NAMED_ONLY
 from rightcall.formats.spec import Format, alternatives
 from rightcall.testing.laws import cut_law
 from rightcall.testing.laws.samples import TOOLS
+from support.format_sample import sampled
 
 TWO = [Call("get_weather", {"city": "Oslo"}), Call("ping", {})]
 SHOWN = {
@@ -27,7 +28,7 @@ def thoughts(format: Format) -> list[tuple[str, str]]:
     return [("<think>", "</think>"), *[(opens, closes) for opens, closes in own]]
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", sampled())
 @pytest.mark.parametrize("way", SHOWN)
 def test_neither_runs(name: str, way: str) -> None:
     text = SHOWN[way].replace("{}", render(TWO, format=name, tools=TOOLS))
@@ -38,7 +39,7 @@ def test_neither_runs(name: str, way: str) -> None:
     assert cut_law(FORMATS[name], text, tools=TOOLS) == []
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", sampled())
 @pytest.mark.parametrize("way", SHOWN)
 def test_neither_runs_in_a_thought(name: str, way: str) -> None:
     shown = SHOWN[way].replace("{}", render(TWO, format=name, tools=TOOLS))

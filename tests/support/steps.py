@@ -18,7 +18,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from types import BuiltinMethodType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
@@ -344,6 +344,17 @@ class Metered:
     def load(self, name: str) -> Any:
         return importlib.import_module(name)
 
+    @cached_property
+    def toolset(self) -> Any:
+        """`TOOLS`, declared with the metered package. Ask for it inside `with package.on():`."""
+        rightcall = self.load(PACKAGE)
+        return rightcall.Toolset(
+            [
+                rightcall.Tool(name=name, parameters={"type": "object", "properties": properties})
+                for name, properties in TOOLS.items()
+            ]
+        )
+
     def count(self, run: Callable[[], object]) -> int:
         before = self.meter.steps
         run()
@@ -376,6 +387,7 @@ class Way(NamedTuple):
     format: str
     pieces: int = 0
     live: bool = False
+    rescue: str = "safe"  # with "off" the parser compiles no other format
 
 
 @cache
@@ -390,7 +402,7 @@ def growth_of(work: Callable[[Any, Any, int], object], *, size: int = 300, packa
     def counted(size: int) -> float:
         with metered.on():
             rightcall = metered.load(PACKAGE)
-            tools = _toolset(rightcall)
+            tools = metered.toolset
             return metered.count(lambda: work(rightcall, tools, size)) / size
 
     counted(size)
@@ -419,28 +431,15 @@ def _per_character(texts: list[str], way: Way, package: Metered | None) -> list[
     metered = package or shared()
     with metered.on():
         rightcall = metered.load(PACKAGE)
-        tools = _toolset(rightcall)
+        tools = metered.toolset
         return [metered.count(partial(_read, rightcall, text, way, tools)) / len(text) for text in texts]
-
-
-_TOOLSETS: dict[int, Any] = {}
-
-
-def _toolset(rightcall: Any) -> Any:
-    if id(rightcall) not in _TOOLSETS:
-        made = [
-            rightcall.Tool(name=name, parameters={"type": "object", "properties": properties})
-            for name, properties in TOOLS.items()
-        ]
-        _TOOLSETS[id(rightcall)] = rightcall.Toolset(made)
-    return _TOOLSETS[id(rightcall)]
 
 
 def _read(rightcall: Any, text: str, way: Way, tools: Any) -> None:
     if not way.pieces:
-        rightcall.parse(text, format=way.format, tools=tools)
+        rightcall.parse(text, format=way.format, tools=tools, rescue=way.rescue)
         return
-    parser = rightcall.Parser(way.format, tools=tools, live=way.live)
+    parser = rightcall.Parser(way.format, tools=tools, live=way.live, rescue=way.rescue)
     for start in range(0, len(text), way.pieces):
         parser.feed(text[start : start + way.pieces])
     parser.close()
