@@ -7,7 +7,7 @@ RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit smoke bench bfcl classes damage grammar gbnf model eval capture guard turns frameworks servers clients killtest typescript shown laws mutants fuzz golden pagetests ray train venv clean
+.PHONY: help demo test lint unit sweep smoke bench bfcl classes damage grammar gbnf model eval capture guard turns frameworks servers clients killtest typescript shown laws mutants fuzz golden pagetests ray train venv clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -20,17 +20,20 @@ demo: $(VENV)/.model ## install rightcall and show what it does, with a small mo
 		echo 'Make it 21 degrees in the bathroom.' | \
 		$(VENV)/bin/rightcall chat --local smollm2-tools --tools examples/house_tools.json --max-tokens 80 --temperature 0; }
 
-test: ## everything that must hold
-	@$(MAKE) -j2 lint smoke
-	@$(MAKE) unit
+test: ## run ruff, mypy, the wheel's smoke test and the test suite
+	@start=`date +%s`; $(MAKE) -j2 lint smoke && echo "lint and smoke: $$((`date +%s` - start)) s"
+	@start=`date +%s`; $(MAKE) unit && echo "unit: $$((`date +%s` - start)) s"
 
 lint: $(VENV)/.dev ## ruff and mypy
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
 
-unit: $(VENV)/.dev ## the test suite
+unit: $(VENV)/.dev ## run the test suite: products with formats use one format of each shape
 	$(RUN) -m pytest -n 2 --dist worksteal
+
+sweep: $(VENV)/.dev ## run what the test suite leaves out: the same products with all other formats
+	@start=`date +%s`; RIGHTCALL_SWEEP=1 $(RUN) -m pytest -n 2 --dist worksteal -m sweep && echo "sweep: $$((`date +%s` - start)) s"
 
 smoke: $(VENV)/.dev ## build the wheel and try it in a clean venv
 	$(RUN) tests/support/smoke_wheel.py
@@ -111,7 +114,7 @@ ray: $(VENV)/.ray ## run rows through a real Ray with two workers, and through a
 laws: $(VENV)/.dev ## try the laws at depth, 300 examples each; SEED=n tries the same ones again
 	$(RUN) fuzz/laws.py $(if $(SEED),--seed $(SEED)) --seconds $${LAWS_SECONDS:-900}
 
-mutants: $(VENV)/.dev ## put bugs of one line into the source, one at a time; fails if the tests miss more than two
+mutants: $(VENV)/.dev ## put bugs of one line into the source, one at a time; fail if the tests miss one
 	$(RUN) fuzz/mutants.py $(FLAGS)
 
 fuzz: $(VENV)/.dev ## throw hostile text at every function, and look for what costs too much; SECONDS=n for each of the three

@@ -38,7 +38,11 @@ def apply(diff: str, tree: Path) -> None:
 def run(tree: Path, *command: str) -> str:
     paths = os.pathsep.join(str(tree / folder) for folder in ("src", "tools"))
     done = subprocess.run(
-        [sys.executable, *command], cwd=tree, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True
+        [sys.executable, *command],
+        cwd=tree,
+        env={**os.environ, "PYTHONPATH": paths, "RIGHTCALL_SWEEP": "1"},
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     return done.stdout
