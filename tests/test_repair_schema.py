@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rightcall import Call, Tool, Toolset, check, parse, repair
+from rightcall import Call, Tool, Toolset, check, parse, render, repair
 from rightcall.errors import BadTools
 from rightcall.schema.unknown_names import is_settled, strangers
 from rightcall.tools.checks import errors, fits
@@ -610,3 +610,43 @@ def test_arguments_are_settled_that_fit_and_hold_no_stranger(properties: Json, a
     more: Json = {"$defs": {"at": record(a=INTEGER)}}
     tool = declared(properties, **more)
     assert is_settled(tool, arguments) == (fits(tool, arguments) and not strangers(tool, arguments))
+
+
+# -- next to an object that accepts any key ----------------------------------------------------------------------------
+
+FREE_FORM: dict[str, Json] = {
+    "no keys declared": {"type": "object"},
+    "any further key": {"type": "object", "properties": {"a": STRING}, "additionalProperties": True},
+    "typed values": {"type": "object", "additionalProperties": STRING},
+    "any value": {},
+}
+POST = [
+    (INTEGER, None, {}, "null_dropped"),
+    (INTEGER, "2", {"v": 2}, "scalar_type"),
+    (BOOLEAN, "true", {"v": True}, "scalar_type"),
+    (list_of(STRING), "x", {"v": ["x"]}, "wrapped_in_array"),
+]
+
+
+@pytest.mark.parametrize("schema, sent, becomes, rule", POST)
+@pytest.mark.parametrize("kind", FREE_FORM)
+def test_a_value_after_a_free_form_object_is_repaired(
+    kind: str, schema: Json, sent: Any, becomes: Json, rule: str
+) -> None:
+    tool = declared({"headers": FREE_FORM[kind], "v": schema})
+    arguments = {"headers": {"x": "1"}, "v": sent}
+    call = repaired(tool, arguments)
+    assert call.arguments == {"headers": {"x": "1"}, **becomes}
+    assert [(r.rule, r.kind) for r in call.repairs] == [(rule, "schema")]
+    for name in ("hermes", "mistral", "kimi_k2", "harmony"):
+        text = render([Call("f", arguments)], format=name, tools=[tool])
+        reply = parse(text, format=name, tools=[tool])
+        assert runnable(reply) == [("f", {"headers": {"x": "1"}, **becomes})], name
+
+
+def test_a_value_after_a_free_form_object_is_not_repaired_where_a_bracket_was_repaired() -> None:
+    tool = declared({"headers": {"type": "object"}, "v": INTEGER})
+    sent = '{"headers": {"x": "1", "v": null}}}'
+    for text in (sent, '{"headers": {"x": "1"}, "v": null}}', '{"headers": {"x": "1", "v": null}'):
+        reply = parse(hermes(f'{{"name": "f", "arguments": {text}}}'), format="hermes", tools=[tool])
+        assert [call.arguments for call in reply.calls if "v" not in call.arguments.get("headers", {})] == []

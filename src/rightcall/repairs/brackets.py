@@ -9,13 +9,11 @@ an object with one value and nothing else. All others are ambiguous.
 from __future__ import annotations
 
 import re
-from itertools import takewhile
 from typing import Any
 
-from rightcall.schema.places import Places, may_be, value_at
+from rightcall.schema.places import Places
 from rightcall.types import Tool
 
-_MOST_BESIDE = 256
 _ODD_KEY = re.compile(r"[,:{}\[\]\"]").search
 _OPEN = ("additionalProperties", "patternProperties", "unevaluatedProperties", "$ref", "anyOf", "oneOf", "allOf")
 
@@ -83,30 +81,3 @@ def may_be_cut(open: tuple[Any, ...], arguments: Any, tool: Tool | None) -> bool
     if not isinstance(declared, dict) or not declared or any(parameters.get(word) for word in _OPEN):
         return True
     return not declared.keys() <= arguments.keys()
-
-
-def could_stand_elsewhere(arguments: Any, tool: Tool, where: list[Any]) -> bool:
-    """Could the member in this place stand one bracket further out or in, with its value as it is?"""
-    if not where or not isinstance(where[-1], str):
-        return False
-    places = Places(tool.parameters)
-    item = value_at(arguments, where)
-    around = [(value_at(arguments, where[:-2]), where[:-2])] if len(where) > 1 else []
-    parent = value_at(arguments, where[:-1])
-    if not isinstance(parent, dict) or len(parent) > _MOST_BESIDE:
-        return True
-    before = list(takewhile(lambda key: key != where[-1], parent))
-    around += [(parent[key], [*where[:-1], key]) for key in before]
-    return any(isinstance(value, dict) and _takes(value, places, at, where[-1], item) for value, at in around)
-
-
-def _takes(value: dict[str, Any], places: Places, where: list[Any], key: str, item: Any) -> bool:
-    """Could the object in this place have held that member?"""
-    if key in value:
-        return False
-    schema = places.at(where)
-    declared = places.properties(schema)
-    if key in declared:
-        return may_be(declared[key], item, places.refs)
-    is_open = isinstance(schema, dict) and any(schema.get(word) for word in _OPEN[:3])
-    return not isinstance(schema, dict) or not declared or is_open

@@ -29,6 +29,7 @@ _BLANKS = " \t\r\n"
 _DOUBLED = ("duplicate_argument", "duplicate_key")
 _GUESSES = frozenset(("missing_comma", "unquoted_value", "comment"))
 _CLOSED = frozenset(("extra_closer", "hoisted_argument"))
+_BRACKETS = _CLOSED | {"missing_closer"}
 TRUNCATED = Problem("truncated", "the text ended before the call did; send the whole call again")
 
 
@@ -68,6 +69,7 @@ def settle(
         value = settling.decoded(json)
         if is_as_sent and settling.is_right(value):
             return Call(name, value, json, id, raw), []
+    settling.has_repaired_brackets = any(each.rule in _BRACKETS for each in repairs)
     arguments = settling.arguments(value, json, beside)
     made = settling.weighed(repairs, arguments)
     notes = [_about(note, index) for note in settling.notes]
@@ -142,6 +144,7 @@ class _Settling:
         self.problem = Problem("arguments_not_object", "the arguments must be a JSON object")
         self.notes: list[Problem] = []  # beside what the schema says
         self.early = False  # may another bracket than the arguments' own have come too early?
+        self.has_repaired_brackets = False  # before the arguments were parsed
         self.has_none = False  # were no arguments sent at all?
         self.stranger = False  # is there something beside the arguments that is nobody's?
 
@@ -219,7 +222,15 @@ class _Settling:
         found, receipts = rename_aliases(tool, found)
         self._took(*receipts)
         if strangers(tool, found) or not fits(tool, found):
-            found, receipts = mend(tool, found, guesses=self.guesses, depth=self.depth, budget=self._budget)
+            repaired = self.has_repaired_brackets or any(each.rule in _BRACKETS for each in self.receipts)
+            found, receipts = mend(
+                tool,
+                found,
+                guesses=self.guesses,
+                depth=self.depth,
+                budget=self._budget,
+                sure_brackets=not repaired or has_sure_brackets(found, 1, tool),
+            )
             self._took(*receipts)
         return found
 

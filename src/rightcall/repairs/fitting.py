@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from rightcall.repairs.brackets import could_stand_elsewhere
 from rightcall.repairs.schema_rules import Change, Given, SchemaFault, changes, with_changes
 from rightcall.schema.limits import MAX_MENDED, MOST_LOOKS, SIZE_OF_A_LOOK
 from rightcall.schema.places import Places, may_be
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 _ROUNDS = 64
 _MOST_RENAMED = 1_000
 _DEEPEST = 8
+_OF_PLACES = frozenset(("scalar_type", "wrapped_in_array", "null_dropped"))
 
 Where = tuple[Any, ...]
 
@@ -36,12 +36,21 @@ class _TooManyFaults(Exception):
 
 
 def mend(
-    tool: Tool, arguments: dict[str, Any], *, guesses: bool, depth: int, budget: RepairBudget
+    tool: Tool,
+    arguments: dict[str, Any],
+    *,
+    guesses: bool,
+    depth: int,
+    budget: RepairBudget,
+    sure_brackets: bool = True,
 ) -> tuple[dict[str, Any], list[Repair]]:
-    """The arguments as the schema suggests they were meant, and the receipts. The same object if nothing helped."""
+    """The arguments as the schema suggests they were meant, and the receipts. The same object if nothing helped.
+
+    Unless `sure_brackets`, a value of the wrong type may belong to another object, so its type is not repaired.
+    """
     if budget.left <= 0:
         return arguments, []
-    mending = _Mending(tool, Places(tool.parameters), arguments, guesses, depth, budget)
+    mending = _Mending(tool, Places(tool.parameters), arguments, guesses, depth, budget, sure_brackets)
     try:
         mending.run()
     except _TooManyFaults:
@@ -63,9 +72,16 @@ def rename_aliases(tool: Tool, arguments: dict[str, Any]) -> tuple[dict[str, Any
 
 class _Mending:
     def __init__(
-        self, tool: Tool, places: Places, value: dict[str, Any], guesses: bool, depth: int, budget: RepairBudget
+        self,
+        tool: Tool,
+        places: Places,
+        value: dict[str, Any],
+        guesses: bool,
+        depth: int,
+        budget: RepairBudget,
+        sure_brackets: bool,
     ) -> None:
-        self.budget = budget
+        self.budget, self.sure_brackets = budget, sure_brackets
         self.tool, self.places, self.guesses, self.depth = tool, places, guesses, depth
         self.value = value
         self.receipts: list[Repair] = []
@@ -121,16 +137,9 @@ class _Mending:
         turn = self._tried.get(fault.key, 0)
         for change in islice(changes(fault, given), turn, None):
             turn += 1
-            if self.guesses or (change.kind != "guess" and not self._is_doubtful(change)):
+            if self.guesses or (change.kind != "guess" and (self.sure_brackets or change.rule not in _OF_PLACES)):
                 return turn, change
         return turn, None
-
-    def _is_doubtful(self, change: Change) -> bool:
-        """Is a value of the wrong type one that would be right in an object beside it, or around it?"""
-        if change.rule not in ("scalar_type", "wrapped_in_array", "null_dropped"):
-            return False
-        places = [[*change.where, name] for name in change.dropped] or [list(change.where)]
-        return any(could_stand_elsewhere(self.value, self.tool, place) for place in places)
 
     def _may_be_item(self, change: Change) -> bool:
         """A list that stood in a string: could the string be the one item of a list?"""
@@ -179,7 +188,7 @@ class _Mending:
         if not made:
             return
         renamed = with_changes(self.value, made.values())
-        further = _Mending(self.tool, self.places, renamed, self.guesses, self.depth, self.budget)
+        further = _Mending(self.tool, self.places, renamed, self.guesses, self.depth, self.budget, self.sure_brackets)
         further.run(ahead=False)
         lost = any(receipt.rule in ("null_dropped", "default") for receipt in further.receipts)
         if not lost and _weight(further.left) < _weight(self.left):

@@ -13,7 +13,7 @@ import msgspec
 
 from rightcall.parsing.values.notation import STRICT_NUMBER
 from rightcall.repairs.brackets import has_odd_key, has_sure_brackets, may_be_cut
-from rightcall.repairs.fences import unfence
+from rightcall.repairs.fences import begins_fence, unfence
 from rightcall.repairs.liberties import MOST_OBJECTS, SHOWN, Liberty, Loose, Spelled, Unreadable, one_object
 from rightcall.repairs.loose import read_loose, skip_comments
 from rightcall.repairs.number_text import NumberText
@@ -29,11 +29,14 @@ def read_arguments(
     text: str, start: int, tool: Tool | None, *, depth: int, closed: bool
 ) -> tuple[Any, tuple[Liberty, ...]]:
     """The arguments that are all of the text from `start` on. Raises `Unreadable`."""
-    fenced = unfence(text[start:]) if text.startswith("```", start) else None
     removed: tuple[Liberty, ...] = ()
-    if fenced is not None:
-        removed = (Liberty("code_fence", text[start : start + SHOWN], fenced[:SHOWN]),)
-        text, start = fenced, 0
+    if (begin := begins_fence(text, start)) is not None:
+        fenced = unfence(text[start:])
+        if fenced is None and closed:  # the marker of the call closes the fence too
+            fenced = text[begin.end() :]
+        if fenced is not None:
+            removed = (Liberty("code_fence", text[start : start + SHOWN], fenced[:SHOWN]),)
+            text, start = fenced, 0
     value, liberties, end = objects_in_a_row(text, start, tool, depth=depth, closed=closed)
     end, comments = skip_comments(text, end)
     liberties += tuple([each for each in comments if each.rule not in {liberty.rule for liberty in liberties}])
