@@ -65,7 +65,6 @@ def test_a_damaged_marker_takes_no_argument_from_a_call_that_runs(name: str) -> 
 ENDED = {
     "kimi_k2": "<|tool_calls_section_begin|><|tool_call_begin|>functions.purge:0<|tool_call_argument_begin|>"
     '<|tool_call_end|>{"dry_run": true}<|tool_call_end|><|tool_calls_section_end|>',
-    "harmony": '<|channel|>commentary to=functions.purge<|call|>{"dry_run": true}<|call|>',
     "functionary_v2": 'purge\n<|content|><|stop|>{"dry_run": true}',
     "functionary_v31": '<function=purge</function>{"dry_run": true}>',
     "functionary_v32": 'purge\n<|eot_id|>{"dry_run": true}',
@@ -88,6 +87,12 @@ def test_a_call_that_ends_before_its_arguments_does_not_run_without_them(name: s
     assert reply.attempts and not reply.calls, reply
 
 
+def test_a_header_without_its_message_is_no_call() -> None:
+    text = '<|channel|>commentary to=functions.purge<|call|>{"dry_run": true}<|call|>'
+    reply = hold_of_every_cut(text, Setting("harmony", PURGE))
+    assert not reply.calls and "looks_like_a_call" in codes(reply)
+
+
 @pytest.mark.parametrize("key", ["argumentz", "arguments\ufeff", "\xa0parameters", "payload"])
 def test_an_object_under_another_key_may_be_the_arguments(key: str) -> None:
     text = f'<tool_call>{{"name": "%s", "{key}": {{"dry_run": true}}}}</tool_call>'
@@ -105,37 +110,34 @@ UNENDED = ["", " ", "<|constrain|>json", " <|constrain|>json "]
 @pytest.mark.parametrize("between", UNENDED)
 @pytest.mark.parametrize("more", ["", f', "note": "{"x" * 400}"'])
 @pytest.mark.parametrize("end", ["<|call|>", ""])
-def test_arguments_in_a_header_are_those_of_the_call(between: str, more: str, end: str) -> None:
+def test_arguments_in_a_header_are_reported_and_do_not_run(between: str, more: str, end: str) -> None:
     text = f'<|channel|>commentary to=functions.purge{between}{{"dry_run": true{more}}}{end}'
     reply = hold_of_every_cut(text, Setting("harmony", PURGE))
-    assert [call.arguments["dry_run"] for call in reply.calls] == [True], reply
+    assert not reply.calls and set(codes(reply)) & {"looks_like_a_call", "truncated"}
 
 
-def test_words_in_a_header_to_a_tool_are_no_arguments() -> None:
+def test_text_in_a_header_to_a_tool_is_reported() -> None:
     reply = hold_of_every_cut(
         "<|channel|>commentary to=functions.purge dry_run=true<|call|>", Setting("harmony", PURGE)
     )
-    assert codes(reply) == ["arguments_not_object"]
+    assert not reply.calls and "looks_like_a_call" in codes(reply)
     both = '<|channel|>commentary to=functions.purge {"dry_run": true}<|message|>{}<|call|>'
     assert not hold_of_every_cut(both, Setting("harmony", PURGE)).calls
 
 
 @pytest.mark.parametrize(
-    ("header", "content", "reasoning"),
+    ("header", "label"),
     [
-        ("<|channel|>final ", "Good morning, all.", ""),
-        ("<|channel|>analysis\n", "", "Good morning, all."),
-        ("<|start|>assistant ", "Good morning, all.", ""),
-        ("<|start|>assistant<|channel|>final\n", "Good morning, all.", ""),
-        ("<|channel|>", "Good morning, all.", ""),
+        ("<|channel|>final ", "final "),
+        ("<|channel|>analysis\n", "analysis\n"),
+        ("<|start|>assistant ", ""),
+        ("<|channel|>", ""),
     ],
 )
 @pytest.mark.parametrize("end", ["<|end|>", ""])
-def test_the_words_of_a_message_whose_header_has_no_end_are_kept(
-    header: str, content: str, reasoning: str, end: str
-) -> None:
+def test_the_text_of_a_message_whose_header_has_no_end_is_kept(header: str, label: str, end: str) -> None:
     reply = hold_of_every_cut(f"{header}Good morning, all.{end}", Setting("harmony", PURGE))
-    assert (reply.content, reply.reasoning, codes(reply)) == (content, reasoning, ["stray_marker"])
+    assert (reply.content, reply.reasoning, codes(reply)) == (f"{label}Good morning, all.", "", ["stray_marker"])
 
 
 LIKE = [  # the value before is not closed, and the next argument is opened otherwise

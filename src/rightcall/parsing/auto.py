@@ -20,13 +20,11 @@ from rightcall.parsing.call_builder import MINTED
 from rightcall.parsing.compile import THINK_CLOSES, Compiled, compiled
 from rightcall.parsing.declared_names import name_at
 from rightcall.parsing.known_openers import ends_of, known_openers
-from rightcall.parsing.machine import MOST_OPENERS, Machine
+from rightcall.parsing.machine import MOST_OPENERS, SHOWN_ENDS, InReasoning, InText, Machine
 from rightcall.parsing.markers import Probe
 from rightcall.parsing.options import ReadOptions
 from rightcall.parsing.piece import Piece, fold, quiet
 from rightcall.parsing.shown import INNERMOST
-from rightcall.parsing.states import InReasoning, InText
-from rightcall.parsing.thought_signs import SHOWN_ENDS
 from rightcall.parsing.told import Told
 from rightcall.types import Event
 

@@ -8,15 +8,18 @@ that may not run, or a note that the opener stood alone.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from rightcall.parsing.arriving_fences import FENCE_BEGIN, FENCE_END
+from rightcall.parsing.bodies.behind import ARGUMENTS
+from rightcall.parsing.bodies.name_then_json import read_arguments_of
 from rightcall.parsing.buffer import Capture, Steps
-from rightcall.parsing.closes_of_calls import end_before_arguments, fail_unread
 from rightcall.parsing.declared_names import declared, name_at
 from rightcall.parsing.interrupts import Broken, Cut, NotACall, broken_by
-from rightcall.parsing.markers import HOLES, RUN, Pat, Probe
-from rightcall.parsing.unread_calls import is_cut_short, keep_rest, read_broken, read_foreign
+from rightcall.parsing.json_stream import whole_value
+from rightcall.parsing.markers import HOLES, RUN, Pat, Probe, blanks, seq
+from rightcall.parsing.unread_calls import is_cut_short, keep_rest, read_broken, read_foreign, resync
 from rightcall.repairs.broken_blocks import Sketch
 from rightcall.repairs.finish import allowed, receipts
 from rightcall.types import Repair
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 Ending = Literal["text", "closed", "due", "late", "full"]
 
 _WORD = Probe(Pat(f"(?:{HOLES['name']})?+", f"(?:{HOLES['name']})?+", sure=RUN))
+_BRACKETS = tuple(")]}")  # what arguments end with
 _WORDS = re.compile(r"(?:\s++[\w'.,-]++)++\Z").match
 
 
@@ -304,7 +308,7 @@ class Block:
         elif p.index == self.first and (not p.index if self.bare else self._is_word()):
             return False
         elif p.known_name():
-            fail_unread(p)
+            p.fail_truncated()
         elif p.raw is not None and p.captured(p.raw).strip():
             p.fail("truncated", "the text ended before the call's name was known; send the whole call again")
         else:
@@ -367,10 +371,19 @@ class Block:
             found = yield from p.test(close)
         if found:
             p.pos = found.end()
-            yield from end_before_arguments(p)
+            yield from self._reject_late_arguments()
         is_due = not found and self._is_due(close, char)
         p.output.mark("marker", p.at)
         return is_due
+
+    def _reject_late_arguments(self) -> Steps[None]:
+        """The call is closed. If it has no arguments, those that stand behind its closing marker are its own."""
+        p = self.p
+        call = p.pending[1] if p.pending is not None else None
+        if call is None or call.arguments:
+            return
+        if call.raw.rstrip()[-1:] not in _BRACKETS and (yield from p.test(ARGUMENTS)):
+            p.block_pending("trailing_content", "the call ends before its arguments; send them inside of it")
 
     def _is_due(self, close: Probe, char: str) -> bool:
         """The closing marker does not stand here: may it still come?"""
@@ -387,3 +400,91 @@ class Block:
         if (in_code or char in ",;()[]{}") and p.pending is not None and not is_cut:
             p.block_pending("trailing_content", f"unexpected {char!r} after the call")
         return True
+
+
+# -- messages to a tool ------------------------------------------------------------------------------------------------
+
+
+def _is_end(p: CallBuilder) -> bool:
+    """Is it certain that a message is over here?"""
+    if not p.char():
+        return p.ended
+    return p.compiled.turn_end is not None and bool(p.compiled.turn_end.at(p.buf, p.pos, p.ended))
+
+
+def take_whole_message(p: CallBuilder, name: str) -> bool:
+    """Read a message to a tool at once, if all of it is there and as usual; else take nothing."""
+    start = p.pos
+    alone = p.compiled.call_close is None and p.index < p.limits.calls
+    found = whole_value(p) if alone and p.char() == "{" else None
+    end = p.pos
+    if found is None or type(found[1]) is not dict or not _is_end(p):
+        p.pos = start
+        return False
+    p.whole_call((start, end, name, *found, ""))
+    p.pos = end
+    return True
+
+
+def read_message(p: CallBuilder, name: str) -> Steps[None]:
+    """Read a message to a tool: its arguments, whole or as they arrive, and what else may stand there."""
+    p.raw_begin()
+    block = p.block = Block(p, bare=True)
+    block.holds = True
+    block.reader = p.compiled.readers[0]
+    try:
+        yield from _message(p, name, block)
+    finally:
+        p.block = None
+
+
+def _message(p: CallBuilder, name: str, block: Block) -> Steps[None]:
+    try:
+        p.begin(name)
+        char = yield from p.peek()
+        if not char or char in '{["':
+            yield from read_arguments_of(p, None)
+        elif p.compiled.turn_end and (end := (yield from p.test(p.compiled.turn_end))):
+            yield from _reject_arguments_behind(p, end.end() - p.pos)
+            p.raw_end()
+            p.finish(empty=True)
+        else:
+            yield from _raw(p, block)
+    except NotACall:
+        p.raw_drop()
+    except Cut:
+        p.pos = len(p.buf)
+        p.fail("truncated", "the text ended before the call did; send the whole call again")
+    except (Broken, RecursionError) as error:
+        broken = broken_by(error, p.limits.depth)
+        found = yield from resync(block, headed=True)
+        if not p.mend(closed=found):
+            p.fail(broken.code, broken.message, broken.path)
+
+
+def _reject_arguments_behind(p: CallBuilder, ahead: int) -> Steps[None]:
+    assert p.compiled.channels is not None
+    if (yield from p.test(_late_arguments(p.compiled.channels.channel), ahead)):
+        raise Broken("trailing_content", "the message ends before the call's arguments; send them inside of it")
+
+
+@lru_cache(8)
+def _late_arguments(channel: str) -> Probe:
+    """Arguments behind the end of their message, with tokens of its header before them, but for those that begin
+    another."""
+    other = rf"<\|start\|>|{re.escape(channel)}" if channel else r"<\|"
+    tokens = rf"(?:(?!{other})<\|[^<>|\s]{{1,32}}+\|>\w{{0,16}}+[ \t\r\n]{{0,8}}+){{0,3}}+"
+    return Probe(seq(blanks(), Pat(tokens, r"(?:<[^<>\s]{0,36}+>?+\w{0,16}+[ \t\r\n]{0,8}+){0,3}+"), ARGUMENTS.pat))
+
+
+def _raw(p: CallBuilder, block: Block) -> Steps[None]:
+    """A message that is not JSON, such as code for an interpreter: kept as it is."""
+    p.args_at = p.at
+    found = yield from resync(block, headed=True)
+    if p.mend(closed=found):
+        return
+    assert p.call is not None and p.raw is not None
+    p.call.parts.append(p.captured(p.raw))
+    if not found:
+        raise Cut
+    p.fail("arguments_not_object", "the arguments must be a JSON object")

@@ -175,7 +175,7 @@ class CallBuilder(Buffer):
     def begin(self, name: str, id: str = "", repairs: tuple[Repair, ...] = (), *, unread: bool = False) -> Building:
         """It is a call: all that is known of it before its arguments goes out, and is final. `unread`: it broke before
         its name was read, which another problem tells."""
-        if self.index >= self.limits.calls:
+        if not self.has_room():
             self.full = True
             raise NotACall
         if self.pending is not None:
@@ -386,6 +386,28 @@ class CallBuilder(Buffer):
         self._out(Call(call.name, {}, "".join(call.parts), call.id, raw[:size], call.repairs, complete=False))
         if size < len(raw):
             self.output.say_behind(raw[size:], self.at)
+
+    def has_room(self) -> bool:
+        """Is one more call within the limit?"""
+        return self.index < self.limits.calls
+
+    def fail_truncated(self) -> None:
+        """The text ends before a call that was named, or in its first characters, which are still to be taken. Where
+        there is no room for one more call, they are text."""
+        if self.call is None and not self.has_room():
+            self.report_too_many()
+            return
+        if self.raw is None:
+            self.raw_begin()
+        self.pos = len(self.buf)
+        self.fail("truncated", "the text ended before the call did; send the whole call again")
+
+    def report_too_many(self, much: str = "") -> None:
+        """There is more than there may be, by itself of calls: the rest is not read."""
+        self.full = True
+        self.problem(
+            "too_large", f"the reply has {much or f'more than {self.limits.calls} calls'}; the rest was not read"
+        )
 
     def known_name(self) -> str:
         """The one name that what stands before the call says, or ""."""

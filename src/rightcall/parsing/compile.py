@@ -51,7 +51,7 @@ from rightcall.parsing.shown import BODY, CALL, INNERMOST, SECTION
 from rightcall.parsing.shown.raw import Closes
 
 if TYPE_CHECKING:
-    from rightcall.parsing.channels import Header
+    from rightcall.parsing.headers import Header
 
 Match = Callable[[str], "re.Match[str] | None"]
 

@@ -30,6 +30,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     text_chars: int
     said_from: int | None
     is_placed: bool
+    thinking: bool
+    shown: Shown
 
 
 class Output:
@@ -170,8 +172,25 @@ class Output:
         self.said_from = end if self.is_silent else None
 
     def snapshot(self) -> Snapshot:
-        flow = self.fresh, self.is_silent, self._last, self._last_tag, self.text_chars, self.said_from, self.is_placed
-        return Snapshot(self._tiles, len(self._tiles), self._kind, self.tiled, self._blanks[:], *flow)
+        """The output as it is. What follows counts as the beginning of a text of its own."""
+        taken = Snapshot(
+            self._tiles,
+            len(self._tiles),
+            self._kind,
+            self.tiled,
+            self._blanks[:],
+            self.fresh,
+            self.is_silent,
+            self._last,
+            self._last_tag,
+            self.text_chars,
+            self.said_from,
+            self.is_placed,
+            self.thinking,
+            self.shown,
+        )
+        self.shown = Shown()
+        return taken
 
     def restore(self, before: Snapshot, events: list[Event]) -> None:
         """Nothing of what came since counts; these events are still to go out."""
@@ -181,6 +200,7 @@ class Output:
         self.fresh, self.is_silent, self._last = before.fresh, before.is_silent, before.last
         self._last_tag, self.text_chars = before.last_tag, before.text_chars
         self.said_from, self.is_placed = before.said_from, before.is_placed
+        self.thinking, self.shown = before.thinking, before.shown
         self._is_behind_call = False
 
     # -- markers -------------------------------------------------------------------------------------------------------

@@ -1,0 +1,144 @@
+"""Parse the header of a message:  `<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"x": 1}<|call|>`
+
+A header says whether its message holds reasoning, text or a call. The first of a reply has no start, because the prompt
+ended with it. These functions know only the text of a header; `Machine` finds it and applies what it says.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rightcall.formats.spec import Channels
+
+if TYPE_CHECKING:
+    from rightcall.parsing.compile import Compiled
+    from rightcall.tools.toolset import Toolset
+
+_NOT_IN_HEADER = frozenset(("section", "call", "body", "end"))
+_WORD = re.compile(r"\s*([^\s<>]+)").match
+_MANY = 64  # headers that are cached: their text comes from the model
+
+
+class Header(msgspec.Struct, frozen=True):
+    """What a header says of its message.
+
+    - `recipient`: the tool that the message goes to; None: to no tool.
+    - `kind`: "reasoning" or "content"; None for a call.
+    - `named`: the tools it names, with commas, if they are several or if the call names its tool itself.
+    - `is_empty`: it is the model's own header, with neither a recipient nor a channel.
+    - `is_header`: False if other structure or arguments stand in it: then its end is that of another header.
+    """
+
+    recipient: str | None
+    kind: str | None
+    named: str
+    is_empty: bool
+    is_header: bool
+
+
+def header_of(compiled: Compiled, text: str) -> Header:
+    """Parse a header, or take it from the cache: most headers of a conversation are the same few."""
+    found = compiled.headers.get(text)
+    if found is None:
+        if len(compiled.headers) > _MANY:
+            compiled.headers.clear()
+        found = compiled.headers[text] = _parse_header(compiled, text)
+    return found
+
+
+def _parse_header(compiled: Compiled, text: str) -> Header:
+    channels = compiled.channels
+    assert channels is not None
+    recipient, kind = _recipient_and_kind(compiled, channels, text)
+    start = compiled.header_starts[0](text.lstrip())
+    is_empty = not (text.lstrip()[start.end() :] if start else text).strip()
+    holds_more = holds_structure(compiled, text[1:]) or (compiled.is_named_by_header and "{" in text)
+    return Header(recipient, kind, _tools_named(compiled, channels, text), is_empty, not holds_more)
+
+
+def _recipient_and_kind(compiled: Compiled, channels: Channels, text: str) -> tuple[str | None, str | None]:
+    for i, start in enumerate(compiled.header_starts):
+        found = start(text.lstrip())
+        text = text.lstrip()[found.end() :] if found else text
+        if found and i:
+            # The model writes what somebody else says: it calls nothing with it. A message to a tool is reported.
+            to = _word_after(text, channels.to.strip()) if channels.to else ""
+            return "" if to and to not in channels.kinds else None, "content"
+    if not channels.to:
+        recipient = text.strip()
+        return recipient, channels.kinds.get(recipient)
+    if channels.channel:
+        # A second channel starts the header again.
+        before, mark, last = text.rpartition(channels.channel)
+        text = mark + last if channels.channel in before else text
+    recipient = _word_after(text, channels.to.strip())
+    channel = _word_after(text, channels.channel) if channels.channel else ""
+    if recipient or channels.to.strip() in text:
+        kind = channels.kinds.get(recipient)
+        return recipient.removeprefix(channels.prefix), kind and channels.kinds.get(channel, kind)
+    return None, channels.kinds.get(channel, "content")
+
+
+def _tools_named(compiled: Compiled, channels: Channels, text: str) -> str:
+    if not channels.to:
+        return ""
+    parts = text.split(channels.to.strip())[1:]
+    names = [word.group(1).removeprefix(channels.prefix) for part in parts if (word := _WORD(part))]
+    if len(set(names)) > 1:
+        return ",".join(dict.fromkeys(names))
+    # All that stands there: a damaged header names no tool.
+    return "" if compiled.is_named_by_header or not parts else parts[-1].strip()
+
+
+def _word_after(text: str, marker: str) -> str:
+    """The word behind the last such marker: where the marker stands again, the header began again."""
+    _, found, rest = text.rpartition(marker)
+    word = _WORD(rest) if found else None
+    return word.group(1) if word else ""
+
+
+def holds_structure(compiled: Compiled, text: str) -> bool:
+    """Does a marker that belongs into no header stand in this text?"""
+    scan = compiled.text
+    return any(scan.actions[found.lastindex or 0].action in _NOT_IN_HEADER for found in scan.finditer(text))
+
+
+def start_of_header(compiled: Compiled, text: str) -> int:
+    """The end of what starts a header at the beginning of this text, with its channel token; 0 for none."""
+    start = next((found.end() for each in compiled.header_starts if (found := each(text))), 0)
+    channel = compiled.channels.channel if compiled.channels is not None else ""
+    return start or (len(channel) if channel and text.startswith(channel) else 0)
+
+
+def was_to_tool(channels: Channels, text: str, tools: Toolset | None) -> bool:
+    """Did the header name a declared tool before it was started again without one?"""
+    if not channels.to or tools is None:
+        return False
+    return _word_after(text, channels.to.strip()).removeprefix(channels.prefix) in tools
+
+
+def closes_only_calls(channels: Channels | None, marker: str) -> bool:
+    """Does this marker end messages to tools, and no others?"""
+    if channels is None or "call" not in channels.messages:
+        return False
+    others = [closes.strip() for kind, (_, closes) in channels.messages.items() if kind != "call"]
+    return marker.strip() == channels.messages["call"][1].strip() and marker.strip() not in others
+
+
+# Tokens with a word each, which may stand in a header behind its recipient.
+_TOKENS = re.compile(r"(?:\s*+<\|[^<>|\s]{1,32}+\|>\s*+[\w.\-]*+)*+\s*+").match
+_RECIPIENT = re.compile(r"\s*+[^\s<>\"{}\[\]]*+").match
+_IS_TOKEN = re.compile(r"<(?:\|[^<>|\s]*+\|?+>?+\s*+\w*+)?+(?:<\|?+[^<>|\s]*+\|?+)?+").fullmatch
+
+
+def is_begun(channels: Channels, text: str) -> bool:
+    """Is this nothing but parts of a header, as far as it arrived? Words of a message are more."""
+    to = channels.to.strip()
+    behind = _TOKENS(text)
+    rest = text[behind.end() :] if behind else text
+    if rest.startswith(to) and (word := _RECIPIENT(rest, len(to))):
+        rest = rest[word.end() :].lstrip()
+    return not rest or to.startswith(rest) or _IS_TOKEN(rest) is not None
