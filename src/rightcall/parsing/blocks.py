@@ -19,7 +19,7 @@ from rightcall.parsing.declared_names import declared, name_at
 from rightcall.parsing.interrupts import Broken, Cut, NotACall, broken_by
 from rightcall.parsing.json_stream import whole_value
 from rightcall.parsing.markers import HOLES, RUN, Pat, Probe, blanks, seq
-from rightcall.parsing.unread_calls import is_cut_short, keep_rest, read_broken, read_foreign, resync
+from rightcall.parsing.unread_calls import is_cut_short, keep_rest, read_broken, read_unreadable, resync
 from rightcall.repairs.broken_blocks import Sketch
 from rightcall.repairs.finish import allowed, receipts
 from rightcall.types import Repair
@@ -120,7 +120,7 @@ class Block:
             return self._end_of_text(opening)
         if self.bare or not (yield from self._has_body()):
             return self._text(opening)
-        yield from read_foreign(self, opening)
+        yield from read_unreadable(self)
         return None
 
     def _end_of_text(self, opening: Capture) -> Ending:

@@ -11,7 +11,7 @@ from rightcall.parsing.fold import Fold
 from rightcall.parsing.machine import Machine
 from rightcall.parsing.options import ReadOptions
 from rightcall.parsing.told import Told
-from rightcall.types import Call, Event, Reply, Span
+from rightcall.types import Event, Reply, Span
 
 
 class Piece(msgspec.Struct, frozen=True):
@@ -19,15 +19,6 @@ class Piece(msgspec.Struct, frozen=True):
 
     reply: Reply
     spans: list[Span]
-
-    def calls_before(self, end: int) -> list[Call]:
-        """Its calls, where what closes them begins at `end`. One that never ended was read over its close, to the end
-        of the text: the close is not its own."""
-        calls = list(self.reply.attempts)
-        over = max([span.end for span in self.spans if span.kind == "call"], default=0) - end
-        if over > 0:
-            calls[-1] = msgspec.structs.replace(calls[-1], raw=calls[-1].raw[:-over])
-        return calls
 
 
 def shifted(spans: list[Span], by: int) -> list[Span]:

@@ -104,16 +104,6 @@ def whole_reply(text: str, options: ReadOptions, told: Told | None = None, own: 
     return None
 
 
-def foreign_calls(text: str, options: ReadOptions) -> Piece | None:
-    """Parse one block whose opener is shared with another format; return None unless it is calls of declared tools."""
-    from rightcall.parsing.auto import read_auto
-
-    if options.tools is None or len(text) > _MAX_CHARS:
-        return None
-    piece = read_auto(text, options)
-    return piece if piece.reply.attempts and _is_all_calls(piece.reply, options.tools) else None
-
-
 def _is_all_calls(reply: Reply, tools: Toolset) -> bool:
     """Is the reply nothing but whole calls of declared tools? Their problems are reported."""
     return _has_only_calls(reply) and all(

@@ -1,6 +1,6 @@
 """A call in a block that cannot be read: where it is over, and what becomes of it.
 
-It is read again, loosely, or as another format with the same opener writes it, or it fails and its text is kept.
+It is read again, loosely, or it is rejected and its text is kept.
 """
 
 from __future__ import annotations
@@ -8,18 +8,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rightcall.parsing.bodies.behind import ARGUMENTS
 from rightcall.parsing.buffer import Capture, Steps
 from rightcall.parsing.declared_names import declared, name_at
 from rightcall.parsing.interrupts import Broken
 from rightcall.parsing.markers import BLANKS
 from rightcall.parsing.scan import Scan
-from rightcall.types import Problem
 
 if TYPE_CHECKING:
     from rightcall.parsing.blocks import Block
     from rightcall.parsing.call_builder import CallBuilder
-    from rightcall.parsing.piece import Piece
 
 _QUOTES = "=\"' "
 _BRACKETS = frozenset(")]}")  # what a text that was not cut off may end with
@@ -47,28 +44,13 @@ def read_broken(block: Block, broken: Broken) -> Steps[None]:
         p.in_doubt = True
 
 
-def read_foreign(block: Block, opening: Capture) -> Steps[None]:
-    """A body follows the opener that this format does not have: another format with the same opener may have it."""
+def read_unreadable(block: Block) -> Steps[None]:
+    """What follows the opener is no call as the format writes it: the call is rejected, its text is kept."""
     p = block.p
     p.raw_drop()
     found = yield from resync(block)
-    if block.is_full():
-        return
-    close = (yield from p.test(p.compiled.call_close)) if p.compiled.call_close is not None else None
-    text = p.captured(opening) + (close.group() if close else "")
-    # One that ends before its arguments is no call of any format.
-    is_short = close is not None and (yield from p.test(ARGUMENTS, close.end() - p.pos))
-    piece = None if is_short else _read_foreign(block, text)
-    if piece is None:
+    if not block.is_full():
         _unreadable(block, p.captured(block.content), found)
-        return
-    p.raw_drop()
-    for span in piece.spans:
-        p.output.mark(span.kind, min(opening + span.end, p.at))
-    for call in piece.calls_before(p.at - opening):
-        message = f"the call was written as {piece.reply.format} writes it"
-        p.adopt(call, Problem("rescued", message, blocking=False))
-    p.output.mark("marker", p.at)
 
 
 def _unreadable(block: Block, content: str, found: bool) -> None:
@@ -124,16 +106,6 @@ def _begin_known(block: Block, text: str) -> tuple[str, re.Match[str] | None]:
 def _unquoted(tag: str) -> str:
     """How a tag with a name begins, however it is quoted."""
     return tag.rstrip(_QUOTES)
-
-
-def _read_foreign(block: Block, text: str) -> Piece | None:
-    from rightcall.parsing.rescue import foreign_calls
-
-    options = block.p.options
-    piece = foreign_calls(text, options) if options.rescue != "off" else None
-    if piece is None or block.p.index + len(piece.reply.attempts) > block.p.limits.calls:
-        return None
-    return piece
 
 
 def _is_nameless(block: Block) -> bool:
