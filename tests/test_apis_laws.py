@@ -15,7 +15,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from rightcall import Arguments, Call, CallEnd, CallStart, Ids, Reply, Tool, Toolset
-from rightcall.parsing.fold import Fold
+from rightcall.parsing.events import Fold
 from rightcall.providers import openai_chat
 from rightcall.providers.provider_answers import Stream, read
 from rightcall.providers.sniff import DIALECTS, sniff

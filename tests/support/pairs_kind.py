@@ -16,9 +16,8 @@ from rightcall.formats.spec import Body, Format, Marker
 from rightcall.formats.toml_rules import LITERAL, template_rule
 from rightcall.parsing.bodies.kind import Around, BodyKind
 from rightcall.parsing.body_reader import BodyReader
-from rightcall.parsing.buffer import Steps
+from rightcall.parsing.buffer import Broken, Cut, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder
-from rightcall.parsing.interrupts import Broken, Cut, NotACall
 from rightcall.parsing.json_stream import LostJsonEnd, json_value
 from rightcall.parsing.markers import Pat, Probe, blanks, literal
 from rightcall.parsing.markers import seq as patterns

@@ -13,9 +13,8 @@ import msgspec
 
 from rightcall.json_pointer import step
 from rightcall.parsing.bare_values import to_json
-from rightcall.parsing.buffer import MAX_PIECE, MAX_PIECES, Sink, Steps
+from rightcall.parsing.buffer import MAX_PIECE, MAX_PIECES, Broken, Cut, Sink, Steps
 from rightcall.parsing.call_builder import Building, CallBuilder
-from rightcall.parsing.interrupts import Broken, Cut
 from rightcall.parsing.values.notation import Notation
 from rightcall.parsing.values.strings import StringText
 from rightcall.parsing.values.value_ends import Ends, LostEnd

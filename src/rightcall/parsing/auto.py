@@ -15,17 +15,15 @@ import msgspec
 from rightcall.formats.registered import KnownFormats
 from rightcall.formats.spec import Format, Special, alternatives
 from rightcall.ids import Ids
-from rightcall.parsing.buffer import Sink
-from rightcall.parsing.call_builder import MINTED
+from rightcall.parsing.buffer import Sink, Told
+from rightcall.parsing.call_builder import MINTED, name_at
 from rightcall.parsing.compile import THINK_CLOSES, Compiled, compiled
-from rightcall.parsing.declared_names import name_at
 from rightcall.parsing.known_openers import ends_of, known_openers
 from rightcall.parsing.machine import MOST_OPENERS, SHOWN_ENDS, InReasoning, InText, Machine
 from rightcall.parsing.markers import Probe
 from rightcall.parsing.options import ReadOptions
 from rightcall.parsing.piece import Piece, fold, quiet
 from rightcall.parsing.shown import INNERMOST
-from rightcall.parsing.told import Told
 from rightcall.types import Event
 
 _BARE = re.compile(r"\s*(?:```|[\[{]|[^\W\d][\w.\-]*(?:\(|\[ARGS\]))").match

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Literal
 from rightcall.parsing.arriving_fences import FENCE_BEGIN, FENCE_END
 from rightcall.parsing.bodies.behind import ARGUMENTS
 from rightcall.parsing.bodies.name_then_json import read_arguments_of
-from rightcall.parsing.buffer import Capture, Steps
-from rightcall.parsing.declared_names import declared, name_at
-from rightcall.parsing.interrupts import Broken, Cut, NotACall, broken_by
+from rightcall.parsing.buffer import Broken, Capture, Cut, NotACall, Steps, broken_by
+from rightcall.parsing.call_builder import declared, name_at
 from rightcall.parsing.json_stream import whole_value
 from rightcall.parsing.markers import HOLES, RUN, Pat, Probe, blanks, seq
 from rightcall.parsing.unread_calls import is_cut_short, keep_rest, read_broken, read_unreadable, resync

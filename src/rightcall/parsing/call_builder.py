@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rightcall.ids import Ids
-from rightcall.parsing.buffer import Buffer, Capture, Steps
-from rightcall.parsing.interrupts import NotACall
+from rightcall.parsing.buffer import Buffer, Capture, NotACall, Steps, Told
 from rightcall.parsing.markers import HOLES, Probe
 from rightcall.parsing.options import ReadOptions
 from rightcall.parsing.output import Output
-from rightcall.parsing.told import Told
 from rightcall.repairs.beside import BesideMember
 from rightcall.repairs.broken_blocks import Sketch
 from rightcall.repairs.finish import RepairBudget, receipts, settle
@@ -28,11 +26,22 @@ from rightcall.schema.places import Kind
 from rightcall.schema.unknown_names import is_settled
 from rightcall.strict_json import Undecodable
 from rightcall.tools.checks import name_problem
+from rightcall.tools.toolset import Toolset
 from rightcall.types import Arguments, Call, CallEnd, CallStart, Problem, Repair
 
 if TYPE_CHECKING:
     from rightcall.parsing.blocks import Block
     from rightcall.parsing.compile import Compiled
+
+name_at, names_in = re.compile(HOLES["name"]).match, re.compile(HOLES["name"]).findall
+
+
+def declared(word: str, tools: Toolset | None) -> str:
+    """The declared tool that a word names, maybe with a namespace before it and a number behind it, or ""."""
+    name = word.partition(":")[0]
+    names = (word, name, name.rpartition(".")[2])
+    return next((name for name in names if tools is not None and name in tools), "")
+
 
 # A call that is all there: where it begins and ends, its name, its arguments as JSON and as a value, its id.
 Whole = tuple[int, int, str, str, dict[str, Any], str]

@@ -11,14 +11,14 @@ import msgspec
 
 from rightcall.formats.turn_ends import LAST_TOKENS
 from rightcall.parsing.auto import AutoMachine, read_auto
+from rightcall.parsing.buffer import Told
 from rightcall.parsing.compile import compiled
-from rightcall.parsing.how_ended import was_cut
+from rightcall.parsing.finish_reasons import was_cut
 from rightcall.parsing.machine import InReasoning, Machine
 from rightcall.parsing.near import in_thought, near_call, near_calls
 from rightcall.parsing.piece import Piece, read_piece, shifted
 from rightcall.parsing.rescue import behind_text, located, native_calls, other_format, whole_reply
 from rightcall.parsing.stripped_headers import stripped_messages
-from rightcall.parsing.told import Told
 from rightcall.types import Call, Part, Problem, Reasoning, Recast, Reply, Span
 
 _LONGEST = 400_000

@@ -12,8 +12,7 @@ import re
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rightcall.parsing.buffer import MAX_PIECE, MAX_PIECES, Sink
-from rightcall.parsing.interrupts import Cut
+from rightcall.parsing.buffer import MAX_PIECE, MAX_PIECES, Cut, Sink
 from rightcall.strict_json import decode_unique, is_deep, scan_unique
 from rightcall.types import Arguments, Event
 

@@ -11,11 +11,32 @@ from rightcall.formats.registered import KnownFormats, known_formats
 from rightcall.formats.spec import Channels, Format, Marker, NameThenJson, Special, alternatives
 from rightcall.parsing.arriving_fences import FENCE_BEGIN
 from rightcall.parsing.bodies import BODIES
-from rightcall.parsing.compile import THINK, THINK_CLOSES, Compiled, compiled, search_any
+from rightcall.parsing.compile import (
+    THINK,
+    THINK_CLOSES,
+    Compiled,
+    Sign,
+    closing_sources,
+    compiled,
+    is_sentence,
+    search_any,
+    sign_of,
+)
 from rightcall.parsing.detection import first_headers, to_nobody
-from rightcall.parsing.format_markers import Sign, closing_sources, is_sentence, sign_of
-from rightcall.parsing.markers import RUN, Pat, Probe, alt, blanks, literal, look, ordered, seq, template, templates
-from rightcall.parsing.scan import Scan
+from rightcall.parsing.markers import (
+    RUN,
+    Pat,
+    Probe,
+    Scan,
+    alt,
+    blanks,
+    literal,
+    look,
+    ordered,
+    seq,
+    template,
+    templates,
+)
 from rightcall.parsing.shown import BODY, CALL, INNERMOST, OUTSIDE, SECTION
 
 _MARK = Sign("content")

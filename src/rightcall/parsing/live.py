@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rightcall.parsing.buffer import Steps
+from rightcall.parsing.buffer import Cut, Steps
 from rightcall.parsing.call_builder import CallBuilder
-from rightcall.parsing.interrupts import Cut
 from rightcall.parsing.json_stream import (
     LostJsonEnd,
     json_string,

@@ -25,10 +25,8 @@ from rightcall.parsing.blocks import Block, Ending, read_message, take_whole_mes
 from rightcall.parsing.bodies.ts_call import LINE, WRAPPED, call_parts, labelled
 from rightcall.parsing.body_reader import WholeBlock
 from rightcall.parsing.buffer import MAX_PIECE, MAX_PIECES, Capture, Sink, Steps
-from rightcall.parsing.call_builder import CallBuilder
-from rightcall.parsing.compile import LEVELS, THINK_OPENS, Compiled
-from rightcall.parsing.declared_names import declared, names_in
-from rightcall.parsing.format_markers import Action, Sign, is_sentence
+from rightcall.parsing.call_builder import CallBuilder, declared, names_in
+from rightcall.parsing.compile import LEVELS, THINK_OPENS, Action, Compiled, Sign, is_sentence
 from rightcall.parsing.headers import (
     Header,
     closes_only_calls,
@@ -38,10 +36,9 @@ from rightcall.parsing.headers import (
     start_of_header,
     was_to_tool,
 )
-from rightcall.parsing.markers import BLANKS, MAX_BLANKS, Pat, Probe
+from rightcall.parsing.markers import BLANKS, MAX_BLANKS, Pat, Probe, Scan
 from rightcall.parsing.options import ReadOptions
 from rightcall.parsing.output import Snapshot
-from rightcall.parsing.scan import Scan
 from rightcall.parsing.shown import BODY, OUTSIDE
 from rightcall.parsing.shown.line_starts import RECORD
 from rightcall.tools.checks import listing

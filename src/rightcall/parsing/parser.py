@@ -16,15 +16,13 @@ from rightcall.errors import CallerError
 from rightcall.formats import find
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
-from rightcall.parsing.all_events import all_events
 from rightcall.parsing.auto import AutoMachine
+from rightcall.parsing.buffer import Told
 from rightcall.parsing.compile import compiled
 from rightcall.parsing.ending import conclude
-from rightcall.parsing.fold import Fold
-from rightcall.parsing.hold import Hold
+from rightcall.parsing.events import Fold, Hold, all_events
 from rightcall.parsing.machine import Machine
 from rightcall.parsing.options import Limits, ReadOptions
-from rightcall.parsing.told import Told
 from rightcall.tools.toolset import ToolLike, Toolset, is_none
 from rightcall.types import Event, Reply
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from rightcall.ids import Ids
+from rightcall.parsing.buffer import Told
 from rightcall.parsing.call_builder import MINTED
 from rightcall.parsing.compile import Compiled
-from rightcall.parsing.fold import Fold
+from rightcall.parsing.events import Fold
 from rightcall.parsing.machine import Machine
 from rightcall.parsing.options import ReadOptions
-from rightcall.parsing.told import Told
 from rightcall.types import Event, Reply, Span
 
 

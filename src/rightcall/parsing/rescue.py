@@ -18,12 +18,12 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from rightcall.formats import FORMATS, NAMED_ONLY
+from rightcall.parsing.buffer import Told
 from rightcall.parsing.compile import Compiled, compiled
 from rightcall.parsing.options import ReadOptions
 from rightcall.parsing.piece import Piece, read_piece, shifted
 from rightcall.parsing.shown import Shown, shows
 from rightcall.parsing.shown.whole_fences import last_fence, only_fence
-from rightcall.parsing.told import Told
 from rightcall.strict_json import scan_once
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Call, Reply, Span, Text

@@ -8,11 +8,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rightcall.parsing.buffer import Capture, Steps
-from rightcall.parsing.declared_names import declared, name_at
-from rightcall.parsing.interrupts import Broken
-from rightcall.parsing.markers import BLANKS
-from rightcall.parsing.scan import Scan
+from rightcall.parsing.buffer import Broken, Capture, Steps
+from rightcall.parsing.call_builder import declared, name_at
+from rightcall.parsing.markers import BLANKS, Scan
 
 if TYPE_CHECKING:
     from rightcall.parsing.blocks import Block

@@ -16,8 +16,8 @@ from rightcall.formats import known_formats
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
 from rightcall.parsing.ending import OPENED, last_calls, withheld_notes
-from rightcall.parsing.fold import Fold
-from rightcall.parsing.how_ended import CUT
+from rightcall.parsing.events import Fold
+from rightcall.parsing.finish_reasons import CUT
 from rightcall.parsing.near import near_calls
 from rightcall.parsing.options import Limits
 from rightcall.parsing.parser import Parser, Policy, ReasoningCalls, Rescue, format_of

@@ -20,9 +20,8 @@ import msgspec
 from rightcall.errors import CallerError
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
-from rightcall.parsing.all_events import all_events
-from rightcall.parsing.hold import Hold
-from rightcall.parsing.how_ended import CUT
+from rightcall.parsing.events import Hold, all_events
+from rightcall.parsing.finish_reasons import CUT
 from rightcall.parsing.options import Limits
 from rightcall.parsing.parser import Policy, ReasoningCalls, Rescue, parse, read_options
 from rightcall.providers.assembler import AnswerOptions, Assembler

@@ -45,13 +45,13 @@ from rightcall.parsing.bodies.ordinary_quotes import (
     receipts,
 )
 from rightcall.parsing.body_reader import BodyReader
-from rightcall.parsing.buffer import Steps
+from rightcall.parsing.buffer import Broken, Cut, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder
-from rightcall.parsing.interrupts import Broken, Cut, NotACall
 from rightcall.parsing.markers import (
     Holes,
     Pat,
     Probe,
+    Scan,
     alt,
     blanks,
     literal,
@@ -60,7 +60,6 @@ from rightcall.parsing.markers import (
     templates,
     there,
 )
-from rightcall.parsing.scan import Scan
 from rightcall.parsing.values.notation import JSON_WORDS, Notation, braces
 from rightcall.parsing.values.strings import StringText
 from rightcall.parsing.values.value_ends import Ends

@@ -6,8 +6,21 @@ import re
 
 from rightcall.formats.spec import Braced
 from rightcall.parsing.bodies.ordinary_quotes import KEY_IN_QUOTES
-from rightcall.parsing.markers import END, HOLES, NAME, TEXT_END, Pat, Probe, alt, blanks, literal, look, seq, templates
-from rightcall.parsing.scan import Scan
+from rightcall.parsing.markers import (
+    END,
+    HOLES,
+    NAME,
+    TEXT_END,
+    Pat,
+    Probe,
+    Scan,
+    alt,
+    blanks,
+    literal,
+    look,
+    seq,
+    templates,
+)
 from rightcall.parsing.values.notation import BRACED_KEY
 from rightcall.parsing.values.strings import Taken, easy_without
 

@@ -19,9 +19,8 @@ from rightcall.parsing.bodies.envelope_parts import OddMember, Parts, find_name_
 from rightcall.parsing.bodies.envelope_patterns import EnvelopePatterns
 from rightcall.parsing.bodies.kind import Around, BodyKind, KeyPair, Wrap
 from rightcall.parsing.body_reader import BodyReader, WholeBlock
-from rightcall.parsing.buffer import Steps
+from rightcall.parsing.buffer import Broken, Cut, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder, Whole
-from rightcall.parsing.interrupts import Broken, Cut, NotACall
 from rightcall.parsing.json_stream import LostJsonEnd, json_string, json_value, skip_nested
 from rightcall.parsing.live import read_arguments
 from rightcall.parsing.markers import Pat, Probe, alt, blanks, literal, look, seq, templates

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from rightcall.parsing.buffer import Steps
+from rightcall.parsing.buffer import Broken, Cut, Steps
 from rightcall.parsing.call_builder import CallBuilder
-from rightcall.parsing.interrupts import Broken, Cut
 from rightcall.parsing.json_stream import LostJsonEnd, json_value
 from rightcall.repairs.beside import BesideMember
 from rightcall.repairs.tool_meant import find_name, hoist_name

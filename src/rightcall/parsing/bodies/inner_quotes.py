@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from rightcall.parsing.buffer import Steps
+from rightcall.parsing.buffer import Broken, Cut, Steps
 from rightcall.parsing.call_builder import CallBuilder
-from rightcall.parsing.interrupts import Broken, Cut
 from rightcall.parsing.values.escapes import PYTHON as ESCAPES
 from rightcall.parsing.values.notation import PYTHON
 from rightcall.parsing.values.value_reader import BadValue, Unfinished, ValueReader

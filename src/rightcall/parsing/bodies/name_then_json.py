@@ -11,9 +11,8 @@ from rightcall.parsing.arriving_fences import LABELLED_BEGIN
 from rightcall.parsing.bodies.behind import ANOTHER_OBJECT, ARGUMENTS, HALF_A_KEY, short_closes, what_stands_behind
 from rightcall.parsing.bodies.kind import Around, BodyKind, filled, first
 from rightcall.parsing.body_reader import BodyReader, WholeBlock
-from rightcall.parsing.buffer import Capture, Steps
+from rightcall.parsing.buffer import Broken, Capture, Cut, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder
-from rightcall.parsing.interrupts import Broken, Cut, NotACall
 from rightcall.parsing.json_stream import LostJsonEnd, json_value
 from rightcall.parsing.live import read_arguments
 from rightcall.parsing.markers import (

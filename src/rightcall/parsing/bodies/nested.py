@@ -12,11 +12,9 @@ from typing import Any
 
 from rightcall.formats.spec import Marker, Params, alternatives
 from rightcall.parsing.bare_values import typed
-from rightcall.parsing.buffer import Steps
+from rightcall.parsing.buffer import Broken, Cut, Steps
 from rightcall.parsing.call_builder import CallBuilder
-from rightcall.parsing.interrupts import Broken, Cut
-from rightcall.parsing.markers import Probe, alt, template
-from rightcall.parsing.scan import Scan
+from rightcall.parsing.markers import Probe, Scan, alt, template
 from rightcall.schema.places import kind as kind_of
 from rightcall.schema.places import may_nest, resolve
 

@@ -10,8 +10,7 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
-from rightcall.parsing.markers import Pat, Probe, blanks, literal, seq, there
-from rightcall.parsing.scan import Scan
+from rightcall.parsing.markers import Pat, Probe, Scan, blanks, literal, seq, there
 from rightcall.parsing.values import escapes
 from rightcall.parsing.values.escapes import LONGEST
 from rightcall.parsing.values.notation import Notation, Quote

@@ -19,9 +19,8 @@ from rightcall.parsing.bodies.swallowed import Swallowed
 from rightcall.parsing.bodies.tagged_values import TaggedValues
 from rightcall.parsing.bodies.tags import Tags
 from rightcall.parsing.body_reader import BodyReader
-from rightcall.parsing.buffer import Steps
+from rightcall.parsing.buffer import Broken, Cut, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder
-from rightcall.parsing.interrupts import Broken, Cut, NotACall
 from rightcall.parsing.json_stream import LostJsonEnd
 from rightcall.parsing.live import read_arguments
 from rightcall.parsing.markers import END, Holes, Pat, Probe, Search, alt, blanks, literal, look, ordered, seq, template

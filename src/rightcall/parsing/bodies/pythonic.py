@@ -48,9 +48,8 @@ from rightcall.parsing.bodies.pythonic_patterns import (
     UNPACKED,
 )
 from rightcall.parsing.body_reader import BodyReader
-from rightcall.parsing.buffer import Steps
+from rightcall.parsing.buffer import Broken, Cut, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder
-from rightcall.parsing.interrupts import Broken, Cut, NotACall
 from rightcall.parsing.json_stream import whole_value
 from rightcall.parsing.markers import Pat, Probe, alt, blanks, literal, seq, templates
 from rightcall.parsing.values.notation import NOT_FINITE, PYTHON

@@ -10,9 +10,8 @@ from typing import Any
 
 from rightcall.parsing.arriving_values import Read, all_there, meant, skip, skipped, string, string_at, whole
 from rightcall.parsing.bare_values import to_json
-from rightcall.parsing.buffer import Steps
+from rightcall.parsing.buffer import Broken, Cut, Steps
 from rightcall.parsing.call_builder import CallBuilder
-from rightcall.parsing.interrupts import Broken, Cut
 from rightcall.parsing.values.notation import TYPESCRIPT
 from rightcall.parsing.values.value_ends import Ends
 from rightcall.parsing.values.value_reader import BadValue, Odd, ValueReader, not_finite, number_of, same

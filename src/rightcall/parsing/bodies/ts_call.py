@@ -15,9 +15,8 @@ from rightcall.formats.toml_rules import LITERAL, each, refuse
 from rightcall.parsing.bodies.kind import CALLED, Around, BodyKind
 from rightcall.parsing.bodies.ts_arguments import held_ts_arguments, ts_arguments
 from rightcall.parsing.body_reader import BodyReader
-from rightcall.parsing.buffer import Capture, Steps
+from rightcall.parsing.buffer import Broken, Capture, Cut, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder
-from rightcall.parsing.interrupts import Broken, Cut, NotACall
 from rightcall.parsing.markers import END, Pat, Probe, alt, blanks, literal, seq, templates
 from rightcall.parsing.values.strings import closing
 from rightcall.parsing.writers import write_arguments

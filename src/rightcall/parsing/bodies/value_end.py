@@ -15,22 +15,21 @@ import msgspec
 
 from rightcall.formats.spec import alternatives
 from rightcall.parsing.bodies.tags import Tags
-from rightcall.parsing.buffer import MAX_PIECE, MAX_PIECES, Capture, Sink, Steps
+from rightcall.parsing.buffer import MAX_PIECE, MAX_PIECES, Broken, Capture, Cut, Sink, Steps
 from rightcall.parsing.call_builder import CallBuilder
-from rightcall.parsing.interrupts import Broken, Cut
 from rightcall.parsing.markers import (
     END,
     MAX_BLANKS,
     Holes,
     Pat,
     Probe,
+    Scan,
     alt,
     blanks,
     literal,
     seq,
     template,
 )
-from rightcall.parsing.scan import Scan
 from rightcall.types import Arguments, Event
 
 _SPACES, _RUN = f"[ \\t\\r]{{0,{MAX_BLANKS}}}+", f"[ \\t\\r\\n]{{0,{MAX_BLANKS}}}+"

@@ -1,13 +1,15 @@
-"""A reply is a fold over its events: whoever has seen all events knows all that the reply holds."""
+"""Work with the events of a reply: add them up, hold back what may be recast, iterate over a stream."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
+from typing import Any, Protocol
 
 import msgspec
 
 from rightcall.types import (
     Arguments,
+    Call,
     CallEnd,
     CallStart,
     Done,
@@ -113,3 +115,66 @@ class Fold:
         last = (self._part(),) if self._pieces else ()
         parts = [part for part in self._parts if part is not None] if self._places else self._parts
         return Reply((*parts, *last), tuple(self._problems), format, self._done, spans, finish)
+
+
+class Hold:
+    """Text waits for the first call; reasoning for whatever is said or called behind it; both for the end."""
+
+    __slots__ = ("_has_call", "_held")
+
+    def __init__(self) -> None:
+        self._held: list[Event] = []
+        self._has_call = False
+
+    def pass_on(self, events: list[Event], *, closed: bool) -> list[Event]:
+        """Of what was held and these, the events that may go out now."""
+        out: list[Event] = []
+        for event in events:
+            if isinstance(event, CallStart) or (self._has_call and isinstance(event, Text)):
+                out += self._release()
+                out.append(event)
+                self._has_call = True
+            elif self._held or not self._has_call or isinstance(event, Reasoning):
+                self._held.append(event)
+            else:
+                out.append(event)
+        return [*out, *self._release()] if closed else out
+
+    def _release(self) -> list[Event]:
+        """What was held, as it came out in the end: nothing of it is recast."""
+        held, self._held = self._held, []
+        of_calls = [event for event in held if isinstance(event, (Arguments, CallEnd))]
+        settled = Fold()
+        settled.add([event for event in held if not isinstance(event, (Arguments, CallEnd))])
+        reply = settled.reply("", None)
+        parts = [part for part in reply.parts if not isinstance(part, Call)]
+        done = [Done(reply.done)] if reply.done is not None else []
+        return [*parts, *reply.problems, *done, *of_calls]
+
+
+class EventReader(Protocol):
+    """A `Parser` or a `Stream`."""
+
+    def feed(self, chunk: Any, /) -> list[Event]: ...
+    def close(self) -> list[Event]: ...
+
+
+def all_events(
+    reader: EventReader, chunks: Iterable[Any] | AsyncIterable[Any]
+) -> Iterator[Event] | AsyncIterator[Event]:
+    """An iterator over an ordinary stream, an async one over an async stream."""
+    return _async_events(reader, chunks) if isinstance(chunks, AsyncIterable) else _events(reader, chunks)
+
+
+def _events(reader: EventReader, chunks: Iterable[Any]) -> Iterator[Event]:
+    for chunk in chunks:
+        yield from reader.feed(chunk)
+    yield from reader.close()
+
+
+async def _async_events(reader: EventReader, chunks: AsyncIterable[Any]) -> AsyncIterator[Event]:
+    async for chunk in chunks:
+        for event in reader.feed(chunk):
+            yield event
+    for event in reader.close():
+        yield event
