@@ -15,7 +15,7 @@ import msgspec
 from rightcall.formats.registered import KnownFormats
 from rightcall.formats.spec import Format, Special, alternatives
 from rightcall.ids import Ids
-from rightcall.parsing.buffer import Sink, Told
+from rightcall.parsing.buffer import Sink, TokenMap
 from rightcall.parsing.call_builder import MINTED, name_at
 from rightcall.parsing.compile import THINK_CLOSES, Compiled, compiled
 from rightcall.parsing.known_openers import ends_of, known_openers
@@ -123,9 +123,9 @@ class AutoMachine:
 
     def _first(self, ended: bool) -> Compiled | Literal[False] | None:
         """The format whose first header stands here; False where more text is needed to tell."""
-        p, first = self.machine.p, self._firsts
-        start = p.base + len(p.buf)
-        if p.told is not None and p.told.of(start, start + len(self._held) - self._at) is False:
+        builder, first = self.machine.builder, self._firsts
+        start = builder.base + len(builder.buf)
+        if builder.token_map is not None and builder.token_map.of(start, start + len(self._held) - self._at) is False:
             first = [choice for choice in first if not choice[0].has_tokens]
         chosen = self._pick(first, ended)
         return None if isinstance(chosen, Compiled) and not self._may_begin(chosen) else chosen
@@ -174,8 +174,8 @@ class AutoMachine:
     def _pass_thought(self, end: int) -> None:
         """Passes the usual end of a thought on. If nothing was said so far, the reply's first header may follow."""
         self._give(end)
-        p, state = self.machine.p, self.machine.state
-        is_over = isinstance(state, InText) and not state.late and p.pos == len(p.buf)
+        builder, state = self.machine.builder, self.machine.state
+        is_over = isinstance(state, InText) and not state.late and builder.pos == len(builder.buf)
         if is_over and self.machine.output.is_silent:
             self._firsts = self._openers.headers
 
@@ -201,15 +201,15 @@ class AutoMachine:
     def _is_shown(self, action: str, found: re.Match[str], ended: bool) -> bool | None:
         """Is the marker only shown? Then it is text, and so is all that it opens. None where more text is needed to
         tell."""
-        self.machine.say_held()
-        openers, shown, p = self._openers, self.machine.output.shown, self.machine.p
+        self.machine.flush_partial_marker()
+        openers, shown, builder = self._openers, self.machine.output.shown, self.machine.builder
         level = openers.levels[action]
-        if p.told is not None:
-            start = len(p.buf)  # all of it was passed on
-            if action in openers.tokens and p.is_letters(start, start + found.end() - found.start()):
+        if builder.token_map is not None:
+            start = len(builder.buf)  # all of it was passed on
+            if action in openers.tokens and builder.is_plain_text(start, start + found.end() - found.start()):
                 self._give(self._at + 1)
                 return True
-            if p.is_token(start, start + found.end() - found.start()):
+            if builder.is_token(start, start + found.end() - found.start()):
                 return False
         if not shown.shows(level, special=action in openers.special):
             return False
@@ -257,18 +257,18 @@ class AutoMachine:
                 return True
             self._switch(_holder(choices, behind), self._names(action))
             return True
-        p = self.machine.p
-        p.note("opener_without_call", f"{found.group()[:60]!r} opens a call, and none follows")
-        if p.notes["opener_without_call"] >= MOST_OPENERS:
+        builder = self.machine.builder
+        builder.note("opener_without_call", f"{found.group()[:60]!r} opens a call, and none follows")
+        if builder.notes["opener_without_call"] >= MOST_OPENERS:
             self._stop_looking()
         return self._found
 
     def _stop_looking(self) -> None:
         """There were more openers without a call than may be: no later one is looked at."""
-        p = self.machine.p
+        builder = self.machine.builder
         much = f"more than {MOST_OPENERS} openers that hold no call"
-        p.problem("too_large", f"the reply has {much}; the rest was not looked at")
-        p.full = self._found = True
+        builder.problem("too_large", f"the reply has {much}; the rest was not looked at")
+        builder.full = self._found = True
         self._give(len(self._held))
         self._held, self._at = "", 0
 
@@ -344,7 +344,7 @@ class AutoMachine:
         self._events += before.take()
         is_read = self._options.reasoning != "off"
         found = compiled(_ending_with(self._openers.formats, chosen.format.name, others), reasoning=is_read)
-        in_tags = before.has_thought and before.compiled.think is None
+        in_tags = before.had_reasoning and before.compiled.think is None
         # Its own first state is where the text so far has come to.
         self.machine = Machine(found.tagged if in_tags else found, self._options, self._ids)
         self.machine.feed(_take_over(self.machine, before) + rest)
@@ -352,25 +352,25 @@ class AutoMachine:
 
 def _take_over(machine: Machine, before: Machine) -> str:
     """A machine goes on where another stopped. Gives the text that the other had not taken yet."""
-    p, other = machine.p, before.p
+    builder, other = machine.builder, before.builder
     before.stop()
-    p.base = other.at
+    builder.base = other.at
     machine.max_end = before.max_end
-    p.index, p.output, machine.output = other.index, other.output, other.output
-    p.told = other.told
-    machine.thought, machine.is_over = before.thought, before.is_over
+    builder.index, builder.output, machine.output = other.index, other.output, other.output
+    builder.token_map = other.token_map
+    machine.reasoning_start, machine.is_over = before.reasoning_start, before.is_over
     if isinstance(before.state, InReasoning):
         # Where nothing was read yet, the reply's first header may still say what it begins with.
-        machine.state = before.state if p.base or machine.compiled.channels is None else machine.state
+        machine.state = before.state if builder.base or machine.compiled.channels is None else machine.state
     elif isinstance(before.state, InText) and not before.state.late:
         machine.state = InText()
     return other.buf[other.pos :]
 
 
-def read_auto(text: str, options: ReadOptions, told: Told | None = None) -> Piece:
+def read_auto(text: str, options: ReadOptions, told: TokenMap | None = None) -> Piece:
     """A piece of text in whatever format it is."""
     reading = AutoMachine(quiet(options), Ids.numbered(MINTED))
-    reading.machine.p.told = told
+    reading.machine.builder.token_map = told
     reading.feed(text)
     reading.close()
     return Piece(fold(reading.take(), reading.machine.compiled.format.name), reading.machine.output.spans)

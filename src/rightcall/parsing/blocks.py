@@ -47,18 +47,18 @@ class Block:
         "bare",
         "body_close",
         "broken_at",
+        "builder",
         "content",
         "fenced",
         "first",
         "holds",
-        "p",
         "reader",
         "special",
     )
 
     def __init__(
         self,
-        p: CallBuilder,
+        builder: CallBuilder,
         *,
         bare: bool,
         special: bool = False,
@@ -66,7 +66,7 @@ class Block:
         headless: bool = False,
         inner: bool = False,
     ) -> None:
-        self.p = p
+        self.builder = builder
         self.bare = bare
         self.special = special  # its opener is a token that nobody writes by chance
         self._is_odd = is_odd  # what follows the opener is known to be no call as the format writes it
@@ -75,19 +75,19 @@ class Block:
         self._is_empty = False
         self.fenced: tuple[Repair, ...] = ()  # the receipt of a code fence around the calls
         self.reader: BodyReader | None = None
-        self.holds = p.compiled.call_close is not None and not bare  # calls wait for what follows them
-        self.first = p.index
+        self.holds = builder.compiled.call_close is not None and not bare  # calls wait for what follows them
+        self.first = builder.index
         self.body_close = 0  # how long the body's own close is that a broken call was read up to
         self.broken_at = 0  # where it could not be read any further
-        self.content = p.at  # where what stands behind the opener begins
+        self.content = builder.at  # where what stands behind the opener begins
 
     def read(self, start: int) -> Steps[Ending]:
         """The block whose opener ends at `start` of the buffer."""
-        p = self.p
-        opening = p.capture()
-        p.pos = start
-        self.content = p.at
-        p.block = self
+        builder = self.builder
+        opening = builder.capture()
+        builder.pos = start
+        self.content = builder.at
+        builder.block = self
         try:
             try:
                 yield from self._calls()
@@ -98,21 +98,21 @@ class Block:
             except Cut:
                 return self._end_of_text(opening)
             except (Broken, RecursionError) as error:
-                if self.bare and p.index == self.first:
+                if self.bare and builder.index == self.first:
                     return self._text(opening)
-                yield from read_broken(self, broken_by(error, p.limits.depth))
-            if p.full:
+                yield from read_broken(self, broken_by(error, builder.limits.depth))
+            if builder.full:
                 return self._full(opening)
-            p.drop(opening)
+            builder.drop(opening)
             self._end_of_calls()
             return (yield from self.end())
         finally:
-            p.block = None
+            builder.block = None
 
     def _no_call(self, opening: Capture) -> Steps[Ending | None]:
         """What follows the opener is no call as the format writes it. None where one was read all the same."""
-        p = self.p
-        if p.full:
+        builder = self.builder
+        if builder.full:
             return self._full(opening)
         if not self.bare and is_cut_short(self, opening, self._is_odd):
             keep_rest(self)
@@ -123,32 +123,32 @@ class Block:
         return None
 
     def _end_of_text(self, opening: Capture) -> Ending:
-        p = self.p
+        builder = self.builder
         if self.is_full():
             return self._full(opening)
         if not self._cut():
             return self._text(opening)
-        p.drop(opening)
-        p.output.fresh = True
-        p.settle_pending()
+        builder.drop(opening)
+        builder.output.after_marker = True
+        builder.finalize_pending()
         return "closed"
 
     def _end_of_calls(self) -> None:
-        p = self.p
-        if p.index == self.first and not self._is_empty:
-            p.note("opener_without_call", f"the block at {self.content} holds no call")
-        p.pos += self.body_close
-        p.output.settle()
-        p.output.fresh = p.output.at_start = True
-        p.output.mark("marker", p.at)
+        builder = self.builder
+        if builder.index == self.first and not self._is_empty:
+            builder.note("opener_without_call", f"the block at {self.content} holds no call")
+        builder.pos += self.body_close
+        builder.output.drop_blanks()
+        builder.output.after_marker = builder.output.at_start = True
+        builder.output.mark("marker", builder.at)
 
     def is_full(self) -> bool:
         """Is there no room for the call that was being read? Then it is text."""
-        p = self.p
-        p.full = p.call is None and p.index >= p.limits.calls
-        if p.full and p.ended:
-            p.pos = len(p.buf)
-        return p.full
+        builder = self.builder
+        builder.full = builder.call is None and builder.index >= builder.limits.calls
+        if builder.full and builder.ended:
+            builder.pos = len(builder.buf)
+        return builder.full
 
     def _full(self, opening: Capture) -> Ending:
         self._text(opening)
@@ -156,51 +156,51 @@ class Block:
 
     def _text(self, opening: Capture) -> Ending:
         """What was read was text; where calls of it were whole, only what came after the last."""
-        p = self.p
-        text = p.captured(opening)
-        p.drop(opening)
-        p.settle_pending()
-        if p.index > self.first:
-            text = "" if p.raw is None else p.captured(p.raw)
-            p.output.mark("marker", p.at - len(text))
-        elif not self.bare and not p.full:
-            p.note("opener_without_call", f"the text at {opening} opens a call, and none follows; it is text")
+        builder = self.builder
+        text = builder.captured(opening)
+        builder.drop(opening)
+        builder.finalize_pending()
+        if builder.index > self.first:
+            text = "" if builder.raw is None else builder.captured(builder.raw)
+            builder.output.mark("marker", builder.at - len(text))
+        elif not self.bare and not builder.full:
+            builder.note("opener_without_call", f"the text at {opening} opens a call, and none follows; it is text")
             if self.special:
                 return self._text_behind_token(opening, text)
-        p.raw_drop()
-        p.output.say_exactly(text, p.at)
+        builder.raw_drop()
+        builder.output.emit_exact(text, builder.at)
         return "text"
 
     def _text_behind_token(self, opening: Capture, text: str) -> Ending:
         """The opener is a token, and dropped: it tells what was said before it from what is said behind it."""
-        p = self.p
+        builder = self.builder
         name = name_at(text) if self._headless else None
         if name is not None:
-            p.output.say_exactly(name.group(), opening + name.end())
-        p.output.marker(self.content)
-        p.raw_drop()
-        p.output.say(text[self.content - opening :], p.at)
-        p.output.at_start = False
+            builder.output.emit_exact(name.group(), opening + name.end())
+        builder.output.drop_marker(self.content)
+        builder.raw_drop()
+        builder.output.emit(text[self.content - opening :], builder.at)
+        builder.output.at_start = False
         return "text"
 
     def _has_body(self) -> Steps[bool]:
         """Does a body, or the name of a declared tool, follow the opener? Else prose only mentions it."""
-        p = self.p
-        text = p.captured(self.content).strip()
+        builder = self.builder
+        text = builder.captured(self.content).strip()
         if not text or text in [receipt.before for receipt in self.fenced]:
-            yield from p.peek()
-            if (yield from p.test(p.compiled.body_begins)):
+            yield from builder.peek()
+            if (yield from builder.test(builder.compiled.body_begins)):
                 return True
-            word = yield from p.test(_WORD)
+            word = yield from builder.test(_WORD)
             text = word.group() if word else ""
         name = name_at(text)
-        return name is not None and bool(declared(name.group(), p.tools))
+        return name is not None and bool(declared(name.group(), builder.tools))
 
     # -- the calls -----------------------------------------------------------------------------------------------------
 
     def _calls(self) -> Steps[None]:
-        p, compiled = self.p, self.p.compiled
-        char = p.char() or (yield from p.peek())
+        builder, compiled = self.builder, self.builder.compiled
+        char = builder.char() or (yield from builder.peek())
         if not char:
             raise Cut
         if self._is_odd:
@@ -208,7 +208,7 @@ class Block:
         if not self.bare and char in compiled.close_heads and (yield from self._closes_at_once()):
             self._empty()
             return
-        if compiled.clash is not None and not self.bare and (yield from p.test(compiled.clash)):
+        if compiled.clash is not None and not self.bare and (yield from builder.test(compiled.clash)):
             self._empty()  # another opener, and no body, though one may begin like it
             return
         if char == "`" and not self.bare:
@@ -216,131 +216,133 @@ class Block:
         yield from self._body(char)
 
     def _closes_at_once(self) -> Steps[bool]:
-        p, close = self.p, self.p.compiled.call_close
-        found = close.at(p.buf, p.pos, p.ended) if close is not None else False
+        builder, close = self.builder, self.builder.compiled.call_close
+        found = close.at(builder.buf, builder.pos, builder.ended) if close is not None else False
         if close is not None and found is None:
-            found = yield from p.test(close)
+            found = yield from builder.test(close)
         return bool(found)
 
     def _body(self, char: str) -> Steps[None]:
         """What reads the calls that begin here."""
-        p, compiled = self.p, self.p.compiled
-        if compiled.named and p.options.choice and char == "{":
-            return compiled.named.read_choice(p, p.options.choice)
+        builder, compiled = self.builder, self.builder.compiled
+        if compiled.named and builder.options.choice and char == "{":
+            return compiled.named.read_choice(builder, builder.options.choice)
         if len(compiled.readers) == 1:
             return self._read_by(compiled.readers[0])
         return self._first_that_begins(compiled.readers)
 
     def _first_that_begins(self, readers: list[BodyReader]) -> Steps[None]:
         for reader in readers:
-            if (yield from self.p.test(reader.begins)):
+            if (yield from self.builder.test(reader.begins)):
                 yield from self._read_by(reader)
                 return
         raise NotACall
 
     def _read_by(self, reader: BodyReader) -> Steps[None]:
         self.reader = reader
-        self.holds = self.holds or bool(reader.closers) or self.p.in_doubt
-        return reader.read(self.p, bare=self.bare)
+        self.holds = self.holds or bool(reader.closers) or self.builder.is_end_uncertain
+        return reader.read(self.builder, bare=self.bare)
 
     def _empty(self) -> None:
         """The opener, and its close at once."""
-        p = self.p
+        builder = self.builder
         self._is_empty = True
-        p.settle()
-        if p.compiled.format.protocol is not None:
-            p.problem("no_call", "a block for a call is empty; it must hold one call, name({ ... })")
+        builder.drop_blanks()
+        if builder.compiled.format.protocol is not None:
+            builder.problem("no_call", "a block for a call is empty; it must hold one call, name({ ... })")
         else:
-            p.note("opener_without_call", f"the block at {self.content} holds no call")
+            builder.note("opener_without_call", f"the block at {self.content} holds no call")
 
     def _past_fence(self) -> Steps[str]:
         """A code fence between the markers and the calls: taken, with a receipt. What stands behind it."""
-        p = self.p
-        found = (yield from p.test(FENCE_BEGIN)) if p.policy("") != "off" else None
+        builder = self.builder
+        found = (yield from builder.test(FENCE_BEGIN)) if builder.policy("") != "off" else None
         if found:
-            p.pos = found.end()
+            builder.pos = found.end()
             self.fenced = (Repair("code_fence", "exact", "", found.group().strip(), ""),)
-        return p.char() or (yield from p.peek())
+        return builder.char() or (yield from builder.peek())
 
-    def mend(self, *, closed: bool = True) -> bool:
+    def reread(self, *, closed: bool = True) -> bool:
         """Reads a broken call again, loosely; `raw` holds what is left of the block. `closed`: its end was seen, so
         that brackets left open were forgotten and not cut off."""
-        p = self.p
-        if self.reader is None or p.raw is None:
+        builder = self.builder
+        if self.reader is None or builder.raw is None:
             return False
-        text, start = p.captured(p.raw), p.raw_at
+        text, start = builder.captured(builder.raw), builder.raw_at
         found = self._sketch(self.reader, text, closed)
-        if not found or p.index + len(found) > p.limits.calls:
+        if not found or builder.index + len(found) > builder.limits.calls:
             return False
         for each in found:
-            p.mended_call(each, text, start)
+            builder.add_reread_call(each, text, start)
         rest = text[self.reader.tail(text, found[-1].end) :] if not closed else ""
         if rest.strip():
-            p.output.fresh = True
-            p.output.say_behind(rest, p.at)
+            builder.output.after_marker = True
+            builder.output.emit_after_call(rest, builder.at)
         return True
 
     def holds_all(self) -> bool:
         """Are there calls in what is left of the block, read loosely, and nothing behind them?"""
-        reader, p = self.reader, self.p
-        text = p.captured(p.raw) if p.raw is not None else ""
+        reader, builder = self.reader, self.builder
+        text = builder.captured(builder.raw) if builder.raw is not None else ""
         found = self._sketch(reader, text, False) if reader is not None else []
         return bool(found) and reader is not None and not text[reader.tail(text, found[-1].end) :].strip()
 
     def _sketch(self, reader: BodyReader, text: str, closed: bool) -> list[Sketch]:
         """The calls in it, read loosely; none where that is not allowed."""
-        p, tools = self.p, self.p.tools
-        policy = p.policy("" if p.call is None else p.call.name)
-        found = reader.sketch(p, text, closed) if policy != "off" else []
+        builder, tools = self.builder, self.builder.tools
+        policy = builder.policy("" if builder.call is None else builder.call.name)
+        found = reader.sketch(builder, text, closed) if policy != "off" else []
         named = [(each, tools.get(each.name) if tools is not None else None) for each in found]
         return found if all(allowed(receipts(each.liberties), tool, policy) for each, tool in named) else []
 
     def _cut(self) -> bool:
         """The text ended inside a block. False if so little of it was there that it is text."""
-        p = self.p
-        p.pos = len(p.buf)
-        if p.call is not None:
+        builder = self.builder
+        builder.pos = len(builder.buf)
+        if builder.call is not None:
             if self._close_inside():
-                p.fail("unterminated_string", "the call's end marker stands inside a string that was never closed")
+                builder.fail(
+                    "unterminated_string", "the call's end marker stands inside a string that was never closed"
+                )
             else:
-                p.fail("truncated", "the text ended before the call did; send the whole call again")
-        elif p.index == self.first and (not p.index if self.bare else self._is_word()):
+                builder.fail("truncated", "the text ended before the call did; send the whole call again")
+        elif builder.index == self.first and (not builder.index if self.bare else self._is_word()):
             return False
-        elif p.known_name():
-            p.fail_truncated()
-        elif p.raw is not None and p.captured(p.raw).strip():
-            p.fail("truncated", "the text ended before the call's name was known; send the whole call again")
+        elif builder.header_name():
+            builder.fail_truncated()
+        elif builder.raw is not None and builder.captured(builder.raw).strip():
+            builder.fail("truncated", "the text ended before the call's name was known; send the whole call again")
         else:
-            p.raw_drop()
-            p.settle()
-            if p.index == self.first:
-                p.problem("truncated", "the text ended where a tool call was about to begin")
+            builder.raw_drop()
+            builder.drop_blanks()
+            if builder.index == self.first:
+                builder.problem("truncated", "the text ended where a tool call was about to begin")
         return True
 
     def _is_word(self) -> bool:
         """Is what stands behind the opener words, or one that begins no tool's name? Then prose ends with it."""
-        p = self.p
-        word = p.captured(self.content).strip()
+        builder = self.builder
+        word = builder.captured(self.content).strip()
         found = name_at(word) if not self.special else None
         if found is None or found.end() < len(word):
             return found is not None and _WORDS(word, found.end()) is not None
-        if p.tools is None:
+        if builder.tools is None:
             return word.endswith(".")
-        return not any(tool.name.startswith(word) for tool in p.tools)
+        return not any(tool.name.startswith(word) for tool in builder.tools)
 
     def _close_inside(self) -> bool:
-        p = self.p
-        assert p.raw is not None
-        scan = p.compiled.resync
-        text = p.captured(p.raw)[max(0, p.args_at - p.raw_at) :]
+        builder = self.builder
+        assert builder.raw is not None
+        scan = builder.compiled.resync
+        text = builder.captured(builder.raw)[max(0, builder.args_at - builder.raw_at) :]
         return any(scan.actions[found.lastindex or 0].endswith("close") for found in scan.finditer(text))
 
     # -- its end -------------------------------------------------------------------------------------------------------
 
     def end(self) -> Steps[Ending]:
         """The marker that closes the block, if it stands here."""
-        p = self.p
-        close = p.compiled.call_close
+        builder = self.builder
+        close = builder.compiled.call_close
         if self.fenced:
             yield from self._past_fence_end()
         is_due = close is not None and (yield from self._close(close))
@@ -351,119 +353,121 @@ class Block:
 
     def _past_fence_end(self) -> Steps[None]:
         """The fence around the calls ends with them."""
-        p = self.p
-        if (p.char() or (yield from p.peek())) == "`" and (end := (yield from p.test(FENCE_END))):
-            p.pos = end.end()
-            p.output.mark("marker", p.at)
+        builder = self.builder
+        if (builder.char() or (yield from builder.peek())) == "`" and (end := (yield from builder.test(FENCE_END))):
+            builder.pos = end.end()
+            builder.output.mark("marker", builder.at)
 
     def _settle(self) -> None:
         """The call is over, unless its values are raw: then what follows may still say otherwise."""
-        if self.reader is None or not (self.reader.closers or self.p.in_doubt):
-            self.p.settle_pending()
+        if self.reader is None or not (self.reader.closers or self.builder.is_end_uncertain):
+            self.builder.finalize_pending()
 
     def _close(self, close: Probe) -> Steps[bool]:
         """Takes the closing marker. True if it may still come: then it is dropped, and what is before it is text."""
-        p = self.p
-        char = p.char() or (yield from p.peek())
-        found = close.at(p.buf, p.pos, p.ended)
+        builder = self.builder
+        char = builder.char() or (yield from builder.peek())
+        found = close.at(builder.buf, builder.pos, builder.ended)
         if found is None:
-            found = yield from p.test(close)
+            found = yield from builder.test(close)
         if found:
-            p.pos = found.end()
+            builder.pos = found.end()
             yield from self._reject_late_arguments()
         is_due = not found and self._is_due(close, char)
-        p.output.mark("marker", p.at)
+        builder.output.mark("marker", builder.at)
         return is_due
 
     def _reject_late_arguments(self) -> Steps[None]:
         """The call is closed. If it has no arguments, those that stand behind its closing marker are its own."""
-        p = self.p
-        call = p.pending[1] if p.pending is not None else None
+        builder = self.builder
+        call = builder.pending[1] if builder.pending is not None else None
         if call is None or call.arguments:
             return
-        if call.raw.rstrip()[-1:] not in _BRACKETS and (yield from p.test(ARGUMENTS)):
-            p.block_pending("trailing_content", "the call ends before its arguments; send them inside of it")
+        if call.raw.rstrip()[-1:] not in _BRACKETS and (yield from builder.test(ARGUMENTS)):
+            builder.reject_pending("trailing_content", "the call ends before its arguments; send them inside of it")
 
     def _is_due(self, close: Probe, char: str) -> bool:
         """The closing marker does not stand here: may it still come?"""
-        p = self.p
-        is_cut = p.ended and close.is_begun(p.buf, p.pos)
+        builder = self.builder
+        is_cut = builder.ended and close.is_begun(builder.buf, builder.pos)
         if self.bare and is_cut:
-            p.pos = len(p.buf)  # the fence around the calls was cut off in its last line
+            builder.pos = len(builder.buf)  # the fence around the calls was cut off in its last line
             return False
         if not char:
             if not self.bare and not self._is_inner:
-                p.problem("unclosed", "the text ended before the marker that closes the call", blocking=False)
+                builder.problem("unclosed", "the text ended before the marker that closes the call", blocking=False)
             return False
-        in_code = p.compiled.close_heads == {"`"}  # all that stands before its fence
-        if (in_code or char in ",;()[]{}") and p.pending is not None and not is_cut:
-            p.block_pending("trailing_content", f"unexpected {char!r} after the call")
+        in_code = builder.compiled.close_heads == {"`"}  # all that stands before its fence
+        if (in_code or char in ",;()[]{}") and builder.pending is not None and not is_cut:
+            builder.reject_pending("trailing_content", f"unexpected {char!r} after the call")
         return True
 
 
 # -- messages to a tool ------------------------------------------------------------------------------------------------
 
 
-def _is_end(p: CallBuilder) -> bool:
+def _is_end(builder: CallBuilder) -> bool:
     """Is it certain that a message is over here?"""
-    if not p.char():
-        return p.ended
-    return p.compiled.turn_end is not None and bool(p.compiled.turn_end.at(p.buf, p.pos, p.ended))
+    if not builder.char():
+        return builder.ended
+    return builder.compiled.turn_end is not None and bool(
+        builder.compiled.turn_end.at(builder.buf, builder.pos, builder.ended)
+    )
 
 
-def take_whole_message(p: CallBuilder, name: str) -> bool:
+def take_whole_message(builder: CallBuilder, name: str) -> bool:
     """Read a message to a tool at once, if all of it is there and as usual; else take nothing."""
-    start = p.pos
-    alone = p.compiled.call_close is None and p.index < p.limits.calls
-    found = whole_value(p) if alone and p.char() == "{" else None
-    end = p.pos
-    if found is None or type(found[1]) is not dict or not _is_end(p):
-        p.pos = start
+    start = builder.pos
+    alone = builder.compiled.call_close is None and builder.index < builder.limits.calls
+    found = whole_value(builder) if alone and builder.char() == "{" else None
+    end = builder.pos
+    if found is None or type(found[1]) is not dict or not _is_end(builder):
+        builder.pos = start
         return False
-    p.whole_call((start, end, name, *found, ""))
-    p.pos = end
+    builder.whole_call((start, end, name, *found, ""))
+    builder.pos = end
     return True
 
 
-def read_message(p: CallBuilder, name: str) -> Steps[None]:
+def read_message(builder: CallBuilder, name: str) -> Steps[None]:
     """Read a message to a tool: its arguments, whole or as they arrive, and what else may stand there."""
-    p.raw_begin()
-    block = p.block = Block(p, bare=True)
+    builder.raw_begin()
+    block = builder.block = Block(builder, bare=True)
     block.holds = True
-    block.reader = p.compiled.readers[0]
+    block.reader = builder.compiled.readers[0]
     try:
-        yield from _message(p, name, block)
+        yield from _message(builder, name, block)
     finally:
-        p.block = None
+        builder.block = None
 
 
-def _message(p: CallBuilder, name: str, block: Block) -> Steps[None]:
+def _message(builder: CallBuilder, name: str, block: Block) -> Steps[None]:
     try:
-        p.begin(name)
-        char = yield from p.peek()
+        builder.begin(name)
+        char = yield from builder.peek()
         if not char or char in '{["':
-            yield from read_arguments_of(p, None)
-        elif p.compiled.turn_end and (end := (yield from p.test(p.compiled.turn_end))):
-            yield from _reject_arguments_behind(p, end.end() - p.pos)
-            p.raw_end()
-            p.finish(empty=True)
+            yield from read_arguments_of(builder, None)
+        elif builder.compiled.turn_end and (end := (yield from builder.test(builder.compiled.turn_end))):
+            yield from _reject_arguments_behind(builder, end.end() - builder.pos)
+            builder.raw_end()
+            builder.finish(empty=True)
         else:
-            yield from _raw(p, block)
+            yield from _raw(builder, block)
     except NotACall:
-        p.raw_drop()
+        builder.raw_drop()
     except Cut:
-        p.pos = len(p.buf)
-        p.fail("truncated", "the text ended before the call did; send the whole call again")
+        builder.pos = len(builder.buf)
+        builder.fail("truncated", "the text ended before the call did; send the whole call again")
     except (Broken, RecursionError) as error:
-        broken = broken_by(error, p.limits.depth)
+        broken = broken_by(error, builder.limits.depth)
         found = yield from resync(block, headed=True)
-        if not p.mend(closed=found):
-            p.fail(broken.code, broken.message, broken.path)
+        if not builder.reread(closed=found):
+            builder.fail(broken.code, broken.message, broken.path)
 
 
-def _reject_arguments_behind(p: CallBuilder, ahead: int) -> Steps[None]:
-    assert p.compiled.channels is not None
-    if (yield from p.test(_late_arguments(p.compiled.channels.channel), ahead)):
+def _reject_arguments_behind(builder: CallBuilder, ahead: int) -> Steps[None]:
+    assert builder.compiled.channels is not None
+    if (yield from builder.test(_late_arguments(builder.compiled.channels.channel), ahead)):
         raise Broken("trailing_content", "the message ends before the call's arguments; send them inside of it")
 
 
@@ -476,14 +480,14 @@ def _late_arguments(channel: str) -> Probe:
     return Probe(seq(blanks(), Pat(tokens, r"(?:<[^<>\s]{0,36}+>?+\w{0,16}+[ \t\r\n]{0,8}+){0,3}+"), ARGUMENTS.pat))
 
 
-def _raw(p: CallBuilder, block: Block) -> Steps[None]:
+def _raw(builder: CallBuilder, block: Block) -> Steps[None]:
     """A message that is not JSON, such as code for an interpreter: kept as it is."""
-    p.args_at = p.at
+    builder.args_at = builder.at
     found = yield from resync(block, headed=True)
-    if p.mend(closed=found):
+    if builder.reread(closed=found):
         return
-    assert p.call is not None and p.raw is not None
-    p.call.parts.append(p.captured(p.raw))
+    assert builder.call is not None and builder.raw is not None
+    builder.call.parts.append(builder.captured(builder.raw))
     if not found:
         raise Cut
-    p.fail("arguments_not_object", "the arguments must be a JSON object")
+    builder.fail("arguments_not_object", "the arguments must be a JSON object")

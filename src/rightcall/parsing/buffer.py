@@ -177,7 +177,7 @@ class Buffer:
         return text
 
 
-class Told:
+class TokenMap:
     """A text in runs: one special token, plain text, or text of which nothing is known."""
 
     __slots__ = ("_kinds", "_starts", "size")
@@ -188,9 +188,9 @@ class Told:
         self._kinds: list[bool | None] = [None]
 
     @staticmethod
-    def letters(size: int) -> Told:
+    def letters(size: int) -> TokenMap:
         """Of a text of that length that is plain."""
-        told = Told()
+        told = TokenMap()
         told.add(size, False)
         return told
 
@@ -207,9 +207,9 @@ class Told:
         kinds = self._kinds[first : bisect_right(self._starts, max(start, end - 1))]
         return True if True in kinds else None if None in kinds else False
 
-    def behind(self, start: int) -> Told:
+    def behind(self, start: int) -> TokenMap:
         """What was said of the text from there on."""
-        rest = Told()
+        rest = TokenMap()
         places = [*self._starts[1:], self.size]
         for kind, at, end in zip(self._kinds, self._starts, places, strict=True):
             if end > start:

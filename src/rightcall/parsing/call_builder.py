@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rightcall.ids import Ids
-from rightcall.parsing.buffer import Buffer, Capture, NotACall, Steps, Told
+from rightcall.parsing.buffer import Buffer, Capture, NotACall, Steps, TokenMap
 from rightcall.parsing.markers import HOLES, Probe
 from rightcall.parsing.options import ReadOptions
 from rightcall.parsing.output import Output
@@ -90,27 +90,40 @@ class CallBuilder(Buffer):
             "compiled",
             "full",
             "ids",
-            "in_doubt",
-            "in_thought",
+            "is_end_uncertain",
+            "in_open_reasoning",
         ),
-        *("index", "limits", "live", "notes", "options", "output", "pending", "raw", "raw_at", "said", "told", "tools"),
+        *(
+            "index",
+            "limits",
+            "live",
+            "notes",
+            "options",
+            "output",
+            "pending",
+            "raw",
+            "raw_at",
+            "header_names",
+            "token_map",
+            "tools",
+        ),
     )
 
     def __init__(self, compiled: Compiled, options: ReadOptions, ids: Ids) -> None:
         Buffer.__init__(self)
         self.index = 0  # of the next call
-        self.said = ""  # the names, with commas, in what stands before a call that says its name again
+        self.header_names = ""  # the names, with commas, in what stands before a call that says its name again
         self.call: Building | None = None
         self.pending: tuple[int, Call] | None = None  # a call that has ended, if what follows does not say otherwise
         self.block: Block | None = None  # that is being read
         self.raw: Capture | None = None  # where the call's own text begins
         self.raw_at = 0
         self.args_at = 0  # where the arguments of the call began
-        self.in_doubt = False  # nobody knows where a broken call ended: what follows may be a part of it
-        self.in_thought = False  # a thought was left open, which a close may still end
+        self.is_end_uncertain = False  # nobody knows where a broken call ended: what follows may be a part of it
+        self.in_open_reasoning = False  # a thought was left open, which a close may still end
         self.full = False  # there were more calls than there may be
         self._raw_text: str | None = None
-        self.told: Told | None = None  # which text came as special tokens, where somebody said so
+        self.token_map: TokenMap | None = None  # which text came as special tokens, where somebody said so
         self.compiled = compiled
         self.options = options
         self.limits = options.limits
@@ -129,18 +142,18 @@ class CallBuilder(Buffer):
             self._budget = RepairBudget()
         return self._budget
 
-    def is_letters(self, start: int, end: int) -> bool:
+    def is_plain_text(self, start: int, end: int) -> bool:
         """Is what stands there in the buffer known to be no special token, whatever its letters are?"""
-        return self.told is not None and self.told.of(self.base + start, self.base + end) is False
+        return self.token_map is not None and self.token_map.of(self.base + start, self.base + end) is False
 
     def is_token(self, start: int, end: int) -> bool:
         """Is it known to be one?"""
-        return self.told is not None and self.told.of(self.base + start, self.base + end) is True
+        return self.token_map is not None and self.token_map.of(self.base + start, self.base + end) is True
 
     # -- what readers say to the output --------------------------------------------------------------------------------
 
-    def settle(self) -> None:
-        self.output.settle()
+    def drop_blanks(self) -> None:
+        self.output.drop_blanks()
 
     def content(self, text: str, source: int) -> None:
         """Text that the format carries as a JSON value; `source` is how long it is on the wire, up to `pos`."""
@@ -188,7 +201,7 @@ class CallBuilder(Buffer):
             self.full = True
             raise NotACall
         if self.pending is not None:
-            self.settle_pending()
+            self.finalize_pending()
         self.output.call(self.raw_at)
         tools = self.tools
         is_known = tools is not None and name in tools
@@ -205,7 +218,7 @@ class CallBuilder(Buffer):
             self.problem(*_FORBIDDEN, call=call.index)
         elif not is_known and not unread and (wrong := name_problem(name, tools)):
             self.problem(*wrong, call=call.index)
-        said = self.said or (name_in_id(id, tools) if id else "")
+        said = self.header_names or (name_in_id(id, tools) if id else "")
         if said not in ("", name) and not unread and (two := two_names(said, name, tools, self.policy(name))):
             self.problem(*two, call=call.index)
         return call
@@ -220,7 +233,7 @@ class CallBuilder(Buffer):
         start, end, name, json, value, id = whole
         if moved:
             start, end = start + moved, end + moved
-        tools, said = self.tools, self.said
+        tools, said = self.tools, self.header_names
         tool = tools.get(name) if tools is not None else None
         if (
             tool is not None
@@ -233,7 +246,7 @@ class CallBuilder(Buffer):
         ):
             # Where there is nothing to repair and nothing to tell, the same events as below cost less.
             if self.pending is not None:
-                self.settle_pending()
+                self.finalize_pending()
             output, index, base = self.output, self.index, self.base
             output.whole_call(base + start, base + end)
             id = self.ids.take(id)
@@ -261,11 +274,11 @@ class CallBuilder(Buffer):
             self.pos += len(found.group().rstrip())
             self.raw_end()
 
-    def mend(self, *, closed: bool = True) -> bool:
+    def reread(self, *, closed: bool = True) -> bool:
         """Reads a call again, loosely, that could not be read. False where that does not help."""
-        return self.block is not None and self.block.mend(closed=closed)
+        return self.block is not None and self.block.reread(closed=closed)
 
-    def mended_call(self, sketch: Sketch, text: str, start: int) -> None:
+    def add_reread_call(self, sketch: Sketch, text: str, start: int) -> None:
         """A call that was read loosely: `text` is its block from `start` on."""
         has_begun = self.call is not None
         if not has_begun:
@@ -355,7 +368,7 @@ class CallBuilder(Buffer):
         """A call that was read elsewhere, out of a piece of the same text; the note says so."""
         index = self.index
         if self.pending is not None:
-            self.settle_pending()
+            self.finalize_pending()
         id = self.ids.take("" if call.id.startswith(MINTED) else call.id)
         problems = tuple([msgspec.structs.replace(problem, call=index) for problem in (*call.problems, note)])
         self.output.call(self.output.tiled)
@@ -387,14 +400,14 @@ class CallBuilder(Buffer):
     def fail(self, code: str, message: str, path: str = "", *, end: int | None = None) -> None:
         """The call cannot be used: a problem says why, and its text so far is kept. What is behind `end` is text."""
         assert self.raw is not None
-        call = self.call or self.begin(self.known_name() if code == "truncated" else "", unread=True)
+        call = self.call or self.begin(self.header_name() if code == "truncated" else "", unread=True)
         self.problem(code, message, path, call=call.index)
         raw = self.captured(self.raw)
         self.raw_drop()
         size = len(raw) if end is None else min(len(raw), end - self.raw_at)
         self._out(Call(call.name, {}, "".join(call.parts), call.id, raw[:size], call.repairs, complete=False))
         if size < len(raw):
-            self.output.say_behind(raw[size:], self.at)
+            self.output.emit_after_call(raw[size:], self.at)
 
     def has_room(self) -> bool:
         """Is one more call within the limit?"""
@@ -418,9 +431,9 @@ class CallBuilder(Buffer):
             "too_large", f"the reply has {much or f'more than {self.limits.calls} calls'}; the rest was not read"
         )
 
-    def known_name(self) -> str:
+    def header_name(self) -> str:
         """The one name that what stands before the call says, or ""."""
-        return self.said if _IS_NAME(self.said) else ""
+        return self.header_names if _IS_NAME(self.header_names) else ""
 
     def _out(self, made: Call) -> None:
         call = self.call
@@ -436,13 +449,13 @@ class CallBuilder(Buffer):
 
     # -- a call that waits for what follows it -------------------------------------------------------------------------
 
-    def settle_pending(self) -> None:
+    def finalize_pending(self) -> None:
         """Nothing that follows can change the last call any more."""
         if self.pending is not None:
             self.output.events.append(CallEnd(*self.pending))
             self.pending = None
 
-    def block_pending(self, code: str, message: str) -> None:
+    def reject_pending(self, code: str, message: str) -> None:
         """What stands behind the last call says that it did not end where it seemed to: it may not run."""
         assert self.pending is not None
         index, call = self.pending

@@ -11,7 +11,7 @@ import msgspec
 
 from rightcall.formats.turn_ends import LAST_TOKENS
 from rightcall.parsing.auto import AutoMachine, read_auto
-from rightcall.parsing.buffer import Told
+from rightcall.parsing.buffer import TokenMap
 from rightcall.parsing.compile import compiled
 from rightcall.parsing.finish_reasons import was_cut
 from rightcall.parsing.machine import InReasoning, Machine
@@ -38,15 +38,15 @@ def conclude(reading: Machine | AutoMachine, source: str, finish: str | None = N
     else:
         reading.close(cut=cut)
         machine = reading.machine
-    if machine.output.text_chars or machine.output.ends_in_thought:
+    if machine.output.text_chars or machine.output.ends_in_reasoning:
         _Conclusion(machine, source, cut, may_be_bare=isinstance(reading, Machine) or reading.is_bare).run()
 
 
 def _is_one_call(reading: AutoMachine, source: str) -> bool:
     """Is what was held back a call as a whole? Then that is what it becomes: nothing of it was given out yet."""
     machine = reading.machine
-    held = reading.held if machine.p.told is None else ""
-    piece = whole_reply(_without_last_tokens(held), machine.p.options) if held else None
+    held = reading.held if machine.builder.token_map is None else ""
+    piece = whole_reply(_without_last_tokens(held), machine.builder.options) if held else None
     if piece is None:
         return False
     machine.skip(held)
@@ -67,18 +67,18 @@ def _without_last_tokens(text: str) -> str:
 class _Conclusion:
     def __init__(self, machine: Machine, source: str, cut: bool, *, may_be_bare: bool) -> None:
         self.m, self.source, self.cut, self.may_be_bare = machine, source, cut, may_be_bare
-        self.p, self.output, self.options = machine.p, machine.output, machine.p.options
-        self.tools = machine.p.tools
+        self.builder, self.output, self.options = machine.builder, machine.output, machine.builder.options
+        self.tools = machine.builder.tools
         self.is_thought_told = False  # it was said that calls stand in the reasoning
 
     def run(self) -> None:
         if self.m.is_over:
             return
-        if self.m.thought is not None and self._ends_with() != "text":
-            self._thought(self.m.thought)
-        if self.p.full:
+        if self.m.reasoning_start is not None and self._ends_with() != "text":
+            self._thought(self.m.reasoning_start)
+        if self.builder.full:
             return
-        if self.p.index == 0 and not self.cut and not self.output.is_placed and self._may_rescue():
+        if self.builder.index == 0 and not self.cut and not self.output.is_placed and self._may_rescue():
             self._rescue()
         if self.tools:
             self.output.events += near_calls(self.source, self._looked_at(), self.tools)
@@ -97,10 +97,12 @@ class _Conclusion:
         """The reply ends with reasoning. Open, the calls in it may not run; closed, those count that it ends with. What
         is not taken out is told, because nothing was said or called behind it."""
         is_open = isinstance(self.m.state, InReasoning)
-        text = self.source[start : None if is_open else self.m.thought_end]
+        text = self.source[start : None if is_open else self.m.reasoning_end]
         if len(text) > _LONGEST:
             return
-        piece = self._read_thought(text, None if self.p.told is None else self.p.told.behind(start))
+        piece = self._read_thought(
+            text, None if self.builder.token_map is None else self.builder.token_map.behind(start)
+        )
         self._tell_of_thought(_of_no_call(piece.reply), is_open)
         first = _first_call(piece.spans) if is_open else _last_run(piece.spans)
         if first is None or self.options.reasoning_calls == "never" or (self.cut and not is_open):
@@ -116,13 +118,15 @@ class _Conclusion:
     def _tell_of_thought(self, problems: list[Problem], is_open: bool) -> None:
         if any(problem.code == "too_large" for problem in problems):
             most = self.options.limits.calls
-            self.p.problem("too_large", f"the reply has more than {most} calls; the rest of the reasoning was not read")
+            self.builder.problem(
+                "too_large", f"the reply has more than {most} calls; the rest of the reasoning was not read"
+            )
         told = [problem for problem in problems if problem.code in OPENED][:_MOST_NOTES]
         self.output.events += told if is_open else [_as_note(problem) for problem in told]
 
-    def _read_thought(self, text: str, told: Told | None) -> Piece:
+    def _read_thought(self, text: str, told: TokenMap | None) -> Piece:
         format = self.m.compiled.format
-        limits = msgspec.structs.replace(self.options.limits, calls=self.options.limits.calls - self.p.index)
+        limits = msgspec.structs.replace(self.options.limits, calls=self.options.limits.calls - self.builder.index)
         options = msgspec.structs.replace(self.options, limits=limits)  # what was called before the thought counts too
         if format.name == "auto":
             return read_auto(text, options, told)
@@ -130,7 +134,7 @@ class _Conclusion:
 
     def _take_out(self, start: int, first: int, piece: Piece, is_open: bool) -> None:
         """What was given as reasoning from `first` of the piece on were calls, with reasoning around them."""
-        self.output.events.append(Recast(self.output.thought_since(start + first), "thought"))
+        self.output.events.append(Recast(self.output.reasoning_since(start + first), "thought"))
         end = self.output.spans[-1].end
         inside = shifted([s for s in piece.spans if s.start >= first], start)
         thought = [Span(s.start, s.end, "reasoning" if s.kind == "text" else s.kind) for s in inside]
@@ -139,13 +143,13 @@ class _Conclusion:
         self.output.spans = before + thought + ([Span(last, end, "marker")] if last < end else [])
         for part in _parts_from(piece, first):
             if isinstance(part, Call):
-                self.p.adopt(part, _IN_OPEN_REASONING if is_open else _IN_REASONING)
+                self.builder.adopt(part, _IN_OPEN_REASONING if is_open else _IN_REASONING)
             else:
                 self.output.events.append(Reasoning(part.text))
 
     def _may_rescue(self) -> bool:
         """Where it is known which text came as special tokens, a format with tokens of its own needs no guess."""
-        return self.options.rescue != "off" and (self.p.told is None or not self.m.compiled.has_tokens)
+        return self.options.rescue != "off" and (self.builder.token_map is None or not self.m.compiled.has_tokens)
 
     # -- calls in another shape ----------------------------------------------------------------------------------------
 
@@ -161,7 +165,7 @@ class _Conclusion:
         if piece is None and not self.tools:
             return
         if piece is None and (piece := self._in_other_format()) is not None:
-            start, end, chars = self.output.said_from or 0, len(self.source), self.output.text_chars
+            start, end, chars = self.output.text_start or 0, len(self.source), self.output.text_chars
         piece = piece or self._in_text(text)
         if piece is None and not is_all and (piece := self._over_tokens(said)) is not None:
             start, chars = said[0].start, self.output.text_chars
@@ -189,13 +193,13 @@ class _Conclusion:
         thought = [span.start for span in self.output.spans if span.kind == "reasoning"]
         return [] if said and max(thought, default=-1) > said[-1].start else said
 
-    def _letters(self) -> Told | None:
+    def _letters(self) -> TokenMap | None:
         """What is known to be a special token was read: what is left of them are letters."""
-        return None if self.p.told is None else Told.letters(len(self.source))
+        return None if self.builder.token_map is None else TokenMap.letters(len(self.source))
 
     def _in_other_format(self) -> Piece | None:
         """All that was said, read as another format writes calls."""
-        found, said_from = self.m.compiled, self.output.said_from
+        found, said_from = self.m.compiled, self.output.text_start
         if said_from is None or found.format.name == "auto":
             return None
         text = self.source[said_from:]
@@ -219,7 +223,7 @@ class _Conclusion:
         message = f"the call was written as {piece.reply.format} writes it"
         for part in piece.reply.parts:
             if isinstance(part, Call):
-                self.p.adopt(part, Problem("rescued", message, blocking=False))
+                self.builder.adopt(part, Problem("rescued", message, blocking=False))
             else:
                 self.output.events.append(part)
         self.output.events += _of_no_call(piece.reply)

@@ -23,14 +23,14 @@ class Snapshot(msgspec.Struct, frozen=True):
     kind: SpanKind
     tiled: int
     blanks: list[str]
-    fresh: bool
+    after_marker: bool
     is_silent: bool
     last: type[Text | Reasoning] | None
     last_tag: str
     text_chars: int
-    said_from: int | None
+    text_start: int | None
     is_placed: bool
-    thinking: bool
+    in_reasoning: bool
     shown: Shown
 
 
@@ -39,21 +39,34 @@ class Output:
 
     __slots__ = (
         *("_blanks", "_is_behind_call", "_kind", "_last", "_last_tag", "_seamless", "_tiles", "at_start", "events"),
-        *("fresh", "gap", "is_placed", "is_silent", "said_from", "shown", "tag", "text_chars", "thinking", "tiled"),
+        *(
+            "after_marker",
+            "gap",
+            "is_placed",
+            "is_silent",
+            "text_start",
+            "shown",
+            "tag",
+            "text_chars",
+            "in_reasoning",
+            "tiled",
+        ),
     )
 
     def __init__(self) -> None:
         self.gap = 0  # how much of the text given tells the last run of it from the one before it
         self.is_placed = False  # text stood where only text stands: it is not looked at again
-        self.thinking = False  # what comes is reasoning, not text
+        self.in_reasoning = False  # what comes is reasoning, not text
         self.tag = ""  # the block of a protocol that text stands in
-        self.fresh = False  # the last thing was a marker, whose white space follows
+        self.after_marker = False  # the last thing was a marker, whose white space follows
         self.text_chars = 0  # how much was given as text
         self.at_start = (
             True  # a body without opener may stand here: nothing was said since a reply, or a line of it, began
         )
         self.is_silent = True  # nothing was said yet, and no call made
-        self.said_from: int | None = 0  # where all that was said begins; None where something was said before a thought
+        self.text_start: int | None = (
+            0  # where all that was said begins; None where something was said before a thought
+        )
         self._last: type[Text | Reasoning] | None = None  # what the last thing given out was
         self._last_tag = ""  # the tag of the text given out last
         self._seamless: set[int] | None = None  # where text goes on behind a mark inside it
@@ -77,7 +90,7 @@ class Output:
             self.tiled = end
 
     @property
-    def ends_in_thought(self) -> bool:
+    def ends_in_reasoning(self) -> bool:
         """Was what was given out last reasoning?"""
         return self._last is Reasoning
 
@@ -95,37 +108,37 @@ class Output:
 
     # -- text and reasoning --------------------------------------------------------------------------------------------
 
-    def say(self, text: str, end: int) -> None:
+    def emit(self, text: str, end: int) -> None:
         """Text, or reasoning, up to that place. Behind a marker its leading blanks are the marker's."""
-        if self.fresh:
+        if self.after_marker:
             trimmed = text.lstrip(BLANKS)
             self.mark("marker", end - len(trimmed))
             if self._is_behind_call:
                 self._go_on(text[: len(text) - len(trimmed)], bool(trimmed))
             if not trimmed:
                 return
-            text, self.fresh, self.gap = trimmed, False, 0
-            if self._last is (Reasoning if self.thinking else Text) and self._last_tag == self.tag:
+            text, self.after_marker, self.gap = trimmed, False, 0
+            if self._last is (Reasoning if self.in_reasoning else Text) and self._last_tag == self.tag:
                 # A marker stood between two texts: they are told apart as two parts would be.
                 self.gap = 2 if self.tag else 1
-                self._emit("\n" * self.gap, self.tiled)
-        self._say(text, end)
+                self._append("\n" * self.gap, self.tiled)
+        self._emit_text(text, end)
 
-    def say_exactly(self, text: str, end: int) -> None:
+    def emit_exact(self, text: str, end: int) -> None:
         """What was taken for the beginning of a call, up to that place, is text after all, to the byte."""
-        if self.fresh:
+        if self.after_marker:
             self.gap = 0
-        self.fresh = self.at_start = False
-        self._say(text, end)
+        self.after_marker = self.at_start = False
+        self._emit_text(text, end)
 
-    def say_behind(self, text: str, end: int) -> None:
+    def emit_after_call(self, text: str, end: int) -> None:
         """Text behind a call, that was taken while it was not clear where the call ends."""
         trimmed = text.lstrip(BLANKS)
         self.mark("marker", end - len(trimmed))
         if self._is_behind_call:
             self._go_on(text[: len(text) - len(trimmed)], bool(trimmed))
-        self.fresh, self.gap = False, 0
-        self._say(trimmed, end)
+        self.after_marker, self.gap = False, 0
+        self._emit_text(trimmed, end)
 
     def _go_on(self, blanks: str, is_text: bool) -> None:
         """Text behind a call begins a line if a line break stands between them."""
@@ -135,7 +148,7 @@ class Output:
 
     def content(self, text: str, start: int, end: int) -> None:
         """Text that the format carries as a JSON value, which stands between these places."""
-        self.settle()
+        self.drop_blanks()
         self.is_placed = True
         if text:
             self.events.append(Text(text))
@@ -143,7 +156,7 @@ class Output:
         self.mark("marker", start)
         self.mark("text", end)
 
-    def _say(self, text: str, end: int) -> None:
+    def _emit_text(self, text: str, end: int) -> None:
         self.shown.take(text)
         solid = text.rstrip(BLANKS)
         if not solid:
@@ -152,13 +165,13 @@ class Output:
             return
         given = "".join(self._blanks) + solid if self._blanks else solid
         self._blanks = [text[len(solid) :]] if len(solid) < len(text) else []
-        self._emit(given, end - (len(text) - len(solid)))
+        self._append(given, end - (len(text) - len(solid)))
 
-    def _emit(self, text: str, end: int) -> None:
-        if self.thinking:
+    def _append(self, text: str, end: int) -> None:
+        if self.in_reasoning:
             self._last = Reasoning
             self.events.append(Reasoning(text))
-            self.say_from(end)
+            self.begin_text(end)
             self.mark("reasoning", end)
             return
         self._last, self._last_tag = Text, self.tag
@@ -167,9 +180,9 @@ class Output:
         self.events.append(Text(text, self.tag))
         self.mark("text", end)
 
-    def say_from(self, end: int) -> None:
+    def begin_text(self, end: int) -> None:
         """A thought ends there: what is said begins behind it, if nothing was said before."""
-        self.said_from = end if self.is_silent else None
+        self.text_start = end if self.is_silent else None
 
     def snapshot(self) -> Snapshot:
         """The output as it is. What follows counts as the beginning of a text of its own."""
@@ -179,14 +192,14 @@ class Output:
             self._kind,
             self.tiled,
             self._blanks[:],
-            self.fresh,
+            self.after_marker,
             self.is_silent,
             self._last,
             self._last_tag,
             self.text_chars,
-            self.said_from,
+            self.text_start,
             self.is_placed,
-            self.thinking,
+            self.in_reasoning,
             self.shown,
         )
         self.shown = Shown()
@@ -197,44 +210,44 @@ class Output:
         self.events = events
         del before.tiles[before.over :]
         self._tiles, self._kind, self.tiled, self._blanks = before.tiles, before.kind, before.tiled, before.blanks
-        self.fresh, self.is_silent, self._last = before.fresh, before.is_silent, before.last
+        self.after_marker, self.is_silent, self._last = before.after_marker, before.is_silent, before.last
         self._last_tag, self.text_chars = before.last_tag, before.text_chars
-        self.said_from, self.is_placed = before.said_from, before.is_placed
-        self.thinking, self.shown = before.thinking, before.shown
+        self.text_start, self.is_placed = before.text_start, before.is_placed
+        self.in_reasoning, self.shown = before.in_reasoning, before.shown
         self._is_behind_call = False
 
     # -- markers -------------------------------------------------------------------------------------------------------
 
-    def marker(self, end: int) -> None:
+    def drop_marker(self, end: int) -> None:
         """A marker up to that place is dropped, with the blanks around it."""
         if self._blanks:
-            self.settle()
-        self.fresh = True
+            self.drop_blanks()
+        self.after_marker = True
         if not self.shown.is_new:
             self.shown = Shown()
         self.mark("marker", end)
 
-    def go_on_line(self) -> None:
+    def continue_line(self) -> None:
         """What comes next stands on the line that a marker ends on which closed something."""
         self._is_behind_call = True
 
-    def skip(self, end: int) -> None:
+    def skip_mark(self, end: int) -> None:
         """A mark inside text, up to that place, is dropped; the text around it stays whole."""
         self.gap = 0
         self.mark("marker", end)
-        if self.fresh:
+        if self.after_marker:
             return  # the marker before it tells the texts apart
         if self._seamless is None:
             self._seamless = set()
         self._seamless.add(end)
 
-    def thought_since(self, start: int) -> int:
+    def reasoning_since(self, start: int) -> int:
         """How many characters of reasoning were given from that place on."""
         given = [span for span in self.spans if span.kind == "reasoning" and span.end > start]
         breaks = sum(span.start not in (self._seamless or ()) for span in given[1:])
         return sum(span.end - max(span.start, start) for span in given) + breaks
 
-    def settle(self) -> None:
+    def drop_blanks(self) -> None:
         """What comes is structure: the blanks before it are its own."""
         self._blanks.clear()
         if self.shown.is_new:
@@ -242,7 +255,7 @@ class Output:
 
     def hold_blanks(self, blanks: str, end: int) -> None:
         """Blanks that were taken up to that place: the last marker's, or waiting for what follows."""
-        if self.fresh:
+        if self.after_marker:
             self.mark("marker", end)
             self._is_behind_call = self._is_behind_call and "\n" not in blanks
         elif blanks:
@@ -256,7 +269,7 @@ class Output:
     def call(self, start: int) -> None:
         """A call begins there."""
         if self._blanks:
-            self.settle()
+            self.drop_blanks()
         self.is_silent = False
         self._is_behind_call = True
         self._last = None
@@ -267,7 +280,7 @@ class Output:
     def whole_call(self, start: int, end: int) -> None:
         """A call stands there, begun and over. As `call` and `mark` say, in fewer steps."""
         if self._blanks:
-            self.settle()
+            self.drop_blanks()
         self.is_silent = False
         self._is_behind_call = True
         self._last = None
@@ -283,17 +296,17 @@ class Output:
             self._kind = "call"
         self.tiled = end
 
-    def last_blanks(self, end: int) -> None:
+    def flush_blanks(self, end: int) -> None:
         """The reply is over: blanks that no marker touched are text."""
         if self._blanks:
-            if not self.fresh:
-                self._emit("".join(self._blanks), end)
+            if not self.after_marker:
+                self._append("".join(self._blanks), end)
             self._blanks.clear()
         self.mark("marker", end)
 
-    def turn(self, *, thinking: bool) -> None:
+    def switch(self, *, reasoning: bool) -> None:
         """From here on it is reasoning, or text again. A fence that was left open ends with it."""
-        self.thinking = thinking
+        self.in_reasoning = reasoning
         self._is_behind_call = False
         self.shown = Shown()
 
@@ -303,7 +316,7 @@ class Output:
             self.events.append(Recast(self.text_chars, "reasoning"))
         self.text_chars = 0
         self.is_silent = True
-        self.said_from = end
+        self.text_start = end
         self._last = Reasoning if self._last is Text else None
         self._tiles = [(end, "reasoning" if kind == "text" else kind) for end, kind in self._tiles]
         self._kind = "reasoning" if self._kind == "text" else self._kind

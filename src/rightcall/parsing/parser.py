@@ -17,7 +17,7 @@ from rightcall.formats import find
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
 from rightcall.parsing.auto import AutoMachine
-from rightcall.parsing.buffer import Told
+from rightcall.parsing.buffer import TokenMap
 from rightcall.parsing.compile import compiled
 from rightcall.parsing.ending import conclude
 from rightcall.parsing.events import Fold, Hold, all_events
@@ -74,7 +74,7 @@ class Parser:
         self._reading = _start(format, options, ids)
         self._read, self._take_events = self._reading.feed, self._reading.take
         self._source: list[str] = []
-        self._told: Told | None = None
+        self._told: TokenMap | None = None
         self._fold = Fold()
         self._given: list[Event] = []  # events that were not added up yet
         self._closed = False
@@ -118,9 +118,9 @@ class Parser:
 
     def _tell(self, text: str, special: bool | None) -> None:
         if self._told is None:
-            self._told = Told(sum(map(len, self._source)))
+            self._told = TokenMap(sum(map(len, self._source)))
             machine = _machine(self._reading)
-            machine.p.told = self._told
+            machine.builder.token_map = self._told
             machine.direct = self._reading.direct = None  # each piece is recorded from here on
         self._told.add(len(text), special)
 
@@ -166,7 +166,7 @@ def _machine(reading: Machine | AutoMachine) -> Machine:
 
 def _reply(fold: Fold, reading: Machine | AutoMachine) -> Reply:
     machine = _machine(reading)
-    return fold.reply(machine.format_name, tuple(machine.output.spans) if machine.p.options.spans else None)
+    return fold.reply(machine.format_name, tuple(machine.output.spans) if machine.builder.options.spans else None)
 
 
 def read_options(
@@ -241,7 +241,7 @@ def _feed_pairs(reading: Machine | AutoMachine, pairs: Iterable[tuple[str, bool 
     """Reads text of which it is known what came as special tokens. Gives the whole text."""
     if isinstance(pairs, (bytes, bytearray, Mapping)) or not isinstance(pairs, Iterable):
         raise _no_text(pairs)
-    told: Told | None = None  # while nothing was said of any piece, as in a text
+    told: TokenMap | None = None  # while nothing was said of any piece, as in a text
     pieces: list[str] = []
     for pair in pairs:
         if type(pair) is not tuple or len(pair) != 2:
@@ -249,7 +249,7 @@ def _feed_pairs(reading: Machine | AutoMachine, pairs: Iterable[tuple[str, bool 
         text, special = pair
         if text:
             if told is None and special is not None:
-                told = _machine(reading).p.told = Told(sum(map(len, pieces)))
+                told = _machine(reading).builder.token_map = TokenMap(sum(map(len, pieces)))
             if told is not None:
                 told.add(len(text), special)
             reading.feed(text)

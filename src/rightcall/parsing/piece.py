@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from rightcall.ids import Ids
-from rightcall.parsing.buffer import Told
+from rightcall.parsing.buffer import TokenMap
 from rightcall.parsing.call_builder import MINTED
 from rightcall.parsing.compile import Compiled
 from rightcall.parsing.events import Fold
@@ -31,9 +31,9 @@ def quiet(options: ReadOptions) -> ReadOptions:
     return msgspec.structs.replace(options, reasoning=reasoning, live=False, rescue="off", reasoning_calls="never")
 
 
-def read_piece(text: str, found: Compiled, options: ReadOptions, told: Told | None = None) -> Piece:
+def read_piece(text: str, found: Compiled, options: ReadOptions, told: TokenMap | None = None) -> Piece:
     machine = Machine(found, quiet(options), Ids.numbered(MINTED))
-    machine.p.told = told
+    machine.builder.token_map = told
     machine.feed(text)
     machine.close()
     return Piece(fold(machine.take(), found.format.name), machine.output.spans)

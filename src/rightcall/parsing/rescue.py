@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from rightcall.formats import FORMATS, NAMED_ONLY
-from rightcall.parsing.buffer import Told
+from rightcall.parsing.buffer import TokenMap
 from rightcall.parsing.compile import Compiled, compiled
 from rightcall.parsing.options import ReadOptions
 from rightcall.parsing.piece import Piece, read_piece, shifted
@@ -74,7 +74,9 @@ _NATIVE = re.compile(r'\[\s{0,16}\{\s{0,16}"id"\s{0,16}:|\{\s{0,16}"id"\s{0,16}:
 # -- the whole reply ---------------------------------------------------------------------------------------------------
 
 
-def whole_reply(text: str, options: ReadOptions, told: Told | None = None, own: Compiled | None = None) -> Piece | None:
+def whole_reply(
+    text: str, options: ReadOptions, told: TokenMap | None = None, own: Compiled | None = None
+) -> Piece | None:
     """Parse a reply that is nothing but calls of declared tools; return None for any other text.
 
     All of it may be in one code fence (kronk#950, agent-zero#1811). `own` is the named format.
@@ -133,7 +135,7 @@ def _one_per_line(text: str) -> str:
 # -- a part of the reply -----------------------------------------------------------------------------------------------
 
 
-def other_format(text: str, options: ReadOptions, told: Told | None = None) -> Piece | None:
+def other_format(text: str, options: ReadOptions, told: TokenMap | None = None) -> Piece | None:
     """Parse a text that is written in another format than the named one; return None unless all its calls fit."""
     from rightcall.parsing.auto import read_auto
 

@@ -25,53 +25,53 @@ _UNREADABLE = "the call could not be read; send it again exactly as the format a
 
 def read_broken(block: Block, broken: Broken) -> Steps[None]:
     """Reads on to the call's close. The call is read again, loosely, or fails."""
-    p = block.p
+    builder = block.builder
     found = yield from resync(block)
     if block.is_full():
         return
-    closes = p.compiled.closes
-    if block.mend(closed=found and closes):
-        if closes and not block.body_close and p.compiled.call_close is None:
-            p.note("unclosed", "the marker that closes the call is missing")
+    closes = builder.compiled.closes
+    if block.reread(closed=found and closes):
+        if closes and not block.body_close and builder.compiled.call_close is None:
+            builder.note("unclosed", "the marker that closes the call is missing")
     else:
-        if p.call is None and _is_nameless(block):
+        if builder.call is None and _is_nameless(block):
             broken = Broken("invalid_name", _NO_NAME)
-        if p.index == block.first and p.raw_at == block.broken_at:
-            p.raw = p.raw_at = block.content  # nothing of it was read: what stood before it is left of it
-        p.fail(broken.code, broken.message, broken.path, end=_end_of_broken(block, found, block.broken_at))
-        p.in_doubt = True
+        if builder.index == block.first and builder.raw_at == block.broken_at:
+            builder.raw = builder.raw_at = block.content  # nothing of it was read: what stood before it is left of it
+        builder.fail(broken.code, broken.message, broken.path, end=_end_of_broken(block, found, block.broken_at))
+        builder.is_end_uncertain = True
 
 
 def read_unreadable(block: Block) -> Steps[None]:
     """What follows the opener is no call as the format writes it: the call is rejected, its text is kept."""
-    p = block.p
-    p.raw_drop()
+    builder = block.builder
+    builder.raw_drop()
     found = yield from resync(block)
     if not block.is_full():
-        _unreadable(block, p.captured(block.content), found)
+        _unreadable(block, builder.captured(block.content), found)
 
 
 def _unreadable(block: Block, content: str, found: bool) -> None:
     """A call that cannot be read: what of its name is known, and why it may not run."""
-    p, text = block.p, content.lstrip()
+    builder, text = block.builder, content.lstrip()
     tag, name = _begin_known(block, text)
     if (tag and name is None) or _is_nameless(block):
-        p.fail("invalid_name", _NO_NAME)
-    elif p.ended and not found and (p.compiled.closes or text.rstrip()[-1:] not in _BRACKETS):
-        p.fail("truncated", "the text ended before the call did; send the whole call again")
+        builder.fail("invalid_name", _NO_NAME)
+    elif builder.ended and not found and (builder.compiled.closes or text.rstrip()[-1:] not in _BRACKETS):
+        builder.fail("truncated", "the text ended before the call did; send the whole call again")
     else:
         known_to = block.content + len(content) - len(text) + (name.end() if name is not None else len(tag))
-        p.fail("invalid_call", _UNREADABLE, end=_end_of_broken(block, found, known_to))
-    p.in_doubt = True
+        builder.fail("invalid_call", _UNREADABLE, end=_end_of_broken(block, found, known_to))
+    builder.is_end_uncertain = True
 
 
 def is_cut_short(block: Block, opening: Capture, odd: bool) -> bool:
     """Does the text end inside of a longer opener, or of what opens a call behind this one? Then it is no prose. `odd`:
     the opener is a section's, behind which other openers stand."""
-    p, compiled = block.p, block.p.compiled
-    if not p.ended or p.base + len(p.buf) - opening > _LONGEST_OPENER:
+    builder, compiled = block.builder, block.builder.compiled
+    if not builder.ended or builder.base + len(builder.buf) - opening > _LONGEST_OPENER:
         return False
-    text = p.captured(opening) + p.buf[p.pos :]
+    text = builder.captured(opening) + builder.buf[builder.pos :]
     if odd:
         return compiled.section_start is not None and compiled.section_start.is_begun(text, 0)
     rest = text[block.content - opening :].lstrip(BLANKS)
@@ -82,22 +82,22 @@ def is_cut_short(block: Block, opening: Capture, odd: bool) -> bool:
 def keep_rest(block: Block) -> None:
     """All that stands behind the opener is the call's own text, and may say its name; text, where there is no room for
     the call."""
-    p = block.p
+    builder = block.builder
     if block.is_full():
         return
-    p.raw_begin()
-    p.raw = p.raw_at = block.content
-    p.pos = len(p.buf)
-    _begin_known(block, p.captured(block.content).lstrip())
+    builder.raw_begin()
+    builder.raw = builder.raw_at = block.content
+    builder.pos = len(builder.buf)
+    _begin_known(block, builder.captured(block.content).lstrip())
 
 
 def _begin_known(block: Block, text: str) -> tuple[str, re.Match[str] | None]:
     """How the body's opening tag begins, if it stands here, and what stands where the name should. If that is a
     declared tool's, the call begins."""
-    tag = next((tag for tag in map(_unquoted, block.p.compiled.body_tags) if text.startswith(tag)), "")
+    tag = next((tag for tag in map(_unquoted, block.builder.compiled.body_tags) if text.startswith(tag)), "")
     name = name_at(text, len(text) - len(text[len(tag) :].lstrip(_QUOTES)))
-    if name is not None and (known := declared(name.group(), block.p.tools)):
-        block.p.begin(known)
+    if name is not None and (known := declared(name.group(), block.builder.tools)):
+        block.builder.begin(known)
     return tag, name
 
 
@@ -108,37 +108,37 @@ def _unquoted(tag: str) -> str:
 
 def _is_nameless(block: Block) -> bool:
     """Is all as it should be behind the opener, but for the name?"""
-    return bool(block.p.compiled.nameless.at(block.p.captured(block.content).lstrip(), 0, True))
+    return bool(block.builder.compiled.nameless.at(block.builder.captured(block.content).lstrip(), 0, True))
 
 
 def _end_of_broken(block: Block, found: bool, end: int) -> int | None:
     """Without a close nobody knows what belongs to a call: what stands behind the break is text. Of the call itself
     something is left."""
-    return None if (found and block.p.compiled.closes) or end <= block.p.raw_at else end
+    return None if (found and block.builder.compiled.closes) or end <= block.builder.raw_at else end
 
 
 def resync(block: Block, *, headed: bool = False) -> Steps[bool]:
     """Takes everything up to the call's close, or what can only stand behind it; False if the text ended first.
     `headed`: a header opened the call, and no tag."""
-    p = block.p
-    if p.raw is None:
-        p.raw_begin()
-    block.broken_at = p.at
-    scan = p.compiled.resync_thought if p.in_thought else p.compiled.resync
+    builder = block.builder
+    if builder.raw is None:
+        builder.raw_begin()
+    block.broken_at = builder.at
+    scan = builder.compiled.resync_thought if builder.in_open_reasoning else builder.compiled.resync
     # A body's own opening tag does not end what it opens.
-    skip = 0 if headed or p.captured(block.content).strip() else 1
+    skip = 0 if headed or builder.captured(block.content).strip() else 1
     turn: Capture | None = None
-    action, size = yield from _next_sign(block.p, scan, skip)
+    action, size = yield from _next_sign(block.builder, scan, skip)
     while action == "turn":
         # The turn's end, or a word of a value: what came behind it before the call's close stands in the call.
-        turn = p.capture() if turn is None else turn
-        p.pos += size
-        action, size = yield from _next_sign(block.p, scan, 0)
+        turn = builder.capture() if turn is None else turn
+        builder.pos += size
+        action, size = yield from _next_sign(block.builder, scan, 0)
     is_sign = bool(action) or turn is not None
     if is_sign and block.bare and not block.first and (yield from _is_all_of_it(block)):
         action = "close"
     if turn is not None:
-        (p.drop if action.endswith("close") else p.give_back)(turn)
+        (builder.drop if action.endswith("close") else builder.give_back)(turn)
     if action == "body_close":
         block.body_close = size
     return bool(action) or turn is not None
@@ -147,29 +147,29 @@ def resync(block: Block, *, headed: bool = False) -> Steps[bool]:
 def _is_all_of_it(block: Block) -> Steps[bool]:
     """Of calls that no marker opened: are they all the rest of the text, read loosely? Then a marker in it is a
     word of a value. Takes it, or nothing."""
-    p = block.p
-    taken = p.capture()
-    while not p.ended:
-        p.pos = len(p.buf)
+    builder = block.builder
+    taken = builder.capture()
+    while not builder.ended:
+        builder.pos = len(builder.buf)
         yield
-    p.pos = len(p.buf)
+    builder.pos = len(builder.buf)
     if block.holds_all():
-        p.drop(taken)
+        builder.drop(taken)
         return True
-    p.give_back(taken)
+    builder.give_back(taken)
     return False
 
 
-def _next_sign(p: CallBuilder, scan: Scan[str], skip: int) -> Steps[tuple[str, int]]:
+def _next_sign(builder: CallBuilder, scan: Scan[str], skip: int) -> Steps[tuple[str, int]]:
     """Takes everything up to the next marker: what it does, and its length. The first so many characters are no
     beginning of one. Nothing where the text ended first."""
     while True:
-        found = (scan.ended if p.ended else scan.search)(p.buf, p.pos + skip)
-        if p.pos + skip <= len(p.buf):
-            p.pos, skip = p.pos + skip, 0
-        p.pos = found.start() if found else len(p.buf)
+        found = (scan.ended if builder.ended else scan.search)(builder.buf, builder.pos + skip)
+        if builder.pos + skip <= len(builder.buf):
+            builder.pos, skip = builder.pos + skip, 0
+        builder.pos = found.start() if found else len(builder.buf)
         if found is not None and found.lastindex is not None:
             return scan.actions[found.lastindex], found.end() - found.start()
-        if p.ended:
+        if builder.ended:
             return "", 0
         yield

@@ -145,7 +145,7 @@ class EnvelopeReader(BodyReader):
         while True:
             char = p.char() or (yield from p.peek())
             if char == "]" and (p.index > first or not bare):
-                p.settle()
+                p.drop_blanks()
                 p.pos += 1
                 if parts is not None:
                     yield from self._settle(p, parts, bare, listed=True)
@@ -279,7 +279,7 @@ class EnvelopeReader(BodyReader):
             yield from skip_nested(p, ["}"] * (1 + parts.inner))
         except LostJsonEnd:
             raise broken from None
-        if p.mend(closed=False):
+        if p.reread(closed=False):
             return
         if p.raw is not None and _COMMENTED(p.captured(p.raw)):
             raise broken  # a bracket in a comment is none

@@ -85,7 +85,7 @@ class PythonicReader(BodyReader):
             if listed and char == "]":
                 if bare and is_first:
                     raise NotACall
-                p.settle()
+                p.drop_blanks()
                 p.pos += 1
                 another = not bare and (yield from p.test(ANOTHER_LIST))
                 if not another:
