@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rightcall import Call, CallStart, Parser, Reasoning, Reply, Text, Toolset, detect, parse, render
 from rightcall.formats import FORMATS, NAMED_ONLY
 from rightcall.formats.spec import Special
-from rightcall.parsing import markers, scan
+from rightcall.parsing import markers
 from rightcall.parsing.known_openers import ends_of
 from rightcall.types import Part
 from support.cuts import Setting, cuts, fold, joined, nothing_lost
@@ -299,13 +299,13 @@ OPENERS = sorted({text for format in FORMATS.values() for text in markers.ordere
 ENTRIES = [(text, markers.template(text)) for text in OPENERS]
 
 
-def flat_scan() -> scan.Scan[str]:
+def flat_scan() -> markers.Scan[str]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scan, "_MANY", len(ENTRIES))
-        return scan.Scan(ENTRIES)
+        patch.setattr(markers, "_MANY", len(ENTRIES))
+        return markers.Scan(ENTRIES)
 
 
-TREE, FLAT = scan.Scan(ENTRIES), flat_scan()
+TREE, FLAT = markers.Scan(ENTRIES), flat_scan()
 
 
 BEGINNINGS = sorted({text[:size] for text in [*OPENERS, "x"] for size in range(1, len(text) + 1)})

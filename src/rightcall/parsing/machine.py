@@ -198,23 +198,29 @@ class Machine:
 
     def feed(self, text: str) -> None:
         builder, sink = self.builder, self._sink
-        if sink is not None and (events := sink(text)) is not None:
-            self.output.events += events
-            return
-        builder.commit()
+        if sink is not None:
+            if (events := sink(text)) is not None:
+                self.output.events += events
+                return
+            self._sink = self.direct = None
+        if builder.consumed:
+            builder.commit()
         room = self.max_end - builder.base - len(builder.buf)
         if len(text) > room:
             self._overflow(text, room)
             return
-        if builder.sink is not None and (events := builder.sink(text)) is not None:
+        sink = builder.sink
+        if sink is not None and (events := sink(text)) is not None:
             self.output.events += events
         else:
             builder.more(text)
             next(self._steps)
-        # Events wait while a thought or a held call may still be taken back.
-        is_waiting = self.held is not None or self.doubtful_reasoning is not None or builder.token_map is not None
-        self._sink = builder.sink if room > MAX_PIECES * MAX_PIECE + len(text) else None
-        self.direct = None if is_waiting else self._sink
+            sink = builder.sink
+        if sink is not None and room > MAX_PIECES * MAX_PIECE + len(text):
+            self._sink = sink
+            # Events wait while reasoning or held calls may still be taken back.
+            if self.held is None and self.doubtful_reasoning is None and builder.token_map is None:
+                self.direct = sink
 
     def feed_all(self, text: str) -> None:
         """As `feed`, of all the text there is: it is read when it is closed, its end known."""

@@ -89,21 +89,21 @@ class Parser:
           too, and the same letters in plain text never do. Markers that are tags and no special tokens of their format
           are told from shown ones as always.
         """
-        direct, events = self._reading.direct, None
+        direct, source = self._reading.direct, self._source
         if direct is not None and special is None and self._hold is None and type(text) is str:
             events = direct(text)
-        if events is None:
-            if self._closed:
-                raise CallerError("this parser is closed; a new reply needs a new Parser")
-            if not isinstance(text, str):
-                raise _no_text(text)
-            if not text:
-                return []
-            if special is not None or self._told is not None:
-                self._tell(text, special)
+            if events is not None:
+                source.append(text)
+                return events  # nothing but arguments, which the reply has no use for
+        if self._closed:
+            raise CallerError("this parser is closed; a new reply needs a new Parser")
+        if not isinstance(text, str):
+            raise _no_text(text)
+        if not text:
+            return []
+        if special is not None or self._told is not None:
+            self._tell(text, special)
         self._source.append(text)
-        if events is not None:
-            return events  # nothing but arguments, which the reply has no use for
         self._read(text)
         events = self._take_events()
         if events:
