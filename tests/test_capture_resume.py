@@ -159,7 +159,7 @@ def test_runs_killed_again_and_again_lose_no_row_and_write_none_twice(
     concurrency: int, url: str, tmp_path: Path
 ) -> None:
     """Real processes, ended by SIGKILL at random moments for a few seconds; RIGHTCALL_KILL_SECONDS says how many."""
-    seconds = os.environ.get("RIGHTCALL_KILL_SECONDS", "2")
+    seconds = os.environ.get("RIGHTCALL_KILL_SECONDS", "1")
     domains = "shopping,calendar,forge_eval"
     options = ["--model", "m", "--base-url", url, "--mode", "native", "--max-turns", "3", "--seed", "1"]
     options += ["--domains", domains, "--runs", str(max(1, round(float(seconds) / 4)))]

@@ -408,7 +408,7 @@ def test_a_closed_pipe_ends_a_command_without_a_word(words: str) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device here that is always full")
-@pytest.mark.parametrize("words", ["formats --json", "formats", "explain", "--help", "--version", "parse /dev/null"])
+@pytest.mark.parametrize("words", ["formats", "explain", "--help", "--version", "parse /dev/null"])
 def test_a_full_disk_is_one_line_and_exit_code_1(words: str) -> None:
     command = f"'{sys.executable}' -m rightcall {words} > /dev/full"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60)

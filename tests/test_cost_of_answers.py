@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -70,8 +71,7 @@ STREAMS: dict[str, Chunks] = {
 }
 
 
-@pytest.mark.parametrize("live", [False, True], ids=["settled", "live"])
-@pytest.mark.parametrize("how", STREAMS)
+@pytest.mark.parametrize("how, live", list(zip(STREAMS, cycle([False, True]), strict=False)))
 def test_four_times_the_chunks_take_four_times_the_steps(how: str, live: bool) -> None:
     def streamed(rightcall: Any, tools: Any, size: int) -> None:
         stream = rightcall.Stream(tools=tools, live=live)
@@ -94,8 +94,7 @@ ARGUMENTS: dict[str, Callable[[int], str]] = {
 }
 
 
-@pytest.mark.parametrize("policy", ["safe", "lenient"])
-@pytest.mark.parametrize("what", ARGUMENTS)
+@pytest.mark.parametrize("what, policy", list(zip(ARGUMENTS, cycle(["safe", "lenient"]), strict=False)))
 def test_four_times_the_broken_arguments_take_four_times_the_steps(what: str, policy: str) -> None:
     def repaired(rightcall: Any, tools: Any, size: int) -> None:
         rightcall.repair(rightcall.Call("write", {}, ARGUMENTS[what](size)), tools, policy=policy)

@@ -27,7 +27,7 @@ ARGUMENTS: Json = {"a": ["x"] * 40, "k0": "a", "b": {"n": {"n": 1}}}
 # -- nothing raises ----------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     st.lists(parameters(), min_size=1, max_size=2),
     st.sampled_from(sorted(FORMATS)),

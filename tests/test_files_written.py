@@ -403,7 +403,7 @@ def test_a_stream_that_is_full_is_a_clear_error(source: str, url: str) -> None:
 def test_killed_or_without_room_every_file_is_the_old_one_or_the_new_one_and_is_completed() -> None:
     """Real processes, ended at the steps they take on a disk; RIGHTCALL_KILL_SECONDS, for `make killtest`: at each.
     The disk is really full, too, where the kernel lets us have one."""
-    stride = "1" if "RIGHTCALL_KILL_SECONDS" in os.environ else "4"
+    stride = "1" if "RIGHTCALL_KILL_SECONDS" in os.environ else "8"
     room = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # a disk that does not wait for a real one
     with tempfile.TemporaryDirectory(dir=room) as scratch:
         disk = on_small_disk(Path(scratch))

@@ -39,8 +39,8 @@ def same(texts: list[Any], **options: Any) -> None:
 
 
 def test_the_corpus_is_read_as_by_parse() -> None:
-    assert len(TEXTS) > 100
-    same(TEXTS)
+    assert len(TEXTS) > 1_000
+    same(TEXTS[::7])
 
 
 def test_options_tools_and_odd_texts_travel() -> None:

@@ -12,7 +12,7 @@ from rightcall.formats import FORMATS
 from rightcall.formats.spec import Params, Special, alternatives
 from rightcall.formats.turn_ends import LAST_TOKENS
 from rightcall.types import Part
-from support.format_sample import sampled, sampled_rows
+from support.format_sample import SWEEP, sampled, sampled_rows
 from support.replies import (
     BARE,
     EITHER,
@@ -351,8 +351,9 @@ def test_end_of_turn_tokens_are_never_content(name: str) -> None:
 def test_what_any_model_ends_a_turn_with_is_no_text_where_nothing_follows(name: str) -> None:
     """A format is written by models of other families too, and none knows the tokens of all."""
     call = render(made("f", s="x"), format="hermes" if name == "auto" else name, tools=TOOLS)
-    for token in LAST_TOKENS:
-        for last in (token, f"\n{token}\n", f"{token}<|im_end|>"):
+    for number, token in enumerate(LAST_TOKENS):
+        endings = [token, f"\n{token}\n", f"{token}<|im_end|>"]
+        for last in endings if SWEEP or name in ("hermes", "auto") else [endings[number % 3]]:
             reply = read(call + last, name)
             assert (args(reply), reply.content) == ([("f", {"s": "x"})], "")
             assert read(f"Done.{last}", name).content == "Done."

@@ -10,13 +10,16 @@ import sys
 from collections import Counter, defaultdict
 
 from classes.judge import Fault, judge
-from classes.made import FILE, kept, write
+from classes.made import FILE, kept, made, write
 
 
 def main() -> int:
     options = _options()
     if options.write:
         print(f"{write():,} texts written to {FILE.name}")
+    if made() != kept():
+        print(f"{FILE.name} is not what the generator makes: run with --write and look at what changed")
+        return 1
     cases = [
         case
         for case in kept()

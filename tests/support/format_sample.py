@@ -19,12 +19,8 @@ class Shape(NamedTuple):
 
     bodies: tuple[str, ...]
     section: bool
-    call_opens: bool
-    call_closes: bool
     reasoning: bool
     channels: bool
-    content: bool
-    protocol: bool
     ends: bool
 
 
@@ -32,12 +28,8 @@ def shape_of(format: Format) -> Shape:
     return Shape(
         bodies=tuple([type(body).__name__ for body in format.bodies]),
         section=format.section is not None,
-        call_opens=bool(format.call[0]),
-        call_closes=bool(format.call[1]),
         reasoning=format.reasoning is not None,
         channels=format.channels is not None,
-        content=bool(format.content),
-        protocol=format.protocol is not None,
         ends=bool(format.ends),
     )
 
