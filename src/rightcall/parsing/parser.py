@@ -9,11 +9,12 @@ Parsing a whole text is feeding it and closing: there is no second implementatio
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping
 from typing import Any, Literal, overload
 
 from rightcall.errors import CallerError
-from rightcall.formats import find
+from rightcall.formats import FORMATS, find, known_formats
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
 from rightcall.parsing.auto import AutoMachine
@@ -153,6 +154,18 @@ class Parser:
         """What has been read so far; whole once the parser is closed."""
         self._add_up()
         return _reply(self._fold, self._reading)
+
+
+# One line of words with the punctuation of prose. Every marker, bare call and near miss of a built-in format needs
+# another character. Headers that lost their special tokens do not, but all of them contain "assistant".
+_PLAIN_SENTENCE = re.compile(
+    r"(?!.*assistant)(?=\w)(?:\w|[ ,;'\u2019](?=.)|(?<=\w)-(?=\w)|[.!?\u2026](?=[ .!?\u2026]|\Z))++"
+).fullmatch
+
+
+def is_plain_sentence(text: str) -> bool:
+    """Does "auto" certainly parse this whole reply as one text without problems? False if formats are registered."""
+    return _PLAIN_SENTENCE(text) is not None and len(known_formats().formats) == len(FORMATS)
 
 
 def format_of(parser: Parser) -> str:

@@ -20,7 +20,7 @@ from rightcall.parsing.events import Fold
 from rightcall.parsing.finish_reasons import CUT
 from rightcall.parsing.near import near_calls
 from rightcall.parsing.options import Limits
-from rightcall.parsing.parser import Parser, Policy, ReasoningCalls, Rescue, format_of
+from rightcall.parsing.parser import Parser, Policy, ReasoningCalls, Rescue, format_of, is_plain_sentence
 from rightcall.providers.dialect import CallClosed, CallDelta, Delta, Fault, Finish, ReasoningDelta, TextDelta
 from rightcall.providers.native_calls import NativeCalls
 from rightcall.tools.toolset import Toolset
@@ -83,8 +83,11 @@ class Assembler:
         """Read the deltas of one chunk."""
         if self._native is not None:
             self._native.begin_chunk()
-        for delta in deltas:
-            self._add(delta)
+        for at, delta in enumerate(deltas):
+            if type(delta) is TextDelta and self._is_plain(delta.text, deltas[at + 1 : at + 2]):
+                self._emit(Text(delta.text))
+            else:
+                self._add(delta)
 
     def close(self) -> None:
         """End the answer."""
@@ -140,6 +143,16 @@ class Assembler:
             if delta.code in _LOSSES:
                 self._finish = "error"
             self._hold_or_emit(Problem(delta.code, delta.message, blocking=delta.blocking))
+
+    def _is_plain(self, text: str, following: Sequence[Delta]) -> bool:
+        """Is this a complete text in front of the first native call, in which no reader would find anything?"""
+        if not (following and isinstance(following[0], CallDelta)):
+            return False
+        if self._parser is not None or self._native is not None or self._holds_all:
+            return False
+        options = self._options
+        is_auto = options.format == "auto" and options.reasoning != "open"
+        return is_auto and len(text) < options.limits.reply and is_plain_sentence(text)
 
     # -- native calls --------------------------------------------------------------------------------------------------
 

@@ -23,16 +23,6 @@ _CLOSERS = {"{": "}", "[": "]"}
 _MAX_DEPTH = 2_000  # brackets; every reader rejects deeper nesting
 
 
-def _is_container(text: str) -> bool:
-    """Is this a complete list or object? A text of this length cannot exceed the maximum depth."""
-    if not 0 < len(text) <= 2 * _MAX_DEPTH or text[0] not in _CLOSERS or text[-1] not in "}]":
-        return False
-    try:
-        return scan_once(text, 0)[1] == len(text)
-    except (StopIteration, ValueError, RecursionError):
-        return False
-
-
 class JsonState:
     """A scanner for strict JSON: no NaN, no control characters in strings, no trailing commas, nothing after the value.
 
@@ -83,9 +73,15 @@ class JsonState:
 
     def feed(self, text: str) -> None:
         """Read the next piece."""
-        if self._expected == "value" and not self._closers and self.may_emit is None and _is_container(text):
-            self._fed, self._expected = self._fed + len(text), "end"
-            return
+        may_be_whole = self._expected == "value" and not self._closers and self.may_emit is None
+        if may_be_whole and text[:1] in _CLOSERS and text[-1] in "}]" and len(text) <= 2 * _MAX_DEPTH:
+            # Most texts are a whole list or object. One of this length cannot exceed the maximum depth.
+            try:
+                if scan_once(text, 0)[1] == len(text):
+                    self._fed, self._expected = self._fed + len(text), "end"
+                    return
+            except (StopIteration, ValueError, RecursionError):
+                pass
         base = self._fed - len(self._escape)
         self._fed += len(text)
         text, self._escape = self._escape + text, ""

@@ -98,11 +98,6 @@ class PartialCall:
             self.arguments, self._scanned = ["".join(self.arguments)], 1
         return self.arguments[0] if self.arguments else ""
 
-    @property
-    def sent_arguments(self) -> str:
-        """The argument text, or the arguments of the first piece if no text followed."""
-        return self.text if self.has_arguments or not self.draft else self.draft
-
     def is_text(self, text: str) -> bool:
         """Is this the argument text so far? Pieces are joined only if the length is the same."""
         return len(text) == self.size and text == self.text
@@ -184,7 +179,10 @@ class CallMatcher:
             call.id = call.id or piece.id
             self._by_id[piece.id] = call
         if piece.name:
-            self._extend_name(call, piece.name)
+            call.named_in_chunk = self.chunk
+            is_final = call.started or (call.name and call.has_arguments)
+            if not is_final and not (piece.name == call.name and self._is_whole_name(call.name)):
+                call.name += piece.name
         call.merge(piece)
         return call
 
@@ -248,15 +246,9 @@ class CallMatcher:
             return False
         return not state.is_invalid and state.would_invalidate(piece.arguments)
 
-    def _extend_name(self, call: PartialCall, name: str) -> None:
-        call.named_in_chunk = self.chunk
-        if call.started or (call.name and call.has_arguments):
-            return
-        if name == call.name:
-            tools = self._tools
-            if tools is None or call.name in tools or call.name + name not in tools:
-                return  # the whole name again, not the second half of a name such as `ping` + `ping`
-        call.name += name
+    def _is_whole_name(self, name: str) -> bool:
+        """A name arrived again: is it the whole name, and not one half of a declared name such as `pingping`?"""
+        return self._tools is None or name in self._tools or name + name not in self._tools
 
 
 def _is_in_other_slot(call: PartialCall, piece: CallDelta) -> bool:
@@ -315,24 +307,21 @@ class NativeCalls:
             return
         if 0 < known < len(self._calls):
             self._end_ready()
-        self._add_arguments(call, piece)
-        if piece.whole:
-            call.closed = True
-            self._end_ready()
-
-    def _add_arguments(self, call: PartialCall, piece: CallDelta) -> None:
         text = piece.arguments
         if piece.all:
             if text.strip(_BLANKS) and not call.emitted:
                 call.replace(text)
         elif text:
-            if call.has_arguments and not call.custom and call.scan().is_complete and call.is_text(text):
-                return  # all arguments again
-            call.extend(text)
+            is_complete = call.has_arguments and not call.custom and call.scan().is_complete
+            if not (is_complete and call.is_text(text)):  # else all arguments once more
+                call.extend(text)
         if call.has_arguments:
             self._start_named(call)
         if call.started and self._live and (ready := call.take_preview()):
             self._out.append(Arguments(call.index, ready))
+        if piece.whole:
+            call.closed = True
+            self._end_ready()
 
     def close_slot(self, slot: Slot | None) -> None:
         """Nothing more follows for the call in this slot."""
@@ -409,7 +398,7 @@ class NativeCalls:
                 self._out.append(Problem("too_large", message))
             self._out.append(Text(f"{call.name}({call.text})\n"))
             return
-        text = call.sent_arguments
+        text = call.text if call.has_arguments or not call.draft else call.draft
         if call.custom:
             self._start(call)
             self._convert_to_function(call, text)

@@ -63,7 +63,11 @@ def whole(response: Any) -> Deltas:
         choices = fields["choices"]
         if not isinstance(choices, (list, tuple)):
             return [(0, Fault("malformed_response", "the response's `choices` is not a list"))]
-        return [(number, delta) for number, choice in enumerate(objects(choices)) for delta in _choice(choice)]
+        out: Deltas = []
+        for number, choice in enumerate(objects(choices)):
+            for delta in _choice(choice):
+                out.append((number, delta))
+        return out
     if obj(fields.get("message")) is not None:
         deltas = _choice(fields)
     elif "function" in fields or obj(fields.get("custom")) is not None:
@@ -370,16 +374,16 @@ def opaque(response: Any) -> tuple[Json, list[tuple[str, Json]]]:
     choices = objects(fields.get("choices"))
     first = choices[0] if choices else fields
     message = obj(first.get("message")) or first
-    calls = [(text(call.get("id")), _opaque_of_call(call)) for call in objects(message.get("tool_calls")) if call]
-    kept = {} if _OPAQUE.isdisjoint(message) else {key: message[key] for key in OPAQUE if message.get(key)}
-    return kept, calls
-
-
-def _opaque_of_call(entry: Json) -> Json:
-    if entry.keys() <= _CALL_KEYS and "custom" not in entry:
-        return {}
-    kept = {key: value for key, value in entry.items() if key not in _CALL_KEYS and value is not None}
-    return {"type": "custom", **kept} if obj(entry.get("custom")) is not None else kept
+    calls: list[tuple[str, Json]] = []
+    for call in objects(message.get("tool_calls")):
+        if not call:
+            continue
+        kept: Json = {} if obj(call.get("custom")) is None else {"type": "custom"}
+        if not call.keys() <= _CALL_KEYS:
+            kept |= {key: value for key, value in call.items() if key not in _CALL_KEYS and value is not None}
+        calls.append((text(call.get("id")), kept))
+    of_message = {} if _OPAQUE.isdisjoint(message) else {key: message[key] for key in OPAQUE if message.get(key)}
+    return of_message, calls
 
 
 # -- the dialect -------------------------------------------------------------------------------------------------------

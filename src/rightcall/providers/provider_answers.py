@@ -119,15 +119,26 @@ def _read(response: Any, api: str, options: AnswerOptions, ids: Ids, *, separate
         if (fields := obj(response)) is not None:
             response = fields  # an SDK object is converted once
         api = sniff(response) or api if api == "auto" else api
-        chunks, usage = [_whole_deltas(response, api)], usage_of(response)
+        if error := _error_message(response):
+            deltas: Deltas = [(0, _provider_error(error))]
+        elif api == "auto":
+            deltas = [(0, _unknown_shape(response))] if response else []
+        else:
+            deltas = DIALECTS[api].whole(response)
+        chunks, usage = [deltas], usage_of(response)
 
-    numbers = sorted({number for deltas in chunks for number, _ in deltas}) or [0]
-    is_lost = any(_has_loss(deltas) for deltas in chunks)
+    choices: dict[int, list[list[Delta]]] = {}
+    is_lost = False
+    for deltas in chunks:
+        by_choice, has_loss = _by_choice(deltas)
+        is_lost = is_lost or has_loss
+        for number, of_choice in by_choice.items():
+            choices.setdefault(number, []).append(of_choice)
     replies: list[Reply] = []
     first = 0
-    for number in numbers:
+    for number in sorted(choices) or [0]:
         assembler = Assembler(api, options, ids, first)
-        assembler.read([_deltas_of(deltas, number) for deltas in chunks], is_lost=is_lost)
+        assembler.read(choices.get(number, []), is_lost=is_lost)
         assembler.take_events()
         replies.append(_with_provider_fields(assembler.reply, api, usage, None if replies else response))
         first = 0 if separate else assembler.next_index
@@ -176,18 +187,9 @@ def _parse_text(text: str, options: AnswerOptions, ids: Ids) -> Reply:
 # -- deltas of an answer -----------------------------------------------------------------------------------------------
 
 
-def _whole_deltas(response: Any, api: str) -> Deltas:
-    """Return the deltas of a whole response. An error in its place is a `Loss`."""
-    if error := _error_message(response):
-        return [(0, Loss("provider_error", f"the server reported an error: {error}"))]
-    if api == "auto":
-        return [(0, _unknown_shape(response))] if response else []
-    return DIALECTS[api].whole(response)
-
-
 def _chunk_deltas(payload: Json, api: str, state: StreamState) -> Deltas:
     if error := _error_message(payload):
-        return [(0, Loss("provider_error", f"the server reported an error: {error}"))]
+        return [(0, _provider_error(error))]
     return [(0, _unknown_shape(payload))] if api == "auto" else DIALECTS[api].chunk(payload, state)
 
 
@@ -205,13 +207,18 @@ def _error_message(response: Any) -> str:
     return error_text(error)
 
 
-def _has_loss(deltas: Deltas) -> bool:
-    return any(isinstance(delta, Loss) for _, delta in deltas)
+def _provider_error(message: str) -> Loss:
+    return Loss("provider_error", f"the server reported an error: {message}")
 
 
-def _deltas_of(deltas: Deltas, number: int) -> list[Delta]:
-    """Return the deltas of one choice."""
-    return [delta for each, delta in deltas if each == number]
+def _by_choice(deltas: Deltas) -> tuple[dict[int, list[Delta]], bool]:
+    """Return the deltas by the number of their choice, and whether a part of the answer was lost."""
+    choices: dict[int, list[Delta]] = {}
+    has_loss = False
+    for number, delta in deltas:
+        choices.setdefault(number, []).append(delta)
+        has_loss = has_loss or isinstance(delta, Loss)
+    return choices, has_loss
 
 
 # -- replies of an answer ----------------------------------------------------------------------------------------------
@@ -240,10 +247,9 @@ def _with_provider_fields(reply: Reply, api: str, usage: Json, response: Any) ->
         message, calls = DIALECTS[api].opaque(response)
         if message:
             extras[""] = message
-        if calls:
-            for call, (_, fields) in zip(reply.attempts, calls, strict=False):
-                if fields:
-                    extras[call.id] = fields
+        for position, (_, fields) in enumerate(calls):
+            if fields and position < len(reply.attempts):
+                extras[reply.attempts[position].id] = fields
     return msgspec.structs.replace(reply, api=api, usage=usage or None, extras=extras)
 
 
@@ -397,11 +403,12 @@ class Stream:
             self._usage |= usage_of(fields)
         if not deltas:
             return []
-        self._is_lost = self._is_lost or _has_loss(deltas)
+        by_choice, has_loss = _by_choice(deltas)
+        self._is_lost = self._is_lost or has_loss
         first = self._first_assembler()
-        first.add_chunk(_deltas_of(deltas, 0))
-        for number in {number for number, _ in deltas} - {0}:
-            self._others.setdefault(number, []).append(_deltas_of(deltas, number))
+        first.add_chunk(by_choice.pop(0, []))
+        for number, of_choice in by_choice.items():
+            self._others.setdefault(number, []).append(of_choice)
         return first.take_events()
 
     def _first_assembler(self) -> Assembler:
