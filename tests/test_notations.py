@@ -103,7 +103,7 @@ def test_a_set_is_a_list(format: str, written: str) -> None:
 
 def test_a_set_of_one_is_a_list_where_a_list_is_declared() -> None:
     assert runs(python("word='x', tags={'a'}", "lfm2"), "lfm2")[0]["tags"] == ["a"]
-    assert refused(python("word='x', any={'a'}", "lfm2"), "lfm2") == "missing_colon"
+    assert refused(python("word='x', any={'a'}", "lfm2"), "lfm2") == "invalid_value"
 
 
 INNER = [

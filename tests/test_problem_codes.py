@@ -25,14 +25,14 @@ LAYERS = (
     "repairs",
     "providers",
     "contracts",
-    "tools/checks.py",
     "strict_json.py",
-    "tools/binding.py",
-    "tools/hints",
-    "tools/with_pydantic.py",
+    "tools/checks.py",
     "tools/toolset.py",
+    "tools/type_hints.py",
+    "tools/value_types.py",
+    "tools/with_pydantic.py",
 )
-TABLES = {"_CODES", "OPEN_CODE", "_CLOSE_CODE"}
+TABLES = {"_CODES", "OPEN_CODE"}
 MAKING = {"ValueFault", "Problem", "problem", "_problem", "Undecodable", "Fault", "fail", "note", "block_pending"}
 MAKING |= {"Broken", "BadValue", "LostEnd", "_Refused"}
 WORD = re.compile(r"[a-z]+(?:_[a-z]+)*").fullmatch

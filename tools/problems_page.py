@@ -23,6 +23,14 @@ call gets at most five problems about its arguments, the most useful first.
 come, so treat one that you do not know by its `blocking`. Messages may be worded better at any time: show them to the
 model, but do not compare them.
 
+Before 1.0, these codes were merged:
+
+| old code | new code |
+|---|---|
+| `unclosed_paren`, `expected_paren` | `invalid_call` |
+| `unterminated_list`, `unterminated_object`, `missing_colon`, `key_not_string` | `invalid_value` |
+| `empty_argument_name` | `invalid_argument_name` |
+
 This page is made by `make pages`; every message on it is what its example gave then.
 
 ```python

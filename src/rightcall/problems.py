@@ -258,8 +258,8 @@ SYNTAX: tuple[Code, ...] = (
     ),
     Code(
         "invalid_call",
-        "A call was opened, and what follows cannot be read: the tag that opens it is broken, or it has another shape "
-        "than the format's.",
+        "A call was opened, and what follows cannot be parsed: its opening tag is damaged, it has another structure "
+        "than the format's, or a parenthesis of the call is missing.",
         "Write the call as the format has it.",
         "<tool_call>\n<function name>\nbook\n</function>\n</tool_call>",
         "qwen3_coder",
@@ -303,13 +303,6 @@ SYNTAX: tuple[Code, ...] = (
         blocking=False,
     ),
     Code(
-        "unclosed_paren",
-        "The call's closing `)` is missing.",
-        "Close the call.",
-        "<function_calls>\nbook(nights=2\n</function_calls>",
-        "olmo3",
-    ),
-    Code(
         "unterminated_string",
         "A string in the arguments is not closed.",
         "Close it.",
@@ -317,36 +310,9 @@ SYNTAX: tuple[Code, ...] = (
         "olmo3",
     ),
     Code(
-        "unterminated_list",
-        "A list in the arguments is not closed, or its items are not separated by commas.",
-        "Close it, and put commas between its items.",
-        '[book(city="Oslo", guests=["Ada" "Bob"])]',
-        "pythonic",
-    ),
-    Code(
-        "unterminated_object",
-        "An object in the arguments is not closed, or its entries are not separated by commas.",
-        "Close it, and put commas between its entries.",
-        '[book(city="Oslo", extra={"a": 1 "b": 2})]',
-        "pythonic",
-    ),
-    Code(
-        "missing_colon",
-        "An object's key has no `:` behind it.",
-        "Write `key: value`.",
-        '[book(city="Oslo", extra={"a"})]',
-        "pythonic",
-    ),
-    Code(
-        "key_not_string",
-        "An object's key is not a string.",
-        "Write the key as a string.",
-        '[book(city="Oslo", extra={1: 2})]',
-        "pythonic",
-    ),
-    Code(
         "invalid_value",
-        "No value can be read where one should be.",
+        "A value cannot be parsed: none is there, a list or an object is not closed, its members are not separated by "
+        "commas, or the key of an object is no string or has no `:`.",
         "Send a literal: a string in quotes, a number, true, false, null, a list or an object.",
         '[book(city="Oslo", nights=:)]',
         "pythonic",
@@ -359,13 +325,6 @@ SYNTAX: tuple[Code, ...] = (
         "pythonic",
     ),
     Code(
-        "expected_paren",
-        "There is no `(` behind the name of the tool.",
-        "Write `name(key=value)`.",
-        '[book(city="Oslo"), book city="Rome"]',
-        "pythonic",
-    ),
-    Code(
         "positional_argument",
         "An argument has no name.",
         "Write `name=value`.",
@@ -373,15 +332,8 @@ SYNTAX: tuple[Code, ...] = (
         "pythonic",
     ),
     Code(
-        "empty_argument_name",
-        "Nothing stands before the `=` of an argument.",
-        "Write `name=value`.",
-        '[book(="Oslo")]',
-        "pythonic",
-    ),
-    Code(
         "invalid_argument_name",
-        "What stands where an argument's name should be is no name.",
+        "The name of an argument is missing or is no name.",
         "Use the declared name.",
         '[book(my city="Oslo")]',
         "pythonic",

@@ -184,7 +184,7 @@ class PythonicReader(BodyReader):
             close = p.compiled.call_close
             p.pos = found.end()
             if close is not None and (yield from p.test(close)):
-                raise Broken("unclosed_paren", "the call's closing ')' is missing")
+                raise Broken("invalid_call", "the call's closing ')' is missing")
             raise Broken("positional_argument", "every argument needs its name: name=value")
         key = found.group().strip()
         p.pos = found.end() + 1
@@ -288,7 +288,7 @@ class PythonicReader(BodyReader):
 
 def _check_key(key: str, values: dict[str, Any]) -> None:
     if not key:
-        raise Broken("empty_argument_name", "an argument has no name before '='")
+        raise Broken("invalid_argument_name", "an argument has no name before '='")
     if not GOOD_KEY(key):
         raise Broken("invalid_argument_name", f"{key[:80]!r} is no argument name")
     if key in values:
@@ -308,7 +308,7 @@ def _check_paren(char: str, name: str) -> None:
     if char == "[" and not name:
         raise Broken("invalid_call", "a call must stand in the list itself, not in a list inside it")
     if char != "(":
-        raise Broken("expected_paren", f"a call needs '(' after its name, found {char!r}")
+        raise Broken("invalid_call", f"a call needs '(' after its name, found {char!r}")
 
 
 def _is_code(text: str, kind: str | None) -> bool:

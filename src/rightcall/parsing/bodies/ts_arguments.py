@@ -73,7 +73,7 @@ def _close(p: CallBuilder) -> Steps[None]:
         p.pos += 1
         char = yield from _space(p)
     if char != ")":
-        raise Broken("unclosed_paren", f"')' must follow the arguments, not {char!r}") if char else Cut
+        raise Broken("invalid_call", f"')' must follow the arguments, not {char!r}") if char else Cut
     p.pos += 1
 
 
@@ -89,7 +89,7 @@ def _members(p: CallBuilder) -> Steps[dict[str, Any]]:
             return values
         key = yield from _key(p, char)
         if (char := (yield from _space(p))) != ":":
-            raise Broken("missing_colon", f"the key {key[:60]!r} needs ':' and a value") if char else Cut
+            raise Broken("invalid_value", f"the key {key[:60]!r} needs ':' and a value") if char else Cut
         p.pos += 1
         if key in values:
             yield from _again(p, key, values[key])
@@ -100,7 +100,7 @@ def _members(p: CallBuilder) -> Steps[dict[str, Any]]:
         if char == ",":
             p.pos += 1
         elif char != "}":
-            raise Broken("unterminated_object", f"a comma or '}}' must follow a value, not {char!r}") if char else Cut
+            raise Broken("invalid_value", f"a comma or '}}' must follow a value, not {char!r}") if char else Cut
 
 
 def _key(p: CallBuilder, char: str) -> Steps[str]:
@@ -199,7 +199,7 @@ def _scalar(p: CallBuilder, char: str) -> Steps[Read]:
 
 def _no_edge(p: CallBuilder) -> Steps[None]:
     if (yield from p.test(p.compiled.call_edge)):
-        raise Broken("unterminated_object", "'}' is missing before the end of the call")
+        raise Broken("invalid_value", "'}' is missing before the end of the call")
 
 
 def _space(p: CallBuilder) -> Steps[str]:

@@ -14,7 +14,7 @@ from rightcall.parsing.values.notation import Notation
 from rightcall.parsing.values.strings import Match, StringText
 from rightcall.parsing.values.value_reader import BadValue, Unfinished, opening
 
-OPEN_CODE = {")": "unclosed_paren", "]": "unterminated_list", "}": "unterminated_object"}
+OPEN_CODE = {")": "invalid_call", "]": "invalid_value", "}": "invalid_value"}
 Stop = Callable[[str, int, bool], object]  # is what ends the whole call here? None where more text is needed to tell
 _LINE = re.compile(r"[^\n]*+").match
 _TO_STAR = re.compile(r"[^*]*+").match

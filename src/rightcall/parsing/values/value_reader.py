@@ -19,7 +19,6 @@ from rightcall.parsing.values.strings import HEREDOC, HOLE, Heredoc, Quoted, Str
 from rightcall.strict_json import MAX_DEPTH
 
 SHOWN = 200  # characters of a receipt
-_CLOSE_CODE = {"]": "unterminated_list", ")": "unterminated_list", "}": "unterminated_object"}
 _MOST_DIGITS = 4_000
 _HEREDOC_ROOM = 100
 # In a bare string, an entry that lost the comma before it.
@@ -193,10 +192,10 @@ class ValueReader:
             self.out.append("}" if top.members is not None else "]")
             return False
         if not char or char in ")]}":
-            raise BadValue(_CLOSE_CODE[top.closer], f"{top.closer!r} must follow here, not {char or 'the end'!r}")
+            raise BadValue("invalid_value", f"{top.closer!r} must follow here, not {char or 'the end'!r}")
         if not top.comma:
             what = "entries of an object" if top.closer == "}" else "items of a list"
-            raise BadValue(_CLOSE_CODE[top.closer], f"the {what} must be separated by commas, found {char!r}")
+            raise BadValue("invalid_value", f"the {what} must be separated by commas, found {char!r}")
         if top.members is not None:
             return self._entry(top, char)
         if top.items:
@@ -215,9 +214,9 @@ class ValueReader:
                 del self.bare[bare:]
                 self._becomes_set(top)
                 return True
-            raise BadValue("missing_colon", f"the key {key[:60]!r} needs ':' and a value, not {after!r}")
+            raise BadValue("invalid_value", f"the key {key[:60]!r} needs ':' and a value, not {after!r}")
         if not is_string:
-            raise BadValue("key_not_string", f"an object key must be a string, not {key[:40]}")
+            raise BadValue("invalid_value", f"an object key must be a string, not {key[:40]}")
         self.pos += len(sign)
         self._begin_entry(top, key)
         return True
@@ -325,7 +324,7 @@ class ValueReader:
         if not notation.bare_strings or not _ANY_WORD(text):
             raise BadValue("invalid_value", f"{text[:60]!r} is no value; a string needs quotes")
         if self._stack and self._stack[-1].members is not None and _ENTRY(text):
-            raise BadValue("unterminated_object", "the entries of an object must be separated by commas")
+            raise BadValue("invalid_value", "the entries of an object must be separated by commas")
         if record:
             self.bare.append(Odd(self._path(), text))
         return quoted(text), text
