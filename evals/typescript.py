@@ -20,9 +20,7 @@ from hypothesis import HealthCheck, given, seed, settings
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests"))
 
-from rightcall.contracts.shared_types import is_reserved  # noqa: E402
-from rightcall.contracts.type_expr import is_identifier  # noqa: E402
-from rightcall.contracts.typescript import declarations  # noqa: E402
+from rightcall.contracts.typescript import declarations, is_identifier, is_reserved  # noqa: E402
 from support.made_schemas import Case, tools  # noqa: E402
 
 VERSION = "5.9.3"

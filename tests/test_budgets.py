@@ -21,8 +21,10 @@ from rightcall.dispatching.budgets import (
     TokenHook,
     about_tokens,
     call_budget,
+    fingerprint,
+    repair_history,
+    retry_class,
 )
-from rightcall.dispatching.earlier_calls import fingerprint, repair_history, retry_class
 from rightcall.dispatching.hook import Hook, Invocation, Skip, Terminate
 from rightcall.dispatching.result import FINE, Kind, not_run
 from rightcall.errors import CallerError, DispatchTerminated, HookFailed

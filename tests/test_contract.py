@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 
 from rightcall import Format, Tool, Toolset, contract, parse
-from rightcall.contracts.example import example_arguments
 from rightcall.contracts.ledger import Ledger
-from rightcall.contracts.prompt import brief_tool, estimate
+from rightcall.contracts.prompt import brief_tool, estimate, example_arguments
 from rightcall.errors import CallerError, RightcallError, ToolError, UnknownFormat
 from rightcall.formats import FORMATS
 from support.made_schemas import Case, tools

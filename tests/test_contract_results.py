@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rightcall import Format
-from rightcall.contracts.results import RESULTS, result_text
+from rightcall.contracts.protocol import RESULTS, result_text
 from rightcall.errors import UnknownFormat
 from rightcall.formats import FORMATS
 from support.made_schemas import HOSTILE

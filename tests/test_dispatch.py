@@ -17,7 +17,7 @@ from pydantic import AfterValidator
 
 from rightcall import Call, Reply, Result, Toolset, Trace, check, dispatch, dispatch_sync, parse, tool
 from rightcall.dispatching.hook import Invocation
-from rightcall.dispatching.run_limits import RunLimits
+from rightcall.dispatching.invoke import RunLimits
 from rightcall.dispatching.trace import Outcome
 from rightcall.errors import CallerError, CallRefused, NotApplicable, ToolFailed
 from rightcall.types import Problem, Tool

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from rightcall import Call, Result, dispatch, dispatch_sync
-from rightcall.dispatching.run_limits import RunLimits
+from rightcall.dispatching.invoke import RunLimits
 from rightcall.errors import NotRunnable, ToolFailed
 from rightcall.types import Tool
 from support import isolated_tools

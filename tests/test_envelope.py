@@ -15,11 +15,18 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from rightcall import Call, Toolset, dispatch_sync
-from rightcall.dispatching.bounded_output import BoundedOutput, Bounds, PageToken, bound, size
-from rightcall.dispatching.pages import Pages, spill_to
-from rightcall.dispatching.plain import plain
-from rightcall.dispatching.redact import Redaction
-from rightcall.dispatching.run_limits import RunLimits
+from rightcall.dispatching.bounded_output import (
+    BoundedOutput,
+    Bounds,
+    Pages,
+    PageToken,
+    Redaction,
+    bound,
+    size,
+    spill_to,
+)
+from rightcall.dispatching.invoke import RunLimits
+from rightcall.dispatching.plain_json_values import plain
 
 texts = st.text(max_size=300)
 values = st.recursive(

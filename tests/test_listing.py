@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rightcall import Format, Tool, Toolset
-from rightcall.contracts.escape import Harmless
 from rightcall.contracts.listing import JSON_LISTS, LISTINGS, function, listed
+from rightcall.contracts.typescript import Harmless
 from rightcall.errors import BadFormat
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import replace

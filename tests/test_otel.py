@@ -130,6 +130,6 @@ def test_what_a_tool_does_lands_inside_its_span_in_threads_and_in_parallel_too()
 
 def test_opentelemetry_is_not_imported_unless_spans_are_asked_for() -> None:
     program = (
-        "import sys, rightcall, rightcall.dispatching.otel; rightcall.dispatch; print('opentelemetry' in sys.modules)"
+        "import sys, rightcall, rightcall.dispatching.trace; rightcall.dispatch; print('opentelemetry' in sys.modules)"
     )
     assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "False"

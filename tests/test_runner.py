@@ -19,7 +19,7 @@ from rightcall import Conversation, Guard, Parser, Runner, Trace, dispatch_sync,
 from rightcall.backends import Answer, BaseBackend, Request, Streaming
 from rightcall.errors import CallerError
 from rightcall.guard import Intervention, required_steps, terminal_tools
-from rightcall.loop.context_window import estimate, fit
+from rightcall.loop.conversation import estimate, fit
 from rightcall.loop.task_runner import CallRan, Over
 from rightcall.messages import history_faults
 from rightcall.types import Event, Text

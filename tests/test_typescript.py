@@ -12,8 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rightcall import Tool, Toolset
-from rightcall.contracts.type_expr import Literal, Primitive, TextType, Unknown, render
-from rightcall.contracts.typescript import Declarations, declarations, to_type
+from rightcall.contracts.typescript import (
+    Declarations,
+    Literal,
+    Primitive,
+    TextType,
+    Unknown,
+    declarations,
+    render,
+    to_type,
+)
 from support.made_schemas import HOSTILE, LITERALS, Case, tools
 
 # -- the table ---------------------------------------------------------------------------------------------------------

@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from rightcall.contracts import contract
     from rightcall.contracts.protocol import canonical, feedback
     from rightcall.datasets.rows.many import parse_many
-    from rightcall.dispatching.answering import answers
     from rightcall.dispatching.dispatcher import dispatch, dispatch_sync
-    from rightcall.dispatching.result import Result
+    from rightcall.dispatching.result import Result, answers
     from rightcall.dispatching.trace import Trace
     from rightcall.errors import CannotCarry, RightcallError, UnknownFormat
     from rightcall.formats.spec import Format
@@ -126,7 +125,7 @@ __getattr__ = on_first_use(
         "feedback": "rightcall.contracts.protocol",
         "tool": "rightcall.tools.functions",
         "Toolset": "rightcall.tools.toolset",
-        "answers": "rightcall.dispatching.answering",
+        "answers": "rightcall.dispatching.result",
         "dispatch": "rightcall.dispatching.dispatcher",
         "dispatch_sync": "rightcall.dispatching.dispatcher",
         "Result": "rightcall.dispatching.result",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rightcall.lazy_names import on_first_use
 
 if TYPE_CHECKING:
-    from rightcall.dispatching.bounded_output import Bounds
+    from rightcall.dispatching.bounded_output import Bounds, Pages, Redaction, spill_to
     from rightcall.dispatching.budgets import (
         Budget,
         BudgetGuard,
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
         TokenBudget,
         TokenHook,
         call_budget,
+        fingerprint,
+        repair_history,
+        retry_class,
     )
-    from rightcall.dispatching.earlier_calls import fingerprint, repair_history, retry_class
     from rightcall.dispatching.hook import Continue, Hook, Invocation, Skip, Terminate
+    from rightcall.dispatching.invoke import RunLimits
     from rightcall.dispatching.otel import Spans
-    from rightcall.dispatching.pages import Pages, spill_to
-    from rightcall.dispatching.redact import Redaction
-    from rightcall.dispatching.run_limits import RunLimits
 
 __all__ = [
     "Bounds",
@@ -63,9 +63,9 @@ __getattr__ = on_first_use(
         "Continue": "rightcall.dispatching.hook",
         "Hook": "rightcall.dispatching.hook",
         "Invocation": "rightcall.dispatching.hook",
-        "Pages": "rightcall.dispatching.pages",
-        "Redaction": "rightcall.dispatching.redact",
-        "RunLimits": "rightcall.dispatching.run_limits",
+        "Pages": "rightcall.dispatching.bounded_output",
+        "Redaction": "rightcall.dispatching.bounded_output",
+        "RunLimits": "rightcall.dispatching.invoke",
         "Skip": "rightcall.dispatching.hook",
         "Spans": "rightcall.dispatching.otel",
         "Terminate": "rightcall.dispatching.hook",
@@ -73,9 +73,9 @@ __getattr__ = on_first_use(
         "TokenBudget": "rightcall.dispatching.budgets",
         "TokenHook": "rightcall.dispatching.budgets",
         "call_budget": "rightcall.dispatching.budgets",
-        "fingerprint": "rightcall.dispatching.earlier_calls",
-        "repair_history": "rightcall.dispatching.earlier_calls",
-        "retry_class": "rightcall.dispatching.earlier_calls",
-        "spill_to": "rightcall.dispatching.pages",
+        "fingerprint": "rightcall.dispatching.budgets",
+        "repair_history": "rightcall.dispatching.budgets",
+        "retry_class": "rightcall.dispatching.budgets",
+        "spill_to": "rightcall.dispatching.bounded_output",
     },
 )

@@ -11,8 +11,7 @@ from rightcall.lazy_names import on_first_use
 
 if TYPE_CHECKING:
     from rightcall.contracts.ledger import Deliverable, Ledger, LedgerState
-    from rightcall.contracts.protocol import violations
-    from rightcall.contracts.results import result_text
+    from rightcall.contracts.protocol import result_text, violations
     from rightcall.contracts.typescript import declarations
     from rightcall.providers.history_checks import HISTORY_PROFILES, HistoryProfile, history_faults
     from rightcall.providers.history_messages import chat_messages
@@ -52,7 +51,7 @@ __getattr__ = on_first_use(
         "Ledger": "rightcall.contracts.ledger",
         "LedgerState": "rightcall.contracts.ledger",
         "declarations": "rightcall.contracts.typescript",
-        "result_text": "rightcall.contracts.results",
+        "result_text": "rightcall.contracts.protocol",
         "violations": "rightcall.contracts.protocol",
     },
 )

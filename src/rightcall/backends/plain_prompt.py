@@ -13,7 +13,7 @@ import msgspec
 from rightcall.backends.chat_history import HistoryTurn, text_of, turns
 from rightcall.backends.request import Request
 from rightcall.contracts import contract
-from rightcall.contracts.results import result_text
+from rightcall.contracts.protocol import result_text
 from rightcall.errors import CannotCarry
 from rightcall.formats import find
 from rightcall.formats.spec import Format

@@ -14,8 +14,8 @@ import msgspec
 from rightcall.capture.stubs import StubOutcome
 from rightcall.dispatching.dispatcher import dispatch
 from rightcall.dispatching.hook import HookLike
-from rightcall.dispatching.plain import plain
-from rightcall.dispatching.run_limits import RunLimits
+from rightcall.dispatching.invoke import RunLimits
+from rightcall.dispatching.plain_json_values import plain
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Call
 from rightcall.workspace.approval import DENIED

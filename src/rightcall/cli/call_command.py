@@ -18,8 +18,8 @@ from rightcall.cli.show import receipt, show_problems
 from rightcall.datasets.rows.sent_calls import judged
 from rightcall.dispatching.bounded_output import Bounds
 from rightcall.dispatching.dispatcher import dispatch_sync
+from rightcall.dispatching.invoke import RunLimits
 from rightcall.dispatching.result import Result
-from rightcall.dispatching.run_limits import RunLimits
 from rightcall.dispatching.trace import Trace
 from rightcall.tools.functions import is_class_tool, is_marked
 from rightcall.tools.toolset import Toolset

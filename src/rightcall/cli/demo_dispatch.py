@@ -13,8 +13,8 @@ from rightcall.cli.show import show_reply
 from rightcall.dispatching.bounded_output import Bounds
 from rightcall.dispatching.dispatcher import dispatch_sync
 from rightcall.dispatching.hook import Invocation, Skip
+from rightcall.dispatching.invoke import RunLimits
 from rightcall.dispatching.result import Result
-from rightcall.dispatching.run_limits import RunLimits
 from rightcall.dispatching.trace import Trace
 from rightcall.parsing.parser import parse
 from rightcall.tools.functions import tool

@@ -22,7 +22,7 @@ from rightcall.cli.run_screen import JsonNotes, RunScreen, summary
 from rightcall.cli.run_session import Question, RunSession, SessionSettings, take_back
 from rightcall.cli.safe import visible
 from rightcall.errors import CallerError, ToolError
-from rightcall.loop.run_journal import RunJournal, read_notes
+from rightcall.loop.task_runner import RunJournal, read_notes
 from rightcall.types import Json
 from rightcall.workspace.allow_rules import AllowRule
 from rightcall.workspace.approval import DENIED

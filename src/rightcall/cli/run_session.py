@@ -24,14 +24,12 @@ from rightcall.backends.loop_thread import LoopThread
 from rightcall.cli.capture_tools import mcp_tools
 from rightcall.dispatching.bounded_output import Bounds
 from rightcall.dispatching.hook import Invocation
-from rightcall.dispatching.run_limits import RunLimits
+from rightcall.dispatching.invoke import RunLimits
 from rightcall.errors import BackendError, CallerError
 from rightcall.guard.judgement import Guard
-from rightcall.guard.patience import turn_budget
+from rightcall.guard.policies import turn_budget
 from rightcall.loop.conversation import Conversation
-from rightcall.loop.run_journal import RunJournal
-from rightcall.loop.run_notes import RunNotes, edits_of, untold
-from rightcall.loop.task_runner import Runner
+from rightcall.loop.task_runner import RunJournal, Runner, RunNotes, edits_of, untold
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Arguments, CallStart, Event, Json, Reasoning, Recast, Text
 from rightcall.workspace.allow_rules import AllowRule

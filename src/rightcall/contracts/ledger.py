@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from rightcall.contracts.escape import Harmless
+from rightcall.contracts.typescript import Harmless
 from rightcall.errors import CallerError, ToolError
 from rightcall.types import Json, Problem, Tool
 

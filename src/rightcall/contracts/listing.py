@@ -1,26 +1,337 @@
-"""How each family of models lists tools in a prompt: what `Format.tools` names.
-
-    hermes        <tools>\\n{"type": "function", "function": {...}}\\n</tools>
-    typescript    namespace functions {\\n\\n// Weather\\ntype get_weather = (_: {\\ncity: string,\\n}) => any;
-
-Whoever wrote a tool cannot break out of the list: see `harmless`. A list of JSON holds each tool's schema unchanged.
-"""
+"""List tools in a prompt, as markup or as code, and the fixed sentences of the contract."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 
-from rightcall.contracts.escape import Harmless
-from rightcall.contracts.listing_code import python_list, typescript_list, typescript_types
-from rightcall.contracts.listing_markup import functiongemma_list, gemma_list, qwen3_coder_list
-from rightcall.contracts.typescript import Declarations
+from rightcall.contracts.typescript import (
+    ArrayType,
+    Declarations,
+    FieldType,
+    Harmless,
+    Literal,
+    ObjectType,
+    Primitive,
+    RefType,
+    Tuple,
+    TypeExpr,
+    UnionType,
+    is_identifier,
+)
 from rightcall.errors import BadFormat
 from rightcall.formats.spec import Format
+from rightcall.schema.walk import LISTS, MAPS, ONE
 from rightcall.types import Json, Tool
+
+TITLE = "## Tool Calling Contract"
+MODE = "The active mode is `{mode}`. This section replaces anything said about calling tools earlier in the prompt."
+
+NATIVE = """\
+Call tools through the tool channel of this API: it is preferred. Should the server take that channel away, write a
+call as text, and it runs just the same:
+
+{example}"""
+CALL = "<tool_call>name({ key: value })</tool_call>"
+
+PROTOCOL = """\
+### Response protocol
+
+A response consists of the blocks below and of white space between them. Nothing else is read.
+
+- `<tool_call>` holds exactly one call, written `name({ key: value })`.
+- `<assistant_prose>` holds a short remark for the log. It is optional.
+- `<user_response>` holds the answer for the user.
+- `<done>DONE_MARK</done>` says that the whole task is finished.
+
+Rules:
+
+- Text outside these blocks is refused, and you are told so. Do not begin a call with a label such as `tool_code:`,
+  `python:` or `shell:`, and put no Markdown fence around it.
+- A call is written bare: no quotes around it, no JSON object in its place. One block per call; several blocks may
+  follow one another. A name that is declared in quotes is called without them.
+- Arguments are one object literal. Keys are identifiers or strings; values are strings, numbers, `true`, `false`,
+  `null`, arrays and objects.
+- Text of several lines goes into a heredoc: `<<TAG`, a line break, the text exactly as it is, without escapes, then
+  TAG at the start of a line; commas and brackets may follow it there.
+- Prose is brief. Code and file contents belong into the arguments of a call.
+- Rather call a tool than describe what you would do.
+- Say done only after a tool call has shown that the task is finished."""
+
+EXAMPLE = "A call looks like this:\n\n{example}"
+HEREDOC = "Text of several lines, as a heredoc:\n\n{example}"
+HEREDOC_ANY = "Text of several lines, as a heredoc, if there were a tool `create`:\n\n{example}"
+LINES = '<<EOF\n# Today\nIt\'s "raw": \\n stays as it is.\nEOF'
+
+LEDGER = """\
+### Task ledger
+
+Every turn shows a `<task_ledger>` with the deliverables of the task. A `<done>` is refused while one of them is open
+or blocked. Keep it true:
+
+- `ledger({ action: "add", text: "..." })` adds a deliverable; its id comes back.
+- `ledger({ action: "mark", id: "deliverable-1", status: "done" })` once a tool result has shown that it is done.
+- `ledger({ action: "mark", id: "deliverable-1", status: "dropped", note: "why" })` for one that is not needed any more.
+- `ledger({ action: "rationale", text: "..." })` records why you go about it this way.
+- `ledger({ action: "note", text: "..." })` records something you found out.
+
+Use only ids that the ledger shows."""
+
+LEDGER_PLAIN = """\
+### Task ledger
+
+Every turn shows a `<task_ledger>` with the deliverables of the task. The task is not done while one of them is open or
+blocked. Call the tool `ledger` to add deliverables, to mark one done once a tool result has shown it, or dropped with a
+note that says why. Use only ids that the ledger shows."""
+
+ACTION = """\
+### Act first
+
+This turn is action-gated. Begin your response with a tool call: no prose, code, diff, JSON or done before it."""
+
+EXAMPLES = "## Tool call examples"
+TYPES = "## Shared types"
+TOOLS = "## Available tools"
+NAMES = "## Tool names"
+COMPACT = "## Other tools (call directly, or call `{lookup}` for details)"
+NAMED = "## More tools (call `{lookup}` first: it shows the arguments)"
+
+WIRE = """\
+### How to call a tool
+
+Write calls exactly in the form of the example, with the names and arguments that the tools declare. Leave out what you
+do not need, and never make up a tool or an argument. If no tool helps, answer in plain text."""
+
+WIRE_ONE = "One call:\n\n{example}"
+WIRE_TWO = "Two calls in one response:\n\n{example}"
+
+
+# -- Qwen3-Coder -------------------------------------------------------------------------------------------------------
+
+
+def qwen3_coder_list(tools: Sequence[Tool], harmless: Harmless) -> str:
+    return "\n".join(["<tools>", *[line for tool in tools for line in _markup_function(tool, harmless)], "</tools>"])
+
+
+def _markup_function(tool: Tool, harmless: Harmless) -> list[str]:
+    properties = tool.parameters.get("properties")
+    lines = ["<function>", _tag("name", tool.name, harmless)]
+    if tool.description.strip():
+        lines.append(_tag("description", tool.description.strip(), harmless))
+    lines.append("<parameters>")
+    for name, schema in properties.items() if isinstance(properties, dict) else ():
+        lines += ["<parameter>", _tag("name", name, harmless)]
+        lines += _keywords(schema if isinstance(schema, dict) else {}, (), harmless)
+        lines.append("</parameter>")
+    lines += _keywords(tool.parameters, ("type", "properties"), harmless)
+    return [*lines, "</parameters>", "</function>"]
+
+
+def _keywords(schema: Json, left_out: tuple[str, ...], harmless: Harmless) -> list[str]:
+    first = [word for word in ("type", "description") if word in schema]
+    words = [*first, *[word for word in schema if word not in first]]
+    return [_tag(word, schema[word], harmless) for word in words if word not in left_out and _WORD(word)]
+
+
+_WORD = re.compile(r"[$\w]+").fullmatch
+
+
+def _tag(word: str, value: Any, harmless: Harmless) -> str:
+    if isinstance(value, str):
+        return f"<{word}>{harmless.prose(value)}</{word}>"
+    return f"<{word}>{harmless.strings(json.dumps(value, ensure_ascii=False))}</{word}>"
+
+
+# -- Gemma -------------------------------------------------------------------------------------------------------------
+
+_BARE = re.compile(r"[\w$.-]+").fullmatch
+
+
+def gemma_list(tools: Sequence[Tool], harmless: Harmless) -> str:
+    writer = _Braces('<|"|>', harmless)
+    return "".join([f"<|tool>{writer.declaration(tool)}<tool|>" for tool in tools])
+
+
+def functiongemma_list(tools: Sequence[Tool], harmless: Harmless) -> str:
+    writer = _Braces("<escape>", harmless)
+    declared = [writer.declaration(tool) for tool in tools]
+    return "".join([f"<start_function_declaration>{text}<end_function_declaration>" for text in declared])
+
+
+class _Braces:
+    """Bare keys, strings between quote tokens, types in capitals. There are no escapes, so that all text is prose."""
+
+    def __init__(self, quote: str, harmless: Harmless) -> None:
+        self.quote = quote
+        self.harmless = harmless
+
+    def declaration(self, tool: Tool) -> str:
+        parameters = {"type": "object", **tool.parameters}
+        said = f"description:{self.string(tool.description)},parameters:{self.schema(parameters)}"
+        return f"declaration:{self.harmless.line(tool.name)}{{{said}}}"
+
+    def string(self, text: str) -> str:
+        return f"{self.quote}{self.harmless.prose(text)}{self.quote}"
+
+    def key(self, key: str) -> str:
+        return key if _BARE(key) else self.string(key)
+
+    def schema(self, schema: Any) -> str:
+        if not isinstance(schema, dict):
+            return self.value(schema)
+        first = [word for word in ("description",) if word in schema]
+        last = [word for word in ("required", "type") if word in schema]
+        words = [*first, *[word for word in schema if word not in (*first, *last)], *last]
+        return "{" + ",".join([f"{self.key(word)}:{self.keyword(word, schema[word])}" for word in words]) + "}"
+
+    def keyword(self, word: str, value: Any) -> str:
+        if word == "type":
+            return self.value([name.upper() for name in value] if isinstance(value, list) else str(value).upper())
+        if word in LISTS and isinstance(value, list):
+            return "[" + ",".join([self.schema(item) for item in value]) + "]"
+        if word in MAPS and isinstance(value, dict):
+            return "{" + ",".join([f"{self.key(key)}:{self.schema(item)}" for key, item in value.items()]) + "}"
+        return self.schema(value) if word in ONE else self.value(value)
+
+    def value(self, value: Any) -> str:
+        if isinstance(value, str):
+            return self.string(value)
+        if isinstance(value, list):
+            return "[" + ",".join([self.value(item) for item in value]) + "]"
+        if isinstance(value, dict):
+            return "{" + ",".join([f"{self.key(key)}:{self.value(item)}" for key, item in value.items()]) + "}"
+        return json.dumps(value)
+
+
+# -- TypeScript --------------------------------------------------------------------------------------------------------
+
+
+def typescript_list(made: Declarations, tools: Sequence[Tool]) -> str:
+    """In a namespace, as gpt-oss, Functionary and GigaChat have it."""
+    return f"namespace functions {{\n\n{typescript_types(made, tools)}\n\n}} // namespace functions"
+
+
+def typescript_types(made: Declarations, tools: Sequence[Tool]) -> str:
+    """One function type per tool, as Apertus has it."""
+    return "\n\n".join([*made.aliases(tools), *[_code_function(made, tool) for tool in tools]])
+
+
+def _code_function(made: Declarations, tool: Tool) -> str:
+    lines = _line_comments(made, tool.description)
+    args = made.args(tool)
+    name = made.text.harmless.line(tool.name)
+    if not isinstance(args, ObjectType):
+        return "\n".join([*lines, f"type {name} = (_: {made.text.type(args)}) => any;"])
+    if not args.fields and args.rest is None:
+        return "\n".join([*lines, f"type {name} = () => any;"])
+    lines.append(f"type {name} = (_: {{")
+    for field in args.fields:
+        lines += _field(made, field)
+    if args.rest is not None:
+        lines.append(f"{made.text.index(args)},")
+    return "\n".join([*lines, "}) => any;"])
+
+
+def _field(made: Declarations, field: FieldType) -> list[str]:
+    text = made.text
+    said = [text.harmless.line(note) for note in field.notes]
+    said += [f"example: {text.literal(value)}" for value in field.examples]
+    default = "".join([f" // default: {text.literal(value)}" for value in field.default])
+    mark = "" if field.required else "?"
+    lines = [*_line_comments(made, field.description), *[f"// {note}" for note in said]]
+    return [*lines, f"{text.name(field.name)}{mark}: {text.type(field.type)},{default}"]
+
+
+def _line_comments(made: Declarations, text: str) -> list[str]:
+    return [f"// {made.text.harmless.line(line)}" for line in text.splitlines() if line.strip()]
+
+
+# -- Python ------------------------------------------------------------------------------------------------------------
+
+_PYTHON = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None", "array": "list"}
+
+
+def python_list(made: Declarations, tools: Sequence[Tool]) -> str:
+    """Function definitions without a body; shared and nested objects are TypedDicts."""
+    types = [f"{name} = {_python(made, made.type(name))}" for name in made.names(tools)]
+    return "```python\n" + "\n\n".join([*types, *[_definition(made, tool) for tool in tools]]) + "\n```"
+
+
+def _definition(made: Declarations, tool: Tool) -> str:
+    args = made.args(tool)
+    fields = args.fields if isinstance(args, ObjectType) else ()
+    named = all(is_identifier(field.name) for field in fields) and isinstance(args, ObjectType)
+    taken = ", ".join([_parameter(made, field) for field in fields]) if named else f"**arguments: {_python(made, args)}"
+    lines = [f"def {made.text.harmless.line(tool.name)}({taken}):", *_docstring(made, tool, fields)]
+    return "\n".join(lines)
+
+
+def _parameter(made: Declarations, field: FieldType) -> str:
+    default = f" = {_value(made, field.default[0])}" if field.default else "" if field.required else " = None"
+    return f"{field.name}: {_python(made, field.type)}{default}"
+
+
+def _docstring(made: Declarations, tool: Tool, fields: Sequence[FieldType]) -> list[str]:
+    harmless = made.text.harmless
+    lines = [harmless.line(line) for line in tool.description.strip().splitlines()] or [harmless.line(tool.name)]
+    if fields:
+        lines += ["", "Args:"]
+        lines += [f"    {_argument(made, field)}" for field in fields]
+    inside = [f"    {line}".rstrip().replace("\\", "\\\\").replace('"""', "'''") for line in lines]
+    return ['    """', *inside, '    """']
+
+
+def _argument(made: Declarations, field: FieldType) -> str:
+    said = "; ".join(made.text.about(field))
+    return f"{made.text.harmless.line(field.name)} ({_python(made, field.type)}): {said}"
+
+
+def _python(made: Declarations, expr: TypeExpr) -> str:
+    match expr:
+        case Primitive(name):
+            return _PYTHON.get(name, "dict")
+        case Literal(value):
+            return f"Literal[{_value(made, value)}]"
+        case ArrayType(item):
+            return f"list[{_python(made, item)}]"
+        case Tuple(items):
+            return f"tuple[{', '.join([_python(made, item) for item in items]) or '()'}]"
+        case UnionType(members):
+            return _python_union(made, members)
+        case RefType(name):
+            return name
+        case ObjectType(fields, rest):
+            return _typed_dict(made, fields) if fields else _python_dict(made, rest)
+    return "Any"
+
+
+def _python_dict(made: Declarations, values: TypeExpr | None) -> str:
+    return f"dict[str, {_python(made, values)}]" if values else "dict"
+
+
+def _python_union(made: Declarations, members: tuple[TypeExpr, ...]) -> str:
+    literals = [_value(made, member.value) for member in members if isinstance(member, Literal)]
+    others = [_python(made, member) for member in members if not isinstance(member, Literal)]
+    return " | ".join([f"Literal[{', '.join(literals)}]", *others] if literals else others)
+
+
+def _typed_dict(made: Declarations, fields: Sequence[FieldType]) -> str:
+    inner = [
+        f"{made.text.literal(field.name)}: {'Required' if field.required else 'NotRequired'}"
+        f"[{_python(made, field.type)}]"
+        for field in fields
+    ]
+    return f"TypedDict({{{', '.join(inner)}}})"
+
+
+def _value(made: Declarations, value: object) -> str:
+    if value is None or isinstance(value, bool):
+        return repr(value)
+    return made.text.literal(value)
 
 
 class JsonList(msgspec.Struct, frozen=True):

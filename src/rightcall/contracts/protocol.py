@@ -1,25 +1,138 @@
-"""A reply held to the contract's protocol: what broke it, what the model is told, what goes into the history.
-
-    reply = parse(text, tools=tools, format="contract")
-    feedback(reply)   # "" when all is well, else the message that asks for better
-    canonical(reply)  # the same reply as it should have been written
-
-What is wrong with a call is in `reply.problems`. What only breaks the protocol is read off the reply's parts: text
-outside all blocks stays text, and nothing that the model said is lost because of where it said it.
-"""
+"""The response protocol of the contract: its tags, tool results in it, feedback, and canonical replies."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Container, Iterator
+from functools import lru_cache
 
-from rightcall.errors import CannotCarry
-from rightcall.formats import known_formats
+from rightcall.errors import CannotCarry, ToolError
+from rightcall.formats import find, known_formats
 from rightcall.formats.contract_format import CONTRACT
 from rightcall.formats.spec import Format, alternatives
 from rightcall.parsing.rendering import render
 from rightcall.problems import OF_SERVERS
-from rightcall.types import Call, Part, Problem, Reply, Text
+from rightcall.tools.toolset import Toolset
+from rightcall.types import Call, Part, Problem, Reply, Text, Tool
+
+NAME = "tool_schema"
+
+
+def tool_schema(tools: Toolset, show: Callable[[Tool], str]) -> Tool:
+    """A tool like any other; `show` makes the text for a tool. A name that is not declared is a `ToolError`."""
+
+    def run(name: str) -> str:
+        tool = tools.get(name)
+        if tool is None:
+            near = tools.nearest(name)
+            hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "the prompt lists the names"
+            raise ToolError(f"there is no tool {name[:80]!r}; {hint}")
+        return show(tool)
+
+    return Tool(
+        name=_free(tools),
+        description="Shows the whole declaration of one tool: what it does, its arguments and their types.",
+        parameters={
+            "type": "object",
+            "properties": {"name": {"type": "string", "description": "The name of the tool, as it is listed."}},
+            "required": ["name"],
+            "additionalProperties": False,
+        },
+        read_only=True,
+        run=run,
+    )
+
+
+def _free(taken: Container[str]) -> str:
+    name, number = NAME, 1
+    while name in taken:
+        number += 1
+        name = f"{NAME}_{number}"
+    return name
+
+
+_HOLE = re.compile(r"\{(name|text)\}")
+_MARKER = re.compile(r"<[^<>\s]+>|\[/[A-Z_]+\]")
+_TAGGED = "<tool_response>\n{text}\n</tool_response>"
+RESULTS: dict[str, str] = {
+    **dict.fromkeys(("hunyuan_a13b", "step3p5"), "<tool_response>{text}</tool_response>"),
+    **dict.fromkeys(("minimax_m2", "minimax_m3"), "<response>{text}</response>"),
+    **dict.fromkeys(
+        ("deepseek_v32", "deepseek_v4"), "<function_results>\n<result>{text}</result>\n</function_results>"
+    ),
+    **dict.fromkeys(("mistral", "mistral_v11", "ministral3"), "[TOOL_RESULTS]{text}[/TOOL_RESULTS]"),
+    "deepseek_v3": "<｜tool▁outputs▁begin｜><｜tool▁output▁begin｜>{text}<｜tool▁output▁end｜><｜tool▁outputs▁end｜>",
+    "deepseek_v31": "<｜tool▁output▁begin｜>{text}<｜tool▁output▁end｜>",
+    "nemotron_v2": "<TOOL_RESPONSE>[{text}]</TOOL_RESPONSE>",
+    "lfm2": "<|tool_response_start|>{text}<|tool_response_end|>",
+    "gemma4": '<|tool_response>response:{name}{value:<|"|>{text}<|"|>}<tool_response|>',
+    "muse": '<tool_output name="{name}">\n{text}\n</tool_output>',
+    "granite_20b_fc": "<function_response> {text}",
+    "minimax_m1": "tool result: {text}\n",
+    "olmo3": "Function {name} returned:\n{text}",
+}
+
+
+def result_text(text: str, *, name: str, format: str | Format = "contract") -> str:
+    """What a model without a role for results is shown as the result of a call.
+
+    - `text`: the result, given as it is; only what would end the block is parted by a blank.
+    - `name`: the tool that was called.
+    - `format`: whose form to use; tags where no other is known.
+    """
+    form = _form(format)
+    holes = {"name": " ".join(name.split()), "text": _inside(text, form)}
+    return _HOLE.sub(lambda hole: holes[hole.group(1)], form)
+
+
+def results_in(said: str, *, format: str | Format = "contract") -> tuple[list[tuple[str, str]], str]:
+    """The results, as name and text, that a message begins with, written as `result_text` writes them, and what stands
+    behind them. The name is "" where the form does not say it.
+
+    - `said`: a message of the user's side, right behind a turn with calls.
+    - `format`: whose form it is.
+    """
+    form = _form(format)
+    before, _, after = form.partition("{text}")
+    found: list[tuple[str, str]] = []
+    opens, at = _opening(before), 0
+    while (start := opens.match(said, at)) is not None:
+        end = said.find(after, start.end()) if after.strip() else len(said)
+        if end < 0:
+            break
+        found.append((start.groupdict().get("name", ""), _outside(said[start.end() : end], form)))
+        at = end + len(after)
+    return found, said[at:].strip() if found else said
+
+
+@lru_cache(64)
+def _opening(before: str) -> re.Pattern[str]:
+    head, name, tail = before.partition("{name}")
+    said = "(?P<name>[\\w.-]++)" if name else ""
+    return re.compile(rf"\s*+{re.escape(head)}{said}{re.escape(tail)}")
+
+
+def _form(format: str | Format) -> str:
+    return _TAGGED if format == "contract" else RESULTS.get(find(format).name, _TAGGED)
+
+
+def _ends(form: str) -> list[str]:
+    return _MARKER.findall(form.rpartition("{text}")[2])
+
+
+def _inside(text: str, form: str) -> str:
+    """The text with a blank in every marker that would end its block."""
+    for end in _ends(form):
+        text = text.replace(end, f"{end[0]} {end[1:]}")
+    return text
+
+
+def _outside(text: str, form: str) -> str:
+    """The text as it was before `_inside`."""
+    for end in _ends(form):
+        text = text.replace(f"{end[0]} {end[1:]}", end)
+    return text if form.rpartition("{text}")[2].strip() else text.removesuffix("\n")
+
 
 _PREVIEW = 120
 _TAG_PREVIEW = 40

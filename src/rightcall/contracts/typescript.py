@@ -1,44 +1,435 @@
-"""JSON Schema as TypeScript: one declaration per tool, the types they share once.
+"""Tools as TypeScript declarations for a prompt: type expressions, shared types, and escaped comments.
 
-    declare function run(args: { command: string /* required — Shell command. */ }): string;
-    /**
-     * Runs a shell command.
-     */
-
-What TypeScript has no word for (bounds, formats, patterns) stands in comments. References become type names, so that a
-recursive schema ends; local references of any depth resolve, and what stands beside one is kept. The rules are those of
-`docs/decisions/009-what-a-declaration-says.md`.
+Harmless.of("hermes").prose("ends with </tool_call>")    # "ends with < /tool_call>"
+Harmless.of("hermes").strings('"</tool_call>"')          # '"\u003c/tool_call>"', the same JSON string
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from rightcall.contracts.bounds import notes
-from rightcall.contracts.escape import Harmless
-from rightcall.contracts.shared_types import TypeNames, is_reserved, preferred
-from rightcall.contracts.type_expr import (
-    NULL,
-    UNKNOWN,
-    ArrayType,
-    FieldType,
-    IntersectionType,
-    Literal,
-    ObjectType,
-    Primitive,
-    RefType,
-    TextType,
-    Tuple,
-    TypeExpr,
-    UnionType,
-    Unknown,
-    is_identifier,
-    render,
-)
-from rightcall.schema.walk import Refs
+import msgspec
+
+from rightcall.formats import find
+from rightcall.formats.spec import Format, alternatives
+from rightcall.json_pointer import unescaped
+from rightcall.schema.walk import REFS, Refs, all_schemas, reachable
 from rightcall.tools.toolset import Tools, Toolset, examples
 from rightcall.types import Json, Tool
+
+PROTOCOL = ("tool_call", "assistant_prose", "user_response", "done", "task_ledger")
+LISTS = ("tools", "tool", "functions", "function", "available_tools", "tool_list")
+_HOLE = re.compile(r"\{\w+\}")
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_LONE = re.compile("[\ud800-\udfff]")
+# Tags of our own protocol and of lists of tools, and whatever looks like a special token of some vocabulary.
+_ALWAYS = rf"</?(?:{'|'.join((*PROTOCOL, *LISTS))})\b|<[|｜]|\[/?AVAILABLE_TOOLS|</?(?:start|end)_function_declaration"
+# What lists of tools are made of besides, by the name of the listing.
+_QWEN = "name description type parameter parameters required enum default".split()
+_LISTING: dict[str, tuple[str, ...]] = {
+    "qwen3_coder": tuple(f"{opens}{tag}>" for tag in _QWEN for opens in ("<", "</")),
+    **dict.fromkeys(("fenced", "cohere", "pythonic"), ("```",)),
+}
+
+
+class Harmless:
+    """Knows what must not be said. Linear in the text."""
+
+    def __init__(self, markers: tuple[str, ...] = ()) -> None:
+        words = sorted({marker for marker in markers if _speaks(marker)}, key=len, reverse=True)
+        self._find = re.compile("|".join([_ALWAYS, *map(re.escape, words)]), re.IGNORECASE)
+
+    @staticmethod
+    def of(format: str | Format) -> Harmless:
+        """For prompts of this format."""
+        chosen = find(format)
+        words = _LISTING.get(chosen.tools, ())
+        return Harmless((*words, *[piece.strip() for text in _texts(chosen) for piece in _HOLE.split(text)]))
+
+    def prose(self, text: str) -> str:
+        """A description: every marker in it has a blank behind its first character."""
+        text = text if text.isascii() else _LONE.sub("\ufffd", text)
+        for _ in range(3):  # what is left of one marker may make another with what follows: >>>>
+            text = self._find.sub(_spaced, text)
+        return text
+
+    def line(self, text: str) -> str:
+        """A description on one line."""
+        return self.prose(" ".join(text.split()))
+
+    def strings(self, json_text: str) -> str:
+        """JSON that means the same: every marker in its strings begins with an escape."""
+        return _STRING.sub(self._escaped, json_text)
+
+    def _escaped(self, string: re.Match[str]) -> str:
+        text = string.group()
+        if not text.isascii():
+            text = _LONE.sub(lambda lone: f"\\u{ord(lone.group()):04x}", text)
+        return self._find.sub(lambda marker: f"\\u{ord(marker.group()[0]):04x}{marker.group()[1:]}", text)
+
+
+def _spaced(marker: re.Match[str]) -> str:
+    return f"{marker.group()[0]} {marker.group()[1:]}"
+
+
+def _speaks(marker: str) -> bool:
+    return len(marker) >= 3 and not marker[0].isalnum() and marker[0] not in '\\"'
+
+
+def _texts(format: Format) -> list[str]:
+    pairs = [format.section, format.call, format.reasoning, *format.content]
+    found = [text for pair in pairs if pair for marker in pair for text in alternatives(marker)]
+    for body in format.bodies:
+        for field in ("open", "close", "param", "value_close", "empty", "quote"):
+            value = getattr(body, field, None) or ""
+            found += alternatives(value)
+    if format.channels is not None:
+        found += [*alternatives(format.channels.start), format.channels.message, *format.channels.ends]
+    return [*found, *format.ends]
+
+
+_LONGEST = 200
+_NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
+_DEEPEST = 4
+
+
+def notes(schema: Any, depth: int = 0) -> list[str]:
+    """The bounds that this schema states itself. Of a choice with null those of the only other member."""
+    if not isinstance(schema, dict) or depth > _DEEPEST:
+        return []
+    found = [*_number(schema), *_string(schema), *_array(schema), *_object(schema)]
+    each = [f"each item: {note}" for note in notes(schema.get("items"), depth + 1)]
+    choice = schema.get("anyOf", schema.get("oneOf"))
+    others = [item for item in choice if item != {"type": "null"}] if isinstance(choice, list) else []
+    inner = notes(others[0], depth + 1) if len(others) == 1 else []
+    return [note[:_LONGEST] for note in found + each + inner]
+
+
+def _span(low: Any, high: Any, what: str = "") -> list[str]:
+    unit = f" {what}" if what else ""
+    if low is not None and high is not None:
+        return [f"exactly {low}{unit}" if low == high else f"{low} to {high}{unit}"]
+    if low is not None:
+        return [f"at least {low}{unit}"]
+    return [f"at most {high}{unit}"] if high is not None else []
+
+
+def _number(schema: Json) -> list[str]:
+    if not any(word in schema for word in _NUMBERS):
+        return []
+    low, high = schema.get("minimum"), schema.get("maximum")
+    above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
+    if above is True:  # as draft 4 said it
+        low, above = None, low
+    if below is True:
+        high, below = None, high
+    found = [f"more than {above}"] if _is_number(above) else []
+    found += [f"less than {below}"] if _is_number(below) else []
+    found += _span(low, high)
+    if "multipleOf" in schema:
+        found.append(f"a multiple of {schema['multipleOf']}")
+    whole = "integer, " if schema.get("type") == "integer" else ""
+    return [whole + ", ".join(found)] if found else []
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _string(schema: Json) -> list[str]:
+    found = _span(schema.get("minLength") or None, schema.get("maxLength"), "characters")
+    found += [f"{word} {schema[word]}" for word in ("format", "pattern") if isinstance(schema.get(word), str)]
+    return found
+
+
+def _array(schema: Json) -> list[str]:
+    found = _span(schema.get("minItems") or None, schema.get("maxItems"), "items")
+    return [*found, "unique items"] if schema.get("uniqueItems") is True else found
+
+
+def _object(schema: Json) -> list[str]:
+    return _span(schema.get("minProperties") or None, schema.get("maxProperties"), "keys")
+
+
+class Primitive(msgspec.Struct, frozen=True):
+    name: str
+
+
+class Literal(msgspec.Struct, frozen=True):
+    value: Any
+
+
+class ArrayType(msgspec.Struct, frozen=True):
+    item: TypeExpr
+
+
+class Tuple(msgspec.Struct, frozen=True):
+    """The first `needed` items must be there; `rest` is the type of further ones, None where there may be none."""
+
+    items: tuple[TypeExpr, ...]
+    needed: int = 0
+    rest: TypeExpr | None = None
+
+
+class UnionType(msgspec.Struct, frozen=True):
+    members: tuple[TypeExpr, ...]
+
+
+class IntersectionType(msgspec.Struct, frozen=True):
+    members: tuple[TypeExpr, ...]
+
+
+class RefType(msgspec.Struct, frozen=True):
+    name: str
+
+
+class Unknown(msgspec.Struct, frozen=True):
+    pass
+
+
+class FieldType(msgspec.Struct, frozen=True):
+    """`default` is a list of one value, or empty: null is a default too. `notes` are bounds and formats, in words."""
+
+    name: str
+    type: TypeExpr
+    required: bool = False
+    description: str = ""
+    notes: tuple[str, ...] = ()
+    default: tuple[Any, ...] = ()
+    examples: tuple[Any, ...] = ()
+
+
+class ObjectType(msgspec.Struct, frozen=True):
+    """`rest` is the type of keys that are not fields, None where nothing is said of them."""
+
+    fields: tuple[FieldType, ...] = ()
+    rest: TypeExpr | None = None
+
+
+TypeExpr = Primitive | Literal | ArrayType | Tuple | UnionType | IntersectionType | RefType | Unknown | ObjectType
+
+NULL = Primitive("null")
+UNKNOWN = Unknown()
+
+_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_PRIMITIVES = {
+    **dict.fromkeys(("str", "string"), "string"),
+    **dict.fromkeys(("int", "integer", "long", "number", "float", "double"), "number"),
+    **dict.fromkeys(("bool", "boolean"), "boolean"),
+    **dict.fromkeys(("nil", "null", "none"), "null"),
+    **dict.fromkeys(("dict", "map"), "object"),
+    **dict.fromkeys(("list", "array"), "unknown[]"),
+}
+
+
+def _primitive(name: str) -> str:
+    return _PRIMITIVES.get(name, name if is_identifier(name) else "unknown")
+
+
+_IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*", re.ASCII).fullmatch
+_PLAIN = Harmless()
+
+
+def is_identifier(name: str) -> bool:
+    return _IDENTIFIER(name) is not None
+
+
+def render(expr: TypeExpr, harmless: Harmless = _PLAIN) -> str:
+    """The TypeScript text of a type."""
+    return TextType(harmless).type(expr)
+
+
+class TextType:
+    """Writes types, so that nothing in them speaks the markers of the format that `harmless` knows."""
+
+    def __init__(self, harmless: Harmless) -> None:
+        self.harmless = harmless
+
+    def type(self, expr: TypeExpr) -> str:
+        match expr:
+            case Primitive(name):
+                return _primitive(name)
+            case Literal(value):
+                return self.literal(value)
+            case ArrayType(item):
+                return self.single(item) + "[]"
+            case Tuple():
+                return self.tuple(expr)
+            case UnionType(members):
+                return " | ".join(map(self.type, members))
+            case IntersectionType(members):
+                return " & ".join([self.inside(member, UnionType) for member in members])
+            case ObjectType():
+                return self.object(expr)
+            case RefType(name):
+                return name
+        return "unknown"
+
+    def inside(self, expr: TypeExpr, *kinds: Any) -> str:
+        return f"({self.type(expr)})" if isinstance(expr, kinds) else self.type(expr)
+
+    def single(self, expr: TypeExpr) -> str:
+        return self.inside(expr, UnionType, IntersectionType)
+
+    def literal(self, value: Any) -> str:
+        """JSON, which TypeScript reads as a type and as a value alike."""
+        return self.harmless.strings(_JSON(value))
+
+    def name(self, name: str) -> str:
+        return name if is_identifier(name) else self.literal(name)
+
+    def tuple(self, expr: Tuple) -> str:
+        items = [self.type(item) if at < expr.needed else self.single(item) + "?" for at, item in enumerate(expr.items)]
+        rest = [] if expr.rest is None else [f"...{self.single(expr.rest)}[]"]
+        return f"[{', '.join(items + rest)}]"
+
+    def object(self, expr: ObjectType) -> str:
+        parts = [self.field(field) for field in expr.fields]
+        if expr.rest is not None:
+            parts.append(self.index(expr))
+        return f"{{ {'; '.join(parts)} }}" if parts else "{}"
+
+    def index(self, expr: ObjectType) -> str:
+        assert expr.rest is not None
+        # A signature binds the named fields as well, so beside such it must let everything through.
+        if not expr.fields or isinstance(expr.rest, Unknown):
+            return f"[key: string]: {self.type(expr.rest)}"
+        return f"[key: string]: unknown {self.comment(['any other: ' + self.type(expr.rest)])}"
+
+    def field(self, field: FieldType) -> str:
+        mark = "" if field.required else "?"
+        return f"{self.name(field.name)}{mark}: {self.type(field.type)} {self.comment(self.about(field))}"
+
+    def about(self, field: FieldType) -> list[str]:
+        """What is said of a field: required or optional, description, bounds, default, examples."""
+        parts = ["required" if field.required else "optional", self.harmless.line(field.description)]
+        parts += [self.harmless.line(note) for note in field.notes]
+        parts += [f"default {self.literal(value)}" for value in field.default]
+        if field.examples:
+            word = "example" if len(field.examples) == 1 else "examples"
+            parts.append(f"{word} {', '.join([self.literal(value) for value in field.examples])}")
+        return [part for part in parts if part]
+
+    def comment(self, parts: list[str]) -> str:
+        return f"/* {closed(' — '.join(parts))} */"
+
+    def block(self, text: str) -> list[str]:
+        """A description as the lines of a comment; none for a blank one."""
+        if not text.strip():
+            return []
+        lines = [f" * {self.harmless.prose(line)}".rstrip() for line in text.strip().splitlines()]
+        return ["/**", *[closed(line) for line in lines], " */"]
+
+
+def closed(text: str) -> str:
+    """Text for a comment, which it cannot end."""
+    return text.replace("*/", "* /")
+
+
+_ROUNDS = 64
+_UNFIT = re.compile(r"[^A-Za-z0-9_$]+")
+_RESERVED = frozenset(
+    "any unknown never void null undefined string number boolean symbol object bigint Tools "
+    "break case catch class const continue debugger default delete do else enum export extends false finally for "
+    "function if import in instanceof new return super switch this throw true try typeof var while with "
+    "implements interface let package private protected public static yield await arguments eval".split()
+)
+
+
+def is_reserved(name: str) -> bool:
+    return name in _RESERVED
+
+
+class _Place(msgspec.Struct, eq=False):
+    """Where some references of one document point. `kind` tells places apart, better with each round."""
+
+    document: int
+    refs: Refs
+    target: Json
+    name: str
+    inner: list[_Place] = []
+    kind: int = 0
+
+
+class TypeNames:
+    """The type names of the references in these documents. Time is linear in their size, but for the rounds."""
+
+    def __init__(self, documents: Iterable[Json]) -> None:
+        self._places: dict[tuple[int, int], _Place] = {}  # by document, and by what it points at
+        self._roots: list[Json] = []  # kept alive, so that what a reference points at keeps its identity
+        for number, root in enumerate(documents):
+            self._roots.append(root)
+            self._collect(number, Refs(root))
+        self._link()
+        self._tell_apart()
+        self._called: dict[int, str] = {}
+        self._taken: dict[str, int] = {}
+
+    def of(self, document: int, target: Any) -> str | None:
+        """What the type that a reference of this document points at is called; None where no reference points.
+
+        The type that is asked for first gets the name without a number."""
+        place = self._places.get((document, id(target)))
+        if place is not None and place.kind not in self._called:
+            self._called[place.kind] = _fresh(place.name, self._taken)
+        return None if place is None else self._called[place.kind]
+
+    def _collect(self, number: int, refs: Refs) -> None:
+        for schema in reachable(refs):
+            for ref, target in _targets(schema, refs):
+                if (number, id(target)) not in self._places:
+                    self._places[number, id(target)] = _Place(number, refs, target, preferred(ref, refs.root))
+
+    def _link(self) -> None:
+        for place in self._places.values():
+            inner = {
+                ref: target for schema in all_schemas(place.target) for ref, target in _targets(schema, place.refs)
+            }
+            place.inner = [self._places[place.document, id(inner[ref])] for ref in sorted(inner)]
+            place.kind = hash((place.name, json.dumps(place.target, sort_keys=True)))
+
+    def _tell_apart(self) -> None:
+        """Two places of one kind whose inner places are of different kinds are of different kinds themselves."""
+        places = list(self._places.values())
+        count = len({place.kind for place in places})
+        for _ in range(_ROUNDS):
+            kinds = [hash((place.kind, *[inner.kind for inner in place.inner])) for place in places]
+            for place, kind in zip(places, kinds, strict=True):
+                place.kind = kind
+            if count == (count := len(set(kinds))):
+                return
+        for place in places:  # a chain longer than the rounds: nothing is shared between documents
+            place.kind = hash((place.document, place.kind))
+
+
+def _targets(schema: Json, refs: Refs) -> Iterator[tuple[str, Json]]:
+    for word in REFS:
+        if isinstance(schema.get(word), str) and isinstance(target := refs.get(schema[word]), dict):
+            yield schema[word], target
+
+
+def preferred(ref: str, root: Any = None) -> str:
+    """The name that a reference asks for: its last step, as an identifier. Empty for one that points at itself."""
+    last = unescaped(ref.rstrip("/").rpartition("/")[2].strip("#"))
+    if not last and isinstance(root, dict) and "$ref" not in root:
+        last = root["title"] if isinstance(root.get("title"), str) and root["title"].strip() else "Arguments"
+    name = _UNFIT.sub("_", last).strip("_") or ("_" if last else "")
+    return f"_{name}" if name[:1].isdigit() else name
+
+
+def _fresh(name: str, taken: dict[str, int]) -> str:
+    """`taken` has how often each name was asked for, so that the next number is near."""
+    number = taken.get(name, 1)
+    new = f"{name}{number}" if number > 1 else f"{name}_" if name in _RESERVED else name or "_"
+    while new in taken:
+        number, new = number + 1, f"{name}{number + 1}"
+    taken[new] = taken.get(new, 1)
+    taken[name] = number
+    return new
+
 
 _COMBINED = ("$ref", "$dynamicRef", "$recursiveRef", "const", "enum", "oneOf", "anyOf", "allOf")
 _OBJECT = ("properties", "additionalProperties", "patternProperties", "required")

@@ -13,7 +13,7 @@ from typing import Any
 
 from rightcall.capture.captured_rows import OUTCOME, asked, blocking_of, call_of, tools_of
 from rightcall.capture.settings import SYSTEM
-from rightcall.contracts.texts import TITLE
+from rightcall.contracts.listing import TITLE
 from rightcall.datasets.validating import label_of
 from rightcall.providers.openai_chat import assistant_message
 from rightcall.providers.sdk_view import dumps

@@ -7,7 +7,7 @@ from typing import Any
 
 from rightcall.capture.captured_rows import CallTrace, capture_row, outcome_row
 from rightcall.capture.stubs import StubOutcome
-from rightcall.contracts.results import results_in
+from rightcall.contracts.protocol import results_in
 from rightcall.datasets.logged import Entry, Log, LogTurn
 from rightcall.datasets.row_files import running_digest
 from rightcall.errors import CallerError

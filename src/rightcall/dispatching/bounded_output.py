@@ -1,24 +1,186 @@
-"""A tool's output, cut to a size that fits a model's context, with an account of what was left out.
+"""Keep tool output within limits and free of secrets: redaction, truncation, and pages of what was cut.
 
-    envelope = bound({"log": "x" * 90_000, "code": 0})
-    envelope.payload          {"log": "xxx... [... 86,040 characters left out ...] ...xxx", "code": 0}
-    envelope.omitted[0]       Omitted(pointer="/log", reason="string_chars", page_token="v1:7b22...")
-
-Redaction comes first. Then long texts keep their head and their tail, and long arrays their first items. What is still
-too large as a whole gives up the largest values first, at any depth; small ones stay whole. Items that are kept keep
-their places. With `Bounds.pages`, what was left out can be read on by its page token.
+pages = Pages()
+tools = Toolset(my_tools, pages.tool())
+await dispatch(calls, tools, limits=RunLimits(result=Bounds(pages=pages)))
 """
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, BinaryIO, Literal, NamedTuple, Protocol
 
 import msgspec
 
-from rightcall.dispatching.plain import plain
-from rightcall.dispatching.redact import Redaction, redacted
+from rightcall.dispatching.plain_json_values import plain
 from rightcall.json_pointer import escaped
+from rightcall.types import Tool
+
+Steps = tuple[str, ...]
+
+
+class Redaction(msgspec.Struct, frozen=True, kw_only=True):
+    """Values that no model may see, told by JSON Pointers in which `*` stands for any one step: `/rows/*/card`.
+
+    - `deny`: what is replaced. Deny wins.
+    - `allow`: where it is given, everything is replaced that neither leads to one of these places nor lies in one.
+    - `text`: what stands there instead.
+    """
+
+    deny: tuple[str, ...] = ()
+    allow: tuple[str, ...] | None = None
+    text: str = "[redacted]"
+
+
+def redacted(value: Any, redaction: Redaction | None) -> tuple[Any, int]:
+    """A copy without the values that are not to be seen, and how many were replaced."""
+    if redaction is None:
+        return value, 0
+    walker = _Walker(redaction.text)
+    allow = None if redaction.allow is None else [steps(pointer) for pointer in redaction.allow]
+    return walker.walk(value, [steps(pointer) for pointer in redaction.deny], allow), walker.count
+
+
+def steps(pointer: str) -> Steps:
+    """The steps of a JSON Pointer. "" is the whole value."""
+    return tuple([step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:]])
+
+
+class _Walker:
+    """The lists hold what is left of each pointer that still leads here. `allow` is None inside an allowed place."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.count = text, 0
+
+    def walk(self, value: Any, deny: list[Steps], allow: list[Steps] | None) -> Any:
+        if () in deny:
+            return self.hidden()
+        if allow is not None and () in allow:
+            allow = None
+        if allow is not None and (not allow or not isinstance(value, (dict, list))):
+            return self.hidden()
+        if not deny and allow is None:
+            return value
+        if isinstance(value, dict):
+            return {key: self.walk(item, _below(deny, key), _allowed(allow, key)) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self.walk(item, _below(deny, str(i)), _allowed(allow, str(i))) for i, item in enumerate(value)]
+        return value
+
+    def hidden(self) -> str:
+        self.count += 1
+        return self.text
+
+
+def _below(pointers: list[Steps], step: str) -> list[Steps]:
+    return [rest[1:] for rest in pointers if rest and rest[0] in (step, "*")]
+
+
+def _allowed(allow: list[Steps] | None, step: str) -> list[Steps] | None:
+    return None if allow is None else _below(allow, step)
+
+
+_DESCRIPTION = "Reads on where a result was cut. Send a page token exactly as a result showed it."
+_WRAPPING = 512
+
+
+class Pages:
+    """Outputs kept so that a model can read on where they were cut. Belongs to one conversation: every token that it
+    gave is good for it. Safe to share between threads.
+
+    - `most_bytes`: how much is kept; the oldest outputs go first.
+    """
+
+    def __init__(self, *, most_bytes: int = 64_000_000) -> None:
+        self._most, self._used, self._made = most_bytes, 0, 0
+        self._kept: OrderedDict[str, tuple[Any, Bounds, int]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def new_key(self) -> str:
+        """A name for the next output to keep. `dispatch` asks for it."""
+        with self._lock:
+            self._made += 1
+            return f"r{self._made}"
+
+    def keep(self, key: str, whole: Any, bounds: Bounds) -> None:
+        """Keeps the `whole` of an output under its `key`, to be read on within `bounds`. `dispatch` does it."""
+        used = size(whole)
+        with self._lock:
+            self._kept[key] = (whole, bounds, used)
+            self._used += used
+            while self._used > self._most and len(self._kept) > 1:
+                self._used -= self._kept.popitem(last=False)[1][2]
+
+    def read(self, token: str) -> BoundedOutput:
+        """The next piece that this `token` stands for: text from where it was cut, or the items after the last one
+        given. Raises ValueError."""
+        found = PageToken.read(token.strip())
+        if found is None or found.at < 0:
+            raise ValueError("this is no page token; send one exactly as a result showed it")
+        kept = self._kept.get(found.of)
+        if kept is None:
+            raise ValueError("what this page token belongs to is no longer kept; call the tool again")
+        whole, bounds, _ = kept
+        return _piece(_at(whole, found.pointer), found, bounds)
+
+    def tool(self, name: str = "read_more") -> Tool:
+        """The tool that redeems page tokens, under this `name`."""
+        return Tool(
+            name=name,
+            description=_DESCRIPTION,
+            parameters={
+                "type": "object",
+                "properties": {"token": {"type": "string", "description": "The page token."}},
+                "required": ["token"],
+                "additionalProperties": False,
+            },
+            read_only=True,
+            run=self._read_more,
+        )
+
+    async def _read_more(self, token: str) -> BoundedOutput:
+        return self.read(token)
+
+
+def _at(value: Any, pointer: str) -> Any:
+    for step in steps(pointer):
+        try:
+            value = value[int(step)] if isinstance(value, list) else value[step]
+        except (KeyError, IndexError, ValueError, TypeError):
+            raise ValueError("this page token points at nothing; send one exactly as a result showed it") from None
+    return value
+
+
+def _piece(value: Any, token: PageToken, bounds: Bounds) -> BoundedOutput:
+    """Text is given without gaps, so that pieces can be put together; arrays go on at the next item."""
+    place = Place(token.of, token.pointer, token.at)
+    inner = msgspec.structs.replace(
+        bounds, total_bytes=max(bounds.total_bytes - _WRAPPING, _WRAPPING), redaction=None, spill=None
+    )
+    if not isinstance(value, str):
+        return cut(value[token.at :] if isinstance(value, list) else value, inner, place)
+    rest = value[token.at :]
+    piece = rest[: min(bounds.string_chars, inner.total_bytes // 6)]  # a character has at most six bytes in JSON
+    if len(piece) == len(rest):
+        return BoundedOutput(piece)
+    following = PageToken(token.pointer, "string_chars", bounds.string_chars, token.of, token.at + len(piece))
+    left = Omitted(token.pointer, "string_chars", str(following))
+    return BoundedOutput(piece, omitted_chars=len(rest) - len(piece), omitted=(left,), redeemable=True)
+
+
+def spill_to(file: BinaryIO) -> Callable[[str], str]:
+    """For `Bounds.spill`: appends each output to the open `file`, and names the bytes it has there."""
+
+    def spill(text: str) -> str:
+        start = file.tell()
+        file.write(text.encode() + b"\n")
+        file.flush()
+        return f"{getattr(file, 'name', 'the spill file')} (bytes {start}-{file.tell() - 1})"
+
+    return spill
+
 
 Reason = Literal["string_chars", "array_items", "total_bytes"]
 

@@ -1,23 +1,59 @@
-"""Budgets: so many calls, so much cost, so many tokens, so much time. Each is a hook that stops the batch once spent.
-
-    dispatch(calls, tools, hooks=[call_budget(20), BudgetHook(Budget(5.0), cost={"search": 0.1}), TimeBudget(60)])
-
-What a call may cost is reserved before it runs, so that calls in parallel cannot overspend together, and given back if
-the call did not run to its end. A clean-up without a reservation, which a hook must expect, gives nothing back.
-"""
+"""Budgets for calls, tokens and time, and the count of calls that were repeated earlier in the conversation."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import threading
 import time
-from collections.abc import Callable, Mapping
-from typing import Literal, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, Protocol
 
 from rightcall.dispatching.bounded_output import written
 from rightcall.dispatching.hook import Hook, Invocation, Terminate
-from rightcall.dispatching.plain import plain
-from rightcall.dispatching.result import Result
+from rightcall.dispatching.plain_json_values import plain
+from rightcall.dispatching.result import Kind, Result
 from rightcall.errors import CallerError
+from rightcall.types import Call
+
+RetryClass = Literal["transient", "permanent"]
+
+_TRANSIENT: frozenset[Kind] = frozenset({"failed", "timed_out"})
+
+
+def retry_class(result: Result) -> RetryClass | None:
+    """Is the call of this `result` worth another try? "transient" or "permanent"; None for one that did not fail. What
+    the model, a hook or the caller got wrong goes wrong the same way again."""
+    if not result.error:
+        return None
+    return "transient" if result.kind in _TRANSIENT else "permanent"
+
+
+def fingerprint(call: Call) -> str:
+    """The same text for each `call` that asks for the same: neither the order of keys nor the spelling of a number
+    counts."""
+    text = json.dumps([call.name, _canonical(call.arguments)], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _canonical(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _canonical(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_canonical(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def repair_history(results: Iterable[Result]) -> list[Result]:
+    """Of these `results` one for each different call, in the order they were first made: its first success, else its
+    last failure. Doing it twice changes nothing."""
+    kept: dict[str, Result] = {}
+    for result in results:
+        key = fingerprint(result.call)
+        if key not in kept or kept[key].error:
+            kept[key] = result
+    return list(kept.values())
+
 
 Cost = float | Mapping[str, float] | Callable[[Invocation], float]
 

@@ -1,12 +1,4 @@
-"""`dispatch`: runs the calls that may run, each exactly once, and says of every call what became of it.
-
-    results = await dispatch(reply, tools, hooks=[approve], trace=trace)
-    messages += [reply.message(), *answers(reply, results)]
-
-A call that is incomplete, unknown or otherwise wrong never runs; its result tells the model what to send instead.
-Calls run in order. What a tool raises is a result too, unless `stop_on_error` says otherwise; what a hook raises or
-terminates always ends the batch, with an exception whose `results` has one result for every call.
-"""
+"""`dispatch`: run the calls of a reply, one after another or in parallel, and return one result per call."""
 
 from __future__ import annotations
 
@@ -14,10 +6,8 @@ import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 
 from rightcall.dispatching.hook import HookLike, as_hooks
-from rightcall.dispatching.invoke import Ended, invoke
-from rightcall.dispatching.prepare import Batch, plans_of
+from rightcall.dispatching.invoke import Batch, Ended, RunLimits, invoke, plans_of
 from rightcall.dispatching.result import Result, cut_short, not_run
-from rightcall.dispatching.run_limits import RunLimits
 from rightcall.dispatching.trace import Row, Trace
 from rightcall.errors import CallerError, CallRefused, DispatchStopped, ToolFailed
 from rightcall.tools.toolset import Tools, Toolset

@@ -1,27 +1,23 @@
-"""One call: judged, bound to its types, put to the hooks, run, told to the hooks, traced.
-
-Nothing is raised for what a call, a tool or a hook got wrong: the second value that comes back is the exception to end
-the batch with, if it is to end. Only being cancelled is raised, after the hooks have cleaned up.
-
-`invoke` is written for the call that goes well, which costs little more than its awaits; every other way leaves it.
-"""
+"""Execute one tool call: validate and bind the arguments, run the hooks and the tool, record the trace."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import contextvars
 import inspect
-from collections.abc import Sequence
+import itertools
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
 from time import perf_counter
-from types import CoroutineType
+from types import CoroutineType, MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
 
-from rightcall.dispatching.bounded_output import BoundedOutput, bound
+from rightcall.dispatching.bounded_output import BoundedOutput, Bounds, bound
 from rightcall.dispatching.hook import Continue, Hook, Invocation, Skip, Terminate
-from rightcall.dispatching.prepare import NO_ARGUMENTS, Batch, RunPlan, RunRefusal, prepared, tool_failed
-from rightcall.dispatching.result import Kind, Result, failed, said
-from rightcall.dispatching.running import Begun, in_thread, timed
+from rightcall.dispatching.result import Kind, Result, failed, not_run, refused, said
 from rightcall.dispatching.trace import (
     WENT_WELL,
     HookAfter,
@@ -33,9 +29,239 @@ from rightcall.dispatching.trace import (
     Outcome,
     Row,
 )
-from rightcall.errors import DispatchStopped, DispatchTerminated, HookFailed, NotApplicable, NotRunnable, ToolTimedOut
-from rightcall.tools.functions import Typed
-from rightcall.types import Call
+from rightcall.errors import (
+    CallRefused,
+    DispatchStopped,
+    DispatchTerminated,
+    HookFailed,
+    NotApplicable,
+    NotRunnable,
+    ToolError,
+    ToolFailed,
+    ToolTimedOut,
+)
+from rightcall.tools.checks import check, fits
+from rightcall.tools.functions import Binding, Typed, binding, is_async
+from rightcall.tools.toolset import Toolset
+from rightcall.types import Call, Problem, Tool
+
+_numbers = itertools.count(1)
+
+
+def bound_to(tool: Tool) -> Binding | None:
+    """How this tool is run; None if it has no code. A callable of the user's own takes JSON as it is."""
+    run = tool.run
+    if run is None:
+        return None
+    return binding(run) or Binding(None, lambda typed: run(**typed), run, is_async(run))
+
+
+async def timed(tool: str, waiting: Awaitable[Any], seconds: float | None, thread: str = "") -> Any:
+    if seconds is None:
+        return await waiting
+    try:
+        async with asyncio.timeout(seconds) as clock:
+            return await waiting
+    except TimeoutError:
+        if not clock.expired():  # the tool's own
+            raise
+        raise ToolTimedOut(tool, seconds, thread) from None
+
+
+class Begun:
+    """A coroutine that waits for the first time, to be awaited from there."""
+
+    __slots__ = ("coroutine", "first")
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Any], first: Any) -> None:
+        self.coroutine, self.first = coroutine, first
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        waits_for = self.first
+        try:
+            while True:
+                try:
+                    sent = yield waits_for
+                except BaseException as error:  # noqa: BLE001 - cancelled, or what it waited for failed: for the tool
+                    waits_for = self.coroutine.throw(error)
+                else:
+                    waits_for = self.coroutine.send(sent)
+        except StopIteration as done:
+            return done.value
+
+
+async def in_thread(tool: str, call: Callable[[Typed], Any], typed: Typed, seconds: float | None) -> Any:
+    """What a tool that is not async gives. If that is an awaitable, it is waited for here."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Any] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def work() -> None:
+        given: Any = None
+        error: BaseException | None = None
+        try:
+            given = context.run(call, typed)
+        except StopIteration as stop:  # which a future cannot carry
+            error = ToolError(f"StopIteration: {stop}")
+        except BaseException as raised:  # noqa: BLE001 - carried over to the waiting side
+            error = raised
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(_hand_over, future, given, error)
+
+    thread = threading.Thread(target=work, name=f"rightcall-{tool}-{next(_numbers)}", daemon=True)
+    started = loop.time()
+    thread.start()
+    try:
+        given = await timed(tool, future, seconds, thread.name)
+    except asyncio.CancelledError as cancelled:
+        cancelled.add_note(f"its thread {thread.name!r} cannot be stopped and may still be running")
+        raise
+    if not inspect.isawaitable(given):
+        return given
+    return await timed(tool, given, None if seconds is None else max(0.0, seconds - (loop.time() - started)))
+
+
+def _hand_over(future: asyncio.Future[Any], given: Any, error: BaseException | None) -> None:
+    if future.done():
+        return
+    if error is None:
+        future.set_result(given)
+    else:
+        future.set_exception(error)
+
+
+class RunLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """How long calls may take, how many run at once, how much of a result is kept. Seconds; None is without end.
+
+    - `call`: the time of one tool, hooks not counted: a person may be asked there.
+    - `batch`: the time of all calls of one `dispatch`.
+    - `result`: bounds on outputs; None keeps them whole.
+    - `together`: how many calls run at the same time with `parallel`.
+    """
+
+    call: float | None = 120.0
+    batch: float | None = None
+    result: Bounds | None = None
+    together: int = 8
+
+
+NO_ARGUMENTS: Mapping[str, Any] = MappingProxyType({})
+
+_TOO_LATE = "the time for this batch is over"
+
+
+class RunPlan(msgspec.Struct, frozen=True, eq=False):
+    """How a tool is run. `way` is None for one that has no code; one that `runs_here` is async."""
+
+    tool: Tool
+    way: Binding | None
+    runs_here: bool
+    call: Callable[[Typed], Any]
+
+
+class Batch(msgspec.Struct, frozen=True, eq=False, gc=False):
+    """What the calls of one batch have in common. `quick` has the tools that need not be judged when they are called
+    without arguments."""
+
+    tools: Toolset
+    hooks: list[Hook]
+    limits: RunLimits
+    deadline: float | None
+    isolate: bool
+    quick: dict[str, RunPlan]
+    keeps_whole: bool
+
+    @property
+    def seconds(self) -> float | None:
+        """How long a tool that starts now may take."""
+        if self.deadline is None:
+            return self.limits.call
+        left = max(0.0, self.left)
+        return left if self.limits.call is None else min(self.limits.call, left)
+
+    @property
+    def left(self) -> float:
+        return float("inf") if self.deadline is None else self.deadline - asyncio.get_running_loop().time()
+
+
+class RunRefusal(msgspec.Struct, frozen=True):
+    """A call that does not come to the hooks: its result, the reason for the trace, and what to stop with."""
+
+    result: Result
+    reason: str
+    stop: DispatchStopped
+
+
+Prepared = tuple[RunPlan, Invocation, Typed]
+
+
+class Plans(NamedTuple):
+    """What is known of the tools of a toolset; filled as they are called. `quick` has those that take nothing."""
+
+    tools: Toolset
+    known: dict[str, RunPlan]
+    quick: dict[str, RunPlan]
+
+
+# Kept with the toolset: an id is only unique among living objects.
+_PLANS: dict[int, Plans] = {}
+
+
+def plans_of(tools: Toolset) -> Plans:
+    found = _PLANS.get(id(tools))
+    if found is None:
+        if len(_PLANS) > 64:
+            _PLANS.clear()
+        found = _PLANS[id(tools)] = Plans(tools, {}, {})
+    return found
+
+
+def _plan(tools: Toolset, tool: Tool) -> RunPlan:
+    plans = plans_of(tools)
+    found = plans.known.get(tool.name)
+    if found is None:
+        way = bound_to(tool)
+        call = _no_code if way is None else way.call
+        found = plans.known[tool.name] = RunPlan(tool, way, way is not None and way.is_async, call)
+        if (way is None or way.validate is None or way.no_parameters) and fits(tool, {}):
+            plans.quick[tool.name] = found
+    return found
+
+
+def _no_code(typed: Typed) -> Any:
+    raise AssertionError("a tool without code is not run here")
+
+
+def prepared(batch: Batch, index: int, call: Call) -> Prepared | RunRefusal:
+    tool = batch.tools.get(call.name)
+    found = list(call.problems)
+    if not any(problem.blocking for problem in found):
+        found += check(call, batch.tools, index=index)
+    if tool is None or any(problem.blocking for problem in found):
+        return _refused(call, found)
+    if batch.left <= 0:
+        return RunRefusal(not_run(call, _TOO_LATE), _TOO_LATE, ToolFailed(call.name, _TOO_LATE))
+    plan = _plan(batch.tools, tool)
+    try:
+        typed = plan.way.typed(call.arguments) if plan.way is not None else call.arguments
+    except Exception as error:  # noqa: BLE001 - a validator is the tool's own code: its error is the call's result
+        return RunRefusal(failed(call, "failed", said(error)), said(error), tool_failed(call, error))
+    if isinstance(typed, tuple):
+        return _refused(call, [msgspec.structs.replace(problem, call=index) for problem in typed])
+    return plan, Invocation(index, call, tool, MappingProxyType(typed), tuple(found)), typed
+
+
+def _refused(call: Call, problems: Sequence[Problem]) -> RunRefusal:
+    codes = ", ".join(dict.fromkeys([problem.code for problem in problems if problem.blocking]))
+    result = refused(call, problems)
+    return RunRefusal(result, codes, CallRefused(call.name, result.reason))
+
+
+def tool_failed(call: Call, error: BaseException) -> ToolFailed:
+    stop = ToolFailed(call.name, said(error))
+    stop.__cause__ = error
+    return stop
+
 
 Ended = tuple[Result, DispatchStopped | None]
 Raised = dict[int, BaseException]

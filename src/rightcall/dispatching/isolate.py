@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from rightcall.dispatching import tool_child as child
-from rightcall.dispatching.plain import plain, shown
+from rightcall.dispatching.plain_json_values import plain, shown
 from rightcall.errors import NotRunnable, ToolError, ToolTimedOut
 from rightcall.tools.functions import Binding, Typed
 from rightcall.types import Json

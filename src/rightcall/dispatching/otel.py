@@ -1,11 +1,4 @@
-"""OpenTelemetry: a span `execute_tool {name}` for each call, with the attributes of the GenAI conventions.
-
-    dispatch(calls, tools, hooks=[Spans(), approve])
-
-The span is the current one while the tool runs, so that whatever the tool does lands inside it. Pass `Spans` first: it
-then also times the other hooks. Arguments and results are not recorded unless `content=True`.
-Even then without the secrets that `rightcall.redaction` knows. Needs the extra `otel`.
-"""
+"""Report every tool call as an OpenTelemetry span, following the GenAI conventions."""
 
 from __future__ import annotations
 
@@ -13,7 +6,7 @@ from typing import Any
 
 from rightcall.dispatching.bounded_output import Bounds, bound, written
 from rightcall.dispatching.hook import Hook, Invocation
-from rightcall.dispatching.plain import plain
+from rightcall.dispatching.plain_json_values import plain
 from rightcall.dispatching.result import Result
 from rightcall.dispatching.trace import Intervention
 from rightcall.errors import DispatchTerminated
@@ -21,7 +14,8 @@ from rightcall.extras import needs
 from rightcall.redaction.scrubber import Scrubber
 
 SCOPE = "rightcall.dispatching"
-_SCRUBBER = Scrubber()
+
+_SPAN_SCRUBBER = Scrubber()
 
 
 class Spans(Hook):
@@ -59,7 +53,7 @@ class Spans(Hook):
             "gen_ai.tool.type": "function",
         }
         if self._content:
-            found["gen_ai.tool.call.arguments"] = written(_SCRUBBER.value(plain(invocation.call.arguments)))
+            found["gen_ai.tool.call.arguments"] = written(_SPAN_SCRUBBER.value(plain(invocation.call.arguments)))
         return {key: value for key, value in found.items() if value}
 
     def after(self, invocation: Invocation, result: Result) -> None:
@@ -70,7 +64,7 @@ class Spans(Hook):
         if result.kind != "completed":
             span.set_attribute("rightcall.outcome", result.kind)
         if self._content:
-            clean = _SCRUBBER.value(plain(result.output))
+            clean = _SPAN_SCRUBBER.value(plain(result.output))
             span.set_attribute("gen_ai.tool.call.result", bound(clean, self._bounds).text)
         span.end()
 
@@ -85,7 +79,7 @@ class Spans(Hook):
             span.set_attribute("rightcall.outcome", "terminated")
         # What a tool raises may quote its arguments: the message is content too.
         span.set_attribute("error.type", getattr(error, "type", None) or type(error).__qualname__)
-        span.set_status(Status(StatusCode.ERROR, _SCRUBBER.text(str(error))[:500] if self._content else None))
+        span.set_status(Status(StatusCode.ERROR, _SPAN_SCRUBBER.text(str(error))[:500] if self._content else None))
         span.end()
 
     def intervened(self, intervention: Intervention) -> None:
@@ -96,7 +90,7 @@ class Spans(Hook):
         said = {
             "rightcall.policy": intervention.policy,
             "rightcall.action": intervention.action,
-            "rightcall.reason": _SCRUBBER.text(intervention.reason),
+            "rightcall.reason": _SPAN_SCRUBBER.text(intervention.reason),
         }
         if intervention.call is not None:
             said["rightcall.call"] = str(intervention.call)

@@ -130,7 +130,7 @@ def run(request: dict[str, Any]) -> Any:
     import importlib
     import inspect
 
-    from rightcall.dispatching.plain import plain, shown
+    from rightcall.dispatching.plain_json_values import plain, shown
     from rightcall.tools.functions import binding
     from rightcall.tools.toolset import to_tool
 

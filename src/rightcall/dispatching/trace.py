@@ -1,16 +1,7 @@
-"""What the hooks were asked and told, and what came of each call: values, to be kept, compared and printed.
+"""`Trace`: a bounded record of every call, its interventions and its duration.
 
-    trace = Trace()
-    await dispatch(calls, tools, hooks=[approve], trace=trace)
-    print(trace)
-
-    call 1  get_weather
-    |- hook 1 before: continue
-    |- hook 1 after
-    `- completed
-
-A trace says nothing of times, arguments or outputs: two runs that went the same way have equal traces. What a tool or
-a hook said is in it without the secrets that `rightcall.redaction` knows.
+Redaction(deny=("/user/password", "/rows/*/card"))
+Redaction(allow=("/summary",))
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import Any
 from rightcall.doctor.judging import OK, ProbedCase, ProbeFinding, fault, model
 from rightcall.doctor.questions import LONG_WORDS
 from rightcall.doctor.seen_answer import SeenCall
-from rightcall.guard.speech import announced
+from rightcall.guard.policies import announced
 from rightcall.guard.turn import Turn
 from rightcall.parsing.parser import parse
 from rightcall.providers.sdk_view import text

@@ -16,14 +16,24 @@ from rightcall.lazy_names import on_first_use
 
 if TYPE_CHECKING:
     from rightcall.dispatching.trace import Intervention
-    from rightcall.guard.call_rules import one_at_a_time, oversized_results, tool_choice
-    from rightcall.guard.intervention import GuardPolicy
     from rightcall.guard.judgement import Guard, Judgement
-    from rightcall.guard.patience import failing_budget, malformed_budget, turn_budget
-    from rightcall.guard.repeats import repeated
-    from rightcall.guard.speech import Respond, announced, silence
+    from rightcall.guard.policies import (
+        GuardPolicy,
+        Respond,
+        announced,
+        failing_budget,
+        malformed_budget,
+        near_calls,
+        one_at_a_time,
+        oversized_results,
+        problems,
+        repeated,
+        silence,
+        tool_choice,
+        turn_budget,
+        unknown_tool,
+    )
     from rightcall.guard.task_order import prerequisites, required_steps, terminal_tools
-    from rightcall.guard.told_calls import near_calls, problems, unknown_tool
     from rightcall.guard.turn import PastCall, PastTurn, Turn
 
 __all__ = [
@@ -60,23 +70,23 @@ __getattr__ = on_first_use(
         "Judgement": "rightcall.guard.judgement",
         "PastCall": "rightcall.guard.turn",
         "PastTurn": "rightcall.guard.turn",
-        "GuardPolicy": "rightcall.guard.intervention",
-        "Respond": "rightcall.guard.speech",
+        "GuardPolicy": "rightcall.guard.policies",
+        "Respond": "rightcall.guard.policies",
         "Turn": "rightcall.guard.turn",
-        "announced": "rightcall.guard.speech",
-        "failing_budget": "rightcall.guard.patience",
-        "malformed_budget": "rightcall.guard.patience",
-        "near_calls": "rightcall.guard.told_calls",
-        "one_at_a_time": "rightcall.guard.call_rules",
-        "oversized_results": "rightcall.guard.call_rules",
+        "announced": "rightcall.guard.policies",
+        "failing_budget": "rightcall.guard.policies",
+        "malformed_budget": "rightcall.guard.policies",
+        "near_calls": "rightcall.guard.policies",
+        "one_at_a_time": "rightcall.guard.policies",
+        "oversized_results": "rightcall.guard.policies",
         "prerequisites": "rightcall.guard.task_order",
-        "problems": "rightcall.guard.told_calls",
-        "repeated": "rightcall.guard.repeats",
+        "problems": "rightcall.guard.policies",
+        "repeated": "rightcall.guard.policies",
         "required_steps": "rightcall.guard.task_order",
-        "silence": "rightcall.guard.speech",
+        "silence": "rightcall.guard.policies",
         "terminal_tools": "rightcall.guard.task_order",
-        "tool_choice": "rightcall.guard.call_rules",
-        "turn_budget": "rightcall.guard.patience",
-        "unknown_tool": "rightcall.guard.told_calls",
+        "tool_choice": "rightcall.guard.policies",
+        "turn_budget": "rightcall.guard.policies",
+        "unknown_tool": "rightcall.guard.policies",
     },
 )

@@ -1,29 +1,47 @@
-"""The guard: policies over a turn, and what they come to.
-
-    guard = Guard.full()
-    judged = guard.judge(Turn.of(messages, tools, reply=reply))
-    results = await dispatch(judged.calls, tools)
-    messages += judged.messages(results)
-    if judged.over(results): break
-
-Policies are asked in order. What an earlier one said of a call stands: a call is refused once, for one reason.
-"""
+"""`Guard`: apply the policies of a preset to a turn and return one judgement."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
 import msgspec
 
-from rightcall.dispatching.answering import answers
-from rightcall.dispatching.result import FINE, Result
+from rightcall.dispatching.result import FINE, Result, answers
 from rightcall.dispatching.trace import Intervention
 from rightcall.errors import CallerError
-from rightcall.guard.intervention import GuardPolicy
+from rightcall.guard.policies import (
+    GuardPolicy,
+    announced,
+    failing_budget,
+    malformed_budget,
+    near_calls,
+    one_at_a_time,
+    oversized_results,
+    problems,
+    repeated,
+    silence,
+    tool_choice,
+    unknown_tool,
+)
 from rightcall.guard.turn import Turn
 from rightcall.tools.toolset import Tools, Toolset
 from rightcall.types import Call, Json, Reply
+
+
+def _parse() -> tuple[GuardPolicy, ...]:
+    return malformed_budget(), unknown_tool(), problems(), near_calls()
+
+
+def _full() -> tuple[GuardPolicy, ...]:
+    return (
+        *(failing_budget(), *_parse()),
+        *(tool_choice(), one_at_a_time(), repeated(), announced(), silence(), oversized_results()),
+    )
+
+
+PRESETS: dict[str, Callable[[], tuple[GuardPolicy, ...]]] = {"none": tuple, "parse": _parse, "full": _full}
+
 
 Decision = Literal["run", "again", "done", "stop"]
 _SETTLES = ("refuse", "answer")
@@ -122,7 +140,6 @@ class Guard:
         "full" keeps it on its task too. Raises `CallerError` for another name."""
         if isinstance(guard, Guard):
             return guard
-        from rightcall.guard.presets import PRESETS
 
         if guard not in PRESETS:
             raise CallerError(f"guard={guard!r} is not one of {', '.join(PRESETS)}, nor a Guard")

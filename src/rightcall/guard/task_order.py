@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rightcall.dispatching.trace import Intervention
-from rightcall.guard.intervention import GuardPolicy, asked, told
+from rightcall.guard.policies import GuardPolicy, asked, told
 from rightcall.guard.turn import Turn
 from rightcall.types import Call
 

@@ -1,12 +1,4 @@
-"""One turn of a task: what was done before, read off the messages alone, and what the model says now.
-
-    turn = Turn.of(messages, tools, reply=reply)
-    turn.calls         every call since the user last spoke, with what came of it
-    turn.told("repeated")   in how many turns in a row this policy has spoken
-
-Nothing is remembered between two turns: whoever has the messages has the state. A message of a policy is known by its
-first words, `[guard: policy]`.
-"""
+"""`Turn`: the calls, results and texts of a conversation, derived from its messages."""
 
 from __future__ import annotations
 
@@ -17,7 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from rightcall.dispatching.earlier_calls import fingerprint
+from rightcall.dispatching.budgets import fingerprint
 from rightcall.providers.history_messages import chat_messages
 from rightcall.providers.sdk_view import dumps, text
 from rightcall.strict_json import MAX_DEPTH, decode

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from rightcall.dispatching.bounded_output import Bounds
 from rightcall.dispatching.dispatcher import dispatch
 from rightcall.dispatching.hook import HookLike
+from rightcall.dispatching.invoke import RunLimits
 from rightcall.dispatching.result import Result
-from rightcall.dispatching.run_limits import RunLimits
 from rightcall.errors import DispatchStopped
 from rightcall.extras import needs
 from rightcall.ids import random_id

@@ -1,11 +1,8 @@
-"""What stands between the JSON of a call and the Python function that runs: validation, apart from the run itself.
+"""Tools from Python functions and classes: schema from the signature, descriptions from the docstring, typed arguments.
 
-    bound = binding(tool.run)
-    typed = bound.typed({"when": "2026-05-17"})    # {"when": date(2026, 5, 17)}, or problems
-    bound.call(typed)                              # runs the function with just these values
-
-A date may come as text, because JSON has no dates; a number may not, because JSON has numbers. What `typed` gives can
-be looked at before it runs, and nothing is converted after that.
+bound = binding(tool.run)
+typed = bound.typed({"when": "2026-05-17"})    # {"when": date(2026, 5, 17)}, or problems
+bound.call(typed)                              # runs the function with just these values
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Gemini's schema language, OpenAPI's: types in capitals, `nullable`, few keywords.
+"""Tool definitions of providers, MCP servers and registries: read any form, write the form a provider expects.
 
-    {"type": ["string", "null"]}   <->   {"type": "STRING", "nullable": true}
-
-What it cannot say exactly goes out as JSON Schema, in the field Gemini has for that.
+{"type": ["string", "null"]}   <->   {"type": "STRING", "nullable": true}
 """
 
 from __future__ import annotations

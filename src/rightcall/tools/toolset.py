@@ -1,4 +1,4 @@
-"""The parameters of a tool one by one, as a prompt lists them."""
+"""`Toolset`: the declared tools of a request, their parameters, scopes, and the names that each provider accepts."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Alternatives: `int | str`, `Optional[Point]`.
-
-A value is read by the first alternative that takes it as it is. An int is not made a float, nor a text an Enum, where
-another alternative need not change it; of several classes the one that knows the most of the keys has it.
-"""
+"""JSON Schemas and readers for Python type hints: unions, containers, records and nested types."""
 
 from __future__ import annotations
 

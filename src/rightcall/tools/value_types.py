@@ -1,11 +1,8 @@
-"""What an annotation means: a JSON Schema for the model, and a reader that makes the function's value of JSON.
+"""JSON Schemas and readers for single values: scalars, choices, constraints, annotations and defaults.
 
-    meaning = Meanings().of(date)
-    meaning.schema                  # {"format": "date", "type": "string"}
-    meaning.read("2026-05-17")      # date(2026, 5, 17), or `Misfit` is raised
-
-A reader takes what JSON has, and values that are of the type already. It never takes a text for a number: JSON has
-numbers, and the schema says so.
+meaning = Meanings().of(date)
+meaning.schema                  # {"format": "date", "type": "string"}
+meaning.read("2026-05-17")      # date(2026, 5, 17), or `Misfit` is raised
 """
 
 from __future__ import annotations

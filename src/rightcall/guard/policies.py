@@ -1,0 +1,477 @@
+"""Guard policies: each looks at the current turn and proposes interventions (a nudge, a stop, a changed call)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from rightcall.contracts.protocol import feedback
+from rightcall.dispatching.bounded_output import Bounds, bound
+from rightcall.dispatching.budgets import fingerprint
+from rightcall.dispatching.result import refused
+from rightcall.dispatching.trace import Intervention
+from rightcall.guard.turn import PastCall, Turn, content_text
+from rightcall.types import Call, Tool
+
+_INTENT = re.compile(
+    r"\b(?:let me|let's|i(?:'|’)?ll|i will|i(?:'|’)?m going to|i am going to|i need to|i should|now i|next,? i|"
+    r"first,? i|going to)\b",
+    re.IGNORECASE,
+)
+
+_OFFER = re.compile(
+    r"\b(?:if you|would you|should i|shall i|do you want|let me know|feel free)\b|\?\s*$", re.IGNORECASE
+)
+
+_LAST = 240
+
+
+def announced(*, most: int = 3) -> GuardPolicy:
+    """A reply that says it will call a tool, and calls none, is asked to do it.
+
+    - `most`: how often in one task; a model that means no call says so then.
+    """
+
+    def policy(turn: Turn) -> Iterator[Intervention]:
+        reply = turn.reply
+        if reply is None or reply.attempts or turn.choice == "none" or turn.ever_told("announced") >= most:
+            return
+        name = _announced(reply.content, turn)
+        if name is not None:
+            what = f"a call of {name}" if name else "a call"
+            yield Intervention(
+                policy="announced",
+                action="nudge",
+                reason=f"{what} was announced and not made",
+                message=told(
+                    "announced",
+                    f"You announced {what} but made none. Make the call now, or give your final answer.",
+                    turn.ever_told("announced"),
+                ),
+            )
+
+    return policy
+
+
+def _announced(text: str, turn: Turn) -> str | None:
+    """The tool that is announced, "" for one that is not named, None where nothing is."""
+    last = text.rstrip()[-_LAST:]
+    sentence = re.split(r"(?<=[.!?\n])\s+", last)[-1]
+    if not _INTENT.search(sentence) or _OFFER.search(sentence):
+        return None
+    names = turn.tools.names if turn.tools else ()
+    found = next((name for name in names if re.search(rf"\b{re.escape(name)}\b", last)), None)
+    if found is not None:
+        return found
+    return "" if sentence.rstrip("*_` ").endswith((":", "...", "…")) else None
+
+
+class Respond:
+    """The policy that gives the model a tool to speak with, so that an answer is a choice and not a lapse. A call of it
+    alone ends the task, and its argument is the answer; beside other calls it waits.
+
+    - `name`: of the tool.
+    """
+
+    def __init__(self, name: str = "respond") -> None:
+        self.tool = Tool(
+            name=name,
+            description="Give your final answer to the user. Call it alone, once everything else is done.",
+            parameters={
+                "type": "object",
+                "properties": {"message": {"type": "string", "description": "What the user is to read."}},
+                "required": ["message"],
+            },
+            read_only=True,
+            run=_spoken,
+        )
+
+    def __call__(self, turn: Turn) -> Iterator[Intervention]:
+        """What it says of this `turn`."""
+        attempts = turn.reply.attempts if turn.reply else ()
+        own = [at for at, call in enumerate(attempts) if call.name == self.tool.name and call.ok]
+        if not own:
+            return
+        others = [call for call in attempts if call.name != self.tool.name]
+        for at in own:
+            if others:
+                words = f"{self.tool.name} was not run: look at the results of the other calls, then call it alone."
+                yield Intervention(
+                    policy="respond",
+                    action="refuse",
+                    call=at,
+                    reason="an answer beside other calls",
+                    message=told("respond", words, turn.told("respond")),
+                )
+                continue
+            said = str(attempts[at].arguments.get("message", ""))
+            yield Intervention(policy="respond", action="end", reason="the model gave its answer", message=said)
+            yield Intervention(policy="respond", action="answer", call=at, reason="an answer is given", message="sent")
+
+
+def _spoken(message: str) -> str:
+    return message
+
+
+def silence(*, most: int = 4) -> GuardPolicy:
+    """A reply with neither text nor a call is asked again, and the task is stopped after so many in a row (`most`)."""
+
+    def policy(turn: Turn) -> Iterator[Intervention]:
+        reply = turn.reply
+        if reply is None or reply.attempts or reply.content.strip() or reply.done is not None:
+            return
+        again = turn.told("silence")
+        yield Intervention(
+            policy="silence",
+            action="stop" if again >= most else "nudge",
+            reason="the reply is empty" + (f", {again + 1} times in a row" if again else ""),
+            message=told("silence", "Your reply was empty. Make a call, or give your answer.", again),
+        )
+
+    return policy
+
+
+LONGEST_NUDGE = 1_200
+
+UNHEEDED = 5  # turns in a row in which the same was asked for; a loop must end also where nobody listens
+
+GuardPolicy = Callable[[Turn], Iterable[Intervention]]
+
+_TIERS = ("{words}", "You were told before. {words}", "STOP. {words} Do just that, and nothing else.")
+
+
+def told(policy: str, words: str, again: int = 0) -> str:
+    """The message of a policy, known by its first words when it is met in a history; plainer where it was said in so
+    many turns before (`again`)."""
+    said = f"[guard: {policy}] {_TIERS[min(again, len(_TIERS) - 1)].replace('{words}', words)}"
+    return said if len(said) <= LONGEST_NUDGE else said[: LONGEST_NUDGE - 3] + "..."
+
+
+def asked(policy: str, turn: Turn, reason: str, words: str, *, tier: int | None = None) -> Intervention:
+    """The model is asked for what is missing, plainer each time unless the words do that themselves (`tier` 0); after
+    so many turns in a row in which it did not heed that, the task stops."""
+    again = turn.told(policy)
+    tier = again if tier is None else tier
+    if again < UNHEEDED:
+        return Intervention(policy=policy, action="nudge", reason=reason, message=told(policy, words, tier))
+    why = f"{reason}, {again + 1} times in a row"
+    return Intervention(policy=policy, action="stop", reason=why, message=told(policy, f"The task was stopped: {why}."))
+
+
+def malformed_budget(most: int = 5) -> GuardPolicy:
+    """The task stops when this many turns in a row (`most`) made only calls that could not run, and another does."""
+
+    def policy(turn: Turn) -> Iterator[Intervention]:
+        attempts = turn.reply.attempts if turn.reply else ()
+        if attempts and not any(call.ok for call in attempts) and turn.streak("refused") >= most:
+            yield _stop("malformed_budget", f"{most + 1} turns in a row made only calls that cannot run")
+
+    return policy
+
+
+def failing_budget(most: int = 6) -> GuardPolicy:
+    """The task stops when this many turns in a row (`most`) made only calls that failed, and the next makes calls of
+    the same tools."""
+
+    def policy(turn: Turn) -> Iterator[Intervention]:
+        attempts = turn.reply.attempts if turn.reply else ()
+        if not attempts or turn.streak("failed") < most:
+            return
+        failed = {call.name for past in turn.past[-most:] for call in past.calls}
+        if all(call.name in failed for call in attempts):
+            yield _stop("failing_budget", f"the calls of {most} turns in a row failed")
+
+    return policy
+
+
+def turn_budget(most: int = 30) -> GuardPolicy:
+    """The task stops when the model has had this many turns (`most`) since the user last spoke, and calls again."""
+
+    def policy(turn: Turn) -> Iterator[Intervention]:
+        if turn.reply is not None and turn.reply.attempts and len(turn.past) >= most:
+            yield _stop("turn_budget", f"{most} turns were not enough")
+
+    return policy
+
+
+def _stop(policy: str, reason: str) -> Intervention:
+    return Intervention(
+        policy=policy, action="stop", reason=reason, message=told(policy, f"The task was stopped: {reason}.")
+    )
+
+
+_UNKNOWN = ("unknown_tool", "not_authorised", "invalid_name")
+_LISTED = 24
+
+
+def unknown_tool() -> GuardPolicy:
+    """A call of a tool that there is none of is refused, and the model is told which there are."""
+
+    def policy(turn: Turn) -> Iterator[Intervention]:
+        for at, call in enumerate(turn.reply.attempts if turn.reply else ()):
+            found = [problem for problem in call.problems if problem.blocking and problem.code in _UNKNOWN]
+            if found:
+                names = _callable(turn)
+                listed = ", ".join(names[:_LISTED]) + (" ..." if len(names) > _LISTED else "")
+                words = f"{found[0].message}. The tools you can call: {listed or 'none'}."
+                if turn.told("unknown_tool"):
+                    words += " Call one of these by its exact name, or answer without a call."
+                yield Intervention(
+                    policy="unknown_tool",
+                    action="refuse",
+                    call=at,
+                    reason=f"there is no tool {call.name!r:.60}",
+                    message=told("unknown_tool", words, turn.told("unknown_tool")),
+                )
+
+    return policy
+
+
+def _callable(turn: Turn) -> Sequence[str]:
+    """The tools that may be called in this turn."""
+    names = turn.tools.names if turn.tools else ()
+    return names if turn.choice in ("auto", "required") else [name for name in names if name == turn.choice]
+
+
+def problems() -> GuardPolicy:
+    """A call that is wrong in another way is refused with what is wrong, and what to send instead."""
+
+    def policy(turn: Turn) -> Iterator[Intervention]:
+        again = turn.told("problems")
+        for at, call in enumerate(turn.reply.attempts if turn.reply else ()):
+            if not call.ok:
+                yield Intervention(
+                    policy="problems",
+                    action="refuse",
+                    call=at,
+                    reason=f"the call of {call.name!r:.60} is wrong: {_codes(call)}",
+                    message=told("problems", refused(call, call.problems).reason + _urged(turn, call, again)),
+                )
+
+    return policy
+
+
+def _codes(call: Call) -> str:
+    return ", ".join(dict.fromkeys([problem.code for problem in call.problems if problem.blocking])) or "cut off"
+
+
+def _urged(turn: Turn, call: Call, again: int) -> str:
+    """The second time the arguments are named, the third time another way is offered."""
+    tool = turn.tools.get(call.name) if turn.tools else None
+    if not again or tool is None:
+        return ""
+    known = tool.parameters.get("properties", {})
+    required = tool.parameters.get("required", [])
+    listed = ", ".join([f"{name} (required)" if name in required else name for name in list(known)[:_LISTED]])
+    words = f". The arguments of {call.name}: {listed or 'none'}"
+    return words + (". If you cannot make this call, do without it and say so" if again > 1 else "")
+
+
+def near_calls(*, most: int = 4) -> GuardPolicy:
+    """A text that nearly is a call, with no call beside it, is told so: otherwise a loop ends as if it had its answer.
+
+    - `most`: in how many turns of one task.
+    """
+
+    def policy(turn: Turn) -> Iterator[Intervention]:
+        reply = turn.reply
+        if reply is None or reply.attempts or turn.ever_told("near_call") >= most:
+            return
+        if any(problem.code == "looks_like_a_call" for problem in reply.problems):
+            yield Intervention(
+                policy="near_call",
+                action="nudge",
+                reason="the text looks like a call and is none",
+                message=told("near_call", feedback(reply), turn.ever_told("near_call")),
+            )
+
+    return policy
+
+
+_LONGEST_CYCLE = 4
+_ECHO = 400  # characters of an earlier result that are shown again
+
+
+def repeated(
+    *, tell: int = 1, answer: int = 2, refuse: int = 3, stop: int = 5, window: int = 24, exempt: Sequence[str] = ()
+) -> GuardPolicy:
+    """A call that was made before with the same outcome.
+
+    - `tell`, `answer`, `refuse`, `stop`: after so many earlier calls of the same it is told, answered with what it gave
+      before without running, refused, and the task stopped. A number that is never reached switches one off. A call
+      that went well and whose tool is not `read_only` is refused where another would be told or answered.
+    - `window`: how many calls back are looked at.
+    - `exempt`: tools that may be asked again and again, such as those that wait for something, or go one step further
+      with each call.
+    """
+    levels = ((stop, "stop"), (refuse, "refuse"), (answer, "answer"), (tell, "tell"))
+
+    def policy(turn: Turn) -> Iterator[Intervention]:
+        past = [call for call in turn.calls[-window:] if _counts(call)]
+        now: set[str] = set()
+        changed = False  # by this reply, before the call
+        for at, call in enumerate(turn.reply.attempts if turn.reply else ()):
+            asks_anew, changed = changed, changed or (call.ok and _changes(turn, call.name))
+            if call.name in exempt or not call.ok:
+                continue
+            if len(now) == len(now := now | {fingerprint(call)}):
+                yield _said("twice", at, call, 1, "")
+                continue
+            same = [] if asks_anew else _same(turn, past, call)
+            cycles = _cycles(past, call)
+            count = max(len(same), cycles)
+            action = next((action for least, action in levels if count >= least), None)
+            known = next((each.result for each in reversed(same) if each.outcome == "ok"), None)
+            if action in ("tell", "answer") and known is not None and same and _changes(turn, call.name):
+                action = "hold"
+            if action == "answer" and known is None:
+                action = "refuse" if cycles >= answer else "tell"
+            if action is not None:
+                yield _said(action, at, call, count, known or "")
+
+    return policy
+
+
+def _counts(call: PastCall) -> bool:
+    """A call that another policy refused may come again: that is what it was told to do."""
+    return call.outcome in ("ok", "failed") or call.told == "repeated"
+
+
+def _same(turn: Turn, past: Sequence[PastCall], call: Call) -> list[PastCall]:
+    """Earlier calls of the same, up to the last change: a call of another kind that may have changed something."""
+    mark = fingerprint(call)
+    found: list[PastCall] = []
+    for each in reversed(past):
+        if each.name == call.name and each.fingerprint == mark:
+            if each.outcome != "refused" and any(_differ(each, other) for other in found):
+                return found[::-1] if len(found) > 1 else []
+            found.append(each)
+        elif each.outcome == "ok" and _changes(turn, each.name):
+            break
+    return found[::-1]
+
+
+def _differ(one: PastCall, other: PastCall) -> bool:
+    return other.outcome != "refused" and one.result != other.result
+
+
+def _changes(turn: Turn, name: str) -> bool:
+    tool = turn.tools.get(name) if turn.tools else None
+    return tool is None or not tool.read_only
+
+
+def _cycles(past: Sequence[PastCall], call: Call) -> int:
+    """How many times the calls before this one went round the same few calls and results, of which this is the next."""
+    best = 0
+    for period in range(2, _LONGEST_CYCLE + 1):
+        if len(past) < 2 * period or past[-period].name != call.name:
+            continue
+        if past[-period].fingerprint != fingerprint(call):
+            continue
+        rounds = 1
+        last = [(each.fingerprint, each.told or each.result) for each in past[-period:]]
+        while len(past) >= (rounds + 1) * period:
+            block = past[-(rounds + 1) * period : -rounds * period]
+            if [(each.fingerprint, each.told or each.result) for each in block] != last:
+                break
+            rounds += 1
+        if rounds > 1 and len(set(last)) > 1:
+            best = max(best, rounds)
+    return best
+
+
+def _said(action: str, at: int, call: Call, count: int, known: str) -> Intervention:
+    times = f"{count} times before" if count > 1 else "before"
+    reason = f"{call.name:.60} was called with the same arguments {times}, to the same end"
+    words = {
+        "tell": f"You made this very call {times} and got the same. Use what it gave, or try something else.",
+        "twice": "This call stands in your reply twice; it was made once.",
+        "hold": f"This call was not made a second time: it went well before and may have changed something. It gave: "
+        f"{known[:_ECHO]}{'...' if len(known) > _ECHO else ''}. Go on from there.",
+        "refuse": f"This call was not run: you made it {times} and got the same. Do something else, or answer now.",
+        "stop": f"The task was stopped: the same call of {call.name:.60} came again and again.",
+        "answer": "",
+    }[action]
+    message = known if action == "answer" else told("repeated", words)
+    call_at = None if action == "stop" else at
+    done = "refuse" if action in ("hold", "twice") else action
+    return Intervention("repeated", done, reason, message, call_at)  # type: ignore[arg-type]
+
+
+_ONE = "One call at a time: look at the first result, then send this again."
+
+
+def tool_choice() -> GuardPolicy:
+    """The turn's `choice` holds: no call with "none", a call with "required", and no other tool than the one named.
+    The sixth reply in a row without the call stops the task."""
+
+    def policy(turn: Turn) -> Iterator[Intervention]:
+        if turn.reply is None or turn.choice == "auto":
+            return
+        attempts = turn.reply.attempts
+        if turn.choice == "none":
+            words = "No tool may be called now. Answer in words."
+        elif turn.choice == "required":
+            words = "A call is required now. Make one, and nothing else."
+        else:
+            words = f"Only {turn.choice} may be called now. Make that call, and nothing else."
+        for at, call in enumerate(attempts):
+            if turn.choice == "none" or turn.choice not in ("required", call.name):
+                yield Intervention(
+                    policy="tool_choice",
+                    action="refuse",
+                    call=at,
+                    reason=f"tool_choice is {turn.choice!r:.60}, and {call.name!r:.60} was called",
+                    message=told("tool_choice", words, turn.told("tool_choice")),
+                )
+        if not attempts and turn.choice != "none":
+            yield asked("tool_choice", turn, f"tool_choice is {turn.choice!r:.60}, and nothing was called", words)
+
+    return policy
+
+
+def one_at_a_time() -> GuardPolicy:
+    """Where the turn is not `parallel`, the first call that may run does, and the others wait."""
+
+    def policy(turn: Turn) -> Iterator[Intervention]:
+        if turn.reply is None or turn.parallel:
+            return
+        able = [at for at, call in enumerate(turn.reply.attempts) if call.ok]
+        for at in able[1:]:
+            yield Intervention(
+                policy="one_at_a_time",
+                action="refuse",
+                call=at,
+                reason="several calls at once, where one is allowed",
+                message=told("one_at_a_time", _ONE, turn.told("one_at_a_time")),
+            )
+
+    return policy
+
+
+def oversized_results(*, chars: int = 16_000) -> GuardPolicy:
+    """Results of the history that are longer than this are sent with their head and their tail only.
+
+    - `chars`: how long a result may be.
+    """
+    bounds = Bounds(string_chars=chars, total_bytes=4 * chars)
+
+    def policy(turn: Turn) -> Iterator[Intervention]:
+        if turn.reply is not None:
+            return
+        for at, message in enumerate(turn.messages):
+            if message.get("role") != "tool":
+                continue
+            said = content_text(message.get("content"))
+            if len(said) > chars:
+                short = bound(said, bounds).text
+                hint = told("oversized_results", "the result was cut here; ask for less, or for a part of it")
+                yield Intervention(
+                    policy="oversized_results",
+                    action="cut",
+                    at=at,
+                    reason=f"a result of {len(said):,} characters, where {chars:,} are allowed",
+                    message=f"{short}\n{hint}",
+                )
+
+    return policy
