@@ -12,7 +12,7 @@ PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
-demo: $(VENV)/.model ## install rightcall and show what it does, with a small model if it can be fetched
+demo: $(VENV)/.model ## install rightcall and show what it does, with a small model if one can be downloaded
 	@$(VENV)/bin/rightcall demo
 	@echo
 	@$(VENV)/bin/rightcall demo --live --folder target/demo
@@ -24,7 +24,7 @@ test: ## run ruff, mypy, the wheel's smoke test and the test suite
 	@start=`date +%s`; $(MAKE) -j2 lint smoke && echo "lint and smoke: $$((`date +%s` - start)) s"
 	@start=`date +%s`; $(MAKE) unit && echo "unit: $$((`date +%s` - start)) s"
 
-lint: $(VENV)/.dev ## ruff and mypy
+lint: $(VENV)/.dev ## run ruff and mypy
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
@@ -35,66 +35,66 @@ unit: $(VENV)/.dev ## run the test suite: products with formats use one format o
 sweep: $(VENV)/.dev ## run what the test suite leaves out: the same products with all other formats
 	@start=`date +%s`; RIGHTCALL_SWEEP=1 $(RUN) -m pytest -n 2 --dist worksteal -m sweep && echo "sweep: $$((`date +%s` - start)) s"
 
-smoke: $(VENV)/.dev ## build the wheel and try it in a clean venv
+smoke: $(VENV)/.dev ## build the wheel and try it in a clean environment
 	$(RUN) tests/support/smoke_wheel.py
 
 bench: $(VENV)/.dev ## run every benchmark
 	@set -e; for file in benchmarks/bench_*.py; do echo "== $$file"; $(RUN) "$$file"; done
 
-bfcl: $(VENV)/.dev ## measure against outside truths; fails if a figure got worse
+bfcl: $(VENV)/.dev ## measure against public benchmarks; fail if a figure got worse
 	$(RUN) evals/bfcl.py
 	$(RUN) evals/bfcl_rules.py
 
-classes: $(VENV)/.dev ## read texts of every known class of fault in every format; fails unless all are read right
+classes: $(VENV)/.dev ## parse texts of every known class of fault in every format; fail if one is parsed wrongly
 	PYTHONPATH=evals $(RUN) -m classes $(FLAGS)
 
-shown: $(VENV)/.dev ## read 150,000 texts that show calls or make them; fails if a shown one runs, or a real one is lost
+shown: $(VENV)/.dev ## parse 150,000 texts that quote or make calls; fail if a quoted call runs or a real one is lost
 	PYTHONPATH=evals $(RUN) -m shown $(FLAGS)
 
-damage: $(VENV)/.dev ## damage calls in every way; fails if one runs with other arguments, or if less is mended
+damage: $(VENV)/.dev ## damage calls in every known manner; fail if one runs with other arguments or fewer are repaired
 	PYTHONPATH=evals $(RUN) -m damaged $(FLAGS)
 
-model: $(VENV)/.local ## fetch a small model, run it here, count its calls that hold
+model: $(VENV)/.local ## download a small model, run it here and count its valid calls
 	$(VENV)/bin/rightcall model pull smollm2
 	$(RUN) evals/model.py
 	$(RUN) evals/model.py --grammar
 	$(RUN) -m pytest tests/test_local.py tests/test_model_eval.py
 
-train: $(VENV)/.train ## train a tiny model here, serve it, kill it two hundred times; models/smollm2-tools/make.sh trains the real one
+train: $(VENV)/.train ## train a tiny model here, serve it, kill it 200 times; models/smollm2-tools/make.sh trains the real one
 	RIGHTCALL_TRAINING_KILLS=200 $(RUN) -m pytest tests/test_training.py tests/test_constrain_xgrammar.py
 
-typescript: $(VENV)/.dev ## judge the declarations of tools by the TypeScript compiler; needs node and npm
+typescript: $(VENV)/.dev ## check the TypeScript declarations of tools with the compiler; needs node and npm
 	$(RUN) evals/typescript.py
 
-grammar: $(VENV)/.dev ## measure what grammars can say, on outside schemas; fails if a figure got worse
+grammar: $(VENV)/.dev ## measure which public schemas grammars can express; fail if a figure got worse
 	$(RUN) evals/grammar.py
 
-gbnf: $(VENV)/.local ## judge GBNF grammars by llama.cpp itself
+gbnf: $(VENV)/.local ## check GBNF grammars with llama.cpp
 	RIGHTCALL_GBNF=1 $(RUN) -m pytest tests/test_constrain_gbnf.py
 
-eval: $(VENV)/.local ## measure a small model, bare and with each part more; goes on where it was ended
+eval: $(VENV)/.local ## measure a small model, alone and with each part of rightcall added; resumes where it stopped
 	$(VENV)/bin/rightcall model pull smollm2
 	$(VENV)/bin/rightcall eval questions --local smollm2 --one-call --temperature 0 --seed 1 --max-tokens 96 --out target/eval.jsonl --resume $(FLAGS)
 
-capture: $(VENV)/.local ## run a small model over every stub domain, in three ways
+capture: $(VENV)/.local ## run a small model over every stub domain, in three modes
 	$(VENV)/bin/rightcall model pull smollm2
 	$(RUN) evals/capture.py
 
-guard: $(VENV)/.local ## what each policy of the guard is worth: scripted models with one fault each, and a small model
+guard: $(VENV)/.local ## measure each policy of the guard with scripted faulty models and a small model
 	$(VENV)/bin/rightcall model pull smollm2
 	$(RUN) evals/guard.py $(FLAGS)
 	$(RUN) evals/guard.py --live $(FLAGS)
 
-turns: $(VENV)/.dev ## a million random turns of a runner: no exception, no lost message, no call without a result
+turns: $(VENV)/.dev ## run a million random turns of a runner; fail on an exception, a lost message or a call without a result
 	RIGHTCALL_TURNS=$${RIGHTCALL_TURNS:-1000000} $(RUN) -m pytest -o faulthandler_timeout=0 tests/test_random_turns.py
 
-frameworks: $(VENV)/.frameworks ## run the guard in the loops of LangGraph, pydantic-ai and openai-agents
+frameworks: $(VENV)/.frameworks ## run the guard inside LangGraph, pydantic-ai and openai-agents
 	$(RUN) -m pytest tests/test_framework_examples.py
 
-clients: $(VENV)/.dev ## run real clients before bad servers, without the proxy and with it: docs/clients.md; needs node and npm
+clients: $(VENV)/.dev ## run real clients against faulty servers, with and without the proxy (docs/clients.md); needs node and npm
 	PYTHONPATH=evals:tests $(RUN) -m clients $(if $(ALL),--all) $(if $(CLIENT),--client $(CLIENT)) $(FLAGS)
 
-servers: $(VENV)/.dev ## install real model servers, run each with a small model, and examine it without and through the proxy
+servers: $(VENV)/.dev ## install real model servers, run each with a small model, and examine it directly and through the proxy
 	$(VENV)/bin/rightcall model pull smollm2
 	$(if $(CLIENTS),$(VENV)/bin/rightcall model pull smollm2-tools)
 	PYTHONPATH=evals:tests $(RUN) -m real_servers $(SERVER) $(if $(API),--api $(API)) $(if $(CLIENTS),--clients)
@@ -102,38 +102,38 @@ servers: $(VENV)/.dev ## install real model servers, run each with a small model
 killtest: $(VENV)/.dev ## kill captures and evaluations for minutes, and every command that writes at every step
 	RIGHTCALL_KILL_SECONDS=$${RIGHTCALL_KILL_SECONDS:-120} $(RUN) -m pytest -s -k killed tests/test_capture_resume.py tests/test_evaluation.py tests/test_files_written.py
 
-pagetests: $(VENV)/.dev ## look at every page in a real browser, at three widths, light and dark; needs Chromium
+pagetests: $(VENV)/.dev ## check every page in a real browser, at three widths, light and dark; needs Chromium
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
 		{ command -v apt-get >/dev/null && [ "`id -u`" = 0 ] && apt-get install -qq -y chromium >/dev/null; } || \
 		{ echo "make: no Chromium here; install it, for example: apt-get install chromium" >&2; exit 1; }
 	RIGHTCALL_PAGETESTS=1 $(RUN) -m pytest tests/test_webpages.py tests/test_webpages_browser.py
 
-ray: $(VENV)/.ray ## run rows through a real Ray with two workers, and through a store that speaks S3
+ray: $(VENV)/.ray ## process rows on a real Ray cluster with two workers, and in an S3 store
 	$(RUN) -m pytest -o faulthandler_timeout=120 -o faulthandler_exit_on_timeout=true tests/test_ray.py tests/test_rows_remote.py
 
-laws: $(VENV)/.dev ## try the laws at depth, 300 examples each; SEED=n tries the same ones again
+laws: $(VENV)/.dev ## test the laws with 300 examples for each law and format; SEED=n repeats a run
 	$(RUN) fuzz/laws.py $(if $(SEED),--seed $(SEED)) --seconds $${LAWS_SECONDS:-900}
 
-mutants: $(VENV)/.dev ## put bugs of one line into the source, one at a time; fail if the tests miss one
+mutants: $(VENV)/.dev ## insert one-line bugs into a copy of the source, one at a time; fail if the tests miss one
 	$(RUN) fuzz/mutants.py $(FLAGS)
 
-fuzz: $(VENV)/.dev ## throw hostile text at every function, and look for what costs too much; SECONDS=n for each of the three
+fuzz: $(VENV)/.dev ## parse hostile text with every function and search for superlinear cost; SECONDS=n for each of three parts
 	$(RUN) fuzz/run.py $(if $(SEED),--seed $(SEED)) --seconds $(or $(SECONDS),60)
 	$(RUN) fuzz/superlinear.py $(if $(SEED),--seed $(SEED)) --seconds $(or $(SECONDS),60)
 	$(RUN) fuzz/schemas.py $(if $(SEED),--seed $(SEED)) --seconds $(or $(SECONDS),60)
 
-golden: $(VENV)/.dev ## compare what this tree and BASE=COMMIT read, on all recorded texts; fails if another call runs
+golden: $(VENV)/.dev ## compare what this tree and BASE=COMMIT parse, on all recorded texts; fail if another call runs
 	$(RUN) tools/golden.py $(or $(BASE),HEAD) $(FLAGS)
 
-measure: $(VENV)/.dev ## how large and how knotted the package is; fails if a goal is missed
+measure: $(VENV)/.dev ## measure the size and complexity of the package; fail if a goal is missed
 	$(RUN) tools/measure.py $(FLAGS)
 
-pages: $(VENV)/.dev ## write the pages of docs/ that are made from the source
+pages: $(VENV)/.dev ## generate the pages of docs/ that are made from the source
 	$(RUN) tools/pages.py
 
-venv: $(VENV)/.dev ## only set up .venv, with the tools for development
+venv: $(VENV)/.dev ## set up .venv with the development tools
 
-clean: ## remove what the other targets made
+clean: ## remove what the other targets created
 	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
