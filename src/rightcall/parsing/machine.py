@@ -281,36 +281,17 @@ class Machine:
         has_tag = think is not None and may_be_think_tag(builder.buf) and (yield from self._read_first_tag(think))
         if self.compiled.looks_first and not has_tag:
             yield from self._read_first_marker(self.compiled)
-        compiled = self.compiled
-        may_begin, lines, headless, text = compiled.may_begin, compiled.lines, compiled.headless, compiled.text
-        tries = may_begin or lines or headless is not None
+        compiled, text = self.compiled, self.compiled.text
+        tries = compiled.may_begin or compiled.lines or compiled.headless is not None
         while True:
-            if tries and output.at_start and not output.in_reasoning and builder.pos < len(builder.buf):
-                if may_begin:
-                    if builder.buf[builder.pos] == compiled.not_bare:
-                        output.at_start = False
-                    elif (yield from self._try_bare()):
-                        continue
-                if lines and (yield from self._try_line()):
-                    continue
-                if (
-                    headless is not None
-                    and builder.index == 0
-                    and output.is_silent
-                    and (yield from self._try_headless(headless))
-                ):
-                    continue
+            is_start = tries and output.at_start and not output.in_reasoning and builder.pos < len(builder.buf)
+            if is_start and (yield from self._try_without_opener(compiled)):
+                continue
             scan = text if type(self.state) in _OUTSIDE else self._scan()
             found = (scan.ended if builder.ended or self.is_whole else scan.search)(builder.buf, builder.pos)
             end = len(builder.buf) if found is None else found.start()
             if end > builder.pos:
-                if found is None and builder.ended and output.after_marker and not output.in_reasoning:
-                    self._take_truncated_closer()
-                if output.after_marker and self.held is None and not builder.buf[builder.pos : end].strip(BLANKS):
-                    output.hold_blanks(builder.buf[builder.pos : end], builder.base + end)
-                    builder.pos = end
-                else:
-                    self.take_text(end)
+                self._take_up_to(end, is_last=found is None)
             if found is not None and (group := found.lastindex):
                 sign = scan.actions[group]
                 if builder.token_map is not None and sign.is_token and builder.is_plain_text(end, found.end()):
@@ -323,6 +304,36 @@ class Machine:
                 break
             else:
                 yield
+        self._finish()
+
+    def _try_without_opener(self, compiled: Compiled) -> Steps[bool]:
+        """Read a call without an opener, where a reply or a line begins. True to look for the next one."""
+        if compiled.may_begin:
+            if self.builder.buf[self.builder.pos] == compiled.not_bare:
+                self.output.at_start = False
+            elif (yield from self._try_bare()):
+                return True
+        if compiled.lines and (yield from self._try_line()):
+            return True
+        headless = compiled.headless
+        if headless is None or self.builder.index or not self.output.is_silent:
+            return False
+        return (yield from self._try_headless(headless))
+
+    def _take_up_to(self, end: int, *, is_last: bool) -> None:
+        """Take the text before the next marker. Blanks behind a marker belong to it."""
+        builder, output = self.builder, self.output
+        if is_last and builder.ended and output.after_marker and not output.in_reasoning:
+            self._take_truncated_closer()
+        if output.after_marker and self.held is None and not builder.buf[builder.pos : end].strip(BLANKS):
+            output.hold_blanks(builder.buf[builder.pos : end], builder.base + end)
+            builder.pos = end
+        else:
+            self.take_text(end)
+
+    def _finish(self) -> None:
+        """The text has ended: finalize what was open."""
+        builder, output = self.builder, self.output
         if builder.pending is not None:
             self._end_tool_message(marked=False)
             self._finalize_calls()
