@@ -126,7 +126,7 @@ _TEXT_BEFORE_CLOSE = "words stand between the call's arguments and what closes t
 
 
 def may_be_think_tag(text: str) -> bool:
-    """May a reply that begins so begin with `<think>`, with blanks before it?"""
+    """Can a reply that begins with this text begin with `<think>`, with blanks before it?"""
     begun = text[:2] if text[:1] > " " else text.lstrip(BLANKS)[:2]
     return THINK_OPENS.startswith(begun)
 
@@ -136,7 +136,7 @@ def _names_tool(builder: CallBuilder, opener: str) -> bool:
 
 
 class Machine:
-    """Reads one reply in one format. `feed` and `close` put events into `output.events`."""
+    """Read one reply in one format. `feed` and `close` put events into `output.events`."""
 
     __slots__ = (
         *(
@@ -184,7 +184,7 @@ class Machine:
         self.enter_reasoning()
 
     def take(self) -> list[Event]:
-        """The events so far; they are given once."""
+        """Return the events so far. Each is returned once."""
         waiting = self.doubtful_reasoning or self.held
         if waiting is not None:
             events = waiting.ready[:]
@@ -223,7 +223,7 @@ class Machine:
                 self.direct = sink
 
     def feed_all(self, text: str) -> None:
-        """As `feed`, of all the text there is: it is read when it is closed, its end known."""
+        """Add the whole text without reading it: `close` reads it with its end known."""
         room = self.max_end - self.builder.base - len(self.builder.buf)
         if len(text) > room:
             self._overflow(text, room)
@@ -231,14 +231,14 @@ class Machine:
             self.builder.more(text)
 
     def flush_partial_marker(self) -> None:
-        """What another reading knows to be a marker follows: no marker begins in what was fed."""
+        """Read what was fed to its end: a marker that another reader found follows, so none is still arriving."""
         if self.builder.pos < len(self.builder.buf):
             self.is_whole = True
             next(self._steps)
             self.is_whole = False
 
     def close(self, *, cut: bool = False) -> None:
-        """The text ends, or was `cut` off: then a thought that is open was not left for a call."""
+        """End the text. `cut`: it was truncated, so that open reasoning was not ended by a call."""
         builder = self.builder
         if not builder.ended:
             builder.commit()
@@ -247,18 +247,18 @@ class Machine:
             next(self._steps, None)  # the last: with its frame goes the machine's only reference to itself
 
     def stop(self) -> None:
-        """Nothing more is read here."""
+        """Read nothing more."""
         self._steps.close()
 
     def skip(self, text: str) -> None:
-        """The whole text is dealt with elsewhere."""
+        """Skip the whole text: another reader has read it."""
         self.stop()
         builder = self.builder
         builder.more(text)
         builder.pos, builder.ended = len(builder.buf), True
 
     def _overflow(self, text: str, room: int) -> None:
-        """Text past the limit is text, whatever it holds."""
+        """Emit everything past the limit as text."""
         builder = self.builder
         if not self.is_over:
             if room:
@@ -352,14 +352,14 @@ class Machine:
             self.commit_reasoning()
 
     def _scan(self) -> Scan[Sign]:
-        """What to look for next."""
+        """Choose the markers of the current state."""
         state = self.state
         if isinstance(state, InReasoning):
             return self.compiled.reasoning_in_content if self.in_content else self.compiled.reasoning
         return self.compiled.message if isinstance(state, InChannel) else self.compiled.text
 
     def take_text(self, end: int) -> None:
-        """Takes text up to there."""
+        """Take the text up to this index."""
         builder = self.builder
         text = builder.buf[builder.pos : end]
         if self.held is not None and text.strip(BLANKS):
@@ -370,7 +370,7 @@ class Machine:
             self.forget_reasoning()
 
     def take_exact(self, end: int) -> None:
-        """Takes text up to there, to the byte."""
+        """Take the text up to this index, with its blanks."""
         builder = self.builder
         if self.held is not None:
             self._unhold_calls(self.held)
@@ -381,12 +381,12 @@ class Machine:
             self.forget_reasoning()
 
     def take_marker(self, end: int) -> None:
-        """Takes a marker up to there."""
+        """Take a marker up to this index."""
         self.builder.pos = end
         self.output.drop_marker(self.builder.base + end)
 
     def is_shown(self, found: Match, sign: Sign) -> bool:
-        """Is this marker only shown? Then it is text, and so is every token in it and all that it opens."""
+        """Take a marker as text if it is only shown, with every token in it and all that it opens."""
         if self.output.shown.is_new:
             return False
         level = LEVELS.get(sign.action, OUTSIDE)
@@ -401,7 +401,7 @@ class Machine:
         return True
 
     def release_held(self) -> None:
-        """What was held are calls."""
+        """Emit what was held: it is calls."""
         if self.held is not None:
             self._commit(self.held)
             self.held = None
@@ -409,7 +409,7 @@ class Machine:
     # -- speculation ---------------------------------------------------------------------------------------------------
 
     def _speculate(self) -> Speculation:
-        """Begin to read text that may have to be read as something else. Nothing goes out until that is decided."""
+        """Begin to read text that may have to be read differently. No event goes out until that is decided."""
         builder, output = self.builder, self.output
         ready, output.events = output.events, []
         return Speculation(
@@ -417,13 +417,13 @@ class Machine:
         )
 
     def _commit(self, begun: Speculation) -> None:
-        """What was read since is final."""
+        """Make final what was read since the speculation began."""
         self.builder.drop(begun.start)
         begun.ready.extend(self.output.events)  # in place: there may be many of them, and many times
         self.output.events = begun.ready
 
     def _rollback(self, begun: Speculation) -> str:
-        """Nothing of what was read since counts. Returns its text, which was taken."""
+        """Undo what was read since the speculation began. Return its text."""
         builder, output = self.builder, self.output
         ends = [event.call.id for event in output.events if isinstance(event, CallEnd)]
         builder.ids.forget([*ends, *[event.id for event in output.events if isinstance(event, CallStart)]])
@@ -437,7 +437,7 @@ class Machine:
     def block(
         self, start: int, bare: bool = False, special: bool = False, headless: bool = False, inner: bool = False
     ) -> Iterable[None]:
-        """A block of calls: at once if all of it is there and as usual, else step by step."""
+        """Read a block of calls: at once if all of it has arrived and is regular, else step by step."""
         builder, before, compiled = self.builder, self.state, self.compiled
         first = builder.index
         if builder.pending is not None:
@@ -493,7 +493,7 @@ class Machine:
             yield from self.read_rest_as_text(f"more than {MOST_OPENERS} openers that hold no call")
 
     def _take_whole(self, whole: WholeBlock, moved: int) -> None:
-        """Takes the calls of a block, whose places have moved by so much since they were found."""
+        """Take the calls of a block. `moved`: by how much their indexes have changed since they were found."""
         builder, output = self.builder, self.output
         calls, end, _ = whole
         for call in calls:
@@ -503,14 +503,14 @@ class Machine:
         output.mark("marker", builder.base + end)
 
     def end_block(self, taken: Capture) -> None:
-        """Calls were read since that capture, which is over."""
+        """End the capture of a block that has been read."""
         builder = self.builder
         if self.output.after_marker and builder.buf[builder.pos - 1 : builder.pos] <= " ":
             self._pass_blanks(builder.captured(taken))
         builder.drop(taken)
 
     def _pass_blanks(self, text: str) -> None:
-        """The blanks that this text ends with say whether what follows the calls in it begins a line."""
+        """Hold the blanks at the end of this text: they decide whether what follows the calls begins a line."""
         self.output.hold_blanks(text[len(text.rstrip(BLANKS)) :], self.builder.at)
 
     def _after_block(self, ending: Ending, before: State, first: int) -> None:
@@ -528,7 +528,7 @@ class Machine:
             self.state = InText(due=_AWAITED[ending]) if ending in _AWAITED else _IN_TEXT
 
     def read_rest_as_text(self, much: str = "") -> Steps[None]:
-        """There is more than there may be, by itself of calls: everything from here on is text."""
+        """Emit everything from here on as text: a limit was exceeded, by default that of calls."""
         builder = self.builder
         self.release_held()  # they are more than enough to be calls, whatever follows
         self.commit_reasoning()
@@ -548,33 +548,33 @@ class Machine:
         self.output.switch(reasoning=True)
 
     def forget_reasoning(self) -> None:
-        """What was thought last is not looked at again: something was said or called behind it, or was about to be."""
+        """Do not look for calls in the last reasoning at the end: text or a call followed it, or was about to."""
         if not isinstance(self.state, InReasoning):
             self.reasoning_start = None
 
     def leave_reasoning(self) -> None:
-        """A special token says that the model has stopped thinking."""
+        """End the reasoning at a special token."""
         if isinstance(self.state, InReasoning):
             self.state = InText()
             self.output.switch(reasoning=False)
             self.output.drop_blanks()
 
     def suspend_reasoning(self) -> None:
-        """The same for one that opens a call, until the reasoning is closed after all."""
+        """End the reasoning at the special token of a call, until the reasoning is closed after all."""
         if isinstance(self.state, InReasoning):
             self.doubtful_reasoning = self._speculate()
             self.builder.in_open_reasoning = True
             self.leave_reasoning()
 
     def commit_reasoning(self) -> None:
-        """Reasoning that is never closed ended at the special token behind it."""
+        """Accept that the reasoning ended at a special token: its closing marker cannot come any more."""
         if self.doubtful_reasoning is not None:
             self.builder.in_open_reasoning = False
             self._commit(self.doubtful_reasoning)
             self.doubtful_reasoning = None
 
     def resume_reasoning(self) -> None:
-        """The reasoning is closed here: what was read as calls and text behind a special token was part of it."""
+        """Undo the end of the reasoning: it is closed here, so that what was read since was part of it."""
         if self.doubtful_reasoning is None:
             return
         if self.held is not None:
@@ -596,8 +596,8 @@ class Machine:
         return self.block(found.end(), False, sign.special)
 
     def _on_cut_opener(self, opens: re.Pattern[str], sign: Sign) -> Iterable[None]:
-        """The text ends inside the opener of a call, at or behind a name; or with a word, if no tool has that name and
-        nothing stands behind it."""
+        """Handle an opener that the text ends in, at or behind its name: a truncated call, or only a word if no tool
+        has that name and nothing follows it."""
         builder = self.builder
         start = opens.match(builder.buf, builder.pos)
         assert start is not None
@@ -648,7 +648,7 @@ class Machine:
         return self._read_doubtful_section(size, sign, start)
 
     def _read_doubtful_section(self, size: int, sign: Sign, start: Probe) -> Steps[None]:
-        """What opens a section, where it is not clear yet that it does."""
+        """Handle an opener of a section before it is certain that calls follow."""
         builder = self.builder
         if (yield from builder.test(start)):
             self._open_section(size)
@@ -694,7 +694,7 @@ class Machine:
         return ()
 
     def _on_closer(self, found: Match, sign: Sign) -> Iterable[None]:
-        """What closes a call: of one whose close had not come yet, or of none."""
+        """Handle a closing marker of a call: a late one, or a stray one."""
         is_late = self._awaits_close()
         if not (is_late and sign.special) and self.is_shown(found, sign):
             return ()
@@ -708,7 +708,7 @@ class Machine:
         return ()
 
     def _reject_pending_at(self, found: Match) -> None:
-        """A marker that closes a call, or what is in one, stands behind a call that is over."""
+        """Reject the pending call because of a closing marker behind it."""
         self._reject_pending(found.group())
         self.take_marker(found.end())
 
@@ -720,13 +720,13 @@ class Machine:
         )
 
     def _is_pending_unclosed(self) -> bool:
-        """Was the last call not closed? Then what shows a marker behind it may be left of the call itself."""
+        """Is the last call unclosed? Then what shows a marker behind it may be part of the call itself."""
         return self.builder.pending is not None and any(
             each.code == "unclosed" for each in self.builder.pending[1].problems
         )
 
     def _on_value_close(self, found: Match, sign: Sign) -> Iterable[None]:
-        """What ends a value, or the body, where values are raw: behind a call it says that the call had not ended."""
+        """Handle the closing marker of a raw value or of a body: behind a call it shows that the call had not ended."""
         builder = self.builder
         for other, is_it in self.compiled.closing:
             if is_it(found.group()):  # a closing tag that is named after an argument may be any other
@@ -777,7 +777,7 @@ class Machine:
             self._drop_stray(found.group(), sign)
 
     def _closes_thought(self, marker: str) -> bool:
-        """Does what ends a message end a thought that a call stood in? Nothing else is open then."""
+        """Does the end of a message close reasoning that a call was in? Nothing else is open then."""
         is_open = self.doubtful_reasoning is not None and not self.in_content and not self._awaits_close()
         return is_open and any(is_it(marker) for is_it in self.compiled.ends_thought)
 
@@ -788,7 +788,7 @@ class Machine:
         return ()
 
     def _on_tag(self, found: Match, sign: Sign) -> Iterable[None]:
-        """A block of text begins or ends. A code fence that was left open ends with it."""
+        """Begin or end a block of text. An open code fence ends with it."""
         tag = self.compiled.tags[found.group()]
         if tag and self.is_shown(found, sign):
             return ()
@@ -875,7 +875,7 @@ class Machine:
         return in_code and not (in_message and (yield from self._opener_follows(len(marker))))
 
     def _text_behind(self, size: int, in_code: bool) -> Steps[str]:
-        """What stands behind the marker of that size that stands here, as far as it must be known."""
+        """Return the text behind the current marker of this size, as far as it decides whether the marker is shown."""
         builder = self.builder
         while True:
             behind = builder.buf[builder.pos + size : builder.pos + size + _LOOKAHEAD]
@@ -884,7 +884,7 @@ class Machine:
             yield
 
     def _opener_follows(self, size: int) -> Steps[bool]:
-        """Does a marker that opens something stand behind the one of that size that stands here?"""
+        """Does an opening marker follow the current marker of this size?"""
         builder = self.builder
         while True:
             at = builder.pos + size
@@ -922,7 +922,7 @@ class Machine:
         return isinstance(self.state, (InText, InSection)) and bool(self.state.due)
 
     def _close_late(self) -> None:
-        """The close of a call that is over comes here. Words before it may belong to the call."""
+        """Accept the late closing marker of a call. Text before it may belong to the call."""
         builder, state = self.builder, self.state
         assert isinstance(state, (InText, InSection))
         self.state = msgspec.structs.replace(state, due="")
@@ -931,13 +931,13 @@ class Machine:
             builder.finalize_pending()
 
     def _reject_text_before_close(self) -> None:
-        """Words that stand between a call's arguments and what closes the call may be a part of it."""
+        """Reject the pending call if text is between its arguments and its closing marker: it may be part of it."""
         if self.builder.pending is not None and not self.output.after_marker:
             message = "words stand between the call's arguments and what closes the call"
             self.builder.reject_pending("trailing_content", f"{message}; send them as an argument, or behind the call")
 
     def _report_unclosed(self) -> None:
-        """The close of a call that a marker opened has not come, and will not."""
+        """Report that the closing marker of the last call is missing."""
         state, pending = self.state, self.builder.pending
         is_due = isinstance(state, (InText, InSection)) and state.due == "due"
         if is_due and pending is not None and not pending[1].problems:
@@ -947,7 +947,7 @@ class Machine:
             )
 
     def _finalize_calls(self) -> None:
-        """Nothing that follows can change the last call any more."""
+        """Finalize the pending call: nothing that follows can change it."""
         self._report_unclosed()
         self.builder.finalize_pending()
 
@@ -963,21 +963,20 @@ class Machine:
             self._finalize_calls()
 
     def _begin_calls(self) -> None:
-        """From here on nothing but calls belongs. In a message to a tool nothing else did before."""
+        """Begin a region where only calls belong. A message to a tool is one as a whole."""
         if self.calls_before_message is not None:
             self._report_text("message to a tool")
         self.text_before_calls = self.output.text_chars
 
     def _report_text(self, where: str) -> None:
-        """Words that stand where nothing but calls belongs are text: they are told, and no call is refused for them."""
+        """Report text where only calls belong. It rejects no call."""
         if self.output.text_chars > self.text_before_calls and not self.builder.full:
             message = f"words stand in the {where} before {self.builder.at}; they are text, and no part of a call"
             self.builder.note("trailing_content", message)
         self.text_before_calls = self.output.text_chars
 
     def _leave_section(self) -> None:
-        """What surrounds calls was opened, and its close has not come: where words follow, they may be what is left of
-        it."""
+        """Report that the closing marker of the section is missing, if text follows its calls."""
         if (
             type(self.state) is InSection
             and self.state.is_open
@@ -990,7 +989,7 @@ class Machine:
             )
 
     def _end_tool_message(self, *, marked: bool = True) -> None:
-        """A message ends; all of one to a tool is the call's. `marked`: a marker says so, and not the text's end."""
+        """End a message to a tool: all of it belongs to the call. `marked`: a marker ends it, not the text's end."""
         channels = self.compiled.channels
         is_over = channels is not None and (marked or bool(channels.messages["call"][1]))
         if is_over and isinstance(self.state, InText) and self.state.due:
@@ -998,7 +997,7 @@ class Machine:
             self.state = InText()
 
     def _end_message(self) -> None:
-        """A message ends. One to a tool holds a call."""
+        """End a message. Report one to a tool that holds no call."""
         if self.calls_before_message == self.builder.index and not self.builder.full:
             self.builder.note(
                 "opener_without_call", f"the message to a tool that ends at {self.builder.at} holds no call"
@@ -1008,7 +1007,7 @@ class Machine:
         self.calls_before_message = None
 
     def _end_cut_message(self) -> None:
-        """The text ends in a message. One to a tool that holds nothing was cut off before its call."""
+        """End a message at the end of the text. An empty one to a tool was truncated before its call."""
         builder = self.builder
         if (
             self.calls_before_message == builder.index
@@ -1020,8 +1019,7 @@ class Machine:
         self._end_message()
 
     def _take_truncated_closer(self) -> None:
-        """Behind a call the text may end inside a marker that closes something; in a message to a tool, inside its
-        opener."""
+        """Drop a truncated closing marker behind a call, or a truncated opener in a message to a tool."""
         builder = self.builder
         rest = builder.buf[builder.pos :].lstrip(BLANKS)
         if (
@@ -1061,13 +1059,13 @@ class Machine:
         return True
 
     def _may_continue(self, text: str) -> bool:
-        """Does it end where a marker has a name, so that any letter may follow?"""
+        """Does the text end in the name of a marker, so that any letter may follow?"""
         return any(probe.is_begun(text + "\u0294", 0) for probe in (self.compiled.cut_openers, self.compiled.cut_marks))
 
     # -- calls and reasoning without their opening marker --
 
     def _open_reasoning(self) -> None:
-        """The prompt has begun the reasoning."""
+        """Begin in reasoning that the prompt opened."""
         channels = self.compiled.channels
         if channels is not None and "reasoning" in channels.kinds.values():
             self.state = InChannel("reasoning")
@@ -1076,14 +1074,14 @@ class Machine:
             self.enter_tagged_reasoning()
 
     def _take_blanks(self) -> Steps[str]:
-        """The next character that is not blank, "" at the end of the text."""
+        """Take blanks. Return the next character, "" at the end of the text."""
         taken = self.builder.capture()
         char = yield from self.builder.peek()
         self.output.hold_blanks(self.builder.release(taken), self.builder.at)
         return char
 
     def _read_first_tag(self, tag: Probe) -> Steps[bool]:
-        """Many models write `<think>` first, whatever their format has for reasoning. True if it stood here."""
+        """Read `<think>` where a reply begins: many models write it, whatever their format uses for reasoning."""
         builder = self.builder
         if builder.base or isinstance(self.state, InReasoning):
             return False
@@ -1098,7 +1096,7 @@ class Machine:
         return bool(found)
 
     def _read_first_marker(self, compiled: Compiled) -> Steps[None]:
-        """The prompt may have ended with a token that belongs to what the reply begins with."""
+        """Read a marker whose first token the prompt may have ended with."""
         builder = self.builder
         if compiled.first_header is not None and not isinstance(self.state, InReasoning):
             yield from self._read_first_header(compiled.first_header)
@@ -1120,7 +1118,7 @@ class Machine:
                 self.enter_reasoning()
 
     def _try_bare(self) -> Steps[bool]:
-        """Where a reply may begin, a body without a marker may stand. True if one may stand here again."""
+        """Read a body without an opener where a reply may begin. True if another may begin here."""
         builder, output, compiled = self.builder, self.output, self.compiled
         char = builder.buf[builder.pos : builder.pos + 1]
         if char <= " ":
@@ -1150,7 +1148,7 @@ class Machine:
         return output.at_start
 
     def _try_headless(self, headless: Probe) -> Steps[bool]:
-        """The first call of a reply may stand without its opener, if the prompt ended with it:  f[ARGS]{"x": 1}"""
+        """Read the first call without its opener, if the prompt ended with it (decision 034):  f[ARGS]{"x": 1}"""
         builder, output = self.builder, self.output
         output.at_start = False
         if builder.buf[builder.pos : builder.pos + 1] <= " ":
@@ -1164,7 +1162,7 @@ class Machine:
         return True
 
     def _try_line(self) -> Steps[bool]:
-        """Outside all blocks, at the beginning of a line: a call may stand here. True if one may stand here again."""
+        """Read a call at the beginning of a line, outside all blocks. True if another may begin here."""
         builder = self.builder
         plain = (
             None
@@ -1184,7 +1182,7 @@ class Machine:
         return start >= 0 or self.output.at_start
 
     def _unhold_calls(self, held: Speculation) -> None:
-        """Text follows calls without a marker: they are text as well."""
+        """Undo calls without a marker: text follows, so they are text as well."""
         builder, self.held = self.builder, None
         text = self._rollback(held)
         self.state = InText(late=isinstance(self.state, InText) and self.state.late)
@@ -1198,8 +1196,8 @@ class Machine:
     # -- reasoning and stray markers --
 
     def _drop_stray(self, marker: str, sign: Sign) -> None:
-        """A marker that closes nothing: dropped with a note if it is a special token or stands behind other markers;
-        else it is text."""
+        """Drop a marker that closes nothing, with a note, if it is a special token or follows other markers; else it
+        is text."""
         end = self.builder.pos + len(marker)
         if not (sign.special or self.output.after_marker):
             self.take_exact(end)
@@ -1214,7 +1212,7 @@ class Machine:
         self.output.continue_line()  # nothing that a line begins with shows what follows
 
     def _on_stray(self, found: Match, sign: Sign) -> Iterable[None]:
-        """A token that means nothing alone."""
+        """Handle a token that means nothing alone."""
         if not self.is_shown(found, sign):
             self._drop_stray(found.group(), sign)
         return ()
@@ -1260,14 +1258,14 @@ class Machine:
             yield from self._read_first_header(self.compiled.first_header)
 
     def _closes_shown(self, marker: str) -> bool:
-        """Where it closes a call as well: does it close one here that is shown? Then it is text of the thought."""
+        """Take a closing marker as text of the reasoning if it closes a call that is shown there."""
         closes = bool(self.compiled.ends_thought) and self.output.shown.is_closing(marker)
         if closes:
             self.take_exact(self.builder.pos + len(marker))
         return closes
 
     def _ends_speculation(self, marker: str) -> bool:
-        """A close of a thought outside of one: of one that calls were read behind, or shown, or of nothing."""
+        """Handle a closing marker outside of reasoning. True if it closes reasoning that calls were read behind."""
         if self.output.shows():
             self.take_exact(self.builder.pos + len(marker))
         elif self.doubtful_reasoning is None:
@@ -1453,7 +1451,14 @@ class Machine:
     # -- lines of a protocol --
 
     def _find_line_call(self) -> Steps[int]:
-        """Where a call may begin on the line that begins here; -1 for none."""
+        """Find the call that begins on this line. Return its index; -1 for none.
+
+        A call outside the blocks of a protocol counts only at the beginning of a line, and only of a declared tool:
+
+            edit({ path: "a.py" })         runs, with a note
+            Hint: edit({ path: "a.py" })   rejected
+            nope({ path: "a.py" })         unknown tool
+        """
         builder, output = self.builder, self.output
         at_start = builder.at == 0
         char = builder.buf[builder.pos : builder.pos + 1]
@@ -1476,7 +1481,7 @@ class Machine:
         return builder.pos if self._opens_call(builder.pos, found.group()[-1]) else -1
 
     def _opens_call(self, pos: int, given: str) -> bool:
-        """Does a call that may run begin here? `given` is the first character of its arguments."""
+        """Does a runnable call begin here? `given` is the first character of its arguments."""
         builder = self.builder
         assert builder.tools is not None
         label, name = call_parts(builder.buf, pos)
