@@ -1,4 +1,4 @@
-"""A block of calls: an opener, the calls behind it, its close, and everything that can go wrong in between.
+"""Read a block of calls: its opener, its calls, its closing marker, and every error in between.
 
 Three exceptions carry what goes wrong: `NotACall` (before a call began), `Broken` (after: read on at the call's close,
 so that its siblings live) and `Cut` (the text ended). An opener is never silent: behind one there is a call, a call
@@ -37,7 +37,7 @@ _WORDS = re.compile(r"(?:\s++[\w'.,-]++)++\Z").match
 
 
 class Block:
-    """One block of calls being read. `bare`: no marker stood before it."""
+    """One block of calls. `bare`: no marker opened it."""
 
     __slots__ = (
         "_headless",
@@ -82,7 +82,7 @@ class Block:
         self.content = builder.at  # where what stands behind the opener begins
 
     def read(self, start: int) -> Steps[Ending]:
-        """The block whose opener ends at `start` of the buffer."""
+        """Read the block whose opener ends at this index of the buffer."""
         builder = self.builder
         opening = builder.capture()
         builder.pos = start
@@ -110,7 +110,7 @@ class Block:
             builder.block = None
 
     def _no_call(self, opening: Capture) -> Steps[Ending | None]:
-        """What follows the opener is no call as the format writes it. None where one was read all the same."""
+        """Handle an opener that no call of the format follows. None if a call was rejected instead."""
         builder = self.builder
         if builder.full:
             return self._full(opening)
@@ -143,7 +143,7 @@ class Block:
         builder.output.mark("marker", builder.at)
 
     def is_full(self) -> bool:
-        """Is there no room for the call that was being read? Then it is text."""
+        """Does the call that is being read exceed the limit of calls? Then it is text."""
         builder = self.builder
         builder.full = builder.call is None and builder.index >= builder.limits.calls
         if builder.full and builder.ended:
@@ -155,7 +155,7 @@ class Block:
         return "full"
 
     def _text(self, opening: Capture) -> Ending:
-        """What was read was text; where calls of it were whole, only what came after the last."""
+        """Emit as text what was read, from the last whole call on."""
         builder = self.builder
         text = builder.captured(opening)
         builder.drop(opening)
@@ -172,7 +172,7 @@ class Block:
         return "text"
 
     def _text_behind_token(self, opening: Capture, text: str) -> Ending:
-        """The opener is a token, and dropped: it tells what was said before it from what is said behind it."""
+        """Drop an opener that is a special token, and emit the text behind it apart from the text before it."""
         builder = self.builder
         name = name_at(text) if self._headless else None
         if name is not None:
@@ -184,7 +184,7 @@ class Block:
         return "text"
 
     def _has_body(self) -> Steps[bool]:
-        """Does a body, or the name of a declared tool, follow the opener? Else prose only mentions it."""
+        """Does a body, or the name of a declared tool, follow the opener? Else the opener is only mentioned."""
         builder = self.builder
         text = builder.captured(self.content).strip()
         if not text or text in [receipt.before for receipt in self.fenced]:
@@ -223,7 +223,7 @@ class Block:
         return bool(found)
 
     def _body(self, char: str) -> Steps[None]:
-        """What reads the calls that begin here."""
+        """Choose the reader of the calls that begin here."""
         builder, compiled = self.builder, self.builder.compiled
         if compiled.named and builder.options.choice and char == "{":
             return compiled.named.read_choice(builder, builder.options.choice)
@@ -244,7 +244,7 @@ class Block:
         return reader.read(self.builder, bare=self.bare)
 
     def _empty(self) -> None:
-        """The opener, and its close at once."""
+        """Report an opener that its closing marker follows at once."""
         builder = self.builder
         self._is_empty = True
         builder.drop_blanks()
@@ -254,7 +254,7 @@ class Block:
             builder.note("opener_without_call", f"the block at {self.content} holds no call")
 
     def _past_fence(self) -> Steps[str]:
-        """A code fence between the markers and the calls: taken, with a receipt. What stands behind it."""
+        """Take a code fence between the opener and the calls, with a receipt. Return the character behind it."""
         builder = self.builder
         found = (yield from builder.test(FENCE_BEGIN)) if builder.policy("") != "off" else None
         if found:
@@ -263,8 +263,8 @@ class Block:
         return builder.char() or (yield from builder.peek())
 
     def reread(self, *, closed: bool = True) -> bool:
-        """Reads a broken call again, loosely; `raw` holds what is left of the block. `closed`: its end was seen, so
-        that brackets left open were forgotten and not cut off."""
+        """Read a broken call again with the tolerant reader; `raw` holds the remainder of the block. `closed`: its end
+        was there, so that open brackets were forgotten and not cut off."""
         builder = self.builder
         if self.reader is None or builder.raw is None:
             return False
@@ -281,14 +281,14 @@ class Block:
         return True
 
     def holds_all(self) -> bool:
-        """Are there calls in what is left of the block, read loosely, and nothing behind them?"""
+        """Does the tolerant reader find calls in the remainder of the block, and nothing behind them?"""
         reader, builder = self.reader, self.builder
         text = builder.captured(builder.raw) if builder.raw is not None else ""
         found = self._sketch(reader, text, False) if reader is not None else []
         return bool(found) and reader is not None and not text[reader.tail(text, found[-1].end) :].strip()
 
     def _sketch(self, reader: BodyReader, text: str, closed: bool) -> list[Sketch]:
-        """The calls in it, read loosely; none where that is not allowed."""
+        """Return the calls that the tolerant reader finds, if the policy allows all of its repairs."""
         builder, tools = self.builder, self.builder.tools
         policy = builder.policy("" if builder.call is None else builder.call.name)
         found = reader.sketch(builder, text, closed) if policy != "off" else []
@@ -296,7 +296,7 @@ class Block:
         return found if all(allowed(receipts(each.liberties), tool, policy) for each, tool in named) else []
 
     def _cut(self) -> bool:
-        """The text ended inside a block. False if so little of it was there that it is text."""
+        """Handle the end of the text inside a block. False if so little of the block is there that it is text."""
         builder = self.builder
         builder.pos = len(builder.buf)
         if builder.call is not None:
@@ -320,7 +320,7 @@ class Block:
         return True
 
     def _is_word(self) -> bool:
-        """Is what stands behind the opener words, or one that begins no tool's name? Then prose ends with it."""
+        """Is the opener followed by words, or by one that begins no tool's name? Then it is only mentioned."""
         builder = self.builder
         word = builder.captured(self.content).strip()
         found = name_at(word) if not self.special else None
@@ -340,7 +340,7 @@ class Block:
     # -- its end -------------------------------------------------------------------------------------------------------
 
     def end(self) -> Steps[Ending]:
-        """The marker that closes the block, if it stands here."""
+        """Read the closing marker of the block."""
         builder = self.builder
         close = builder.compiled.call_close
         if self.fenced:
@@ -352,19 +352,19 @@ class Block:
         return "closed"
 
     def _past_fence_end(self) -> Steps[None]:
-        """The fence around the calls ends with them."""
+        """Take the end of the code fence around the calls."""
         builder = self.builder
         if (builder.char() or (yield from builder.peek())) == "`" and (end := (yield from builder.test(FENCE_END))):
             builder.pos = end.end()
             builder.output.mark("marker", builder.at)
 
     def _settle(self) -> None:
-        """The call is over, unless its values are raw: then what follows may still say otherwise."""
+        """Finalize the call, unless its values are raw: then what follows may show that it has not ended."""
         if self.reader is None or not (self.reader.closers or self.builder.is_end_uncertain):
             self.builder.finalize_pending()
 
     def _close(self, close: Probe) -> Steps[bool]:
-        """Takes the closing marker. True if it may still come: then it is dropped, and what is before it is text."""
+        """Take the closing marker. True if it is missing and may still come, behind text."""
         builder = self.builder
         char = builder.char() or (yield from builder.peek())
         found = close.at(builder.buf, builder.pos, builder.ended)
@@ -378,7 +378,7 @@ class Block:
         return is_due
 
     def _reject_late_arguments(self) -> Steps[None]:
-        """The call is closed. If it has no arguments, those that stand behind its closing marker are its own."""
+        """Reject a call without arguments if arguments follow its closing marker: they are its own."""
         builder = self.builder
         call = builder.pending[1] if builder.pending is not None else None
         if call is None or call.arguments:
@@ -387,7 +387,7 @@ class Block:
             builder.reject_pending("trailing_content", "the call ends before its arguments; send them inside of it")
 
     def _is_due(self, close: Probe, char: str) -> bool:
-        """The closing marker does not stand here: may it still come?"""
+        """The closing marker is not here: may it still come?"""
         builder = self.builder
         is_cut = builder.ended and close.is_begun(builder.buf, builder.pos)
         if self.bare and is_cut:
@@ -407,7 +407,7 @@ class Block:
 
 
 def _is_end(builder: CallBuilder) -> bool:
-    """Is it certain that a message is over here?"""
+    """Is it certain that the message ends here?"""
     if not builder.char():
         return builder.ended
     return builder.compiled.turn_end is not None and bool(
@@ -473,15 +473,15 @@ def _reject_arguments_behind(builder: CallBuilder, ahead: int) -> Steps[None]:
 
 @lru_cache(8)
 def _late_arguments(channel: str) -> Probe:
-    """Arguments behind the end of their message, with tokens of its header before them, but for those that begin
-    another."""
+    """Return a probe for arguments behind the end of their message, with tokens of its header before them, except
+    tokens that begin another header."""
     other = rf"<\|start\|>|{re.escape(channel)}" if channel else r"<\|"
     tokens = rf"(?:(?!{other})<\|[^<>|\s]{{1,32}}+\|>\w{{0,16}}+[ \t\r\n]{{0,8}}+){{0,3}}+"
     return Probe(seq(blanks(), Pat(tokens, r"(?:<[^<>\s]{0,36}+>?+\w{0,16}+[ \t\r\n]{0,8}+){0,3}+"), ARGUMENTS.pat))
 
 
 def _raw(builder: CallBuilder, block: Block) -> Steps[None]:
-    """A message that is not JSON, such as code for an interpreter: kept as it is."""
+    """Reject a message that is not JSON, such as code for an interpreter, and keep its text."""
     builder.args_at = builder.at
     found = yield from resync(block, headed=True)
     if builder.reread(closed=found):

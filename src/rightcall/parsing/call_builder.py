@@ -1,7 +1,7 @@
-"""The calls of a reply, one at a time: how one begins, what of it goes out when, how it ends or fails.
+"""Build the calls of a reply, one at a time: begin a call, emit its events, finish or reject it.
 
-A call goes out settled, with all its problems. One whose values are raw text is held (`pending`) until what follows
-shows whether it really ended where it seemed to.
+A call is emitted final, with all its problems. A call whose values are raw text is `pending` until what follows shows
+whether it really ended where it seemed to.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ name_at, names_in = re.compile(HOLES["name"]).match, re.compile(HOLES["name"]).f
 
 
 def declared(word: str, tools: Toolset | None) -> str:
-    """The declared tool that a word names, maybe with a namespace before it and a number behind it, or ""."""
+    """Return the declared tool that a word names, with or without a namespace and a number; "" for none."""
     name = word.partition(":")[0]
     names = (word, name, name.rpartition(".")[2])
     return next((name for name in names if tools is not None and name in tools), "")
@@ -56,7 +56,7 @@ MINTED = "\0"  # an id that begins so was not in the text
 
 
 class Building:
-    """The call being read."""
+    """The call that is being read."""
 
     __slots__ = (
         *("beside", "checked", "given", "id", "index", "inline", "kinds", "name", "parts", "problems", "repairs"),
@@ -77,36 +77,12 @@ class Building:
 
 
 class CallBuilder(Buffer):
-    """What every reader of a body works with: the text as it arrives, and the call that is made of it."""
+    """The buffer and the current call, which every reader of a body works with."""
 
     __slots__ = (
-        *(
-            "_budget",
-            "_most",
-            "_raw_text",
-            "args_at",
-            "block",
-            "call",
-            "compiled",
-            "full",
-            "ids",
-            "is_end_uncertain",
-            "in_open_reasoning",
-        ),
-        *(
-            "index",
-            "limits",
-            "live",
-            "notes",
-            "options",
-            "output",
-            "pending",
-            "raw",
-            "raw_at",
-            "header_names",
-            "token_map",
-            "tools",
-        ),
+        *("_budget", "_most", "_raw_text", "args_at", "block", "call", "compiled", "full", "header_names"),
+        *("ids", "in_open_reasoning", "index", "is_end_uncertain", "limits", "live", "notes", "options"),
+        *("output", "pending", "raw", "raw_at", "token_map", "tools"),
     )
 
     def __init__(self, compiled: Compiled, options: ReadOptions, ids: Ids) -> None:
@@ -137,17 +113,17 @@ class CallBuilder(Buffer):
 
     @property
     def budget(self) -> RepairBudget:
-        """What mending may still cost in this reply."""
+        """What repairs may still cost in this reply."""
         if self._budget is None:
             self._budget = RepairBudget()
         return self._budget
 
     def is_plain_text(self, start: int, end: int) -> bool:
-        """Is what stands there in the buffer known to be no special token, whatever its letters are?"""
+        """Is this part of the buffer known to be plain text, whatever its letters are?"""
         return self.token_map is not None and self.token_map.of(self.base + start, self.base + end) is False
 
     def is_token(self, start: int, end: int) -> bool:
-        """Is it known to be one?"""
+        """Is this part of the buffer known to be a special token?"""
         return self.token_map is not None and self.token_map.of(self.base + start, self.base + end) is True
 
     # -- what readers say to the output --------------------------------------------------------------------------------
@@ -156,7 +132,7 @@ class CallBuilder(Buffer):
         self.output.drop_blanks()
 
     def content(self, text: str, source: int) -> None:
-        """Text that the format carries as a JSON value; `source` is how long it is on the wire, up to `pos`."""
+        """Emit text that the format carries as a JSON value. `source`: its length in the input, up to `pos`."""
         self.output.content(text, self.at - source, self.at)
 
     def problem(
@@ -168,7 +144,7 @@ class CallBuilder(Buffer):
             self.call.problems.append(made)
 
     def note(self, code: str, message: str) -> None:
-        """Something worth telling that blocks nothing; of a kind only the first few."""
+        """Report a problem that does not block; of each code only the first few."""
         self.notes[code] = count = self.notes.get(code, 0) + 1
         if count <= _MOST_NOTES:
             self.problem(code, message, blocking=False)
@@ -176,14 +152,14 @@ class CallBuilder(Buffer):
     # -- a call's own text ---------------------------------------------------------------------------------------------
 
     def raw_begin(self) -> None:
-        """A call's own text starts here."""
+        """Begin the raw text of a call here."""
         if self.raw is not None:
             self.raw_drop()
         self.raw = self.raw_at = self.capture()
         self._raw_text = None
 
     def raw_end(self) -> None:
-        """A whole call's own text ends here; what is read between this and `finish` is no part of it."""
+        """End the raw text of a call here: what is read from now until `finish` is no part of it."""
         assert self.raw is not None
         self._raw_text = self.captured(self.raw)
 
@@ -195,8 +171,8 @@ class CallBuilder(Buffer):
     # -- a call --------------------------------------------------------------------------------------------------------
 
     def begin(self, name: str, id: str = "", repairs: tuple[Repair, ...] = (), *, unread: bool = False) -> Building:
-        """It is a call: all that is known of it before its arguments goes out, and is final. `unread`: it broke before
-        its name was read, which another problem tells."""
+        """Begin a call: emit what is known before its arguments, which is final. `unread`: it broke before its name was
+        read, which another problem reports."""
         if not self.has_room():
             self.full = True
             raise NotACall
@@ -224,12 +200,12 @@ class CallBuilder(Buffer):
         return call
 
     def policy(self, name: str) -> str:
-        """How far calls of this tool may be repaired."""
+        """Return the repair policy for calls of this tool."""
         repair = self.options.repair
         return repair if isinstance(repair, str) else repair.get(name, repair.get("*", "safe"))
 
     def whole_call(self, whole: Whole, moved: int = 0) -> None:
-        """A call that is all there. Its place in the buffer has moved by so much since it was found."""
+        """Add a call that has arrived whole. `moved`: by how much its index has changed since it was found."""
         start, end, name, json, value, id = whole
         if moved:
             start, end = start + moved, end + moved
@@ -263,7 +239,7 @@ class CallBuilder(Buffer):
         self.finish(value)
 
     def take_extra_closers(self, probe: Probe | None = None) -> Steps[None]:
-        """One to three brackets too many before the call's close (or as the probe says): taken, with a receipt."""
+        """Take one to three surplus brackets before the closing marker (or what `probe` finds), with a receipt."""
         probe = probe or self.compiled.extra_closers
         if probe is None or self.policy("") == "off" or _NO_CLOSER(self.buf, self.pos):
             return
@@ -275,11 +251,11 @@ class CallBuilder(Buffer):
             self.raw_end()
 
     def reread(self, *, closed: bool = True) -> bool:
-        """Reads a call again, loosely, that could not be read. False where that does not help."""
+        """Read a broken call again with the tolerant reader. False if that does not help."""
         return self.block is not None and self.block.reread(closed=closed)
 
     def add_reread_call(self, sketch: Sketch, text: str, start: int) -> None:
-        """A call that was read loosely: `text` is its block from `start` on."""
+        """Add a call that the tolerant reader found. `text`: its block from `start` on."""
         has_begun = self.call is not None
         if not has_begun:
             self.raw_begin()
@@ -297,11 +273,11 @@ class CallBuilder(Buffer):
         self.finish(sketch.arguments, empty=sketch.arguments is None)
 
     def kind(self, key: str) -> str | None:
-        """How the schema says this argument of the current call is to be read; None when it is not declared."""
+        """Return the declared type of an argument of the current call; None for an undeclared one."""
         return self.call.kinds.get(key) if self.call is not None else None
 
     def kind_by_another_name(self, key: str) -> str | None:
-        """As `kind`, of a name that repair will take for a declared one: bare text is read as that one's."""
+        """Return the declared type of an argument whose name the repair will replace by a declared one."""
         call = self.call
         if call is None or not 0 < len(call.kinds) <= _MOST_FOLDED:
             return None
@@ -312,7 +288,7 @@ class CallBuilder(Buffer):
         return next((kind for name, kind in call.kinds.items() if fold(name) == folded), None)
 
     def give(self, json: str) -> None:
-        """A piece of argument JSON as it was sent: goes out at once when live."""
+        """Add a piece of argument JSON as it was sent. It is emitted at once when `live`."""
         call = self.call
         assert call is not None
         call.parts.append(json)
@@ -329,7 +305,7 @@ class CallBuilder(Buffer):
             call.given += len(json)
 
     def finish(self, value: Any = Undecodable, *, empty: bool = False) -> None:
-        """The body's own end was seen. `value` is what the argument JSON holds, where the reader already knows."""
+        """Finish the call: its body has ended. `value`: its arguments, if the reader knows them."""
         call, raw = self.call, self.raw
         assert call is not None and raw is not None
         text = self.captured(raw) if self._raw_text is None else self._raw_text
@@ -365,7 +341,7 @@ class CallBuilder(Buffer):
         self._out(made)
 
     def adopt(self, call: Call, note: Problem) -> None:
-        """A call that was read elsewhere, out of a piece of the same text; the note says so."""
+        """Add a call that another reading found in a part of the same text, with a note."""
         index = self.index
         if self.pending is not None:
             self.finalize_pending()
@@ -379,7 +355,7 @@ class CallBuilder(Buffer):
         self.index = index + 1
 
     def _give_rest(self, call: Building, json: str) -> None:
-        """Of a call that is complete: its settled arguments; live, the rest of an object as it was sent."""
+        """Emit the arguments of a complete call; when live, the remainder as it was sent."""
         if self.live:
             sent = "".join(call.parts) if call.source is None else call.source
             json = sent[call.given :] if call.given or sent.lstrip()[:1] == "{" else json
@@ -391,14 +367,14 @@ class CallBuilder(Buffer):
         self.call.repairs += (Repair(rule, "exact", "", before, after),)
 
     def _fits(self, call: Building, value: dict[str, Any]) -> bool:
-        """Is there nothing to settle? The usual case, which costs least."""
+        """Does the call need no repair? This is the usual case, and the cheapest."""
         if self.tools is None or call.checked:
             return True
         tool = self.tools.get(call.name)
         return tool is None or is_settled(tool, value)
 
     def fail(self, code: str, message: str, path: str = "", *, end: int | None = None) -> None:
-        """The call cannot be used: a problem says why, and its text so far is kept. What is behind `end` is text."""
+        """Reject the call with a problem and keep its text. What is behind `end` is text."""
         assert self.raw is not None
         call = self.call or self.begin(self.header_name() if code == "truncated" else "", unread=True)
         self.problem(code, message, path, call=call.index)
@@ -414,8 +390,8 @@ class CallBuilder(Buffer):
         return self.index < self.limits.calls
 
     def fail_truncated(self) -> None:
-        """The text ends before a call that was named, or in its first characters, which are still to be taken. Where
-        there is no room for one more call, they are text."""
+        """Reject a call that the text ends before, or in its first characters, which are taken. Beyond the limit of
+        calls they are text."""
         if self.call is None and not self.has_room():
             self.report_too_many()
             return
@@ -425,14 +401,14 @@ class CallBuilder(Buffer):
         self.fail("truncated", "the text ended before the call did; send the whole call again")
 
     def report_too_many(self, much: str = "") -> None:
-        """There is more than there may be, by itself of calls: the rest is not read."""
+        """Report that a limit is exceeded, by default that of calls: the remainder is not read."""
         self.full = True
         self.problem(
             "too_large", f"the reply has {much or f'more than {self.limits.calls} calls'}; the rest was not read"
         )
 
     def header_name(self) -> str:
-        """The one name that what stands before the call says, or ""."""
+        """Return the one tool name in the header of the call, or ""."""
         return self.header_names if _IS_NAME(self.header_names) else ""
 
     def _out(self, made: Call) -> None:
@@ -450,13 +426,13 @@ class CallBuilder(Buffer):
     # -- a call that waits for what follows it -------------------------------------------------------------------------
 
     def finalize_pending(self) -> None:
-        """Nothing that follows can change the last call any more."""
+        """Emit the pending call: nothing that follows can change it."""
         if self.pending is not None:
             self.output.events.append(CallEnd(*self.pending))
             self.pending = None
 
     def reject_pending(self, code: str, message: str) -> None:
-        """What stands behind the last call says that it did not end where it seemed to: it may not run."""
+        """Reject the pending call: what follows shows that it did not end where it seemed to."""
         assert self.pending is not None
         index, call = self.pending
         if any(problem.code == code for problem in call.problems):

@@ -139,19 +139,9 @@ class Machine:
     """Read one reply in one format. `feed` and `close` put events into `output.events`."""
 
     __slots__ = (
-        *(
-            "_sink",
-            "_steps",
-            "compiled",
-            "direct",
-            "calls_before_message",
-            "format_name",
-            "had_reasoning",
-            "held",
-            "in_content",
-        ),
-        *("doubtful_reasoning", "is_cut", "is_over", "is_whole", "max_end"),
-        *("output", "builder", "refused", "state", "reasoning_start", "reasoning_end", "text_before_calls"),
+        *("_sink", "_steps", "builder", "calls_before_message", "compiled", "direct", "doubtful_reasoning"),
+        *("format_name", "had_reasoning", "held", "in_content", "is_cut", "is_over", "is_whole", "max_end"),
+        *("output", "reasoning_end", "reasoning_start", "refused", "state", "text_before_calls"),
     )
 
     def __init__(self, compiled: Compiled, options: ReadOptions, ids: Ids) -> None:

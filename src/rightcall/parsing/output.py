@@ -1,7 +1,7 @@
-"""What a reply becomes: events in order, and spans that tile its text. White space beside a marker is the marker's.
+"""The output of a machine: events in order, and spans that tile the text. Blanks next to a marker belong to the marker.
 
-Blanks at the end of a text wait until it is known what follows: before a marker they are its own, else they are text.
-Places are counted from the beginning of the whole text.
+Blanks at the end of a text wait for what follows: before a marker they belong to it, else they are text. Positions are
+counted from the beginning of the whole text.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Tile = tuple[int, SpanKind]  # where a span ends that begins where the one befor
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """An output as it was: what is needed to take back what came after."""
+    """The state of an output, to which `Output.restore` returns."""
 
     tiles: list[Tile]  # the output's own list, which only grows: the first `over` of it count
     over: int
@@ -35,42 +35,28 @@ class Snapshot(msgspec.Struct, frozen=True):
 
 
 class Output:
-    """`events` is what goes out next; whoever takes them puts a new list there."""
+    """Collect events and spans. `events` is what goes out next; the caller that takes them puts a new list there."""
 
     __slots__ = (
-        *("_blanks", "_is_behind_call", "_kind", "_last", "_last_tag", "_seamless", "_tiles", "at_start", "events"),
-        *(
-            "after_marker",
-            "gap",
-            "is_placed",
-            "is_silent",
-            "text_start",
-            "shown",
-            "tag",
-            "text_chars",
-            "in_reasoning",
-            "tiled",
-        ),
+        *("_blanks", "_is_behind_call", "_kind", "_last", "_last_tag", "_seamless", "_tiles", "after_marker"),
+        *("at_start", "events", "gap", "in_reasoning", "is_placed", "is_silent", "shown", "tag", "text_chars"),
+        *("text_start", "tiled"),
     )
 
     def __init__(self) -> None:
-        self.gap = 0  # how much of the text given tells the last run of it from the one before it
-        self.is_placed = False  # text stood where only text stands: it is not looked at again
-        self.in_reasoning = False  # what comes is reasoning, not text
-        self.tag = ""  # the block of a protocol that text stands in
-        self.after_marker = False  # the last thing was a marker, whose white space follows
-        self.text_chars = 0  # how much was given as text
-        self.at_start = (
-            True  # a body without opener may stand here: nothing was said since a reply, or a line of it, began
-        )
-        self.is_silent = True  # nothing was said yet, and no call made
-        self.text_start: int | None = (
-            0  # where all that was said begins; None where something was said before a thought
-        )
-        self._last: type[Text | Reasoning] | None = None  # what the last thing given out was
-        self._last_tag = ""  # the tag of the text given out last
-        self._seamless: set[int] | None = None  # where text goes on behind a mark inside it
-        self.tiled = 0  # how much of the text the spans cover
+        self.gap = 0  # characters that separate the last run of text from the one before it
+        self.is_placed = False  # text was where only text belongs: it is not rescued
+        self.in_reasoning = False  # what follows is reasoning, not text
+        self.tag = ""  # the block of a protocol around the text
+        self.after_marker = False  # a marker was last: blanks that follow belong to it
+        self.text_chars = 0  # characters emitted as text
+        self.at_start = True  # a body without opener may begin here: nothing was emitted in this reply, or this line
+        self.is_silent = True  # no text and no call was emitted yet
+        self.text_start: int | None = 0  # where the text of the reply begins; None: some is before reasoning
+        self._last: type[Text | Reasoning] | None = None  # what was emitted last
+        self._last_tag = ""  # the tag of the text emitted last
+        self._seamless: set[int] | None = None  # where text continues behind a mark inside it
+        self.tiled = 0  # characters that the spans cover
         self.events: list[Event] = []
         self._tiles: list[Tile] = []  # those that are over
         self._kind: SpanKind = "marker"  # of the last one, which ends where `tiled` says
@@ -82,7 +68,7 @@ class Output:
         self.events.append(made)
 
     def mark(self, kind: SpanKind, end: int) -> None:
-        """The text up to there, as far as no span covers it yet, became this."""
+        """Cover the text up to `end`, as far as no span covers it yet, with a span of this kind."""
         if end > self.tiled:
             if kind != self._kind:
                 self._tiles.append((self.tiled, self._kind))
@@ -91,12 +77,12 @@ class Output:
 
     @property
     def ends_in_reasoning(self) -> bool:
-        """Was what was given out last reasoning?"""
+        """Was the last text that was emitted reasoning?"""
         return self._last is Reasoning
 
     @property
     def spans(self) -> list[Span]:
-        """What became of the text so far."""
+        """The spans of the text so far."""
         tiles = [*self._tiles, (self.tiled, self._kind)]
         starts = [0, *[end for end, _ in tiles]]
         return [Span(start, end, kind) for start, (end, kind) in zip(starts, tiles, strict=False) if end > start]
@@ -109,7 +95,7 @@ class Output:
     # -- text and reasoning --------------------------------------------------------------------------------------------
 
     def emit(self, text: str, end: int) -> None:
-        """Text, or reasoning, up to that place. Behind a marker its leading blanks are the marker's."""
+        """Emit text or reasoning that ends at `end`. Behind a marker its leading blanks belong to the marker."""
         if self.after_marker:
             trimmed = text.lstrip(BLANKS)
             self.mark("marker", end - len(trimmed))
@@ -125,14 +111,14 @@ class Output:
         self._emit_text(text, end)
 
     def emit_exact(self, text: str, end: int) -> None:
-        """What was taken for the beginning of a call, up to that place, is text after all, to the byte."""
+        """Emit text that ends at `end` with all its blanks: it was taken for the beginning of a call."""
         if self.after_marker:
             self.gap = 0
         self.after_marker = self.at_start = False
         self._emit_text(text, end)
 
     def emit_after_call(self, text: str, end: int) -> None:
-        """Text behind a call, that was taken while it was not clear where the call ends."""
+        """Emit text behind a call that was taken before the end of the call was certain."""
         trimmed = text.lstrip(BLANKS)
         self.mark("marker", end - len(trimmed))
         if self._is_behind_call:
@@ -141,13 +127,13 @@ class Output:
         self._emit_text(trimmed, end)
 
     def _go_on(self, blanks: str, is_text: bool) -> None:
-        """Text behind a call begins a line if a line break stands between them."""
+        """Note whether the text behind a call begins a line: only if a line break is between them."""
         if is_text and "\n" not in blanks:
             self.shown.go_on()
         self._is_behind_call = not is_text and "\n" not in blanks
 
     def content(self, text: str, start: int, end: int) -> None:
-        """Text that the format carries as a JSON value, which stands between these places."""
+        """Emit text that the format carries as a JSON value, which is between these positions."""
         self.drop_blanks()
         self.is_placed = True
         if text:
@@ -181,11 +167,11 @@ class Output:
         self.mark("text", end)
 
     def begin_text(self, end: int) -> None:
-        """A thought ends there: what is said begins behind it, if nothing was said before."""
+        """Note that the text of the reply begins behind reasoning that ends at `end`, if no text was before it."""
         self.text_start = end if self.is_silent else None
 
     def snapshot(self) -> Snapshot:
-        """The output as it is. What follows counts as the beginning of a text of its own."""
+        """Return the current state. What follows counts as the beginning of a text of its own."""
         taken = Snapshot(
             self._tiles,
             len(self._tiles),
@@ -206,7 +192,7 @@ class Output:
         return taken
 
     def restore(self, before: Snapshot, events: list[Event]) -> None:
-        """Nothing of what came since counts; these events are still to go out."""
+        """Return to an earlier state. `events` are still to go out."""
         self.events = events
         del before.tiles[before.over :]
         self._tiles, self._kind, self.tiled, self._blanks = before.tiles, before.kind, before.tiled, before.blanks
@@ -219,7 +205,7 @@ class Output:
     # -- markers -------------------------------------------------------------------------------------------------------
 
     def drop_marker(self, end: int) -> None:
-        """A marker up to that place is dropped, with the blanks around it."""
+        """Drop a marker that ends at `end`, with the blanks around it."""
         if self._blanks:
             self.drop_blanks()
         self.after_marker = True
@@ -228,11 +214,11 @@ class Output:
         self.mark("marker", end)
 
     def continue_line(self) -> None:
-        """What comes next stands on the line that a marker ends on which closed something."""
+        """Note that what follows continues the line of a closing marker."""
         self._is_behind_call = True
 
     def skip_mark(self, end: int) -> None:
-        """A mark inside text, up to that place, is dropped; the text around it stays whole."""
+        """Drop a mark inside text that ends at `end`. The text around it stays one piece."""
         self.gap = 0
         self.mark("marker", end)
         if self.after_marker:
@@ -242,19 +228,19 @@ class Output:
         self._seamless.add(end)
 
     def reasoning_since(self, start: int) -> int:
-        """How many characters of reasoning were given from that place on."""
+        """Count the characters of reasoning that were emitted from this position on."""
         given = [span for span in self.spans if span.kind == "reasoning" and span.end > start]
         breaks = sum(span.start not in (self._seamless or ()) for span in given[1:])
         return sum(span.end - max(span.start, start) for span in given) + breaks
 
     def drop_blanks(self) -> None:
-        """What comes is structure: the blanks before it are its own."""
+        """Drop the waiting blanks: a marker follows."""
         self._blanks.clear()
         if self.shown.is_new:
             self.shown = Shown()  # it may have taken them
 
     def hold_blanks(self, blanks: str, end: int) -> None:
-        """Blanks that were taken up to that place: the last marker's, or waiting for what follows."""
+        """Hold blanks that end at `end`: they belong to the last marker, or wait for what follows."""
         if self.after_marker:
             self.mark("marker", end)
             self._is_behind_call = self._is_behind_call and "\n" not in blanks
@@ -263,11 +249,11 @@ class Output:
             self._blanks.append(blanks)
 
     def shows(self, level: int = OUTSIDE, *, special: bool = False) -> bool:
-        """Does what was said so far only show the marker that comes next?"""
+        """Is the marker that comes next only shown, by the text so far?"""
         return self.shown.shows(level, special=special)
 
     def call(self, start: int) -> None:
-        """A call begins there."""
+        """Begin a call at this position."""
         if self._blanks:
             self.drop_blanks()
         self.is_silent = False
@@ -278,7 +264,7 @@ class Output:
         self.mark("marker", start)
 
     def whole_call(self, start: int, end: int) -> None:
-        """A call stands there, begun and over. As `call` and `mark` say, in fewer steps."""
+        """Cover a whole call. The same as `call` and `mark`, in fewer steps."""
         if self._blanks:
             self.drop_blanks()
         self.is_silent = False
@@ -297,7 +283,7 @@ class Output:
         self.tiled = end
 
     def flush_blanks(self, end: int) -> None:
-        """The reply is over: blanks that no marker touched are text."""
+        """Emit the blanks at the end of the reply: no marker follows."""
         if self._blanks:
             if not self.after_marker:
                 self._append("".join(self._blanks), end)
@@ -305,13 +291,13 @@ class Output:
         self.mark("marker", end)
 
     def switch(self, *, reasoning: bool) -> None:
-        """From here on it is reasoning, or text again. A fence that was left open ends with it."""
+        """Switch to reasoning, or back to text. An open code fence ends."""
         self.in_reasoning = reasoning
         self._is_behind_call = False
         self.shown = Shown()
 
     def recast(self, end: int) -> None:
-        """All text so far, up to that place, was reasoning."""
+        """Recast all text so far, up to `end`, as reasoning."""
         if self.text_chars:
             self.events.append(Recast(self.text_chars, "reasoning"))
         self.text_chars = 0
