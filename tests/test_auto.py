@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from rightcall import Call, CallStart, Parser, Reasoning, Reply, Text, Toolset, detect, parse, render
 from rightcall.formats import FORMATS, NAMED_ONLY
-from rightcall.formats.spec import Special
+from rightcall.formats.spec import Special, alternatives
 from rightcall.parsing import markers
-from rightcall.parsing.known_openers import ends_of
+from rightcall.parsing.known_openers import ends_of, known_openers
 from rightcall.types import Part
 from support.cuts import Setting, cuts, fold, joined, nothing_lost
 from support.cuts import read as read_chunks
@@ -302,7 +302,9 @@ ENTRIES = [(text, markers.template(text)) for text in OPENERS]
 def flat_scan() -> markers.Scan[str]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(markers, "_MANY", len(ENTRIES))
-        return markers.Scan(ENTRIES)
+        made = markers.Scan(ENTRIES)
+        made.search("", 0), made.ended("", 0)  # compiled when they are first used
+        return made
 
 
 TREE, FLAT = markers.Scan(ENTRIES), flat_scan()
@@ -396,3 +398,15 @@ def test_words_between_llama_s_tokens_hide_no_call_behind_them() -> None:
     text = '<|python_start|>I look:<|python_end|>{"name": "f", "parameters": {"s": "owl"}}<|eot|>'
     reply = parse(text, tools=TOOLS)
     assert [call.arguments for call in reply.calls] == [{"s": "owl"}] and reply.content == "I look:"
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if name not in NAMED_ONLY])
+def test_every_opener_of_a_format_is_found_by_its_literal_beginning(name: str) -> None:
+    format = FORMATS[name]
+    section = [text for text in alternatives(format.section[0]) if text] if format.section else []
+    calls = [text for text in alternatives(format.call[0]) if text.strip() and text[0] != "`"]
+    for text in [*section, *calls]:
+        text = text.strip().replace("{name}", "f").replace("{id}", "1").replace("{index}", "0").replace("{number}", "0")
+        found = known_openers().search(f"So: {text} ", 0, ended=True)
+        assert found is not None and found.opener is not None, text
+        assert (found.start, name in found.opener.names) == (4, True), text

@@ -17,10 +17,9 @@ from rightcall.formats.spec import Format, Special, alternatives
 from rightcall.ids import Ids
 from rightcall.parsing.buffer import Sink, TokenMap
 from rightcall.parsing.call_builder import MINTED, name_at
-from rightcall.parsing.compile import THINK_CLOSES, Compiled, compiled
-from rightcall.parsing.known_openers import ends_of, known_openers
+from rightcall.parsing.compile import Compiled, compiled
+from rightcall.parsing.known_openers import Candidate, Found, Opener, ends_of, known_openers
 from rightcall.parsing.machine import MOST_OPENERS, SHOWN_ENDS, InReasoning, InText, Machine
-from rightcall.parsing.markers import Probe
 from rightcall.parsing.options import ReadOptions
 from rightcall.parsing.piece import Piece, fold, quiet
 from rightcall.parsing.shown import INNERMOST
@@ -44,11 +43,11 @@ def _ending_with(known: KnownFormats, name: str, others: frozenset[str]) -> Form
     return msgspec.structs.replace(format, ends=format.ends + more) if more else format
 
 
-def _holder(choices: list[tuple[Compiled, Probe]], text: str) -> Compiled:
-    """The first format of which a text may be the body, if a broken one; where it is of none, the first of all."""
-    held = [found for found, _ in choices if _may_hold(found, text)]
-    begun = [found for found, _ in choices if found.body_begins.at(text, 0, True)]
-    return next(iter(held + begun), choices[0][0])
+def _likeliest(candidates: list[Candidate], text: str) -> Compiled:
+    """The first format of which a text may be a malformed body; the first of all if there is none."""
+    held = [each.compiled for each in candidates if _may_hold(each.compiled, text)]
+    begun = [each.compiled for each in candidates if each.compiled.body_begins.at(text, 0, True)]
+    return next(iter(held + begun), candidates[0].compiled)
 
 
 def _may_hold(found: Compiled, text: str) -> bool:
@@ -70,6 +69,7 @@ class AutoMachine:
         self._firsts = self._openers.first  # what the text may begin with here, and nowhere else
         self._held = ""  # text being looked at; while the whole reply may be held, only its beginning
         self._at = 0  # how much of it was passed on
+        self._is_whole = False  # it is all the text there is
         self._chunks: list[str] = []
         # Inside a thought that the prompt opened a bare call is thought.
         self._maybe_bare = bool(options.tools) and options.rescue != "off" and options.reasoning != "open"
@@ -96,6 +96,13 @@ class AutoMachine:
         else:
             self._held, self._at = self._held[self._at :] + text, 0
         self._go_on(ended=False)
+
+    def feed_all(self, text: str) -> None:
+        """As `feed`, with all the text there is: it is read when the machine is closed, its end known."""
+        self._held, self._chunks = text[:_PREFIX], [text]
+        self._is_whole = True
+        if not self._still_bare():
+            self._held = text
 
     @property
     def held(self) -> str:
@@ -126,7 +133,7 @@ class AutoMachine:
         builder, first = self.machine.builder, self._firsts
         start = builder.base + len(builder.buf)
         if builder.token_map is not None and builder.token_map.of(start, start + len(self._held) - self._at) is False:
-            first = [choice for choice in first if not choice[0].has_tokens]
+            first = [each for each in first if not each.compiled.has_tokens]
         chosen = self._pick(first, ended)
         return None if isinstance(chosen, Compiled) and not self._may_begin(chosen) else chosen
 
@@ -154,21 +161,19 @@ class AutoMachine:
 
     def _go_on(self, *, ended: bool) -> None:
         """Passes text on up to the first opener that counts."""
-        scan = self._openers.scan
         while self._at < len(self._held) and not self._found:
             if self._firsts and not self._begin(ended):
                 return
-            found = (scan.ended if ended else scan.search)(self._held, self._at)
+            found = self._openers.search(self._held, self._at, ended=ended)
             if found is None:
                 self._give(len(self._held))
                 return
-            self._give(found.start())
-            if found.lastindex is None:
+            self._give(found.start)
+            if found.is_begun:
                 return
-            action = scan.actions[found.lastindex]
-            if action == THINK_CLOSES:
-                self._pass_thought(found.end())
-            elif not self._take_opener(action, found, ended):
+            if found.opener is None:
+                self._pass_thought(found.end)
+            elif not self._take_opener(found.opener, found, ended):
                 return
 
     def _pass_thought(self, end: int) -> None:
@@ -179,48 +184,47 @@ class AutoMachine:
         if is_over and self.machine.output.is_silent:
             self._firsts = self._openers.headers
 
-    def _take_opener(self, action: str, found: re.Match[str], ended: bool) -> bool:
+    def _take_opener(self, opener: Opener, found: Found, ended: bool) -> bool:
         """False where nothing more can be told for now."""
-        is_shown = self._is_shown(action, found, ended)
+        is_shown = self._is_shown(opener, found, ended)
         if is_shown is not False:
             return bool(is_shown)
-        chosen = self._choose(action, ended)
-        if isinstance(chosen, Compiled) and self._is_thought(action):
-            self._think_in(chosen, action)
+        chosen = self._choose(opener, ended)
+        if isinstance(chosen, Compiled) and self._is_thought(opener):
+            self._think_in(chosen, opener)
             chosen = None
-        if isinstance(chosen, Compiled) and self._is_shared(action):
-            self._lean(chosen, action, found)
+        if isinstance(chosen, Compiled) and self._is_shared(opener):
+            self._lean(chosen, opener, found)
         elif isinstance(chosen, Compiled):
-            self._switch(chosen, self._names(action))
-        elif chosen is None and not self._is_odd(action, found, ended):
+            self._switch(chosen, self._names(opener))
+        elif chosen is None and not self._is_odd(opener, found, ended):
             self._give(self._at + 1)
         else:
             return False
         return True
 
-    def _is_shown(self, action: str, found: re.Match[str], ended: bool) -> bool | None:
+    def _is_shown(self, opener: Opener, found: Found, ended: bool) -> bool | None:
         """Is the marker only shown? Then it is text, and so is all that it opens. None where more text is needed to
         tell."""
         self.machine.flush_partial_marker()
         openers, shown, builder = self._openers, self.machine.output.shown, self.machine.builder
-        level = openers.levels[action]
         if builder.token_map is not None:
             start = len(builder.buf)  # all of it was passed on
-            if action in openers.tokens and builder.is_plain_text(start, start + found.end() - found.start()):
+            if opener.is_token and builder.is_plain_text(start, start + found.end - found.start):
                 self._give(self._at + 1)
                 return True
-            if builder.is_token(start, start + found.end() - found.start()):
+            if builder.is_token(start, start + found.end - found.start):
                 return False
-        if not shown.shows(level, special=action in openers.special):
+        if not shown.shows(opener.level, special=opener.is_special):
             return False
-        if action in openers.think_closes and self._may_be_late():
-            behind = SHOWN_ENDS.at(self._held, found.end(), ended)
+        if opener.pat.whole in openers.thought_closes and self._may_be_late():
+            behind = SHOWN_ENDS.at(self._held, found.end, ended)
             if not behind:
                 return behind
-        self._mentions = self._mentions or action in openers.thinks
-        self._give(found.end())
+        self._mentions = self._mentions or opener.pat.whole in openers.thought_opens
+        self._give(found.end)
         shown.join_lines()
-        shown.enter(level, openers.ends_shown[action])
+        shown.enter(opener.level, opener.closes)
         return True
 
     def _may_be_late(self) -> bool:
@@ -228,37 +232,36 @@ class AutoMachine:
         state = self.machine.state
         return isinstance(state, InText) and state.late and not self._mentions
 
-    def _is_shared(self, action: str) -> bool:
+    def _is_shared(self, opener: Opener) -> bool:
         """Does the marker leave open which of several formats it is?"""
-        openers = self._openers
-        return openers.levels[action] == INNERMOST and len(self._among or openers.names[action]) > 1
+        return opener.level == INNERMOST and len(self._among or opener.names) > 1
 
-    def _is_thought(self, action: str) -> bool:
+    def _is_thought(self, opener: Opener) -> bool:
         """Is the marker only thought of? A special token ends a thought."""
-        openers = self._openers
-        return isinstance(self.machine.state, InReasoning) and action not in openers.marks | openers.special
+        if not isinstance(self.machine.state, InReasoning) or opener.is_special:
+            return False
+        return opener.pat.whole not in self._openers.marks
 
-    def _is_odd(self, action: str, found: re.Match[str], ended: bool) -> bool:
+    def _is_odd(self, opener: Opener, found: Found, ended: bool) -> bool:
         """An opener that no call of its format follows is never silent: where a body or the name of a declared tool
         follows, the format is taken for found; else a note says so. True where the text was dealt with, or more of it
         is needed."""
-        openers = self._openers
-        if action not in openers.of_calls or self._is_thought(action) or not self._choices(action):
+        choices = self._choices(opener)
+        if not opener.opens_call or self._is_thought(opener) or not choices:
             return False
-        behind = self._held[found.end() : found.end() + _PREFIX].lstrip()
+        behind = self._held[found.end : found.end + _PREFIX].lstrip()
         name = name_at(behind)
         is_arriving = not behind or (name is not None and name.end() == len(behind))
-        opens = self._opens_call(action, behind, name[0] if name else "", ended)
+        opens = self._opens_call(opener, behind, name[0] if name else "", ended)
         if (is_arriving or opens is None) and not ended:
             return True
         if opens:
-            choices = self._choices(action)
-            if not ended and any(each.body_begins.at(behind, 0, False) is None for each, _ in choices):
+            if not ended and any(each.compiled.body_begins.at(behind, 0, False) is None for each in choices):
                 return True
-            self._switch(_holder(choices, behind), self._names(action))
+            self._switch(_likeliest(choices, behind), self._names(opener))
             return True
         builder = self.machine.builder
-        builder.note("opener_without_call", f"{found.group()[:60]!r} opens a call, and none follows")
+        builder.note("opener_without_call", f"{found.text[:60]!r} opens a call, and none follows")
         if builder.notes["opener_without_call"] >= MOST_OPENERS:
             self._stop_looking()
         return self._found
@@ -272,67 +275,64 @@ class AutoMachine:
         self._give(len(self._held))
         self._held, self._at = "", 0
 
-    def _opens_call(self, action: str, behind: str, name: str, ended: bool) -> bool | None:
+    def _opens_call(self, opener: Opener, behind: str, name: str, ended: bool) -> bool | None:
         """What follows an opener, as far as it goes: is it the beginning of a call, if a broken one? None where more
         text is needed to tell."""
-        if action in self._openers.special or self._is_declared(name):
+        if opener.is_special or self._is_declared(name):
             return True
-        body = self._openers.body_of(action)
-        if body.whole(behind, 0):
+        if opener.body.whole(behind, 0):
             return True
-        found = body.at(behind, 0, ended)
+        found = opener.body.at(behind, 0, ended)
         return None if found is None else bool(found)
 
     def _is_declared(self, name: str) -> bool:
         return self._options.tools is not None and name in self._options.tools
 
-    def _choose(self, action: str, ended: bool) -> Compiled | Literal[False] | None:
+    def _choose(self, opener: Opener, ended: bool) -> Compiled | Literal[False] | None:
         """The format that this opener begins; False where more text is needed to tell."""
-        if self._openers.any_of[action].at(self._held, self._at, ended) is False:
+        if not opener.may_follow(self._held, self._at, ended):
             return None
-        return self._pick(self._choices(action), ended)
+        return self._pick(self._choices(opener), ended)
 
-    def _choices(self, action: str) -> list[tuple[Compiled, Probe]]:
+    def _choices(self, opener: Opener) -> list[Candidate]:
         """The formats that this opener may begin, the one that is read in already before others."""
-        choices = self._openers.candidates[action]
         if not self._among:
-            return choices
+            return opener.candidates
         now = self.machine.compiled.format.name
-        within = [choice for choice in choices if choice[0].format.name in self._among]
-        return sorted(within, key=lambda choice: choice[0].format.name != now)
+        within = [each for each in opener.candidates if each.format.name in self._among]
+        return sorted(within, key=lambda each: each.format.name != now)
 
-    def _names(self, action: str) -> frozenset[str]:
+    def _names(self, opener: Opener) -> frozenset[str]:
         """Their names."""
-        names = self._openers.names[action]
-        return names & self._among if self._among else names
+        return opener.names & self._among if self._among else opener.names
 
-    def _pick(self, choices: list[tuple[Compiled, Probe]], ended: bool) -> Compiled | Literal[False] | None:
+    def _pick(self, choices: list[Candidate], ended: bool) -> Compiled | Literal[False] | None:
         waiting = False
-        for found, probe in choices:
-            at = probe.at(self._held, self._at, ended)
+        for each in choices:
+            at = each.probe.at(self._held, self._at, ended)
             if at:
-                return False if waiting else found
+                return False if waiting else each.compiled
             waiting = waiting or at is None
         return False if waiting else None
 
-    def _lean(self, chosen: Compiled, action: str, found: re.Match[str]) -> None:
+    def _lean(self, chosen: Compiled, opener: Opener, found: Found) -> None:
         """Several formats may mark reasoning and content alike: the text is read in one of them, and the opener of a
         call tells which of them it is."""
         if not self._among:
-            self._read_in(chosen, "", self._openers.names[action])
-            self._among = self._openers.names[action]
-        self._give(found.end())
+            self._read_in(chosen, "", opener.names)
+            self._among = opener.names
+        self._give(found.end)
 
-    def _think_in(self, chosen: Compiled, action: str) -> None:
+    def _think_in(self, chosen: Compiled, opener: Opener) -> None:
         """An opener that is only thought of opens no call, and tells which of the formats it is all the same."""
         if self._among and chosen.format.name != self.machine.compiled.format.name:
-            self._read_in(chosen, "", self._names(action))
+            self._read_in(chosen, "", self._names(opener))
 
     def _switch(self, chosen: Compiled, others: frozenset[str] = frozenset()) -> None:
         """From here on the text is read in that format."""
         rest, self._held, self._at = self._held[self._at :], "", 0
-        formats = self._openers.formats.formats
-        self._found, self.is_bare = True, all(compiled(formats[name]).may_begin for name in others)
+        formats, self._found = self._openers.known.formats, True
+        self.is_bare = not others or (chosen.may_begin and all(compiled(formats[name]).may_begin for name in others))
         if self._among and chosen.format.name == self.machine.compiled.format.name:
             self.machine.feed(rest)
         else:
@@ -343,11 +343,13 @@ class AutoMachine:
         before = self.machine
         self._events += before.take()
         is_read = self._options.reasoning != "off"
-        found = compiled(_ending_with(self._openers.formats, chosen.format.name, others), reasoning=is_read)
+        found = compiled(_ending_with(self._openers.known, chosen.format.name, others), reasoning=is_read)
         in_tags = before.had_reasoning and before.compiled.think is None
         # Its own first state is where the text so far has come to.
         self.machine = Machine(found.tagged if in_tags else found, self._options, self._ids)
-        self.machine.feed(_take_over(self.machine, before) + rest)
+        (self.machine.feed_all if self._is_whole and self._found else self.machine.feed)(
+            _take_over(self.machine, before) + rest
+        )
 
 
 def _take_over(machine: Machine, before: Machine) -> str:

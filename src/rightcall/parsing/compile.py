@@ -511,7 +511,7 @@ class Compiled:
     def _add_reply_beginnings(self) -> None:
         """What only a reply begins with: the prompt ended with the token before it."""
         self.first_header = self._first_header()
-        self.first_opener = _first_opener(self.format.call[0])
+        self.first_opener = first_opener(self.format.call[0])
         self.name_edges = _name_edges(self.format.call[0])
         self.first_thought = _label(self.format.reasoning[0]) if self.format.reasoning else None
         starts = alternatives(self.channels.start) if self.channels else ()
@@ -721,7 +721,7 @@ def search_any(sources: list[str]) -> Closes | None:
     return search if sources else None
 
 
-def _first_opener(marker: Marker) -> Probe | None:
+def first_opener(marker: Marker) -> Probe | None:
     """How a call opens at a reply's beginning where the prompt ended with the token that its opener begins with."""
     texts = [text for text in alternatives(marker) if isinstance(text, Special) and "{name}" in text]
     rests = [Special(str(text).removeprefix(text.tokens[0]), text.tokens) for text in texts]

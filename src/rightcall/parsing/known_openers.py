@@ -1,10 +1,17 @@
-"""The openers of every format, and for each the formats it may begin: by these the format of a text is found."""
+"""The openers of all formats, and for each the formats that it may belong to: `auto` finds the format by them.
+
+A process uses few formats, and each costs milliseconds to compile. So the text is first searched for the literal
+beginnings of the openers. Only the openers that begin so are made into patterns, and a format is compiled when what
+follows its opener has to be looked at.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from itertools import chain
+from typing import Literal, NamedTuple
 
 from rightcall.formats import NAMED_ONLY
 from rightcall.formats.registered import KnownFormats, known_formats
@@ -18,6 +25,7 @@ from rightcall.parsing.compile import (
     Sign,
     closing_sources,
     compiled,
+    first_opener,
     is_sentence,
     search_any,
     sign_of,
@@ -36,165 +44,295 @@ from rightcall.parsing.markers import (
     seq,
     template,
     templates,
+    tree,
 )
 from rightcall.parsing.shown import BODY, CALL, INNERMOST, OUTSIDE, SECTION
+from rightcall.parsing.shown.raw import Closes
 
-_MARK = Sign("content")
 _RECIPIENT = Pat(r"(?!functions\.)[^\W\d][\w.\-]{0,255}+", r"(?:[^\W\d][\w.\-]{0,255}+)?+", sure=RUN)
 _CAPITALS = re.compile(r"\[[A-Z ]+\]").fullmatch
+_HOLE_OR_BLANK = re.compile(r"\{[a-z]+\}|\s").search
+_MAX_START = 8  # characters of an opener that are searched for
+_MANY_TRIES = 8  # from then on, all formats of an opener are asked at once
+_MAX_BEGUN = 8_192  # no longer beginning of an opener is looked for at the end of the text
+Kind = Literal["section", "call", "body", "header", "mark"]
 
 
-class KnownOpeners:
-    """Made once: see `known_openers`."""
+class Candidate:
+    """A format that an opener may belong to; `probe` says whether what follows the opener is of that format."""
 
-    def __init__(self, known: KnownFormats) -> None:
-        self.formats = known
-        formats = list(known.formats.values())
-        self.special: set[str] = set()
-        self.tokens: set[str] = set()
-        self.of_calls: set[str] = set()  # those of calls and sections, which nobody writes by chance
-        self.levels: dict[str, int] = {}  # how far out each opener stands
-        shapes: dict[str, Pat] = {}
-        patterns: dict[str, list[tuple[Compiled, Pat]]] = {}
-        closes: dict[str, dict[str, None]] = {}
-        ends = Counter([end.strip() for end in _all_ends(formats)])
-        for format in _told_by_openers(formats):
-            for pat, whole, sign, level in _signs(format, ends):
-                shapes.setdefault(pat.whole, pat)
-                patterns.setdefault(pat.whole, []).append((compiled(format), whole))
-                closes.setdefault(pat.whole, {}).update(dict.fromkeys(closing_sources(format, level)))
-                self._learn(pat, whole, sign, level)
-        self.scan = Scan([*shapes.items(), (THINK_CLOSES, literal(THINK_CLOSES))])
-        # What ends an opener that is only shown.
-        self.ends_shown = {key: search_any(list(sources)) for key, sources in closes.items()}
-        self.candidates = {key: _writers_first(key, choices) for key, choices in patterns.items()}
-        self.names = {key: _names(choices) for key, choices in self.candidates.items()}
-        self.any_of = {key: _any_of(choices) for key, choices in self.candidates.items()}
-        self._bodies: dict[str, Probe] = {}
-        self.headers = [(compiled(known.formats[name]), probe) for name, probe in first_headers(known).items()]
-        self.first = self.headers + _firsts(known)
-        self.marks = {pat.whole for format in formats for pat in _marks(format, ends)}
-        self.thinks, self.think_closes = _thought_marks(formats)
-        self.plain = _plain(formats)
+    def __init__(self, format: Format, pat: Pat | None = None) -> None:
+        self.format = format
+        if pat is not None:
+            self.pat = pat
 
-    def body_of(self, opener: str) -> Probe:
-        """How a body begins, if a broken one, of any format that this opener may be of; few openers are asked about."""
-        found = self._bodies.get(opener)
-        if found is None:
-            pats = {each.body_begins.pat.whole: each.body_begins.pat for each, _ in self.candidates[opener]}
-            found = self._bodies[opener] = Probe(alt(*pats.values()))
-        return found
+    @cached_property
+    def compiled(self) -> Compiled:
+        return compiled(self.format)
 
-    def _learn(self, pat: Pat, whole: Pat, sign: Sign, level: int) -> None:
-        key = pat.whole
-        self.levels[key] = min(level, self.levels.get(key, level))
-        if sign.special:
-            self.special.add(key)
-        if sign.is_token:
-            self.tokens.add(key)
-        if whole is not pat and sign.action != "header" and not pat.head.isalnum():
-            self.of_calls.add(key)
+    @cached_property
+    def pat(self) -> Pat:
+        raise NotImplementedError
+
+    @cached_property
+    def probe(self) -> Probe:
+        return Probe(self.pat)
 
 
-def _names(choices: list[tuple[Compiled, Probe]]) -> frozenset[str]:
-    return frozenset([each.format.name for each, _ in choices])
+class _CallCandidate(Candidate):
+    """One of an opener of a call or a section: how a body begins is only known when the format is compiled."""
+
+    def __init__(self, format: Format, opener: Pat, kind: Kind) -> None:
+        super().__init__(format)
+        self._opener, self._kind = opener, kind
+
+    @cached_property
+    def pat(self) -> Pat:
+        inside = _inside_call(self.compiled)
+        if self._kind == "section":
+            openers = [pat for pat in templates(self.format.call[0]) if pat.head != "`"]
+            inner = [seq(opener, blanks(), inside) for opener in openers]
+            inside = look(alt(*inner, *[pat for pat, _ in self.compiled.body_openers]))
+        return seq(self._opener, blanks(), inside)
 
 
-def _any_of(choices: list[tuple[Compiled, Probe]]) -> Probe:
-    """Of an opener that many formats share: does any of them go on like this?"""
-    return Probe(alt(*[each.pat for _, each in choices]))
-
-
-def _writers_first(opener: str, choices: list[tuple[Compiled, Pat]]) -> list[tuple[Compiled, Probe]]:
-    """A header that says nothing more of its format is of that one only where it is of no other."""
-    ordered = sorted(
-        choices,
-        key=lambda choice: (
-            not _writes(choice[0].format, opener),
-            choice[0].channels is not None and choice[1].whole == opener,
-        ),
-    )
-    return [(found, Probe(pat)) for found, pat in ordered]
-
-
-def _told_by_openers(formats: list[Format]) -> list[Format]:
-    return [format for format in formats if format.name not in NAMED_ONLY and not _has_no_opener(format)]
-
-
-def _firsts(known: KnownFormats) -> list[tuple[Compiled, Probe]]:
-    """What only a reply begins with, beside a header without its start: a sentence, an opener without its token."""
-    firsts = [(compiled(format), Probe(seq(blanks(), pat))) for format, pat in _sentences(known)]
-    openers = [(found, found.first_opener) for found in map(compiled, known.formats.values())]
-    return firsts + [(found, Probe(seq(blanks(), opener.pat))) for found, opener in openers if opener is not None]
-
-
-def _plain(formats: list[Format]) -> Format:
-    """A body that nothing opens: before a format is found there are no calls, whatever the text holds."""
-    ends = dict.fromkeys([end for end in _all_ends(formats) if isinstance(end, Special)])
-    return Format("auto", body=NameThenJson(), reasoning=THINK, ends=tuple(ends))
-
-
-def _all_ends(formats: list[Format]) -> list[str]:
-    return [end for format in formats for end in ends_of(format)]
-
-
-def _sentences(known: KnownFormats) -> list[tuple[Format, Pat]]:
-    """Sentences that open reasoning where a reply begins."""
-    formats = [format for format in known.formats.values() if format.reasoning]
-    opens = [(format, text) for format in formats for text in ordered(format.reasoning[0])]  # type: ignore[index]
-    return [(format, template(text)) for format, text in opens if is_sentence(text)]
-
-
-def _has_no_opener(format: Format) -> bool:
-    untagged = not any(alternatives(tag)[0] for body in format.bodies for tag in BODIES[type(body)].opening(body))
-    return format.call == ("", "") and not format.section and not format.channels and untagged
-
-
-Signs = list[tuple[Pat, Pat, Sign, int]]
-
-
-def _signs(format: Format, ends: Counter[str]) -> Signs:
-    """What tells this format: a marker to look for, the marker with what must follow it, whether it is special, and
-    how far out it stands."""
-    found = compiled(format)
-    calls, bodies = _call_signs(found), [(pat, pat, sign, BODY) for pat, sign in found.body_openers]
-    alone = calls + [sign for sign in bodies if _tells(sign[0], format)]
-    marks: Signs = [(mark, mark, _MARK, INNERMOST) for mark in _marks(format, ends)]
-    return _section_signs(format, calls + bodies) + alone + _header_signs(format) + marks
-
-
-def _call_signs(found: Compiled) -> Signs:
+def _inside_call(found: Compiled) -> Pat:
+    """What may follow the opener of a call."""
     begins = [look((reader.tells or reader.begins).pat) for reader in found.readers]
     is_fenced = found.envelope is not None
     fences = [look(seq(FENCE_BEGIN.pat, blanks(), begin)) for begin in begins] if is_fenced else []
-    opens, closes = found.format.call
-    inside = alt(*begins, *fences, *map(look, templates(closes)))
-    openers = [(template(text), text) for text in ordered(opens)]
-    return [
-        (opener, seq(opener, blanks(), inside), sign_of("call", text), CALL)
-        for opener, text in openers
-        if opener.head != "`"
-    ]
+    return alt(*begins, *fences, *map(look, templates(found.format.call[1])))
 
 
-def _section_signs(format: Format, inner: Signs) -> Signs:
-    if format.section is None:
-        return []
-    inside = look(alt(*(whole for _, whole, _, _ in inner)))
-    openers = [(template(text), text) for text in ordered(format.section[0])]
-    return [(opener, seq(opener, blanks(), inside), sign_of("section", text), SECTION) for opener, text in openers]
+class Opener:
+    """One opener, and the formats that have it."""
+
+    def __init__(self, pat: Pat) -> None:
+        self.pat = pat
+        self.level = INNERMOST
+        self.is_special = self.is_token = False
+        self.opens_call = False  # it is the opener of a call or a section, which nobody writes by chance
+        self.candidates: list[Candidate] = []
+        self._added: list[tuple[Candidate, int]] = []  # with the level of each
+        self._tries = 0
+
+    def add(self, candidate: Candidate, kind: Kind, sign: Sign) -> None:
+        self.candidates.append(candidate)
+        self._added.append((candidate, _LEVELS[kind]))
+        self.level = min(level for _, level in self._added)
+        self.is_special = self.is_special or sign.special
+        self.is_token = self.is_token or sign.is_token
+        self.opens_call = self.opens_call or (kind in ("call", "section") and not self.pat.head.isalnum())
+
+    def sort(self) -> None:
+        """Put the formats that write this opener first. A header that says nothing more belongs to its format only if
+        it belongs to no other."""
+        self.candidates.sort(
+            key=lambda each: (
+                not _writes(each.format, self.pat.whole),
+                each.format.channels is not None and type(each) is Candidate and each.pat.whole == self.pat.whole,
+            )
+        )
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        return frozenset([each.format.name for each in self.candidates])
+
+    @cached_property
+    def closes(self) -> Closes | None:
+        """What ends this opener if it is only shown."""
+        sources = [closing_sources(each.format, level) for each, level in self._added]
+        return search_any(list(dict.fromkeys(chain.from_iterable(sources))))
+
+    @cached_property
+    def _any(self) -> Probe:
+        return Probe(alt(*[each.pat for each in self.candidates]))
+
+    def may_follow(self, text: str, pos: int, ended: bool) -> bool:
+        """Can the text after the opener belong to any of its formats?"""
+        self._tries += 1
+        return self._tries < _MANY_TRIES or self._any.at(text, pos, ended) is not False
+
+    @cached_property
+    def body(self) -> Probe:
+        """How a body of any of these formats begins, even if it is malformed."""
+        pats = {each.compiled.body_begins.pat.whole: each.compiled.body_begins.pat for each in self.candidates}
+        return Probe(alt(*pats.values()))
 
 
-def _header_signs(format: Format) -> Signs:
-    if format.channels is None:
-        return []
-    starts = [*alternatives(format.channels.start), format.channels.channel]
-    pats = [template(start) for start in starts if isinstance(start, Special)]
-    behind = _told_by(format, format.channels)
-    return [(pat, seq(pat, *behind) if behind else pat, Sign("header", True, True), OUTSIDE) for pat in pats]
+class Found(NamedTuple):
+    """A place in the text. Without `opener` it is the usual end of a thought, or, if `is_begun`, the text ends in what
+    may become an opener."""
+
+    start: int
+    end: int
+    text: str
+    opener: Opener | None
+    is_begun: bool
 
 
-def _told_by(format: Format, channels: Channels) -> list[Pat]:
+class _Marker(NamedTuple):
+    format: Format
+    kind: Kind
+    text: str
+
+
+class KnownOpeners:
+    """The openers of all known formats: see `known_openers`."""
+
+    def __init__(self, known: KnownFormats) -> None:
+        self.known = known
+        self._formats = list(known.formats.values())
+        self._ends = Counter([end.strip() for end in _all_ends(self._formats)])
+        self._markers: dict[str, list[_Marker]] = {}  # by their literal beginning
+        for format in self._formats:
+            if format.name not in NAMED_ONLY and not _has_no_opener(format):
+                for marker in _markers(format, self._ends):
+                    self._markers.setdefault(_start(marker.text), []).append(marker)
+        starts = {*self._markers, THINK_CLOSES}
+        self._places = re.compile(tree(starts, begun=True)).search
+        self._starts = frozenset(starts)
+        self._scans: dict[tuple[str, ...], Scan[Opener | None]] = {}
+
+    def search(self, text: str, pos: int, *, ended: bool) -> Found | None:
+        """Find the next opener from `pos` on."""
+        while (place := self._places(text, pos)) is not None:
+            start = place.start()
+            scan = self._scan_at(text, start)
+            is_far = len(text) - start >= _MAX_BEGUN
+            found = (scan.match_ended if ended else scan.match_whole if is_far else scan.match)(text, start)
+            if found is not None:
+                opener = scan.actions[found.lastindex] if found.lastindex else None
+                return Found(start, found.end(), found.group(), opener, found.lastindex is None)
+            pos = start + 1
+        return None
+
+    def _scan_at(self, text: str, pos: int) -> Scan[Opener | None]:
+        """The openers that may be here: those whose literal beginning is here, or is still arriving."""
+        here = text[pos : pos + _MAX_START]
+        starts = [here[:size] for size in range(1, len(here) + 1) if here[:size] in self._starts]
+        if pos + _MAX_START > len(text):
+            starts += [start for start in self._starts if len(start) > len(here) and start.startswith(here)]
+        key = tuple(starts)
+        if key not in self._scans:
+            self._scans[key] = self._made_scan(key)
+        return self._scans[key]
+
+    def _made_scan(self, starts: tuple[str, ...]) -> Scan[Opener | None]:
+        openers: dict[str, Opener] = {}
+        order = {format.name: i for i, format in enumerate(self._formats)}
+        markers = [marker for start in starts for marker in self._markers.get(start, ())]
+        for marker in sorted(markers, key=lambda marker: (order[marker.format.name], _KINDS.index(marker.kind))):
+            for pat, candidate, sign in _candidates(marker):
+                opener = openers.setdefault(pat.whole, Opener(pat))
+                opener.add(candidate, marker.kind, sign)
+        for opener in openers.values():
+            opener.sort()
+        entries: list[tuple[Opener | None, Pat]] = [(opener, opener.pat) for opener in openers.values()]
+        if any(THINK_CLOSES.startswith(start) for start in starts):
+            entries.append((None, literal(THINK_CLOSES)))
+        return Scan(entries)
+
+    # -- what a reply begins with ----------------------------------------------------------------------------------
+
+    @cached_property
+    def headers(self) -> list[Candidate]:
+        """Formats whose first header has no start, because the prompt ended with it."""
+        return [Candidate(self.known.formats[name], probe.pat) for name, probe in first_headers(self.known).items()]
+
+    @cached_property
+    def first(self) -> list[Candidate]:
+        """What only a reply begins with: such a header, a sentence, an opener without its first token."""
+        found = [*self.headers]
+        for format in self._formats:
+            sentences = ordered(format.reasoning[0]) if format.reasoning else []
+            found += [Candidate(format, seq(blanks(), template(text))) for text in sentences if is_sentence(text)]
+        openers = [(format, first_opener(format.call[0])) for format in self._formats]
+        return found + [
+            Candidate(format, seq(blanks(), opener.pat)) for format, opener in openers if opener is not None
+        ]
+
+    # -- thoughts --------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def marks(self) -> frozenset[str]:
+        """The markers of reasoning and content that tell a format."""
+        texts = [mark for format in self._formats for mark in _marks(format, self._ends)]
+        return frozenset([template(text).whole for text in texts])
+
+    @cached_property
+    def thought_opens(self) -> frozenset[str]:
+        return self._reasoning_side(0)
+
+    @cached_property
+    def thought_closes(self) -> frozenset[str]:
+        return self._reasoning_side(1) - self.thought_opens
+
+    def _reasoning_side(self, side: int) -> frozenset[str]:
+        pairs = [format.reasoning for format in self._formats if format.reasoning is not None]
+        return frozenset([template(mark).whole for pair in pairs for mark in alternatives(pair[side])])
+
+    @cached_property
+    def plain(self) -> Format:
+        """A format without an opener: before the format is found there are no calls, whatever the text holds."""
+        ends = dict.fromkeys([end for end in _all_ends(self._formats) if isinstance(end, Special)])
+        return Format("auto", body=NameThenJson(), reasoning=THINK, ends=tuple(ends))
+
+
+_LEVELS: dict[Kind, int] = {"section": SECTION, "call": CALL, "body": BODY, "header": OUTSIDE, "mark": INNERMOST}
+_KINDS: tuple[Kind, ...] = ("section", "call", "body", "header", "mark")
+
+
+def _markers(format: Format, ends: Counter[str]) -> list[_Marker]:
+    """The markers that tell this format."""
+    sections = ordered(format.section[0]) if format.section else []
+    found = [_Marker(format, "section", text) for text in sections]
+    found += [_Marker(format, "call", text) for text in ordered(format.call[0]) if text[0] != "`"]
+    is_bare = "" in alternatives(format.call[0])
+    opening = [marker for body in format.bodies for marker in BODIES[type(body)].opening(body)]
+    texts = [text for marker in opening for text in ordered(marker) if is_bare or not text[0].isalnum()]
+    starts = {_start(text): text for text in texts if _start(text)}
+    # The patterns of a longer beginning are among those of the shorter one.
+    shortest = [start for start in starts if not any(start != other and start.startswith(other) for other in starts)]
+    found += [_Marker(format, "body", starts[start]) for start in shortest]
+    if format.channels is not None:
+        headers = [*alternatives(format.channels.start), format.channels.channel]
+        found += [_Marker(format, "header", text) for text in headers if isinstance(text, Special)]
+    return found + [_Marker(format, "mark", text) for text in _marks(format, ends)]
+
+
+def _start(text: str) -> str:
+    """The literal beginning of a marker, up to its first hole, blank, or the gap next to a special token."""
+    text = text.strip()
+    hole = _HOLE_OR_BLANK(text)
+    start = text[: hole.start()] if hole is not None else text
+    for token in getattr(text, "tokens", ()):
+        at = start.find(token)
+        if at >= 0:
+            start = start[: at if at else len(token)]
+    touching = start.find("><")  # blanks may be between two tags
+    return (start[: touching + 1] if touching >= 0 else start)[:_MAX_START]
+
+
+def _candidates(marker: _Marker) -> list[tuple[Pat, Candidate, Sign]]:
+    """The patterns of a marker; a body may be opened by several."""
+    format, kind, text = marker
+    if kind == "body":
+        found = compiled(format).body_openers
+        start = _start(text)
+        alone = [(pat, sign) for pat, sign in found if pat.prefix.startswith(start) and _tells(pat, format)]
+        return [(pat, Candidate(format, pat), sign) for pat, sign in alone]
+    pat = template(text)
+    if kind == "header":
+        assert format.channels is not None
+        behind = _required_recipient(format, format.channels)
+        return [(pat, Candidate(format, seq(pat, *behind) if behind else pat), Sign("header", True, True))]
+    if kind == "mark":
+        return [(pat, Candidate(format, pat), Sign("content"))]
+    return [(pat, _CallCandidate(format, pat, kind), sign_of(kind, text))]
+
+
+def _required_recipient(format: Format, channels: Channels) -> list[Pat]:
     """What must follow the start of a header that other formats begin alike: where nothing introduces a channel, a
     recipient and no arguments, or none before what opens calls."""
     if channels.channel or not channels.to:
@@ -205,8 +343,13 @@ def _told_by(format: Format, channels: Channels) -> list[Pat]:
     return [blanks(), alt(seq(template(channels.to), look(alt(kinds, name))), look(to_nobody(format)))]
 
 
+def _has_no_opener(format: Format) -> bool:
+    untagged = not any(alternatives(tag)[0] for body in format.bodies for tag in BODIES[type(body)].opening(body))
+    return format.call == ("", "") and not format.section and not format.channels and untagged
+
+
 def _writes(format: Format, opener: str) -> bool:
-    """Is this how the format itself opens its section, and not what is read as well?"""
+    """Does the format itself write its section so, and not only accept it?"""
     section = alternatives(format.section[0]) if format.section else ()
     return opener not in [template(text).whole for text in section[1:]]
 
@@ -218,6 +361,19 @@ def _tells(pat: Pat, format: Format) -> bool:
     return not pat.prefix.startswith(("<invoke", "<function"))
 
 
+def _marks(format: Format, ends: Counter[str]) -> list[str]:
+    """Markers of reasoning and content that only a few formats have and that end no turn or message. A first token that
+    is alone counts if no other format ends a turn or message with a marker that begins with it."""
+    marks: list[str] = [mark for side in _rare_sides(format) for mark in alternatives(side) if _is_tag(mark)]
+    own = Counter([end.strip() for end in ends_of(format)])
+    tokens = [
+        token
+        for token in _first_tokens(marks)
+        if not any(end.startswith(token) for end, count in ends.items() if count > own[end])
+    ]
+    return [mark for mark in marks + tokens if mark.strip() and mark.strip() not in ends]
+
+
 def _is_tag(mark: str) -> bool:
     text = mark.strip()
     return (
@@ -225,24 +381,8 @@ def _is_tag(mark: str) -> bool:
     )
 
 
-def _marks(format: Format, ends: Counter[str]) -> list[Pat]:
-    """Markers of reasoning and content that only a few formats have, and with which none ends a turn or a message; nor,
-    of a token that stands alone, does another format begin to."""
-    marks: list[str] = [mark for side in _rare_sides(format) for mark in alternatives(side) if _is_tag(mark)]
-    others = ends - Counter({end.strip() for end in ends_of(format)})
-    tokens = [token for token in _first_tokens(marks) if not any(end.startswith(token) for end in others)]
-    return [template(mark) for mark in marks + tokens if mark.strip() and mark.strip() not in ends]
-
-
-def _thought_marks(formats: list[Format]) -> tuple[set[str], set[str]]:
-    """Those of them that open a thought, and those that close one."""
-    pairs = [format.reasoning for format in formats if format.reasoning is not None]
-    opens, closes = [{template(mark).whole for pair in pairs for mark in alternatives(pair[side])} for side in (0, 1)]
-    return opens, closes - opens
-
-
 def _first_tokens(marks: list[str]) -> list[str]:
-    """A token that a marker begins with may stand alone."""
+    """A token that a marker begins with may be alone."""
     tokens = [(mark, token) for mark in marks if isinstance(mark, Special) for token in mark.tokens[:1]]
     return [token for mark, token in tokens if mark.strip().startswith(token)]
 
@@ -253,13 +393,17 @@ def _rare_sides(format: Format) -> list[Marker]:
     return [side for pair in pairs if pair is not None for side in pair]
 
 
+def _all_ends(formats: list[Format]) -> list[str]:
+    return [end for format in formats for end in ends_of(format)]
+
+
 def ends_of(format: Format) -> tuple[str, ...]:
-    """What ends a turn, or a message."""
+    """The markers that end a turn or a message."""
     return format.ends + (format.channels.ends if format.channels is not None else ())
 
 
 def known_openers() -> KnownOpeners:
-    """Those of the formats that are known now."""
+    """The openers of the formats that are known now."""
     return _openers_of(known_formats())
 
 

@@ -9,6 +9,7 @@ whether a marker is at a place, `Scan` finds the next of many. A beginning only 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence, Set
 from functools import cached_property
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
@@ -125,7 +126,7 @@ def _seq(pairs: list[tuple[str, str]]) -> tuple[str, str]:
 def alt(*pats: Pat) -> Pat:
     if len(pats) == 1:
         return pats[0]
-    solids = {solid(pat) for pat in pats}
+    solids = sorted({solid(pat) for pat in pats})
     sure = FINAL if all(is_certain(pat, solids) for pat in pats) else OPEN
     part = "(?:" + "|".join(f"{p.part}\\Z" for p in pats) + ")"
     return Pat("(?:" + "|".join(p.whole for p in pats) + ")", part, sure=sure)
@@ -136,10 +137,14 @@ def solid(pat: Pat) -> str:
     return _BLANK_RUNS.sub("", pat.whole)
 
 
-def is_certain(pat: Pat, others: set[str]) -> bool:
-    """Can no later text make a match of this another? Where another begins with it, that may still be arriving."""
+def is_certain(pat: Pat, others: list[str]) -> bool:
+    """Can no later text make a match of this another? Where another begins with it, that may still be arriving. The
+    others are sorted, so that the first of those that begin with it is the next."""
+    if pat.sure != FINAL:
+        return False
     own = solid(pat)
-    return pat.sure == FINAL and not any(other != own and other.startswith(own) for other in others)
+    after = bisect_right(others, own)
+    return after == len(others) or not others[after].startswith(own)
 
 
 def look(pat: Pat) -> Pat:
@@ -370,10 +375,13 @@ class Scan(Generic[A]):
     which it is, and no `lastindex` means that the text ends in what may become one. A marker that no later text can
     make another is tried first."""
 
-    __slots__ = ("_groups", "actions", "ended", "finditer", "search")
+    __slots__ = ("_groups", "actions", "ended", "finditer", "match", "match_ended", "match_whole", "search")
     search: Search
-    ended: Search
+    ended: Search  # of a text of which no more comes
     finditer: Callable[..., Iterator[re.Match[str]]]
+    match: Search  # at a place
+    match_ended: Search
+    match_whole: Search  # no marker that is still arriving
 
     def __init__(self, entries: Entries[A]) -> None:
         self._groups = _by_head(*_by_certainty(entries))
@@ -382,17 +390,21 @@ class Scan(Generic[A]):
 
     def __getattr__(self, name: str) -> Any:
         """Compiled when it is first asked, as a `Probe` is."""
-        if name not in ("search", "ended", "finditer"):
+        if name in ("ended", "match_ended", "finditer"):
+            ended = re.compile(self._source())
+            self.ended, self.match_ended, self.finditer = ended.search, ended.match, ended.finditer
+        elif name in ("search", "match"):
+            search = re.compile(self._source(starts=True).replace(TEXT_END, _NEVER))
+            self.search, self.match = search.search, search.match
+        elif name == "match_whole":
+            self.match_whole = re.compile(self._source().replace(TEXT_END, _NEVER)).match
+        else:
             raise AttributeError(name)
-        ended = re.compile(self._source())
-        search = re.compile(self._source(starts=True).replace(TEXT_END, _NEVER))
-        self.search, self.ended, self.finditer = search.search, ended.search, ended.finditer
         pats = [pat for _, certain, others in self._groups for _, pat in certain + others]
-        if len(pats) > _MANY:
+        if len(pats) > _MANY and name in ("search", "ended"):
             places = re.compile(tree({pat.opening[:10] for pat in pats}, begun=True)).search
-            whole = re.compile(self._source().replace(TEXT_END, _NEVER)).match
-            self.search = _places_first(places, whole, search.match)
-            self.ended = _places_first(places, whole, ended.match)
+            at = self.match if name == "search" else self.match_ended
+            setattr(self, name, _places_first(places, self.match_whole, at))
         return getattr(self, name)
 
     def _source(self, *, starts: bool = False) -> str:
@@ -410,9 +422,12 @@ def _by_certainty(entries: Entries[A]) -> tuple[Entries[A], Entries[A]]:
     """Those that no later text can make others, and the rest. By length of the pattern: of two markers, one beginning
     with the other, the longer is tried first."""
     entries = sorted(entries, key=lambda entry: -len(entry[1].whole))
-    solids = {solid(pat) for _, pat in entries}
-    certain = [entry for entry in entries if is_certain(entry[1], solids)]
-    return certain, [entry for entry in entries if entry not in certain]
+    solids = sorted({solid(pat) for _, pat in entries})
+    certain: Entries[A] = []
+    others: Entries[A] = []
+    for entry in entries:
+        (certain if is_certain(entry[1], solids) else others).append(entry)
+    return certain, others
 
 
 def _by_head(certain: Entries[A], others: Entries[A]) -> list[tuple[str, Entries[A], Entries[A]]]:

@@ -312,7 +312,7 @@ def parse(
     reading = _start(format, options, ids)
     source = text if isinstance(text, str) else _feed_pairs(reading, text)
     if source is text and text:
-        (reading.feed_all if isinstance(reading, Machine) else reading.feed)(source)
+        reading.feed_all(source)
     conclude(reading, source, finish)
     fold = Fold()
     fold.add(reading.take())
