@@ -156,16 +156,17 @@ class Parser:
         return _reply(self._fold, self._reading)
 
 
-# One line of words with the punctuation of prose. Every marker, bare call and near miss of a built-in format needs
+# Words on one line with the punctuation of prose. Every marker, bare call and near miss of a built-in format needs
 # another character. Headers that lost their special tokens do not, but all of them contain "assistant".
-_PLAIN_SENTENCE = re.compile(
-    r"(?!.*assistant)(?=\w)(?:\w|[ ,;'\u2019](?=.)|(?<=\w)-(?=\w)|[.!?\u2026](?=[ .!?\u2026]|\Z))++"
-).fullmatch
+_PLAIN_SENTENCE = re.compile(r"\w++(?:[.,;!?\u2026]?+ \w++|['\u2019-]\w++)*+[.!?\u2026]*+").fullmatch
+_MAX_SENTENCE = 1_000  # characters; parsing a longer text costs less than this search
 
 
 def is_plain_sentence(text: str) -> bool:
     """Does "auto" certainly parse this whole reply as one text without problems? False if formats are registered."""
-    return _PLAIN_SENTENCE(text) is not None and len(known_formats().formats) == len(FORMATS)
+    if len(text) > _MAX_SENTENCE or "assistant" in text or _PLAIN_SENTENCE(text) is None:
+        return False
+    return len(known_formats().formats) == len(FORMATS)
 
 
 def format_of(parser: Parser) -> str:
