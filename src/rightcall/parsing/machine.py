@@ -281,7 +281,14 @@ class Machine:
             found = (scan.ended if builder.ended or self.is_whole else scan.search)(builder.buf, builder.pos)
             end = len(builder.buf) if found is None else found.start()
             if end > builder.pos:
-                self._take_up_to(end, is_last=found is None)
+                if found is None and builder.ended and output.after_marker and not output.in_reasoning:
+                    self._take_truncated_closer()
+                # Blanks behind a marker belong to it.
+                if output.after_marker and self.held is None and not builder.buf[builder.pos : end].strip(BLANKS):
+                    output.hold_blanks(builder.buf[builder.pos : end], builder.base + end)
+                    builder.pos = end
+                else:
+                    self.take_text(end)
             if found is not None and (group := found.lastindex):
                 sign = scan.actions[group]
                 if builder.token_map is not None and sign.is_token and builder.is_plain_text(end, found.end()):
@@ -309,17 +316,6 @@ class Machine:
         if headless is None or self.builder.index or not self.output.is_silent:
             return False
         return (yield from self._try_headless(headless))
-
-    def _take_up_to(self, end: int, *, is_last: bool) -> None:
-        """Take the text before the next marker. Blanks behind a marker belong to it."""
-        builder, output = self.builder, self.output
-        if is_last and builder.ended and output.after_marker and not output.in_reasoning:
-            self._take_truncated_closer()
-        if output.after_marker and self.held is None and not builder.buf[builder.pos : end].strip(BLANKS):
-            output.hold_blanks(builder.buf[builder.pos : end], builder.base + end)
-            builder.pos = end
-        else:
-            self.take_text(end)
 
     def _finish(self) -> None:
         """The text has ended: finalize what was open."""
