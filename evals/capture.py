@@ -32,8 +32,8 @@ from rightcall.capture.catalogue import find_all, names
 from rightcall.capture.runner import Capture, Watch
 from rightcall.capture.settings import Task
 from rightcall.capture.tally import Tally
-from rightcall.cli import demo_capture
-from rightcall.cli.demo_capture import MODEL, WAYS, run_ways
+from rightcall.cli import demo_model
+from rightcall.cli.demo_model import MODEL, MODES, run_modes
 from rightcall.errors import RightcallError
 
 ROWS = ROOT / "evals" / "captures"
@@ -79,7 +79,7 @@ async def measured(folder: Path, domains: Sequence[str], max_turns: int, ways: S
     async with LocalBackend(MODEL, threads=1) as backend:
         backend.exchange = Once(backend.exchange)
         for name in ways:
-            settings = msgspec.structs.replace(WAYS[name].settings, choice="auto", max_turns=max_turns)
+            settings = msgspec.structs.replace(MODES[name].settings, choice="auto", max_turns=max_turns)
             runs[name] = Capture(backend, find_all(domains), settings, folder / f"{name}.jsonl", watch=Ticking())
             await runs[name].go()
     return runs
@@ -90,7 +90,7 @@ def figures(runs: Mapping[str, Tally]) -> str:
     for name, run in runs.items():
         of = run.total
         right = [_share(count, of.wanted) for count in (of.right_tool, of.right_arguments)]
-        lines.append((WAYS[name].about, _share(of.valid, of.calls), *right, f"{of.done} of {of.scenarios}"))
+        lines.append((MODES[name].about, _share(of.valid, of.calls), *right, f"{of.done} of {of.scenarios}"))
     return table(("way", "calls that are valid", "right tool", "right arguments", "scenarios done"), lines)
 
 
@@ -124,7 +124,7 @@ def verdict(runs: Mapping[str, Tally]) -> str:
 
 
 def part(runs: Mapping[str, Tally], domains: Sequence[str], max_turns: int) -> str:
-    settings = WAYS["none"].settings
+    settings = MODES["none"].settings
     of = runs["none"].total
     low, high = [f"{rate * 100:.0f} %" for rate in wilson(of.valid, of.calls)]
     with_what = f"rightcall {__version__}, xllamacpp {version('xllamacpp')}, Python {platform.python_version()}"
@@ -171,9 +171,9 @@ to the tools does."""
 
 async def record_demo() -> None:
     """At temperature 0 a question asked again is answered alike, so each is kept once."""
-    recording = demo_capture.RECORDING
+    recording = demo_model.CAPTURE_RECORDING
     with tempfile.TemporaryDirectory() as folder:
-        await run_ways(Recorder(LocalBackend(MODEL, threads=1), recording, fresh=True), Path(folder))
+        await run_modes(Recorder(LocalBackend(MODEL, threads=1), recording, fresh=True), Path(folder))
     kept = {json.dumps(json.loads(line).get("request")): line for line in recording.read_text("utf-8").splitlines()}
     recording.write_text("\n".join([*kept.values(), ""]), "utf-8")
 
@@ -186,7 +186,7 @@ def keep(runs: Mapping[str, Capture]) -> None:
 
 def kept(domains: Sequence[str]) -> dict[str, Tally]:
     """The raw rows, counted again."""
-    found = {name: Tally(find_all(domains)) for name in WAYS}
+    found = {name: Tally(find_all(domains)) for name in MODES}
     for name, tally in found.items():
         with gzip.open(ROWS / f"{name}.jsonl.gz") as lines:
             for line in lines:
@@ -200,7 +200,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--max-turns", type=int, default=1, metavar="N", help="answers of the model in one scenario")
     parser.add_argument("--write", action="store_true", help="write docs/results.md and evals/captures")
     parser.add_argument(
-        "--only", choices=tuple(WAYS), help="run one way; of the others the rows in evals/captures count"
+        "--only", choices=tuple(MODES), help="run one way; of the others the rows in evals/captures count"
     )
     parser.add_argument("--rows", action="store_true", help="run nothing; count the rows in evals/captures")
     parser.add_argument("--demo", action="store_true", help="only make the recording of the demo")
@@ -210,9 +210,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.demo:
             asyncio.run(record_demo())
             return 0
-        ways = () if options.rows else (options.only,) if options.only else tuple(WAYS)
+        ways = () if options.rows else (options.only,) if options.only else tuple(MODES)
         found = _run(domains, options.max_turns, ways, write=options.write) if ways else {}
-        found = {**kept(domains), **found} if set(found) != set(WAYS) else found
+        found = {**kept(domains), **found} if set(found) != set(MODES) else found
     except RightcallError as error:
         print(f"capture: {error}", file=sys.stderr)
         return 1

@@ -193,7 +193,7 @@ def test_the_command_runs_the_tools_of_a_module_or_of_a_server(
     server = f"{shlex.quote(sys.executable)} {shlex.quote(str(Path(__file__).parent / 'support' / 'mcp_server.py'))}"
     given = ("--tools", "adding.py:add") if source == "tools" else ("--mcp", server)
     options = ("--model", "m", "--mode", "native", "--domains", "sums.toml", "--system", "system.txt", "-o", "c.jsonl")
-    assert "say --yes" in failed(run("capture", *options, *given)) and not Path("c.jsonl").exists()
+    assert "pass --yes" in failed(run("capture", *options, *given)) and not Path("c.jsonl").exists()
 
     async def go() -> tuple[subprocess.CompletedProcess[bytes], Any]:
         async with serving(calling(("add", '{"a": 2, "b": 3}')), DONE) as model:

@@ -166,7 +166,7 @@ def test_a_conversation_can_be_recorded_and_replayed(model: str, tmp_path: Path)
 
 
 def test_two_models_at_once_are_wrong_usage(model: str) -> None:
-    assert "--local says which model" in failed(run("chat", "--local", model, "--model", "other"))
+    assert "--local runs a model on this machine" in failed(run("chat", "--local", model, "--model", "other"))
 
 
 # -- a terminal --------------------------------------------------------------------------------------------------------
@@ -194,4 +194,4 @@ def test_in_a_terminal_there_is_a_prompt_and_ctrl_d_ends_it(model: str, llama: P
         chat.kill()
         chat.wait()
         os.close(parent)
-    assert b"Ctrl-D ends it" in seen
+    assert b"Ctrl-D to quit" in seen

@@ -10,9 +10,7 @@ import pytest
 
 from rightcall import __version__, formats, parse
 from rightcall.cli.app import COMMANDS
-from rightcall.cli.demo_dispatch import RUN_SCENES
-from rightcall.cli.demo_scenes import ALL_SCENES, SCENES, TOLD
-from rightcall.cli.demo_screen import DAMAGED, PAIRS, RIGHT, WRONG
+from rightcall.cli.demo_command import ALL_SCENES, DAMAGED, PAIRS, PROMPT_SCENES, RIGHT, RUN_SCENES, SCENES, WRONG
 from support.command import MINE, REPLY, failed, process, run
 
 BAD = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Os'
@@ -133,8 +131,8 @@ def test_an_unknown_format_is_one_line_with_the_nearest_name() -> None:
         ('[{"nome": "f"}]', "has no name"),
         ('[{"name": "f", "parameters": 3}]', "JSON Schema object"),
         ("[3]", "int is no tool"),
-        ("[" * 100_000, "cannot be read as JSON"),
-        ("1" * 10_000, "cannot be read as JSON"),
+        ("[" * 100_000, "as JSON: "),
+        ("1" * 10_000, "as JSON: "),
     ],
 )
 def test_bad_tools_are_one_line(content: str, words: str, tmp_path: Path) -> None:
@@ -157,7 +155,7 @@ def test_files_that_cannot_be_read_are_one_line(tmp_path: Path) -> None:
 def test_bytes_that_are_not_utf_8_are_replaced_and_reported() -> None:
     result = run("parse", "-f", "hermes", stdin=b"caf\xe9 \xef\xbf\xbd")
     assert result.exit_code == 0
-    assert "caf\ufffd \ufffd" in result.stdout and "in 1 places" in result.stderr
+    assert "caf\ufffd \ufffd" in result.stdout and "1 undecodable sequences" in result.stderr
 
 
 def test_a_byte_order_mark_is_no_text() -> None:
@@ -203,7 +201,7 @@ def test_calls_render_however_they_are_given(data: Any) -> None:
         ("3", "int"),
         ("[3]", "item 1 is int"),
         ('[{"arguments": {}}]', 'no "name"'),
-        ('[{"name": "f", "arguments": [1]}]', "no JSON object"),
+        ('[{"name": "f", "arguments": [1]}]', "not a JSON object"),
         ('[{"type": "text"}]', 'without a string "text"'),
         ("{", "not valid JSON"),
     ],
@@ -258,7 +256,7 @@ def test_the_first_help_tells_the_exit_codes() -> None:
 
 def test_render_wants_a_format_to_write() -> None:
     assert "--format" in failed(run("render", stdin="[]"))
-    assert "'auto' is for reading" in failed(run("render", "-f", "auto", stdin="[]"))
+    assert "'auto' is only for parsing" in failed(run("render", "-f", "auto", stdin="[]"))
 
 
 def test_what_a_format_cannot_carry_ends_in_exit_code_1() -> None:
@@ -318,7 +316,7 @@ def test_check_refuses_a_file_that_is_no_format(tmp_path: Path) -> None:
     path = tmp_path / "bad.toml"
     path.write_text(MINE + "[bdoy]\n")
     assert "did you mean 'body'?" in failed(run("formats", "check", str(path)))
-    assert "which file" in failed(run("formats", "check"))
+    assert "no file" in failed(run("formats", "check"))
     assert "x.toml" in failed(run("formats", "hermes", "x.toml"))
 
 
@@ -376,11 +374,13 @@ def test_the_scenes_of_repair_and_rescue_show_what_their_titles_say() -> None:
 
 
 def test_the_scenes_of_the_contract_show_what_a_model_is_told() -> None:
-    ours, theirs = TOLD
-    assert "declare function book_room(args: { hotel: string /* required */" in ours.shown()
-    assert theirs.shown().startswith('One call:\n\n<|python_start|>[book_room(hotel="hotel", nights=1)]<|python_end|>')
+    ours, theirs = PROMPT_SCENES
+    assert "declare function book_room(args: { hotel: string /* required */" in ours.excerpt()
+    assert theirs.excerpt().startswith(
+        'One call:\n\n<|python_start|>[book_room(hotel="hotel", nights=1)]<|python_end|>'
+    )
     shown = run("demo", "--all", "--recorded").stdout
-    assert all(told.shown().splitlines()[0] in shown for told in TOLD)
+    assert all(told.excerpt().splitlines()[0] in shown for told in PROMPT_SCENES)
 
 
 def test_the_version_is_printed() -> None:
@@ -412,5 +412,5 @@ def test_a_closed_pipe_ends_a_command_without_a_word(words: str) -> None:
 def test_a_full_disk_is_one_line_and_exit_code_1(words: str) -> None:
     command = f"'{sys.executable}' -m rightcall {words} > /dev/full"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60)
-    said = "rightcall: cannot write to standard output: No space left on device; make room there\n"
+    said = "rightcall: cannot write to standard output: No space left on device; free some space\n"
     assert (done.returncode, done.stderr) == (1, said)

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from rightcall.backends.cassette import load
 from rightcall.cli.endpoint import Endpoint, Model, ModeName, backend_errors
-from rightcall.cli.option_groups import grouped
+from rightcall.cli.inputs import grouped
 from support.command import failed, hear_ctrl_c, run
 from support.loopback import ask, chat, json_answer, serving
 
@@ -34,7 +34,7 @@ def test_replay_serves_until_it_is_stopped(as_json: bool, cassette: Path) -> Non
         process.wait(timeout=60)
         out, errors = first + process.stdout.read(), told + process.stderr.read()
     url = json.loads(out)["url"] if as_json else out.strip()
-    assert as_json == ("rck_" in out) and as_json != ("the key, for this start: rck_" in errors)
+    assert as_json == ("rck_" in out) and as_json != ("the key for this start: rck_" in errors)
     assert url.startswith("http://127.0.0.1:") and url.endswith("/v1") and process.returncode == 0
 
 

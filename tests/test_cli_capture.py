@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from rightcall.backends.cassette import load
-from rightcall.cli.capture_command import DEFAULT_URL, _located, capture
-from rightcall.cli.capture_options import DEFAULT_OUTPUT
+from rightcall.cli.capture_command import DEFAULT_OUTPUT, DEFAULT_URL, _with_default_url, capture
 from rightcall.cli.endpoint import Endpoint
 from support.command import failed, hear_ctrl_c, run
 from support.lamps import rows
@@ -89,7 +88,7 @@ WRONG = [
     (["--model", "m", "--mode", "magic"], "--mode"),
     (["--model", "m", "--guard", "magic"], "--guard"),
     (["--model", "m", "--base-url", "http://u:p@h"], "credentials"),
-    (["--model", "m", "--local", "smollm2"], "--local says which model"),
+    (["--model", "m", "--local", "smollm2"], "--local runs a model on this machine"),
 ]
 
 
@@ -107,9 +106,12 @@ def test_the_defaults_are_those_of_the_proxy(monkeypatch: pytest.MonkeyPatch) ->
     for name in ("OPENAI_BASE_URL", "OPENAI_API_BASE"):
         monkeypatch.delenv(name, raising=False)
     assert (DEFAULT_URL, DEFAULT_OUTPUT) == ("http://127.0.0.1:8081/v1", "target/dataset/capture.jsonl")
-    assert _located(Endpoint()).base_url == DEFAULT_URL and _located(Endpoint(base_url="h")).base_url == "h"
+    assert (
+        _with_default_url(Endpoint()).base_url == DEFAULT_URL
+        and _with_default_url(Endpoint(base_url="h")).base_url == "h"
+    )
     monkeypatch.setenv("OPENAI_BASE_URL", "http://other")
-    found = [_located(Endpoint(api=api)).base_url for api in ("chat", "messages")]
+    found = [_with_default_url(Endpoint(api=api)).base_url for api in ("chat", "messages")]
     assert found == [None, None], "the environment decides"
     given = {name: each.default for name, each in inspect.signature(capture).parameters.items()}
     assert (given["output"], given["domains"]) == (DEFAULT_OUTPUT, "repo_docs,shopping,calendar,support")
@@ -188,7 +190,7 @@ def test_ctrl_c_keeps_what_was_written_and_says_how_to_go_on(url: str, tmp_path:
                 break
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
-    assert process.returncode == 1 and said.splitlines()[-1] == "rightcall: interrupted; --resume goes on with it"
+    assert process.returncode == 1 and said.splitlines()[-1] == "rightcall: interrupted; --resume continues it"
     assert rows(output)
 
 

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from rich.cells import cell_len
 
-from rightcall.cli.doctor_screen import show_diagnosis
+from rightcall.cli.doctor_command import show_diagnosis
 from rightcall.cli.layout import Page
 from support.command import failed, run
 from support.scripted_server import scripted

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rightcall.cli.safe import brief, json_text, visible
+from rightcall.cli.layout import json_text
+from rightcall.safe_text import brief, visible
 from support.command import MINE, REPLY, failed, process, run
 
 HOSTILE = (

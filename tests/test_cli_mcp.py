@@ -63,8 +63,8 @@ def test_served_tools_answer_an_mcp_client(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "options, word",
     [
-        ([], "which tools"),
-        (["--workspace", ".", "--http", "--host", "0.0.0.0", "--no-key"], "--no-key is for this machine alone"),
+        ([], "no tools"),
+        (["--workspace", ".", "--http", "--host", "0.0.0.0", "--no-key"], "--no-key is only for loopback"),
         (["--workspace", ".", "--http", "--no-key", "--api-key-env", "HOME"], "exclude each other"),
         (["--workspace", ".", "--http", "--allow-origin", "*"], "is not an origin"),
         (["--workspace", ".", "--http", "--api-key-env", "RIGHTCALL_NOT_SET"], "RIGHTCALL_NOT_SET"),

@@ -103,7 +103,7 @@ def test_lines_without_a_reply_are_told_and_counted(tmp_path: Path) -> None:
 def test_a_log_of_nothing_is_one(tmp_path: Path) -> None:
     result = run("report", log(tmp_path / "a.jsonl", [{"x": 1}]), "--jobs", "1")
     assert result.exit_code == 1
-    assert result.stderr.splitlines()[-1].startswith("rightcall: no line holds a reply")
+    assert result.stderr.splitlines()[-1].startswith("rightcall: no line has a reply")
 
 
 def test_a_significant_worsening_is_one_and_an_improvement_none(tmp_path: Path, tools: str) -> None:

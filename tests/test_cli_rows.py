@@ -271,15 +271,15 @@ def test_lines_go_to_standard_output_and_nothing_else_does() -> None:
 @pytest.mark.parametrize(
     "args, words",
     [
-        (["--resume"], "--resume is for logs of many rows; add --rows"),
-        (["--rows", "in.jsonl", "--resume"], "--resume goes on with a file: name it with --out"),
+        (["--resume"], "--resume needs --rows, which reads logs of many rows"),
+        (["--rows", "in.jsonl", "--resume"], "--resume needs the file of the interrupted run"),
         (["--rows", "-"], "cannot tell what standard input holds; say it with --rows-as"),
         (["--rows", "-", "--rows-as", "jsonl", "--resume", "--out", "o"], "standard input cannot be read twice"),
         (["--rows", "in.txt"], "cannot tell what 'in.txt' holds"),
         (["--rows", "in.txt", "--rows-as", "xml"], "'xml' is no kind of rows"),
         (["--rows", "no*.jsonl"], "no file fits 'no*.jsonl'"),
         (["--rows", "in.jsonl", "--explain"], "--explain shows how one reply is read"),
-        (["a", "b"], "one file is read at a time, and these are 2"),
+        (["a", "b"], "expected one file, got 2"),
         (["--rows", "in.jsonl", "--out", "in.jsonl"], "is a file that is read, and would be lost"),
     ],
 )

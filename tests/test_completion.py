@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rightcall.capture import catalogue
-from rightcall.cli.completing import code_names, domain_names, format_names, model_names, read_format_names
+from rightcall.cli.inputs import code_names, domain_names, format_names, model_names, read_format_names
 from rightcall.formats import FORMATS
 from rightcall.problems import CODES
 from support.command import MINE

@@ -211,7 +211,7 @@ def test_wrong_rows_train_a_verifier_and_are_no_duplicates(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    "given, said", [("wrong", "no kind 'wrong'"), ("ask_back=x", "how many is a number"), ("ask_back=-1", "how many")]
+    "given, said", [("wrong", "no kind 'wrong'"), ("ask_back=x", "is not a number"), ("ask_back=-1", "is not a number")]
 )
 def test_a_kind_that_there_is_not_is_refused(given: str, said: str, tmp_path: Path) -> None:
     source = write(tmp_path / "in.jsonl", rows("right"))

@@ -5,28 +5,28 @@ from pathlib import Path
 
 import pytest
 
-from rightcall.cli import demo_capture
-from rightcall.cli.demo_capture import RECORDING, WAYS, captured
+from rightcall.cli import demo_model
+from rightcall.cli.demo_model import CAPTURE_RECORDING, MODES, run_demo_capture
 from support.command import run
 from support.stand_in_llama import DIES, model_file, put
 
 
 def test_the_recording_gives_rows_that_are_sound_and_a_file_for_a_trainer(tmp_path: Path) -> None:
-    found = captured(tmp_path, recorded=True)
-    assert list(found.runs) == list(WAYS) and found.source == "a recording of smollm2 (as you asked)"
+    found = run_demo_capture(tmp_path, recorded=True)
+    assert list(found.runs) == list(MODES) and found.source == "a recording of smollm2 (as you asked)"
     assert found.report.bad == 0 and found.report.rows == sum(run.tally.rows for run in found.runs.values()) > 0
     assert found.exported.examples > 0 and all(Path(path).exists() for _, path in found.files)
     assert all(run.tally.total.scenarios == 9 and run.tally.total.valid > 0 for run in found.runs.values())
 
 
 def test_the_demo_can_be_shown_again_in_the_same_folder(tmp_path: Path) -> None:
-    before = captured(tmp_path, recorded=True).report.rows
+    before = run_demo_capture(tmp_path, recorded=True).report.rows
     (tmp_path / "mine.txt").write_text("x")
-    assert captured(tmp_path, recorded=True).report.rows == before and (tmp_path / "mine.txt").exists()
+    assert run_demo_capture(tmp_path, recorded=True).report.rows == before and (tmp_path / "mine.txt").exists()
 
 
 def test_a_grammar_makes_more_calls_that_hold(tmp_path: Path) -> None:
-    runs = captured(tmp_path, recorded=True).runs
+    runs = run_demo_capture(tmp_path, recorded=True).runs
     free, held = [runs[name].tally.total for name in ("parse", "grammar")]
     assert held.valid / held.calls > free.valid / free.calls
 
@@ -35,8 +35,8 @@ def test_a_model_that_cannot_run_here_is_recorded_and_the_demo_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(put(tmp_path / "packages", DIES.format("SIGILL"))))
-    monkeypatch.setattr(demo_capture, "MODEL", model_file(tmp_path))
-    assert "processor lacks" in captured(tmp_path / "rows").source
+    monkeypatch.setattr(demo_model, "MODEL", model_file(tmp_path))
+    assert "processor lacks" in run_demo_capture(tmp_path / "rows").source
 
 
 def test_the_command_shows_the_table_and_where_everything_lies(tmp_path: Path) -> None:
@@ -49,4 +49,4 @@ def test_the_command_shows_the_table_and_where_everything_lies(tmp_path: Path) -
 
 
 def test_the_recording_is_in_the_package() -> None:
-    assert RECORDING.parent.name == "cli" and RECORDING.stat().st_size < 150_000
+    assert CAPTURE_RECORDING.parent.name == "cli" and CAPTURE_RECORDING.stat().st_size < 150_000

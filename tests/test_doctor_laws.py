@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rightcall.api_names import Api
-from rightcall.cli.doctor_screen import show_diagnosis
+from rightcall.cli.doctor_command import show_diagnosis
 from rightcall.cli.layout import Page
 from rightcall.doctor.diagnosis import Diagnosis, SpokenDialect
 from rightcall.doctor.doctor_page import doctor_page

@@ -317,7 +317,7 @@ def test_a_run_goes_on_where_its_budget_ended(server: tuple[str, list[Json]], tm
     assert run(*args, "-o", str(whole)).exit_code == 0
     before = len(asked_for)
     first = run(*args, "-o", str(out), "--max-requests", "5")
-    assert first.exit_code == 1 and "the budget is spent: " in first.stderr and "--resume goes on" in first.stderr
+    assert first.exit_code == 1 and "the budget is spent: " in first.stderr and "--resume continues" in first.stderr
     assert 5 <= len(asked_for) - before < 12
     part = past(out)
     assert 0 < len(part.rows) < 72 and len(part.rows) % 6 == 0
@@ -325,7 +325,7 @@ def test_a_run_goes_on_where_its_budget_ended(server: tuple[str, list[Json]], tm
         assert run(*args, "-o", str(out), "--resume").exit_code == 0
         assert verdicts(out) == verdicts(whole)
     assert "had model" in failed(run(*args, "-m", "other", "-o", str(out), "--resume"), 1)
-    assert "say which with --out" in failed(run(*args, "--resume"))
+    assert "pass --out FILE" in failed(run(*args, "--resume"))
 
 
 def verdicts(out: Path) -> dict[Any, Any]:
@@ -398,7 +398,7 @@ def test_two_evaluations_are_compared_case_by_case(server: tuple[str, list[Json]
         (["quesions"], "did you mean 'questions'?"),
         (["bfcl:nothing"], "no category 'nothing'"),
         (["questions", "-c", "bore"], "no configuration 'bore'"),
-        (["questions", "--mode", "grammar"], "--mode says how tools are offered"),
+        (["questions", "--mode", "grammar"], "--mode is for configurations"),
         (["questions:none_such"], "there are no cases"),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 from format_fields import AROUND, BODY, CHANNELS, KINDS, PROTOCOL, examples, meanings
 from formats_page import page
 from rightcall import Format, formats, parse
-from rightcall.cli.format_sample import sample
+from rightcall.cli.formats_command import sample
 from rightcall.formats import Channels, Protocol
 from rightcall.formats.toml import SPECIAL
 from rightcall.parsing.bodies import BODIES

@@ -418,7 +418,7 @@ BROKEN = [
     (file_writing, "datasets/splitting.py", "from os import replace\nreplace('a', 'b')"),
     (processes, "formats/templates/format_of_template.py", "import subprocess"),
     (processes, "dispatching/dispatcher.py", "import asyncio\nasyncio.create_subprocess_exec('true')"),
-    (processes, "cli/templates_command.py", "import os\nos.system('true')"),
+    (processes, "cli/formats_command.py", "import os\nos.system('true')"),
     (heavy_imports, "tools/model.py", "import pydantic"),
     (
         heavy_imports,

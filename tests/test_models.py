@@ -26,7 +26,7 @@ from rightcall.backends.models import (
     remove,
     with_adapter,
 )
-from rightcall.cli.model_command import _progress
+from rightcall.cli.model_command import _progress_bar
 from rightcall.errors import CallerError
 from support.command import failed, run
 
@@ -299,8 +299,8 @@ def test_the_commands_pull_list_and_remove(tiny: Model) -> None:
     assert row["state"] == "here" and row["path"] == str(place(tiny)) and row["sha256"] == tiny.sha256
     place(tiny).write_bytes(b"GGUF")
     assert re.search(r"tiny +damaged", run("model", "list").stdout)
-    assert run("model", "rm", "tiny").stdout == "tiny is gone\n"
-    assert run("model", "rm", "tiny").stdout == "tiny was not here\n"
+    assert run("model", "rm", "tiny").stdout == "tiny was removed\n"
+    assert run("model", "rm", "tiny").stdout == "tiny was not in the cache\n"
 
 
 class Terminal(io.StringIO):
@@ -313,7 +313,7 @@ def test_progress_is_shown_in_a_terminal_and_nowhere_else(tiny: Model, monkeypat
     monkeypatch.setenv("TERM", "xterm")
     for stream in (terminal, pipe):
         monkeypatch.setattr("sys.stderr", stream)
-        with _progress(tiny) as tell:
+        with _progress_bar(tiny) as tell:
             (tell or models._quiet)("fetching", 1, 2)
     assert "fetching tiny" in terminal.getvalue() and pipe.getvalue() == ""
 

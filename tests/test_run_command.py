@@ -187,7 +187,7 @@ def test_where_nobody_can_be_asked_reading_goes_on_and_nothing_is_changed(folder
         assert it.file == BEFORE and done.exit_code == 1
         assert it.told()[0] == BEFORE and "did not allow edit_file" in it.told()[1]
     first, last = done.stderr.splitlines()[-2:]
-    assert "nobody is here to be asked" in first and "--yes" in first
+    assert "standard input is not a terminal" in first and "--yes" in first
     assert "2 calls were refused (edit_file, bash)" in last
 
 
@@ -283,7 +283,7 @@ def test_the_file_of_a_run_can_be_named_and_is_not_written_over(folder: Path, tm
     own = str(tmp_path / "own.jsonl")
     with agent(folder, "Hi.") as it:
         assert it("Go.", "--journal", own).exit_code == 0
-        assert "holds a run already" in failed(it("Go.", "--journal", own))
+        assert "already has a run" in failed(it("Go.", "--journal", own))
         assert it("More.", "--journal", own, "--resume").exit_code == 0
         assert it.told("user") == ["Go.", "More."]
         (tmp_path / "other.txt").write_text("mine")
@@ -292,13 +292,13 @@ def test_the_file_of_a_run_can_be_named_and_is_not_written_over(folder: Path, tm
 
 
 WRONG: dict[str, list[str]] = {
-    "say what is to be done": [],
-    "there is no earlier run": ["--resume"],
-    "--replay shows a run": ["x", "--replay", "last"],
-    "there is no file": ["--replay", "nowhere.jsonl"],
-    "--undo takes back": ["x", "--undo"],
+    "no task": [],
+    "no earlier run": ["--resume"],
+    "--replay only shows a run": ["x", "--replay", "last"],
+    "does not exist": ["--replay", "nowhere.jsonl"],
+    "--undo only undoes": ["x", "--undo"],
     "allows nothing": ["x", "--allow", "bash:"],
-    "--local says which model": ["x", "--local", "smollm2", "-m", "m"],
+    "--local runs a model on this machine": ["x", "--local", "smollm2", "-m", "m"],
     "is no folder": ["x", "--cwd", "nowhere"],
     "is not one of": ["x", "--guard", "strict"],
 }
@@ -342,7 +342,7 @@ def test_somebody_is_asked_once_or_for_ever_and_may_say_no(folder: Path) -> None
 
 def test_without_a_task_it_is_a_conversation_with_undo_and_plans(folder: Path) -> None:
     with agent(folder, [EDIT], "Changed.", "A plan.", "Bye.") as it, sitting(it, "--allow", "edit_file") as user:
-        user.until("what is to be done?", "> ")
+        user.until("type a task", "> ")
         user.types("Make f return 2.\r")
         user.until("Changed.", "done ", "> ")
         assert it.file == AFTER
@@ -355,7 +355,7 @@ def test_without_a_task_it_is_a_conversation_with_undo_and_plans(folder: Path) -
         user.until("A plan.", "done ", "> ")
         assert it.told("user")[-1].startswith("(The user took back your last change of a.py.)\nAnd now?\n\n(Plan only")
         user.types("/what\r")
-        user.until("/undo takes back", "> ")
+        user.until("/undo undoes", "> ")
         user.types("\x04")
         assert user.process.wait(60) == 0
 
@@ -387,8 +387,7 @@ def test_ctrl_c_at_a_question_stops_the_task_and_changes_nothing(folder: Path) -
 
 STUCK = """
 import os, signal
-from rightcall.cli.run_command import _task
-from rightcall.cli.run_screen import JsonNotes
+from rightcall.cli.run_command import JsonNotes, _run_task
 
 class Stuck:
     def begin(self, task): pass
@@ -397,7 +396,7 @@ class Stuck:
         os.kill(os.getpid(), signal.SIGINT)
         yield from iter(int, 1)
 
-_task(Stuck(), JsonNotes(), "x")
+_run_task(Stuck(), JsonNotes(), "x")
 """
 
 
@@ -407,5 +406,5 @@ def test_a_second_ctrl_c_leaves_what_cannot_be_stopped() -> None:
         [sys.executable, "-c", STUCK], env=env, capture_output=True, text=True, timeout=60, preexec_fn=hear_ctrl_c
     )
     assert done.returncode == 1, done
-    assert done.stderr.splitlines()[0].endswith("Ctrl-C again leaves at once")
-    assert "--resume goes on with it" in done.stderr
+    assert done.stderr.splitlines()[0].endswith("Ctrl-C again quits at once")
+    assert "--resume continues it" in done.stderr

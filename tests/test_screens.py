@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 from rich.cells import cell_len
 
-from rightcall.cli.help_page import HelpedCommand
+from rightcall.cli.app import HelpedCommand
 from support.command import MINE, commands
 from support.terminal import Drawn, drawn
 

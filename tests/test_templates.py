@@ -341,7 +341,7 @@ def test_no_format_at_all_ends_in_exit_code_1(tmp_path: Path) -> None:
     path = tmp_path / "plain.jinja"
     path.write_text(WITHOUT_TOOLS)
     result = run("formats", "detect", str(path))
-    assert result.exit_code == 1 and "no format reads what this template writes" in result.stderr
+    assert result.exit_code == 1 and "no format parses what this template writes" in result.stderr
 
 
 def test_what_cannot_be_rendered_is_one_line(tmp_path: Path) -> None:
@@ -355,7 +355,7 @@ def test_what_cannot_be_rendered_is_one_line(tmp_path: Path) -> None:
         assert words in failed(run("formats", "detect", str(path)))
     assert "No such file" in failed(run("formats", "detect", str(tmp_path / "no.jinja")))
     assert "directory" in failed(run("formats", "detect", str(tmp_path)))
-    assert "which file" in failed(run("formats", "detect"))
+    assert "no file" in failed(run("formats", "detect"))
 
 
 def test_what_a_template_says_is_made_visible(tmp_path: Path) -> None:

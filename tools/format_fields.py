@@ -8,10 +8,10 @@ from __future__ import annotations
 import inspect
 import re
 
-from rightcall.cli.format_sample import sample
-from rightcall.cli.safe import visible
+from rightcall.cli.formats_command import sample
 from rightcall.formats import Format
 from rightcall.formats.spec import Body, Braced, Channels, Envelope, NameThenJson, Params, Protocol, Pythonic, TsCall
+from rightcall.safe_text import visible
 
 _MEANING = re.compile(r"^- `(\w+)`: (.*(?:\n  .*)*)", re.M)
 KINDS: dict[str, type[Body]] = {

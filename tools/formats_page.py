@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from format_fields import section
-from rightcall.cli.format_sample import sample
-from rightcall.cli.safe import visible
+from rightcall.cli.formats_command import sample
 from rightcall.formats import FORMATS, NAMED_ONLY
 from rightcall.formats.spec import Format
+from rightcall.safe_text import visible
 
 _HEAD = """\
 # Wire formats

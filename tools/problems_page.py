@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from rightcall.cli.safe import visible
 from rightcall.problems import GROUPS, TOOLS, Code
 from rightcall.providers.provider_answers import read
+from rightcall.safe_text import visible
 from rightcall.types import Reply
 
 _LONGEST = 400

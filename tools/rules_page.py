@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from itertools import groupby
 
-from rightcall.cli.safe import visible
 from rightcall.cli.show import receipt
 from rightcall.parsing.parser import parse
 from rightcall.providers.provider_answers import read
 from rightcall.repairs.rules import RULES, RepairRule
+from rightcall.safe_text import visible
 from rightcall.types import Reply, Tool
 
 # The tools that the examples are sent to.

@@ -60,7 +60,7 @@ from rightcall.capture.captured_rows import CAPTURE  # noqa: E402
 from rightcall.capture.catalogue import find_domains  # noqa: E402
 from rightcall.capture.runner import Capture  # noqa: E402
 from rightcall.cli.app import app  # noqa: E402
-from rightcall.cli.demo_capture import RECORDING, WAYS, recording  # noqa: E402
+from rightcall.cli.demo_model import CAPTURE_RECORDING, MODES, recording  # noqa: E402
 from rightcall.datasets.exporting import export  # noqa: E402
 from rightcall.datasets.rows.batches import RowBatch  # noqa: E402
 from rightcall.datasets.rows.engines import InlineEngine  # noqa: E402
@@ -104,7 +104,7 @@ def record(folder: Path) -> int:
 
 
 def capture(folder: Path) -> int:
-    run = Capture(recording(), find_domains(["support"]), WAYS["parse"].settings, folder / "c.jsonl", resume=True)
+    run = Capture(recording(), find_domains(["support"]), MODES["parse"].settings, folder / "c.jsonl", resume=True)
     asyncio.run(run.go())
     return 0
 
@@ -162,7 +162,7 @@ JOBS = (
 
 def prepare(folder: Path) -> None:
     """What the jobs read; made of fewer rows first, so that an old file differs from a new one."""
-    (folder / "tape.jsonl").write_bytes(RECORDING.read_bytes())
+    (folder / "tape.jsonl").write_bytes(CAPTURE_RECORDING.read_bytes())
     for number, names in enumerate((("right",), ())):
         at = folder / ("old" if not number else "new")
         at.mkdir()

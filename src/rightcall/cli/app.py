@@ -1,16 +1,28 @@
-"""All commands in one place. Each is imported when it is asked for: what a run does not need it does not wait for."""
+"""The command line application: groups of commands, help pages, usage errors and failures of standard output.
+
+`CommandGroup` is used in place of `typer.Typer`. Each command is imported when it is run, so that a command does not
+wait for modules that it does not need.
+"""
 
 from __future__ import annotations
 
+import errno
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from rightcall import __version__
-from rightcall.cli.help_page import CommandGroup, HelpedGroup
+from rightcall.cli.inputs import print_message
+from rightcall.cli.layout import Page, console, definitions, paragraph, room
 
-# The word on the command line, in the order of the help page: where it is.
+# Commands in the order of the help page, each with the module and the function that implement it.
 COMMANDS = {
     "parse": "parse_command:parse",
     "check": "calls_command:check",
@@ -35,42 +47,142 @@ COMMANDS = {
     "model": "model_command:model",
     "mcp": "mcp_command:mcp",
     "domains": "domains_command:domains",
-    "dataset": "dataset_group:dataset",
+    "dataset": "dataset_command:dataset",
 }
 
 
-class LateCommands(HelpedGroup):
-    """A group of the commands in `COMMANDS`."""
+# -- failures of standard output ---------------------------------------------------------------------------------------
+
+CLOSED = 141  # 128 and the number of SIGPIPE, as shells report it
+_CURES = {errno.ENOSPC: "free some space", errno.EDQUOT: "free some space", errno.EFBIG: "see `ulimit -f`"}
+
+
+@contextmanager
+def output_failures() -> Iterator[None]:
+    """Exit when standard output cannot be written: silently for a closed pipe, with one line for a full disk.
+
+    A reader that closes the pipe, as `head` does, has what it wanted: the exit code is that of a program that SIGPIPE
+    ends.
+    """
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        _discard_stdout()
+        raise SystemExit(CLOSED) from None
+    except OSError as error:
+        if error.errno not in (*_CURES, errno.EIO):
+            raise
+        _discard_stdout()
+        cure = _CURES.get(error.errno or 0, "check the device")
+        print(f"rightcall: cannot write to standard output: {error.strerror}; {cure}", file=sys.stderr)
+        raise SystemExit(1) from None
+
+
+def _discard_stdout() -> None:
+    """Redirect standard output to the null device, or the interpreter would complain when it flushes at exit."""
+    try:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
+    except (OSError, ValueError):  # a stream without a file descriptor
+        pass
+
+
+# -- groups and commands -----------------------------------------------------------------------------------------------
+
+
+class CommandGroup(typer.Typer):
+    """`typer.Typer` with our help pages and without its tracebacks."""
+
+    def __init__(self, **options: Any) -> None:
+        defaults = {"cls": HelpedGroup, "no_args_is_help": True, "add_completion": False, "rich_markup_mode": None}
+        super().__init__(pretty_exceptions_enable=False, **{**defaults, **options})
+
+    def command(self, name: str | None = None, **options: Any) -> Callable[[Any], Any]:
+        return super().command(name, **{"cls": HelpedCommand, **options})
+
+
+class HelpedCommand(TyperCommand):
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        formatter.write(help_page(self, ctx))
+
+
+class HelpedGroup(TyperGroup):
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        formatter.write(help_page(self, ctx))
+
+    def make_context(self, *args: Any, **options: Any) -> Any:
+        with output_failures():  # --help is written while options are parsed
+            return super().make_context(*args, **options)
+
+    def invoke(self, ctx: Any) -> Any:
+        with output_failures():
+            return super().invoke(ctx)
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run the command line. Wrong usage is reported in one line, with exit code 2."""
+        if not options.get("standalone_mode", True):
+            return super().main(*args, **options)
+        try:
+            sys.exit(super().main(*args, **{**options, "standalone_mode": False}))
+        except typer.Abort:
+            print_message("interrupted")
+            sys.exit(130)
+        except Exception as error:
+            if not hasattr(error, "format_message"):  # not raised by the option parser
+                raise
+            _report_usage_error(error)
+
+
+def _report_usage_error(error: Any) -> None:
+    """Report an error of the option parser and exit. A command without arguments shows its help."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        typer.echo(error.ctx.get_help(), err=True)
+    else:
+        command = getattr(error.ctx, "command_path", "rightcall") if getattr(error, "ctx", None) else "rightcall"
+        message = error.format_message().rstrip(".")
+        print_message(f"{message}{'' if message.endswith('?') else ';'} see `{command} --help`")
+    sys.exit(error.exit_code)
+
+
+# -- the application ---------------------------------------------------------------------------------------------------
+
+
+class LazyCommands(HelpedGroup):
+    """The group of the commands in `COMMANDS`."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return [*COMMANDS]
 
     def get_command(self, ctx: Any, name: str) -> Any:
-        """For a word that is none, all are imported: the likeliest are named."""
+        """Import a command. For an unknown name, import all of them: the error suggests the closest."""
         for each in [name] if name in COMMANDS else COMMANDS:
             if each not in self.commands:
-                self.commands[each] = _command(each)
+                self.commands[each] = _load_command(each)
         return super().get_command(ctx, name)
 
 
-def _command(name: str) -> Any:
-    module, _, thing = COMMANDS[name].partition(":")
-    found = getattr(import_module(f"rightcall.cli.{module}"), thing)
-    if isinstance(found, CommandGroup):
-        made: Any = typer.main.get_group(found)
+def _load_command(name: str) -> Any:
+    module, _, attribute = COMMANDS[name].partition(":")
+    value = getattr(import_module(f"rightcall.cli.{module}"), attribute)
+    if isinstance(value, CommandGroup):
+        command: Any = typer.main.get_group(value)
     else:
-        alone = CommandGroup()
-        alone.command(name)(found)
-        made = typer.main.get_command(alone)
-    made.name = name
-    return made
+        group = CommandGroup()
+        group.command(name)(value)
+        command = typer.main.get_command(group)
+    command.name = name
+    return command
 
 
-app = CommandGroup(cls=LateCommands, add_completion=True)
+app = CommandGroup(cls=LazyCommands, add_completion=True)
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"rightcall {__version__}")
         raise typer.Exit()
 
@@ -78,10 +190,78 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def rightcall(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", callback=_version, is_eager=True)
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Turns what any language model writes into tool calls that can be trusted.
+    """Turn what any language model writes into tool calls that can be trusted.
 
-    Exit codes: 0 fine, 1 something blocking was found, 2 wrong usage.
+    Exit codes: 0 success, 1 a blocking problem was found, 2 wrong usage.
     """
+
+
+# -- help pages --------------------------------------------------------------------------------------------------------
+
+_MAX_COLUMNS = 100  # longer lines are hard to read
+_DEFAULT_COLUMNS = 80
+_POSITIVE = re.compile(r"(; |  \[)x>=(?:0|1|0\.0|0\.001)\b(?=\])")  # an obvious limit, not worth showing
+_AT_LEAST = re.compile(r"\bx>=([\d.]+)")
+_BETWEEN = re.compile(r"([\d.]+)<=x<=([\d.]+)")
+_WHOLE_NUMBER = re.compile(r"(?<![\d.])(\d+)\.0(?![\d.])")
+_SHORT_NOTE = re.compile(r"\[(?:default|at least|required|\d)[^\[\]]{0,28}\]")
+_NO_BREAK_SPACE = "\u00a0"
+_TYPE_NAMES = {"<str>": "TEXT", "<text>": "TEXT", "<int range>": "N", "<int>": "N", "<float range>": "NUMBER"}
+
+
+def help_page(command: Any, ctx: Any) -> str:
+    """Format the help page of a command, in lines that fit the terminal."""
+    page = Page(min(room(console()) or _DEFAULT_COLUMNS, _MAX_COLUMNS))
+    pieces = [piece.replace("{", "").replace("}", "") for piece in command.collect_usage_pieces(ctx)]
+    paragraph(page, " ".join(pieces), label=f"Usage: {ctx.command_path} ")
+    for text in _paragraphs(command.help or ""):
+        page.print()
+        paragraph(page, text, hang=2, label="  ")
+    for title, pairs in _sections(command, ctx).items():
+        page.print(f"\n{title}:")
+        definitions(page, pairs)
+    return page.text.replace(_NO_BREAK_SPACE, " ")
+
+
+def _paragraphs(text: str) -> list[str]:
+    return [" ".join(each.split()) for each in text.split("\n\n") if each.strip()]
+
+
+def _sections(command: Any, ctx: Any) -> dict[str, list[tuple[str, str]]]:
+    sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+    for param in command.get_params(ctx):
+        record = param.get_help_record(ctx)
+        if record is None:
+            continue
+        if param.param_type_name == "argument":
+            title, name = "Arguments", record[0].partition(" <")[0]
+        else:
+            title, name = getattr(param, "rich_help_panel", None) or "Options", _option_name(record[0])
+        sections.setdefault(title, []).append((name, _option_help(record[1])))
+    if isinstance(command, TyperGroup):
+        sections["Commands"] = list(_commands(command, ctx))
+    return {title: pairs for title, pairs in sections.items() if pairs}
+
+
+def _option_name(name: str) -> str:
+    for type_name, metavar in _TYPE_NAMES.items():
+        name = name.replace(type_name, metavar)
+    return name.replace("<", "").replace(">", "")
+
+
+def _option_help(text: str) -> str:
+    """Write the limits of an option in words, and keep a short default on one line."""
+    text = _POSITIVE.sub(lambda match: "" if match[1] == "; " else " [", text).replace(" []", "")
+    text = _BETWEEN.sub(r"\1 to \2", _AT_LEAST.sub(r"at least \1", text))
+    text = re.sub(r" {2,}", " ", _WHOLE_NUMBER.sub(r"\1", text)).strip()
+    return _SHORT_NOTE.sub(lambda match: match[0].replace(" ", _NO_BREAK_SPACE), text)
+
+
+def _commands(group: TyperGroup, ctx: Any) -> Iterable[tuple[str, str]]:
+    for name in group.list_commands(ctx):
+        command = group.get_command(ctx, name)
+        if command is not None and not command.hidden:
+            yield name, next(iter(_paragraphs(command.help or "")), "")

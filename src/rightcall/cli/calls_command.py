@@ -1,4 +1,4 @@
-"""`rightcall check` and `rightcall repair`: calls given as JSON, judged, or put right with receipts."""
+"""`rightcall check` and `rightcall repair`: validate or repair calls that are given as JSON."""
 
 from __future__ import annotations
 
@@ -7,17 +7,27 @@ from typing import Annotated, Any, Literal
 import msgspec
 import typer
 
-from rightcall.cli.inputs import POLICIES, AsJson, Files, Policy, ToolsFile, read_json, read_tools, refuse, usage_errors
-from rightcall.cli.layout import console, row, table
-from rightcall.cli.option_groups import grouped
+from rightcall.cli.inputs import (
+    POLICIES,
+    AsJson,
+    Files,
+    Policy,
+    ToolsFile,
+    grouped,
+    read_json,
+    read_tools,
+    refuse,
+    usage_errors,
+)
+from rightcall.cli.layout import console, json_text, row, table
 from rightcall.cli.row_options import RowOptions, end_rows, one_file, run_key, run_rows
-from rightcall.cli.safe import brief, json_text
 from rightcall.cli.show import show_problems
 from rightcall.datasets.rows.call_lines import CHECKED, REPAIRED, CallsWork
 from rightcall.datasets.rows.outcomes import Totals
 from rightcall.datasets.rows.sent_calls import Judged, judged, sent_in
 from rightcall.problems import CODES
 from rightcall.repairs.rules import RULES
+from rightcall.safe_text import brief
 from rightcall.types import to_json
 
 
@@ -27,23 +37,23 @@ def check(
     files: Files = None,
     tools: ToolsFile = None,
     json: AsJson = False,
-    codes: Annotated[bool, typer.Option("--codes", help="List every problem code instead.")] = False,
+    codes: Annotated[bool, typer.Option("--codes", help="Only list every problem code.")] = False,
     many: RowOptions,
 ) -> None:
-    """Say what is wrong with calls, given as JSON.
+    """Check calls, given as JSON, and report their problems.
 
-    Takes a call {"name": ..., "arguments": {...}}, a list of them, a provider's message or response, or a reply as
-    `rightcall parse --json` prints it. Nothing is repaired. Exit code 1 means that a call must not run. With --rows
-    each row of FILES holds such calls, and becomes one line of JSON.
+    Takes a call {"name": ..., "arguments": {...}}, a list of them, a provider's message or response, or the output of
+    `rightcall parse --json`. Nothing is repaired. Exit code 1 means that a call must not run. With --rows, each row of
+    FILES has such calls, and becomes one line of JSON.
     """
     if codes:
         _list_codes(json)
         return
-    if many.wanted:
-        totals = _rows("check", files, many, tools, "off", json=json)
+    if many.enabled:
+        totals = _run_rows("check", files, many, tools, "off", json=json)
         end_rows(totals, is_bad=totals.counts["refused"] > 0)
         return
-    found = _read(one_file(files), tools, "off")
+    found = _check_calls(one_file(files), tools, "off")
     problems = [problem for each in found for problem in each.problems]
     bad = sum(not each.call.ok for each in found)
     if json:
@@ -55,7 +65,7 @@ def check(
         counted = f"{len(found)} call{'' if len(found) == 1 else 's'}"
         verdict = f"{bad} of {counted} must not run" if bad else f"{counted}, nothing blocks"
         row(out, "check", verdict, "bold red" if bad else "bold green")
-    _end(found)
+    _exit_if_rejected(found)
 
 
 @grouped
@@ -65,34 +75,34 @@ def repair(
     tools: ToolsFile = None,
     policy: Annotated[Policy, typer.Option("--policy", "--repair", help=POLICIES)] = Policy.safe,
     json: Annotated[
-        bool, typer.Option("--json", help="With --rules: the list as JSON. With --rows: what was counted.")
+        bool,
+        typer.Option("--json", help="With --rules: print the list as JSON. With --rows: print the counts as JSON."),
     ] = False,
-    rules: Annotated[bool, typer.Option("--rules", help="List every repair rule instead.")] = False,
+    rules: Annotated[bool, typer.Option("--rules", help="Only list every repair rule.")] = False,
     many: RowOptions,
 ) -> None:
-    """Put calls right that are given as JSON, with a receipt for each change.
+    """Repair calls, given as JSON, with a record of each change.
 
     Takes what `rightcall check` takes; "arguments" may be an object, or a string with the exact text that was sent.
-    Prints JSON: the calls with their receipts, those that must not run under "refused", and what is still wrong with
-    them. A call that was cut off is never completed. Exit code 1 means that a call must not run all the same.
-    With --rows each row of FILES holds such calls, and becomes one line of JSON; exit code 1 means that some rows hold
-    none.
+    Prints JSON: the calls with their repairs, rejected calls under "refused", and the remaining problems. A truncated
+    call is never completed. Exit code 1 means that a call must still not run. With --rows, each row of FILES has such
+    calls, and becomes one line of JSON; exit code 1 means that some rows have none.
     """
     if rules:
         _list_rules(json)
         return
-    if many.wanted:
-        end_rows(_rows("repair", files, many, tools, policy.value, json=json))
+    if many.enabled:
+        end_rows(_run_rows("repair", files, many, tools, policy.value, json=json))
         return
-    found = _read(one_file(files), tools, policy.value)
+    found = _check_calls(one_file(files), tools, policy.value)
     problems = [to_json(problem) for each in found for problem in each.problems]
     calls = [to_json(each.call) for each in found if each.call.ok]
     refused = [to_json(each.call) for each in found if not each.call.ok]
     typer.echo(json_text({"calls": calls, "refused": refused, "problems": problems}))
-    _end(found)
+    _exit_if_rejected(found)
 
 
-def _rows(
+def _run_rows(
     what: Literal["check", "repair"],
     files: list[str] | None,
     many: RowOptions,
@@ -103,28 +113,28 @@ def _rows(
 ) -> Totals:
     with usage_errors():
         key = run_key(many.keys, what, policy, files=(tools,))
-        gives: Literal["counts", "calls"] = "counts" if what == "check" else "calls"
-        work = CallsWork(key, many.keys, read_tools(tools), policy, gives)
+        output: Literal["counts", "calls"] = "counts" if what == "check" else "calls"
+        work = CallsWork(key, many.keys, read_tools(tools), policy, output)
     return run_rows(what, files, many, work, CHECKED if what == "check" else REPAIRED, json=json)
 
 
-def _read(file: str, tools: str | None, policy: str) -> list[Judged]:
+def _check_calls(file: str, tools: str | None, policy: str) -> list[Judged]:
     if tools is None:
-        refuse("say which tools there are: --tools FILE")
+        refuse("no tools: pass --tools FILE")
     with usage_errors():
         toolset = read_tools(tools)
         return judged(sent_in(read_json(file)), toolset, policy)
 
 
-def _end(found: list[Judged]) -> None:
+def _exit_if_rejected(found: list[Judged]) -> None:
     if not all(each.call.ok for each in found):
         raise typer.Exit(1)
 
 
 def _list_codes(json: bool) -> None:
     if json:
-        kept = ("code", "blocking", "cause", "cure")
-        typer.echo(json_text([{key: getattr(code, key) for key in kept} for code in CODES.values()]))
+        fields = ("code", "blocking", "cause", "cure")
+        typer.echo(json_text([{key: getattr(code, key) for key in fields} for code in CODES.values()]))
     else:
         rows = [(code.code, "" if code.blocking else "note", brief(code.cause, 500)) for code in CODES.values()]
         table(console(), ("code", "", "what it means"), rows)
@@ -132,8 +142,8 @@ def _list_codes(json: bool) -> None:
 
 def _list_rules(json: bool) -> None:
     if json:
-        kept = ("name", "kind", "what", "sent", "arguments")
-        rows: list[Any] = [msgspec.to_builtins({key: getattr(rule, key) for key in kept}) for rule in RULES]
+        fields = ("name", "kind", "what", "sent", "arguments")
+        rows: list[Any] = [msgspec.to_builtins({key: getattr(rule, key) for key in fields}) for rule in RULES]
         typer.echo(json_text(rows))
     else:
         table(console(), ("rule", "kind", "what it does"), [(rule.name, rule.kind, rule.what) for rule in RULES])

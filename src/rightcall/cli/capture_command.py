@@ -1,4 +1,4 @@
-"""`rightcall capture`: a model, driven over stub tools; each of its calls becomes a durable row of a dataset."""
+"""`rightcall capture`: drive a model over tools; each of its calls becomes a row of a dataset."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import msgspec
 import typer
@@ -19,42 +19,191 @@ from rightcall.backends.address import HABITS
 from rightcall.backends.base import BaseBackend
 from rightcall.backends.cassette import check
 from rightcall.backends.replay import ReplayBackend
-from rightcall.capture.catalogue import find_domains
+from rightcall.capture.captured_rows import OUTCOME
+from rightcall.capture.catalogue import DEFAULT, find_domains
 from rightcall.capture.domain import Domain
 from rightcall.capture.resumption import CannotResume, journal_of
-from rightcall.capture.runner import Capture, CaptureFailed, check_output
-from rightcall.capture.settings import Settings
-from rightcall.cli.capture_options import (
-    DEFAULT_DOMAINS,
-    DEFAULT_OUTPUT,
-    CaptureOptions,
-    Domains,
-    Models,
-    Output,
-    Quiet,
-    Replay,
-    Resume,
-    ToolSource,
-)
-from rightcall.cli.capture_tools import approving, real_tools
-from rightcall.cli.capture_watch import ShownProgress, bar
-from rightcall.cli.endpoint import Endpoint, backend_errors
-from rightcall.cli.inputs import AsJson, Force, refuse, say, usage_errors
-from rightcall.cli.layout import console, paragraph, table
-from rightcall.cli.option_groups import grouped
-from rightcall.cli.safe import json_text, visible
-from rightcall.dispatching.hook import HookLike
+from rightcall.capture.runner import Capture, CaptureFailed, Watch, check_output
+from rightcall.capture.scenario_run import JournalEntry
+from rightcall.capture.settings import SYSTEM, Settings, Task
+from rightcall.cli.endpoint import Endpoint, GuardName, MaxTokens, ModeName, Temperature, backend_errors
+from rightcall.cli.inputs import AsJson, Force, domain_names, grouped, print_message, read_text, refuse, usage_errors
+from rightcall.cli.layout import console, json_text, paragraph, table
+from rightcall.cli.user_tools import ask_permission, connect_mcp_tools, load_tools
+from rightcall.dispatching.hook import HookLike, Invocation
+from rightcall.safe_text import brief, visible
 from rightcall.storage.streams import is_stream
 from rightcall.storage.whole_files import keep_apart
+from rightcall.tools.toolset import Toolset
 from rightcall.types import Json
+from rightcall.workspace.allow_rules import AllowRule
+from rightcall.workspace.approval import Approval, Permission
 
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+
+# -- options -----------------------------------------------------------------------------------------------------------
+
+DEFAULT_DOMAINS = ",".join(DEFAULT)
+DEFAULT_OUTPUT = "target/dataset/capture.jsonl"
 DEFAULT_URL = "http://127.0.0.1:8081/v1"
+
+
+def _check_value(text: str | None) -> str | None:
+    """Refuse a flag in the place of a value: the value was forgotten."""
+    if text is not None and text.startswith("--"):
+        raise typer.BadParameter(f"a value is missing before {text}")
+    return text
+
+
+def _check_models(texts: list[str]) -> list[str]:
+    for text in texts:
+        if not (_check_value(text) or "").strip():
+            raise typer.BadParameter("the model's name is blank")
+    return texts
+
+
+def _check_domains(text: str) -> str:
+    if not [name for name in (_check_value(text) or "").split(",") if name.strip()]:
+        raise typer.BadParameter("name at least one domain")
+    return text
+
+
+Models = Annotated[
+    list[str],
+    typer.Option(
+        "--model",
+        "-m",
+        metavar="NAME",
+        callback=_check_models,
+        help="The model; repeatable, models run one after the other.",
+        rich_help_panel="The server",
+    ),
+]
+Output = Annotated[
+    str,
+    typer.Option(
+        "--output", "-o", metavar="FILE", callback=_check_value, help="File of JSON lines; rows are appended."
+    ),
+]
+Domains = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME,...",
+        callback=_check_domains,
+        autocompletion=domain_names,
+        help="Names of domains, paths of .toml files, or all.",
+    ),
+]
+Replay = Annotated[
+    str | None,
+    typer.Option(metavar="CASSETTE", help="Take the answers from this recording.", rich_help_panel="The server"),
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue the last run with this output file.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Do not report single scenarios and rows.")]
+
+
+class CaptureOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Options for how often each scenario runs, and how the model is asked."""
+
+    guard: Annotated[
+        GuardName,
+        typer.Option(help="What checks the calls before the tools: nothing, or the parser with its repairs."),
+    ] = GuardName.parse
+    runs: Annotated[int, typer.Option(min=1, metavar="N", help="Number of runs of each scenario.")] = 1
+    max_turns: Annotated[int, typer.Option(min=1, metavar="N", help="Maximum number of answers in one scenario.")] = 4
+    max_scenario_errors: Annotated[
+        int, typer.Option(min=0, metavar="N", help="End the run after more failed scenarios than this.")
+    ] = 25
+    concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="Number of scenarios at the same time.")] = 1
+    examples: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Number of solved scenarios of the same domain in the prompt.")
+    ] = 0
+    required: Annotated[bool, typer.Option("--required", help="The first answer must be a call.")] = False
+    temperature: Temperature = None
+    max_tokens: MaxTokens = None
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", help="Seed, if the server supports one; run I has seed N+I.")
+    ] = None
+    strict: Annotated[bool, typer.Option("--strict", help="A call that cannot be parsed fails its scenario.")] = False
+    forge_compat: Annotated[
+        bool,
+        typer.Option("--forge-compat", help="Send the status of a result as _forge, which other servers may reject."),
+    ] = False
+
+    system: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT|FILE",
+            callback=_check_value,
+            help="System message, instead of the one which says that this is a test with stub tools.",
+        ),
+    ] = None
+
+    def settings(self, models: tuple[str, ...], mode: ModeName) -> Settings:
+        """Convert to the settings of a run. Raises `CallerError`."""
+        unchanged = {name: getattr(self, name) for name in self.__struct_fields__ if name not in _CONVERTED}
+        return Settings(
+            models=models,
+            mode=mode.value,
+            guard=self.guard.value,
+            choice="required" if self.required else "auto",
+            system=SYSTEM if self.system is None else _read_system(self.system),
+            **unchanged,
+        )
+
+
+_CONVERTED = ("guard", "required", "system")
+
+
+def _read_system(text: str) -> str:
+    """Read the file of this name if there is one, or else return the text itself."""
+    is_file = len(text) < 4_000 and "\n" not in text and os.path.isfile(text)
+    return read_text(text).strip() if is_file else text
+
+
+class ToolSource(msgspec.Struct, frozen=True, kw_only=True):
+    """Options for real tools in the place of stubs."""
+
+    tools: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODULE[:NAME]",
+            callback=_check_value,
+            help="Run the tools of this Python module or file instead of stubs. The module's code runs.",
+            rich_help_panel="Real tools",
+        ),
+    ] = None
+    mcp: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COMMAND|URL",
+            help="Run the tools of this MCP server; repeatable.",
+            rich_help_panel="Real tools",
+        ),
+    ] = None
+    yes: Annotated[
+        bool,
+        typer.Option(
+            "--yes",
+            help="Run every call without asking; by default only read-only tools run unasked.",
+            rich_help_panel="Real tools",
+        ),
+    ] = False
+
+    @property
+    def is_real(self) -> bool:
+        return bool(self.tools or self.mcp)
+
+
+# -- the command -------------------------------------------------------------------------------------------------------
 
 
 @grouped
 def capture(
     *,
-    model: Models = [],  # noqa: B006 - typer wants a list, and never changes it
+    model: Models = [],  # noqa: B006 - typer needs a list, and never changes it
     endpoint: Endpoint,
     replay: Replay = None,
     output: Output = DEFAULT_OUTPUT,
@@ -68,72 +217,79 @@ def capture(
 ) -> None:
     """Drive a model over harmless stub tools, or real ones, and write each of its calls as a row of a dataset.
 
-    A row is on disk before the next step is taken, and a run that was broken off goes on with --resume: no row is
-    written twice and none is lost. A bad call is a row with its problems. Exit code 1 means that the run could not be
-    finished; what was written stays.
+    Each row is on disk before the next step, and --resume continues an interrupted run: no row is written twice or
+    lost. A bad call is a row with its problems. Exit code 1 means that the run could not be finished; rows already
+    written are kept.
     """
     with usage_errors():
-        names = _names(domains)
+        names = _domain_names(domains)
         chosen = [] if source.is_real else find_domains(names)
-        hooks = approving(source)
+        hooks = _approval_hooks(source)
         _check_sources(model, endpoint, replay)
         _check_files(Path(output), endpoint.record, replay, force=force)
         models = tuple(model) if endpoint.local is None else (endpoint.local_name,)
         settings = asking.settings(models, endpoint.mode)
     with run_errors(resumable=Path(output)):
-        backend = _located(endpoint).backend(models[0], force=force) if replay is None else ReplayBackend(replay)
+        located = _with_default_url(endpoint)
+        backend = ReplayBackend(replay) if replay is not None else located.backend(models[0], force=force)
         how: dict[str, Any] = {"resume": resume, "force": force, "quiet": quiet, "hooks": hooks}
         if source.is_real:
-            run = asyncio.run(_over_real_tools(source, names, backend, settings, Path(output), how))
+            run = asyncio.run(_run_with_real_tools(source, names, backend, settings, Path(output), how))
         else:
             run = asyncio.run(run_capture(backend, chosen, settings, Path(output), **how))
-    print_run(run, as_json=json)
+    _print_run(run, as_json=json)
 
 
-def _names(domains: str) -> list[str]:
+def _domain_names(domains: str) -> list[str]:
     from rightcall.capture.catalogue import names
 
     wanted = [name.strip() for name in domains.split(",") if name.strip()]
     return [each for name in wanted for each in (names() if name == "all" else [name])]
 
 
-async def _over_real_tools(
-    source: ToolSource, names: list[str], backend: BaseBackend, settings: Settings, output: Path, how: dict[str, Any]
-) -> Capture:
-    """A run whose tools are real, as long as the servers that have them stand."""
-    async with real_tools(source) as tools:
-        with contextlib.redirect_stdout(sys.stderr):  # what a tool prints is no part of what we print
-            return await run_capture(backend, find_domains(names, tools=tools), settings, output, **how)
-
-
 def _check_sources(model: list[str], endpoint: Endpoint, replay: str | None) -> None:
-    """The answers come from one place."""
-    local, base_url = endpoint.local, endpoint.base_url
-    if local is None and not model:
-        refuse("Missing option '--model'; or name one that runs here with --local")
-    if replay is not None and (local is not None or base_url is not None or endpoint.record is not None):
-        refuse("--replay takes the answers from a recording; --local, --base-url and --record ask a model")
-    if local is not None and (base_url is not None or model):
-        refuse("--local says which model; --base-url and --model are for models elsewhere")
+    """Refuse options that name more than one source of answers, or none."""
+    if replay is not None and (endpoint.local or endpoint.base_url or endpoint.record) is not None:
+        refuse("--replay takes the answers from a recording; it excludes --local, --base-url and --record")
+    endpoint.check_model(model[0] if model else "", required=True)
 
 
 def _check_files(output: Path, record: str | None, replay: str | None, *, force: bool) -> None:
-    """Whatever may not be written over is refused before anything is asked or written."""
+    """Refuse files that must not be overwritten, before anything is sent or written."""
     check_output(output, force=force)
     if record is not None:
         check(record, force=force)
         if not is_stream(record) and Path(record).absolute() in (output.absolute(), journal_of(output).absolute()):
-            refuse(f"--record {record!r} is where the rows or their journal are written; name another file")
+            refuse(f"--record {record!r} is the file of the rows or of their journal; name another file")
     if replay is not None:
         keep_apart(output, [replay])
 
 
-def _located(endpoint: Endpoint) -> Endpoint:
-    """Where the server is: as said, as the environment says, else where a proxy of one's own listens."""
+def _with_default_url(endpoint: Endpoint) -> Endpoint:
+    """Use the address of a local proxy unless an option or the environment names a server."""
     names = HABITS[cast(Api, endpoint.api)].url_names
     if endpoint.base_url or any(os.environ.get(name) for name in names) or "OPENAI_BASE_URL" not in names:
         return endpoint
     return msgspec.structs.replace(endpoint, base_url=DEFAULT_URL)
+
+
+@contextmanager
+def run_errors(*, resumable: Path | None = None) -> Iterator[None]:
+    """Report an error that ends a run in one line, with exit code 1."""
+    try:
+        with backend_errors():
+            try:
+                yield
+            except (CaptureFailed, CannotResume) as error:
+                print_message(str(error))
+                raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        more = "; --resume continues it" if resumable is not None and journal_of(resumable).exists() else ""
+        print_message(f"interrupted{more}")
+        raise typer.Exit(1) from None
+
+
+# -- the run -----------------------------------------------------------------------------------------------------------
 
 
 async def run_capture(
@@ -147,35 +303,156 @@ async def run_capture(
     quiet: bool = False,
     hooks: Sequence[HookLike] = (),
 ) -> Capture:
-    """One run, told of on standard error. Raises what ended it."""
-    with bar(shown=not hooks) as progress:
-        watch = ShownProgress(progress, quiet=quiet)
+    """Run a capture and report its progress on standard error. Raises the error that ended it."""
+    with _progress_bar(shown=not hooks) as progress:
+        watch = CaptureProgress(progress, quiet=quiet)
         run = Capture(backend, domains, settings, output, resume=resume, force=force, watch=watch, hooks=hooks)
         async with backend:
             await run.go()
     return run
 
 
+async def _run_with_real_tools(
+    source: ToolSource, names: list[str], backend: BaseBackend, settings: Settings, output: Path, how: dict[str, Any]
+) -> Capture:
+    """Run with real tools, while their servers are connected."""
+    async with _open_real_tools(source) as tools:
+        with contextlib.redirect_stdout(sys.stderr):  # keep what tools print out of our output
+            return await run_capture(backend, find_domains(names, tools=tools), settings, output, **how)
+
+
+@asynccontextmanager
+async def _open_real_tools(source: ToolSource) -> AsyncIterator[Toolset]:
+    """Load the tools of the module, and connect to the MCP servers."""
+    async with AsyncExitStack() as stack:
+        loaded = [load_tools(source.tools)] if source.tools else []
+        yield Toolset(*loaded, *await connect_mcp_tools(stack, source.mcp or ()))
+
+
+def _approval_hooks(source: ToolSource) -> list[HookLike]:
+    """Return the hooks that ask before a real tool runs. Without --yes this needs a terminal."""
+    if not source.is_real:
+        return []
+    if source.yes:
+        return [Approval(mode="bypass")]
+    if not sys.stdin.isatty():
+        refuse("--tools and --mcp ask before each call, but standard input is not a terminal: pass --yes to allow all")
+    return [Approval(ask=_ask)]
+
+
+async def _ask(invocation: Invocation) -> Permission:
+    name = invocation.tool.name
+    text = f"run {brief(name)} {brief(invocation.call.json, 500)}?"
+    return await asyncio.to_thread(ask_permission, text, AllowRule.offered(name, invocation.arguments, None))
+
+
+# -- progress ----------------------------------------------------------------------------------------------------------
+
+
 @contextmanager
-def run_errors(*, resumable: Path | None = None) -> Iterator[None]:
-    """What ends a run is one line on standard error and exit code 1."""
-    try:
-        with backend_errors():
-            try:
-                yield
-            except (CaptureFailed, CannotResume) as error:
-                say(str(error))
-                raise typer.Exit(1) from None
-    except KeyboardInterrupt:
-        more = "; --resume goes on with it" if resumable is not None and journal_of(resumable).exists() else ""
-        say(f"interrupted{more}")
-        raise typer.Exit(1) from None
+def _progress_bar(*, shown: bool = True) -> Iterator[Progress | None]:
+    """Show a progress bar with rate and time left, on a terminal and unless the user is asked questions."""
+    if not shown or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}", markup=False),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console(stderr=True), transient=True) as progress:
+        yield progress
 
 
-# -- what it came to ---------------------------------------------------------------------------------------------------
+class CaptureProgress(Watch):
+    """Report events on standard error: one line each, `capture`, the kind of event, then key=value pairs."""
+
+    def __init__(self, progress: Progress | None, *, quiet: bool = False) -> None:
+        self._progress, self._quiet = progress, quiet
+        self._bar = None if progress is None else progress.add_task("capture", total=None, rate="")
+        self._total = self._rows = 0
+
+    def _print_line(self, line: str) -> None:
+        out = console(stderr=True) if self._progress is None else self._progress.console
+        paragraph(out, visible(line, one_line=True), hang=2)
+
+    def start(self, run: Capture) -> None:
+        self._total, settings = run.total, run.settings
+        if self._progress is not None and self._bar is not None:
+            self._progress.update(self._bar, total=run.total)
+        domains = ",".join([domain.name for domain in run.domains])
+        self._print_line(
+            f"capture start output={run.output} model={','.join(settings.models)} domains={domains} "
+            f"runs={settings.runs} scenarios={run.total} max_turns={settings.max_turns} "
+            f"max_scenario_errors={settings.max_scenario_errors} mode={settings.mode} guard={settings.guard}"
+        )
+
+    def cut(self, path: Path, size: int) -> None:
+        self._print_line(f"capture warning {path}: the last line is incomplete; its {size} bytes are removed")
+
+    def scenario(self, task: Task) -> None:
+        if not self._quiet:
+            self._print_line(f"capture scenario {self._describe(task)}")
+
+    def _describe(self, task: Task) -> str:
+        where = f"run={task.run} domain={task.domain.name} scenario={task.scenario.name}"
+        return f"{task.number}/{self._total} {where} model={task.model}"
+
+    def renamed(self, entry: JournalEntry, call: int, received: str, used: str) -> None:
+        where = f"group={entry.group} turn={entry.turn + 1} call={call + 1}"
+        self._print_line(f"capture warning {where} duplicate call id {received}; this call gets id {used}")
+
+    def row(self, row: Json) -> None:
+        self._rows += 1
+        if self._quiet:
+            return
+        trace = row["proxy_trace"]
+        if row["kind"] == OUTCOME:
+            what = f"outcome={row['outcome']['ended']}"
+        else:
+            call, status = row["candidate_call"], row["tool_result"]["status"]
+            what = f"call={trace['call_index'] + 1} tool={call['name']} status={status}"
+        self._print_line(f"capture row group={row['example_group_id']} turn={trace['turn'] + 1} {what}")
+
+    def failed(self, task: Task, error: Exception) -> None:
+        self._print_line(f"capture warning scenario {self._describe(task)} failed: {error}")
+
+    def done(self, task: Task) -> None:
+        if self._progress is not None and self._bar is not None:
+            self._progress.advance(self._bar)
+            seconds = self._progress.tasks[0].elapsed or 0.0
+            rate = f"{self._rows / seconds:.1f} rows/s" if seconds else ""
+            self._progress.update(self._bar, rate=rate)
+
+    def complete(self, run: Capture) -> None:
+        total = run.tally.total
+        self._print_line(
+            f"capture complete output={run.output} scenario_errors={run.errors} rows={run.tally.rows} "
+            f"prompt_tokens={total.prompt_tokens} completion_tokens={total.completion_tokens}"
+        )
 
 
-def _as_json(run: Capture) -> Json:
+# -- result ------------------------------------------------------------------------------------------------------------
+
+_HEADS = ("scenarios", "done", "calls wanted", "calls", "valid", "right tool", "right arguments", "tokens in", "out")
+
+
+def _print_run(run: Capture, *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json_text(_run_json(run)))
+        return
+    out = console()
+    rows = [(visible(model, one_line=True), *_figures(run, model)) for model in run.tally.models]
+    table(out, ("model", *_HEADS), rows)
+    summary = f"{run.tally.rows} rows in {visible(str(run.output), one_line=True)}; {run.errors} scenarios failed"
+    paragraph(out, summary, hang=2)
+
+
+def _run_json(run: Capture) -> Json:
     return {
         "output": str(run.output),
         "journal": str(journal_of(run.output)),
@@ -189,23 +466,7 @@ def _as_json(run: Capture) -> Json:
     }
 
 
-HEADS = ("scenarios", "done", "calls wanted", "calls", "valid", "right tool", "right arguments", "tokens in", "out")
-
-
-def figures(run: Capture, model: str) -> tuple[Any, ...]:
-    of = run.tally.models.get(model)
-    if of is None:
-        return ("",) * len(HEADS)
-    counted = (of.scenarios, of.done, of.wanted, of.calls, of.valid, of.right_tool, of.right_arguments)
-    return (*counted, of.prompt_tokens, of.completion_tokens)
-
-
-def print_run(run: Capture, *, as_json: bool) -> None:
-    if as_json:
-        typer.echo(json_text(_as_json(run)))
-        return
-    out = console()
-    rows = [(visible(model, one_line=True), *figures(run, model)) for model in run.tally.models]
-    table(out, ("model", *HEADS), rows)
-    said = f"{run.tally.rows} rows in {visible(str(run.output), one_line=True)}; {run.errors} scenarios failed"
-    paragraph(out, said, hang=2)
+def _figures(run: Capture, model: str) -> tuple[Any, ...]:
+    counts = run.tally.models[model]
+    calls = (counts.scenarios, counts.done, counts.wanted, counts.calls, counts.valid)
+    return (*calls, counts.right_tool, counts.right_arguments, counts.prompt_tokens, counts.completion_tokens)

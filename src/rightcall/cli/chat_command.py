@@ -1,6 +1,6 @@
-"""`rightcall chat`: a conversation with any model. Calls are shown with their receipts and problems, and not run.
+"""`rightcall chat`: talk to any model. Its calls are shown with repairs and problems, and not run.
 
-In a terminal it is a dialogue; otherwise every line of standard input is one turn, and only answers are written.
+On a terminal it is interactive; otherwise each line of standard input is one turn, and only answers are printed.
 """
 
 from __future__ import annotations
@@ -25,17 +25,16 @@ from rightcall.cli.inputs import (
     FormatName,
     ToolsFile,
     choose_format,
+    grouped,
+    print_message,
     read_tools,
-    refuse,
-    say,
 )
-from rightcall.cli.layout import Flow, console
-from rightcall.cli.option_groups import grouped
-from rightcall.cli.safe import json_line, visible
-from rightcall.cli.show import STYLES, show_call, show_problems, unsaid
+from rightcall.cli.layout import Flow, console, json_line
+from rightcall.cli.show import STYLES, other_problems, show_call, show_problems
 from rightcall.dispatching.result import Result, refused
 from rightcall.errors import BackendError
 from rightcall.ids import Ids
+from rightcall.safe_text import visible
 from rightcall.types import CallEnd, Event, Json, Reasoning, Recast, Text, to_json
 
 MAX_LINE = 1_000_000  # characters of one turn
@@ -43,7 +42,7 @@ NOT_RUN = "This call was shown to the user and was not run."
 
 
 class ChatLoop:
-    """One conversation: what was said, and how it is shown."""
+    """One conversation: its messages, and how answers are shown."""
 
     def __init__(self, backend: BaseBackend, asked: Request, *, as_json: bool) -> None:
         self.backend, self.asked, self.as_json = backend, asked, as_json
@@ -51,12 +50,12 @@ class ChatLoop:
         self.is_sound = True
 
     def turn(self, line: str) -> None:
-        """One question and its answer. A turn that fails leaves no trace in the conversation."""
-        asked = _with(self.asked, {"role": "user", "content": line})
+        """Send one message and show the answer. A turn that fails is not added to the conversation."""
+        asked = _add_messages(self.asked, {"role": "user", "content": line})
         with closing(self.backend.stream_sync(asked)) as stream:
             self._show(stream)
             answer = stream.answer
-        self.asked = _with(asked, answer.message(), *not_run(answer))
+        self.asked = _add_messages(asked, answer.message(), *not_run(answer))
         self.is_sound = self.is_sound and not any(problem.blocking for problem in answer.problems)
 
     def _show(self, stream: SyncStreaming) -> None:
@@ -65,17 +64,17 @@ class ChatLoop:
                 pass
             typer.echo(json_line(as_json(stream.answer)))
             return
-        if not show_events(self.out, _waiting(stream)):
+        if not show_events(self.out, _wait_for_first(stream)):
             self.out.print("(nothing)", style="dim")
-        show_problems(self.out, unsaid(stream.answer.problems, stream.answer.attempts))
+        show_problems(self.out, other_problems(stream.answer.problems, stream.answer.attempts))
 
 
-def _with(asked: Request, *messages: Json) -> Request:
+def _add_messages(asked: Request, *messages: Json) -> Request:
     return msgspec.structs.replace(asked, messages=[*asked.messages, *messages])
 
 
 def show_events(out: Console, events: Iterator[Event]) -> int:
-    """Writes text as it comes and calls when they are whole. Gives how many things were written."""
+    """Print text as it arrives and calls when they are complete. Returns the number of printed items."""
     written, calls, flow = 0, 0, Flow(out)
     for event in events:
         if isinstance(event, Text | Reasoning):
@@ -94,8 +93,8 @@ def show_events(out: Console, events: Iterator[Event]) -> int:
     return written
 
 
-def _waiting(stream: Iterator[Event]) -> Iterator[Event]:
-    """The events; until the first one comes, a terminal shows that something is being waited for."""
+def _wait_for_first(stream: Iterator[Event]) -> Iterator[Event]:
+    """Yield the events. A terminal shows a spinner until the first one."""
     with _status("waiting for the model"):
         first = next(stream, None)
     if first is not None:
@@ -110,14 +109,14 @@ def _status(text: str) -> AbstractContextManager[object]:
 
 
 def not_run(answer: Answer) -> list[Json]:
-    """What the model is told of its calls: every call of a history needs a result, or what is wrong with it."""
+    """Make a result for each call, since every call in a history needs one: not run, or its problems."""
     results = [Result(call, NOT_RUN) if call.ok else refused(call, call.problems) for call in answer.attempts]
     return [result.message() for result in results]
 
 
 def as_json(answer: Answer) -> Json:
-    how = {"model": answer.model, "mode": answer.mode, "evidence": list(answer.evidence), "finish": answer.finish}
-    return {**to_json(answer), **how}
+    details = {"model": answer.model, "mode": answer.mode, "evidence": list(answer.evidence), "finish": answer.finish}
+    return {**to_json(answer), **details}
 
 
 @grouped
@@ -128,21 +127,20 @@ def chat(
     tools: ToolsFile = None,
     format: FormatName = "auto",
     format_file: FormatFile = None,
-    system: Annotated[str, typer.Option(metavar="TEXT", help="What the model is told first.")] = "",
+    system: Annotated[str, typer.Option(metavar="TEXT", help="System message.")] = "",
     temperature: Temperature = None,
     max_tokens: MaxTokens = None,
-    seed: Annotated[int | None, typer.Option(metavar="N", help="For the same answer again, if the server can.")] = None,
+    seed: Annotated[int | None, typer.Option(metavar="N", help="Seed, if the server supports one.")] = None,
     force: Force = False,
     json: AsJson = False,
 ) -> None:
-    """Talk to a model; its calls are shown with their receipts and problems, and not run.
+    """Talk to a model. Its calls are shown with repairs and problems, and not run.
 
-    In a terminal Ctrl-D ends it and Ctrl-C stops an answer. Otherwise every line of standard input is one turn, and
-    exit code 1 means that an answer could not be had or has blocking problems.
+    On a terminal, Ctrl-D quits and Ctrl-C stops an answer. Otherwise each line of standard input is one turn, and exit
+    code 1 means that an answer failed or has blocking problems.
     """
     with backend_errors():
-        if endpoint.local is not None and (endpoint.base_url is not None or model):
-            refuse("--local says which model; --base-url and --model are for models elsewhere")
+        endpoint.check_model(model)
         asked = Request(
             messages=[{"role": "system", "content": system}] if system else [],
             tools=read_tools(tools),
@@ -152,14 +150,14 @@ def chat(
             seed=seed,
             ids=Ids(),
         )
-        backend = _loaded(endpoint, model, force)
+        backend = _load_backend(endpoint, model, force)
         try:
             converse(ChatLoop(backend, asked, as_json=json))
         finally:
             asyncio.run(backend.aclose())
 
 
-def _loaded(endpoint: Endpoint, model: str, force: bool) -> BaseBackend:
+def _load_backend(endpoint: Endpoint, model: str, force: bool) -> BaseBackend:
     if endpoint.local is None:
         return endpoint.backend(model, force=force)
     with _status(f"loading {visible(endpoint.local, one_line=True)}"):
@@ -167,25 +165,25 @@ def _loaded(endpoint: Endpoint, model: str, force: bool) -> BaseBackend:
 
 
 def converse(talk: ChatLoop) -> None:
-    """Every turn until there are no more. In a terminal a failure ends its turn only."""
+    """Run all turns. On a terminal, a failure ends only its turn."""
     if not sys.stdin.isatty():
-        for line in _lines():
+        for line in _read_lines():
             talk.turn(line)
         if not talk.is_sound:
             raise typer.Exit(1)
         return
-    say("Ctrl-D ends it")
-    for line in _typed():
+    print_message("press Ctrl-D to quit")
+    for line in _read_terminal():
         try:
             talk.turn(line)
         except BackendError as error:
-            say(str(error))
+            print_message(str(error))
         except KeyboardInterrupt:
             talk.out.print()
-            say("stopped; what was said is forgotten")
+            print_message("stopped; this turn is dropped")
 
 
-def _lines() -> Iterator[str]:
+def _read_lines() -> Iterator[str]:
     if hasattr(sys.stdin, "reconfigure"):
         sys.stdin.reconfigure(encoding="utf-8", errors="replace")
     while line := sys.stdin.readline(MAX_LINE):
@@ -193,7 +191,7 @@ def _lines() -> Iterator[str]:
             yield line.rstrip("\n")
 
 
-def _typed() -> Iterator[str]:
+def _read_terminal() -> Iterator[str]:
     with suppress(ImportError):
         import readline  # noqa: F401 - gives `input` its line editing
     while True:

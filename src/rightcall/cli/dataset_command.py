@@ -1,7 +1,8 @@
-"""`rightcall dataset`: from captured rows to data worth training on."""
+"""`rightcall dataset`: turn captured rows and logs into training data."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
@@ -12,25 +13,40 @@ import msgspec
 import typer
 
 from rightcall.capture import catalogue
-from rightcall.cli.help_page import CommandGroup
+from rightcall.cli.app import CommandGroup
 from rightcall.cli.inputs import (
     AsJson,
     Force,
+    FormatFile,
+    Policy,
+    ReasoningCalls,
+    ReasoningCallsPolicy,
+    Rescue,
+    RescuePolicy,
+    ToolsFile,
+    choose_format_name,
+    format_names,
+    grouped,
+    option_parser,
+    print_message,
+    read_format_names,
     read_text,
+    read_tools,
     refuse,
-    say,
     usage_errors,
 )
-from rightcall.cli.layout import console, paragraph
-from rightcall.cli.option_groups import grouped
-from rightcall.cli.progress import reading
-from rightcall.cli.safe import brief, json_text
-from rightcall.cli.workers import Workers, broken_off
+from rightcall.cli.layout import console, json_text, paragraph
+from rightcall.cli.row_options import Workers, interruptions, read_progress
+from rightcall.datasets.message_shapes import SHAPES
 from rightcall.datasets.row_files import BadRows, Where
 from rightcall.errors import CallerError
+from rightcall.safe_text import brief
 from rightcall.storage.streams import is_standard_output
 
-app = CommandGroup(help="Check, label, split, redact, export and import rows of captures.")
+dataset = CommandGroup(help="Check, label, split, redact, export and import rows of captures.")
+
+
+# -- options -----------------------------------------------------------------------------------------------------------
 
 Files = Annotated[list[str], typer.Argument(metavar="FILES", help="Files of rows, as JSON lines.")]
 RowFiles = Annotated[
@@ -40,127 +56,122 @@ RowFiles = Annotated[
     ),
 ]
 To = Annotated[
-    str, typer.Option("--output", "-o", metavar="FILE", help="The file to write. It appears when it is whole.")
+    str, typer.Option("--output", "-o", metavar="FILE", help="The file to write. It appears when it is complete.")
 ]
 OutDir = Annotated[str, typer.Option("--out-dir", "-o", metavar="DIR", help="The folder to write into.")]
-_OF_TOOLS = ("left_out", "held_out")
-
-
-class SplitBy(StrEnum):
-    conversation = "conversation"
-    tool = "tool"
-
-
 DomainNames = Annotated[str, typer.Option("--domains", metavar="A,B", help="Names of domains, or TOML files.")]
+
+
+def _split_names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        refuse("name at least one domain: --domains shopping")
+    return names
+
+
+# -- results and errors ------------------------------------------------------------------------------------------------
 
 
 @contextmanager
 def failures() -> Iterator[None]:
-    """Rows that are not sound and files that cannot be used end in one line and exit code 1; wrong usage in 2."""
+    """Report bad rows and unusable files in one line with exit code 1, and wrong usage with exit code 2."""
     with usage_errors():
         try:
             yield
         except BadRows as error:
-            say(str(error))
+            print_message(str(error))
             raise typer.Exit(1) from error
 
 
 def show_result(json: bool, value: Mapping[str, Any], lines: Mapping[str, object]) -> None:
-    """The result as JSON, or as labelled lines; on standard error if the rows went to standard output."""
+    """Print the result as JSON, or as labelled lines; on standard error if the rows went to standard output."""
     aside = is_standard_output(str(value.get("output") or value.get("path")))
     if json:
         typer.echo(json_text(dict(value)), err=aside)
         return
     out = console(stderr=aside)
-    shown = {label: said for label, said in lines.items() if said not in ("", {}, None)}
+    shown = {label: item for label, item in lines.items() if item not in ("", {}, None)}
     wide = max(map(len, shown)) + 2
-    for label, said in shown.items():
-        paragraph(out, brief(_counts(said), 2_000), label=f"{label.replace('_', ' '):<{wide}}")
+    for label, item in shown.items():
+        paragraph(out, brief(_format_value(item), 2_000), label=f"{label.replace('_', ' '):<{wide}}")
 
 
-def _counts(said: object) -> str:
-    if isinstance(said, bool):
-        return "yes" if said else "no"
-    if isinstance(said, Mapping):
-        return ", ".join([f"{name} {number:,}" for name, number in said.items()])
-    return f"{said:,}" if isinstance(said, int) else str(said)
+def _format_value(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return ", ".join([f"{name} {number:,}" for name, number in value.items()])
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def tell_row(where: Where, why: str) -> None:
+def report_row(where: Where, why: str) -> None:
     paragraph(console(stderr=True), brief(f"{where} {why}", 1_000), hang=2)
 
 
-@app.command()
+# -- checking and labelling --------------------------------------------------------------------------------------------
+
+
+@dataset.command()
 def validate(files: Files, json: AsJson = False) -> None:
-    """Say everything that is wrong with rows, each with its path and line.
+    """Validate rows, and report every error with its file and line.
 
-    Knows captures (ours and forge-dataset's), tool prompts, proxy captures, training rows, rejects and conflicts. Exit
-    code 1 means that a row is not as its schema says.
+    Supports captures (ours and forge-dataset's), tool prompts, proxy captures, training rows, rejects and conflicts.
+    Exit code 1 means that a row does not match its schema.
     """
-    from rightcall.datasets.validating import validate as validated
+    from rightcall.datasets.validating import validate as validate_files
 
-    with failures(), reading("validate", files) as seen:
-        report = validated(files, tell=tell_row, seen=seen)
-    told = msgspec.to_builtins(report)
+    with failures(), read_progress("validate", files) as seen:
+        report = validate_files(files, tell=report_row, seen=seen)
+    result = msgspec.to_builtins(report)
     lines = {"rows": report.rows, "bad": report.bad, "schemas": report.schemas, "labels": report.labels}
-    show_result(json, told, {**lines, "buckets": report.buckets})
+    show_result(json, result, {**lines, "buckets": report.buckets})
     if report.bad:
         raise typer.Exit(1)
 
 
-@app.command()
+@dataset.command()
 def stats(
     files: Files,
     html: Annotated[
-        str | None, typer.Option("--html", metavar="FILE", help="Write a page with charts too; it needs nothing else.")
+        str | None, typer.Option("--html", metavar="FILE", help="Also write a self-contained web page with charts.")
     ] = None,
     force: Force = False,
     json: AsJson = False,
 ) -> None:
-    """Count rows by label, tool, domain, format and repair, as shares, and measure their lengths."""
-    from rightcall.cli.page_screen import show_page
-    from rightcall.cli.stats_page import KIND, stats_page
+    """Count rows by label, tool, domain, format and repair, and measure their lengths."""
+    from rightcall.cli.page_screen import show_page, write_page
+    from rightcall.cli.stats_page import stats_page
     from rightcall.datasets.stats import statistics
-    from rightcall.evaluation.webpages.page_writing import page_kind, written
-    from rightcall.storage.whole_files import WholeFile
 
-    with failures(), reading("stats", files) as seen:
+    with failures(), read_progress("stats", files) as seen:
         found = statistics(files, seen=seen)
         page = stats_page(found, files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} more")
         if html is not None:
-            with WholeFile(html, page_kind(KIND), sources=files, force=force) as out:
-                out.write_bytes(written(page).encode())
+            write_page(page, html, sources=files, force=force)
     if json:
         typer.echo(json_text(found.told()))
     else:
         show_page(console(), page)
 
 
-@app.command()
+@dataset.command()
 def prompts(
     domains: DomainNames = "repo_docs,shopping,calendar,support",
     model: Annotated[str, typer.Option(help="The model's name in the requests.")] = "test-model",
-    runs: Annotated[int, typer.Option(min=1, help="How often each scenario is asked.")] = 1,
+    runs: Annotated[int, typer.Option(min=1, help="Number of runs of each scenario.")] = 1,
     output: To = "target/dataset/tool_prompts.jsonl",
     force: Force = False,
     json: AsJson = False,
 ) -> None:
-    """Write what a capture would send, one row for each run of each scenario. Nothing is sent."""
+    """Write the prompts that a capture would send, one row for each run of each scenario. Nothing is sent."""
     from rightcall.datasets.prompts import write_prompts
 
     with failures():
-        rows = write_prompts(catalogue.find_domains(_names(domains)), output, model=model, runs=runs, force=force)
+        rows = write_prompts(catalogue.find_domains(_split_names(domains)), output, model=model, runs=runs, force=force)
     show_result(json, {"rows": rows, "output": output}, {"rows": rows, "output": output})
 
 
-def _names(given: str) -> list[str]:
-    names = [name.strip() for name in given.split(",") if name.strip()]
-    if not names:
-        refuse("name at least one domain: --domains shopping")
-    return names
-
-
-@app.command()
+@dataset.command()
 @grouped
 def label(
     *,
@@ -168,7 +179,7 @@ def label(
     output: To,
     domains: Annotated[
         str,
-        typer.Option("--domains", metavar="A,B", help="TOML files of your own domains; the built-in ones are known."),
+        typer.Option("--domains", metavar="A,B", help="TOML files of domains, in addition to the built-in ones."),
     ] = "",
     workers: Workers,
     force: Force = False,
@@ -177,13 +188,18 @@ def label(
     """Label calls without a model: by `check`, and by the calls that their scenario accepts."""
     from rightcall.datasets.label import label_files
 
-    with broken_off(), failures(), reading("label", files) as seen:
+    with interruptions(), failures(), read_progress("label", files) as seen:
         own = catalogue.find_domains([name.strip() for name in domains.split(",") if name.strip()])
-        counts = dict(label_files(files, output, domains=own, seen=seen, force=force, **workers.told()).most_common())
+        counts = dict(
+            label_files(files, output, domains=own, seen=seen, force=force, **workers.arguments()).most_common()
+        )
     show_result(json, {"labels": counts, "output": output}, {"labels": counts, "output": output})
 
 
-@app.command()
+# -- assembling, splitting and releasing -------------------------------------------------------------------------------
+
+
+@dataset.command()
 def assemble(
     files: Files,
     out_dir: OutDir,
@@ -196,85 +212,344 @@ def assemble(
     force: Force = False,
     json: AsJson = False,
 ) -> None:
-    """Merge files of training rows: doubles once, contradictions and bad rows put aside, all counted in a manifest."""
-    from rightcall.datasets.assembling import assemble as assembled
+    """Merge files of training rows: drop duplicates, set conflicts and bad rows aside, and write a manifest."""
+    from rightcall.datasets.assembling import assemble as assemble_files
 
-    with failures(), reading("assemble", files) as seen:
+    with failures(), read_progress("assemble", files) as seen:
         if Path(combined).name != combined:
-            raise CallerError("--combined-output is a name inside the folder, not a path")
-        made = assembled(files, out_dir, combined=combined, drop_conflicts=drop_conflicts, seen=seen, force=force)
-    told = msgspec.to_builtins(made)
-    show_result(json, told, told)
+            raise CallerError(f"--combined-output is the name of a file in --out-dir, not a path: {combined!r}")
+        made = assemble_files(files, out_dir, combined=combined, drop_conflicts=drop_conflicts, seen=seen, force=force)
+    result = msgspec.to_builtins(made)
+    show_result(json, result, result)
 
 
-@app.command()
+_TOOL_SPLIT_ONLY = ("left_out", "held_out")
+
+
+class SplitBy(StrEnum):
+    conversation = "conversation"
+    tool = "tool"
+
+
+@dataset.command()
 def split(
     files: Files,
     out_dir: OutDir,
     ratio: Annotated[
-        float, typer.Option("--validation-ratio", min=0, max=1, help="Share of rows to validate on.")
+        float, typer.Option("--validation-ratio", min=0, max=1, help="Share of rows for validation.")
     ] = 0.1,
-    seed: Annotated[str, typer.Option(help="Another seed, another choice of groups.")] = "forge-dataset-v1",
-    by: Annotated[SplitBy, typer.Option("--by", help="What is held out: conversations, or tools.")] = (
+    seed: Annotated[str, typer.Option(help="Seed that selects the groups.")] = "forge-dataset-v1",
+    by: Annotated[SplitBy, typer.Option("--by", help="What to hold out: conversations, or tools.")] = (
         SplitBy.conversation
     ),
     force: Force = False,
     json: AsJson = False,
 ) -> None:
-    """Split rows into training and validation, conversations whole. The same rows and seed give the same split.
+    """Split rows into training and validation by whole conversations. The same rows and seed give the same split.
 
-    By tool, no tool that is called in validation is so much as offered in training.
+    With --by tool, no tool that is called in validation is offered in training.
     """
-    from rightcall.datasets.splitting import split as made
+    from rightcall.datasets.splitting import split as split_files
 
-    with failures(), reading("split", files, passes=2) as seen:
-        told = msgspec.to_builtins(made(files, out_dir, ratio=ratio, seed=seed, by=by.value, seen=seen, force=force))
-    shown = told if by is SplitBy.tool else {key: said for key, said in told.items() if key not in _OF_TOOLS}
-    show_result(json, told, shown)
-    if by is SplitBy.tool and told["rows"] and not (told["train"] and told["validation"]):
-        say(
-            "one side is empty: rows that all offer the same tools cannot be split by tool; bring rows of more toolsets"
+    with failures(), read_progress("split", files, passes=2) as seen:
+        counts = split_files(files, out_dir, ratio=ratio, seed=seed, by=by.value, seen=seen, force=force)
+    result = msgspec.to_builtins(counts)
+    lines = {key: item for key, item in result.items() if by is SplitBy.tool or key not in _TOOL_SPLIT_ONLY}
+    show_result(json, result, lines)
+    if by is SplitBy.tool and result["rows"] and not (result["train"] and result["validation"]):
+        print_message(
+            "one side is empty: rows that all offer the same tools cannot be split by tool; add rows with other tools"
         )
 
 
-@app.command()
+@dataset.command()
 def redact(
     files: Files,
     output: To,
     term: Annotated[
-        list[str] | None, typer.Option("--term", metavar="TEXT", help="Redact this too; repeatable.")
+        list[str] | None, typer.Option("--term", metavar="TEXT", help="Redact this text too; repeatable.")
     ] = None,
-    terms: Annotated[str | None, typer.Option("--terms", metavar="FILE", help="Such terms, one on each line.")] = None,
+    terms: Annotated[
+        str | None, typer.Option("--terms", metavar="FILE", help="A file of such texts, one on each line.")
+    ] = None,
     force: Force = False,
     json: AsJson = False,
 ) -> None:
-    """Replace what looks like a secret or a person's data. It finds patterns, not meaning: read what you release."""
+    """Replace text that looks like secrets or personal data. It finds patterns, not meaning: check what you release."""
     from rightcall.datasets.releasing import redact_files
 
-    listed = read_text(terms).splitlines() if terms is not None else []
-    with failures(), reading("redact", files) as seen:
-        rows, counts = redact_files(files, output, terms=[*(term or []), *listed], seen=seen, force=force)
+    more_terms = read_text(terms).splitlines() if terms is not None else []
+    with failures(), read_progress("redact", files) as seen:
+        rows, counts = redact_files(files, output, terms=[*(term or []), *more_terms], seen=seen, force=force)
     found = dict(counts.most_common())
     show_result(
         json, {"rows": rows, "found": found, "output": output}, {"rows": rows, "found": found, "output": output}
     )
 
 
-@app.command()
+@dataset.command()
 def release(
     files: Files,
     output: To,
-    by: Annotated[str, typer.Option(help="Who answers for it.")],
-    note: Annotated[str, typer.Option(help="Why it may be public.")] = "",
+    by: Annotated[str, typer.Option(help="Who approves the release.")],
+    note: Annotated[str, typer.Option(help="Why the rows may be public.")] = "",
     force: Force = False,
     json: AsJson = False,
 ) -> None:
-    """Mark redacted rows as public. Rows that were not redacted, or have changed since, are refused: exit code 1."""
+    """Mark redacted rows as public. Rows that are not redacted, or changed since, are refused with exit code 1."""
     from rightcall.datasets.releasing import release_files
 
-    with failures(), reading("release", files) as seen:
-        rows, refused = release_files(files, output, by=by, note=note, refused=tell_row, seen=seen, force=force)
-    told = {"released": rows, "refused": refused, "output": output}
-    show_result(json, told, told)
+    with failures(), read_progress("release", files) as seen:
+        rows, refused = release_files(files, output, by=by, note=note, refused=report_row, seen=seen, force=force)
+    result = {"released": rows, "refused": refused, "output": output}
+    show_result(json, result, result)
     if refused:
         raise typer.Exit(1)
+
+
+# -- export ------------------------------------------------------------------------------------------------------------
+
+ContractChoice = StrEnum("ContractChoice", ["auto", "required"])
+ExportShape = StrEnum("ExportShape", {name.replace("-", "_"): name for name in SHAPES})  # type: ignore[misc]
+
+
+@dataset.command()
+@grouped
+def export(
+    *,
+    files: RowFiles,
+    output: To,
+    to: Annotated[ExportShape, typer.Option("--to", help="The format that the trainer reads.")],
+    turns: Annotated[bool, typer.Option("--turns", help="trl-sft: write an example for each good turn.")] = False,
+    format: Annotated[
+        str | None,
+        typer.Option(
+            "--format", "-f", metavar="NAME", help="text: the wire format to write.", autocompletion=format_names
+        ),
+    ] = None,
+    format_file: FormatFile = None,
+    contract: Annotated[
+        ContractChoice | None,
+        typer.Option("--contract", help="text: begin with the prompt of mode text, including the tools."),
+    ] = None,
+    public: Annotated[bool, typer.Option("--public", help="Write a public file, only from released rows.")] = False,
+    keep_system: Annotated[
+        bool,
+        typer.Option("--keep-system", help="Keep the system messages of the harness."),
+    ] = False,
+    workers: Workers,
+    force: Force = False,
+    json: AsJson = False,
+) -> None:
+    """Write rows in the format of a trainer; a file name that ends in .parquet selects Parquet.
+
+    The file is private (mode 0600) unless --public. --public exits with code 1 and writes nothing if a row was not
+    released. Rows that the format cannot represent are left out and counted, as are examples without a question or
+    with an empty answer.
+    """
+    from rightcall.datasets.exporting import Unreleased
+    from rightcall.datasets.exporting import export as export_files
+
+    with interruptions(), failures(), read_progress("export", files, passes=2) as seen:
+        try:
+            wire_format = choose_format_name(format or "auto", format_file) if format or format_file else None
+            options: dict[str, Any] = {"to": to.value, "turns": turns, "format": wire_format, "public": public}
+            options["contract"] = contract and contract.value
+            result = export_files(
+                files, output, keep_system=keep_system, seen=seen, force=force, **options, **workers.arguments()
+            )
+        except Unreleased as error:
+            for where, why in error.rows:
+                report_row(where, why)
+            raise
+    fields = msgspec.to_builtins(result)
+    show_result(json, fields, fields)
+    if result.why_empty:
+        print_message(result.why_empty)
+
+
+# -- import ------------------------------------------------------------------------------------------------------------
+
+
+def _log_kind(name: str) -> str:
+    from rightcall.datasets.logs import log_kind
+
+    return log_kind(name)
+
+
+LogName = Annotated[
+    str,
+    typer.Option(
+        "--from",
+        parser=option_parser(_log_kind),
+        metavar="KIND",
+        help="Kind of the lines; auto recognizes each by its keys. chat, messages, responses, gemini, ollama: logs of "
+        "these APIs (openai, anthropic and google work too); batch: requests and results of a batch; cassette: files "
+        "of --record; capture: rows of forge-dataset; sharegpt, glaive: datasets; text: output of a model.",
+    ),
+]
+
+
+@dataset.command("import")
+@grouped
+def import_(
+    *,
+    files: RowFiles,
+    output: To,
+    kind: LogName = "auto",
+    tools: ToolsFile = None,
+    format: Annotated[
+        str,
+        typer.Option(
+            *("--format", "-f"),
+            metavar="NAME",
+            help="The format of raw model output.",
+            autocompletion=read_format_names,
+        ),
+    ] = "auto",
+    format_file: FormatFile = None,
+    policy: Annotated[Policy, typer.Option("--repair", help="How calls are repaired.")] = Policy.safe,
+    rescue: RescuePolicy = Rescue.safe,
+    reasoning_calls: ReasoningCallsPolicy = ReasoningCalls.safe,
+    model: Annotated[str, typer.Option(help="Name of the model, where a log does not have it.")] = "unknown",
+    workers: Workers,
+    force: Force = False,
+    json: AsJson = False,
+) -> None:
+    """Turn logs and datasets of others into rows. Calls are parsed, repaired and checked like those of a live model.
+
+    Reads cassettes, batches, logs of the APIs (whole or streamed), and datasets, one JSON object on a line. Ids, model
+    and time are kept. Requests and results are joined by id, and exchanges of one conversation form a group. Lines
+    without usable content are refused: the first three are reported with the reason, the others counted, and the
+    exit code is 1.
+    """
+    from rightcall.datasets.imported import import_files
+
+    refused, passed = _FirstRows("refused"), Counter[str]()
+    with interruptions(), failures(), read_progress("import", files) as seen:
+        options: dict[str, Any] = {"kind": kind, "repair": policy.value, "model": model}
+        options |= {"rescue": rescue.value, "reasoning_calls": reasoning_calls.value, "force": force, "seen": seen}
+        options |= {"format": choose_format_name(format, format_file), **workers.arguments()}
+        options["passed_over"] = lambda where, why: passed.update([why])
+        counts = import_files(files, output, tools=read_tools(tools), refused=refused.report, **options)
+    refused.report_count()
+    show_result(json, {**counts, "output": output}, {**counts, "passed_over": dict(passed), "output": output})
+    if counts["refused"]:
+        raise typer.Exit(1)
+
+
+_MAX_REPORTED = 3
+
+
+class _FirstRows:
+    """Reports the first three rows, and the number of the others."""
+
+    def __init__(self, what: str) -> None:
+        self._what, self._count = what, 0
+
+    def report(self, where: Where, why: str) -> None:
+        self._count += 1
+        if self._count <= _MAX_REPORTED:
+            report_row(where, why)
+
+    def report_count(self) -> None:
+        if self._count > _MAX_REPORTED:
+            typer.echo(f"and {self._count - _MAX_REPORTED:,} more lines are {self._what}", err=True)
+
+
+# -- changing rows -----------------------------------------------------------------------------------------------------
+
+Near = Annotated[
+    float | None,
+    typer.Option("--near", metavar="0.3-1", help="Also drop rows of this similarity: 0.8 is a few changed words."),
+]
+Keys = Annotated[
+    list[str] | None,
+    typer.Option("--key", metavar="NAME", help="Compare only this key; a.b is b in a. Repeatable."),
+]
+
+
+@dataset.command()
+@grouped
+def dedupe(
+    *,
+    files: RowFiles,
+    output: To,
+    near: Near = None,
+    key: Keys = None,
+    workers: Workers,
+    force: Force = False,
+    json: AsJson = False,
+) -> None:
+    """Remove duplicate rows: keep the first of equal rows unchanged, in the order of the files.
+
+    Captures are compared as whole conversations by what a trainer sees, without ids, times and models. Other rows are
+    compared one by one. With --near, calls must still be equal except for the prose in their arguments.
+    """
+    from rightcall.datasets.deduping import dedupe_files
+
+    with interruptions(), failures(), read_progress("dedupe", files, passes=2) as seen:
+        options = {"near": near, "keys": key or (), "seen": seen, "force": force, **workers.arguments()}
+        result = msgspec.to_builtins(dedupe_files(files, output, **options))
+    show_result(json, result, result)
+
+
+Kinds = Annotated[
+    list[str] | None,
+    typer.Option("--kind", metavar="KIND[=MOST]", help="Make only this kind, and at most this many; repeatable."),
+]
+Most = Annotated[int, typer.Option("--most", min=0, help="Maximum number of each kind.")]
+Wires = Annotated[
+    list[str] | None,
+    typer.Option(
+        *("--format", "-f"),
+        metavar="NAME",
+        help="broken_syntax: a wire format to write; repeatable.",
+        autocompletion=format_names,
+    ),
+]
+
+
+@dataset.command()
+@grouped
+def mutate(
+    *,
+    files: RowFiles,
+    output: To,
+    kind: Kinds = None,
+    most: Most = 1_000,
+    format: Wires = None,
+    format_file: FormatFile = None,
+    seed: Annotated[str, typer.Option(help="Seed that selects the changes.")] = "rightcall-mutate-v1",
+    workers: Workers,
+    force: Force = False,
+    json: AsJson = False,
+) -> None:
+    """Make wrong calls from correct ones as hard negatives, each with the change and why it is wrong.
+
+    Kinds: wrong_tool, wrong_arguments, not_needed (already made, or no reason to call), ask_back (the request no
+    longer has the value of an argument), broken_syntax (in any wire format). Each is verified before it is written.
+    The same rows and seed give the same result.
+    """
+    from rightcall.datasets.mutating import mutate_files
+
+    with interruptions(), failures(), read_progress("mutate", files) as seen:
+        limits = _parse_kinds(kind, most)
+        own = [choose_format_name("auto", format_file)] if format_file else []
+        wires = [*[choose_format_name(name, None) for name in format or ()], *own]
+        options = {"kinds": limits, "formats": wires, "seed": seed, "seen": seen, "force": force, **workers.arguments()}
+        result = msgspec.to_builtins(mutate_files(files, output, **options))
+    show_result(json, result, result)
+
+
+def _parse_kinds(options: list[str] | None, most: int) -> dict[str, int]:
+    """Parse KIND[=MOST] options into the maximum number of each kind."""
+    from rightcall.datasets.mutations import KINDS
+
+    limits: dict[str, int] = {}
+    for option in options or KINDS:
+        kind, has_limit, number = option.partition("=")
+        if has_limit and not number.isdecimal():
+            raise CallerError(f"--kind {option}: {number!r} is not a number; write {kind}=500")
+        limits[kind] = int(number) if has_limit else most
+    return limits

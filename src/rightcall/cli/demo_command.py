@@ -1,30 +1,45 @@
-"""`rightcall demo`: one screen that shows what rightcall does; more scenes with --all, a model with --live."""
+"""`rightcall demo`: show replies of models, what other parsers do with them, and what rightcall does.
+
+The first screen compares five replies; --all plays every scene. To add a scene, add it to `SCENES`.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 import typer
 from rich.console import Console
+from rich.text import Text as Styled
 
-from rightcall.cli.demo_dispatch import RunScene, run_as_json, show_run
-from rightcall.cli.demo_scenes import ALL_SCENES, AnyScene, HeldScene, Scene, ToldScene
-from rightcall.cli.demo_screen import screen_json, show_screen
 from rightcall.cli.inputs import AsJson, Force, usage_errors
-from rightcall.cli.layout import console, heading, row
-from rightcall.cli.safe import json_text, visible
-from rightcall.cli.show import show_reply
-from rightcall.types import to_json
+from rightcall.cli.layout import console, heading, json_text, paragraph, row
+from rightcall.cli.show import blocking_problem, show_reply
+from rightcall.constrain.grammars import Grammar, grammar
+from rightcall.contracts import contract
+from rightcall.contracts.prompt import Contract
+from rightcall.dispatching.bounded_output import Bounds
+from rightcall.dispatching.dispatcher import dispatch_sync
+from rightcall.dispatching.hook import Invocation, Skip
+from rightcall.dispatching.invoke import RunLimits
+from rightcall.dispatching.result import Result
+from rightcall.dispatching.trace import Trace
+from rightcall.parsing.parser import Parser, Policy, parse
+from rightcall.safe_text import visible
+from rightcall.tools.functions import tool
+from rightcall.tools.toolset import Toolset
+from rightcall.types import Call, Json, Reply, Tool, to_json
 
 
 def demo(
-    everything: Annotated[bool, typer.Option("--all", help="Every scene, those with a model too.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Show all scenes, including those with a model.")] = False,
     live: Annotated[
-        bool, typer.Option("--live", help="Run a small model here, in three ways; its calls become rows to train on.")
+        bool, typer.Option("--live", help="Run a small local model in three modes; its calls become training rows.")
     ] = False,
-    recorded: Annotated[bool, typer.Option("--recorded", help="The same, but recordings of it answer.")] = False,
+    recorded: Annotated[bool, typer.Option("--recorded", help="The same with recordings of the model.")] = False,
     folder: Annotated[
         str | None,
         typer.Option(metavar="FOLDER", help="Where the rows of --live are written. [default: a new temporary folder]"),
@@ -32,77 +47,328 @@ def demo(
     force: Force = False,
     json: AsJson = False,
 ) -> None:
-    """Show what models write, what becomes of it elsewhere, and what you get here.
+    """Show what models write, what other parsers do with it, and what rightcall does.
 
-    Without options it is one screen and asks nothing of the machine. The model of --live is the one that `rightcall
-    model pull smollm2` fetches; where it is not here, a recording answers, and the demo says so.
+    Without options it shows one screen and needs no model. --live runs the model of `rightcall model pull smollm2`; if
+    it is not downloaded, a recording answers instead, and the demo says so.
     """
-    from rightcall.cli import demo_capture
+    from rightcall.cli import demo_model
 
-    place = None if folder is None else Path(folder)
-    wants_model = live or recorded or everything or place is not None
+    folder_path = None if folder is None else Path(folder)
+    wants_model = live or recorded or everything or folder_path is not None
     with usage_errors():
-        demo_capture.check_folder(place, force=force)
+        demo_model.check_folder(folder_path, force=force)
         if json:
-            typer.echo(json_text(_told(place, everything, wants_model, recorded=recorded, force=force)))
+            typer.echo(json_text(_demo_json(folder_path, everything, wants_model, recorded=recorded, force=force)))
             return
-        _play(place, everything, wants_model, recorded=recorded, force=force)
+        _play(folder_path, everything, wants_model, recorded=recorded, force=force)
 
 
-def _told(place: Path | None, everything: bool, wants_model: bool, *, recorded: bool, force: bool) -> dict[str, Any]:
-    from rightcall.cli import demo_capture
+def _demo_json(
+    folder_path: Path | None, everything: bool, wants_model: bool, *, recorded: bool, force: bool
+) -> dict[str, Any]:
+    from rightcall.cli import demo_model
 
-    told = screen_json()
+    result = screen_json()
     if everything:
-        told["scenes"] = [_as_json(number, scene) for number, scene in _numbered(recorded)]
+        result["scenes"] = [_scene_json(number, scene) for number, scene in _number_scenes(recorded)]
     if wants_model:
-        told["live"] = demo_capture.as_json(demo_capture.captured(place, recorded=recorded, force=force))
-    return told
+        result["live"] = demo_model.as_json(demo_model.run_demo_capture(folder_path, recorded=recorded, force=force))
+    return result
 
 
-def _play(place: Path | None, everything: bool, wants_model: bool, *, recorded: bool, force: bool) -> None:
-    from rightcall.cli import demo_capture
+def _play(folder_path: Path | None, everything: bool, wants_model: bool, *, recorded: bool, force: bool) -> None:
+    from rightcall.cli import demo_model
 
     out = console()
     if everything:
-        for number, scene in _numbered(recorded):
+        for number, scene in _number_scenes(recorded):
             _show_scene(out, number, scene)
     if wants_model:
-        demo_capture.show(out, demo_capture.captured(place, recorded=recorded, force=force))
+        demo_model.show(out, demo_model.run_demo_capture(folder_path, recorded=recorded, force=force))
     else:
         show_screen(out)
 
 
-def _numbered(recorded: bool) -> Iterator[tuple[int, AnyScene]]:
-    """The model's scene is made last, so that nobody waits for the others."""
+def _number_scenes(recorded: bool) -> Iterator[tuple[int, AnyScene]]:
+    """Yield the numbered scenes. The scene of the model is last, since it takes longest."""
     yield from enumerate(ALL_SCENES, 1)
     from rightcall.cli.demo_model import model_scene
 
     yield len(ALL_SCENES) + 1, model_scene(recorded=recorded)
 
 
+# -- parsing scenes ----------------------------------------------------------------------------------------------------
+
+
+class Scene(msgspec.Struct, frozen=True):
+    """A reply to parse. `elsewhere` says what other parsers do with it; `chunk` is the size of a streamed chunk.
+
+    `source` says where the reply comes from, if it was not written for the demo.
+    """
+
+    title: str
+    elsewhere: str
+    format: str
+    text: str
+    chunk: int = 4
+    repair: Policy = "safe"
+    tools: Toolset | None = None
+    source: str = ""
+
+    def play(self) -> Reply:
+        """Parse the reply in chunks."""
+        parser = Parser(self.format, tools=self.tools or TOOLS, repair=self.repair)
+        for start in range(0, len(self.text), self.chunk):
+            parser.feed(self.text[start : start + self.chunk])
+        parser.close()
+        return parser.reply
+
+
+def _optional_tool(name: str, **types: str) -> Tool:
+    return Tool(
+        name=name,
+        parameters={"type": "object", "properties": {key: {"type": type} for key, type in types.items()}},
+    )
+
+
+TOOLS = Toolset(
+    [
+        _optional_tool("get_weather", city="string", days="integer"),
+        _optional_tool("write_file", path="string", text="string"),
+        _optional_tool("set_heating", degrees="number", on="boolean"),
+        Tool(
+            name="book_room",
+            parameters={
+                "type": "object",
+                "properties": {
+                    "hotel": {"type": "string"},
+                    "nights": {"type": "integer"},
+                    "guest": {"type": "object", "properties": {"name": {"type": "string"}}},
+                },
+                "required": ["hotel", "nights"],
+            },
+        ),
+    ]
+)
+SCENES: tuple[Scene, ...] = (
+    Scene(
+        "A closing marker inside a string does not close the call",
+        "the call ends at the first </tool_call>, and the rest of the file is shown to the user",
+        "hermes",
+        '<tool_call>\n{"name": "write_file", "arguments": {"path": "notes.md", "text": "calls end with '
+        '</tool_call>, always"}}\n</tool_call>',
+    ),
+    Scene(
+        "A truncated call is never completed",
+        "the open string is closed for the model, and half a file is written",
+        "qwen3_coder",
+        "<tool_call>\n<function=write_file>\n<parameter=path>\nmain.py\n</parameter>\n<parameter=text>\nimport os\n"
+        "os.remove(",
+    ),
+    Scene(
+        "JSON that is an answer stays an answer",
+        "the object is eaten as a call without a name, and the user sees nothing",
+        "llama3_json",
+        '{"answer": 42, "unit": "km"}',
+    ),
+    Scene(
+        "One bad call takes neither its sibling nor the text with it",
+        "one JSON error loses both calls, and the text between and after them is dropped",
+        "hermes",
+        'First Oslo.\n<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo", "days": }}\n</tool_call>\n'
+        'Then Rome.\n<tool_call>\n{"name": "get_weather", "arguments": {"city": "Rome"}}\n</tool_call>\nThat is all.',
+    ),
+    Scene(
+        "Python calls with -3 and true are read",
+        "a minus sign or a lower-case true is no plain literal, and every call of the reply is lost",
+        "pythonic",
+        '[set_heating(degrees=-3, on=true), get_weather(city="Tromsø")]',
+    ),
+    Scene(
+        "Arguments before the name, and a tool that does not exist",
+        "the arguments come out as invalid JSON, and an undeclared tool loses call and text",
+        "hermes",
+        '<tool_call>\n{"arguments": {"city": "Oslo"}, "name": "get_wether"}\n</tool_call>',
+    ),
+    Scene(
+        "A namespace and wrong types are repaired, and each change is recorded",
+        "the tool is unknown; or it is called with the string '2', and the change is not reported",
+        "hermes",
+        '<tool_call>\n{"name": "functions.book_room", "arguments": {"Hotel": "Bristol", "nights": "2"}}\n</tool_call>',
+    ),
+    Scene(
+        "An object inside a string is decoded where the schema wants an object",
+        "the tool gets a string where it was promised an object",
+        "hermes",
+        '<tool_call>\n{"name": "book_room", "arguments": {"hotel": "Bristol", "nights": 2, "guest": '
+        '"{\\"name\\": \\"Ada\\"}"}}\n</tool_call>',
+    ),
+    Scene(
+        "A call without a name is a call of the one tool that its arguments fit",
+        "the call is lost, or an empty name is handed on",
+        "hermes",
+        '<tool_call>\n{"arguments": {"hotel": "Bristol", "nights": 2}}\n</tool_call>',
+    ),
+    Scene(
+        "Even a lenient repair does not complete a truncated call",
+        "a JSON repair library closes the string, and half a file is written",
+        "hermes",
+        '<tool_call>\n{"name": "write_file", "arguments": {"path": "notes.md", "text": "Dear all, this is to',
+        repair="lenient",
+    ),
+    Scene(
+        "A call that leaked as bare JSON is rescued, whatever format was expected",
+        "the JSON is shown to the user as if it were an answer, and the agent stops",
+        "qwen3_coder",
+        '{"name": "get_weather", "arguments": {"city": "Oslo"}}',
+    ),
+    Scene(
+        "A call that is shown as an example stays text",
+        "a rescue by regular expression calls the tool that the answer only explains",
+        "auto",
+        'A call looks like this:\n```json\n{"name": "set_heating", "arguments": {"degrees": 30}}\n```\nShall I?',
+    ),
+)
+
+
+# -- scenes of prompts and grammars ------------------------------------------------------------------------------------
+
+
+class PromptScene(msgspec.Struct, frozen=True):
+    """A prompt with tools. The demo shows it from the heading `start` on."""
+
+    title: str
+    elsewhere: str
+    start: str
+    budget: int | None = None
+    format: str = "contract"
+
+    def play(self) -> Contract:
+        return contract(TOOLS, budget=self.budget, format=self.format)
+
+    def excerpt(self) -> str:
+        text = self.play().text
+        return text[text.index(self.start) :].strip()
+
+
+PROMPT_SCENES: tuple[PromptScene, ...] = (
+    PromptScene(
+        "A prompt lets a model call tools on a server without tool support",
+        "the request fails with 'does not support tools', or the tools are dropped and the model makes some up",
+        "## Available tools",
+    ),
+    PromptScene(
+        "The same tools for a plain completion endpoint, in the format that the model was trained on",
+        "one prompt for every model, and calls in a format that the model never saw",
+        "One call:",
+        format="llama4_pythonic",
+    ),
+)
+
+
+class GrammarScene(msgspec.Struct, frozen=True):
+    """A grammar for the tools above, and for one with a schema that a grammar cannot express."""
+
+    title: str
+    elsewhere: str
+
+    def play(self) -> Grammar:
+        email = {"type": "string", "pattern": r"^(?!\.)[^@]+@[^@]+$"}
+        ids = {"type": "array", "items": {"type": "integer"}, "uniqueItems": True}
+        odd = Tool(name="invite", parameters={"type": "object", "properties": {"email": email, "ids": ids}})
+        return grammar([*TOOLS, odd], format="hermes", choice="required")
+
+
+GRAMMAR_SCENE = GrammarScene(
+    "What a grammar cannot express is reported, and the other tools still work",
+    "the request fails for every tool, or the grammar is switched off and only a log line says so",
+)
+
+
+# -- scenes of running calls -------------------------------------------------------------------------------------------
+
+
+class CallResults(msgspec.Struct, frozen=True):
+    reply: Reply
+    results: tuple[Result, ...]
+    trace: Trace
+
+
+class RunScene(msgspec.Struct, frozen=True):
+    """A reply whose calls are run. `elsewhere` says what other agent loops do with it."""
+
+    title: str
+    elsewhere: str
+    text: str
+    source: str = ""
+
+    def play(self) -> CallResults:
+        tools = _make_log_tools()
+        reply, trace = parse(self.text, tools=tools, format="hermes"), Trace()
+        limits = RunLimits(result=Bounds(string_chars=200))
+        results = dispatch_sync(reply, tools, hooks=[_deny_changes], trace=trace, limits=limits)
+        return CallResults(reply, tuple(results), trace)
+
+
+def _make_log_tools() -> Toolset:
+    """Declare the tools when the scene runs, so that other scenes do not wait for it."""
+
+    @tool(read_only=True)
+    async def read_log(path: str) -> str:
+        return "\n".join(
+            [f"12:00:{second % 60:02} {path} line {second}: nothing to see here" for second in range(4000)]
+        )
+
+    @tool
+    async def delete_all(path: str) -> str:
+        raise AssertionError("not approved")
+
+    return Toolset(read_log, delete_all)
+
+
+def _deny_changes(invocation: Invocation) -> Skip | None:
+    return None if invocation.tool.read_only else Skip("the user said no", "not approved")
+
+
+RUN_SCENES: tuple[RunScene, ...] = (
+    RunScene(
+        "Calls run: bounded, approved one by one, and never when truncated",
+        "the log of 190,000 characters fills the context, everything is deleted, and the last call is guessed at",
+        '<tool_call>\n{"name": "read_log", "arguments": {"path": "app.log"}}\n</tool_call>\n'
+        '<tool_call>\n{"name": "delete_all", "arguments": {"path": "/"}}\n</tool_call>\n'
+        '<tool_call>\n{"name": "delete_all", "arguments": {"path": "/ho',
+    ),
+)
+AnyScene = Scene | PromptScene | GrammarScene | RunScene
+ALL_SCENES: tuple[AnyScene, ...] = (*SCENES, *PROMPT_SCENES, GRAMMAR_SCENE, *RUN_SCENES)
+
+
+# -- display of scenes -------------------------------------------------------------------------------------------------
+
+
 def _show_scene(out: Console, number: int, scene: AnyScene) -> None:
     heading(out, f"{number}. {scene.title}")
-    if isinstance(scene, ToldScene):
-        _show_told(out, scene)
-    elif isinstance(scene, HeldScene):
-        _show_held(out, scene)
+    if isinstance(scene, PromptScene):
+        _show_prompt(out, scene)
+    elif isinstance(scene, GrammarScene):
+        _show_grammar(out, scene)
     else:
         _show_reply(out, scene)
     out.print()
 
 
-def _show_told(out: Console, scene: ToldScene) -> None:
+def _show_prompt(out: Console, scene: PromptScene) -> None:
     row(out, "elsewhere", scene.elsewhere, "yellow")
-    row(out, "told", visible(scene.shown()), "green")
+    row(out, "prompt", visible(scene.excerpt()), "green")
     row(out, "tokens", f"about {scene.play().stats.tokens} for the whole contract")
 
 
-def _show_held(out: Console, scene: HeldScene) -> None:
-    made = scene.play()
+def _show_grammar(out: Console, scene: GrammarScene) -> None:
+    constraint = scene.play()
     row(out, "elsewhere", scene.elsewhere, "yellow")
-    row(out, "held", f"{len(made.names)} tools: {', '.join(made.names)}", "green")
-    for limit in made.relaxations:
+    row(out, "grammar", f"{len(constraint.names)} tools: {', '.join(constraint.names)}", "green")
+    for limit in constraint.relaxations:
         row(out, "relaxed", visible(f"{limit.tool} {limit.path}: {limit.allows}"), "yellow")
 
 
@@ -117,13 +383,151 @@ def _show_reply(out: Console, scene: Scene | RunScene) -> None:
         show_reply(out, scene.play())
 
 
-def _as_json(number: int, scene: AnyScene) -> dict[str, Any]:
+def show_run(out: Console, ran: CallResults) -> None:
+    show_reply(out, ran.reply)
+    row(out, "trace", visible(str(ran.trace)), "cyan")
+    for number, result in enumerate(ran.results, 1):
+        row(out, f"result {number}", visible(result.text), "red" if result.error else "green")
+
+
+def _scene_json(number: int, scene: AnyScene) -> dict[str, Any]:
     head = {"number": number, "title": scene.title, "elsewhere": scene.elsewhere}
-    if isinstance(scene, ToldScene):
-        made = scene.play()
-        return {**head, "told": made.text, "stats": to_json(made.stats)}
-    if isinstance(scene, HeldScene):
-        held = scene.play()
-        return {**head, "tools": held.names, "relaxations": [to_json(limit) for limit in held.relaxations]}
+    if isinstance(scene, PromptScene):
+        prompt = scene.play()
+        return {**head, "told": prompt.text, "stats": to_json(prompt.stats)}
+    if isinstance(scene, GrammarScene):
+        constraint = scene.play()
+        limits = [to_json(limit) for limit in constraint.relaxations]
+        return {**head, "tools": constraint.names, "relaxations": limits}
     played = run_as_json(scene.play()) if isinstance(scene, RunScene) else {"reply": to_json(scene.play())}
     return {**head, "source": scene.source, "raw": scene.text, **played}
+
+
+def run_as_json(ran: CallResults) -> dict[str, Any]:
+    results = [{"id": each.id, "kind": each.kind, "error": each.error, "text": each.text} for each in ran.results]
+    return {"reply": to_json(ran.reply), "trace": ran.trace.to_json(), "results": results}
+
+
+# -- the first screen --------------------------------------------------------------------------------------------------
+
+_LONGEST = 68  # characters of a reply: one line
+_TEXT: Json = {"type": "string"}
+
+
+class Pair(msgspec.Struct, frozen=True):
+    """A scene of the first screen, and `where` it occurs."""
+
+    where: str
+    scene: Scene
+
+
+def _required_tool(name: str, **types: Json) -> Tool:
+    return Tool(name=name, parameters={"type": "object", "properties": types, "required": list(types)})
+
+
+SCREEN_TOOLS = Toolset(
+    [
+        _required_tool("weather", city=_TEXT),
+        _required_tool("say", text=_TEXT),
+        _required_tool("write", path=_TEXT, text=_TEXT),
+        _required_tool("book", nights={"type": "integer"}),
+    ]
+)
+
+
+def _pair(where: str, title: str, before: str, text: str, format: str = "hermes") -> Pair:
+    return Pair(where, Scene(title, before, format, text, tools=SCREEN_TOOLS))
+
+
+PAIRS: tuple[Pair, ...] = (
+    _pair(
+        "Ollama, llama.cpp",
+        "The call leaks as plain JSON",
+        "shown to the user as if it were the answer, and the agent stops",
+        '{"name": "weather", "arguments": {"city": "Oslo"}}',
+        "qwen3_coder",
+    ),
+    _pair(
+        "vLLM",
+        "The closing tag is inside a string",
+        "the call ends there: invalid JSON, and the call is lost",
+        '<tool_call>{"name": "say", "arguments": {"text": "a </tool_call> b"}}</tool_call>',
+    ),
+    _pair(
+        "any server",
+        "max_tokens cuts the call in half",
+        "a JSON repair library closes the string, and half a file is written",
+        '<tool_call>{"name": "write", "arguments": {"path": "a", "text": "Dea',
+    ),
+    _pair(
+        "llama.cpp, Ollama",
+        "A namespace, and a number as a string",
+        "unknown tool; or the tool gets '2' for 2, and the change is not reported",
+        '<tool_call>{"name": "functions.book", "arguments": {"nights": "2"}}</tool_call>',
+    ),
+    _pair(
+        "vLLM",
+        "One of two calls is broken",
+        "one JSON error loses both, and the text with them",
+        '<tool_call>{"name": "weather", "arguments": {"city": }}</tool_call>'
+        '<tool_call>{"name": "weather", "arguments": {"city": "Rome"}}</tool_call>',
+    ),
+)
+# The same as in evals/ratchet.json, "damage parsed", as a test verifies.
+RIGHT, DAMAGED, WRONG = 42_937, 42_980, 0
+FIGURE = (
+    f"{RIGHT:,} of {DAMAGED:,} damaged calls of the Berkeley leaderboard were recovered as intended "
+    f"({100 * RIGHT / DAMAGED:.1f} %); {DAMAGED - RIGHT - WRONG} were rejected, none ran with other arguments"
+)
+SOURCE = "docs/results.md, measured by `make bfcl`"
+NEXT = (
+    "your own reply: rightcall parse --explain FILE; more scenes: rightcall demo --all; a small model, here: "
+    "rightcall demo --live; Python: docs/tour.md"
+)
+
+
+def show_screen(out: Console) -> None:
+    """Print the first screen."""
+    heading(out, "What a model wrote, what other parsers do, and what rightcall does")
+    for number, pair in enumerate(PAIRS, 1):
+        head = Styled.assemble((f"{number} {pair.scene.title}", "bold"), (f"  ({pair.where})", "dim"))
+        paragraph(out, head, hang=2)
+        row(out, "  wrote", _shortened(pair.scene.text), "dim")
+        row(out, "  before", pair.scene.elsewhere, "yellow")
+        row(out, "  now", _describe_result(pair.scene.play()))
+    out.print()
+    row(out, "measured", f"{FIGURE} ({SOURCE})")
+    row(out, "next", NEXT)
+
+
+def _shortened(text: str) -> str:
+    shown = visible(text, one_line=True)
+    return shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 1]}…"
+
+
+def _describe_result(reply: Reply) -> Styled:
+    calls = [_describe_call(call) for call in reply.attempts]
+    return Styled("; ").join(calls) if calls else Styled("text: " + visible(reply.content, one_line=True))
+
+
+def _describe_call(call: Call) -> Styled:
+    arguments = ", ".join([f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in call.arguments.items()])
+    if call.ok:
+        changed = f", repaired: {', '.join([repair.rule for repair in call.repairs])}" if call.repairs else ""
+        return Styled(visible(f"{call.name}({arguments}) may run{changed}", one_line=True), "green")
+    reason = blocking_problem(call)
+    return Styled(f"{call.name} must not run: {reason.code if reason else 'it is not complete'}", "red")
+
+
+def screen_json() -> dict[str, Any]:
+    pairs = [
+        {
+            "title": pair.scene.title,
+            "where": pair.where,
+            "raw": pair.scene.text,
+            "before": pair.scene.elsewhere,
+            "reply": to_json(pair.scene.play()),
+        }
+        for pair in PAIRS
+    ]
+    return {"pairs": pairs, "figure": {"right": RIGHT, "of": DAMAGED, "wrong": WRONG, "source": SOURCE}}

@@ -1,18 +1,36 @@
-"""The demo's last scene: what a real model writes. It is asked here and now if it is there; else a recording answers.
+"""The parts of `rightcall demo` in which a model answers: a scene, and a capture of training rows.
 
-Both are asked what the recording was asked, at temperature 0, so they say the same or nearly so.
+The model runs locally if it is downloaded; otherwise a recording of it answers, and the demo says so.
 """
 
 from __future__ import annotations
 
+import asyncio
+import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+import msgspec
+from rich.console import Console
+
+from rightcall.backends.base import BaseBackend
 from rightcall.backends.cassette import load
 from rightcall.backends.local import LocalBackend
 from rightcall.backends.replay import ReplayBackend
 from rightcall.backends.request import Answer, Request
-from rightcall.cli.demo_scenes import Scene
+from rightcall.capture.catalogue import find_domains
+from rightcall.capture.runner import Capture, check_output
+from rightcall.capture.settings import Settings
+from rightcall.cli.demo_command import Scene
+from rightcall.cli.layout import bar_chart, heading, row, table
+from rightcall.datasets.exporting import Exported, export
+from rightcall.datasets.label import label_files
+from rightcall.datasets.validating import Report, validate
+from rightcall.datasets.written_kinds import EXPORT, EXPORTED, LABELLED, manifest, manifest_of
 from rightcall.errors import BackendError
+from rightcall.safe_text import visible
+from rightcall.storage.file_kinds import existing
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Json, Tool
 
@@ -35,7 +53,7 @@ TOOLS = Toolset(  # the tools that the recorded question offers
 
 
 def model_scene(*, recorded: bool = False) -> Scene:
-    """What the model says now, or what it said; the scene says which."""
+    """Ask the local model, or its recording. Both get the recorded request, at temperature 0."""
     if recorded:
         return _scene(ReplayBackend(RECORDING).complete_sync(_request()), f"a recording of {MODEL}, as you asked")
     try:
@@ -46,7 +64,7 @@ def model_scene(*, recorded: bool = False) -> Scene:
 
 
 def _request() -> Request:
-    """The question of the recording."""
+    """Make the request of the recording."""
     body = load(RECORDING).exchanges[0].request.body or {}
     return Request(
         messages=body["messages"],
@@ -65,3 +83,148 @@ def _scene(answer: Answer, source: str) -> Scene:
         tools=TOOLS,
         source=source,
     )
+
+
+TITLE = "A small model makes calls in three modes, and they become training rows"
+CAPTURE_RECORDING = Path(__file__).with_name("demo_capture.jsonl")
+DOMAINS = ("shopping", "calendar", "support")
+
+
+class CaptureMode(msgspec.Struct, frozen=True):
+    about: str
+    settings: Settings
+
+
+_BASE_SETTINGS = Settings(
+    models=(MODEL,), mode="text", max_turns=1, choice="required", examples=2, temperature=0.0, max_tokens=96, seed=1
+)
+
+
+def _capture_mode(about: str, **changes: Any) -> CaptureMode:
+    return CaptureMode(about, msgspec.structs.replace(_BASE_SETTINGS, **changes))
+
+
+MODES: dict[str, CaptureMode] = {
+    "none": _capture_mode("guard none: as the model wrote it", guard="none"),
+    "parse": _capture_mode("guard parse: parsed and repaired", guard="parse"),
+    "grammar": _capture_mode("mode grammar: constrained by the tools", guard="parse", mode="grammar"),
+}
+
+
+class CaptureDemo(msgspec.Struct, frozen=True):
+    """The results of the capture. `source` says what answered: the model or a recording."""
+
+    source: str
+    runs: Mapping[str, Capture]
+    report: Report
+    labels: Mapping[str, int]
+    exported: Exported
+    folder: Path
+
+    @property
+    def files(self) -> list[tuple[str, str]]:
+        rows = [(f"rows, {name}", str(run.output)) for name, run in self.runs.items()]
+        labelled = ("labelled", str(self.folder / "labelled.jsonl"))
+        return [*rows, labelled, ("for a trainer", self.exported.path), ("its manifest", self.exported.manifest)]
+
+
+def check_folder(folder: Path | None, *, force: bool = False) -> None:
+    """Raise `NotOurs` if the demo would overwrite a file that rightcall did not write."""
+    if folder is None:
+        return
+    for name in MODES:
+        check_output(folder / f"{name}.jsonl", force=force)
+    train = folder / "train.jsonl"
+    kinds = {folder / "labelled.jsonl": LABELLED, train: EXPORT, manifest_of(train): manifest(EXPORTED)}
+    for path, kind in kinds.items():
+        existing(path, kind, force=force)
+
+
+def run_demo_capture(folder: Path | None, *, recorded: bool = False, force: bool = False) -> CaptureDemo:
+    """Capture in all modes, validate and label the rows, and export them."""
+    folder = folder or Path(tempfile.mkdtemp(prefix="rightcall-demo-"))
+    source, runs = _run_captures(folder, recorded=recorded, force=force)
+    outputs = [run.output for run in runs.values()]
+    report = validate(outputs, tell=lambda where, what: None)
+    labels = label_files(outputs, folder / "labelled.jsonl", domains=find_domains(DOMAINS), force=force)
+    exported = export([folder / "labelled.jsonl"], folder / "train.jsonl", to="trl-kto", force=force)
+    return CaptureDemo(source, runs, report, labels, exported, folder)
+
+
+def _run_captures(folder: Path, *, recorded: bool, force: bool) -> tuple[str, dict[str, Capture]]:
+    why = "as you asked"
+    if not recorded:
+        try:
+            runs = asyncio.run(run_modes(LocalBackend(MODEL), folder, force=force))
+            return f"{MODEL}, run on this machine just now", runs
+        except BackendError as error:
+            why = str(error)
+    return f"a recording of {MODEL} ({why})", asyncio.run(run_modes(recording(), folder, force=force))
+
+
+def recording() -> ReplayBackend:
+    """Open the recording. It is lenient, since the prompts may have changed."""
+    return ReplayBackend(CAPTURE_RECORDING, profile="llama.cpp", strict=False)
+
+
+async def run_modes(backend: BaseBackend, folder: Path, *, force: bool = False) -> dict[str, Capture]:
+    """Capture in each mode. New rows replace those of an earlier demo."""
+    domains = find_domains(DOMAINS)
+    runs = {}
+    async with backend:
+        for name, mode in MODES.items():
+            output = folder / f"{name}.jsonl"
+            runs[name] = Capture(backend, domains, mode.settings, output, fresh=True, force=force)
+            await runs[name].go()
+    return runs
+
+
+# -- shown -------------------------------------------------------------------------------------------------------------
+
+_HEADS = ("", "scenarios", "calls wanted", "calls", "valid", "right tool", "right arguments")
+
+
+def show(out: Console, found: CaptureDemo) -> None:
+    heading(out, TITLE)
+    row(out, "source", visible(found.source, one_line=True), "dim")
+    _table(out, found.runs)
+    report, made = found.report, found.exported
+    row(out, "checked", f"{report.rows} rows, {report.bad} bad")
+    row(out, "labelled", ", ".join([f"{label} {count}" for label, count in sorted(found.labels.items())]))
+    row(out, "exported", f"{made.examples} examples for TRL's KTO, good and bad; private, mode 0600")
+    row(out, "files", visible(f"{', '.join([Path(path).name for _, path in found.files])}", one_line=True), "dim")
+    row(out, "folder", visible(str(found.folder), one_line=True), "dim")
+    _chart(out, found.runs)
+
+
+def _table(out: Console, runs: Mapping[str, Capture]) -> None:
+    totals = {name: run.tally.total for name, run in runs.items()}
+    cells = [
+        (MODES[name].about, of.scenarios, of.wanted, of.calls, of.valid, of.right_tool, of.right_arguments)
+        for name, of in totals.items()
+    ]
+    table(out, _HEADS, cells)
+
+
+def _chart(out: Console, runs: Mapping[str, Capture]) -> None:
+    """Print the share of valid calls of each mode."""
+    heading(out, "\nValid calls of the model")
+    totals = {name: run.tally.total for name, run in runs.items()}
+    rows = [
+        (f"{MODES[name].about} ({of.valid} of {of.calls})", round(100 * of.valid / max(of.calls, 1)))
+        for name, of in totals.items()
+    ]
+    bar_chart(out, rows, most=100, unit=" %", style="green")
+
+
+def as_json(found: CaptureDemo) -> Json:
+    return {
+        "title": TITLE,
+        "source": found.source,
+        "ways": {name: msgspec.to_builtins(run.tally.total) for name, run in found.runs.items()},
+        "rows": found.report.rows,
+        "bad": found.report.bad,
+        "labels": dict(found.labels),
+        "examples": found.exported.examples,
+        "files": dict(found.files),
+    }

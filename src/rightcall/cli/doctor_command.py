@@ -1,4 +1,4 @@
-"""`rightcall doctor`: asks a model server what clients ask, and says what is wrong with its answers."""
+"""`rightcall doctor`: probe a model server with requests of clients, and report faults in its answers."""
 
 from __future__ import annotations
 
@@ -10,66 +10,74 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
+from rich.console import Console
+from rich.text import Text
 
 from rightcall.backends.address import HABITS, check_api
 from rightcall.cli.endpoint import ApiKeyEnv
-from rightcall.cli.inputs import AsJson, Force, checked, usage_errors
-from rightcall.cli.layout import console
-from rightcall.cli.option_groups import grouped
-from rightcall.cli.safe import json_text
+from rightcall.cli.inputs import AsJson, Force, grouped, option_parser, usage_errors
+from rightcall.cli.layout import Cell, console, heading, json_text, paragraph, row, table
+from rightcall.safe_text import brief, visible
 
 if TYPE_CHECKING:
-    from rightcall.doctor.diagnosis import Diagnosis
+    from rightcall.doctor.diagnosis import Diagnosis, ProbeResult
     from rightcall.doctor.examination import Watch
+    from rightcall.doctor.judging import Verdict
 
 
-class HowMuch(msgspec.Struct, frozen=True, kw_only=True):
-    """How often and how long a server is asked."""
+class ProbeLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """Options for the number and the duration of requests."""
 
-    n: Annotated[int, typer.Option("--n", metavar="N", min=1, max=100, help="How often each question is asked.")] = 1
-    max_requests: Annotated[int, typer.Option(metavar="N", min=1, help="No more requests than these.")] = 500
+    n: Annotated[int, typer.Option("--n", metavar="N", min=1, max=100, help="Number of times each probe runs.")] = 1
+    max_requests: Annotated[int, typer.Option(metavar="N", min=1, help="Maximum number of requests.")] = 500
     timeout: Annotated[float, typer.Option("--timeout", metavar="SECONDS", min=0.1, help="Limit for one request.")] = (
         60.0
     )
     patience: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0.01, help="Silence after which clients give a stream up.")
+        float, typer.Option(metavar="SECONDS", min=0.01, help="Silence after which a stream counts as stalled.")
     ] = 20.0
-    concurrency: Annotated[int, typer.Option(metavar="N", min=1, max=64, help="Requests at the same time.")] = 4
+    concurrency: Annotated[
+        int, typer.Option(metavar="N", min=1, max=64, help="Number of requests at the same time.")
+    ] = 4
 
 
 @grouped
 def doctor(
     *,
-    url: Annotated[str, typer.Argument(metavar="URL", help="Where the server is, with or without /v1.")],
+    url: Annotated[str, typer.Argument(metavar="URL", help="URL of the server, with or without /v1.")],
     model: Annotated[
-        str, typer.Option("--model", "-m", metavar="NAME", help="The model. [default: the first that it lists]")
+        str, typer.Option("--model", "-m", metavar="NAME", help="The model. [default: the first that the server lists]")
     ] = "",
     api: Annotated[
         list[str] | None,
         typer.Option(
-            parser=checked(check_api), metavar="|".join(HABITS), help="A dialect to try; repeatable. [default: all]"
+            parser=option_parser(check_api),
+            metavar="|".join(HABITS),
+            help="A dialect to try; repeatable. [default: all]",
         ),
     ] = None,
     through: Annotated[
-        bool, typer.Option("--through", help="Ask through the proxy too, and show what it cures.")
+        bool, typer.Option("--through", help="Also probe through the proxy, and show what it fixes.")
     ] = False,
     html: Annotated[
-        str | None, typer.Option("--html", metavar="FILE", help="Write one page too, which can be mailed.")
+        str | None, typer.Option("--html", metavar="FILE", help="Also write a self-contained web page.")
     ] = None,
-    samples: Annotated[int, typer.Option(min=0, help="Of how many faults the exchange is printed.")] = 6,
+    samples: Annotated[int, typer.Option(min=0, help="Number of faults with request and response.")] = 6,
     json: AsJson = False,
     force: Force = False,
     api_key_env: ApiKeyEnv = None,
-    how: HowMuch,
+    how: ProbeLimits,
 ) -> None:
-    """Ask a model server what clients ask, and say what is wrong with its answers, and what cures it.
+    """Probe a model server with the requests of clients, and report its faults and their cures.
 
-    Every dialect that it speaks is probed, streamed and whole: calls and their arguments, ids, index, finish, order of
-    events, tool_choice, histories, reasoning, cuts, prompt tokens, constraints, fields that clients send.
+    Probes every API that the server speaks, streamed and whole: calls and their arguments, ids, index, finish reason,
+    order of events, tool_choice, histories, reasoning, truncation, prompt tokens, constraints, and fields of clients.
 
-    Exit code 0: nothing is the server's fault. 1: something is, or some question had no answer. 2: wrong usage.
+    Exit codes: 0 the server has no faults, 1 it has, or a probe got no answer, 2 wrong usage.
     """
+    from rightcall.cli.page_screen import write_page
     from rightcall.doctor.diagnosing import diagnosed
+    from rightcall.doctor.doctor_page import doctor_page
     from rightcall.doctor.examination import ExamSettings
 
     settings = ExamSettings(
@@ -83,17 +91,17 @@ def doctor(
         api_key_env=api_key_env,
     )
     with usage_errors():
-        diagnosis = asyncio.run(diagnosed(url, settings, through=through, watching=_watching))
+        diagnosis = asyncio.run(diagnosed(url, settings, through=through, watching=_progress_bar))
         if html is not None:
-            _write(diagnosis, html, force=force)
-    _tell(diagnosis, samples, json=json)
+            write_page(doctor_page(diagnosis), html, force=force)
+    _print_diagnosis(diagnosis, samples, json=json)
     if not diagnosis.is_sound:
         raise typer.Exit(1)
 
 
 @contextmanager
-def _watching(what: str) -> Iterator[Watch | None]:
-    """A bar on standard error; nothing where nobody watches."""
+def _progress_bar(what: str) -> Iterator[Watch | None]:
+    """Show a progress bar on standard error, on a terminal only."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -105,19 +113,141 @@ def _watching(what: str) -> Iterator[Watch | None]:
         yield lambda done, planned: bar.update(task, completed=done, total=planned)
 
 
-def _write(diagnosis: Diagnosis, html: str, *, force: bool) -> None:
-    from rightcall.doctor.doctor_page import KIND, doctor_page
-    from rightcall.evaluation.webpages.page_writing import page_kind, written
-    from rightcall.storage.whole_files import WholeFile
-
-    with WholeFile(html, page_kind(KIND), force=force) as out:
-        out.write_bytes(written(doctor_page(diagnosis)).encode())
-
-
-def _tell(diagnosis: Diagnosis, samples: int, *, json: bool) -> None:
-    from rightcall.cli.doctor_screen import show_diagnosis
+def _print_diagnosis(diagnosis: Diagnosis, samples: int, *, json: bool) -> None:
+    from rightcall.cli.doctor_command import show_diagnosis
 
     if json:
         typer.echo(json_text(diagnosis.to_json()))
     else:
         show_diagnosis(console(), diagnosis, samples=samples)
+
+
+# -- display -----------------------------------------------------------------------------------------------------------
+
+_STYLES: dict[Verdict, str] = {
+    "ok": "green",
+    "fault": "red",
+    "model": "yellow",
+    "not offered": "dim",
+    "unreachable": "red",
+}
+_WORDS: dict[Verdict, str] = {"fault": "FAULT", "not offered": "none"}
+_MAX_PLACES = 3
+_EXCERPT = 700  # characters of a request, and of an answer
+
+
+def show_diagnosis(out: Console, found: Diagnosis, *, samples: int = 6) -> None:
+    """Print a diagnosis: the server, a table for each API, each class of failure, with request and response of some."""
+    _head(out, found)
+    for api in found.spoken:
+        out.print()
+        heading(out, api)
+        table(out, _heads(found), [*_rows(found, api)])
+    _faults(out, found, samples)
+    _foot(out, found)
+
+
+def _head(out: Console, found: Diagnosis) -> None:
+    row(out, "server", brief(f"{found.url}  {found.kind}".rstrip(), 300), "bold")
+    row(out, "model", brief(found.model or "none was named, and the server lists none", 200))
+    row(out, "speaks", ", ".join(found.spoken) or "no dialect that was tried", "green" if found.spoken else "red")
+    silent: dict[str, list[str]] = {}
+    for each in found.dialects:
+        if each.says:
+            silent.setdefault(each.says, []).append(each.api)
+    for says, apis in silent.items():
+        row(out, "", brief(f"{', '.join(apis)}: {says}", 300), "dim")
+
+
+def _heads(found: Diagnosis) -> tuple[str, ...]:
+    if found.through is None:
+        return ("probe", "whole", "streamed", "class")
+    return ("probe", "whole", "proxy", "streamed", "proxy", "class")
+
+
+def _rows(found: Diagnosis, api: str) -> Iterator[list[Cell]]:
+    sides = [found] if found.through is None else [found, found.through]
+    by_place = {
+        (side, each.probe, each.way): each
+        for side, diagnosis in enumerate(sides)
+        for each in diagnosis.results
+        if each.api == api
+    }
+    titles = {each.probe: each.title for each in found.results if each.api == api}
+    for probe, title in titles.items():
+        both = [by_place.get((side, probe, way)) for way in ("whole", "streamed") for side in range(len(sides))]
+        slugs = [each.slug for each in both if each is not None and each.is_named]
+        yield [title, *[_verdict(each) for each in both], ", ".join(dict.fromkeys(slugs))]
+
+
+def _verdict(result: ProbeResult | None) -> Text:
+    if result is None:
+        return Text("")
+    rate = f" {result.passed}/{result.of}" if result.of > 1 else ""
+    return Text(_WORDS.get(result.verdict, result.verdict) + rate, _STYLES[result.verdict])
+
+
+def _faults(out: Console, found: Diagnosis, samples: int) -> None:
+    for at, failure in enumerate((*found.classes, *found.habits)):
+        mine = found.shown(failure)
+        out.print()
+        whose = " (the model's doing)" if failure in found.habits else ""
+        heading(out, f"{failure.slug}: {failure.title}{whose}")
+        paragraph(out, failure.what, "dim", label="  ")
+        seen = _places_by_message(mine)
+        for says, where in [*seen.items()][:_MAX_PLACES]:
+            row(out, "  seen", brief(f"{where}: {says}", 400))
+        if len(seen) > _MAX_PLACES:
+            row(out, "", f"and {len(seen) - _MAX_PLACES} more, in --html and --json", "dim")
+        if at < samples:
+            _evidence(out, mine[0])
+        says, line = found.advice(failure)
+        row(out, "  cure", says)
+        if line:
+            row(out, "", visible(line, one_line=True), "cyan")
+
+
+def _places_by_message(results: list[ProbeResult]) -> dict[str, str]:
+    """Return each message once, with the places where it occurred: API, mode and probes."""
+    places: dict[str, dict[tuple[str, str], list[str]]] = {}
+    for each in results:
+        places.setdefault(each.says, {}).setdefault((each.api, each.way), []).append(each.title)
+    return {
+        says: "; ".join([f"{api} {way}: {', '.join(titles)}" for (api, way), titles in of.items()])
+        for says, of in places.items()
+    }
+
+
+def _evidence(out: Console, result: ProbeResult) -> None:
+    shown = result.evidence
+    if shown is None:
+        return
+    row(out, "  sent", _cut(shown.request, shown.request_left_out), "dim")
+    row(out, f"  {shown.status or 'came'}", _cut(shown.answer, shown.answer_left_out), "dim")
+
+
+def _cut(text: str, left_out: int) -> str:
+    """Shorten a text. Add spaces to compact JSON, so that lines can be wrapped."""
+    text = text.replace(',"', ', "').replace('":', '": ').replace('":  ', '": ')
+    left = max(0, len(text) - _EXCERPT) + left_out
+    return visible(text[:_EXCERPT], one_line=True) + (f" … ({left:,} more)" if left else "")
+
+
+def _foot(out: Console, found: Diagnosis) -> None:
+    out.print()
+    both = found.requests + (0 if found.through is None else found.through.requests)
+    took = found.seconds + (0.0 if found.through is None else found.through.seconds)
+    checks = f"{len(found.faults)} of {len(found.results)} checks failed" if found.results else "nothing was asked"
+    row(out, "found", f"{checks}; {len(found.classes)} classes of failure", "bold red" if found.faults else "bold")
+    if found.through is not None:
+        left = len(found.through.faults)
+        row(out, "proxy", f"{left} of {len(found.through.results)} checks failed", "red" if left else "green")
+    row(out, "asked", f"{both} requests in {took:.1f} s" + _format_skipped(found))
+    if cure := found.cure():
+        row(out, "cure", visible(cure, one_line=True), "cyan")
+
+
+def _format_skipped(found: Diagnosis) -> str:
+    count = found.skipped + (0 if found.through is None else found.through.skipped)
+    why = "--max-requests was reached, or the server had stopped answering"
+    return f"; {count} more were left out: {why}" if count else ""

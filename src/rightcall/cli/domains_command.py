@@ -1,4 +1,4 @@
-"""`rightcall domains`: which there are, and whether one of your own works."""
+"""`rightcall domains`: list and show stub domains, and check your own."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ import typer
 
 from rightcall.capture import catalogue
 from rightcall.capture.domain import BadDomain, Domain
-from rightcall.cli.completing import domain_names
-from rightcall.cli.inputs import AsJson, refuse, usage_errors
-from rightcall.cli.layout import console, row, table
-from rightcall.cli.safe import brief, json_text
+from rightcall.cli.inputs import AsJson, domain_names, refuse, usage_errors
+from rightcall.cli.layout import console, json_text, row, table
+from rightcall.safe_text import brief
 
 
 def domains(
@@ -21,26 +20,26 @@ def domains(
         list[str] | None,
         typer.Argument(
             metavar="[check] [NAMES|FILES]",
-            help="Domains to show; after check: TOML files of your own.",
+            help="Domains to show; after check: TOML files.",
             autocompletion=domain_names,
         ),
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """List the stub domains, or show some; `check FILES` says everything that is wrong with domains of your own.
+    """List the stub domains, or show some; `check FILES` reports every error in domains of your own.
 
-    A domain is a TOML file: tools that answer the same every time, and scenarios with the calls that are right. Exit
-    code 1 means that a file cannot be used.
+    A domain is a TOML file: tools with fixed results, and scenarios with the expected calls. Exit code 1 means that a
+    file has errors.
     """
-    given = words or []
-    if given[:1] == ["check"]:
-        _check(given[1:], json)
+    arguments = words or []
+    if arguments[:1] == ["check"]:
+        _check(arguments[1:], json)
         return
     with usage_errors():
-        found = catalogue.find_domains(given or catalogue.names())
+        found = catalogue.find_domains(arguments or catalogue.names())
     if json:
-        typer.echo(json_text([_told(domain, whole=bool(given)) for domain in found]))
-    elif given:
+        typer.echo(json_text([_describe(domain, whole=bool(arguments)) for domain in found]))
+    elif arguments:
         for domain in found:
             _show(domain)
     else:
@@ -50,11 +49,11 @@ def domains(
 
 def _check(files: list[str], json: bool) -> None:
     if not files:
-        refuse("say which files: `rightcall domains check my.toml`")
+        refuse("no file: `rightcall domains check my.toml`")
     results: list[dict[str, Any]] = []
     for file in files:
         try:
-            results.append({"file": file, "faults": [], **_told(catalogue.from_file(Path(file)), whole=False)})
+            results.append({"file": file, "faults": [], **_describe(catalogue.from_file(Path(file)), whole=False)})
         except BadDomain as error:
             results.append({"file": file, "faults": str(error).splitlines()})
     if json:
@@ -65,20 +64,20 @@ def _check(files: list[str], json: bool) -> None:
             for fault in result["faults"]:
                 row(out, "fault", brief(fault, 500), "red")
             if not result["faults"]:
-                said = f"{result['name']}: {result['tools']} tools, {result['scenarios']} scenarios, nothing wrong"
-                row(out, "domain", brief(said, 500), "green")
+                summary = f"{result['name']}: {result['tools']} tools, {result['scenarios']} scenarios, no errors"
+                row(out, "domain", brief(summary, 500), "green")
     if any(result["faults"] for result in results):
         raise typer.Exit(1)
 
 
-def _told(domain: Domain, *, whole: bool) -> dict[str, Any]:
+def _describe(domain: Domain, *, whole: bool) -> dict[str, Any]:
     kinds = Counter(scenario.kind for scenario in domain.scenarios)
-    told: dict[str, Any] = {"name": domain.name, "about": domain.about, "tools": len(domain.tools)}
-    told |= {"scenarios": len(domain.scenarios), "kinds": dict(sorted(kinds.items()))}
+    description: dict[str, Any] = {"name": domain.name, "about": domain.about, "tools": len(domain.tools)}
+    description |= {"scenarios": len(domain.scenarios), "kinds": dict(sorted(kinds.items()))}
     if whole:
-        told["tool_names"] = [tool.name for tool in domain.tools]
-        told["requests"] = {scenario.name: scenario.request for scenario in domain.scenarios}
-    return told
+        description["tool_names"] = [tool.name for tool in domain.tools]
+        description["requests"] = {scenario.name: scenario.request for scenario in domain.scenarios}
+    return description
 
 
 def _show(domain: Domain) -> None:

@@ -1,4 +1,4 @@
-"""The options of every command that talks to a model, and the backend they name.
+"""Options of every command that talks to a model, and the backend that they select.
 
 @grouped
 def ask(*, endpoint: Endpoint, model: Model = "") -> None:
@@ -24,7 +24,7 @@ from rightcall.backends.http import Backend
 from rightcall.backends.local import LocalBackend
 from rightcall.backends.models import is_path
 from rightcall.backends.record import Recorder
-from rightcall.cli.inputs import checked, refuse, say, usage_errors
+from rightcall.cli.inputs import option_parser, print_message, refuse, usage_errors
 from rightcall.errors import BackendError
 
 _SERVER = "The server"
@@ -47,7 +47,7 @@ Local = Annotated[
     typer.Option(
         "--local",
         metavar="NAME|FILE",
-        help="Run this model here: a name of `rightcall model list`, or a GGUF file.",
+        help="Run this model on this machine: a name from `rightcall model list`, or a GGUF file.",
         rich_help_panel=_SERVER,
     ),
 ]
@@ -56,7 +56,7 @@ Lora = Annotated[
     typer.Option(
         "--lora",
         metavar="NAME|FILE",
-        help="An adapter beside the model that runs here: its name, or a GGUF file.",
+        help="An adapter for the local model: a name, or a GGUF file.",
         rich_help_panel=_SERVER,
     ),
 ]
@@ -66,7 +66,7 @@ BaseUrl = Annotated[
         "--base-url",
         "--proxy-base-url",
         metavar="URL",
-        help="Where the server is, with or without /v1. [default: OPENAI_BASE_URL and the like, else the API's own]",
+        help="URL of the server, with or without /v1. [default: OPENAI_BASE_URL and the like, else the API's own]",
         rich_help_panel=_SERVER,
     ),
 ]
@@ -81,9 +81,9 @@ ApiKeyEnv = Annotated[
 Api = Annotated[
     str,
     typer.Option(
-        parser=checked(check_api),
+        parser=option_parser(check_api),
         metavar="|".join(HABITS),
-        help="What the server speaks. The SDKs' names (openai, anthropic) are known too.",
+        help="The API of the server. The names of the SDKs (openai, anthropic) work too.",
         rich_help_panel=_SERVER,
     ),
 ]
@@ -91,39 +91,42 @@ Model = Annotated[str, typer.Option("--model", "-m", metavar="NAME", help="The m
 Mode = Annotated[
     ModeName,
     typer.Option(
-        help="How tools are offered: by the server's own means, as text in the prompt, as text held to a grammar, or "
-        "whichever works.",
+        help="How tools are offered: natively by the server, as text in the prompt, as text constrained by a grammar, "
+        "or whichever works.",
         rich_help_panel=_SERVER,
     ),
 ]
 Record = Annotated[
     str | None,
-    typer.Option(metavar="CASSETTE", help="Write what is sent and received to this file.", rich_help_panel=_SERVER),
+    typer.Option(metavar="CASSETTE", help="Record requests and responses in this file.", rich_help_panel=_SERVER),
 ]
 ConnectTimeout = Annotated[
     float, typer.Option(metavar="SECONDS", min=0.001, help="Limit for connecting.", rich_help_panel=_SERVER)
 ]
 FirstByteTimeout = Annotated[
-    float, typer.Option(metavar="SECONDS", min=0.001, help="Limit until an answer begins.", rich_help_panel=_SERVER)
+    float, typer.Option(metavar="SECONDS", min=0.001, help="Limit until the response begins.", rich_help_panel=_SERVER)
 ]
 IdleTimeout = Annotated[
-    float, typer.Option(metavar="SECONDS", min=0.001, help="Limit between two pieces.", rich_help_panel=_SERVER)
+    float, typer.Option(metavar="SECONDS", min=0.001, help="Limit between two chunks.", rich_help_panel=_SERVER)
 ]
 TotalTimeout = Annotated[
-    float, typer.Option("--timeout", metavar="SECONDS", min=0.001, help="Limit for all.", rich_help_panel=_SERVER)
+    float,
+    typer.Option(
+        "--timeout", metavar="SECONDS", min=0.001, help="Limit for the whole request.", rich_help_panel=_SERVER
+    ),
 ]
 RetryCount = Annotated[
-    int, typer.Option("--retries", metavar="N", min=0, help="Tries after the first one.", rich_help_panel=_SERVER)
+    int, typer.Option("--retries", metavar="N", min=0, help="Retries after the first attempt.", rich_help_panel=_SERVER)
 ]
 
-Temperature = Annotated[float | None, typer.Option(min=0.0, help="0 gives the likeliest answer.")]
-MaxTokens = Annotated[int | None, typer.Option(min=1, metavar="N", help="The longest answer, in tokens.")]
+Temperature = Annotated[float | None, typer.Option(min=0.0, help="Sampling temperature; 0 is greedy.")]
+MaxTokens = Annotated[int | None, typer.Option(min=1, metavar="N", help="Maximum length of an answer.")]
 
 LIMITS = Timeouts()
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """Whom a command asks, and how patiently."""
+    """Options that select the model server, the timeouts and the retries."""
 
     local: Local = None
     lora: Lora = ""
@@ -138,24 +141,31 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     retries: RetryCount = Retries().most
     record: Record = None
 
+    def check_model(self, model: str, *, required: bool = False) -> None:
+        """Refuse contradicting options for the model, and a missing model if one is `required`."""
+        if self.local is not None and (self.base_url is not None or model):
+            refuse("--local runs a model on this machine; it excludes --base-url and --model")
+        if required and self.local is None and not model:
+            refuse("no model: pass --model NAME, or --local NAME to run one on this machine")
+
     def backend(self, model: str, *, force: bool = False) -> BaseBackend:
-        """The backend that these options name, with a recorder around it if wanted. Wrong ones end in exit code 2."""
+        """Create the backend, with a recorder around it for --record. Wrong options exit with code 2."""
         with usage_errors():
             if self.lora and self.local is None:
-                refuse("--lora goes with a model that runs here; name it with --local")
-            backend = self._there(model) if self.local is None else self._here(self.local)
+                refuse("--lora needs a model that runs on this machine: pass --local NAME")
+            backend = self._remote_backend(model) if self.local is None else self._local_backend(self.local)
             return backend if self.record is None else Recorder(backend, self.record, force=force)
 
-    def _here(self, name: str) -> BaseBackend:
+    def _local_backend(self, name: str) -> BaseBackend:
         return LocalBackend(name, mode=self.mode.value, lora=self.lora, timeouts=self.timeouts)
 
     @property
     def local_name(self) -> str:
-        """What rows call the model that runs here, and its adapter."""
-        named = [each for each in (self.local, self.lora) if each]
-        return "+".join([Path(each).stem if is_path(each) else each for each in named])
+        """The name of the local model and its adapter in rows."""
+        names = [each for each in (self.local, self.lora) if each]
+        return "+".join([Path(each).stem if is_path(each) else each for each in names])
 
-    def _there(self, model: str) -> BaseBackend:
+    def _remote_backend(self, model: str) -> BaseBackend:
         return Backend(
             self.base_url,
             api=self.api,
@@ -175,10 +185,10 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 
 @contextmanager
 def backend_errors() -> Iterator[None]:
-    """A server that fails is one line on standard error and exit code 1; wrong usage is one and exit code 2."""
+    """Report a failing server in one line with exit code 1, and wrong usage in one line with exit code 2."""
     with usage_errors():
         try:
             yield
         except BackendError as error:
-            say(str(error))
+            print_message(str(error))
             raise typer.Exit(1) from None

@@ -1,4 +1,4 @@
-"""`rightcall eval`: how well a model calls tools, and what each part of rightcall adds."""
+"""`rightcall eval`: measure how well a model calls tools, and what each part of rightcall adds."""
 
 from __future__ import annotations
 
@@ -6,109 +6,197 @@ import asyncio
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
 from rightcall.backends.base import BaseBackend
 from rightcall.backends.request import MODES, Mode
 from rightcall.cli.capture_command import run_errors
-from rightcall.cli.endpoint import Endpoint, Model, ModeName
-from rightcall.cli.eval_options import EvalAsking, Words
-from rightcall.cli.eval_watch import ShownEvaluation, eval_bar
-from rightcall.cli.inputs import AsJson, Force, refuse, say, usage_errors
-from rightcall.cli.layout import console
-from rightcall.cli.option_groups import grouped
-from rightcall.cli.page_screen import show_page
-from rightcall.cli.safe import json_text
+from rightcall.cli.endpoint import Endpoint, MaxTokens, Model, ModeName, Temperature
+from rightcall.cli.inputs import (
+    AsJson,
+    Force,
+    configuration_names,
+    grouped,
+    print_message,
+    refuse,
+    suite_names,
+    usage_errors,
+)
+from rightcall.cli.layout import console, json_text, paragraph
+from rightcall.cli.page_screen import show_page, write_page
+from rightcall.evaluation.configurations import CONFIGURATIONS, find_configurations
 from rightcall.evaluation.eval_case import EvalCase
 from rightcall.evaluation.eval_json import eval_json, steps_json
-from rightcall.evaluation.eval_page import KIND, compare_page, eval_page, eval_screen
+from rightcall.evaluation.eval_page import compare_page, eval_page, eval_screen
 from rightcall.evaluation.eval_rows import EVALUATION, PastRun, read_evaluation
 from rightcall.evaluation.eval_tally import EvalTally
-from rightcall.evaluation.evaluation_run import EvalFailed, EvalSettings, Evaluation
+from rightcall.evaluation.evaluation_run import EvalFailed, EvalSettings, Evaluation, EvalWatch
 from rightcall.evaluation.suites import find_cases
-from rightcall.evaluation.webpages.page_parts import WebPage
-from rightcall.evaluation.webpages.page_writing import page_kind, written
+from rightcall.safe_text import visible
 from rightcall.storage.file_kinds import existing
 from rightcall.storage.streams import is_stream
-from rightcall.storage.whole_files import WholeFile, keep_apart
+from rightcall.storage.whole_files import keep_apart
 
-Html = Annotated[str | None, typer.Option("--html", metavar="FILE", help="Write one page too, which can be mailed.")]
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+
+# -- options -----------------------------------------------------------------------------------------------------------
+
+_BUDGET = "The budget"
+Suites = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[SUITES] | compare A B",
+        help="questions, bfcl, domains, tasks, with parts of one as in bfcl:simple_python,multiple; or .jsonl rows of "
+        "yours. After compare: two files of raw rows.",
+        autocompletion=suite_names,
+    ),
+]
+Html = Annotated[str | None, typer.Option("--html", metavar="FILE", help="Also write a self-contained web page.")]
 Out = Annotated[
     str | None,
-    typer.Option("--out", "-o", metavar="FILE", help="Raw rows as JSON lines, one per case and configuration."),
+    typer.Option("--out", "-o", metavar="FILE", help="Write raw rows as JSON lines, one per case and configuration."),
 ]
+
+
+class EvalOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Options for how often and how each case is asked."""
+
+    configurations: Annotated[
+        str,
+        typer.Option(
+            "--configurations",
+            "-c",
+            metavar="NAME,...",
+            autocompletion=configuration_names,
+            help=f"Some of {', '.join(CONFIGURATIONS)}; the + is optional. [default: all]",
+        ),
+    ] = ""
+    runs: Annotated[int, typer.Option(min=1, metavar="N", help="Number of runs of each case.")] = 1
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Maximum number of cases of each suite, from all its categories."),
+    ] = None
+    max_turns: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Maximum number of answers in one case. [default: 3; domains 6, tasks 16]",
+            show_default=False,
+        ),
+    ] = None
+    required: Annotated[bool, typer.Option("--required", help="The first answer must be a call.")] = False
+    one_call: Annotated[bool, typer.Option("--one-call", help="Allow one call at a time.")] = False
+    shots: Annotated[
+        int,
+        typer.Option(
+            "--shots", min=0, metavar="N", help="Number of solved examples before each question, scenario or task."
+        ),
+    ] = 0
+    temperature: Temperature = None
+    max_tokens: MaxTokens = None
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", help="Seed, if the server supports one; run I has seed N+I.")
+    ] = None
+    concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="Number of cases at the same time.")] = 1
+    max_errors: Annotated[
+        int, typer.Option(min=0, metavar="N", help="End the run after more failed cases than this.")
+    ] = 25
+    max_requests: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="End the run after this many requests.", rich_help_panel=_BUDGET),
+    ] = None
+    max_total_tokens: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="End the run after this many tokens, in and out.", rich_help_panel=_BUDGET
+        ),
+    ] = None
+    max_seconds: Annotated[
+        float | None,
+        typer.Option(min=0.001, metavar="SECONDS", help="End the run after this time.", rich_help_panel=_BUDGET),
+    ] = None
+
+    def settings(self, model: str, mode: Mode) -> EvalSettings:
+        """Convert to the settings of a run. Raises `CallerError`."""
+        return EvalSettings(
+            model=model,
+            configurations=tuple(find_configurations(self.configurations.split(","))),
+            mode=mode,
+            seconds=self.max_seconds,
+            **{name: getattr(self, name) for name in self.__struct_fields__ if name not in _CONVERTED},
+        )
+
+
+_CONVERTED = ("configurations", "limit", "shots", "max_seconds")
+
+
+# -- the command -------------------------------------------------------------------------------------------------------
 
 
 @grouped
 def eval_(
     *,
-    words: Words = None,
+    words: Suites = None,
     model: Model = "",
     endpoint: Endpoint,
-    asking: EvalAsking,
+    options: EvalOptions,
     out: Out = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the last run in --out.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the last run in --out.")] = False,
     html: Html = None,
     json: AsJson = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but warnings while it runs.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Report only warnings during the run.")] = False,
     force: Force = False,
 ) -> None:
-    """Measure how well a model calls tools: bare, and with each part of rightcall more.
+    """Measure how well a model calls tools: without rightcall, and with more of its parts step by step.
 
-    Suites are asked in configurations, each the one before and one part more, over the same cases. Rows are on disk
-    before the next step, and a run that was broken off goes on with --resume. `compare A B` says what changed from the
-    rows of A to those of B. Exit code 0: it is done. 1: it could not be finished, or with compare something got worse
-    by more than chance explains. 2: wrong usage.
+    Each configuration adds one part to the one before, over the same cases. Rows are on disk before the next step, and
+    --resume continues an interrupted run. `compare A B` shows what changed from the rows of A to those of B. Exit
+    codes: 0 done, 1 the run could not be finished, or with compare something got significantly worse, 2 wrong usage.
     """
     given = words or []
     if given[:1] == ["compare"]:
         _compare(given[1:], html, as_json=json, force=force)
         return
     with usage_errors():
-        output = _checked(out, html, endpoint, resume=resume, force=force)
-        cases = find_cases(given or ["questions"], limit=asking.limit, examples=asking.shots)
-        settings = asking.settings(_name(model, endpoint), _mode(endpoint.mode))
+        output = _check_files(out, html, endpoint, resume=resume, force=force)
+        cases = find_cases(given or ["questions"], limit=options.limit, examples=options.shots)
+        settings = options.settings(_model_name(model, endpoint), _mode(endpoint.mode))
     with run_errors():
         backend = endpoint.backend(model, force=force)
-        run = _ran(backend, cases, settings, output, resume=resume, force=force, quiet=quiet)
-    _tell(run, html, _sources(out), as_json=json, force=force)
+        run = _run_evaluation(backend, cases, settings, output, resume=resume, force=force, quiet=quiet)
+    _print_result(run, html, _sources(out), as_json=json, force=force)
     if run.stopped or run.errors:
-        say(f"{run.stopped or f'{run.errors} cases failed'}; {_how_to_go_on(out)}")
+        print_message(f"{run.stopped or f'{run.errors} cases failed'}; {_resume_hint(out)}")
         raise typer.Exit(1)
 
 
-def _how_to_go_on(out: str | None) -> str:
-    return "--resume goes on with it" if out is not None else "with --out FILE it could be gone on with"
-
-
-def _sources(out: str | None) -> list[str]:
-    return [] if out is None else [out]
-
-
-def _name(model: str, endpoint: Endpoint) -> str:
-    if endpoint.local is None and not model:
-        refuse("Missing option '--model'; or name one that runs here with --local")
-    if endpoint.local is not None and (endpoint.base_url is not None or model):
-        refuse("--local says which model; --base-url and --model are for models elsewhere")
+def _model_name(model: str, endpoint: Endpoint) -> str:
+    endpoint.check_model(model, required=True)
     return model if endpoint.local is None else endpoint.local_name
 
 
 def _mode(mode: ModeName) -> Mode:
     if mode is ModeName.grammar:
-        refuse("--mode says how tools are offered where no grammar is; +grammar and full are the ones with it")
+        refuse("--mode is for configurations without a grammar; +grammar and full use one")
     modes: dict[str, Mode] = {each: each for each in MODES}
     return modes[mode]
 
 
-def _checked(out: str | None, html: str | None, endpoint: Endpoint, *, resume: bool, force: bool) -> Path:
-    """Where the rows go. What may not be written over is refused before anything is asked."""
+def _check_files(out: str | None, html: str | None, endpoint: Endpoint, *, resume: bool, force: bool) -> Path:
+    """Return the file of the rows. Refuse files that must not be overwritten, before anything is sent."""
     if out is None:
         if resume:
-            refuse("--resume goes on with the rows of a file; say which with --out")
+            refuse("--resume needs the file of the interrupted run: pass --out FILE")
         return Path(os.devnull)
     if not is_stream(out):
         existing(Path(out), EVALUATION, force=force)
@@ -118,7 +206,7 @@ def _checked(out: str | None, html: str | None, endpoint: Endpoint, *, resume: b
     return Path(out)
 
 
-def _ran(
+def _run_evaluation(
     backend: BaseBackend,
     cases: Sequence[EvalCase],
     settings: EvalSettings,
@@ -129,37 +217,43 @@ def _ran(
     quiet: bool,
 ) -> Evaluation:
     with eval_bar() as progress:
-        watch = ShownEvaluation(progress, quiet=quiet)
+        watch = EvalProgress(progress, quiet=quiet)
         command = shlex.join(["rightcall", *sys.argv[1:]])
         run = Evaluation(backend, cases, settings, output, resume=resume, force=force, watch=watch, command=command)
         try:
-            asyncio.run(_within(backend, run))
+            asyncio.run(_run_in_backend(backend, run))
         except EvalFailed as error:
-            say(str(error))
+            print_message(str(error))
             raise typer.Exit(1) from None
     return run
 
 
-async def _within(backend: BaseBackend, run: Evaluation) -> None:
+async def _run_in_backend(backend: BaseBackend, run: Evaluation) -> None:
     async with backend:
         await run.go()
 
 
-def _tell(run: Evaluation, html: str | None, sources: Sequence[str], *, as_json: bool, force: bool) -> None:
+def _sources(out: str | None) -> list[str]:
+    return [] if out is None else [out]
+
+
+def _resume_hint(out: str | None) -> str:
+    return "--resume continues it" if out is not None else "to resume a run, pass --out FILE"
+
+
+# -- result ------------------------------------------------------------------------------------------------------------
+
+
+def _print_result(run: Evaluation, html: str | None, sources: Sequence[str], *, as_json: bool, force: bool) -> None:
     notes = [] if run.done == run.total else [f"{run.done:,} of {run.total:,} cases: {run.stopped or 'some failed'}."]
-    told_as = run.tally, run.settings.model, notes
+    described = run.tally, run.settings.model, notes
     if html is not None:
-        _write(eval_page(*told_as), html, sources, force=force)
+        write_page(eval_page(*described), html, sources=sources, force=force)
     if as_json:
-        told = {"model": run.settings.model, "cases": run.total, "done": run.done, "errors": run.errors}
-        typer.echo(json_text({**told, "stopped": run.stopped, **eval_json(run.tally)}))
+        progress = {"model": run.settings.model, "cases": run.total, "done": run.done, "errors": run.errors}
+        typer.echo(json_text({**progress, "stopped": run.stopped, **eval_json(run.tally)}))
     else:
-        show_page(console(), eval_screen(*told_as))
-
-
-def _write(page: WebPage, html: str, sources: Sequence[str], *, force: bool) -> None:
-    with usage_errors(), WholeFile(html, page_kind(KIND), sources=sources, force=force) as file:
-        file.write_bytes(written(page).encode())
+        show_page(console(), eval_screen(*described))
 
 
 # -- compare -----------------------------------------------------------------------------------------------------------
@@ -169,13 +263,13 @@ def _compare(files: Sequence[str], html: str | None, *, as_json: bool, force: bo
     if len(files) != 2:
         refuse("compare takes two files of raw rows: the older one, then the newer")
     with usage_errors():
-        older, newer = [EvalTally(_read(file).rows) for file in files]
+        older, newer = [EvalTally(_read_rows(file).rows) for file in files]
     steps = newer.against(older)
     if not steps:
-        refuse(f"{files[0]} and {files[1]} have no case in common that was asked alike and wanted the same")
+        refuse(f"{files[0]} and {files[1]} have no case in common with the same question and the same expected answer")
     page = compare_page(newer, older, files[1], files[0])
     if html is not None:
-        _write(page, html, files, force=force)
+        write_page(page, html, sources=files, force=force)
     if as_json:
         typer.echo(json_text({"older": files[0], "newer": files[1], "steps": steps_json(steps)}))
     else:
@@ -184,8 +278,71 @@ def _compare(files: Sequence[str], html: str | None, *, as_json: bool, force: bo
         raise typer.Exit(1)
 
 
-def _read(file: str) -> PastRun:
+def _read_rows(file: str) -> PastRun:
     past = read_evaluation(Path(file))
     if past is None:
-        refuse(f"{file} holds no evaluation; `rightcall eval --out` writes such files")
+        refuse(f"{file} has no rows of an evaluation; `rightcall eval --out` writes such files")
     return past
+
+
+# -- progress ----------------------------------------------------------------------------------------------------------
+
+_REPORT_EVERY = 10.0  # seconds between two lines, without a progress bar
+
+
+class EvalProgress(EvalWatch):
+    """Report progress as a bar, or as lines without a terminal; only warnings if `quiet`."""
+
+    def __init__(self, progress: Progress | None, *, quiet: bool) -> None:
+        self._progress, self._quiet = progress, quiet
+        self._bar: TaskID | None = None
+        self._began = self._last = time.monotonic()
+        self._before = 0
+
+    def _print_line(self, line: str) -> None:
+        out = console(stderr=True) if self._progress is None else self._progress.console
+        paragraph(out, visible(f"eval {line}", one_line=True), hang=2)
+
+    def start(self, run: Evaluation) -> None:
+        self._began = self._last = time.monotonic()
+        if self._progress is not None:
+            self._bar = self._progress.add_task("eval", total=run.total)
+        if not self._quiet:
+            self._print_line(
+                f"{run.total} cases of {run.settings.model} in {len(run.settings.configurations)} configurations, "
+                f"mode {run.mode}"
+            )
+
+    def cut(self, path: Path, size: int) -> None:
+        self._print_line(f"warning {path}: the last line is incomplete; its {size} bytes are removed")
+
+    def told(self, words: str) -> None:
+        self._print_line(words)
+
+    def failed(self, case: EvalCase, configuration: str, error: Exception) -> None:
+        self._print_line(f"warning {case.key} {configuration} failed: {error}")
+
+    def done(self, run: Evaluation) -> None:
+        if self._progress is not None and self._bar is not None:
+            self._progress.update(self._bar, completed=run.done)
+        elif not self._quiet and time.monotonic() - self._last >= _REPORT_EVERY:
+            self._last = time.monotonic()
+            self._print_line(f"{run.done}/{run.total} cases, {run.requests} requests, {self._time_left(run)}")
+
+    def _time_left(self, run: Evaluation) -> str:
+        now = run.done - run.resumed
+        seconds = (time.monotonic() - self._began) / max(1, now) * (run.total - run.done)
+        return f"{seconds / 60:.0f} minutes left" if seconds >= 90 else f"{seconds:.0f} seconds left"
+
+
+@contextmanager
+def eval_bar() -> Iterator[Progress | None]:
+    """Show a progress bar with the time left, on a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console(stderr=True), transient=True) as progress:
+        yield progress

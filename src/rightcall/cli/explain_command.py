@@ -1,4 +1,4 @@
-"""`rightcall explain CODE`: what a problem code, a repair rule, an event or a format means, and what to do about it."""
+"""`rightcall explain CODE`: explain a problem code, a repair rule, an event or a format."""
 
 from __future__ import annotations
 
@@ -10,29 +10,28 @@ from typing import Annotated
 import msgspec
 import typer
 
-from rightcall.cli.completing import code_names
-from rightcall.cli.format_sample import sample
-from rightcall.cli.inputs import AsJson, own_formats, refuse
-from rightcall.cli.layout import console, heading, paragraph, row, table
-from rightcall.cli.safe import json_text, visible
+from rightcall.cli.formats_command import sample
+from rightcall.cli.inputs import AsJson, code_names, own_formats, refuse
+from rightcall.cli.layout import console, heading, json_text, paragraph, row, table
 from rightcall.formats import find, known_formats
 from rightcall.formats.spec import Format
 from rightcall.problems import CODES, Code
 from rightcall.repairs.rules import RULES, RepairRule
+from rightcall.safe_text import visible
 from rightcall.types import Arguments, CallEnd, CallStart, Done, Problem, Reasoning, Recast, Text, to_json
 
 _LONGEST = 400
 _EVENTS = {each.__name__: each for each in (Text, Reasoning, CallStart, Arguments, CallEnd, Problem, Recast, Done)}
-_RULES = {rule.name: rule for rule in reversed(RULES)}  # of several examples the first
+_RULES = {rule.name: rule for rule in reversed(RULES)}  # the first of several examples
 _KINDS = {
-    "exact": "exact: there is only one way to read what was sent",
-    "schema": "schema: the declared schema decides how to read it",
-    "guess": "guess: likely, not certain; made for read-only tools, and for all if the policy is lenient",
+    "exact": "exact: the input has only one reading",
+    "schema": "schema: the declared schema determines the value",
+    "guess": "guess: likely, not certain; applied to read-only tools, and to all with the policy lenient",
 }
 
 
 class Topic(msgspec.Struct, frozen=True):
-    """`kind` is what it is, `what` says it in a sentence, `more` has the rest by label."""
+    """An explanation: `what` is one sentence, `more` has further texts by label."""
 
     kind: str
     name: str
@@ -51,18 +50,18 @@ def explain(
     ] = "",
     json: AsJson = False,
 ) -> None:
-    """Say what a code in our output means: of a problem, a repair, an event or a format."""
+    """Explain a name in rightcall's output: a problem code, a repair rule, an event or a format."""
     own_formats()
     if not code:
         _list(json)
         return
     topic = find_topic(code)
     if topic is None:
-        near = difflib.get_close_matches(code[:64], _words(), 3, 0.5) or difflib.get_close_matches(
-            code[:64].lower(), _words(), 3, 0.5
+        near = difflib.get_close_matches(code[:64], _known_names(), 3, 0.5) or difflib.get_close_matches(
+            code[:64].lower(), _known_names(), 3, 0.5
         )
         hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
-        refuse(f"there is no code {code[:80]!r}; {hint}`rightcall explain` lists them")
+        refuse(f"unknown code {code[:80]!r}; {hint}`rightcall explain` lists all codes")
     if json:
         typer.echo(json_text(to_json(topic)))
     else:
@@ -70,10 +69,10 @@ def explain(
 
 
 def summaries() -> dict[str, tuple[str, str]]:
-    """Every name that can be explained, with its kind and what it is in a sentence."""
+    """Return every name that can be explained, with its kind and a sentence."""
     problems = {each.code: ("problem", each.cause) for each in CODES.values()}
     rules = {rule.name: ("repair", rule.what) for rule in RULES}
-    events = {name: ("event", _about(event)[0]) for name, event in _EVENTS.items()}
+    events = {name: ("event", _split_docstring(event)[0]) for name, event in _EVENTS.items()}
     return {
         **problems,
         **rules,
@@ -83,42 +82,42 @@ def summaries() -> dict[str, tuple[str, str]]:
 
 
 def find_topic(name: str) -> Topic | None:
-    """What is to be said of a code, a rule, an event or a format."""
+    """Find the explanation of a problem code, a rule, an event or a format."""
     if name in CODES:
-        return _problem(CODES[name])
+        return _problem_topic(CODES[name])
     if name in _RULES:
-        return _rule(_RULES[name])
+        return _rule_topic(_RULES[name])
     if name in _EVENTS:
-        return _event(name)
-    return _format(find(name)) if name in _words() else None
+        return _event_topic(name)
+    return _format_topic(find(name)) if name in _known_names() else None
 
 
-def _words() -> list[str]:
+def _known_names() -> list[str]:
     return [*summaries(), *[alias for format in known_formats().formats.values() for alias in format.aliases]]
 
 
-def _problem(code: Code) -> Topic:
+def _problem_topic(code: Code) -> Topic:
     effect = "the call must not run" if code.blocking else "a note: it stops nothing"
     more = {"effect": effect, "cure": code.cure, "example": code.example[:_LONGEST]}
     return Topic("problem", code.code, code.cause, more)
 
 
-def _rule(rule: RepairRule) -> Topic:
+def _rule_topic(rule: RepairRule) -> Topic:
     becomes = json_module.dumps(rule.arguments, ensure_ascii=False)
     return Topic("repair", rule.name, rule.what, {"kind": _KINDS[rule.kind], "sent": rule.sent, "becomes": becomes})
 
 
-def _event(name: str) -> Topic:
-    about, fields = _about(_EVENTS[name])
+def _event_topic(name: str) -> Topic:
+    about, fields = _split_docstring(_EVENTS[name])
     return Topic("event", name, about, {"fields": fields})
 
 
-def _about(event: type) -> tuple[str, str]:
+def _split_docstring(event: type) -> tuple[str, str]:
     about, _, fields = inspect.cleandoc(event.__doc__ or "").partition("\n\n")
     return " ".join(about.split()), fields.strip()
 
 
-def _format(format: Format) -> Topic:
+def _format_topic(format: Format) -> Topic:
     what = f"How calls are written by {format.models}." if format.models else "A wire format."
     return Topic("format", format.name, what, {"aliases": ", ".join(format.aliases), "sample": sample(format)})
 
@@ -147,4 +146,4 @@ def _list(json: bool) -> None:
         heading(out, f"{kind}s")
         table(out, ("", ""), rows, indent=2)
         out.print()
-    paragraph(out, "`rightcall explain CODE` says more of one.", "dim")
+    paragraph(out, "`rightcall explain CODE` shows the details of one.", "dim")

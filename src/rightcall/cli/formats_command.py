@@ -1,26 +1,41 @@
-"""`rightcall formats`: which there are, what one looks like, whether one of your own works, what a template writes."""
+"""`rightcall formats`: list, show and test formats, and find the format of a chat template."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
 import typer
 
-from rightcall.cli.completing import format_names
-from rightcall.cli.format_sample import sample
-from rightcall.cli.help_page import CommandGroup, HelpedGroup
-from rightcall.cli.inputs import AsJson, own_formats, read_format, refuse, usage_errors, write_text
-from rightcall.cli.layout import console, paragraph, row, table
-from rightcall.cli.safe import brief, json_text, visible
-from rightcall.cli.templates_command import detect_formats
+from rightcall.cli.app import CommandGroup, HelpedGroup
+from rightcall.cli.inputs import (
+    AsJson,
+    format_names,
+    own_formats,
+    print_message,
+    read_format,
+    refuse,
+    usage_errors,
+    write_text,
+)
+from rightcall.cli.layout import console, json_text, paragraph, row, table
+from rightcall.errors import CannotCarry
 from rightcall.formats import discover, find, known_formats
 from rightcall.formats.spec import Format
+from rightcall.formats.templates.format_of_template import Detection, detect_template
+from rightcall.formats.templates.source import Source, read_source
+from rightcall.formats.templates.template_faults import BadTemplate
 from rightcall.formats.toml_text import format_to_toml
+from rightcall.parsing.rendering import render
+from rightcall.safe_text import brief, visible
+from rightcall.tools.toolset import Toolset
+from rightcall.types import Call, Part, Reasoning, Text, Tool
 
 
 class FormatsGroup(HelpedGroup):
-    """A word that is none of its commands is the name of a format: `formats hermes` is `formats show hermes`."""
+    """A group that treats an unknown command as the name of a format: `formats hermes` is `formats show hermes`."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         is_name = bool(args) and self.get_command(ctx, args[0]) is None and not args[0].startswith("-")
@@ -35,52 +50,46 @@ formats = CommandGroup(cls=FormatsGroup, no_args_is_help=False, invoke_without_c
 
 
 @formats.callback()
-def listed(ctx: typer.Context, json: AsJson = False) -> None:
+def list_formats(ctx: typer.Context, json: AsJson = False) -> None:
     """List every format, or show one: `rightcall formats NAME`.
 
-    A format says how a family of models writes its calls. Those of your own are listed too: see docs/formats.md.
+    A format says how a family of models writes its calls. Formats of your own are listed too: see docs/formats.md.
     """
     if ctx.invoked_subcommand == "check":
-        discover()  # what is wrong with a file is said of the one that is checked
+        discover()  # `check` reports the faults of its own file
     else:
         own_formats()
     if ctx.invoked_subcommand is not None:
         return
     if json:
-        typer.echo(json_text([described(format) for format in known_formats().formats.values()]))
+        typer.echo(json_text([_describe(format) for format in known_formats().formats.values()]))
         return
     out = console()
     rows = [(format.name, ", ".join(format.aliases), format.models) for format in known_formats().formats.values()]
     table(out, ("format", "aliases", "models"), [[visible(cell, one_line=True) for cell in each] for each in rows])
     if out.is_terminal:
-        hint = "`rightcall formats NAME` shows one with a sample; `--toml` writes it out, to start your own from."
+        hint = "`rightcall formats NAME` shows one with a sample; `--toml` writes it as TOML, as a start for your own."
         paragraph(out, f"\n{hint}", "dim")
+
+
+# -- show --------------------------------------------------------------------------------------------------------------
 
 
 @formats.command("show")
 def show(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A format's name or alias.", autocompletion=format_names)],
-    toml: Annotated[bool, typer.Option("--toml", help="Write it as TOML, to start a format of your own from.")] = False,
+    toml: Annotated[bool, typer.Option("--toml", help="Write it as TOML, as a start for your own format.")] = False,
     json: AsJson = False,
 ) -> None:
-    """Show one format: who writes it, what it is made of, and a sample."""
+    """Show one format: its models, its body types and a sample."""
     with usage_errors():
         format = find(name)
     if json:
-        typer.echo(json_text({**described(format), **({"toml": own_toml(format)} if toml else {})}))
+        typer.echo(json_text({**_describe(format), **({"toml": _copy_as_toml(format)} if toml else {})}))
     elif toml:
-        write_text(own_toml(format).rstrip("\n"))
+        write_text(_copy_as_toml(format).rstrip("\n"))
     else:
         _show(format)
-
-
-def own_toml(format: Format) -> str:
-    """The format as a file that may be changed and used: a built-in name cannot be taken again."""
-    own = msgspec.structs.replace(format, name=f"my_{format.name}", aliases=(), models="")
-    return (
-        f"# Begun from {format.name}. What the keys mean: docs/formats.md\n"
-        f"# Whether it works: rightcall formats check FILE\n{format_to_toml(own)}"
-    )
 
 
 def _show(format: Format) -> None:
@@ -92,8 +101,7 @@ def _show(format: Format) -> None:
     row(out, "sample", visible(sample(format)), "green")
 
 
-def described(format: Format) -> dict[str, Any]:
-    """What is told of a format as JSON."""
+def _describe(format: Format) -> dict[str, Any]:
     return {
         "name": format.name,
         "aliases": list(format.aliases),
@@ -103,21 +111,70 @@ def described(format: Format) -> dict[str, Any]:
     }
 
 
+def _copy_as_toml(format: Format) -> str:
+    """Write a format as TOML under another name, since the names of built-in formats are reserved."""
+    own = msgspec.structs.replace(format, name=f"my_{format.name}", aliases=(), models="")
+    return (
+        f"# Copied from {format.name}. Documentation of the keys: docs/formats.md\n"
+        f"# To test it: rightcall formats check FILE\n{format_to_toml(own)}"
+    )
+
+
+def sample(format: Format, *, calls: int = 2) -> str:
+    """Render a sample reply in this format: reasoning, text and calls, as far as the format supports them."""
+    several: tuple[Sequence[Part], ...] = (
+        (Reasoning("The user asks about Oslo."), Text("Let me look."), _WEATHER, _TIME),
+        (Text("Let me look."), _WEATHER, _TIME),
+        (_WEATHER, _TIME),
+    )
+    for parts in (several if calls > 1 else ()) + ((_WEATHER,),):
+        try:
+            return render(parts, format=format, tools=_SAMPLE_TOOLS)
+        except CannotCarry:
+            continue
+    return ""
+
+
+_SAMPLE_TOOLS = Toolset(
+    [
+        Tool(
+            name="get_weather",
+            parameters={
+                "type": "object",
+                "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+            },
+        ),
+        Tool(name="get_time", parameters={"type": "object", "properties": {"zone": {"type": "string"}}}),
+    ]
+)
+
+
+def _sample_call(name: str, arguments: dict[str, object]) -> Call:
+    return Call(name, arguments, json.dumps(arguments), "call12345")
+
+
+_WEATHER = _sample_call("get_weather", {"city": "Oslo", "days": 3})
+_TIME = _sample_call("get_time", {"zone": "CET"})
+
+
+# -- check -------------------------------------------------------------------------------------------------------------
+
+
 @formats.command("check")
 def check(
-    file: Annotated[str, typer.Argument(metavar="FILE|NAME", help="TOML of a format of your own, or its name.")] = "",
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Another number, other samples.")] = 0,
-    samples: Annotated[int, typer.Option(min=1, max=100_000, metavar="N", help="How many samples.")] = 60,
+    file: Annotated[str, typer.Argument(metavar="FILE|NAME", help="TOML file of a format, or its name.")] = "",
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the samples.")] = 0,
+    samples: Annotated[int, typer.Option(min=1, max=100_000, metavar="N", help="Number of samples.")] = 60,
     json: AsJson = False,
 ) -> None:
-    """Try the laws on a format of your own: does it read what it writes, however the text is cut?
+    """Test a format of your own: does it parse what it renders, for any chunking of the text?
 
-    Exit code 0 means that it keeps every law, 1 that it breaks one, 2 that the file defines no format.
+    Exit codes: 0 the format keeps every law, 1 it breaks one, 2 the file defines no format.
     """
     from rightcall.testing.laws import check_format
 
     if not file:
-        refuse("say which file: `rightcall formats check my.toml`")
+        refuse("no file: `rightcall formats check my.toml`")
     with usage_errors():
         format = find(file) if file in known_formats().formats else read_format(file)
     violations = check_format(format, seed=seed, samples=samples)
@@ -134,6 +191,9 @@ def check(
         raise typer.Exit(1)
 
 
+# -- detect ------------------------------------------------------------------------------------------------------------
+
+
 @formats.command("detect")
 def detect(
     file: Annotated[
@@ -141,9 +201,52 @@ def detect(
     ] = "",
     json: AsJson = False,
 ) -> None:
-    """Tell which formats read what a model's chat template writes; where none does, draft one.
+    """List the formats that parse what a model's chat template writes; if there is none, draft one.
 
-    The template is rendered in a process of its own, with limits; that needs the extra `templates`. Exit code 0 means
-    that some format does, 1 that none does, 2 that there is no template that can be rendered.
+    The template is rendered in a separate process with limits, which needs the extra `templates`. Exit codes: 0 a
+    format was found, 1 none was found, 2 there is no template that can be rendered.
     """
-    detect_formats(file, json=json)
+    if not file:
+        refuse("no file: `rightcall formats detect chat_template.jinja` (or tokenizer_config.json, or a GGUF file)")
+    with usage_errors():
+        source = _read_template(file)
+        detections = {name: detect_template(text, source.tokens) for name, text in source.templates.items()}
+    if json:
+        typer.echo(json_text({name: _detection_json(each) for name, each in detections.items()}))
+    else:
+        for name, each in detections.items():
+            _show_detection(name, each)
+    if not any(each.formats for each in detections.values()):
+        drafted = any(each.draft for each in detections.values())
+        more = "save the draft as a file and test it" if drafted else "write your own and test it"
+        print_message(
+            f"no format parses what this template writes; {more}: `rightcall formats check FILE`, docs/formats.md"
+        )
+        raise typer.Exit(1)
+
+
+def _read_template(file: str) -> Source:
+    try:
+        with open(file, "rb") as opened:
+            return read_source(opened.read)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        reason = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+        refuse(f"cannot read {file!r}: {reason}")
+    except BadTemplate as error:
+        refuse(f"{file!r}: {error}")
+
+
+def _detection_json(detection: Detection) -> dict[str, object]:
+    draft = {"draft": detection.draft} if detection.draft else {}
+    return {"formats": list(detection.formats), "shows": detection.shows, "text": detection.text, **draft}
+
+
+def _show_detection(name: str, detection: Detection) -> None:
+    out = console()
+    row(out, "template", brief(name), "bold")
+    row(out, "writes", visible(detection.text.strip("\n")) or "(nothing)", "dim")
+    if detection.formats:
+        row(out, "recovered", detection.shows)
+    if detection.draft:
+        row(out, "draft", visible(detection.draft.strip()), "green")
+    row(out, "formats", "\n".join(detection.formats) or "none", "green" if detection.formats else "red")

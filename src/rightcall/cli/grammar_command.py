@@ -1,4 +1,4 @@
-"""`rightcall grammar`: the grammar of calls of some tools, in the words of an engine, and what it cannot say."""
+"""`rightcall grammar`: make a grammar for constrained decoding, and list what it cannot express."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ from rightcall.cli.inputs import (
     FormatName,
     ToolsFile,
     choose_format,
+    grouped,
+    print_message,
     read_tools,
     refuse,
-    say,
     usage_errors,
 )
-from rightcall.cli.layout import console, paragraph, table
-from rightcall.cli.option_groups import grouped
-from rightcall.cli.safe import brief, json_text, visible
+from rightcall.cli.layout import console, json_text, paragraph, table
 from rightcall.constrain.builder import GrammarBounds
 from rightcall.constrain.grammars import Grammar
 from rightcall.constrain.grammars import grammar as make_grammar
@@ -30,6 +29,7 @@ from rightcall.constrain.grammars import refuse as refuse_limits
 from rightcall.constrain.intersect import Relaxation
 from rightcall.constrain.server_requests import SERVERS, fragment_and_limits
 from rightcall.formats.spec import Format
+from rightcall.safe_text import brief, visible
 from rightcall.tools.toolset import Toolset
 
 _EMIT = ("gbnf", "lark", "structural-tag", "json-schema", "regex", "rules", "svg")
@@ -39,29 +39,33 @@ Emit = Annotated[str, typer.Option("--emit", "-e", metavar="|".join(_EMIT), help
 ForServer = Annotated[
     str | None, typer.Option("--server", metavar="|".join(SERVERS), help="Print the fields of a request instead.")
 ]
-Strict = Annotated[bool, typer.Option("--strict", help="Refuse what cannot be said, instead of relaxing it.")]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Fail on constraints that cannot be expressed, instead of relaxing them.")
+]
 
 
-class WantedReplies(msgspec.Struct, frozen=True, kw_only=True):
-    """The replies that are wanted."""
+class AllowedReplies(msgspec.Struct, frozen=True, kw_only=True):
+    """Options that say which replies the grammar allows."""
 
     choice: Annotated[str, typer.Option("--choice", metavar="auto|required|none|TOOL", help="Which calls.")] = "auto"
-    one: Annotated[bool, typer.Option("--one", help="One call at most, not several.")] = False
+    one: Annotated[bool, typer.Option("--one", help="Allow at most one call.")] = False
     reasoning: Annotated[
-        str, typer.Option("--reasoning", metavar="none|auto|open|required", help="A thinking section first.")
+        str, typer.Option("--reasoning", metavar="none|auto|open|required", help="A reasoning section first.")
     ] = "none"
     text: Annotated[bool, typer.Option("--text", help="Allow text before a required call.")] = False
     any_arguments: Annotated[
-        bool, typer.Option("--any-arguments", help="Fix the call's shape alone, not its arguments.")
+        bool, typer.Option("--any-arguments", help="Constrain the form of a call, but not its arguments.")
     ] = False
     undeclared: Annotated[
         bool, typer.Option("--undeclared", help="Allow arguments that a schema neither declares nor forbids.")
     ] = False
-    formats: Annotated[bool, typer.Option("--formats", help="Assert `format` (date, email, uuid ...) as well.")] = False
-    max_string: Annotated[int | None, typer.Option("--max-string", metavar="N", help="The longest string.", min=1)] = (
-        None
-    )
-    max_items: Annotated[int | None, typer.Option("--max-items", metavar="N", help="The longest array.", min=1)] = None
+    formats: Annotated[bool, typer.Option("--formats", help="Enforce `format` (date, email, uuid ...).")] = False
+    max_string: Annotated[
+        int | None, typer.Option("--max-string", metavar="N", help="Maximum length of a string.", min=1)
+    ] = None
+    max_items: Annotated[
+        int | None, typer.Option("--max-items", metavar="N", help="Maximum length of an array.", min=1)
+    ] = None
 
     def grammar(self, tools: Toolset | None, format: str | Format) -> Grammar:
         """Raises `CallerError`, `GrammarCompileError`."""
@@ -70,7 +74,7 @@ class WantedReplies(msgspec.Struct, frozen=True, kw_only=True):
             format=format,
             choice=self.choice,
             parallel=not self.one,
-            reasoning=self.reasoning,  # type: ignore[arg-type]  # judged there
+            reasoning=self.reasoning,  # type: ignore[arg-type]  # validated there
             text=self.text,
             arguments="any" if self.any_arguments else "schema",
             undeclared=self.undeclared,
@@ -87,26 +91,29 @@ def grammar(
     format_file: FormatFile = None,
     emit: Emit = "gbnf",
     server: ForServer = None,
-    wanted: WantedReplies,
+    wanted: AllowedReplies,
     strict: Strict = False,
     json: AsJson = False,
 ) -> None:
     """Make a grammar for constrained decoding from tools and a format.
 
-    The grammar goes to standard output; what it cannot say goes to standard error as a table. With --json both are one
-    object. Exit code 1 means that a tool had to be left out; 2, with --strict, that something cannot be said.
+    Writes the grammar to standard output, and a table of what it cannot express to standard error. With --json both are
+    in one object. Exit code 1 means that a tool had to be left out; 2, with --strict, that something cannot be
+    expressed.
     """
     with usage_errors():
         if emit not in _EMIT:
             refuse(f"--emit is one of {', '.join(_EMIT)}, not {emit!r}")
         if tools is None:
-            refuse("say the tools: --tools FILE, JSON with tool definitions")
-        made = wanted.grammar(read_tools(tools), _chosen_format(format, format_file))
+            refuse("no tools: pass --tools FILE, JSON with tool definitions")
+        made = wanted.grammar(read_tools(tools), _choose_format(format, format_file))
         result, limits = _result(made, emit, server)
         if strict:
             refuse_limits(limits, made.omitted)
     if json:
-        typer.echo(json_text({"result": result, "relaxations": [*map(_row, limits)], "omitted": made.omitted}))
+        typer.echo(
+            json_text({"result": result, "relaxations": [*map(_relaxation_json, limits)], "omitted": made.omitted})
+        )
     else:
         _write(result if isinstance(result, str) else json_text(result))
         _show_limits(limits)
@@ -115,16 +122,16 @@ def grammar(
         raise typer.Exit(1)
 
 
-def _chosen_format(name: str, file: str | None) -> str | Format:
+def _choose_format(name: str, file: str | None) -> str | Format:
     chosen = choose_format(name if file is None else "auto", file)
     if chosen == "auto":
-        refuse("'auto' is for reading; to constrain, name a format: `rightcall formats` lists them")
+        refuse("'auto' is only for parsing; for a grammar, name a format: `rightcall formats` lists them")
     return chosen
 
 
 def _show_omitted(omitted: dict[str, str]) -> None:
     for name, why in omitted.items():
-        say(f"left out: {name}: {why}")
+        print_message(f"left out: {name}: {why}")
 
 
 def _result(made: Grammar, emit: str, server: str | None) -> tuple[Any, tuple[Relaxation, ...]]:
@@ -153,7 +160,7 @@ def _result(made: Grammar, emit: str, server: str | None) -> tuple[Any, tuple[Re
     return writers[emit](), made.relaxations
 
 
-def _row(limit: Relaxation) -> dict[str, str]:
+def _relaxation_json(limit: Relaxation) -> dict[str, str]:
     return {"tool": limit.tool, "path": limit.path, "keyword": limit.keyword, "allows": limit.allows}
 
 
@@ -167,8 +174,8 @@ def _write(text: str) -> None:
 
 
 def _show_limits(limits: tuple[Relaxation, ...]) -> None:
-    """On standard error, so that the grammar alone goes on through a pipe."""
-    heads = ("tool", "path", "keyword", "what is now allowed; check still judges it")
+    """Print the relaxations on standard error, so that only the grammar goes through a pipe."""
+    heads = ("tool", "path", "keyword", "what is now allowed; check still rejects it")
     cells = [(limit.tool, limit.path or "/", limit.keyword, limit.allows) for limit in limits]
     if cells:
         table(console(stderr=True), heads, [[brief(cell, 200) for cell in each] for each in cells])

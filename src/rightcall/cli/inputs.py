@@ -1,28 +1,260 @@
-"""What the commands are given: files, formats, tools. Whatever cannot be used ends in one line and exit code 2.
-
-And what they give back where it must be exact: `write_text`."""
+"""What the commands share: messages, input files, common options and shell completion."""
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
-from typing import Annotated, Any, BinaryIO, NoReturn
+from functools import wraps
+from inspect import Parameter
+from typing import Annotated, Any, BinaryIO, NoReturn, get_type_hints
 
+import msgspec
 import typer
 
-from rightcall.cli.completing import read_format_names
 from rightcall.cli.layout import console, paragraph
-from rightcall.cli.safe import visible
 from rightcall.errors import BadFormat, CallerError, FileFailed, NotOurs
 from rightcall.formats import discover, find, register
 from rightcall.formats.spec import Format
 from rightcall.formats.toml import MAX_BYTES
+from rightcall.safe_text import visible
 from rightcall.tools.toolset import Toolset
 
+# -- messages ----------------------------------------------------------------------------------------------------------
+
+
+def print_message(message: str) -> None:
+    """Print one line on standard error."""
+    paragraph(console(stderr=True), visible(message, one_line=True), label="rightcall: ")
+
+
+def refuse(message: str) -> NoReturn:
+    """Report wrong usage in one line and exit with code 2."""
+    print_message(message)
+    raise typer.Exit(2)
+
+
+@contextmanager
+def usage_errors() -> Iterator[None]:
+    """Report an error of the caller in one line. Wrong usage exits with code 2.
+
+    A file that cannot be read or written exits with code 1, except a file that rightcall refuses to overwrite.
+    """
+    try:
+        yield
+    except CallerError as error:
+        if isinstance(error, FileFailed) and not isinstance(error, NotOurs):
+            print_message(str(error))
+            raise typer.Exit(1) from error
+        refuse(str(error))
+
+
+def option_parser(check: Callable[[str], str]) -> Callable[[str], str]:
+    """Make a parser of an option from `check`: what `check` rejects is a usage error."""
+
+    def parse(given: str) -> str:
+        try:
+            return check(given)
+        except CallerError as error:
+            raise typer.BadParameter(str(error)) from None
+
+    return parse
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
 MAX_INPUT = 64_000_000  # bytes: a reply of 16 million characters, four bytes each
+
+
+def read_bytes(path: str, most: int = MAX_INPUT) -> bytes:
+    """Read the bytes of a file, or of standard input for `-`."""
+    try:
+        if path == "-":
+            if sys.stdin.isatty():
+                print_message("reading from the terminal; end with Ctrl-D")
+            return _read_bounded(sys.stdin.buffer, "standard input", most)
+        with open(path, "rb") as file:
+            return _read_bounded(file, repr(path), most)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        reason = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+        refuse(f"cannot read {path!r}: {reason}")
+
+
+def _read_bounded(file: BinaryIO, name: str, most: int) -> bytes:
+    data = file.read(most + 1)
+    if len(data) > most:
+        refuse(f"{name} is larger than {most:,} bytes, the limit for input")
+    return data
+
+
+def read_text(path: str, most: int = MAX_INPUT) -> str:
+    """Read the text of a file. Bytes that are not UTF-8 become U+FFFD, with a warning on standard error."""
+    data = read_bytes(path, most)
+    text = data.decode("utf-8-sig", "replace")
+    lost = text.count("\ufffd") - data.count("\ufffd".encode())
+    if lost > 0:
+        print_message(
+            f"{describe_path(path)} is not valid UTF-8: {lost} undecodable sequences were replaced with U+FFFD"
+        )
+    return text
+
+
+def describe_path(path: str) -> str:
+    """Return the name of a file for messages."""
+    return "standard input" if path == "-" else repr(path)
+
+
+def read_json(path: str) -> Any:
+    text = read_text(path)
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        refuse(f"{describe_path(path)} is not valid JSON: {error.msg} (line {error.lineno}, column {error.colno})")
+    except (ValueError, RecursionError) as error:  # a number that is too long, or nesting that is too deep
+        refuse(f"cannot read {describe_path(path)} as JSON: {error}")
+
+
+def write_text(text: str) -> None:
+    """Write text unchanged to a file or a pipe. On a terminal, escape invisible characters and wrap lines."""
+    if sys.stdout.isatty():
+        paragraph(console(), visible(text), hang=2)
+        return
+    try:
+        data = text.encode("utf-8")
+    except UnicodeEncodeError:
+        print_message(
+            "the text has a lone surrogate, which UTF-8 cannot encode; write it as an escape in JSON arguments"
+        )
+        raise typer.Exit(1) from None
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+# -- formats and tools -------------------------------------------------------------------------------------------------
+
+
+def choose_format(name: str, file: str | None) -> Format | str:
+    """Return the format with this name, or the one that a file defines. The name "auto" is returned as it is.
+
+    Registers the formats that the user has installed. Raises `CallerError`.
+    """
+    own_formats()
+    if file is not None:
+        if name != "auto":
+            refuse("--format and --format-file exclude each other; give one of them")
+        return read_format(file)
+    return name if name == "auto" else find(name)
+
+
+def choose_format_name(name: str, file: str | None) -> str:
+    """Return the name of the format, for records and other processes. A format from a file is registered."""
+    chosen = choose_format(name, file)
+    if isinstance(chosen, Format) and file is not None:
+        register(chosen)
+    return chosen.name if isinstance(chosen, Format) else chosen
+
+
+def own_formats() -> None:
+    """Register the formats that the user has installed. A faulty one is reported and left out."""
+    for fault in discover():
+        print_message(f"{fault}; this format is left out")
+
+
+def read_format(path: str) -> Format:
+    """Read the format that a TOML file defines. Raises `BadFormat`, which names the file."""
+    try:
+        return Format.from_toml(read_text(path, MAX_BYTES))
+    except BadFormat as error:
+        raise BadFormat(f"{describe_path(path)}: {error}") from None
+
+
+def read_tools(path: str | None) -> Toolset | None:
+    """Read the tools of a file: a list of definitions, one definition, or an object with a list under "tools"."""
+    if path is None:
+        return None
+    data = read_json(path)
+    if isinstance(data, dict) and isinstance(data.get("tools"), list):
+        data = data["tools"]
+    if not isinstance(data, (list, dict)):
+        refuse(f"{describe_path(path)} holds no tools: expected a list of definitions, found {type(data).__name__}")
+    try:
+        return Toolset(data)  # strict: the user can correct the file
+    except CallerError as error:
+        refuse(f"{describe_path(path)}: {error}")
+
+
+# -- shell completion --------------------------------------------------------------------------------------------------
+
+# What is completed, and what it is. Completion functions never raise: the shell has no use for an error.
+Offer = tuple[str, str]
+
+
+def format_names(incomplete: str) -> list[Offer]:
+    """Complete names of formats, and aliases once something is typed."""
+    from rightcall.formats import discover, known_formats
+
+    discover()
+    known = known_formats().formats.values()
+    names = [(format.name, format.models) for format in known]
+    aliases = [(alias, format.models) for format in known for alias in format.aliases if incomplete]
+    return _matching_offers(incomplete, [*names, *aliases])
+
+
+def read_format_names(incomplete: str) -> list[Offer]:
+    """Complete names of formats, and `auto`."""
+    return [
+        *_matching_offers(incomplete, [("auto", "the format that the text is written in")]),
+        *format_names(incomplete),
+    ]
+
+
+def domain_names(incomplete: str) -> list[Offer]:
+    """Complete names of stub domains, separated by commas."""
+    from rightcall.capture import catalogue
+
+    before, comma, last = incomplete.rpartition(",")
+    known = [(domain.name, domain.about) for domain in catalogue.find_domains(catalogue.names())]
+    return [(f"{before}{comma}{name}", about) for name, about in _matching_offers(last, known)]
+
+
+def model_names(incomplete: str) -> list[Offer]:
+    from rightcall.backends.models import MODELS
+
+    return _matching_offers(incomplete, [(model.name, model.about) for model in MODELS.values()])
+
+
+def suite_names(incomplete: str) -> list[Offer]:
+    """Complete the suites of `rightcall eval`, and `compare`."""
+    from rightcall.evaluation.suites import SUITES
+
+    known = [(name, suite.about) for name, suite in SUITES.items()]
+    return _matching_offers(incomplete, [*known, ("compare", "two files of raw rows")])
+
+
+def configuration_names(incomplete: str) -> list[Offer]:
+    """Complete configurations of `rightcall eval`, separated by commas."""
+    from rightcall.evaluation.configurations import CONFIGURATIONS
+
+    before, comma, last = incomplete.rpartition(",")
+    known = [(name, each.about) for name, each in CONFIGURATIONS.items()]
+    return [(f"{before}{comma}{name}", about) for name, about in _matching_offers(last, known)]
+
+
+def code_names(incomplete: str) -> list[Offer]:
+    """Complete the names that `rightcall explain` knows."""
+    from rightcall.cli.explain_command import summaries
+
+    return _matching_offers(incomplete, [(name, what) for name, (_, what) in summaries().items()])
+
+
+def _matching_offers(incomplete: str, offers: Iterable[Offer]) -> list[Offer]:
+    return [(word, about) for word, about in offers if word.startswith(incomplete)]
+
+
+# -- options -----------------------------------------------------------------------------------------------------------
 
 File = Annotated[str, typer.Argument(metavar="FILE|-", help="The file to read; - is standard input.")]
 Files = Annotated[
@@ -37,7 +269,7 @@ FormatName = Annotated[
 ]
 FormatFile = Annotated[
     str | None,
-    typer.Option("--format-file", metavar="FILE", help="A format of your own, as TOML, instead of --format."),
+    typer.Option("--format-file", metavar="FILE", help="A TOML file that defines the format, instead of --format."),
 ]
 ToolsFile = Annotated[
     str | None, typer.Option("--tools", "-t", metavar="FILE", help="JSON file with tool definitions of any provider.")
@@ -50,8 +282,8 @@ class Policy(StrEnum):
     lenient = "lenient"
 
 
-POLICIES = "off: change nothing; safe: guess for read-only tools only; lenient: guess."
-RepairPolicy = Annotated[Policy, typer.Option("--repair", help=f"How calls are put right. {POLICIES}")]
+POLICIES = "off: change nothing; safe: guess for read-only tools only; lenient: guess for all tools."
+RepairPolicy = Annotated[Policy, typer.Option("--repair", help=f"How calls are repaired. {POLICIES}")]
 
 
 class Rescue(StrEnum):
@@ -59,170 +291,79 @@ class Rescue(StrEnum):
     safe = "safe"
 
 
+RescuePolicy = Annotated[
+    Rescue,
+    typer.Option(
+        "--rescue",
+        help="Calls that are not written in the format. off: keep them as text; safe: accept them if the reply has no "
+        "other content.",
+    ),
+]
+
+
 class ReasoningCalls(StrEnum):
     never = "never"
     safe = "safe"
 
 
-RescuePolicy = Annotated[
-    Rescue,
-    typer.Option(
-        "--rescue",
-        help="Calls that are not written in the format. off: they are text; safe: they count where the reply is "
-        "nothing else.",
-    ),
-]
 ReasoningCallsPolicy = Annotated[
     ReasoningCalls,
     typer.Option(
         "--reasoning-calls",
-        help="Calls in the reasoning. never: they are thought; safe: those count that end a reply of nothing else.",
+        help="Calls in the reasoning. never: keep them as reasoning; safe: accept those at the end of a reply without "
+        "other content.",
     ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace what is there, even if rightcall did not write it.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace an existing file, even if rightcall did not write it.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def say(message: str) -> None:
-    """One line on standard error."""
-    paragraph(console(stderr=True), visible(message, one_line=True), label="rightcall: ")
+class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The options that say how replies are read: format, tools, and how much is repaired."""
+
+    format: FormatName = "auto"
+    format_file: FormatFile = None
+    tools: ToolsFile = None
+    repair: RepairPolicy = Policy.safe
+    rescue: RescuePolicy = Rescue.safe
+    reasoning_calls: ReasoningCallsPolicy = ReasoningCalls.safe
 
 
-def refuse(message: str) -> NoReturn:
-    """Wrong usage: one line, exit code 2."""
-    say(message)
-    raise typer.Exit(2)
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """Flatten parameters that are structs: each field becomes an option of the command, in the order written.
+
+    class Endpoint(msgspec.Struct):
+        timeout: Annotated[float, typer.Option(...)] = 60.0
+
+    @grouped
+    def chat(*, endpoint: Endpoint, system: Annotated[str, typer.Option(...)] = "") -> None: ...
+    """
+    hints = get_type_hints(command, include_extras=True)
+    groups = {name: hint for name, hint in hints.items() if _is_group(hint)}
+
+    @wraps(command)
+    def flat(**options: Any) -> None:
+        for name, group in groups.items():
+            options[name] = group(**{field: options.pop(field) for field in group.__struct_fields__})
+        command(**options)
+
+    parameters = [
+        each for known in inspect.signature(command).parameters.values() for each in _option_parameters(known, hints)
+    ]
+    flat.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    flat.__annotations__ = {each.name: each.annotation for each in parameters}
+    return flat
 
 
-@contextmanager
-def usage_errors() -> Iterator[None]:
-    """What the caller got wrong becomes one line and exit code 2, never a traceback; a file that cannot be read or
-    written, but for one that is not ours to write over, is one line and exit code 1."""
-    try:
-        yield
-    except CallerError as error:
-        if isinstance(error, FileFailed) and not isinstance(error, NotOurs):
-            say(str(error))
-            raise typer.Exit(1) from error
-        refuse(str(error))
+def _is_group(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, msgspec.Struct)
 
 
-def checked(check: Callable[[str], str]) -> Callable[[str], str]:
-    """An option's parser: the word that `check` makes of what was given, or a usage error."""
-
-    def parse(given: str) -> str:
-        try:
-            return check(given)
-        except CallerError as error:
-            raise typer.BadParameter(str(error)) from None
-
-    return parse
-
-
-def read_bytes(path: str, most: int = MAX_INPUT) -> bytes:
-    """The bytes of a file, or of standard input for `-`."""
-    try:
-        if path == "-":
-            if sys.stdin.isatty():
-                say("reading from the terminal; end with Ctrl-D")
-            return _bounded(sys.stdin.buffer, "standard input", most)
-        with open(path, "rb") as file:
-            return _bounded(file, repr(path), most)
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        reason = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
-        refuse(f"cannot read {path!r}: {reason}")
-
-
-def _bounded(file: BinaryIO, name: str, most: int) -> bytes:
-    data = file.read(most + 1)
-    if len(data) > most:
-        refuse(f"{name} is larger than {most:,} bytes; nothing that long is read")
-    return data
-
-
-def read_text(path: str, most: int = MAX_INPUT) -> str:
-    """The text of a file. Bytes that are not UTF-8 become U+FFFD, and a line on standard error says so."""
-    data = read_bytes(path, most)
-    text = data.decode("utf-8-sig", "replace")
-    lost = text.count("\ufffd") - data.count("\ufffd".encode())
-    if lost > 0:
-        say(f"{named(path)} is not all UTF-8: U+FFFD stands for what could not be read, in {lost} places")
-    return text
-
-
-def named(path: str) -> str:
-    """A file as a message calls it."""
-    return "standard input" if path == "-" else repr(path)
-
-
-def read_json(path: str) -> Any:
-    text = read_text(path)
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        refuse(f"{named(path)} is not valid JSON: {error.msg} (line {error.lineno}, column {error.colno})")
-    except (ValueError, RecursionError) as error:  # a number too long, nested too deeply
-        refuse(f"{named(path)} cannot be read as JSON: {error}")
-
-
-def choose_format(name: str, file: str | None) -> Format | str:
-    """The format of that name, or the one in the file; "auto" stays. Raises what the caller got wrong. Formats of
-    one's own are known from then on."""
-    own_formats()
-    if file is not None:
-        if name != "auto":
-            refuse("--format and --format-file both say what the format is; give one of them")
-        return read_format(file)
-    return name if name == "auto" else find(name)
-
-
-def choose_format_name(name: str, file: str | None) -> str:
-    """The same as a name, for what is written down or goes to other processes; the one in the file is registered."""
-    chosen = choose_format(name, file)
-    if isinstance(chosen, Format) and file is not None:
-        register(chosen)
-    return chosen.name if isinstance(chosen, Format) else chosen
-
-
-def own_formats() -> None:
-    """Makes formats of one's own known. What cannot be used is told, and stops nothing."""
-    for fault in discover():
-        say(f"{fault}; it is left out")
-
-
-def read_format(path: str) -> Format:
-    """The format that a TOML file defines. Raises `BadFormat`, which names the file."""
-    try:
-        return Format.from_toml(read_text(path, MAX_BYTES))
-    except BadFormat as error:
-        raise BadFormat(f"{named(path)}: {error}") from None
-
-
-def read_tools(path: str | None) -> Toolset | None:
-    """The tools of a file: a list of definitions, one definition, or an object with a list under "tools"."""
-    if path is None:
-        return None
-    data = read_json(path)
-    if isinstance(data, dict) and isinstance(data.get("tools"), list):
-        data = data["tools"]
-    if not isinstance(data, (list, dict)):
-        refuse(f"{named(path)} holds no tools: expected a list of definitions, found {type(data).__name__}")
-    try:
-        return Toolset(data)  # the caller's own file: what cannot be used is to be mended there
-    except CallerError as error:
-        refuse(f"{named(path)}: {error}")
-
-
-def write_text(text: str) -> None:
-    """Text as it is, to a file or a pipe; on a terminal what cannot be seen is shown as escapes, and lines are broken
-    between words."""
-    if sys.stdout.isatty():
-        paragraph(console(), visible(text), hang=2)
+def _option_parameters(known: Parameter, hints: dict[str, Any]) -> Iterator[Parameter]:
+    hint = hints[known.name]
+    if not _is_group(hint):
+        yield known.replace(annotation=hint)
         return
-    try:
-        data = text.encode("utf-8")
-    except UnicodeEncodeError:
-        say("the text has a lone surrogate, which UTF-8 cannot say; write it as an escape in JSON arguments")
-        raise typer.Exit(1) from None
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
+    annotations = get_type_hints(hint, include_extras=True)
+    for field in msgspec.structs.fields(hint):
+        yield Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=annotations[field.name])

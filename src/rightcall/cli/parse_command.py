@@ -1,4 +1,4 @@
-"""`rightcall parse` and `rightcall detect`: from a model's text to calls, and to the format it is written in."""
+"""`rightcall parse` and `rightcall detect`: parse a model's text into calls, and detect its format."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ from rightcall.cli.inputs import (
     AsJson,
     File,
     Files,
+    ReadingOptions,
     ToolsFile,
     choose_format,
+    grouped,
     own_formats,
+    print_message,
     read_text,
     read_tools,
     refuse,
-    say,
     usage_errors,
 )
-from rightcall.cli.layout import console, heading
-from rightcall.cli.option_groups import grouped
-from rightcall.cli.reading_options import ReadingOptions
+from rightcall.cli.layout import console, heading, json_text
 from rightcall.cli.row_options import RowOptions, end_rows, one_file, run_key, run_rows
-from rightcall.cli.safe import json_text
 from rightcall.cli.show import show_events, show_reply, show_spans
 from rightcall.datasets.rows.reply_lines import REPLIES, ReplyWork, RowReading
 from rightcall.parsing.detection import detect as detect_formats
@@ -42,38 +41,38 @@ class ReasoningMode(StrEnum):
 def parse(
     *,
     files: Files = None,
-    how: ReadingOptions,
+    reading: ReadingOptions,
     reasoning: Annotated[
-        ReasoningMode, typer.Option(help="auto: by its markers; open: the prompt had opened it; off: take it as text.")
+        ReasoningMode, typer.Option(help="auto: by its markers; open: the prompt opened it; off: keep it as text.")
     ] = ReasoningMode.auto,
     finish: Annotated[
         str | None,
         typer.Option(
-            metavar="WORD", help="How the answer ended; length, content_filter and error mean that it was cut."
+            metavar="WORD", help="Finish reason of the answer; length, content_filter and error mean truncated."
         ),
     ] = None,
     stream: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Feed N characters at a time; the reply is the same.")
     ] = None,
-    live: Annotated[bool, typer.Option("--live", help="Pass string arguments on while they arrive.")] = False,
+    live: Annotated[bool, typer.Option("--live", help="Emit string arguments while they arrive.")] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Show what every character became, and the events in order.")
+        bool, typer.Option("--explain", help="Show what each character was parsed as, and the events in order.")
     ] = False,
     json: AsJson = False,
     many: RowOptions,
 ) -> None:
-    """Read a model's reply: its text, reasoning and tool calls, and what is wrong with them.
+    """Parse a model's reply: its text, reasoning and tool calls, and their problems.
 
-    Exit code 1 means that there are blocking problems. With --rows FILES are logs: each row's reply becomes one line
-    of JSON, in order, on all cores; exit code 1 means that some rows hold no reply.
+    Exit code 1 means that there are blocking problems. With --rows, FILES are logs: each row's reply becomes one line
+    of JSON, in order, on all cores; exit code 1 means that some rows have no reply.
     """
-    if many.wanted:
+    if many.enabled:
         _refuse_with_rows(stream=stream, live=live, explain=explain)
-        _parse_rows(files, many, how, reasoning, finish, json=json)
+        _parse_rows(files, many, reading, reasoning, finish, json=json)
         return
     file = one_file(files)
     with usage_errors():
-        parser = _parser(how, reasoning, spans=explain, live=live)
+        parser = _make_parser(reading, reasoning, spans=explain, live=live)
     text = read_text(file)
     events = _feed(parser, text, stream or len(text) or 1, finish)
     reply = parser.reply
@@ -86,14 +85,14 @@ def parse(
         raise typer.Exit(1)
 
 
-def _parser(how: ReadingOptions, reasoning: ReasoningMode, *, spans: bool, live: bool) -> Parser:
+def _make_parser(reading: ReadingOptions, reasoning: ReasoningMode, *, spans: bool, live: bool) -> Parser:
     return Parser(
-        choose_format(how.format, how.format_file),
-        tools=read_tools(how.tools),
+        choose_format(reading.format, reading.format_file),
+        tools=read_tools(reading.tools),
         reasoning=reasoning.value,
-        repair=how.repair.value,
-        rescue=how.rescue.value,
-        reasoning_calls=how.reasoning_calls.value,
+        repair=reading.repair.value,
+        rescue=reading.rescue.value,
+        reasoning_calls=reading.reasoning_calls.value,
         spans=spans,
         live=live,
     )
@@ -102,34 +101,34 @@ def _parser(how: ReadingOptions, reasoning: ReasoningMode, *, spans: bool, live:
 def _refuse_with_rows(**given: object) -> None:
     for name, value in given.items():
         if value:
-            refuse(f"--{name} shows how one reply is read; leave it out, or leave out --rows")
+            refuse(f"--{name} is for a single reply; it excludes --rows")
 
 
 def _parse_rows(
     files: list[str] | None,
     many: RowOptions,
-    how: ReadingOptions,
+    reading: ReadingOptions,
     reasoning: ReasoningMode,
     finish: str | None,
     *,
     json: bool,
 ) -> None:
     with usage_errors():
-        key = run_key(many.keys, "parse", how, reasoning, finish, files=(how.format_file, how.tools))
+        key = run_key(many.keys, "parse", reading, reasoning, finish, files=(reading.format_file, reading.tools))
         options = RowReading(
-            choose_format(how.format, how.format_file),
+            choose_format(reading.format, reading.format_file),
             reasoning.value,
-            how.repair.value,
-            how.rescue.value,
-            how.reasoning_calls.value,
+            reading.repair.value,
+            reading.rescue.value,
+            reading.reasoning_calls.value,
             finish,
         )
-        work = ReplyWork(key, many.keys, read_tools(how.tools), options)
+        work = ReplyWork(key, many.keys, read_tools(reading.tools), options)
     end_rows(run_rows("parse", files, many, work, REPLIES, json=json))
 
 
 def _feed(parser: Parser, text: str, size: int, finish: str | None) -> list[tuple[int, Event]]:
-    """Every event, with how much of the text had been fed when it came."""
+    """Feed the text in chunks. Returns the events, each with the number of characters fed before it."""
     events: list[tuple[int, Event]] = []
     for start in range(0, len(text), size):
         fed = min(start + size, len(text))
@@ -149,9 +148,9 @@ def _show(text: str, reply: Reply, events: list[tuple[int, Event]], explain: boo
 
 
 def detect(file: File = "-", tools: ToolsFile = None, json: AsJson = False) -> None:
-    """Name the formats a text may be written in, the likeliest first.
+    """List the formats that a text may be written in, the most likely first.
 
-    Exit code 1 means that no format's opener occurs in it.
+    Exit code 1 means that it has no opening marker of a format.
     """
     with usage_errors():
         toolset = read_tools(tools)
@@ -162,5 +161,5 @@ def detect(file: File = "-", tools: ToolsFile = None, json: AsJson = False) -> N
     for name in [] if json else names:
         typer.echo(name)
     if not names:
-        say("no format's opener occurs in the text; it is plain text")
+        print_message("the text has no opening marker of a format; it is plain text")
         raise typer.Exit(1)

@@ -1,4 +1,4 @@
-"""`rightcall render`: from JSON to the text a model would have written."""
+"""`rightcall render`: write calls as the text that a model would write."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import Annotated, Any
 
 import typer
 
-from rightcall.cli.completing import format_names
 from rightcall.cli.inputs import (
     AsJson,
     File,
     FormatFile,
     ToolsFile,
     choose_format,
+    format_names,
+    print_message,
     read_json,
     read_tools,
     refuse,
-    say,
     usage_errors,
     write_text,
 )
-from rightcall.cli.safe import json_text
+from rightcall.cli.layout import json_text
 from rightcall.errors import CannotCarry
 from rightcall.formats import find
 from rightcall.parsing.rendering import render as render_parts
@@ -45,21 +45,20 @@ def render(
 ) -> None:
     """Write calls, given as JSON, in a format.
 
-    Takes a reply as `rightcall parse --json` prints it, or a list of calls. The text is exact when it goes to a file or
-    a pipe; on a terminal, characters that cannot be seen are shown as escapes. Exit code 1 means that the format cannot
-    carry it.
+    Takes the output of `rightcall parse --json`, or a list of calls. The text is exact in a file or a pipe; on a
+    terminal, invisible characters are shown as escapes. Exit code 1 means that the format cannot represent it.
     """
     with usage_errors():
         if format is None and format_file is None:
-            refuse("say the format: --format NAME (`rightcall formats` lists them) or --format-file FILE")
+            refuse("no format: pass --format NAME (`rightcall formats` lists them) or --format-file FILE")
         chosen, toolset = choose_format(format or "auto", format_file), read_tools(tools)
         if chosen == "auto":
-            refuse("'auto' is for reading; to write, name a format: `rightcall formats` lists them")
+            refuse("'auto' is only for parsing; to render, name a format: `rightcall formats` lists them")
         parts = parts_of(read_json(file))
         try:
             text = render_parts(parts, format=chosen, tools=toolset)
         except CannotCarry as error:
-            say(str(error))
+            print_message(str(error))
             raise typer.Exit(1) from None
     if as_json:
         typer.echo(json_text({"format": find(chosen).name, "text": text}))
@@ -68,7 +67,7 @@ def render(
 
 
 def parts_of(data: Any) -> list[Part]:
-    """The parts that JSON data says; anything else is wrong usage."""
+    """Convert JSON data to the parts of a reply. Other data is wrong usage."""
     if isinstance(data, dict):
         data = data["parts"] if "parts" in data else data.get("calls", [data])
     if not isinstance(data, list):
@@ -91,14 +90,14 @@ def _part(item: Any, i: int) -> Part:
         refuse(f'item {i + 1} has no "name"; {_EXPECTED}')
     arguments, exact = _arguments(arguments, item.get("json"))
     if not isinstance(arguments, dict):
-        refuse(f'the "arguments" of item {i + 1} are no JSON object; {_EXPECTED}')
+        refuse(f'the "arguments" of item {i + 1} are not a JSON object; {_EXPECTED}')
     id = item.get("id")
     complete = item.get("complete", True) is not False
     return Call(name, arguments, exact, id if isinstance(id, str) else "", complete=complete)
 
 
 def _arguments(given: Any, exact: Any) -> tuple[Any, str]:
-    """The arguments and, if it says the same, their exact text. The providers give that text instead of an object."""
+    """Return the arguments, and their exact text if it is equal. Providers send that text instead of an object."""
     if isinstance(given, str):
         return (_decoded(given), given) if given.strip() else ({}, "{}")
     decoded = _decoded(exact) if isinstance(exact, str) else None

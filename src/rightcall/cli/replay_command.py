@@ -1,4 +1,4 @@
-"""`rightcall replay`: a recording as a server that clients of OpenAI's API can talk to."""
+"""`rightcall replay`: serve a recording to clients of OpenAI's API."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import typer
 
 from rightcall.backends.cassette import load
 from rightcall.backends.replay import ReplayServer
-from rightcall.cli.inputs import AsJson, say, usage_errors
-from rightcall.cli.safe import json_text
-from rightcall.cli.serving import AllowOrigin, KeyEnv, NoKey, chosen_key, revealed, tell_key
+from rightcall.cli.inputs import AsJson, print_message, usage_errors
+from rightcall.cli.layout import json_text
+from rightcall.cli.serving import AllowOrigin, KeyEnv, NoKey, choose_key, report_key, reveal_key
 
 
 def replay(
-    cassette: Annotated[str, typer.Argument(metavar="CASSETTE", help="A file that --record made.")],
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 takes a free one.")] = 0,
+    cassette: Annotated[str, typer.Argument(metavar="CASSETTE", help="A file that --record wrote.")],
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 selects a free one.")] = 0,
     lenient: Annotated[
-        bool, typer.Option("--lenient", help="Answer what was not recorded with the nearest that was.")
+        bool, typer.Option("--lenient", help="Answer other requests with the most similar recorded one.")
     ] = False,
-    timing: Annotated[bool, typer.Option("--timing", help="At the pace of the recording.")] = False,
+    timing: Annotated[bool, typer.Option("--timing", help="Replay at the speed of the recording.")] = False,
     key_env: KeyEnv = "",
     no_key: NoKey = False,
     allow_origin: AllowOrigin = None,
@@ -29,18 +29,17 @@ def replay(
 ) -> None:
     """Serve a recording on this machine: the same requests get the same answers.
 
-    Clients of OpenAI's API can talk to it at the address that it prints, and so can any client that the recorded server
-    could serve. They send the key that is shown. A request that was not recorded is answered with 404 and the nearest
-    one that was.
+    Clients of the recorded server, such as those of OpenAI's API, connect to the address that is printed, and send the
+    key that is shown. Other requests get status 404, with the most similar recorded request.
     """
     with usage_errors():
-        key = chosen_key(key_env, no_key)
+        key = choose_key(key_env, no_key)
         server = ReplayServer(
             load(cassette),
             port=port,
             strict=not lenient,
             timing=timing,
-            key=revealed(key),
+            key=reveal_key(key),
             no_key=no_key,
             origins=allow_origin or (),
         )
@@ -54,11 +53,11 @@ async def _serve(server: ReplayServer, json: bool, key_env: str) -> None:
         loop.add_signal_handler(number, stop.set)
     async with server:
         if json:
-            key = None if key_env else revealed(server.key) or None
+            key = None if key_env else reveal_key(server.key) or None
             typer.echo(json_text({"url": server.url, "exchanges": len(server.cassette.exchanges), "key": key}))
         else:
             typer.echo(server.url)
-        say(f"replaying {len(server.cassette.exchanges)} exchanges; Ctrl-C ends it")
+        print_message(f"replaying {len(server.cassette.exchanges)} exchanges; press Ctrl-C to stop")
         if not json:
-            tell_key(server.key, key_env)
+            report_key(server.key, key_env)
         await stop.wait()

@@ -1,31 +1,72 @@
-"""The options of commands that take a log of many rows, and what they have in common: `--rows`."""
+"""Commands over many rows (`--rows`): their options, progress bars, interruptions and summary."""
 
 from __future__ import annotations
 
+import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
 from hashlib import blake2b
 from typing import Annotated, Any
 
 import msgspec
 import typer
 from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
+from rich.text import Text as Styled
 
-from rightcall.cli.inputs import read_bytes, refuse, usage_errors
-from rightcall.cli.layout import console, paragraph, row
-from rightcall.cli.progress import working
-from rightcall.cli.safe import brief, json_text
-from rightcall.cli.workers import EngineChoice, broken_off
+from rightcall.cli.inputs import print_message, read_bytes, refuse, usage_errors
+from rightcall.cli.layout import console, json_text, paragraph, row
 from rightcall.datasets.rows.engine_names import engine_of
 from rightcall.datasets.rows.mapping import map_rows, refuse_stdin
 from rightcall.datasets.rows.outcomes import RowWork, Totals
 from rightcall.datasets.rows.row_fields import RowKeys
-from rightcall.datasets.rows.row_sources import sources_of
+from rightcall.datasets.rows.row_sources import RowSource, sources_of
 from rightcall.datasets.rows.sinks import sink_to
+from rightcall.datasets.rows.stores import store_of
+from rightcall.errors import WorkerLost
+from rightcall.safe_text import brief
 from rightcall.storage.file_kinds import FileKind
 from rightcall.storage.streams import is_stream
 from rightcall.types import Json
+
+# -- options -----------------------------------------------------------------------------------------------------------
+
+
+class EngineChoice(StrEnum):
+    local = "local"
+    ray = "ray"
+
+
+class Workers(msgspec.Struct, frozen=True, kw_only=True):
+    """Options for the workers of a command over rows, and for resuming an interrupted run."""
+
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", "-j", min=1, metavar="N", help="Number of processes. [default: one per core]"),
+    ] = None
+    engine: Annotated[
+        EngineChoice | None,
+        typer.Option("--engine", help="Where workers run: as processes on this machine, or on Ray. [default: local]"),
+    ] = None
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the same command after an interruption.")] = False
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the keyword arguments that the functions of `rightcall.datasets` take."""
+        return {**msgspec.structs.asdict(self), "engine": self.engine or "local"}
+
 
 _PANEL = "Many rows"
 
@@ -35,42 +76,43 @@ def _option(*names: str, **more: Any) -> Any:
 
 
 class RowOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a log of many rows is read, and where the lines that come of it go."""
+    """Options for reading a log of many rows and writing one line of JSON for each."""
 
     rows: Annotated[
         bool,
         _option("--rows", "--jsonl", help="FILES are logs of many rows: .jsonl, .csv, .parquet, also .gz and .zst."),
     ] = False
     rows_as: Annotated[
-        str | None, _option(metavar="KIND", help="What standard input holds, or a file whose name does not say it.")
+        str | None, _option(metavar="KIND", help="The format of standard input, or of a file without a known suffix.")
     ] = None
     out: Annotated[
         str | None,
-        _option("--out", "-o", metavar="FILE", help="One JSON line per row goes there; else to stdout."),
+        _option("--out", "-o", metavar="FILE", help="Write one line of JSON per row to this file. [default: stdout]"),
     ] = None
-    resume: Annotated[bool, _option("--resume", help="Go on where a run with the same --out was broken off.")] = False
-    jobs: Annotated[int | None, _option("--jobs", "-j", min=1, metavar="N", help="Processes; else one per core.")] = (
-        None
-    )
+    resume: Annotated[bool, _option("--resume", help="Continue an interrupted run with the same --out.")] = False
+    jobs: Annotated[
+        int | None, _option("--jobs", "-j", min=1, metavar="N", help="Number of processes. [default: one per core]")
+    ] = None
     engine: Annotated[
-        EngineChoice | None, _option("--engine", help="Who works: processes of this machine, or Ray; else local.")
+        EngineChoice | None,
+        _option("--engine", help="Where workers run: as processes on this machine, or on Ray. [default: local]"),
     ] = None
-    text_key: Annotated[str | None, _option(metavar="KEY", help="Where the reply stands: a dotted path.")] = None
-    id_key: Annotated[str | None, _option(metavar="KEY", help="Where the id stands; it is kept.")] = None
-    model_key: Annotated[str | None, _option(metavar="KEY", help="Where the model's name stands; it is kept.")] = None
-    tools_key: Annotated[str | None, _option(metavar="KEY", help="Where the tools of a row stand.")] = None
-    force: Annotated[bool, _option("--force", help="Replace what is there, even if rightcall did not write it.")] = (
+    text_key: Annotated[str | None, _option(metavar="KEY", help="Key of the reply, as a dotted path.")] = None
+    id_key: Annotated[str | None, _option(metavar="KEY", help="Key of the id, which is copied.")] = None
+    model_key: Annotated[str | None, _option(metavar="KEY", help="Key of the model's name, which is copied.")] = None
+    tools_key: Annotated[str | None, _option(metavar="KEY", help="Key of the tools of a row.")] = None
+    force: Annotated[bool, _option("--force", help="Replace an existing file, even if rightcall did not write it.")] = (
         False
     )
 
     @property
-    def wanted(self) -> bool:
-        """Is this about rows at all? Refuses options that are about nothing else."""
+    def enabled(self) -> bool:
+        """Whether the command reads rows. Options that need --rows are refused without it."""
         if self.rows or self.rows_as:
             return True
         given = [name for name in self.__struct_fields__ if getattr(self, name)]
         if given:
-            refuse(f"--{given[0].replace('_', '-')} is for logs of many rows; add --rows")
+            refuse(f"--{given[0].replace('_', '-')} needs --rows, which reads logs of many rows")
         return False
 
     @property
@@ -79,26 +121,29 @@ class RowOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def one_file(files: Sequence[str] | None) -> str:
-    """The file of a command that was given no `--rows`."""
+    """Return the only file of a command without `--rows`."""
     if files and len(files) > 1:
-        refuse(f"one file is read at a time, and these are {len(files)}; --rows reads logs of many replies")
+        refuse(f"expected one file, got {len(files)}; --rows reads several logs of replies")
     return files[0] if files else "-"
 
 
-def run_key(keys: RowKeys, *said: object, files: Sequence[str | None]) -> str:
-    """What the outcome depends on: the options, and what is in the files that they name."""
+# -- running over rows -------------------------------------------------------------------------------------------------
+
+
+def run_key(keys: RowKeys, *options: object, files: Sequence[str | None]) -> str:
+    """Return a key of everything that the results depend on: the options, and the contents of the files they name."""
     digests = [name and blake2b(read_bytes(name), digest_size=16).hexdigest() for name in files]
-    return json_text([msgspec.to_builtins(keys), [str(each) for each in said], digests])
+    return json_text([msgspec.to_builtins(keys), [str(each) for each in options], digests])
 
 
 def run_rows(
     what: str, files: Sequence[str] | None, options: RowOptions, work: RowWork, kind: FileKind, *, json: bool
 ) -> Totals:
-    """Works on all rows, tells what could not be, and what came of it. Ends in exit code 1 if there were bad rows."""
+    """Process all rows and print a summary. Rows that could not be read are reported on standard error."""
     if options.resume and (options.out is None or is_stream(options.out)):
-        refuse("--resume goes on with a file: name it with --out")
+        refuse("--resume needs the file of the interrupted run: pass --out FILE")
     start = time.monotonic()
-    with broken_off(can_go_on=options.out is not None), usage_errors():
+    with interruptions(resumable=options.out is not None), usage_errors():
         sources = sources_of(files or ["-"], rows_as=options.rows_as)
         if options.resume:
             refuse_stdin(sources)
@@ -106,28 +151,62 @@ def run_rows(
         engine = engine_of(options.engine or "local", options.jobs)
         with (
             sink_to(options.out, kind, sources=names, resume=options.resume, force=options.force) as sink,
-            working(what, sources) as watch,
+            row_progress(what, sources) as watch,
         ):
             totals = map_rows(sources, work, sink, engine, watch=watch)
-    _tell(totals, options.out, time.monotonic() - start, json=json)
+    _print_totals(totals, options.out, time.monotonic() - start, json=json)
     return totals
 
 
-def _tell(totals: Totals, out: str | None, seconds: float, *, json: bool) -> None:
-    tell_faults(totals)
-    aside = out is None or is_stream(out)  # what is on standard output is the lines themselves
+@contextmanager
+def interruptions(*, resumable: bool = True) -> Iterator[None]:
+    """Report lost workers in one line with exit code 1, and Ctrl-C in one line with exit code 130."""
+    try:
+        yield
+    except WorkerLost as error:
+        print_message(str(error))
+        raise typer.Exit(1) from error
+    except KeyboardInterrupt:
+        print_message("interrupted" + ("; --resume continues it" if resumable else ""))
+        raise typer.Exit(130) from None
+
+
+def end_rows(totals: Totals, *, is_bad: bool = False) -> None:
+    if totals.bad or is_bad:
+        raise typer.Exit(1)
+
+
+# -- summary -----------------------------------------------------------------------------------------------------------
+
+
+def _print_totals(totals: Totals, out: str | None, seconds: float, *, json: bool) -> None:
+    report_faults(totals)
+    aside = out is None or is_stream(out)  # standard output has the rows themselves
     rate = (totals.rows - totals.resumed) / max(seconds, 1e-9)
     if json:
-        told: Json = {"rows": totals.rows, **totals.counts, "bad": totals.bad, "resumed": totals.resumed}
-        told |= {"seconds": round(seconds, 3), "rows_per_second": round(rate), "output": out or "/dev/stdout"}
-        typer.echo(json_text(told), err=aside)
+        summary: Json = {"rows": totals.rows, **totals.counts, "bad": totals.bad, "resumed": totals.resumed}
+        summary |= {"seconds": round(seconds, 3), "rows_per_second": round(rate), "output": out or "/dev/stdout"}
+        typer.echo(json_text(summary), err=aside)
     elif not aside or sys.stderr.isatty():
-        fast = f", {rate:,.0f} rows a second" if rate > 100 else ""
-        _show(console(stderr=aside), totals, f"{seconds:,.1f} s{fast}", out)
+        speed = f", {rate:,.0f} rows a second" if rate > 100 else ""
+        _show_totals(console(stderr=aside), totals, f"{seconds:,.1f} s{speed}", out)
 
 
-def tell_faults(totals: Totals) -> None:
-    """The first rows that hold nothing, each with its place and why; of the rest how many they are."""
+def _show_totals(out_console: Console, totals: Totals, time: str, out: str | None) -> None:
+    earlier = f", {totals.resumed:,} of them by an earlier run" if totals.resumed else ""
+    row(out_console, "rows", f"{totals.rows:,}{earlier}")
+    counts = totals.counts
+    calls = f"{counts['calls']:,} may run, {counts['refused']:,} must not; repaired: {counts['repaired']:,}"
+    row(out_console, "calls", calls)
+    if totals.bad:
+        row(out_console, "bad", f"{totals.bad:,} rows could not be read", "bold red")
+    row(out_console, "time", time)
+    if out is not None:
+        row(out_console, "output", out)
+
+
+def report_faults(totals: Totals) -> None:
+    """Report the first unreadable rows with place and reason, and the number of the others."""
     out, more = console(stderr=True), totals.bad - len(totals.faults)
     for fault in totals.faults:
         paragraph(out, brief(str(fault), 1_000), hang=2)
@@ -135,19 +214,70 @@ def tell_faults(totals: Totals) -> None:
         paragraph(out, f"and {more:,} more {'row' if more == 1 else 'rows'} like these")
 
 
-def _show(shown: Console, totals: Totals, time: str, out: str | None) -> None:
-    earlier = f", {totals.resumed:,} of them by an earlier run" if totals.resumed else ""
-    row(shown, "rows", f"{totals.rows:,}{earlier}")
-    counts = totals.counts
-    said = f"{counts['calls']:,} may run, {counts['refused']:,} must not; repaired: {counts['repaired']:,}"
-    row(shown, "calls", said)
-    if totals.bad:
-        row(shown, "bad", f"{totals.bad:,} rows hold nothing that can be read", "bold red")
-    row(shown, "time", time)
-    if out is not None:
-        row(shown, "output", out)
+# -- progress bars -----------------------------------------------------------------------------------------------------
+
+_STEP = 1 << 18  # bytes between two updates of the bar
 
 
-def end_rows(totals: Totals, *, is_bad: bool = False) -> None:
-    if totals.bad or is_bad:
-        raise typer.Exit(1)
+@contextmanager
+def read_progress(what: str, paths: Iterable[str], *, passes: int = 1) -> Iterator[Callable[[int], None] | None]:
+    """Show a progress bar while files are read. Yields the function that counts bytes, or None without a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    columns = (
+        TextColumn(what, markup=False),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=passes * sum(map(_file_size, paths)) or None)
+        pending = 0
+
+        def add_bytes(size: int) -> None:
+            nonlocal pending
+            pending += size
+            if pending >= _STEP:
+                bar.advance(task, pending)
+                pending = 0
+
+        yield add_bytes
+
+
+@contextmanager
+def row_progress(what: str, sources: Sequence[RowSource]) -> Iterator[Callable[[Totals], None] | None]:
+    """Show a progress bar while rows are processed. Yields the function that updates it, or None without a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), _RowRate(), TimeRemainingColumn())
+    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
+        total = sum([store_of(source.path).size(source.path) for source in sources]) or None
+        task: TaskID | None = None
+
+        def update(totals: Totals) -> None:
+            nonlocal task
+            if task is None and totals.rows > totals.resumed:  # rows of an earlier run do not count for the rate
+                task = bar.add_task(what, total=total, rows=totals.rows, began=time.monotonic(), first=totals.rows)
+            if task is not None:
+                bar.update(task, completed=totals.bytes, rows=totals.rows)
+
+        yield update
+
+
+class _RowRate(ProgressColumn):
+    """The number of rows so far, and the rows per second."""
+
+    def render(self, task: Task) -> Styled:
+        rows, seconds = task.fields["rows"], time.monotonic() - task.fields["began"]
+        rate = (rows - task.fields["first"]) / seconds if seconds > 0.5 else 0
+        return Styled(f"{rows:,} rows" + (f", {rate:,.0f} a second" if rate else ""))
+
+
+def _file_size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0  # the error is reported when the file is read

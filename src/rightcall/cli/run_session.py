@@ -1,5 +1,6 @@
-"""An agent at work on a thread of its own. What happens comes out in order on the thread of the terminal, questions
-among it, so that one thread alone writes and asks.
+"""Run an agent on a thread of its own.
+
+Events, notes and questions are handed to the terminal's thread in order, so that only one thread writes and asks.
 
     with RunSession(...) as session:
         session.begin("Rename the function.")
@@ -21,7 +22,7 @@ import msgspec
 
 from rightcall.backends.base import BaseBackend
 from rightcall.backends.loop_thread import LoopThread
-from rightcall.cli.capture_tools import mcp_tools
+from rightcall.cli.user_tools import connect_mcp_tools
 from rightcall.dispatching.bounded_output import Bounds
 from rightcall.dispatching.hook import Invocation
 from rightcall.dispatching.invoke import RunLimits
@@ -43,7 +44,7 @@ _LIVE = (Text, Reasoning, CallStart, Arguments, Recast)
 
 
 class Question(NamedTuple):
-    """Somebody is to say whether this call may run, and what an "always" would allow."""
+    """A question to the user: may this call run? `rule` is what the answer "always" would allow."""
 
     invocation: Invocation
     rule: AllowRule | None
@@ -54,7 +55,7 @@ Item = Event | Json | Question
 
 
 class SessionSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How the agent works. With `asks` somebody can be asked; `fields` are those of each request."""
+    """Settings of the agent. With `asks` the user can be asked; `fields` are added to each request."""
 
     servers: Sequence[str] = ()
     guard: str = "full"
@@ -70,11 +71,14 @@ class SessionSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunSession:
-    """One conversation with an agent in a workspace. `begin` starts a task, `items` is what happens meanwhile, `stop`
-    ends it early, `finish` gives how it ended. Nothing is asked of two tasks at a time."""
+    """A conversation with an agent in a workspace.
 
-    def __init__(self, backend: BaseBackend, space: Workspace, journal: RunJournal, how: SessionSettings) -> None:
-        self._backend, self._space, self._journal, self._how = backend, space, journal, how
+    `begin` starts a task, `items` iterates over what happens, `stop` cancels it, and `finish` returns the outcome. One
+    task runs at a time.
+    """
+
+    def __init__(self, backend: BaseBackend, space: Workspace, journal: RunJournal, settings: SessionSettings) -> None:
+        self._backend, self._space, self._journal, self._settings = backend, space, journal, settings
         self._queue: SimpleQueue[Item | None] = SimpleQueue()
         self._thread = LoopThread()
         self._running: Future[None] | None = None
@@ -84,7 +88,7 @@ class RunSession:
         self._thread.__enter__()
         try:
             ready: Future[list[Toolset]] = Future()
-            self._holding = self._thread.start(self._hold(ready))  # a task that nobody holds is thrown away
+            self._holding = self._thread.start(self._hold(ready))  # an unreferenced task would be garbage collected
             self._make(Toolset(self._space.tools, *ready.result()))
         except BaseException:
             self.close()
@@ -95,16 +99,16 @@ class RunSession:
         self.close()
 
     def close(self) -> None:
-        """Ends what is still open: servers, connections, the journal."""
+        """Close servers, connections and the journal."""
         self._thread.__exit__()
         self._journal.close()
 
     async def _hold(self, ready: Future[list[Toolset]]) -> None:
-        """Servers and connections belong to the task that opened them, so one task holds them all."""
+        """Hold servers and connections open: they must be closed by the task that opened them."""
         try:
             async with AsyncExitStack() as stack:
                 await stack.enter_async_context(self._backend)
-                ready.set_result(await mcp_tools(stack, self._how.servers))
+                ready.set_result(await connect_mcp_tools(stack, self._settings.servers))
                 await asyncio.Event().wait()
         except BaseException as error:
             if ready.done():
@@ -112,46 +116,46 @@ class RunSession:
             ready.set_exception(error)
 
     def _make(self, tools: Toolset) -> None:
-        how, root = self._how, self._space.root
-        conversation = self._journal.conversation or Conversation(system=how.system)
+        settings, root = self._settings, self._space.root
+        conversation = self._journal.conversation or Conversation(system=settings.system)
         self._edits = EditLog(root, lambda invocation, edit: self._notes.edited(invocation, edit))
         self._tools = tools
         self._notes = RunNotes(self._journal, conversation, self._edits, self._queue.put)
-        self._approval = Approval(root, self._ask if how.asks else None, rules=how.rules)
+        self._approval = Approval(root, self._ask if settings.asks else None, rules=settings.rules)
         self.runner = Runner(
             self._backend,
             tools,
-            guard=Guard.of(how.guard).with_policies(turn_budget(how.max_turns)),
+            guard=Guard.of(settings.guard).with_policies(turn_budget(settings.max_turns)),
             conversation=conversation,
             hooks=[self._notes, self._approval, self._edits],
             limits=RunLimits(result=Bounds()),
-            context=how.context,
-            seconds=how.seconds,
+            context=settings.context,
+            seconds=settings.seconds,
             journal=self._journal,
-            fields={**how.fields, "live": True},
+            fields={**settings.fields, "live": True},
         )
-        self.plan(how.plans)
+        self.plan(settings.plans)
 
     # -- a task --------------------------------------------------------------------------------------------------------
 
     def plan(self, on: bool) -> None:
-        """While planning nothing is changed, and the model has nothing to change anything with."""
+        """Turn planning on or off. While planning, only read-only tools are offered and allowed."""
         self.plans = on
-        self._approval.mode = "plan" if on else "bypass" if self._how.yes else "default"
+        self._approval.mode = "plan" if on else "bypass" if self._settings.yes else "default"
         reading = [tool.name for tool in self._tools if tool.read_only]
         self.runner.tools = self._tools.scoped(reading) if on else self._tools
 
     def begin(self, task: str | None) -> None:
-        """The user says this; None goes on with what was broken off."""
+        """Start a task. None continues the interrupted one."""
         undone = [f"(The user took back your last change of {path}.)" for path in untold(self._journal.notes)]
         if task is None and (undone or self.runner.conversation.status != "open"):
             task = GO_ON
         self._notes.task(task or GO_ON)
-        said = None if task is None else "\n".join([*undone, task]) + (PLAN if self.plans else "")
-        self._running = self._thread.start(self._turn(said))
+        message = None if task is None else "\n".join([*undone, task]) + (PLAN if self.plans else "")
+        self._running = self._thread.start(self._run_task(message))
         self._running.add_done_callback(lambda _: self._queue.put(None))
 
-    async def _turn(self, task: str | None) -> None:
+    async def _run_task(self, task: str | None) -> None:
         loop, own = asyncio.get_running_loop(), asyncio.current_task()
         assert own is not None
         self._cancel = lambda: loop.call_soon_threadsafe(own.cancel)
@@ -167,18 +171,18 @@ class RunSession:
             self._notes.over("failed", str(error))
 
     def items(self) -> Iterator[Item]:
-        """What happens until the task is over. May be broken off, by Ctrl-C, and asked for again."""
+        """Iterate over what happens until the task is over. After an interruption by Ctrl-C, iterate again."""
         while self._running is not None and not (self._running.done() and self._queue.empty()):
             item = self._queue.get()
             if item is not None:
                 yield item
 
     def stop(self) -> None:
-        """Ends the task as soon as it can; what was done is kept."""
+        """Cancel the task as soon as possible. Its changes are kept."""
         self._cancel()
 
     def finish(self) -> Json:
-        """How it ended: the last note. Raises what broke it."""
+        """Return the last note, which has the outcome. Raises the error that ended the task."""
         assert self._running is not None
         self._running.result()
         return self._journal.notes[-1]
@@ -194,16 +198,18 @@ class RunSession:
         return answer
 
     def undo(self) -> str:
-        """Takes back the last change of a file, between two tasks. Raises as `take_back`."""
-        return take_back(self._journal, self._space)
+        """Undo the last change of a file, between two tasks. Raises as `undo_last_edit`."""
+        return undo_last_edit(self._journal, self._space)
 
 
-def take_back(journal: RunJournal, space: Workspace) -> str:
-    """The last change of a file that this run made is undone, and noted; says so. Raises `ToolError` where it cannot be
-    undone, `CallerError` where there is none."""
+def undo_last_edit(journal: RunJournal, space: Workspace) -> str:
+    """Undo the last change that this run made to a file, record that, and return a message for the user.
+
+    Raises `ToolError` if it cannot be undone, `CallerError` if there is none.
+    """
     edits = edits_of(journal.notes)
     if not edits:
         raise CallerError("there is nothing to undo: this run changed no file by write_file or edit_file")
-    said = undo(space.root, edits[-1])
+    message = undo(space.root, edits[-1])
     journal.note({"event": "undone", "time": round(time.time(), 3), "path": edits[-1].path})
-    return said
+    return message

@@ -1,24 +1,71 @@
-"""`rightcall serve`: the proxy, from its settings to its end."""
+"""`rightcall serve`: run the proxy between clients and model servers. Each setting of the proxy is an option."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import inspect
 import signal
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Annotated, Any
+from functools import wraps
+from inspect import Parameter
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from rightcall.cli.inputs import AsJson, own_formats, say, usage_errors
-from rightcall.cli.layout import console, row
-from rightcall.cli.safe import brief, json_line, json_text, visible
-from rightcall.cli.setting_options import with_settings
+from rightcall.cli.inputs import AsJson, own_formats, print_message, usage_errors
+from rightcall.cli.layout import console, json_line, json_text, row
 from rightcall.errors import CallerError, RightcallError
 from rightcall.request_gate import is_loopback
-from rightcall.serve.proxy_settings import ProxySettings
+from rightcall.safe_text import brief, visible
+from rightcall.serve.proxy_settings import SETTINGS, ProxySettings, Setting
 from rightcall.serve.settings_source import CONFIG_VARIABLE, SettingsSource, changed_at_start_only, source_of
+
+
+def with_settings(command: Callable[..., None]) -> Callable[..., None]:
+    """Add an option for each setting to a command. Its first parameter gets the settings by name, None if not given.
+
+    @with_settings
+    def serve(flags: dict[str, Any], *, config: Annotated[str, typer.Option(...)] = "") -> None: ...
+    """
+    hints = get_type_hints(command, include_extras=True)
+    _, *own = inspect.signature(command).parameters.values()
+
+    @wraps(command)
+    def flat(**options: Any) -> None:
+        flags = {name: options.pop(name) for name in SETTINGS}
+        command(flags, **options)
+
+    parameters = [_parameter(each) for each in SETTINGS.values()]
+    parameters += [each.replace(annotation=hints[each.name], kind=Parameter.KEYWORD_ONLY) for each in own]
+    flat.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    flat.__annotations__ = {each.name: each.annotation for each in parameters}
+    return flat
+
+
+def _parameter(setting: Setting) -> Parameter:
+    """Make an option without a default: a variable or the file may set it. Values are text, validated later."""
+    option: Any = typer.Option(
+        setting.flag, metavar=setting.metavar or None, help=_help(setting), rich_help_panel=setting.group
+    )
+    kind: Any = str | None
+    if isinstance(setting.default, tuple):
+        kind = list[str] | None
+    elif isinstance(setting.default, bool):
+        kind = bool
+    annotation = Annotated[kind, option]
+    default = False if kind is bool else None
+    return Parameter(setting.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _help(setting: Setting) -> str:
+    default = setting.default
+    if isinstance(default, bool | tuple) or default == "":
+        return setting.help
+    shown = f"{default:,}" if isinstance(default, int) and default >= 100_000 else f"{default}".removesuffix(".0")
+    return f"{setting.help} [default: {shown}]"
+
 
 _MODELS_SHOWN = 5
 
@@ -33,14 +80,14 @@ def serve(
     check: Annotated[bool, typer.Option("--check", help="Check the settings, try each server, and exit.")] = False,
     json: AsJson = False,
 ) -> None:
-    """Stand between any client and any model server, and let only right tool calls through.
+    """Run a proxy between any client and any model server that lets only valid tool calls through.
 
-    Give clients the address that is shown instead of the server's: nothing else changes. Chat Completions, Responses,
-    Messages, Ollama and Gemini are spoken on both sides, whichever the client and the server speak.
+    Clients use the address that is shown instead of the server's; nothing else changes. The proxy translates between
+    Chat Completions, Responses, Messages, Ollama and Gemini if the client and the server use different APIs.
 
-    Every option is also a variable (--max-retries: RIGHTCALL_SERVE_MAX_RETRIES) and a key of the file (max_retries);
-    an option wins over a variable, which wins over the file. SIGHUP reads them again. With --check, exit code 1
-    means that a server cannot be asked.
+    Every option is also a variable (--max-retries: RIGHTCALL_SERVE_MAX_RETRIES) and a key of the file (max_retries).
+    Options override variables, and variables override the file. SIGHUP reloads them. With --check, exit code 1 means
+    that a server cannot be reached.
     """
     with usage_errors():
         own_formats()
@@ -53,7 +100,7 @@ def serve(
 
 
 def _run(serving: Coroutine[Any, Any, None]) -> None:
-    """On the fastest loop that is installed."""
+    """Run on the fastest event loop that is installed."""
     with asyncio.Runner(loop_factory=_fast_loop()) as runner, suppress(asyncio.CancelledError):
         runner.run(serving)
 
@@ -84,14 +131,14 @@ async def _serve(source: SettingsSource, settings: ProxySettings, as_json: bool)
     _on_signals(stop, again)
     async with Proxy(settings) as proxy:
         _spare_the_collector()
-        _tell(settings, proxy.address, as_json)
+        _print_address(settings, proxy.address, as_json)
         while not stop.is_set():
             await _either(stop, again)
             if again.is_set() and not stop.is_set():
                 again.clear()
                 settings = await _reloaded(proxy, source, settings)
-        say(f"stopping; streams have {settings.stop_seconds:g} s to end (Ctrl-C again: at once)")
-    say("stopped")
+        print_message(f"stopping; streams have {settings.stop_seconds:g} s to end (Ctrl-C again: at once)")
+    print_message("stopped")
 
 
 def _on_signals(stop: asyncio.Event, again: asyncio.Event) -> None:
@@ -127,17 +174,17 @@ async def _reloaded(proxy: Any, source: SettingsSource, before: ProxySettings) -
         settings = source.read()
         await proxy.reload(settings)
     except (CallerError, OSError) as error:
-        say(f"the settings are as they were: {error}")
+        print_message(f"the settings are as they were: {error}")
         return before
     fixed = changed_at_start_only(before, settings)
-    say("the settings were read again" + (f"; at the next start: {', '.join(fixed)}" if fixed else ""))
+    print_message("the settings were read again" + (f"; at the next start: {', '.join(fixed)}" if fixed else ""))
     return settings
 
 
 # -- what is shown -----------------------------------------------------------------------------------------------------
 
 
-def _tell(settings: ProxySettings, address: str, as_json: bool) -> None:
+def _print_address(settings: ProxySettings, address: str, as_json: bool) -> None:
     """Where it is and how clients are pointed at it: on standard error, or for programs on standard output."""
     if as_json:
         typer.echo(json_line({"address": address, "upstreams": [_upstream(each) for each in settings.upstream]}))
@@ -193,7 +240,7 @@ def _check(settings: ProxySettings, as_json: bool) -> None:
     try:
         found = asyncio.run(check_upstreams(settings))
     except RightcallError as error:
-        say(str(error))
+        print_message(str(error))
         raise typer.Exit(1) from None
     if as_json:
         fields = [{name: getattr(each, name) for name in each.__struct_fields__} for each in found]

@@ -1,4 +1,4 @@
-"""How replies are shown. All text from outside passes `visible` and is never read as markup."""
+"""Print replies, calls, problems, spans and events. Text of a model passes `visible` and is never parsed as markup."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text as Styled
 
 from rightcall.cli.layout import LABEL, paragraph, row
-from rightcall.cli.safe import brief, visible
+from rightcall.safe_text import brief, visible
 from rightcall.types import (
     Arguments,
     Call,
@@ -36,7 +36,7 @@ STYLES: dict[SpanKind, str] = {
 
 
 def show_reply(out: Console, reply: Reply) -> None:
-    """The parts in the order written, each call with its verdict, then the problems that no verdict says."""
+    """Print the parts of a reply in order, each call with its verdict, then the problems that no verdict names."""
     row(out, "format", reply.format)
     index = 0
     for part in reply.parts:
@@ -50,11 +50,11 @@ def show_reply(out: Console, reply: Reply) -> None:
         row(out, "text", "(nothing)", "dim")
     if reply.done is not None:
         row(out, "done", visible(reply.done) or "(nothing)", STYLES["text"])
-    show_problems(out, unsaid(reply.problems, reply.attempts))
+    show_problems(out, other_problems(reply.problems, reply.attempts))
 
 
 def show_call(out: Console, number: int, call: Call) -> None:
-    """Name and verdict on one line, then arguments and receipts."""
+    """Print a call: name and verdict on one line, then arguments and repairs."""
     row(out, f"call {number}", verdict(call))
     if call.complete:
         row(out, "", visible(_pretty(call)), STYLES["call"] if call.ok else "red")
@@ -65,33 +65,33 @@ def show_call(out: Console, number: int, call: Call) -> None:
 
 
 def verdict(call: Call) -> Styled:
-    """The call's name, and whether it may run: in green, or in red with the reason. An id that the model wrote too."""
+    """Format the name of a call and whether it may run, with the reason if not. Adds an id that the model wrote."""
     style = "green" if call.ok else "red"
-    said = Styled(brief(call.name) or "(no name)", f"bold {style}").append("  ")
-    reason = why_not(call)
+    text = Styled(brief(call.name) or "(no name)", f"bold {style}").append("  ")
+    reason = blocking_problem(call)
     if call.ok:
-        said.append("may run", style)
+        text.append("may run", style)
     elif reason is None:
-        said.append("must not run: it never became complete", style)
+        text.append("must not run: it never became complete", style)
     else:
         path = f" at {brief(reason.path)}" if reason.path else ""
-        said.append(f"must not run: {brief(reason.message, 500)} ({reason.code}{path})", style)
-    return said.append(f"  id {brief(call.id)}", "dim") if call.id and call.id in call.raw else said
+        text.append(f"must not run: {brief(reason.message, 500)} ({reason.code}{path})", style)
+    return text.append(f"  id {brief(call.id)}", "dim") if call.id and call.id in call.raw else text
 
 
-def unsaid(problems: Iterable[Problem], calls: Iterable[Call]) -> list[Problem]:
-    """The problems that no verdict of these calls says."""
-    said = [reason for call in calls if (reason := why_not(call)) is not None]
-    return [problem for problem in problems if problem not in said]
+def other_problems(problems: Iterable[Problem], calls: Iterable[Call]) -> list[Problem]:
+    """Return the problems that are not named in the verdicts of these calls."""
+    named = [reason for call in calls if (reason := blocking_problem(call)) is not None]
+    return [problem for problem in problems if problem not in named]
 
 
-def why_not(call: Call) -> Problem | None:
-    """The first problem that keeps a call from running; None if it may, or if no problem of its own says why not."""
+def blocking_problem(call: Call) -> Problem | None:
+    """Return the first problem of a call that blocks it, if any. A call that never became complete may have none."""
     return None if call.ok else next((problem for problem in call.problems if problem.blocking), None)
 
 
 def receipt(repair: Repair) -> str:
-    """One receipt on one line: the rule, its kind, where, and what became of what."""
+    """Format a repair on one line: the rule, its kind, the path, and the values before and after."""
     where = f" at {brief(repair.path)}" if repair.path else ""
     before, after = brief(repair.before) or "(nothing)", brief(repair.after) or "(nothing)"
     return f"{repair.rule} ({repair.kind}){where}: {before} -> {after}"
@@ -100,7 +100,7 @@ def receipt(repair: Repair) -> str:
 def _pretty(call: Call) -> str:
     try:
         return json.dumps(call.arguments, indent=2, ensure_ascii=False, allow_nan=False)
-    except ValueError:  # a number too large for a float: the exact text still says it
+    except ValueError:  # a number too large for a float: show the exact text
         return call.json
 
 
@@ -117,7 +117,7 @@ def show_problems(out: Console, problems: Iterable[Problem]) -> None:
 
 
 def show_spans(out: Console, text: str, spans: Sequence[Span]) -> None:
-    """The text with every span coloured by what it became; without colours, one labelled line each."""
+    """Print text with each span in the colour of its kind; without colours, one labelled line each."""
     if out.color_system is None or out.no_color:
         for span in spans:
             piece = visible(text[span.start : span.end], one_line=True)
@@ -134,7 +134,7 @@ def show_spans(out: Console, text: str, spans: Sequence[Span]) -> None:
 
 
 def show_events(out: Console, events: Iterable[tuple[int, Event]]) -> None:
-    """One line per event; the number is how much of the text had been fed when it came."""
+    """Print one line per event, with the number of characters that had been fed when it was emitted."""
     for fed, event in events:
         paragraph(out, _event(event), label=f"{fed:>7}  {type(event).__name__.ljust(LABEL)}")
 

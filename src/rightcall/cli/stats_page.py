@@ -1,4 +1,4 @@
-"""What `dataset stats` found as a page: a headline, and rates by label, tool, domain and more."""
+"""The page of `dataset stats`: a headline, and rates by label, tool, domain and more."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _MOST = 20
 
 
 def stats_page(stats: RowStats, title: str) -> WebPage:
-    """The page of what was counted. What is the same in all rows is a line of a table, not a chart of one bar."""
+    """Make the page of row statistics. A property with one value is a line of a table, not a chart of one bar."""
     named = {name: counts for name, counts in stats.counts.items() if counts}
-    several = [_counted(stats, name, counts) for name, counts in named.items() if len(counts) > 1]
-    single = [(name, *_only(stats, name, counts)) for name, counts in named.items() if len(counts) == 1]
-    lengths = [_lengths(name, each) for name, each in stats.lengths.items() if len(each.bins) > 1]
+    several = [_count_chart(stats, name, counts) for name, counts in named.items() if len(counts) > 1]
+    single = [(name, *_single_value(stats, name, counts)) for name, counts in named.items() if len(counts) == 1]
+    lengths = [_length_chart(name, each) for name, each in stats.lengths.items() if len(each.bins) > 1]
     columns = (PageColumn("what"), PageColumn("value"), PageColumn("share"), PageColumn("rows"))
     parts = (
-        _figures(stats),
+        _figure_tiles(stats),
         BarCharts(tuple(several)),
         PageTable("Of these there is one value only", columns, tuple(single)),
         BarCharts(tuple(lengths)),
@@ -49,7 +49,7 @@ def _sound(stats: RowStats) -> int:
 def _headline(stats: RowStats) -> Headline:
     labels, sound = stats.counts["label"], _sound(stats)
     labelled = labels.total() - labels["unlabelled"]
-    bad = f"{stats.bad:,} of {stats.rows:,} rows are not as they should be." if stats.bad else "Every row is sound."
+    bad = f"{stats.bad:,} of {stats.rows:,} rows are invalid." if stats.bad else "Every row is sound."
     if labelled:
         low, high = interval(labels["valid"], labelled)
         note = f"95 % interval: {100 * low:.1f} to {100 * high:.1f} %."
@@ -60,7 +60,7 @@ def _headline(stats: RowStats) -> Headline:
     return Headline(rate, f"of {stats.rows:,} rows are sound", (bad, *unlabelled))
 
 
-def _figures(stats: RowStats) -> FigureTiles:
+def _figure_tiles(stats: RowStats) -> FigureTiles:
     tiles = [FigureTile("rows", f"{stats.rows:,}", f"{stats.bad:,} bad" if stats.bad else "all sound")]
     for name in ("tool", "domain", "model", "format"):
         if counts := stats.counts[name]:
@@ -75,20 +75,20 @@ def _share(number: int, whole: int) -> PageRate:
     return PageRate(number / whole if whole else 0.0, *interval(number, whole), whole)
 
 
-def _counted(stats: RowStats, name: str, counts: Counter[str]) -> BarChart:
+def _count_chart(stats: RowStats, name: str, counts: Counter[str]) -> BarChart:
     sound = _sound(stats)
     rows = [BarRow(value, _share(number, sound), f"{number:,}") for value, number in counts.most_common(_MOST)]
     more = f"and {len(counts) - _MOST:,} more" if len(counts) > _MOST else ""
     return BarChart(f"By {name}", tuple(rows), "share of sound rows, and how many", more)
 
 
-def _only(stats: RowStats, name: str, counts: Counter[str]) -> tuple[str, ToneCell, int]:
+def _single_value(stats: RowStats, name: str, counts: Counter[str]) -> tuple[str, ToneCell, int]:
     ((value, number),) = counts.items()
     rate = _share(number, _sound(stats)).rate
     return value, ToneCell(percent(rate), "plain", rate), number
 
 
-def _lengths(name: str, histogram: Histogram) -> BarChart:
+def _length_chart(name: str, histogram: Histogram) -> BarChart:
     unit = "Messages of a conversation" if name == "messages" else f"Characters of the {name}"
     note = f"mean {histogram.mean:,.0f}, median up to {histogram.median:,}, largest {histogram.largest:,}"
     rows = []

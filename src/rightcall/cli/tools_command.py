@@ -1,4 +1,4 @@
-"""`rightcall tools`: tool definitions in the form that another provider takes, and what is wrong with them."""
+"""`rightcall tools`: convert tool definitions for another provider, and report their errors."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Annotated, Any, cast
 import typer
 
 from rightcall.api_names import api_name
-from rightcall.cli.inputs import AsJson, checked, read_json, refuse, say, usage_errors, write_text
-from rightcall.cli.layout import console, table
-from rightcall.cli.safe import brief, json_text
+from rightcall.cli.inputs import AsJson, option_parser, print_message, read_json, refuse, usage_errors, write_text
+from rightcall.cli.layout import console, json_text, table
 from rightcall.contracts.typescript import declarations
+from rightcall.safe_text import brief
 from rightcall.tools.provider_forms import to_provider
 from rightcall.tools.toolset import RULES, Provider, Toolset
 from rightcall.types import to_json
@@ -26,9 +26,9 @@ def _form(given: str) -> str:
 To = Annotated[
     str | None,
     typer.Option(
-        parser=checked(_form),
+        parser=option_parser(_form),
         metavar="|".join(_FORMS),
-        help="The form to print them in; the SDKs' names (openai, anthropic) will do. Without it they are listed.",
+        help="The output form; the names of the SDKs (openai, anthropic) work too. [default: a list]",
     ),
 ]
 
@@ -37,15 +37,15 @@ def tools(
     file: Annotated[str, typer.Argument(metavar="FILE|-", help="JSON with tool definitions of any provider.")],
     to: To = None,
     extensions: Annotated[
-        bool, typer.Option("--extensions/--no-extensions", help="Keep what the provider has no field for, as x-...")
+        bool, typer.Option("--extensions/--no-extensions", help="Keep fields that the provider does not have, as x-...")
     ] = False,
     json: AsJson = False,
 ) -> None:
-    """Convert tool definitions, and say what is wrong with them.
+    """Convert tool definitions, and report their errors.
 
-    Takes OpenAI, Anthropic, Gemini, Ollama and MCP definitions, a registry or plain schemas, also mixed. They go to
-    standard output, as JSON or, for a prompt, as TypeScript declarations; what was refused or mended, clashes, is not
-    checked or got another name goes to standard error, or with --json beside them. Exit code 1 means that something was
+    Takes OpenAI, Anthropic, Gemini, Ollama and MCP definitions, a registry or plain schemas, also mixed. Writes them to
+    standard output, as JSON or, for a prompt, as TypeScript declarations. Refused, repaired, conflicting, unchecked and
+    renamed parts are reported on standard error, or in the object of --json. Exit code 1 means that a definition was
     refused.
     """
     data = read_json(file)
@@ -53,33 +53,35 @@ def tools(
         refuse(f"{file!r} holds no tools: expected definitions, found {type(data).__name__}")
     with usage_errors():
         toolset = Toolset.lenient(data)
-        written = _written(toolset, to, extensions=extensions) if to else []
+        converted = _convert(toolset, to, extensions=extensions) if to else []
     provider = to if to and to != _TYPESCRIPT else ""
     renamed = {name: wire for name, wire in toolset.wire_names(provider).items() if name != wire} if provider else {}
     if json:
-        typer.echo(json_text(_report(toolset, to, written, renamed)))
+        typer.echo(json_text(_tools_json(toolset, to, converted, renamed)))
     else:
-        _complain(toolset, renamed)
-        if isinstance(written, str):
-            write_text(written)
+        _report_notes(toolset, renamed)
+        if isinstance(converted, str):
+            write_text(converted)
         elif to:
-            typer.echo(json_text(written))
+            typer.echo(json_text(converted))
         else:
             _list(toolset)
     if toolset.refused:
         raise typer.Exit(1)
 
 
-def _written(toolset: Toolset, to: str, *, extensions: bool) -> list[Any] | str:
+def _convert(toolset: Toolset, to: str, *, extensions: bool) -> list[Any] | str:
     if to == _TYPESCRIPT:
         return declarations(toolset)
     return to_provider(toolset, cast(Provider, to), extensions=extensions)
 
 
-def _report(toolset: Toolset, to: str | None, written: list[Any] | str, renamed: dict[str, str]) -> dict[str, Any]:
+def _tools_json(
+    toolset: Toolset, to: str | None, converted: list[Any] | str, renamed: dict[str, str]
+) -> dict[str, Any]:
     listed = [{"name": tool.name, "source": toolset.source(tool.name)} for tool in toolset]
     return {
-        "tools": written if to else listed,
+        "tools": converted if to else listed,
         "refused": [to_json(refusal) for refusal in toolset.refused],
         "mended": [to_json(note) for note in toolset.mended],
         "clashes": [to_json(clash) for clash in toolset.clashes],
@@ -88,18 +90,18 @@ def _report(toolset: Toolset, to: str | None, written: list[Any] | str, renamed:
     }
 
 
-def _complain(toolset: Toolset, renamed: dict[str, str]) -> None:
+def _report_notes(toolset: Toolset, renamed: dict[str, str]) -> None:
     for refusal in toolset.refused:
-        say(f"refused: {refusal.message}")
+        print_message(f"refused: {refusal.message}")
     for note in toolset.mended:
-        say(f"mended: {note.tool!r} {note.path}: {note.before} was taken for {note.after}")
+        print_message(f"mended: {note.tool!r} {note.path}: {note.before} was taken for {note.after}")
     for clash in toolset.clashes:
         twice = "says the same twice" if clash.same else "is declared twice, differently"
-        say(f"clash: {clash.name!r} {twice}: kept {clash.kept}, dropped {clash.dropped}")
+        print_message(f"clash: {clash.name!r} {twice}: kept {clash.kept}, dropped {clash.dropped}")
     for relaxation in toolset.relaxed:
-        say(f"not checked: {relaxation.tool!r} {relaxation.path} ({relaxation.keyword}): {relaxation.reason}")
+        print_message(f"not checked: {relaxation.tool!r} {relaxation.path} ({relaxation.keyword}): {relaxation.reason}")
     for name, wire in renamed.items():
-        say(f"renamed: {name!r} is {wire!r} there")
+        print_message(f"renamed: {name!r} is {wire!r} there")
 
 
 def _list(toolset: Toolset) -> None:

@@ -1,0 +1,118 @@
+"""Tools of a user in commands: load them from a module or an MCP server, and ask before a call runs."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shlex
+import sys
+import termios
+from collections.abc import Iterable
+from contextlib import AsyncExitStack, suppress
+from types import ModuleType
+from typing import Any
+
+from rightcall.cli.inputs import refuse
+from rightcall.cli.layout import console, paragraph
+from rightcall.safe_text import brief, visible
+from rightcall.tools.functions import is_class_tool, is_marked
+from rightcall.tools.toolset import Toolset
+from rightcall.workspace.allow_rules import AllowRule
+from rightcall.workspace.approval import Denial, Permission
+
+_TOOL_LISTS = ("TOOLS", "tools")
+_YES, _NO, _ALWAYS = ("y", "yes"), ("", "n", "no"), ("a", "always")
+
+
+def load_tools(source: str) -> Toolset:
+    """Import MODULE[:NAME] and return its tools. Importing runs the module's code, as the user asked."""
+    where, _, name = source.partition(":")
+    module = _import_module(where)
+    if name and not hasattr(module, name):
+        refuse(f"{where!r} has no {name!r}; name a list of tools, a Toolset or a function in it")
+    attribute = name or next((each for each in _TOOL_LISTS if hasattr(module, each)), "")
+    tools = getattr(module, attribute) if attribute else _defined_tools(module)
+    if not attribute and not tools:
+        refuse(f"{where!r} has no tools: list them as TOOLS, or mark functions with @tool")
+    return Toolset(tools)
+
+
+def _import_module(where: str) -> ModuleType:
+    """Import a module. A file is imported by name from its folder, so that a child process can import it too."""
+    is_file = where.endswith(".py") or os.sep in where
+    folder, name = os.path.split(os.path.abspath(where)) if is_file else (os.getcwd(), where)
+    if is_file and not os.path.isfile(where):
+        refuse(f"file {where!r} does not exist")
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        module = importlib.import_module(name.removesuffix(".py"))
+    except Exception as error:  # noqa: BLE001 - the module's code can raise anything; report it in one line
+        refuse(f"cannot import {where!r}: {type(error).__name__}: {error}")
+    if is_file and os.path.realpath(getattr(module, "__file__", None) or "") != os.path.realpath(where):
+        refuse(f"{where!r} has the same name as another module, {module.__name__!r}; rename the file")
+    return module
+
+
+def _defined_tools(module: ModuleType) -> list[Any]:
+    """Return the functions marked with @tool, or else all public functions that the module defines."""
+    own = [value for key, value in vars(module).items() if not key.startswith("_") and _is_defined_in(value, module)]
+    return [value for value in own if is_marked(value)] or [value for value in own if not isinstance(value, type)]
+
+
+def _is_defined_in(value: Any, module: ModuleType) -> bool:
+    if getattr(value, "__module__", None) != module.__name__ or not callable(value):
+        return False
+    return is_class_tool(value) if isinstance(value, type) else hasattr(value, "__name__")
+
+
+async def connect_mcp_tools(stack: AsyncExitStack, servers: Iterable[str]) -> list[Toolset]:
+    """Connect to MCP servers, given as URLs or commands, and return their tools. The stack closes the connections."""
+    toolsets: list[Toolset] = []
+    for server in servers:
+        from rightcall.mcp.client import connect
+
+        address = server if server.startswith(("http://", "https://")) else shlex.split(server)
+        toolsets.append(await stack.enter_async_context(connect(address)))
+    return toolsets
+
+
+# -- approval ----------------------------------------------------------------------------------------------------------
+
+
+def ask_permission(call: str, rule: AllowRule | None) -> Permission:
+    """Show a call on standard error and wait for the user's answer. `rule` is what the answer "always" would allow.
+
+    Input that was typed before the question is discarded. The end of the input means no.
+    """
+    err = console(stderr=True)
+    if call:
+        paragraph(err, visible(call, one_line=True), "bold", hang=2)
+    always = "" if rule is None else f", [a]lways {brief(str(rule), 200)}"
+    paragraph(err, f"[y]es{always}, [n]o, or type what to do instead", hang=2)
+    with suppress(termios.error, OSError, ValueError):
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+    return _parse_answer(read_line("allow? "), rule)
+
+
+def _parse_answer(answer: str, rule: AllowRule | None) -> Permission:
+    """Parse the user's answer. Any other text than yes, no or always denies the call and goes to the model."""
+    word = answer.strip().lower()
+    if word in _YES:
+        return "yes"
+    if word in _ALWAYS:
+        return rule or "yes"
+    return "no" if word in _NO else Denial(answer.strip())
+
+
+def read_line(prompt: str, *, at_end: str = "") -> str:
+    """Read a line from the terminal; return `at_end` at the end of the input. The prompt never goes into a pipe."""
+    if sys.stdout.isatty():
+        with suppress(ImportError):
+            import readline  # noqa: F401 - gives `input` its line editing
+        with suppress(EOFError):
+            return input(prompt)
+        return at_end
+    print(prompt, end="", file=sys.stderr, flush=True)
+    line = sys.stdin.readline()
+    return line.rstrip("\n") if line else at_end
