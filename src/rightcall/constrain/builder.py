@@ -62,6 +62,7 @@ class Builder:
         self.limits: dict[Relaxation, None] = {}
         self._known: dict[Hashable, Ref] = {}
         self._counts: dict[str, int] = {}
+        self._deferred: list[tuple[str, Callable[[], Node]]] = []
 
     def gap(self, rendered: str = "") -> Node:
         """White space, where `render` writes this."""
@@ -73,6 +74,19 @@ class Builder:
             self.rules[name] = Lit("")
             self.rules[name] = make()
         return Ref(name)
+
+    def deferred(self, name: str, make: Callable[[], Node]) -> Ref:
+        """The rule of this name, made by `complete`: a chain of names may be longer than Python can nest calls."""
+        if name not in self.rules:
+            self.rules[name] = NEVER
+            self._deferred.append((name, make))
+        return Ref(name)
+
+    def complete(self) -> None:
+        """Make the deferred rules, and those that they refer to."""
+        while self._deferred:
+            name, make = self._deferred.pop()
+            self.rules[name] = make()
 
     def shared(self, key: Hashable, prefix: str, make: Callable[[], Node]) -> Node:
         """One rule for everything that has this key."""

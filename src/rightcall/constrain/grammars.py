@@ -288,6 +288,7 @@ def build(tools: Toolset | None, options: GrammarOptions) -> Grammar:
     replies = Replies(options.format, book, ReplyOptions(choice, options.parallel, options.thinking, options.text))
     replies.named_choice = named
     start = replies.build(usable) if usable else _only_text(replies)
+    book.complete()
     return Grammar(
         start=start,
         definitions=_kept(book.rules, start, replies.lazy),
@@ -371,10 +372,8 @@ class _Sources:
         most = min(MAX_SHAPES, self.left)
         schema = self.toolset.schema(tool.name) or {}
         shapes = Shapes(tool.name, schema, extras=self.options.undeclared, formats=self.options.formats, most=most)
-        shape = shapes.read()
+        shape = shapes.read(Object())
         self.left -= most - max(0, shapes.left)
-        if not isinstance(shape, Object):
-            shape = shapes.intersect(shape, Object(), "")
         shape, named = without_endless(shape, shapes.named) if shapes.named else (shape, shapes.named)
         known = ArgumentsShape(tool.name, shape, named, self.toolset.kinds(tool.name), prefix)
         why = self._impossible(known)
@@ -418,6 +417,7 @@ def value_grammar(
     shape = shapes.read()
     book = Builder(bounds or GrammarBounds(), points=True)
     book.rules["value"] = JsonWriter(book, "", shapes.named).value(shape)
+    book.complete()
     return Grammar(
         start="value",
         definitions=reachable(book.rules, "value"),

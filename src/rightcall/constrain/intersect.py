@@ -8,6 +8,7 @@ An intersection that no shape expresses is reported as a `Relaxation`, and one o
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
@@ -27,6 +28,7 @@ from rightcall.constrain.value_shapes import (
     Shape,
     TextShape,
     Union,
+    inner_shapes,
     judge,
     one_of,
     options,
@@ -49,17 +51,30 @@ class Relaxation(msgspec.Struct, frozen=True):
 
 
 class Intersection:
-    """Intersection the shapes of one tool. `limits` is what was left out, `named` what recursive names stand for."""
+    """Intersects the shapes of one tool, within a budget of steps.
+
+    `named` maps the names of recursive shapes to their shapes. The intersection of a recursive shape is a new name,
+    which `expand_names` works out: nothing is expanded twice, and no chain of references is followed recursively.
+    `limits` collects what no shape expresses. Every step is counted in `left`; when it is used up, the first of two
+    shapes is kept, and that is reported.
+    """
 
     def __init__(self, tool: str, most: int = MAX_SHAPES) -> None:
         self.tool = tool
         self.limits: dict[Relaxation, None] = {}
         self.named: dict[str, Shape | None] = {}
-        self.known: dict[tuple[Shape, Shape], Shape | None] = {}
         self.left = most
+        self._names: dict[frozenset[Shape], Named] = {}  # of intersections with a recursive shape, by their parts
+        self._parts: dict[str, tuple[tuple[Shape, ...], str]] = {}  # and the parts by the name, with their path
+        self._weights: dict[int, tuple[Shape, int]] = {}  # by identity; the shape is kept, so that its id stays its own
 
     def limit(self, path: str, keyword: str, allows: str) -> None:
         self.limits[Relaxation(self.tool, path, keyword, allows)] = None
+
+    def new_name(self) -> str:
+        name = f"n{len(self.named)}"
+        self.named[name] = None
+        return name
 
     def constants(self, found: Shape, values: list[Any], path: str, word: str) -> Shape:
         verdict = judge(found)
@@ -109,26 +124,63 @@ class Intersection:
         return shapes[0]
 
     def intersect_named(self, one: Shape, other: Shape, path: str) -> Shape:
-        key = (one, other)
-        if key in self.known:
-            found = self.known[key]
-            if found is None:  # being met further up: the result is part of itself
-                name = f"n{len(self.named)}"
-                self.named[name] = None
-                found = self.known[key] = Named(name)
-            return found
-        bodies = [self.named.get(side.name) if isinstance(side, Named) else side for side in key]
-        if bodies[0] is None or bodies[1] is None:
-            self.limit(path, "$ref", "what one of two schemas for the same value allows: the other is part of itself")
-            return one if isinstance(other, Named) else other
-        self.known[key] = None
-        found = self.intersect(bodies[0], bodies[1], path)
-        again = self.known[key]
-        if isinstance(again, Named):
-            self.named[again.name] = found
-            found = again
-        self.known[key] = found
+        """Name the intersection with a recursive shape. However it came about, the same intersection has one name."""
+        parts = dict.fromkeys([*self._parts_of(one), *self._parts_of(other)])
+        if len(parts) == 1:
+            return one
+        key = frozenset(parts)
+        found = self._names.get(key)
+        if found is None:
+            found = self._names[key] = Named(self.new_name())
+            self._parts[found.name] = tuple(parts), path
         return found
+
+    def _parts_of(self, shape: Shape) -> tuple[Shape, ...]:
+        known = self._parts.get(shape.name) if isinstance(shape, Named) else None
+        return (shape,) if known is None else known[0]
+
+    def expand_names(self, start: Shape) -> None:
+        """Work out the named intersections that a shape leads to."""
+        seen: set[str] = set()
+        waiting = [start]
+        while waiting:
+            shape = waiting.pop()
+            if not isinstance(shape, Named):
+                waiting += inner_shapes(shape)
+            elif shape.name not in seen:
+                seen.add(shape.name)
+                if shape.name in self._parts and self.named[shape.name] is None:
+                    parts, path = self._parts[shape.name]
+                    self.named[shape.name] = self.all_of(self._unnamed(parts) or [ANYTHING], path)
+                waiting.append(self.named[shape.name] or ANYTHING)
+
+    def _unnamed(self, shapes: Iterable[Shape]) -> list[Shape]:
+        """The shapes that names stand for. One that stands for itself is refused with its schema (`check_schema`)."""
+        found: dict[Shape, None] = {}
+        seen: set[Shape] = set()
+        waiting = [*shapes][::-1]
+        while waiting:
+            shape = waiting.pop()
+            if not isinstance(shape, Named):
+                found[shape] = None
+            elif shape not in seen:
+                seen.add(shape)
+                inner = self.named[shape.name]
+                waiting += self._parts_of(shape) if shape.name in self._parts else [inner] if inner is not None else []
+        return list(found)
+
+    def shared(self, shape: Shape) -> Shape:
+        """Count a shape that is used in one more place: what is shared is written out as often as it is used."""
+        self.left -= self.weight(shape)
+        return shape
+
+    def weight(self, shape: Shape) -> int:
+        """The number of shapes in a shape, each counted as often as it occurs."""
+        known = self._weights.get(id(shape))
+        if known is None:
+            parts = inner_shapes(shape)
+            known = self._weights[id(shape)] = shape, 1 + sum(map(self.weight, parts))
+        return known[1]
 
     def intersect_kinds(self, one: Shape, other: Shape, path: str) -> Shape:
         if isinstance(one, OneOf):
@@ -162,7 +214,7 @@ class Intersection:
 
     def intersect_arrays(self, one: Array, other: Array, path: str) -> Shape:
         size = max(len(one.prefix), len(other.prefix))
-        prefix = tuple(self.intersect(_item(one, at), _item(other, at), path) for at in range(size))
+        prefix = tuple(self.intersect(self.item(one, at), self.item(other, at), path) for at in range(size))
         items = self.intersect(one.items, other.items, path)
         return array_shape(Array(prefix, items, max(one.least, other.least), _least(one.most, other.most)))
 
@@ -202,7 +254,10 @@ class Intersection:
             return Field(name, ANYTHING)
         if side.keys is not None:
             return Field(name, ANYTHING)
-        return Field(name, side.extra)
+        return Field(name, self.shared(side.extra))
+
+    def item(self, array: Array, at: int) -> Shape:
+        return array.prefix[at] if at < len(array.prefix) else self.shared(array.items)
 
 
 def _tighter(
@@ -217,10 +272,6 @@ def _tighter(
 
 def _least(one: int | None, other: int | None) -> int | None:
     return other if one is None else one if other is None else min(one, other)
-
-
-def _item(array: Array, at: int) -> Shape:
-    return array.prefix[at] if at < len(array.prefix) else array.items
 
 
 def number_shape(shape: Number) -> Shape:

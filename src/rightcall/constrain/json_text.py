@@ -123,7 +123,7 @@ class Json:
             return alt(*map(self.value, shape.options))
         if type(shape) is Named:
             name = shape.name
-            return self.book.named(
+            return self.book.deferred(
                 f"{self.kind}_{self.prefix}{name}", lambda: self.value(self._named.get(name) or ANYTHING)
             )
         assert isinstance(shape, (Array, Object))

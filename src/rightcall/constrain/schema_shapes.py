@@ -290,8 +290,11 @@ class Shapes(MemberShapes):
         self.formats = formats
         self.open: dict[int, str] = {}  # the schemas being read, and the name of each that turned out recursive
 
-    def read(self) -> Shape:
-        return self.shape(self.root, "", 0)
+    def read(self, among: Shape = ANYTHING) -> Shape:
+        """The shape of the whole schema, intersected with `among`."""
+        found = self.intersect(self.shape(self.root, "", 0), among, "")
+        self.expand_names(found)
+        return found
 
     # -- one schema ----------------------------------------------------------------------------------------------------
 
@@ -299,8 +302,7 @@ class Shapes(MemberShapes):
         if not isinstance(schema, dict):
             return NOTHING if schema is False else ANYTHING
         if id(schema) in self.open:
-            name = self.open[id(schema)] = self.open[id(schema)] or f"n{len(self.named)}"
-            self.named.setdefault(name, None)
+            name = self.open[id(schema)] = self.open[id(schema)] or self.new_name()
             return Named(name)
         self.left -= 1
         if depth > MAX_DEPTH or self.left < 0:

@@ -41,7 +41,7 @@ class Number(msgspec.Struct, frozen=True):
     high_open: bool = False
 
 
-class Array(msgspec.Struct, frozen=True):
+class Array(msgspec.Struct, frozen=True, cache_hash=True):
     prefix: tuple[Shape, ...]
     items: Shape
     least: int = 0
@@ -54,7 +54,7 @@ class Field(msgspec.Struct, frozen=True):
     required: bool = False
 
 
-class Object(msgspec.Struct, frozen=True):
+class Object(msgspec.Struct, frozen=True, cache_hash=True):
     """`extra` is the shape of undeclared members, `keys` what their names must match if not None. `said` is False where
     nobody spoke of undeclared members and they are allowed by default."""
 
@@ -66,7 +66,7 @@ class Object(msgspec.Struct, frozen=True):
     said: bool = False
 
 
-class Union(msgspec.Struct, frozen=True):
+class Union(msgspec.Struct, frozen=True, cache_hash=True):
     options: tuple[Shape, ...]
 
 
@@ -123,6 +123,18 @@ def union(*shapes: Shape) -> Shape:
 
 def options(shape: Shape) -> tuple[Shape, ...]:
     return shape.options if type(shape) is Union else KINDS if type(shape) is Anything else (shape,)
+
+
+def inner_shapes(shape: Shape) -> tuple[Shape, ...]:
+    """The shapes that a shape is made of, one level down."""
+    match shape:
+        case Union(parts):
+            return parts
+        case Array(prefix, items):
+            return (*prefix, items)
+        case Object(fields, extra):
+            return (*[field.shape for field in fields], extra)
+    return ()
 
 
 def holds(shape: Shape, value: Any) -> bool | None:
