@@ -88,3 +88,91 @@ def test_a_hostile_name_is_left_out_or_written_whole() -> None:
         except CallerError:
             continue
         assert name in made.omitted and made.names == ("ok",)
+
+
+# -- schemas whose intersections multiply ------------------------------------------------------------------------------
+
+
+def _cycle(prefix: str, size: int, step: dict[str, Any]) -> dict[str, Any]:
+    """Definitions that lead to each other in a circle; `step` has the reference to the next one as `NEXT`."""
+
+    def placed(value: Any, ref: str) -> Any:
+        if isinstance(value, dict):
+            return {key: placed(item, ref) for key, item in value.items()}
+        return [placed(item, ref) for item in value] if isinstance(value, list) else ref if value == "NEXT" else value
+
+    return {f"{prefix}{at}": placed(step, f"#/$defs/{prefix}{(at + 1) % size}") for at in range(size)}
+
+
+def _meeting_cycles(sizes: tuple[int, ...], step: dict[str, Any]) -> dict[str, Any]:
+    names = "abcdef"[: len(sizes)]
+    defs = {key: value for name, size in zip(names, sizes, strict=True) for key, value in _cycle(name, size, step).items()}
+    inner = {"allOf": [{"$ref": f"#/$defs/{name}0"} for name in names]}
+    return {"type": "object", "properties": {"x": inner}, "$defs": defs}
+
+
+_LIST = {"type": "object", "properties": {"next": {"$ref": "NEXT"}, "v": {"type": "integer"}}}
+_TREE = {
+    "anyOf": [
+        {"type": "null"},
+        {
+            "type": "object",
+            "properties": {"next": {"$ref": "NEXT"}, "all": {"type": "array", "items": {"$ref": "NEXT"}}},
+        },
+    ]
+}
+_WIDE = {f"w{at}": True for at in range(100)}
+
+
+def _shared_extra(depth: int) -> dict[str, Any]:
+    """What undeclared members must be applies to a hundred declared ones, on every level."""
+    if not depth:
+        return {"type": "string"}
+    extra = {"additionalProperties": _shared_extra(depth - 1)}
+    return {"type": "object", "allOf": [{"properties": _WIDE}, extra]}
+
+
+_MULTIPLYING: dict[str, dict[str, Any]] = {
+    "cycles of lengths 2, 3 and 5": _meeting_cycles((2, 3, 5), _LIST),
+    "branching cycles of lengths 2, 3 and 5": _meeting_cycles((2, 3, 5), _TREE),
+    "four long cycles": _meeting_cycles((7, 11, 13, 17), _LIST),
+    "four long branching cycles": _meeting_cycles((7, 11, 13, 17), _TREE),
+    "undeclared members of undeclared members": _shared_extra(8),
+    "choices of choices": {
+        "type": "object",
+        "properties": {
+            "x": {
+                "allOf": [
+                    {"anyOf": [{"type": "object", "properties": {f"k{i}{j}": {"type": "string"}}} for j in range(6)]}
+                    for i in range(6)
+                ]
+            }
+        },
+    },
+    "many multiples": {
+        "type": "object",
+        "properties": {
+            "x": {"allOf": [{"anyOf": [{"multipleOf": k / 100}, {"multipleOf": k, "minimum": k}]} for k in range(1, 40)]}
+        },
+    },
+}
+
+
+@pytest.mark.parametrize("name", _MULTIPLYING)
+def test_a_grammar_of_a_multiplying_schema_ends_within_its_budget(name: str) -> None:
+    tools = Toolset([{"name": "f", "parameters": _MULTIPLYING[name]}])
+    start = time.process_time()
+    made = grammar(tools, choice="required")
+    assert time.process_time() - start < 3
+    assert not made.omitted
+
+
+def test_an_exhausted_budget_is_reported_as_a_relaxation() -> None:
+    for name in ("four long cycles", "four long branching cycles", "undeclared members of undeclared members"):
+        made = grammar([{"name": "f", "parameters": _MULTIPLYING[name]}], choice="required")
+        assert "size" in {relaxation.keyword for relaxation in made.relaxations}, name
+
+
+def test_an_intersection_of_cycles_is_exact_within_the_budget() -> None:
+    made = grammar([{"name": "f", "parameters": _meeting_cycles((2, 3, 5), _LIST)}], choice="required")
+    assert not made.relaxations

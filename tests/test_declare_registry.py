@@ -327,3 +327,33 @@ def test_a_rich_definition_keeps_all_it_says_on_the_way_out() -> None:
 def test_a_registry_may_say_aliases_and_read_only() -> None:
     made = to_tool({**READ, "aliases": {"file": "path"}, "read_only": True})
     assert made.aliases == {"file": "path"} and made.read_only
+
+
+SCHEMAS_WITHOUT_TYPE: tuple[Json, ...] = (
+    {"additionalProperties": False},
+    {"additionalProperties": {"type": "string"}},
+    {"unevaluatedProperties": False},
+    {"minProperties": 1},
+    {"maxProperties": 0},
+    {"required": ["a"]},
+    {"not": {"required": ["b"]}},
+    {"if": {"required": ["a"]}, "then": {"required": ["b"]}},
+    {"patternProperties": {"^a": {"type": "integer"}}},
+    {"propertyNames": {"pattern": "^a"}},
+    {"dependentRequired": {"a": ["b"]}},
+    {"dependentSchemas": {"a": {"required": ["b"]}}},
+    {"enum": [{"a": 1}]},
+    {"const": {"a": 1}},
+    {"anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
+    {"$ref": "#/$defs/a", "$defs": {"a": {"properties": {"a": {}}}}},
+    {"$schema": "https://json-schema.org/draft/2020-12/schema"},
+    {"$comment": "no arguments", "default": {}},
+    {"description": "Nothing is needed.", "additionalProperties": False},
+)
+
+
+@pytest.mark.parametrize("schema", SCHEMAS_WITHOUT_TYPE, ids=lambda schema: next(iter(schema)))
+def test_a_schema_without_type_and_properties_is_no_map_of_parameters(schema: Json) -> None:
+    (bare,) = Toolset([{"name": "f", "parameters": schema}])
+    (chat,) = Toolset([{"type": "function", "function": {"name": "f", "parameters": schema}}])
+    assert bare.parameters == chat.parameters == schema

@@ -535,3 +535,14 @@ def _cost(below: list[tuple[int, int]]) -> tuple[int, int]:
     if count > MAX_EXPANSION or chain > MAX_CHAIN:
         raise Refused("", *_MULTIPLIES)
     return count, chain
+
+
+_ANY_VALUE = frozenset(("const", "default", "examples", "example"))
+
+
+def is_keyword(word: str, value: Any) -> bool:
+    """Is this a keyword of JSON Schema, with a value that the keyword may have?"""
+    if word in ONE or word in REFS:
+        return isinstance(value, (dict, bool)) if word in ONE else isinstance(value, str)
+    judge = _JUDGES.get(word)
+    return word in _ANY_VALUE if judge is None else judge(value) is None

@@ -12,26 +12,41 @@ from collections.abc import Mapping
 from typing import Any
 
 from rightcall.json_pointer import escaped, step
-from rightcall.schema.definition import plain, text_schema, word
+from rightcall.schema.definition import is_keyword, plain, text_schema, word
 from rightcall.schema.limits import Refused
 from rightcall.schema.walk import LISTS, MAPS, ONE, Refs
 from rightcall.types import Json
 
-_LISTS = ("allOf", "anyOf", "oneOf")
-
 
 def is_registry(parameters: Any) -> bool:
-    """Is this a map of parameters, and not a JSON Schema of them?"""
+    """Is this a map of parameters, and not a JSON Schema of them?
+
+    It is a schema where all keys are keywords of JSON Schema with values that these may have (`{"minProperties": 1}`),
+    or where a keyword has a value that describes no parameter (`"additionalProperties": false`). Texts under the names
+    of keywords (`{"title": "The title"}`) describe parameters: a schema of nothing but texts would allow anything.
+    """
     if not isinstance(parameters, Mapping) or not parameters:
         return False
-    if parameters.get("type") in ("object", "OBJECT") or isinstance(parameters.get("type"), list):
+    said = parameters.get("type")
+    if said in ("object", "OBJECT") or isinstance(said, list):
         return False
-    if parameters.keys() == {"type"} and isinstance(parameters["type"], str) and word(parameters["type"]) == "object":
+    if parameters.keys() == {"type"} and isinstance(said, str) and word(said) == "object":
+        return False
+    keywords = [key for key, value in parameters.items() if key != "type" and is_keyword(key, value)]
+    only_texts = all(isinstance(value, str) and not key.startswith("$") for key, value in parameters.items())
+    if len(keywords) == len(parameters) and not only_texts:
+        return False
+    if any(_is_no_parameter(parameters[key]) for key in keywords):
         return False
     inner = parameters.get("properties")
     if isinstance(inner, Mapping) and all(isinstance(item, (Mapping, bool)) for item in inner.values()):
         return False
-    return not isinstance(parameters.get("$ref"), str) and not any(isinstance(parameters.get(w), list) for w in _LISTS)
+    return not isinstance(parameters.get("$ref"), str)
+
+
+def _is_no_parameter(value: Any) -> bool:
+    """Does this describe no parameter? One is described by a text or an object."""
+    return not isinstance(value, (str, Mapping))
 
 
 def parameters_schema(parameters: Mapping[str, Any], root: Any) -> Json:
