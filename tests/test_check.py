@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import socket
 import time
@@ -328,20 +329,42 @@ def test_a_required_argument_with_a_default_takes_it() -> None:
 
 
 @pytest.mark.parametrize("inner", [{"default": 3}, {"type": "integer", "default": 3}, {"$ref": "#/$defs/n"}])
-def test_a_required_argument_with_a_default_is_not_missing_at_any_depth(inner: Json) -> None:
+def test_a_required_argument_with_a_default_is_missing_until_a_repair_fills_it_in(inner: Json) -> None:
     schema: Json = {"type": "object", "properties": {"n": inner}, "required": ["n"]}
     defs = {"$defs": {"n": {"type": "integer", "default": 3}}}
     tool = declared({"n": inner, "o": schema, "l": {"type": "array", "items": schema}}, required=("n",), **defs)
-    assert problems(tool, {"o": {}, "l": [{}, {"n": 1}]}) == []
-    assert [p.path for p in problems(tool, {"o": {}, "l": [{}] * 700 + [7]})] == ["/l/700"]
+    assert [p.code for p in problems(tool, {"o": {"n": 1}})] == ["missing"]
+    assert {p.path for p in problems(tool, {"n": 1, "o": {}, "l": [{}, {"n": 1}]})} == {"/o/n", "/l/0/n"}
     filled = repair(Call("f", {"o": {}}, '{"o": {}}'), [tool])
     assert filled.arguments == {"n": 3, "o": {"n": 3}}
     assert {(r.rule, r.path) for r in filled.repairs} == {("default", "/n"), ("default", "/o/n")}
 
 
-def test_null_for_a_required_argument_with_a_default_is_of_the_wrong_type() -> None:
+@pytest.mark.parametrize(
+    "sent, filled",
+    [
+        ({}, True),
+        ({"other": 1}, True),
+        ({"other": 1, "more": "x"}, True),
+        ({"cont": 7}, False),  # may be the missing argument, misspelled
+    ],
+)
+def test_a_missing_argument_with_a_default_is_filled_in_or_reported(sent: Json, filled: bool) -> None:
+    tool = declared({"count": {"type": "integer", "default": 3}}, required=("count",))
+    text = hermes('{"name": "f", "arguments": ' + json.dumps(sent) + "}")
+    off = parse(text, format="hermes", tools=[tool], repair="off")
+    assert [p.code for p in off.problems] == ["missing"] == [p.code for p in problems(tool, sent)]
+    safe = parse(text, format="hermes", tools=[tool])
+    if filled:
+        assert safe.calls[0].arguments == {**sent, "count": 3} and not safe.problems
+        assert [r.rule for r in safe.calls[0].repairs] == ["default"]
+    else:
+        assert not safe.calls and [p.code for p in safe.problems] == ["missing"]
+
+
+def test_null_for_a_required_argument_with_a_default_is_a_missing_one() -> None:
     tool = declared({"n": {"type": "integer", "default": 3}}, required=("n",))
-    assert [p.code for p in problems(tool, {"n": None})] == ["wrong_type"]
+    assert [p.code for p in problems(tool, {"n": None})] == ["missing"]
 
 
 def test_what_is_wrong_with_the_one_alternative_that_was_meant_is_told() -> None:

@@ -106,7 +106,9 @@ def _cycle(prefix: str, size: int, step: dict[str, Any]) -> dict[str, Any]:
 
 def _meeting_cycles(sizes: tuple[int, ...], step: dict[str, Any]) -> dict[str, Any]:
     names = "abcdef"[: len(sizes)]
-    defs = {key: value for name, size in zip(names, sizes, strict=True) for key, value in _cycle(name, size, step).items()}
+    defs: dict[str, Any] = {}
+    for name, size in zip(names, sizes, strict=True):
+        defs |= _cycle(name, size, step)
     inner = {"allOf": [{"$ref": f"#/$defs/{name}0"} for name in names]}
     return {"type": "object", "properties": {"x": inner}, "$defs": defs}
 
@@ -152,7 +154,7 @@ _MULTIPLYING: dict[str, dict[str, Any]] = {
     "many multiples": {
         "type": "object",
         "properties": {
-            "x": {"allOf": [{"anyOf": [{"multipleOf": k / 100}, {"multipleOf": k, "minimum": k}]} for k in range(1, 40)]}
+            "x": {"allOf": [{"anyOf": [{"multipleOf": k / 100}, {"multipleOf": k}]} for k in range(1, 40)]},
         },
     },
 }

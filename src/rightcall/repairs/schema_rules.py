@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
 from math import isinf
 from typing import Any, Literal
 
@@ -36,6 +37,7 @@ _BRACKETS = frozenset("[]{}()<>\"'")
 _ZEROS = re.compile(r"[+-]?0[0-9]").match
 _QUOTED = re.compile(r"""(\\?["'])([^"'\\]+)\1""").fullmatch  # once more than JSON has it
 _LONGEST_NAME = 256
+_MOST_SIMILAR = 32  # unknown names that are compared with a missing one
 GONE: Any = object()  # nothing is to stand there any more
 
 Kind = Literal["exact", "schema", "guess"]
@@ -162,7 +164,10 @@ def _named(where: list[Any], names: PropertyNames, fault: SchemaFault, places: P
     if fault.word == "required":
         default = places.default(list(fault.where))
         if default is not MISSING:
-            yield Change("default", "guess" if names.strangers else "schema", fault.where, default)
+            # An unknown argument with a similar name may be the missing one.
+            others = [name[:_LONGEST_NAME] for name in names.strangers[:_MOST_SIMILAR]]
+            misspelled = get_close_matches(fault.name[:_LONGEST_NAME], others)
+            yield Change("default", "guess" if misspelled else "schema", fault.where, default)
     elif fault.word != "stranger":
         unexpected = getattr(fault.kind, "unexpected", ())
         yield from _null_strangers(where, names, unexpected, places)

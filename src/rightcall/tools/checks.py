@@ -5,7 +5,8 @@
 
 Arguments are checked by jsonschema-rs against the tool's whole schema, compiled once per tool; nothing is ever fetched.
 At most five problems of a call are given, the most useful first; the last says how many more there are. All that is
-missing from one object is one problem. A required argument that has a default is not missing.
+missing from one object is one problem. A required argument is missing even if it has a default: the repair `default`
+fills it in, and reports that.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 import msgspec
 
 from rightcall.json_pointer import step
-from rightcall.schema.places import MISSING, Places, value_at
+from rightcall.schema.places import Places, value_at
 from rightcall.schema.validation import (
     LOOK_AT,
     errors,
@@ -227,13 +228,11 @@ def argument_problems(tool: Tool, arguments: dict[str, Any], index: int | None) 
 
 def _found(tool: Tool, arguments: dict[str, Any]) -> tuple[list[Any], bool]:
     """The errors that count, and whether none means that there is none."""
-    places = Places(tool.parameters)
     certain = False
     for look in looks(tool, arguments):
-        found = [error for error in look.errors if not _is_excused(error, places)]
         certain = look.is_whole
-        if found:
-            return found, certain
+        if look.errors:
+            return look.errors, certain
     return [], certain
 
 
@@ -288,11 +287,6 @@ def _received(value: Any) -> str:
     return (", ".join(sorted(map(str, value))[:20])[:300] if isinstance(value, dict) else "") or "no arguments"
 
 
-def _is_excused(error: Any, places: Places) -> bool:
-    """Is it only that a required argument is missing which has a default?"""
-    return error.kind.name == "required" and places.default([*place(error), error.kind.property]) is not MISSING
-
-
 def _problem(error: Any, tool: Tool, arguments: dict[str, Any], index: int | None) -> Problem:
     kind = error.kind
     code = _CODES.get(kind.name, "schema")
@@ -323,9 +317,8 @@ def _problem(error: Any, tool: Tool, arguments: dict[str, Any], index: int | Non
 
 
 def _is_required(tool: Tool, steps: list[Any]) -> bool:
-    """Is this an argument that must be sent? One with a default need not be."""
-    schema = tool.parameters
-    return len(steps) == 1 and steps[0] in schema.get("required", ()) and Places(schema).default(steps) is MISSING
+    """Is this an argument that must be sent?"""
+    return len(steps) == 1 and steps[0] in tool.parameters.get("required", ())
 
 
 def _alternatives(kind: Any, size: int) -> str:
