@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rightcall import Call, check, grammar
 from rightcall.errors import BadTools
 from rightcall.schema.limits import MAX_DEPTH, Refused
 from rightcall.schema.places import kinds
@@ -18,6 +19,7 @@ from rightcall.schema.relax import relaxed, runs_in_linear_time
 from rightcall.schema.walk import Refs
 from rightcall.tools.toolset import Toolset, to_tool
 from rightcall.types import Json, Tool
+from support.judge import matcher
 
 
 def declared(schema: Any) -> Tool:
@@ -62,7 +64,6 @@ FAULTS: list[tuple[Any, str, str]] = [
     ({"default": float("nan")}, "/default", "nan is not JSON"),
     ({"default": {1, 2}}, "/default", "set is not JSON"),
     ({"default": {1: 2}}, "/default", "key 1 is no string"),
-    ({"$id": "http://example.org/x"}, "/$id", "changes what references mean"),
     ({"$schema": "http://example.org/my-schema"}, "/$schema", "no published draft"),
 ]
 
@@ -453,3 +454,93 @@ def test_references_follow_escapes_and_list_indices() -> None:
     refs = Refs({"a/b": {"c~d": [{"e": 1}]}})
     assert refs.get("#/a~1b/c~0d/0/e") == 1
     assert refs.get("#/a~1b/c~0d/1") is None and refs.get("#/nothing/at/all") is None and refs.get("x") is None
+
+
+# -- drafts, ids and reasons -------------------------------------------------------------------------------------------
+
+
+def _fits(schema: Json, arguments: Json) -> bool:
+    """Do the arguments fit, and does a grammar say the same?"""
+    tool = declared(schema)
+    made = grammar([tool], choice="required", parallel=False)
+    found = matcher(made.lark())
+    tokens = list(f'<tool_call>\n{{"name": "f", "arguments": {json.dumps(arguments)}}}\n</tool_call>'.encode())
+    accepted = bool(found.try_consume_tokens(tokens) == len(tokens) and found.is_accepting())
+    passed = not check(Call("f", arguments), [tool])
+    assert accepted == passed or (accepted and made.relaxations)
+    return passed
+
+
+def _in_draft(draft: str, schema: Json) -> Json:
+    url = f"https://json-schema.org/{draft}/schema" if "/" in draft else f"http://json-schema.org/{draft}/schema#"
+    return {"$schema": url, **schema}
+
+
+@pytest.mark.parametrize(
+    "beside", [{"maximum": 3}, {"type": "string"}, {"enum": [1]}, {"not": {}}, {"allOf": [{"minimum": 9}]}]
+)
+def test_what_is_beside_a_reference_counts_from_draft_2019_on(beside: Json) -> None:
+    schema: Json = {**with_property({"$ref": "#/definitions/a", **beside}), "definitions": {"a": {"type": "integer"}}}
+    for draft in ("draft-04", "draft-06", "draft-07"):
+        assert _fits(_in_draft(draft, schema), {"x": 5}) and not _fits(_in_draft(draft, schema), {"x": "a"})
+    for draft in ("draft/2019-09", "draft/2020-12"):
+        assert not _fits(_in_draft(draft, schema), {"x": 5})
+    assert not _fits(schema, {"x": 5})
+
+
+@pytest.mark.parametrize(
+    "keywords, known_from",
+    [
+        ({"if": {"required": ["x"]}, "then": {"required": ["y"]}}, "draft-07"),
+        ({"propertyNames": {"maxLength": 0}}, "draft-06"),
+        ({"properties": {"x": {"const": 7}}}, "draft-06"),
+        ({"dependentRequired": {"x": ["y"]}}, "draft/2019-09"),
+        ({"dependentSchemas": {"x": {"required": ["y"]}}}, "draft/2019-09"),
+    ],
+)
+def test_a_keyword_counts_from_its_draft_on(keywords: Json, known_from: str) -> None:
+    drafts = ["draft-04", "draft-06", "draft-07", "draft/2019-09", "draft/2020-12"]
+    schema: Json = {"type": "object", "properties": {"x": {"type": "integer"}}, **keywords}
+    for at, draft in enumerate(drafts):
+        assert _fits(_in_draft(draft, schema), {"x": 5}) == (at < drafts.index(known_from)), draft
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        {"$id": "http://example.org/x", "type": "string"},
+        {"$id": "x.json", "type": "array", "items": {"$id": "item.json", "type": "string"}},
+        {"anyOf": [{"$id": "a", "type": "string"}, {"$id": "b", "type": "array"}]},
+        {"$id": "#anchor", "type": "string"},
+    ],
+)
+def test_an_inner_id_that_no_reference_needs_is_an_annotation(inner: Json) -> None:
+    other: Json = {**with_property(inner), "$defs": {"z": {"type": "integer"}}}
+    other["properties"]["y"] = {"$ref": "#/$defs/z"}
+    for schema in (with_property(inner), other):
+        declared(schema)
+        assert not _fits(schema, {"x": 5})
+    assert _fits(with_property({"$id": "http://example.org/x", "type": "integer"}), {"x": 5})
+
+
+@pytest.mark.parametrize("inner", [{"$ref": "#/$defs/z"}, {"items": {"anyOf": [{"$ref": "#/$defs/z"}]}}, {"$ref": "#"}])
+def test_an_inner_id_with_references_inside_is_refused(inner: Json) -> None:
+    with pytest.raises(BadTools, match=r"an inner \$id changes what the references inside it mean"):
+        declared({**with_property({"properties": {"a": {"$id": "x.json", **inner}}}), "$defs": {"z": {}}})
+
+
+@pytest.mark.parametrize(
+    "pattern, reason",
+    [
+        (r"^\w{2,60000}$", "too large"),
+        (r"^(\p{L}{1,400}){1,50}$", "too large"),
+        (r"^a\(\?=b{1,100000}$", "too large"),
+        ("^(?!x)y", "linear time"),
+        (r"^(a)\1$", "linear time"),
+        (r"(?<=a)b", "linear time"),
+    ],
+)
+def test_the_reason_for_a_pattern_that_is_not_checked_is_the_true_one(pattern: str, reason: str) -> None:
+    for schema in (with_property({"type": "string", "pattern": pattern}), {"patternProperties": {pattern: {}}}):
+        _, relaxations = relaxed("f", schema)
+        assert relaxations and reason in relaxations[0].reason

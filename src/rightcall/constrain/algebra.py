@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 TOP = 0x10FFFF
+MAX_ANY_ORDER = 60  # members of an object of which Lark keeps count in any order: bits of a rule's parameter
 _SURROGATES = (0xD800, 0xDFFF)
 Span = tuple[int, int]
 

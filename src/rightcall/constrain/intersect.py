@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from rightcall.constrain.algebra import Node, sized
+from rightcall.constrain.algebra import MAX_ANY_ORDER, Node, sized
 from rightcall.constrain.value_shapes import (
     ANYTHING,
     NOTHING,
@@ -36,6 +36,9 @@ from rightcall.constrain.value_shapes import (
     whole_text,
 )
 
+IN_LARK = (
+    f"in Lark, more than one member of the same name, or fewer than are required, beyond the first {MAX_ANY_ORDER}"
+)
 MAX_SHAPES = 20_000  # of one tool
 MAX_UNION = 256
 MAX_MEMBERS = 1_000  # of one object: an engine follows a chain of rules as deep as there are members
@@ -232,6 +235,8 @@ class Intersection:
         if len(names) > MAX_MEMBERS:
             self.limit(path, "properties", f"any members: a grammar is made for at most {MAX_MEMBERS:,}")
             return Object()
+        if len(names) > MAX_ANY_ORDER >= max(len(one.fields), len(other.fields)):
+            self.limit(path, "properties", IN_LARK)
         fields = self.intersect_fields(one, other, list(names), path)
         if one.keys is not None and other.keys is not None and one.keys != other.keys:
             self.limit(path, "patternProperties", "names that match only the first of several patterns")

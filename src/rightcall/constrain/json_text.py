@@ -146,11 +146,7 @@ class Json:
     def constant(self, text: str) -> Node:
         if text[0] in "[{":
             return self.value(exactly(json.loads(text)))
-        return (
-            json_string(json.loads(text))
-            if text[0] == '"'
-            else alt(*map(Lit, _spellings(text) if self.book.points else [text]))
-        )
+        return json_string(json.loads(text)) if text[0] == '"' else alt(*map(Lit, _spellings(text, self.book.points)))
 
     def text(self, shape: TextShape) -> Node:
         if shape.pattern is not None:
@@ -272,13 +268,16 @@ def _whole(shape: Number) -> tuple[int | None, int | None]:
     return low, high
 
 
-def _spellings(text: str) -> list[str]:
-    """A number has two where JSON Schema takes 3 and 3.0 for the same."""
+def _spellings(text: str, points: bool) -> list[str]:
+    """A number without a fraction has two spellings: JSON Schema treats 3 and 3.0 as equal. A whole number that is
+    declared without a point is written with one only where the grammar allows `points`."""
     if text[0] in "-0123456789":
         if text.endswith(".0"):
             return [text, text[:-2]]
         if text.lstrip("-").isdigit():
-            return [text, text + ".0"]
+            return [text, text + ".0"] if points else [text]
+        if "e+" in text and (value := float(text)).is_integer():
+            return [text, str(int(value))]
     return [text]
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rightcall.constrain import before_call
 from rightcall.constrain.algebra import (
+    MAX_ANY_ORDER,
     Alt,
     AnyOrder,
     Chars,
@@ -25,15 +26,12 @@ from rightcall.constrain.algebra import (
     Token,
     Upto,
     Word,
-    declared_order,
 )
 from rightcall.constrain.builder import GAP
 from rightcall.constrain.regex import anywhere, regex_text
 
 if TYPE_CHECKING:
     from rightcall.constrain.grammars import Grammar
-
-MAX_BITS = 60  # members of one object in any order; more come as declared
 
 
 _LOOSE = frozenset((Alt, Seq, Free))  # in a sequence these need parentheses
@@ -183,8 +181,6 @@ class _Lark:
         return self.define("L", says)
 
     def any_order(self, node: AnyOrder) -> str:
-        if len(node.members) > MAX_BITS:
-            return self.as_declared(node)
         if not node.members:
             assert node.extra is not None
             extra, separator = self.inside(node.extra), self.inside(node.separator)
@@ -194,32 +190,28 @@ class _Lark:
             return self.inside(member.node) + ("" if member.required or node.least else "?")
         return self.with_bits(node)
 
-    def as_declared(self, node: AnyOrder) -> str:
-        prefix = f"order{len(self.known)}"
-        self.known[prefix] = prefix
-        start, rules = declared_order(node, prefix)
-        self.names |= {name: name.replace("-", "_") for name in rules}
-        self.rules += [f"{self.names[name]}: {self.node(rule)}" for name, rule in rules.items()]
-        return f"({self.node(start)})"
-
     def with_bits(self, node: AnyOrder) -> str:
-        """One bit per member; the required ones have the lowest."""
+        """One bit per member; the required ones have the lowest. Members beyond the bits are not counted."""
         members = sorted(node.members, key=lambda member: not member.required)
-        needed = sum(member.required for member in members)
+        needed = min(sum(member.required for member in members), MAX_ANY_ORDER)
+        are_counted = len(members) <= MAX_ANY_ORDER
         separator = self.inside(node.separator)
         separator = "" if separator == "()" else separator + " "
         name = f"order{len(self.known)}"
         self.known[name] = name
         ends = [f"is_ones([0:{needed}])"] if needed else []
-        if node.least > needed:
+        if node.least > needed and are_counted:
             ends.append(f"bit_count_ge([0:{len(members)}], {node.least})")
         over = f" %if {_and(ends)}" if ends else ""
-        room = _room_for_one(node)
+        room = _room_for_one(node) if are_counted else []
         lines, firsts = [f'""{over}'], [] if ends else ['""']
         for at, member in enumerate(members):
             says = self.define("m", self.node(member.node))
-            lines.append(f"{separator}{says} {name}::set_bit({at}) %if {_and([f'bit_clear({at})', *room])}")
-            firsts.append(f"{says} {name}::{1 << at}")
+            if at < MAX_ANY_ORDER:
+                lines.append(f"{separator}{says} {name}::set_bit({at}) %if {_and([f'bit_clear({at})', *room])}")
+            else:
+                lines.append(f"{separator}{says} {name}::_")
+            firsts.append(f"{says} {name}::{1 << at if at < MAX_ANY_ORDER else 0}")
         if node.extra is not None:
             says = self.inside(node.extra)
             lines.append(f"{separator}{says} {name}::_")

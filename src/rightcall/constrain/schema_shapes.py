@@ -14,7 +14,9 @@ from typing import Any
 
 import msgspec
 
+from rightcall.constrain.algebra import MAX_ANY_ORDER
 from rightcall.constrain.intersect import (
+    IN_LARK,
     MAX_MEMBERS,
     MAX_SHAPES,
     Intersection,
@@ -23,7 +25,7 @@ from rightcall.constrain.intersect import (
     number_shape,
     object_shape,
 )
-from rightcall.constrain.patterns import FORMAT_PATTERNS, Irregular, read_pattern
+from rightcall.constrain.patterns import FORMAT_PATTERNS, Irregular, read_format, read_pattern
 from rightcall.constrain.value_shapes import (
     ANYTHING,
     NOTHING,
@@ -77,8 +79,11 @@ class ScalarShapes(Intersection):
         if most is not None and least > most:
             return NOTHING
         pattern, word = schema.get("pattern"), "pattern"
-        if pattern is None and self.formats and schema.get("format") in FORMAT_PATTERNS:
-            pattern, word = FORMAT_PATTERNS[schema["format"]], "format"
+        if self.formats and schema.get("format") in FORMAT_PATTERNS:
+            if pattern is None:
+                pattern, word = FORMAT_PATTERNS[schema["format"]], "format"
+            else:
+                self.limit(f"{path}/format", "format", "texts that match only the pattern beside it")
         if pattern is None:
             return TextShape(least, most)
         self.left -= pattern_size(pattern) // PATTERN_SHARE
@@ -86,7 +91,7 @@ class ScalarShapes(Intersection):
             self.limit(f"{path}/{word}", word, "any text: the patterns are beyond the size a grammar is made for")
             return TextShape(least, most)
         try:
-            node = read_pattern(pattern)
+            node = read_format(schema["format"]) if word == "format" else read_pattern(pattern)
         except Irregular as why:
             self.limit(f"{path}/{word}", word, f"any text: {why}")
             return TextShape(least, most)
@@ -150,6 +155,8 @@ class MemberShapes(ScalarShapes):
         if len(declared) + len(required) > MAX_MEMBERS:
             self.limit(path, "properties", f"any members: a grammar is made for at most {MAX_MEMBERS:,}")
             return Object()
+        if len(declared.keys() | required.keys()) > MAX_ANY_ORDER:
+            self.limit(path, "properties", IN_LARK)
         if len(required) * len(schema.get("patternProperties", ())) > MAX_MATCHED:
             self.limit(f"{path}/patternProperties", "patternProperties", "any value under a name that they match")
             schema = {**without_keyword(schema, "patternProperties"), "additionalProperties": True}
@@ -399,8 +406,13 @@ class Shapes(MemberShapes):
 
     def stated(self, schema: Json, path: str, depth: int) -> Shape:
         said = schema.get("type")
+        asserts_format = self.formats and "format" in schema
+        if asserts_format and schema["format"] not in FORMAT_PATTERNS:
+            self.limit(
+                f"{path}/format", "format", f"any value: no grammar is known of the format {schema['format']!r:.60}"
+            )
         if said is None:
-            if not any(word in _WORDS for word in schema):
+            if not asserts_format and _WORDS.isdisjoint(schema):
                 return ANYTHING
             kinds: Iterable[str] = _KINDS
         elif isinstance(said, list):

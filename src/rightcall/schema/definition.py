@@ -22,7 +22,19 @@ import msgspec
 
 from rightcall.json_pointer import step
 from rightcall.schema.limits import MAX_CHAIN, MAX_DEPTH, MAX_EXPANSION, MAX_REPEATED, MAX_SCHEMAS, MAX_SIZE, Refused
-from rightcall.schema.walk import LISTS, MAPS, ONE, REFERRING, REFS, Refs, in_place, reachable, subschemas, unquoted
+from rightcall.schema.walk import (
+    LISTS,
+    MAPS,
+    ONE,
+    REFERRING,
+    REFS,
+    Refs,
+    in_place,
+    reachable,
+    references,
+    subschemas,
+    unquoted,
+)
 from rightcall.types import Json
 
 TYPES = ("object", "string", "integer", "number", "boolean", "array", "null")
@@ -325,6 +337,8 @@ def check_schema(schema: Json) -> Facts:
     """Raises `Refused` unless this is a sound schema. It must be `plain`."""
     checker = _Checker(schema)
     checker.run()
+    if checker.refers:
+        _check_inner_ids(schema)
     _check_expansion(checker.refs)
     return Facts(checker.refers, frozenset(checker.patterns))
 
@@ -362,8 +376,6 @@ class _Checker:
             wrong = judge(value) if judge is not None else None
             if wrong is not None:
                 raise Refused(f"{path}{step(word)}", *wrong)
-        if path and isinstance(schema.get("$id"), str):
-            raise Refused(f"{path}/$id", "an inner $id changes what references mean", "remove it")
         self.patterns.update([schema["pattern"]] if "pattern" in schema else ())
         self.patterns.update(schema.get("patternProperties", ()))
 
@@ -382,6 +394,20 @@ class _Checker:
         if not isinstance(found, (dict, bool)):
             raise Refused(at, f"{ref[:80]!r} points at no schema", "declare it there, or correct the reference")
         return found
+
+
+def _check_inner_ids(root: Json) -> None:
+    """Raise `Refused` for an inner `$id` that changes what a reference inside it means. Any other is an annotation."""
+    waiting = [("", "", root)]
+    while waiting:
+        path, id_path, schema = waiting.pop()
+        if path and isinstance(schema.get("$id"), str) and not schema["$id"].startswith("#"):
+            id_path = f"{path}/$id"
+        if id_path and references(schema):
+            raise Refused(id_path, "an inner $id changes what the references inside it mean", "remove it")
+        waiting += [
+            (path + sub.path, id_path, sub.schema) for sub in subschemas(schema) if isinstance(sub.schema, dict)
+        ]
 
 
 Wrong = tuple[str, str]  # cause and cure

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from rightcall.json_pointer import step
-from rightcall.schema.limits import REGEX_SIZE
+from rightcall.schema.limits import REGEX_SIZE, pattern_size
 from rightcall.schema.walk import (
     LISTS,
     MAPS,
@@ -55,16 +55,49 @@ def relaxed(tool: str, parameters: Json) -> tuple[Json, tuple[SchemaRelaxation, 
     return relaxer.whole(parameters), tuple(dict.fromkeys(relaxer.made))
 
 
+# What drafts up to 7 do not know, and so ignore. In them `$ref` also stands alone: what is beside it has no meaning.
+_AFTER_7 = frozenset(
+    "dependentRequired dependentSchemas unevaluatedItems unevaluatedProperties prefixItems minContains maxContains "
+    "$anchor $dynamicRef $dynamicAnchor $recursiveRef".split()
+)
+_AFTER_6 = _AFTER_7 | {"if", "then", "else"}
+_AFTER_4 = _AFTER_6 | {"const", "contains", "propertyNames"}
+_UNKNOWN_BEFORE = {"draft-04": _AFTER_4, "draft-06": _AFTER_6, "draft-07": _AFTER_7}
+
+
+def _draft_of(root: Any) -> str:
+    """The draft that `$schema` names, "" where it names none or a later one."""
+    said = root.get("$schema") if isinstance(root, dict) else None
+    found = _DRAFT.search(said) if isinstance(said, str) else None
+    return found[1] if found is not None else ""
+
+
+_DRAFT = re.compile(r"json-schema\.org/(draft-0[467])/")
+_LOOKS_AROUND = re.compile(r"(?<!\\)(?:\\\\)*(?:\(\?<?[=!]|\\[1-9]|\\k<)")
+
+
+def _why_refused(pattern: str) -> str:
+    """Why a pattern is not compiled: it backtracks, it is too large, or it is not supported."""
+    if _LOOKS_AROUND.search(pattern):
+        return "no regex engine that runs in linear time takes this pattern (look-around or a back-reference)"
+    if pattern_size(pattern) >= REGEX_SIZE or _all_run([pattern], _LARGER):
+        return f"the pattern is too large: it compiles to more than {REGEX_SIZE:,} bytes"
+    return "the regex engine does not support this pattern"
+
+
+_LARGER = 16 * REGEX_SIZE
+
+
 @lru_cache(4096)
 def runs_in_linear_time(pattern: str) -> bool:
     """Does the regex engine that never backtracks take this pattern? Look-around and back-references it does not."""
     return _all_run([pattern])
 
 
-def _all_run(patterns: list[str]) -> bool:
+def _all_run(patterns: list[str], size_limit: int = REGEX_SIZE) -> bool:
     import jsonschema_rs
 
-    options = jsonschema_rs.RegexOptions(size_limit=REGEX_SIZE)
+    options = jsonschema_rs.RegexOptions(size_limit=size_limit)
     try:
         jsonschema_rs.Draft202012Validator({"allOf": [{"pattern": each} for each in patterns]}, pattern_options=options)
     except ValueError:
@@ -96,6 +129,9 @@ class _Relaxer:
                 if isinstance(target, dict) and id(target) not in self.names:
                     self.names[id(target)] = f"#/$defs/{_fresh(ref, taken)}"
         self.refused = _refused(patterns | named)
+        draft = _draft_of(refs.root)
+        self.unknown = _UNKNOWN_BEFORE.get(draft, frozenset())
+        self.ref_stands_alone = draft in _UNKNOWN_BEFORE
         self.names_lost = not named.isdisjoint(self.refused)
 
     def whole(self, root: Json) -> Json:
@@ -121,7 +157,9 @@ class _Relaxer:
         return name
 
     def copy(self, schema: Json, path: str) -> Json:
-        words = [(word, value) for word, value in schema.items() if word not in _LEFT_OUT]
+        if self.ref_stands_alone and isinstance(schema.get("$ref"), str):
+            schema = {"$ref": schema["$ref"]}
+        words = [(word, value) for word, value in schema.items() if word not in _LEFT_OUT and word not in self.unknown]
         copy = {word: self.keyword(word, value, f"{path}{step(word)}") for word, value in words}
         _modernise(copy)
         self.point(copy, schema)
@@ -152,13 +190,11 @@ class _Relaxer:
 
     def relax(self, copy: Json, schema: Json, path: str) -> None:
         if copy.get("pattern") in self.refused:
-            self.drop(copy, "pattern", path, "no regex engine that runs in linear time takes this pattern")
+            self.drop(copy, "pattern", path, _why_refused(copy["pattern"]))
         named = [key for key in copy.get("patternProperties", ()) if key in self.refused]
         for key in named:
             del copy["patternProperties"][key]
-            self.note(
-                f"{path}/patternProperties{step(key)}", "patternProperties", "its pattern cannot run in linear time"
-            )
+            self.note(f"{path}/patternProperties{step(key)}", "patternProperties", _why_refused(key))
         if named:
             self.drop(copy, "additionalProperties", path, "a pattern beside it that allows names was left out")
         if self.names_lost:

@@ -1,0 +1,138 @@
+"""Valid values that a grammar must accept: formats, classes of patterns, spellings of numbers, orders of members."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from rightcall import Call, check, grammar
+from rightcall.types import Json
+from support.judge import matcher
+
+
+def accepts(schema: Any, value: Any, **options: Any) -> bool:
+    """Does the grammar of a tool with the argument `x` of this schema accept a call with this value?"""
+    parameters = {"type": "object", "properties": {"x": schema}, "required": ["x"], "additionalProperties": False}
+    return accepts_arguments(parameters, {"x": value}, **options)
+
+
+def accepts_arguments(parameters: Json, arguments: Json, **options: Any) -> bool:
+    made = grammar([{"name": "f", "parameters": parameters}], choice="required", parallel=False, **options)
+    found = matcher(made.lark())
+    text = '<tool_call>\n{"name": "f", "arguments": ' + json.dumps(arguments, ensure_ascii=False) + "}\n</tool_call>"
+    tokens = list(text.encode())
+    return bool(found.try_consume_tokens(tokens) == len(tokens) and found.is_accepting())
+
+
+def relaxed_keywords(schema: Any, **options: Any) -> set[str]:
+    parameters = {"type": "object", "properties": {"x": schema}, "required": ["x"]}
+    made = grammar([{"name": "f", "parameters": parameters}], **options)
+    return {relaxation.keyword for relaxation in made.relaxations}
+
+
+FORMATS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {  # valid, invalid
+    "date": (("2024-02-29", "2000-02-29", "2023-12-31"), ("2023-02-29", "1900-02-29", "2024-13-01", "2024-04-31")),
+    "time": (("23:59:60Z", "08:30:06.283185307179Z", "08:30:06+23:59", "08:30:06z"), ("24:00:00Z", "08:30:06")),
+    "date-time": (("2024-02-29T12:00:00Z", "1985-04-12t23:20:50.52z"), ("2023-02-29T12:00:00Z", "2024-01-01 00:00Z")),
+    "duration": (("PT1H30M", "P1Y2M3DT4H5M6S", "P2W", "P1DT12H", "PT36H"), ("P", "PT", "P1D2H", "P1W1D", "1D")),
+    "email": (
+        ("a.b+c@example.org", "o'neil@x.io", '"a b"@x.io', "a@[127.0.0.1]"),
+        ("a@", "@b.c", ".a@b.c", "a..b@c.d"),
+    ),
+    "hostname": (("a", "a.b.c.d.e.f.g.h", "xn--4gbwdl.example", "1.2"), ("-a", "a-", "a..b", "a_b")),
+    "ipv4": (("0.0.0.0", "255.255.255.255"), ("256.0.0.1", "1.2.3", "01.2.3.4")),
+    "ipv6": (
+        ("::", "1::", "::1", "1::8", "1:2::7:8", "::ffff:1.2.3.4", "1:2:3:4:5:6:7:8", "1:2:3:4:5:6:7::"),
+        ("1:2", ":::", "1::2::3", "12345::", "1:2:3:4:5:6:7:8:9"),
+    ),
+    "uri": (
+        (
+            "http://a.example/b?c=d#part",
+            "file:///etc/hosts",
+            "mailto:a@b.c",
+            "urn:isbn:0",
+            "http://[::1]:80/",
+            "tel:+1-2",
+        ),
+        ("/a/b", "http:// a", "1http://a", "http://a/%zz"),
+    ),
+    "uri-reference": (("../a?b#c", "#part", "http://a.b", "//host/path", ""), ("\\a", "a b")),
+    "json-pointer": (("", "/a~1b/0", "/"), ("a", "/~2")),
+    "relative-json-pointer": (("0", "1/a", "2#"), ("-1", "01", "a")),
+    "uuid": (("2EB8AA08-aa98-11ea-b4aa-73b441d16380",), ("2eb8aa08aa9811eab4aa73b441d16380",)),
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_format_takes_valid_values_and_no_others(name: str) -> None:
+    valid, invalid = FORMATS[name]
+    for schema in ({"type": "string", "format": name}, {"format": name}):
+        assert [text for text in valid if not accepts(schema, text, formats=True)] == []
+        assert [text for text in invalid if accepts(schema, text, formats=True)] == []
+
+
+def test_a_format_without_a_type_allows_values_that_are_no_text() -> None:
+    for value in (5, None, [1], {"a": "b"}):
+        assert accepts({"format": "date"}, value, formats=True)
+
+
+@pytest.mark.parametrize("name", ["regex", "iri", "idn-email", "int32", "password", "my-own"])
+@pytest.mark.parametrize("type_", [{}, {"type": "string"}], ids=["no type", "string"])
+def test_a_format_that_no_grammar_asserts_is_reported(name: str, type_: Json) -> None:
+    assert relaxed_keywords({**type_, "format": name}, formats=True) == {"format"}
+    assert relaxed_keywords({**type_, "format": name}) == set()
+
+
+def test_a_format_beside_a_pattern_is_reported() -> None:
+    assert relaxed_keywords({"type": "string", "format": "date", "pattern": "^2"}, formats=True) == {"format"}
+
+
+CLASSES = (
+    (r"^\s$", "\t\n\v\f\r \u00a0\u1680\u2003\u2028\u2029\u202f\u205f\u3000\ufeff", "\u0085\u001c\u180ex"),
+    (r"^\S$", "x\u0085\u180eé", " \u00a0\ufeff"),
+    (r"^\W$", "é中- \u0660", "a_9Z"),
+    (r"^\w$", "a_9Z", "é中-"),
+    (r"^[\W\d]$", "é7-", "a_"),
+    (r"^[^\s]$", "é\u0085", "\u2003 "),
+)
+
+
+@pytest.mark.parametrize("pattern, inside, outside", CLASSES)
+def test_classes_of_patterns_are_those_of_ecma_262(pattern: str, inside: str, outside: str) -> None:
+    schema: Json = {"type": "string", "pattern": pattern}
+    tool = {"name": "f", "parameters": {"type": "object", "properties": {"x": schema}}}
+    for chars, expected in ((inside, True), (outside, False)):
+        assert [char for char in chars if accepts(schema, char) is not expected] == []
+        assert [char for char in chars if (not check(Call("f", {"x": char}), [tool])) is not expected] == []
+
+
+def test_a_whole_number_constant_has_both_spellings() -> None:
+    for schema in ({"enum": [2.0]}, {"const": 2.0}, {"enum": ["a", -3.0, 2.0]}):
+        assert accepts(schema, 2.0) and accepts(schema, 2) and not accepts(schema, 3)
+    assert accepts({"const": [2.0, {"a": 4.0}]}, [2, {"a": 4}])
+    assert accepts({"enum": [1e22]}, 10**22)
+
+
+def _many(count: int, required: list[str]) -> Json:
+    return {
+        "type": "object",
+        "properties": {f"m{at}": {"type": "integer"} for at in range(count)},
+        "required": required,
+    }
+
+
+@pytest.mark.parametrize("count", [60, 61, 80, 200])
+def test_members_come_in_any_order_however_many_there_are(count: int) -> None:
+    schema = _many(count, ["m3", f"m{count - 1}"])
+    assert accepts_arguments(schema, {f"m{at}": at for at in reversed(range(count))})
+    assert accepts_arguments(schema, {f"m{count - 1}": 1, "m3": 2})
+    assert not accepts_arguments(schema, {"m3": 2})
+
+
+def test_members_that_are_not_counted_are_reported() -> None:
+    assert not grammar([{"name": "f", "parameters": _many(60, [])}]).relaxations
+    for schema in (_many(61, []), {"allOf": [_many(50, []), {"properties": {f"n{at}": {} for at in range(20)}}]}):
+        made = grammar([{"name": "f", "parameters": {"type": "object", **schema}}])
+        assert [relaxation.keyword for relaxation in made.relaxations] == ["properties"]
