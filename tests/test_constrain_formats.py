@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from rightcall import Call, check, grammar
+from rightcall.constrain.patterns import FORMAT_PATTERNS
 from rightcall.types import Json
 from support.judge import matcher
 
@@ -63,6 +64,10 @@ FORMATS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {  # valid, invali
     "relative-json-pointer": (("0", "1/a", "2#"), ("-1", "01", "a")),
     "uuid": (("2EB8AA08-aa98-11ea-b4aa-73b441d16380",), ("2eb8aa08aa9811eab4aa73b441d16380",)),
 }
+
+
+def test_every_asserted_format_has_examples() -> None:
+    assert set(FORMATS) == set(FORMAT_PATTERNS)
 
 
 @pytest.mark.parametrize("name", FORMATS)

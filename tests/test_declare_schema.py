@@ -541,6 +541,7 @@ def test_an_inner_id_with_references_inside_is_refused(inner: Json) -> None:
     ],
 )
 def test_the_reason_for_a_pattern_that_is_not_checked_is_the_true_one(pattern: str, reason: str) -> None:
-    for schema in (with_property({"type": "string", "pattern": pattern}), {"patternProperties": {pattern: {}}}):
+    schemas: list[Json] = [with_property({"type": "string", "pattern": pattern}), {"patternProperties": {pattern: {}}}]
+    for schema in schemas:
         _, relaxations = relaxed("f", schema)
         assert relaxations and reason in relaxations[0].reason

@@ -245,14 +245,14 @@ def children(node: Node) -> tuple[Node, ...]:
 def references(node: Node) -> list[str]:
     """The rules that it mentions."""
     found: list[str] = []
-    waiting = [node]
+    waiting: list[Node] = [node]
     while waiting:
         here = waiting.pop()
         kind = type(here)
         if kind is Ref:
             found.append(here.name)  # type: ignore[union-attr]
         elif kind is Seq or kind is Alt:
-            waiting += here.items  # type: ignore[union-attr]
+            waiting += [item for item in here.items if type(item) not in _LEAVES]  # type: ignore[union-attr]
         elif kind not in _LEAVES:
             waiting += _CHILDREN[kind](here)
     return found

@@ -294,7 +294,7 @@ def _params(body: Params, tool: ArgumentsShape, builder: Builder) -> Pieces:
     shape = tool.object()
     if shape is None:
         return [NEVER]
-    tags = TagShapes(body, builder, tool.name, Json(builder, tool.prefix, tool.named), tool.kinds)
+    tags = TagShapes(body, builder, tool.name, Json(builder, tool.prefix, tool.named), tool.kinds())
     opens, closes = around(body.open, body.close, builder, tool.name)
     return [*opens, tags.arguments(shape), *closes]
 
@@ -310,11 +310,12 @@ def _braced(body: Braced, tool: ArgumentsShape, builder: Builder) -> Pieces:
     if shape is None:
         return [NEVER]
     writer = Braces(builder, plain(pieces(body.quote)), body.quoted == "raw", tool.prefix, tool.named)
+    kinds = tool.kinds()
     members = []
     for field in shape.fields:
         node = writer.member(field)
         if node != NEVER:
-            texts = tool.kinds.get(field.name) in ("plain", "string", "nullable")
+            texts = kinds.get(field.name) in ("plain", "string", "nullable")
             value = writer.argument(field.shape) if texts else writer.value(field.shape)
             node = seq(Lit(f"{field.name}:"), value)
         members.append(Member(node, field.required))

@@ -60,6 +60,11 @@ class GrammarOptions(msgspec.Struct, frozen=True, kw_only=True):
                 raise CallerError(f"the bound {name}={most} is below zero; leave it out for none")
 
     @property
+    def only_calls(self) -> bool:
+        """Is a reply nothing but calls?"""
+        return self.choice not in ("auto", "none") and not self.text and self.thinking == "none"
+
+    @property
     def thinking(self) -> Reasoning:
         """`reasoning` in a word."""
         if isinstance(self.reasoning, bool):
@@ -375,7 +380,7 @@ class _Sources:
         shape = shapes.read(Object())
         self.left -= most - max(0, shapes.left)
         shape, named = without_endless(shape, shapes.named) if shapes.named else (shape, shapes.named)
-        known = ArgumentsShape(tool.name, shape, named, self.toolset.kinds(tool.name), prefix)
+        known = ArgumentsShape(tool.name, shape, named, lambda: self.toolset.kinds(tool.name), prefix)
         why = self._impossible(known)
         if not why:
             self.limits |= shapes.limits
@@ -393,7 +398,7 @@ class _Sources:
         body = self.format.bodies[0]
         declared = tool.parameters.get("properties", {}) if BODIES[type(body)].declared_only else {}
         fields = tuple(Field(key, ANYTHING) for key in declared) if isinstance(declared, dict) else ()
-        return ArgumentsShape(tool.name, Object(fields, said=True), {}, {}, prefix)
+        return ArgumentsShape(tool.name, Object(fields, said=True), {}, dict, prefix)
 
     def _impossible(self, known: ArgumentsShape) -> str:
         if known.shape == NOTHING:

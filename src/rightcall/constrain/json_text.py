@@ -217,6 +217,9 @@ class Json:
     def extra(self, shape: Object) -> Node | None:
         if shape.extra == NOTHING:
             return None
+        if self.kind == "json" and not shape.fields and shape.keys is None:
+            # No name is declared, so that none can be taken for another: a name is a string like any other.
+            return seq(self.text(TextShape()), Lit(":"), self.book.gap(" "), self.value(shape.extra))
         names = tuple(spelled[1:-1] for field in shape.fields for spelled in json_strings(field.name))
         inside = None if shape.keys is None else json_text(shape.keys)
         word = Word('"', KEY_CHAR, '":', names, self.book.bounds.string, inside)
@@ -286,10 +289,10 @@ def _carried(text: str) -> bool:
 
 
 class ArgumentsShape:
-    """`kinds` says how the text of each argument is read, `prefix` keeps the rules of two tools apart."""
+    """`kinds` gives how the text of each argument is read, `prefix` keeps the rules of two tools apart."""
 
     def __init__(
-        self, name: str, shape: Shape, named: dict[str, Shape | None], kinds: dict[str, Kind], prefix: str
+        self, name: str, shape: Shape, named: dict[str, Shape | None], kinds: Callable[[], dict[str, Kind]], prefix: str
     ) -> None:
         self.name, self.shape, self.named, self.kinds, self.prefix = name, shape, named, kinds, prefix
         self.body: list[Node] | None = None  # as its format writes it, once that was asked for

@@ -6,7 +6,7 @@ still become: free text and its end are therefore one terminal, as are a name an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +47,9 @@ class _Lark:
         self.rules: list[str] = []
         self.writers = self._writers()
         self.known: dict[str, str] = {}  # terminals and extra rules, by what they say
+        # The start of an engine that waits for a trigger; where calls are required, the reply is written without it.
+        required = grammar.format.channels is None and grammar.options.only_calls and grammar.lazy != grammar.start
+        self.unused = grammar.lazy if required else ""
         self.names = {name: "start" if name == grammar.start else "r_" + name.lower() for name in grammar.definitions}
         self.lexemes = {
             name for name, node in grammar.definitions.items() if type(node) is Lexeme and name != grammar.start
@@ -54,6 +57,8 @@ class _Lark:
 
     def text(self) -> str:
         for name, node in self.grammar.definitions.items():
+            if name == self.unused:
+                continue
             if name in self.lexemes:
                 self.rules.append(f"{self.terminal_name(name)}: {self.regex(node)}")
             else:
@@ -84,9 +89,7 @@ class _Lark:
             Lit: lambda node: _quoted(node.text),
             Token: lambda node: self.token(node) if self.is_token(node) else _quoted(node.text),
             Ref: self.reference,
-            Seq: lambda node: (
-                " ".join(["T_SPACE?" if i is GAP else self.inside(i) for i in self.joined(node.items)]) or '""'
-            ),
+            Seq: self.sequence,
             Alt: lambda node: "\n  | ".join([self.node(item) for item in node.items]) or "/[^\\x00-\\U0010ffff]/",
             Repeat: lambda node: self.inside(node.item) + _times(node.least, node.most),
             Lexeme: self.lexeme,
@@ -97,13 +100,26 @@ class _Lark:
             AnyOrder: self.any_order,
         }
 
+    def sequence(self, node: Seq) -> str:
+        out: list[str] = []
+        for item in self.joined(node.items):
+            if item is GAP:
+                out.append("T_SPACE?")
+            elif type(item) is Lit:
+                out.append(_quoted(item.text))
+            elif type(item) is Ref:
+                out.append(self.reference(item))
+            else:
+                out.append(self.inside(item))
+        return " ".join(out) or '""'
+
     def reference(self, node: Ref) -> str:
         return self.terminal_name(node.name) if node.name in self.lexemes else self.names[node.name]
 
-    def joined(self, items: tuple[Node, ...]) -> list[Node]:
+    def joined(self, items: tuple[Node, ...]) -> Sequence[Node]:
         """Texts that touch are one literal: of two, the first would be lost where free text may also stand."""
-        if not any(type(item) is Token for item in items):
-            return list(items)  # a sequence is made without two literals in a row
+        if Token not in map(type, items):
+            return items  # a sequence is made without two literals in a row
         out: list[Node] = []
         for item in items:
             if isinstance(item, Token) and not self.is_token(item):

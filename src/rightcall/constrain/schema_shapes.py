@@ -298,9 +298,12 @@ class Shapes(MemberShapes):
         self.open: dict[int, str] = {}  # the schemas being read, and the name of each that turned out recursive
 
     def read(self, among: Shape = ANYTHING) -> Shape:
-        """The shape of the whole schema, intersected with `among`."""
-        found = self.intersect(self.shape(self.root, "", 0), among, "")
-        self.expand_names(found)
+        """The shape of the whole schema, of the kind `among`."""
+        found = self.shape(self.root, "", 0)
+        if type(found) is not type(among):
+            found = self.intersect(found, among, "")
+        if self.named:
+            self.expand_names(found)
         return found
 
     # -- one schema ----------------------------------------------------------------------------------------------------
