@@ -128,6 +128,8 @@ class Json:
             )
         assert isinstance(shape, (Array, Object))
         nested = shape
+        if (nested.extra if isinstance(nested, Object) else nested.items) == ANYTHING:
+            self.anything()  # which has a rule for this very shape, if it has no other limits
         # What is part of itself differs from tool to tool, whatever it looks like.
         own = self.prefix if self._named else ""
         return self.book.shared((self.kind, own, nested), self.kind[0], lambda: self.container(nested))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rightcall.constrain import before_call
 from rightcall.constrain.algebra import (
+    EMPTY,
     MAX_ANY_ORDER,
     Alt,
     AnyOrder,
@@ -110,8 +111,12 @@ class _Lark:
             elif type(item) is Ref:
                 out.append(self.reference(item))
             else:
-                out.append(self.inside(item))
+                out.append(self.beside(item))
         return " ".join(out) or '""'
+
+    def beside(self, node: Node) -> str:
+        """A piece of a sequence: a sequence in it needs no parentheses."""
+        return self.node(node) if type(node) is Seq else self.inside(node)
 
     def reference(self, node: Ref) -> str:
         return self.terminal_name(node.name) if node.name in self.lexemes else self.names[node.name]
@@ -199,7 +204,7 @@ class _Lark:
     def any_order(self, node: AnyOrder) -> str:
         if not node.members:
             assert node.extra is not None
-            extra, separator = self.inside(node.extra), self.inside(node.separator)
+            extra, separator = self.define("m", self.node(node.extra)), self.beside(node.separator)
             return f"({extra} ({separator} {extra})*)?"
         if len(node.members) == 1 and node.extra is None:
             member = node.members[0]
@@ -211,8 +216,7 @@ class _Lark:
         members = sorted(node.members, key=lambda member: not member.required)
         needed = min(sum(member.required for member in members), MAX_ANY_ORDER)
         are_counted = len(members) <= MAX_ANY_ORDER
-        separator = self.inside(node.separator)
-        separator = "" if separator == "()" else separator + " "
+        separator = "" if node.separator == EMPTY else self.beside(node.separator) + " "
         name = f"order{len(self.known)}"
         self.known[name] = name
         ends = [f"is_ones([0:{needed}])"] if needed else []
@@ -229,7 +233,7 @@ class _Lark:
                 lines.append(f"{separator}{says} {name}::_")
             firsts.append(f"{says} {name}::{1 << at if at < MAX_ANY_ORDER else 0}")
         if node.extra is not None:
-            says = self.inside(node.extra)
+            says = self.define("m", self.node(node.extra))
             lines.append(f"{separator}{says} {name}::_")
             firsts.append(f"{says} {name}::0")
         self.rules.append(f"{name}::_: " + "\n  | ".join(lines))
