@@ -155,8 +155,8 @@ HEAD = """# What a grammar can say: measured
 
 Written by `make grammar` (`python evals/grammar.py --write`). The tools and truths are those of the Berkeley Function
 Calling Leaderboard, the instances those of the official JSON Schema test suite, draft 2020-12; llguidance is the judge.
-An instance whose schema no tool may have (a reference to somewhere else, an inner `$id`) is not counted. Where it is
-invalid and accepted, a relaxation was reported.
+An instance whose schema no tool may have (a reference to somewhere else, or inside an inner `$id`) is not counted.
+Where it is invalid and accepted, a relaxation was reported.
 
 """
 
