@@ -30,7 +30,7 @@ class Vocabulary:
 
     - `tokens`: the bytes of every token, by its id.
     - `eos`: the id of the token that ends a reply.
-    - `specials`: ids of the tokens that stand for a marker, by the marker's text.
+    - `specials`: ids of the tokens that represent a marker, by the marker's text.
 
     Raises `CallerError` where the end is none of the tokens.
     """
@@ -59,7 +59,7 @@ class _Greedy:
     """What llguidance asks of a tokenizer. Forced text is written in the longest tokens that fit."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        # Others without bytes (padding, unused ids) stay so: they stand for no text and are never allowed.
+        # Others without bytes (padding, unused ids) stay so: they represent no text and are never allowed.
         self.tokens = [
             token or (b"<end>" if at == vocabulary.eos else b"") for at, token in enumerate(vocabulary.tokens)
         ]

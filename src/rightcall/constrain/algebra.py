@@ -67,8 +67,8 @@ class Lexeme(msgspec.Struct, frozen=True):
 
 
 class Upto(msgspec.Struct, frozen=True):
-    """Free text and then `stop`, which stands nowhere in the text; nor does any of `without`. `closed`: it
-    opens nothing that would show `stop` instead of making it a call."""
+    """Free text followed by `stop`. Neither `stop` nor any of `without` occurs in the text. `closed`: the text
+    opens nothing that would quote `stop`."""
 
     stop: tuple[Lit | Token, ...]
     least: int = 0
@@ -78,7 +78,7 @@ class Upto(msgspec.Struct, frozen=True):
 
 
 class Free(msgspec.Struct, frozen=True):
-    """Free text up to where the reply ends. None of `without` stands in it."""
+    """Free text up to the end of the reply. None of `without` occurs in it."""
 
     without: tuple[str, ...] = ()
     most: int | None = None
@@ -243,7 +243,7 @@ def children(node: Node) -> tuple[Node, ...]:
 
 
 def references(node: Node) -> list[str]:
-    """The rules that it mentions."""
+    """Return the names of the rules that a node mentions."""
     found: list[str] = []
     waiting: list[Node] = [node]
     while waiting:
@@ -259,7 +259,7 @@ def references(node: Node) -> list[str]:
 
 
 def lengths(node: Node) -> tuple[int, int | None]:
-    """The length of the shortest and of the longest text."""
+    """Return the length of the shortest and of the longest text."""
     match node:
         case Lit(text):
             return len(text), len(text)
@@ -283,7 +283,7 @@ def _ends(items: tuple[Node, ...]) -> tuple[list[int], list[int | None]]:
 
 
 def alphabet(node: Node) -> Chars:
-    """Every character that may stand in it."""
+    """Return every character that its texts may contain."""
     match node:
         case Lit(text) | Token(text):
             return chars(text)

@@ -137,7 +137,7 @@ def edges(marker: str) -> Edges:
 
 
 def pieces(marker: str, **holes: str | Node) -> list[Node]:
-    """The marker with its holes filled. A hole that is not given takes what may stand there."""
+    """Fill the placeholders of a marker. One without a value becomes the node of its possible values."""
     out: list[Node] = []
     at, text = 0, str(marker)
     for token in getattr(marker, "tokens", ()):
@@ -178,7 +178,7 @@ QUOTED_ID = Lexeme(seq(Lit('"'), repeat(inverse(chars((0, 0x1F), '"\\')), 1, 64)
 
 
 def around(opens: Marker, closes: Marker, builder: Builder, name: str) -> tuple[list[Node], list[Node]]:
-    """What stands before and behind the arguments of a call of this name, the white space inside optional."""
+    """Return the nodes before and after the arguments of a call; white space inside is optional."""
     opener, close = edges(first(opens)), edges(first(closes))
     before = [*pieces(opener.core, name=name), *([builder.gap(opener.after)] if opener.after else [])]
     return before, [*([builder.gap(close.before)] if close.before else []), *pieces(close.core)]

@@ -37,7 +37,7 @@ _PYTHON_KEY = re.compile(r"[\w.\-]+").fullmatch
 
 
 class Python(Json):
-    """Values as Python writes them; a string may stand in single quotes if nothing in it needs an escape."""
+    """Values as Python literals. A string may be in single quotes if nothing in it needs an escape."""
 
     kind = "python"
 

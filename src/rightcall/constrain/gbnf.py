@@ -59,7 +59,7 @@ def emit(grammar: Grammar, tokens: dict[str, int] | bool = False) -> str:
 
 
 def emit_with_limits(grammar: Grammar, tokens: dict[str, int] | bool = False) -> tuple[str, tuple[Relaxation, ...]]:
-    """The grammar, and what this engine cannot be told beyond the grammar's own relaxations."""
+    """Return the text, and what GBNF cannot express beyond the grammar's own relaxations."""
     writer = _Gbnf(grammar, tokens)
     return writer.text(), tuple(dict.fromkeys(writer.limits))
 
@@ -248,7 +248,7 @@ class _Gbnf:
 
 
 def _plain_and_rest(char: Node) -> tuple[Chars, list[Node]]:
-    """The characters of a word that stand for themselves, and the other ways to write one."""
+    """Split the characters of a word into plain ones and escapes."""
     items = char.items if isinstance(char, Alt) else (char,)
     plain = next(item for item in items if isinstance(item, Chars))
     return plain, [item for item in items if not isinstance(item, Chars)]

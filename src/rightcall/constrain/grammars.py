@@ -89,11 +89,11 @@ class Grammar(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """What `grammar` gives: the replies that are allowed, in every engine's spelling. Immutable.
 
     - `start`: the rule that a reply begins with.
-    - `definitions`: each rule's name and what it stands for.
+    - `definitions`: each rule's name and its node.
     - `relaxations`: what the grammar does not hold a model to: each has the `tool`, the `path` and the `keyword` of its
       schema, and what it `allows` instead. `check` still says it.
     - `omitted`: tools that cannot be written at all, and why.
-    - `frame`: what calls are made of, for engines that are told it in parts.
+    - `frame`: the parts of a call, for engines that take them one by one.
     - `triggers`: the texts by which a call begins, for engines that wake up only there; `lazy` is then the start.
     - `tools`, `options`: what it was made of; the options are those of `grammar`.
     """
@@ -141,7 +141,7 @@ class Grammar(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def specials(self) -> tuple[str, ...]:
-        """The special tokens that stand in it."""
+        """The special tokens that occur in the grammar."""
         found: dict[str, None] = {}
         waiting = list(self.definitions.values())
         while waiting:
@@ -206,7 +206,7 @@ class Grammar(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     def for_server_with_limits(self, server: Server) -> tuple[Json, tuple[Relaxation, ...]]:
         """The fields for this `server`, and everything that they do not enforce: `relaxations` and what this server
-        cannot be told."""
+        does not support."""
         from rightcall.constrain.server_requests import fragment_and_limits
 
         return fragment_and_limits(self, server)
@@ -394,7 +394,7 @@ class _Sources:
         return None
 
     def _open(self, tool: Tool, prefix: str) -> ArgumentsShape:
-        """Any arguments: where names stand in tags that must agree, only the declared ones."""
+        """Allow any arguments; only declared ones where the name is in a tag that must match its end."""
         body = self.format.bodies[0]
         declared = tool.parameters.get("properties", {}) if BODIES[type(body)].declared_only else {}
         fields = tuple(Field(key, ANYTHING) for key in declared) if isinstance(declared, dict) else ()

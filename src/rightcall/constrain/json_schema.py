@@ -114,7 +114,7 @@ def call_schema(grammar: Grammar, dialect: str) -> tuple[Json, tuple[Relaxation,
 
 
 def _moved(value: Any, under: str) -> Any:
-    """The same with its references pointing where it now stands; constants only look like some."""
+    """Rebase references for a schema that was moved. Constants are not references."""
     if isinstance(value, dict):
         return {key: _moved_member(key, item, under) for key, item in value.items()}
     return [_moved(item, under) for item in value] if isinstance(value, list) else value

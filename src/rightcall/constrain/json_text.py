@@ -192,7 +192,7 @@ class Json:
         return seq(Lit("["), gap, self.items(shape, self.value, self.separator()), gap, Lit("]"))
 
     def items(self, shape: Array, spell: Callable[[Shape], Node], separator: Node) -> Node:
-        """The items and what stands between them."""
+        """Return the items and the separators between them."""
         bound = self.book.bounds.array
         most = (
             shape.most
@@ -229,7 +229,7 @@ class Json:
 
 
 def in_any_order(members: list[Member], separator: Node, extra: Node | None, shape: Object) -> Node:
-    """The members and what stands between them; those that cannot be written are left out."""
+    """Return the members and their separators; members that cannot be written are left out."""
     if any(member.node == NEVER and member.required for member in members):
         return NEVER
     members = [member for member in members if member.node != NEVER]
@@ -256,7 +256,7 @@ def _row(first: list[Node], rest: Node, separator: Node, least: int, most: int |
     needed = min(least, len(fixed))
     for at in range(len(fixed) - 1, needed - 1, -1):
         tail = maybe(seq(separator, fixed[at], tail) if at else seq(fixed[at], tail))
-        if at % _NESTED == _NESTED - 1:  # what may be left out stands inside what comes before it
+        if at % _NESTED == _NESTED - 1:  # an optional item is nested in the one before it
             tail = book.part(tail)
     return seq(*[piece for item in fixed[:needed] for piece in (separator, item)][1:], tail)
 

@@ -122,7 +122,7 @@ class _Lark:
         return self.terminal_name(node.name) if node.name in self.lexemes else self.names[node.name]
 
     def joined(self, items: tuple[Node, ...]) -> Sequence[Node]:
-        """Texts that touch are one literal: of two, the first would be lost where free text may also stand."""
+        """Join adjacent texts into one literal: the first of two would be lost where free text is allowed too."""
         if Token not in map(type, items):
             return items  # a sequence is made without two literals in a row
         out: list[Node] = []
@@ -162,7 +162,7 @@ class _Lark:
     def upto_token(self, node: Upto) -> str:
         # The text of the token, spelled in other tokens, would be read as the marker as well.
         stop = "".join(piece.text for piece in node.stop)
-        # What must not stand right before the stop must not end the text.
+        # What must not come right before the stop must not end the text.
         ends = [word.removesuffix(stop) for word in node.without if word.endswith(stop) and word != stop]
         never = (stop, *(word for word in node.without if not word.endswith(stop)))
         says = f"/{_counted(node)}/ & ~/{anywhere(never)}/"
@@ -183,7 +183,7 @@ class _Lark:
         return " ".join([lazy, *map(self.node, node.stop[size:])])
 
     def closed(self, stop: str) -> str:
-        """Text that shows nothing, and this behind it, which stands nowhere else."""
+        """Text that quotes nothing, followed by `stop`, which occurs nowhere else."""
         end = regex_text(Lit(stop))
         return f" & /{before_call.regex()}{end}/ & ~/{before_call.records()}{end}/ & ~/(?s:.*){end}(?s:.+)/"
 

@@ -55,7 +55,7 @@ class Irregular(Exception):
 
 
 def read_pattern(pattern: str) -> Node:
-    """The texts that match, whole: where the pattern is not anchored anything may stand around it."""
+    """Return the texts that match as a whole: any text may surround a pattern that is not anchored."""
     if len(pattern) > MAX_PATTERN:
         raise Irregular(f"longer than {MAX_PATTERN} characters")
     return _read(pattern)
@@ -114,7 +114,7 @@ class _PatternReader:
         return False
 
     def branches(self, *, top: bool = False) -> Node:
-        """`top`: anchors count here, and what has none may stand inside other text."""
+        """`top`: anchors count here, and a branch without one may be inside other text."""
         found = [self.branch(top)]
         while self.skip("|"):
             found.append(self.branch(top))
@@ -274,7 +274,7 @@ _ESCAPED = chars((0, 0x1F), '"\\')
 
 
 def json_text(node: Node) -> Node:
-    """The same texts as they stand between the quotes of a JSON string."""
+    """Return the same texts as they are written between the quotes of a JSON string."""
     match node:
         case Lit(text):
             return Lit("".join(map(json_char, text)))

@@ -39,8 +39,8 @@ from rightcall.parsing.bodies import BODIES
 
 
 class ReplyFrame(msgspec.Struct, frozen=True):
-    """What the calls of a reply are made of, for engines that are told it in parts: what stands before the first, one
-    call per tool, what stands between two and behind the last. `joined` is False where the only tool's arguments are
+    """The parts of a reply with calls, for engines that take them one by one: the text before the first call, one
+    call per tool, the text between two and after the last. `joined` is False where the only tool's arguments are
     the whole reply."""
 
     before: Node = EMPTY
@@ -97,7 +97,7 @@ class Replies:
         return [*before, *pieces(found.core, **holes), *after] if found.core else [*before, *after]
 
     def around(self) -> tuple[list[Node], list[Node]]:
-        """What stands before the first call and behind the last."""
+        """Return the nodes before the first call and after the last."""
         before: list[Node] = self._marker(self.format.section[0]) if self.format.section else []
         after: list[Node] = self._marker(self.format.section[1]) if self.format.section else []
         if self.outer:
@@ -121,7 +121,7 @@ class Replies:
         return [gap, Lit(core)] if closing else [Lit(core), gap]
 
     def joint(self) -> Node:
-        """What stands between two calls."""
+        """Return the node between two calls."""
         text = self.wrap[1] if self.wrap is not None else self.format.between
         core = text.strip(BLANKS)
         if not core:
@@ -316,7 +316,7 @@ class Replies:
         return tuple(dict.fromkeys(str(text) for text in found if len(text) > 2))
 
     def _without(self, opener: tuple[Lit | Token, ...]) -> tuple[str, ...]:
-        """What must not stand in text that a call follows."""
+        """Return what must not occur in text before a call."""
         text = text_of(opener)
         others = [other for other in self.openers() if text not in other and other not in text]
         sections = [section for section in self._sections() if text not in section]
@@ -388,8 +388,8 @@ class Messages:
         header = self.channels.messages["call"][0]
         head = str(header).partition("{name}")[0]
         others = [str(opens) for kind, (opens, _) in self.channels.messages.items() if kind != "call"]
-        told = head.strip(BLANKS) and not any(head in other for other in others)
-        self.replies.triggers = (head,) if told else ()
+        is_unique = head.strip(BLANKS) and not any(head in other for other in others)
+        self.replies.triggers = (head,) if is_unique else ()
         self.replies.lazy = "calls" if self.replies.triggers else ""
 
     def call(self, tool: ArgumentsShape) -> list[Node]:

@@ -185,7 +185,7 @@ class MemberShapes(ScalarShapes):
         return least, most
 
     def counted(self, fields: list[Field], least: int, most: int | None, path: str) -> tuple[int, int | None]:
-        """Undeclared members are not told apart, so they cannot be counted."""
+        """Undeclared members are not distinguished, so they cannot be counted."""
         certain = sum(field.required for field in fields)
         if least > certain:
             self.limit(f"{path}/minProperties", "minProperties", "fewer members")
@@ -334,7 +334,7 @@ class Shapes(MemberShapes):
                 if word in schema:
                     found = self.in_place(found, word, schema, path, depth)
         if "enum" in schema or "const" in schema:
-            # Last, so that the constants meet all that stands beside them.
+            # Last, so that the constants are checked against all keywords beside them.
             found = self.stated_constants(found, schema, path)
         if "unevaluatedProperties" in schema:
             found = self.unevaluated_members(found, schema, path)

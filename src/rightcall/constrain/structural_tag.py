@@ -61,7 +61,7 @@ class _Tags:
         return {"type": "grammar", "grammar": text}
 
     def calls(self, bare: bool) -> Json:
-        """`bare`: what stands before the opener is left to the free text in front of it."""
+        """`bare`: white space before the opener belongs to the free text in front of it."""
         nodes = zip(self.grammar.called, self.frame.calls, strict=True)
         return {
             "type": "tags_with_separator",

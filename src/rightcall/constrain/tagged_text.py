@@ -57,7 +57,7 @@ _NAME_BEGINS = string.ascii_letters + string.digits + "_"
 
 
 class TagShapes:
-    """Writes the arguments of one tool. `limit` is told which keyword of which argument cannot be said."""
+    """Writes the arguments of one tool. What cannot be expressed is reported to the builder."""
 
     def __init__(self, body: Params, book: Builder, tool: str, values: Json, kinds: dict[str, Kind]) -> None:
         self.body, self.book, self.tool, self.json, self.kinds = body, book, tool, values, kinds
@@ -69,7 +69,7 @@ class TagShapes:
 
     def extra(self, shape: Object) -> Node | None:
         if shape.extra == NOTHING or shape.keys is not None or self.keyed:
-            return None  # a tag that is named twice cannot be told to agree with itself
+            return None  # no grammar makes a free name agree with the same name in its end tag
         names = tuple(field.name for field in shape.fields)
         word = Word("", _KEY_CHAR, "", names, 64, least=1)
         return self.parameter(word, "", lambda stop: self.by_kind("any", shape.extra, stop, ""), shape.extra)
@@ -131,7 +131,7 @@ class TagShapes:
         return seq(alt(*map(self.json.value, options(self.unfold(shape)))), *stop)
 
     def typed(self, shape: Shape, stop: Stop, name: str) -> list[tuple[str, Node]]:
-        """The type stands in the tag."""
+        """The type is in the tag."""
         words = {"string": "", "json": ""}
         for word, kind in self.body.types.items():
             words[kind] = words[kind] or word
@@ -208,8 +208,8 @@ class TagShapes:
         return alt(*[self.nested(one, stop, 0) for one in shapes])
 
     def nested(self, shape: Shape, stop: Stop, depth: int) -> Node:
-        """A list or an object as tags inside tags, a scalar as text. What has names that nobody declared is JSON: a tag
-        whose name is free cannot be told to agree with its end."""
+        """A list or an object as tags inside tags, a scalar as text. An object with undeclared names is JSON: no
+        grammar makes a free name agree with the one in its end tag."""
         if isinstance(shape, Named):
             shape = self.unfold(shape)
         if depth > 8 or _has_free_names(shape):

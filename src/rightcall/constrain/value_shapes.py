@@ -56,7 +56,7 @@ class Field(msgspec.Struct, frozen=True):
 
 class Object(msgspec.Struct, frozen=True, cache_hash=True):
     """`extra` is the shape of undeclared members, `keys` what their names must match if not None. `said` is False where
-    nobody spoke of undeclared members and they are allowed by default."""
+    the schema does not mention undeclared members, so that they are allowed by default."""
 
     fields: tuple[Field, ...] = ()
     extra: Shape = Anything()

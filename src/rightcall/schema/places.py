@@ -99,7 +99,7 @@ def _is_null(schema: Any) -> bool:
 
 
 def value_at(value: Any, where: list[Any]) -> Any:
-    """What stands in a place of the arguments, or `MISSING`."""
+    """Return the value at a place of the arguments, or `MISSING`."""
     for step in where:
         try:
             value = value[step]
@@ -173,19 +173,19 @@ def wants_text(schema: Any, root: Any) -> bool:
 
 
 def may_be(schema: Any, value: Any, root: Any) -> bool:
-    """May a value of this type stand here? Only the type is looked at."""
+    """May a value of this type be here? Only the type is checked."""
     types = _types(schema, root if isinstance(root, Refs) else refs_of(root), 0)
     return types is None or "other" in types or not types.isdisjoint(_NAMES_OF.get(type(value), _NUMBERS))
 
 
 def may_be_fraction(schema: Any, root: Any) -> bool:
-    """May a number that is not whole stand here? Only the type is looked at."""
+    """May a number with a fraction be here? Only the type is checked."""
     types = _types(schema, root if isinstance(root, Refs) else refs_of(root), 0)
     return types is None or not types.isdisjoint(("number", "other"))
 
 
 def may_nest(schema: Any, root: Any) -> bool:
-    """May a list or an object stand here, beside what else the schema lets through?"""
+    """May a list or an object be here, among other types?"""
     types = _types(schema, root if isinstance(root, Refs) else refs_of(root), 0)
     return types is None or not types.isdisjoint(("array", "object", "other"))
 

@@ -144,7 +144,7 @@ class _Relaxer:
         return {**copy, "$defs": definitions} if definitions else copy
 
     def schema(self, schema: Any, path: str) -> Any:
-        """What references point at stands under `$defs`, and where it was declared there is one more reference."""
+        """Targets of references are moved to `$defs`, and replaced by a reference where they were declared."""
         if not isinstance(schema, dict):
             return schema
         return {"$ref": self.name(schema, path)} if id(schema) in self.names else self.copy(schema, path)
@@ -219,7 +219,7 @@ class _Relaxer:
             copy.setdefault("allOf", []).append({"anyOf": copy.pop("oneOf")})
 
     def may_change(self, schema: Any) -> bool:
-        """Was something left out in there, or, which nobody needs to know exactly, behind a reference from there?"""
+        """Was something left out inside, or possibly behind a reference from there?"""
         return any(
             any(word in inner for word in REFS)
             or inner.get("pattern") in self.refused

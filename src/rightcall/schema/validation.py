@@ -31,7 +31,7 @@ class Cost(NamedTuple):
 
 
 class Level(NamedTuple):
-    """How much stands at one depth."""
+    """The number of values at one depth."""
 
     values: int
     parts: int
@@ -276,7 +276,7 @@ def _keyword(word: str, value: Any) -> Any:
 
 # -- values that are no text or number to the checker ------------------------------------------------------------------
 
-# A lone surrogate is judged as a character of its own that nobody writes, and infinity (`1e400`) as the largest float.
+# A lone surrogate is checked as a private-use character, and infinity (`1e400`) as the largest float.
 _LONE = re.compile("[\ud800-\udfff]")
 UP = 0x10F800 - 0xD800
 
@@ -373,7 +373,7 @@ def _first(ask: Any, arguments: Any) -> list[Any]:
 
 
 def closest(error: Any) -> list[Any]:
-    """The errors of the one alternative that was meant, where that can be told; else the error itself.
+    """The errors of the one alternative that was meant, where that is certain; else the error itself.
 
     What is of another type was not meant, nor was what differs in a constant that tells alternatives apart.
     """
@@ -416,7 +416,7 @@ def _lone(found: re.Match[str]) -> str:
 
 
 def writable(text: str) -> str:
-    """Lone surrogates, and what stands for them, as escapes: a message can be written as UTF-8."""
+    """Replace lone surrogates and their stand-ins by escapes, so that a message is valid UTF-8."""
     if text.isascii():
         return text
     return _STAND_IN.sub(_lone, text).encode("utf-8", "backslashreplace").decode("utf-8")

@@ -1,10 +1,6 @@
-"""Is this a JSON Schema that may be trusted? Judged once, at declare time, in time linear in its size.
+"""Walk a JSON Schema: subschemas, references and the schemas that apply to the same value. Drafts 4 to 2020-12.
 
-    {"type": "object", "properties": {"city": {"type": "colour"}}}
-    -> /properties/city/type: 'colour' is no JSON Schema type; write one of object, string, ...
-
-What passes has keywords of the right shape, only references into itself that resolve, and no more depth, size or
-expansion than the limits here, so nothing behind it has to fear a hostile schema. Drafts 4 to 2020-12 are understood.
+The only code that knows which keywords hold schemas. Nothing is judged here: `schema.definition` accepts or refuses.
 """
 
 from __future__ import annotations
@@ -34,7 +30,7 @@ _UNKNOWN = object()
 
 
 class Sub(NamedTuple):
-    """A schema inside another: the keyword it stands under, and its place."""
+    """A schema inside another: the keyword that holds it, and its path."""
 
     keyword: str
     path: str
