@@ -3,17 +3,16 @@ the text is cut."""
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
 
 from rightcall import Call, Tool, Toolset, parse, render
 from rightcall.formats import FORMATS
-from rightcall.formats.spec import Envelope, Params, Special, alternatives
+from rightcall.formats.spec import Envelope, Params, alternatives
 from rightcall.testing.laws import cut_law
 from support.cuts import Setting, hold_of_every_cut
-from support.format_sample import sampled, sampled_rows
+from support.format_sample import sampled
 from support.replies import INTEGER, STRING, tool
 
 TOOLS = Toolset([tool("lookup", word=STRING, n=INTEGER), tool("ping")])
@@ -67,7 +66,7 @@ def test_a_comma_before_a_part_that_was_lost_parts_nothing(name: str) -> None:
 
 @pytest.mark.parametrize("letters", ["1", "s", "_word"])
 @pytest.mark.parametrize("name", sampled(TAGGED))
-def test_letters_too_many_in_a_tag_that_closes_a_value_are_no_part_of_the_value(name: str, letters: str) -> None:
+def test_a_closing_tag_with_letters_too_many_never_becomes_part_of_a_value_that_runs(name: str, letters: str) -> None:
     body = FORMATS[name].body
     assert isinstance(body, Params)
     close = alternatives(body.value_close)[0].strip().replace("{key}", "word")
@@ -76,9 +75,7 @@ def test_letters_too_many_in_a_tag_that_closes_a_value_are_no_part_of_the_value(
     assert drifted != text
     reply = hold_of_every_cut(drifted, Setting(name, TOOLS))
     wrong = [call for call in reply.calls if call.arguments != OWL]
-    assert wrong == [] and len(reply.attempts) == 1
-    if "{" not in body.value_close:
-        assert len(reply.calls) == 1
+    assert wrong == [] and len(reply.attempts) == 1 and reply.problems
 
 
 @pytest.mark.parametrize("name", ["qwen3_coder", "glm45", "minimax_m2", "deepseek_v32"])
@@ -92,10 +89,11 @@ def test_a_value_may_hold_tags_that_are_nearly_its_close(name: str) -> None:
         assert ran(text, name) == [("lookup", arguments)]
 
 
-def test_a_tag_with_a_blank_for_its_sign_opens_a_call() -> None:
+def test_a_tag_with_a_blank_for_its_sign_is_reported() -> None:
     for name in ("qwen3_coder", "step3p5", "seed_oss"):
         text = render([Call("lookup", OWL)], format=name, tools=TOOLS)
-        assert ran(text.replace("<function=", "<function ", 1), name) == [("lookup", OWL)]
+        reply = hold_of_every_cut(text.replace("<function=", "<function ", 1), Setting(name, TOOLS))
+        assert not reply.calls and reply.problems
     said = "A <function lookup> is not a <parameter=word>."
     assert parse(said, format="qwen3_coder", tools=TOOLS).content == said
 
@@ -156,13 +154,11 @@ def test_a_marker_of_several_tokens_may_lack_its_last(text: str, reasoning: str,
         ("functiongemma", "<start_function_call>", "<escape>", "<end_function_call>"),
     ],
 )
-def test_a_text_may_lack_the_quote_before_it(name: str, opens: str, quote: str, closes: str) -> None:
-    for inside, arguments in [
-        (f"word:a barn owl{quote},n:3", {"word": "a barn owl", "n": 3}),
-        (f"n:3,word:owls, bats{quote}", {"word": "owls, bats", "n": 3}),
-        (f"word:{quote}owl{quote},n:3", OWL),
-    ]:
-        assert ran(f"{opens}call:lookup{{{inside}}}{closes}", name) == [("lookup", arguments)]
+def test_a_text_that_lacks_the_quote_before_it_is_rejected(name: str, opens: str, quote: str, closes: str) -> None:
+    for inside in (f"word:a barn owl{quote},n:3", f"n:3,word:owls, bats{quote}"):
+        reply = hold_of_every_cut(f"{opens}call:lookup{{{inside}}}{closes}", Setting(name, TOOLS))
+        assert not reply.calls and len(reply.refused) == 1
+    assert ran(f"{opens}call:lookup{{word:{quote}owl{quote},n:3}}{closes}", name) == [("lookup", OWL)]
     assert ran(f"{opens}call:lookup{{word:owl {quote} bat,n:3}}{closes}", name) == []
 
 
@@ -202,24 +198,17 @@ def test_a_tool_may_be_named_in_any_script(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["pythonic", "lfm2", "olmo3", "llama4_pythonic"])
 @pytest.mark.parametrize(
-    ("inside", "read"),
-    [
-        ('**{"word": "owl", "n": 3}', [OWL]),
-        ("**{'word': 'owl'}, n=3", [OWL]),
-        ("n=3, ** {'word': owl}", [{"n": 3, "word": "owl"}]),
-        ("word='owl', **{'word': 'bat'}", []),
-        ("**{'a b': 1}", []),
-        ("**['owl']", []),
-        ("**word", []),
-    ],
+    "inside",
+    ['**{"word": "owl", "n": 3}', "**{'word': 'owl'}, n=3", "word='owl', **{'word': 'bat'}", "**['owl']", "**word"],
 )
-def test_arguments_may_be_unpacked_from_an_object(name: str, inside: str, read: list[dict[str, Any]]) -> None:
+def test_unpacked_arguments_are_rejected(name: str, inside: str) -> None:
     text = render([Call("ping", {})], format=name, tools=TOOLS).replace("ping()", f"lookup({inside})")
-    assert [arguments for _, arguments in ran(text, name)] == read
+    reply = hold_of_every_cut(text, Setting(name, TOOLS))
+    assert not reply.calls and reply.problems
 
 
 @pytest.mark.parametrize("name", sampled(TAGGED))
-def test_an_argument_may_lose_the_last_sign_of_its_tag_at_the_end_of_a_line(name: str) -> None:
+def test_an_argument_whose_tag_lost_its_last_sign_is_not_read(name: str) -> None:
     body = FORMATS[name].body
     assert isinstance(body, Params)
     if "{key}" not in body.param[0].rpartition("<")[2]:
@@ -228,7 +217,7 @@ def test_an_argument_may_lose_the_last_sign_of_its_tag_at_the_end_of_a_line(name
     for value in ("owl", "3"):
         head, _, tail = whole.partition(value)
         tag = head.rstrip()
-        assert ran(tag[:-1] + "\n" + value + tail, name) == [("lookup", OWL)]
+        assert ran(tag[:-1] + "\n" + value + tail, name) == []
         assert ran(tag[:-1] + "s\n" + value + tail, name) == []  # no such argument
         assert ran(tag[:-1] + "\n>" + value + tail, name) == []
 
@@ -260,25 +249,3 @@ def test_arguments_may_stand_in_a_tag_of_their_own(gap: str, opener: str) -> Non
     assert ran(call.replace(param, param.replace("owl", "a</arguments> b")), "minicpm5") == [
         ("lookup", {"word": "a</arguments> b"})
     ]
-
-
-REQUOTED = [
-    (name, alternatives(body.param)[0])
-    for name, format in FORMATS.items()
-    for body in format.bodies[:1]
-    if isinstance(body, Params) and not body.escapes and '"{key}"' in "".join(alternatives(body.param))
-]
-
-
-@pytest.mark.parametrize("name, param", sampled_rows(REQUOTED))
-def test_attributes_may_stand_in_other_quotation_marks(name: str, param: str) -> None:
-    written = render([Call("lookup", OWL)] * 2, format=name, tools=TOOLS)
-    tags = re.compile(re.escape(param.partition("{")[0]) + "[^>]*>")
-    text = tags.sub(lambda tag: tag.group().replace('"', "'"), written)
-    reply = hold_of_every_cut(text, Setting(name, TOOLS))
-    assert [call.arguments for call in reply.calls] == [OWL, OWL]
-    assert {repair.rule for call in reply.calls for repair in call.repairs} == {"broken_opener"}
-    assert parse(text, format=name, tools=TOOLS, repair="off").calls == ()
-    if not isinstance(param, Special):  # a token ends the value that it stands in
-        shown = {"word": "it writes " + param.replace('"', "'").replace("{key}", "other") + " there"}
-        assert ran(render(Call("lookup", shown), format=name, tools=TOOLS), name) == [("lookup", shown)]

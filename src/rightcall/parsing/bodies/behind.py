@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rightcall.parsing.markers import FINAL, RUN, Pat, Probe, alt, blanks, literal, ordered, seq
+from rightcall.parsing.markers import FINAL, RUN, Pat, Probe, alt, blanks, literal, seq
 
 if TYPE_CHECKING:
-    from rightcall.formats.spec import Marker
     from rightcall.parsing.buffer import Steps
     from rightcall.parsing.call_builder import CallBuilder
 
@@ -25,8 +24,6 @@ _COMMA = Pat(",?+", ",?+", sure=RUN)
 _LOST_MEMBER = Probe(
     seq(blanks(), Pat(_CLOSERS, _CLOSERS, sure=RUN), blanks(), _COMMA, blanks(), _KEY, blanks(), literal(":"))
 )
-_CLOSING = re.compile(r"(</(?:[^<>\s]*\W)?)(\w+)>").fullmatch
-_SURE = 3  # characters of a tag's name that tell it
 _MAY_GO_ON = re.compile(rf'{_B}{_CLOSERS}{_B}(?:(,?{_B}")|,?{_B}\Z)').match
 # Arguments that stand behind a call which ended before them, in a fence maybe.
 _FENCE = Pat(r"(?:```\w{0,8}+)?+", r"(?:`{1,3}+\w{0,8}+)?+", sure=RUN)
@@ -35,13 +32,6 @@ _OBJECT = seq(Pat(r"\(?+", r"\(?+", sure=RUN), literal("{"))
 ANOTHER_OBJECT = Probe(seq(literal(","), blanks(), literal("{")))
 HALF_A_KEY = Probe(seq(Pat(r"[\w.$\-]{1,64}+", r"[\w.$\-]{0,64}+", sure=RUN), literal('"'), blanks(), literal(":")))
 ARGUMENTS = Probe(seq(blanks(), _FENCE, blanks(), alt(_OBJECT, seq(_KEY, blanks(), literal(":")))))
-
-
-def short_closes(close: Marker) -> list[Pat]:
-    """A body's closing tag whose name was cut short."""
-    found = [_CLOSING(text.strip()) for text in ordered(close)]
-    names = [(tag[1], tag[2]) for tag in found if tag is not None]
-    return [literal(f"{start}{name[:size]}>") for start, name in names for size in range(_SURE, len(name))]
 
 
 def what_stands_behind(p: CallBuilder, *, closed: bool, another: Probe | None = None) -> Steps[str]:

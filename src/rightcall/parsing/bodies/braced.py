@@ -7,6 +7,7 @@ a value, or a bracket that is itself followed by structure.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from json.encoder import encode_basestring as quoted
 from typing import Any
 
@@ -35,7 +36,6 @@ from rightcall.parsing.bodies.braced_patterns import (
     simple_string,
     without_word,
 )
-from rightcall.parsing.bodies.half_quoted import edge_of_text, half_quoted, take_half_quoted
 from rightcall.parsing.bodies.kind import Around, BodyKind, filled, first
 from rightcall.parsing.bodies.ordinary_quotes import (
     MARKS,
@@ -94,7 +94,7 @@ class BracedReader(BodyReader):
         self._calls = re.compile(alt(*[seq(pat, blanks(), *named(body)) for pat in calls]).whole).finditer
         self._over = re.compile(seq(quote, blanks(), literal("}")).whole).search
         self._close = re.compile(seq(literal("}"), blanks(), alt(*closes)).whole).search if closes else None
-        self._holds_edge = edge_of_text(str(body.quote))
+        self._holds_edge = _edge_of_text(str(body.quote))
         self._token = TokenQuoted(str(body.quote), self.scan, self.follows)
         in_quotes = [seq(mark, KEY_TEXT, mark) for mark in (quote, *map(literal, MARKS[:3]))]
         self._keys = Probe(seq(alt(*in_quotes), blanks(), literal(":")))
@@ -246,11 +246,6 @@ class BracedReader(BodyReader):
             return (yield from self._quoted(p, self._token, kind, prefix))
         if char in MARKS:
             return (yield from self._ordinary(p, key, kind, prefix))
-        is_text = char not in "[{" and self._may_be_text(kind)
-        if is_text and (text := (yield from half_quoted(p, self.follows, self.body.quote))):
-            self._may_repair(p, p.call.name if p.call else "")
-            p.give(prefix + quoted(text))
-            return take_half_quoted(p, key, text, self.body.quote)
         read = (yield from self._nested(p, key)) if char in "[{" else (yield from self._bare(p, kind))
         json, value = meant(p, key, read)
         p.give(prefix + json)
@@ -340,6 +335,12 @@ class BracedReader(BodyReader):
                 raise Broken(value.code, value.message)
             return Read(quoted(text), text, bare=(Odd((), text),))
         return Read(quoted(text), text) if kind in TEXT_KINDS else Read(text, value)
+
+
+def _edge_of_text(quote: str) -> Callable[[str], re.Match[str] | None]:
+    """Search for a quote beside structure: in a value it may be where another string began or ended."""
+    mark, blank = re.escape(quote), r"[ \t\r\n]{0,8}+"
+    return re.compile(rf"[,:\[{{]{blank}{mark}|{mark}{blank}[,}}\]]").search
 
 
 class _Typed(OrdinaryReader):

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from rightcall.formats.spec import Format, Marker, NameThenJson, alternatives
 from rightcall.formats.toml_rules import OPENER, OPTIONAL, FieldRule, marker_rule, refuse, template_rule
 from rightcall.parsing.arriving_fences import LABELLED_BEGIN
-from rightcall.parsing.bodies.behind import ANOTHER_OBJECT, ARGUMENTS, HALF_A_KEY, short_closes, what_stands_behind
+from rightcall.parsing.bodies.behind import ANOTHER_OBJECT, ARGUMENTS, HALF_A_KEY, what_stands_behind
 from rightcall.parsing.bodies.kind import Around, BodyKind, filled, first
 from rightcall.parsing.body_reader import BodyReader, WholeBlock
 from rightcall.parsing.buffer import Broken, Capture, Cut, NotACall, Steps
@@ -17,7 +17,6 @@ from rightcall.parsing.json_stream import LostJsonEnd, json_value
 from rightcall.parsing.live import read_arguments
 from rightcall.parsing.markers import (
     NAME,
-    NAMED,
     Holes,
     Pat,
     Probe,
@@ -25,8 +24,6 @@ from rightcall.parsing.markers import (
     blanks,
     literal,
     look,
-    misnamed,
-    ordered,
     seq,
     templates,
 )
@@ -50,10 +47,8 @@ class NameThenJsonReader(BodyReader):
     def __init__(self, body: NameThenJson, ends: list[Pat]) -> None:
         self.body = body
         self.open = Holes(body.open) if any(alternatives(body.open)) else None
-        self._damaged = list(map(Probe, _unended(body, NAMED)))
-        self._misnamed = _misnamed_openers(body)
         closes = templates(body.close)
-        self.close = Probe(alt(*closes, *short_closes(body.close))) if closes else None
+        self.close = Probe(alt(*closes)) if closes else None
         close, end = _any_of(closes) + _B if closes else "", _any_of(ends)
         # What opens a call, and what closes a block: whole, with the blanks behind it, and before nothing odd.
         self._opens = re.compile(rf"(?:{self.open.probe.pat.whole}){_B}" if self.open else "(?!)").match
@@ -111,8 +106,7 @@ class NameThenJsonReader(BodyReader):
         found = yield from p.test(self.open.probe)
         cut = p.ended and self.open.probe.is_begun(p.buf, p.pos)
         if found is None:
-            if not (yield from self._mended_opener(p)):
-                yield from self._odd(p, bare, cut)
+            yield from self._odd(p, bare, cut)
             return
         named, id, groups = self._said[found.lastindex or 0]
         name = found[named]
@@ -129,17 +123,6 @@ class NameThenJsonReader(BodyReader):
             return
         p.begin(name, id and id % found.group(*groups))
         yield from read_arguments_of(p, self.close)
-
-    def _mended_opener(self, p: CallBuilder) -> Steps[bool]:
-        for damaged in self._damaged:
-            found = yield from p.test(damaged)
-            if found and p.policy(found["name"]) != "off":
-                tag = found.group().strip()
-                p.pos = found.end()
-                p.begin(found["name"], repairs=(Repair("broken_opener", "exact", "", tag, tag + ">"),))
-                yield from read_arguments_of(p, self.close)
-                return True
-        return False
 
     def _is_counter(self, p: CallBuilder, name: str) -> bool:
         """Is this the number of the call, and its name was left out? Where numbers stand behind names it can be."""
@@ -169,25 +152,11 @@ class NameThenJsonReader(BodyReader):
             yield from _nameless(p, self.close)
             return
         found = yield from p.test(_NAME_THEN_OBJECT)
-        if found is None and (yield from self._misnamed_call(p)):
-            return
         if found is None or bare:
             raise NotACall
         p.pos = found.end()
-        name = re.sub(r":\d+\Z", "", found.group().strip())
-        call = p.begin(name)
-        p.problem("invalid_json", _NO_MARKER, call=call.index)
-        yield from read_arguments_of(p, self.close)
-
-    def _misnamed_call(self, p: CallBuilder) -> Steps[bool]:
-        """A call with other words where its name belongs, which tell what is wrong with it."""
-        for probe in self._misnamed:
-            if words := (yield from p.test(probe)):
-                p.pos = words.end()
-                p.begin(words["name"].strip())
-                yield from read_arguments_of(p, self.close)
-                return True
-        return False
+        p.begin(re.sub(r":\d+\Z", "", found.group().strip()))
+        raise Broken("invalid_json", _NO_MARKER)
 
     def _cut(self, p: CallBuilder, text: str) -> NoReturn:
         """The text ended before the arguments: what is known of the call's name stays known."""
@@ -217,20 +186,6 @@ class NameThenJsonReader(BodyReader):
             text = re.sub(r"\{\w+\}", "%s", body.id.replace("%", "%%")) if is_made else "%s" * len(wanted)
             found[last] = group.get("name", 0), text, [group[hole] for hole in wanted]
         return found
-
-
-def _unended(body: NameThenJson, name: Pat) -> list[Pat]:
-    """An opening tag without its last sign, before what can only follow it: arguments, or the call's close."""
-    texts = [text for text in ordered(body.open) if text.endswith("{name}>") and len(text) > len("<{name}>")]
-    follows = look(alt(literal("{"), *templates(body.close)))
-    return [seq(literal(text.removesuffix("{name}>")), name, blanks(), follows) for text in texts]
-
-
-def _misnamed_openers(body: NameThenJson) -> list[Probe]:
-    """What opens a body with the name at the end of a line, and something else than a name there."""
-    texts = [text for text in ordered(body.open) if text.count("{") == 1]
-    lines = [text for text in texts if text.partition("{name}")[2].lstrip(" \t")[:1] == "\n"]
-    return [Probe(misnamed(text, [literal("{")], named=True)) for text in lines]
 
 
 def _any_of(pats: list[Pat]) -> str:
@@ -385,9 +340,6 @@ class NameThenJsonKind(BodyKind[NameThenJson]):
 
     def opening(self, body: NameThenJson) -> tuple[Marker, ...]:
         return (body.open,)
-
-    def damaged(self, body: NameThenJson, format: Format) -> list[Pat]:
-        return _unended(body, NAME)
 
     def closing(self, body: NameThenJson) -> Marker:
         return body.close

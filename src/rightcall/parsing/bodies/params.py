@@ -43,7 +43,7 @@ class ParamsReader(BodyReader):
         self.closers = tuple(tags.closers)
         self.open = Holes(body.open)
         self.empty = Holes(body.empty) if any(alternatives(body.empty)) else None
-        self.param = Holes((*ordered(body.param), *tags.requoted), quoted=tags.quoted, unended=tags.unended)
+        self.param = Holes(body.param, quoted=tags.quoted)
         self.values = TaggedValues(body, tags, self.param)
         self.begins = Probe(alt(*tags.opens, *tags.damaged_openers))
         self.is_name_only = "{name}" in ordered(body.open)
@@ -52,7 +52,6 @@ class ParamsReader(BodyReader):
             self.tells = Probe(seq(self.begins.pat, blanks(), look(follows)))
             self.begins = Probe(alt(*tags.opens, *tags.damaged_openers, *tags.params))  # the name may be missing
         self.close = _any(tags.body_closes)
-        self.short_close = _any(tags.short_closes)
         self.call_close = _any(tags.call_closes)
         self.other_end = _any(tags.section_closes + tags.openers + tags.turns)
         self.begins_anew = _any(tags.sections)
@@ -194,7 +193,7 @@ class ParamsReader(BodyReader):
     def _params(self, p: CallBuilder) -> Steps[None]:
         tags, param, types = self.tags, self.param, self.body.types
         read, at_once, rest, rest_heads = self.values.read, self.values.at_once, tags.rest_of_param, tags.rest_heads
-        whole, unended, requoted = self.whole_param, bool(tags.unended), bool(tags.requoted)
+        whole = self.whole_param
         values: dict[str, Any] = {}
         value: Any = None
         while True:
@@ -205,17 +204,13 @@ class ParamsReader(BodyReader):
                 break
             holes = param.fill(found) if types else {"key": found[found.lastindex or 0]}  # else it has no other hole
             key = tags.plain(holes["key"])
-            is_unended = unended and found.group()[-1] != ">"
-            is_odd = is_unended or (requoted and '"' not in found.group())
-            if is_odd and not self._mended_param(p, key, found.group(), is_unended):
-                break
             if key in values:
                 raise Broken("duplicate_argument", f"the argument {key!r} is given twice; send it once", "/" + key)
             p.pos = found.end()
             said = types.get(holes.get("type", ""))
-            made = at_once(p, key, said, values) if not is_unended else None
-            value = values[key] = made[0] if made else (yield from read(p, key, said, values, unended=is_unended))
-            if isinstance(value, str) and value[:1] in rest_heads and (rest(value) or (is_unended and value[0] == ">")):
+            made = at_once(p, key, said, values)
+            value = values[key] = made[0] if made else (yield from read(p, key, said, values))
+            if isinstance(value, str) and value[:1] in rest_heads and rest(value):
                 raise Broken("unexpected_text", f"the tag that opens the argument {key!r} is broken", "/" + key)
         yield from self._closed(p, has_arguments=bool(values), last=value)
         if values:
@@ -233,16 +228,6 @@ class ParamsReader(BodyReader):
             return None
         return found
 
-    def _mended_param(self, p: CallBuilder, key: str, tag: str, is_unended: bool) -> bool:
-        """An argument's opening tag in other quotation marks; or without its last sign, at the end of a line: one if
-        the argument is declared."""
-        assert p.call is not None
-        if (is_unended and p.kind(key) is None) or p.policy(p.call.name) == "off":
-            return False
-        after = tag + ">" if is_unended else tag.replace("'", '"')
-        p.call.repairs += (Repair("broken_opener", "exact", "/" + key, tag, after),)
-        return True
-
     def _closed(self, p: CallBuilder, *, has_arguments: bool, last: Any = None) -> Steps[None]:
         """The end of the body: its own close, or where it has none (or lost it) what ends the call. A close that is
         lost may be what the `last` value ends with."""
@@ -254,9 +239,6 @@ class ParamsReader(BodyReader):
             if found:
                 p.pos = found.end()
                 return
-        if char and self.short_close is not None and (found := (yield from p.test(self.short_close))):
-            p.pos, has_arguments = found.end(), True  # or it was closed without any
-            char = p.char() or (yield from p.peek())
         if not char:
             raise Cut
         yield from self._unclosed(p, has_arguments, last)

@@ -45,7 +45,6 @@ from rightcall.parsing.bodies.pythonic_patterns import (
     PRINT,
     STRICT,
     STRING_START,
-    UNPACKED,
 )
 from rightcall.parsing.body_reader import BodyReader
 from rightcall.parsing.buffer import Broken, Cut, NotACall, Steps
@@ -167,7 +166,7 @@ class PythonicReader(BodyReader):
                 if char == ",":
                     p.pos = COMMAS(p.buf, p.pos).end()  # type: ignore[union-attr]
                     continue
-                if (yield from self._unpacked(p, values)):
+                if (yield from self._unwrapped(p, values)):
                     continue
                 key = yield from self._key(p, values)
             prefix = (", " if values else "{") + quoted(key) + ": "
@@ -191,14 +190,12 @@ class PythonicReader(BodyReader):
         _check_key(key, values)
         return key
 
-    def _unpacked(self, p: CallBuilder, values: dict[str, Any]) -> Steps[bool]:
-        """Arguments in an object, if they stand here:  f(**{"a": 1})  or, without its stars, of the tool's own."""
-        found = yield from p.test(UNPACKED)
-        if not found and (values or p.char() != "{" or p.tools is None):
+    def _unwrapped(self, p: CallBuilder, values: dict[str, Any]) -> Steps[bool]:
+        """Read one object in place of all arguments:  f({"a": 1})"""
+        if values or p.char() != "{" or p.tools is None:
             return False
-        p.pos = found.end() if found else p.pos
         read = yield from self._nested(p, "")
-        if not isinstance(read.value, dict) or not (found or (yield from self._unwraps(p, read))):
+        if not isinstance(read.value, dict) or not (yield from self._unwraps(p, read)):
             raise Broken("positional_argument", "every argument needs its name: name=value")
         for key, value in read.value.items():
             _check_key(key, values)

@@ -14,7 +14,6 @@ _ARG_NAME = Pat(r"[\w.\-]{1,256}+", r"[\w.\-]{0,256}+")
 NAMELESS = Probe(look(seq(literal("("), blanks(), _ARG_NAME, blanks(), literal("="))))
 # Behind a call: an argument that a parenthesis was closed before too early.
 LOST_ARGUMENT = Probe(look(seq(blanks(), literal(","), blanks(), _ARG_NAME, blanks(), literal("="))))
-UNPACKED = Probe(seq(literal("**"), blanks(), look(literal("{"))))
 _NAME_END = r"()\[\]{},'\"=<>\n`"
 NAME = Probe(look(Pat(rf"[^{_NAME_END}]{{0,256}}+[{_NAME_END}]", rf"[^{_NAME_END}]{{0,256}}+")))
 NAME_RUN = re.compile(rf"[^{_NAME_END}]{{0,256}}+").match

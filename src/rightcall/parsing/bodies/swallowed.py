@@ -9,16 +9,17 @@ what is left of a tag, so that values about tags, or in HTML, are carried as bef
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from string import punctuation
 from typing import Any
 
 from rightcall.formats.spec import Params, alternatives
-from rightcall.parsing.bodies.tags import Tags, one_missing
+from rightcall.parsing.bodies.tags import Tags
 from rightcall.parsing.bodies.value_end import swallowed
 from rightcall.parsing.call_builder import CallBuilder
 from rightcall.parsing.markers import alt, ordered
+from rightcall.schema.places import Kind
 
 Search = Callable[[str], Iterator[re.Match[str]]]
 _SURE = 4  # so much of a tag tells it from other text
@@ -45,6 +46,13 @@ class Swallowed:
         closes = [f"{close.whole}{_BREAKS}" for close in tags.closers]
         self._behind_close = _any(closes)
         self._torn = _any([head.torn for head in self._heads])
+        # The tag's name, and the key after other characters than it should have.
+        starts = {re.split(r"[\s=>\"']", head)[0] for head in heads}
+        names = [re.escape(start) for start in starts if len(start) >= 2 * _SURE]
+        self._like = _any([rf"{name}(?:\W{{1,3}}(?:name|key))?\W{{1,3}}{_KEY}" for name in names])
+        # Another tag, or most of an opening tag, right after the value's close.
+        pieces = "|".join([re.escape(piece) for head in self._heads for piece in head.thirds])
+        self._reopened = _any([rf"{close}\s{{0,8}}+(?:<|\S{{0,8}}?(?:{pieces}))" for close in closes] if pieces else [])
         self._lines = _any([f"(?m:^){_KEY}{re.escape(tail)}" for tail in tails if tail])
         # Where no line break stands between arguments, the key stands right behind the value.
         inline = [tail for tail in tails if tail[:1] == '"'] if "\n" not in alternatives(body.value_close)[0] else []
@@ -62,7 +70,9 @@ class Swallowed:
                 p.problem("ambiguous_end", *swallowed(key, "another argument"), call=call.index)
                 return
 
-    def _is_holder(self, text: str, values: dict[str, Any], kinds: Iterable[str]) -> bool:
+    def _is_holder(self, text: str, values: dict[str, Any], kinds: dict[str, Kind]) -> bool:
+        if any(found[found.lastindex or 0] in kinds for found in self._like(text)) or next(self._reopened(text), None):
+            return True
         missing = tuple([key for key in kinds if key and key not in values])
         return bool(missing) and self._holds(text, missing)
 
@@ -95,7 +105,7 @@ class _Head:
         self._size, self._tails, self._sign = len(text), tails, text[0]
         self._pairs = list(dict.fromkeys([text[i : i + 2] for i in range(len(text) - 1)]))
         self._least = _LEFT * len(self._pairs)
-        self.torn = f"{re.escape(text[0])}{one_missing(text[1:-1])}{re.escape(text[-1])}\\w|{re.escape(text)}\\w"
+        self.torn = f"{re.escape(text[0])}{_one_missing(text[1:-1])}{re.escape(text[-1])}\\w|{re.escape(text)}\\w"
         third = (len(text) + 2) // 3
         self.thirds = [text[i : i + third] for i in range(0, len(text), third)]  # one is whole where two signs are lost
 
@@ -121,3 +131,11 @@ def _any(sources: list[str]) -> Search:
 
 def _any_of(texts: list[str]) -> Search:
     return _any([re.escape(text) for text in texts])
+
+
+def _one_missing(text: str) -> str:
+    """A pattern of the text without one of its characters."""
+    found = ""
+    for i in range(len(text) - 2, -1, -1):
+        found = f"(?:{re.escape(text[i + 1 :])}|{re.escape(text[i])}{found})"
+    return found

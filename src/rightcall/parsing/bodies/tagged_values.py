@@ -61,18 +61,17 @@ class TaggedValues:
         text = self._whole_text(p, found[0], line, found[1]) if self._opens_line else found[0]
         return (quoted(text), text) if kind == "plain" else self._typed(p, key, text, kind)
 
-    def read(self, p: CallBuilder, key: str, said: str | None, values: dict[str, Any], *, unended: bool) -> Steps[Any]:
-        """The value that begins here; `said` is the type that its tag says, `values` what the call has so far. The line
-        break behind a tag that is `unended` is never the value's."""
+    def read(self, p: CallBuilder, key: str, said: str | None, values: dict[str, Any]) -> Steps[Any]:
+        """Read the value that begins here; `said` is the type that its tag says, `values` what the call has so far."""
         prefix = (", " if values else "{") + quoted(key) + ": "
         kind = self._kind(p.kind(key) or p.kind_by_another_name(key), said)
         if self._nested is not None and (yield from self._is_nested(p, self._nested, key, kind)):
             json, value = yield from self._nested.read(p, key)
             p.give(prefix + json)
             return value
-        line = (yield from _line_break(p)) if self._opens_line or unended else ""
+        line = (yield from _line_break(p)) if self._opens_line else ""
         quote = (yield from self._quote(p)) if self._quotes else ""
-        taken = Value(key, values, [], kind == "plain" and not (line and self._is_inline), [True] * unended)
+        taken = Value(key, values, [], kind == "plain" and not (line and self._is_inline), [])
         return (yield from self._text(p, taken, prefix, kind, line, quote))
 
     def _is_nested(self, p: CallBuilder, nested: NestedTags, key: str, kind: str) -> Steps[bool]:

@@ -35,7 +35,6 @@ from rightcall.types import Arguments, Event
 _SPACES, _RUN = f"[ \\t\\r]{{0,{MAX_BLANKS}}}+", f"[ \\t\\r\\n]{{0,{MAX_BLANKS}}}+"
 _LINES = Pat(f"{_SPACES}\\n{_RUN}", f"{_SPACES}(?:\\n{_RUN})?+")  # blanks with a line break
 Found = re.Match[str] | Literal[False]
-_FLAGS = {"torn": "torn", "like": "like", "quote": "quoted"}  # what of `_Seen` such a tag sets
 
 
 class Doubt(NamedTuple):
@@ -53,14 +52,14 @@ class _Seen(msgspec.Struct):
     shut: bool = False  # a close of more than a value, of nothing that was opened here
     depth: int = 0  # how many calls were opened and not closed
     quoted: bool = False  # what opens quotes
-    torn: bool = False  # what is left of an argument's opener that was damaged
-    like: bool = False  # what looks like an argument's opener
-    whole: int = 0  # how many whole openers of arguments there were whose ends were not seen yet
     argument: str = ""  # the opener of this argument, which is one of the tool's or of a call that was opened here
     repeated: str = ""  # or one that was given before
     message: Capture | None = None  # what begins another message
 
 
+# A value that ends in a tag character or in a tag without its last character may end in what is left of its close.
+_ENDS_IN_TAG = re.compile(r"(?:[<>/|]|<[^<>\n]*+)\s*\Z").search
+_LONGEST_TAG = 80
 _LINE_BREAKS = ("\n", "\r\n")
 
 
@@ -78,13 +77,11 @@ class ValueEnd:
     """Finds the end of one argument's value. `line`: the line break of its own that its opener came with. `inline`: it
     came with none, and neither did those of an argument before it."""
 
-    __slots__ = ("_is_plain", "chain", "chains", "is_named", "is_special", "param", "scan", "tags")
+    __slots__ = ("_is_plain", "chain", "is_named", "is_special", "param", "scan", "tags")
 
     def __init__(self, tags: Tags, param: Holes, key: str, line: str, quote: str, inline: bool) -> None:
         self.tags, self.param, self.is_named = tags, param, bool(key)
         entries = [("close", pat) for pat in self._closes(key, line, quote, inline)]
-        drifts = [seq(literal(each), pat) for each in _breaks(line) for pat in tags.drifted_closes]
-        entries += [("drift", pat) for pat in tags.drifted_closes + drifts]
         entries += (
             self._inside(line) if not quote else [("quote", literal(tags.body.quote[0]))] if tags.body.quote else []
         )
@@ -92,9 +89,7 @@ class ValueEnd:
         heads = "".join({re.escape(pat.head) for _, pat in entries})
         self.is_special = re.compile(f"[{heads}]").search
         self._is_plain = re.compile(rf'[^"\\\x00-\x1f{heads}]{{1,{MAX_PIECE}}}+').fullmatch
-        whole = self._whole_chain()
-        self.chains = {"drift": Probe(whole), "close": Probe(self._chain(whole))}
-        self.chain = self.chains["close"]
+        self.chain = Probe(self._chain())
 
     def _closes(self, key: str, line: str, quote: str, inline: bool) -> list[Pat]:
         body = self.tags.body
@@ -114,25 +109,20 @@ class ValueEnd:
             *(("open", pat) for pat in tags.param_starts),
             *(("call", pat) for pat in tags.whole_openers),
             *(("shut", pat) for pat in tags.shuts),
-            *(("tail", pat) for pat in tags.param_tails),
-            *(("torn", pat) for pat in tags.torn_closes),
-            *(("like", literal(head)) for head in tags.param_heads),
             *(("message", pat) for pat in tags.headers),
         ]
 
-    def _whole_chain(self) -> Pat:
-        """What follows a value as it should: another argument, or the end of the body and of the call."""
+    def _chain(self) -> Pat:
+        """What may follow a value: another argument, or the end of the body and of the call.
+
+        The body's close is enough where nothing or a line break precedes it; behind blanks alone it is one only before
+        more structure, so that a value which holds it is never cut off there.
+        """
         tags = self.tags
         over = alt(*tags.call_closes, *tags.section_closes, *tags.openers, *tags.turns)
-        ends = [seq(close, blanks(), over) for close in tags.body_closes + tags.short_closes]
-        return seq(blanks(), alt(*tags.param_pats(group="key"), *ends, over, END))
-
-    def _chain(self, whole: Pat) -> Pat:
-        """What may follow a value. The body's close is enough where nothing or a line break stands before it; behind
-        blanks alone it is one only before more structure, so that a value which holds it is never cut off there."""
-        tags = self.tags
-        lines = [seq(_LINES, close) for close in tags.body_closes]
-        return alt(whole, *tags.body_closes, *lines)
+        ends = [seq(close, blanks(), over) for close in tags.body_closes]
+        whole = seq(blanks(), alt(*tags.param_pats(group="key"), *ends, over, END))
+        return alt(whole, *tags.body_closes, *[seq(_LINES, close) for close in tags.body_closes])
 
     def at_once(self, p: CallBuilder, key: str, given: dict[str, Any]) -> tuple[str, bool] | None:
         """Takes a value and the marker that closes it, if all of that is here and as usual; else takes nothing. Its
@@ -192,22 +182,16 @@ class ValueEnd:
                 p.sink = None
                 continue
             action = scan.actions[found.lastindex]
-            if action in self.chains:
+            if action == "close":
                 size = found.end() - end
-                chain = self.chains[action]
-                follows = chain.at(p.buf, end + size, p.ended)
+                follows = self.chain.at(p.buf, end + size, p.ended)
                 if follows is None:
-                    follows = yield from self._behind(chain, p, size)
+                    follows = yield from self._behind(self.chain, p, size)
                 if self._is_close(follows, value.key, value.given):
-                    if action == "drift":
-                        _note_unclosed(p, f"the argument {value.key!r} ends with a damaged tag")
                     value.edges.append(break_at(p) > 0)
                     p.pos += size
-                    return self._doubt(p, seen, value)
-                if action == "close":
-                    seen.closed = True
-                    # The opener of another argument may follow the close, but a damaged one.
-                    seen.torn = seen.torn or bool((yield from self._behind(self.tags.damaged_param, p, size)))
+                    return self._doubt(seen, value)
+                seen.closed = True
             elif action == "next":
                 if (yield from self._is_next(p, value)):
                     return self._doubt_of_next(value, seen)
@@ -302,10 +286,8 @@ class ValueEnd:
         if action == "shut":
             seen.shut = seen.shut or not seen.depth
             seen.depth = max(0, seen.depth - 1)
-        elif action == "tail":
-            seen.torn, seen.whole = seen.torn or not seen.whole, max(0, seen.whole - 1)
-        elif action in _FLAGS:
-            setattr(seen, _FLAGS[action], True)
+        elif action == "quote":
+            seen.quoted = True
         elif action == "message":
             seen.message = p.capture() if seen.message is None else seen.message
         elif action == "call":
@@ -314,7 +296,6 @@ class ValueEnd:
             seen.opened, seen.depth = True, seen.depth + 1
         else:
             seen.opened = True
-            seen.whole += action != "open"
             at = self.param.probe.whole(p.buf, p.pos + break_at(p)) if action != "open" else None
             key = self.tags.plain(self.param.fill(at)["key"]) if at else ""
             if key and self._is_repeated(key, value):
@@ -323,38 +304,24 @@ class ValueEnd:
             if key and (p.tools is None or seen.depth or p.kind(key) is not None):
                 seen.argument = key
 
-    def _doubt(self, p: CallBuilder, seen: _Seen, value: Value) -> Doubt | None:
+    def _doubt(self, seen: _Seen, value: Value) -> Doubt | None:
         if seen.repeated and seen.closed:
             return Doubt("duplicate_argument", f"the argument {seen.repeated!r} is given twice; send it once")
-        if seen.argument or seen.quoted or seen.torn or self._is_torn(p, seen, value):
+        if seen.argument or seen.quoted or (seen.opened and (seen.closed or seen.shut)):
             other = f"the argument {seen.argument!r}" if seen.argument else "another argument or call"
             return Doubt("ambiguous_end", swallowed(value.key, other)[0])
-        return self._closed_twice(value) if seen.closed else None
-
-    def _is_torn(self, p: CallBuilder, seen: _Seen, value: Value) -> bool:
-        """Does a close stand in the value, and behind it what is left of the opener of an argument or a call? Or one
-        that is written otherwise, of a declared argument?"""
-        is_shut = seen.closed or seen.shut
-        if (seen.opened and is_shut) or not (is_shut or seen.like or seen.opened):
-            return is_shut
-        text = "".join(value.pieces)
-        is_declared = None if p.tools is None else lambda key: p.kind(key) is not None
-        return self.tags.holds_like_param(text, is_declared) or (is_shut and self.tags.opens_anew(text, is_declared))
-
-    def _closed_twice(self, value: Value) -> Doubt | None:
-        if self.tags.ends_in_close("".join(value.pieces), value.key):
+        if (seen.closed or seen.shut) and self.tags.reopens("".join(value.pieces)):
+            return Doubt("ambiguous_end", swallowed(value.key, "another call")[0])
+        if seen.closed and self.tags.ends_in_close("".join(value.pieces), value.key):
             message = f"the argument {value.key!r} ends with two closing tags, so that its end is not certain"
             return Doubt("ambiguous_end", f"{message}; close it once")
         return None
 
     def _doubt_of_next(self, value: Value, seen: _Seen) -> Doubt | None:
-        """A value that the next argument ended: was there a close, one that did not count or a damaged one?"""
-        text = "".join(value.pieces)
-        is_shut = self.tags.ends_in_damaged_close(text, value.key) or self.tags.ends_in_lone_close(text)
-        if seen.closed or seen.shut or seen.opened or is_shut:
-            return Doubt(
-                "ambiguous_end", f"the argument {value.key!r} is not closed as it should be; send the call again"
-            )
+        """A value that the next argument ended: does what may be left of its close stand in it?"""
+        if seen.closed or seen.shut or seen.opened or _ENDS_IN_TAG("".join(value.pieces)[-_LONGEST_TAG:]):
+            message = f"the argument {value.key!r} is not closed as it should be; send the call again"
+            return Doubt("ambiguous_end", message)
         return None
 
 
