@@ -57,8 +57,9 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
         copy(ROOT / part, tree / part)
     (value,) = (block for block in blocks("python") if "LIGHTHOUSE = Format(" in block)
     (tree / "src" / "rightcall" / "formats" / "lighthouse.py").write_text(value, "utf-8")
-    (samples,) = (block for block in blocks("json") if "table/lighthouse/single" in block)
-    (tree / "tests" / "corpus" / "lighthouse.jsonl").write_text(samples, "utf-8")
+    shutil.copyfile(
+        ROOT / "examples" / "new_format" / "lighthouse.jsonl", tree / "tests" / "corpus" / "lighthouse.jsonl"
+    )
     for diff in blocks("diff"):
         apply(diff, tree)
     return tree
