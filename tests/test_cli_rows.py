@@ -278,7 +278,7 @@ def test_lines_go_to_standard_output_and_nothing_else_does() -> None:
         (["--rows", "in.txt"], "cannot tell what 'in.txt' holds"),
         (["--rows", "in.txt", "--rows-as", "xml"], "'xml' is no kind of rows"),
         (["--rows", "no*.jsonl"], "no file fits 'no*.jsonl'"),
-        (["--rows", "in.jsonl", "--explain"], "--explain shows how one reply is read"),
+        (["--rows", "in.jsonl", "--explain"], "--explain is for a single reply"),
         (["a", "b"], "expected one file, got 2"),
         (["--rows", "in.jsonl", "--out", "in.jsonl"], "is a file that is read, and would be lost"),
     ],

@@ -43,7 +43,7 @@ def test_the_command_shows_the_table_and_where_everything_lies(tmp_path: Path) -
     result = run("demo", "--recorded", "--folder", str(tmp_path))
     assert result.exit_code == 0
     assert "right tool  right arguments" in result.stdout and str(tmp_path) in result.stdout
-    assert "train.jsonl" in result.stdout and "held to the tools (12 of 13)" in result.stdout.splitlines()[-1]
+    assert "train.jsonl" in result.stdout and "constrained by the tools (12 of 13)" in result.stdout.splitlines()[-1]
     last = json.loads(run("demo", "--recorded", "--folder", str(tmp_path), "--json").stdout)["live"]
     assert last["bad"] == 0 and last["ways"]["none"]["scenarios"] == 9
 
