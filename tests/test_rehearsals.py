@@ -16,7 +16,7 @@ from rightcall.formats import FORMATS
 from rightcall.formats.spec import alternatives
 from rightcall.parsing.compile import compiled
 from rightcall.parsing.parser import Parser
-from rightcall.parsing.shown.raw import result_closing
+from rightcall.parsing.shown import result_closing
 from rightcall.testing.laws import How, cut_law, opener_law
 from rightcall.testing.laws.marker_texts import fill, openers_of
 from rightcall.types import CallEnd

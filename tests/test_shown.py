@@ -12,8 +12,7 @@ import pytest
 from rightcall import Call, CannotCarry, Parser, Text, Tool, Toolset, parse, render
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import alternatives
-from rightcall.parsing.shown import shows
-from rightcall.parsing.shown.whole_fences import last_fence, only_fence
+from rightcall.parsing.shown import last_fence, only_fence, shows
 from support.format_sample import sampled
 from support.steps import Way, growth
 

@@ -43,8 +43,7 @@ from rightcall.parsing.markers import (
     there,
     tree,
 )
-from rightcall.parsing.shown import BODY, CALL, INNERMOST, SECTION
-from rightcall.parsing.shown.raw import Closes
+from rightcall.parsing.shown import BODY, CALL, INNERMOST, SECTION, Closes
 
 if TYPE_CHECKING:
     from rightcall.parsing.headers import Header

@@ -46,8 +46,7 @@ from rightcall.parsing.markers import (
     templates,
     tree,
 )
-from rightcall.parsing.shown import BODY, CALL, INNERMOST, OUTSIDE, SECTION
-from rightcall.parsing.shown.raw import Closes
+from rightcall.parsing.shown import BODY, CALL, INNERMOST, OUTSIDE, SECTION, Closes
 
 _RECIPIENT = Pat(r"(?!functions\.)[^\W\d][\w.\-]{0,255}+", r"(?:[^\W\d][\w.\-]{0,255}+)?+", sure=RUN)
 _CAPITALS = re.compile(r"\[[A-Z ]+\]").fullmatch

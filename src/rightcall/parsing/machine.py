@@ -39,8 +39,7 @@ from rightcall.parsing.headers import (
 from rightcall.parsing.markers import BLANKS, MAX_BLANKS, Pat, Probe, Scan
 from rightcall.parsing.options import ReadOptions
 from rightcall.parsing.output import Snapshot
-from rightcall.parsing.shown import BODY, OUTSIDE
-from rightcall.parsing.shown.line_starts import RECORD
+from rightcall.parsing.shown import BODY, OUTSIDE, RECORD
 from rightcall.tools.checks import listing
 from rightcall.types import CallEnd, CallStart, Done, Event, Text
 

@@ -11,7 +11,7 @@ import msgspec
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import alternatives
 from rightcall.parsing.bodies import BODIES
-from rightcall.parsing.shown.line_starts import RECORD
+from rightcall.parsing.shown import RECORD
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Problem, Span
 

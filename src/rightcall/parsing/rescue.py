@@ -3,8 +3,8 @@
 A candidate is a text that may be nothing but calls. It is parsed with every format that it may be written in, and one
 of two policies accepts the result:
 
-- `_is_all_calls`: the candidate is the whole reply, or a whole block. Calls of declared tools may have problems; the
-  problems are reported.
+- `_is_all_calls`: the candidate is the whole reply. Calls of declared tools may have problems; the problems are
+  reported.
 - `fits`: the candidate is a part of the reply. Each call must be runnable as it is.
 
 Text that is only shown is never a candidate.
@@ -22,8 +22,7 @@ from rightcall.parsing.buffer import TokenMap
 from rightcall.parsing.compile import Compiled, compiled
 from rightcall.parsing.options import ReadOptions
 from rightcall.parsing.piece import Piece, read_piece, shifted
-from rightcall.parsing.shown import Shown, shows
-from rightcall.parsing.shown.whole_fences import last_fence, only_fence
+from rightcall.parsing.shown import Shown, last_fence, only_fence, shows
 from rightcall.strict_json import scan_once
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Call, Reply, Span, Text

@@ -1,33 +1,285 @@
-"""What text only shows: nothing that is shown is called. The machine, rescue and every format ask here.
+"""Shown text: text that only shows a call. No call in it runs. The machine, rescue and `auto` ask here.
 
-Shown is: code (fences and spans as CommonMark has them, four blanks or a tab behind an empty line), what stands in
+Shown text is code (fences and spans as CommonMark defines them, four blanks or a tab after an empty line), text in
 quotation marks, in a block quote, in a diff, between HTML tags that show their content or between the markers of a
-tool's result; a line of a numbered file, of a transcript or of a log; and what stands inside an opener that is shown.
+tool's result, a line of a numbered file, of a transcript or of a log, and everything inside an opener that is shown.
 
-Whether a place is shown depends on the text before it alone, so that neither more text nor another cut changes the
-answer: what was opened shows until it is closed. A span or a quotation that is not closed ends with its paragraph,
-everything ends with its message. Text is only looked at when somebody asks, and once.
+Whether a place is shown depends only on the text before it, so that neither more text nor other chunks change the
+answer: what was opened shows until it is closed. An unclosed span or quotation ends with its paragraph, and everything
+ends with its message. Text is only inspected when a caller asks, and once.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import NamedTuple
 
-from rightcall.parsing.shown.line_starts import (
-    BLANKS,
-    DIFF,
-    HEADING,
-    MINUS,
-    MOST_ITEMS,
-    PLUS,
-    RECORD,
-    RUN,
-    columns,
-    item,
+Closes = Callable[[str, int], "re.Match[str] | None"]
+
+# -- tags that show their content --------------------------------------------------------------------------------------
+
+_HTML = ("pre", "code", "textarea")
+_TAGS = (
+    *("tool_response", "tool_responses", "tool_result", "tool_results", "tool_output", "tool_outputs"),
+    *("function_response", "function_result", "function_results", "function_output", "response"),
 )
-from rightcall.parsing.shown.marks import Marks
-from rightcall.parsing.shown.raw import Closes, ends_told, result_closing, unfinished
+# The result markers of formats, which no tag closes of the same name.
+_TAG_PAIRS = {
+    "<!--": "-->",
+    "<![cdata[": "]]>",
+    "[tool_results]": "[/tool_results]",
+    "<｜tool▁outputs▁begin｜>": "<｜tool▁outputs▁end｜>",
+    "<｜tool▁output▁begin｜>": "<｜tool▁output▁end｜>",
+    "<|tool_response_start|>": "<|tool_response_end|>",
+    "<|tool_response>": "<tool_response|>",
+    "<start_function_response>": "<end_function_response>",
+    "<|start_tool_result|>": "<|end_tool_result|>",
+}
+# What a prompt has a tool say, where it ends a turn: who goes on made the result up. Nothing else closes some of them.
+_NEVER = "(?!)"
+_TOLD = {"observation:": _NEVER, "✿result✿:": "✿return✿:?+", "✿result✿": "✿return✿:?+"}
+_NAMED = "|".join((*_HTML, *_TAGS))
+OPENS = rf"<(?:{_NAMED})(?=[\s>/])|" + "|".join(map(re.escape, _TAG_PAIRS))
+
+
+def _closes(opener: str) -> Closes:
+    close = _TAG_PAIRS.get(opener)
+    source = re.escape(close) if close is not None else rf"</{opener[1:]}\s{{0,16}}+>"
+    return re.compile(source, re.I).search
+
+
+_LONGEST_OPENER = 32
+_CLOSES = {opener: _closes(opener) for opener in (*_TAG_PAIRS, *[f"<{name}" for name in (*_HTML, *_TAGS)])}
+_BEGINNINGS = frozenset([opener[:size] for opener in _CLOSES for size in range(1, len(opener) + 1)])
+
+
+def unfinished(text: str) -> int:
+    """Where the beginning of an opener stands that the text ends with; its length where it ends with none."""
+    tail = text[-_LONGEST_OPENER:].lower()
+    for start in (tail.rfind("<"), tail.rfind("[")):
+        end = tail[start:] if start >= 0 else ""
+        if end in _TAG_PAIRS:
+            break
+        if end in _BEGINNINGS:
+            return len(text) - len(end)
+    return len(text)
+
+
+def closing(opener: str) -> Closes:
+    """Finds what closes this opener, as `OPENS` found it."""
+    return _CLOSES[opener.lower()]
+
+
+_TOLD_CLOSES: dict[str, Closes] = {opener: re.compile(close, re.I).search for opener, close in _TOLD.items()}
+_RESULTS = {opener: _CLOSES[opener] for opener in _TAG_PAIRS} | _TOLD_CLOSES
+
+
+def result_closing(marker: str) -> Closes | None:
+    """Finds what closes a marker that begins the result of a tool; None for any other."""
+    return _RESULTS.get(marker.strip().lower())
+
+
+def ends_told(closes: Closes | None, marker: str) -> bool:
+    """Is it a result that a prompt has a tool say that is open, and does this marker end it?"""
+    return closes in _TOLD_CLOSES.values() and closes is not None and closes(marker, 0) is not None
+
+
+# -- beginnings of lines -----------------------------------------------------------------------------------------------
+
+BLANKS = re.compile(r"[ \t\r\f\v]*+").match
+RUN = re.compile(r"`{3,}+|~{3,}+").match
+HEADING = re.compile(r"#{1,6}+(?=[ \t])").match
+_ITEM = re.compile(r"(?:[-*+]|[0-9]{1,9}+[.)])(?:[ \t]{1,4}+|(?=\n|\Z))").match
+DIFF = re.compile(r"@@ |diff --git ").match
+MINUS = re.compile(r"--- [^\s-]").match
+PLUS = re.compile(r"\+\+\+ \S").match
+_ROLES = "user|human|customer|assistant|ai|bot|chatbot|model|agent|system|developer|tool|function"
+_MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
+_FROM = "|".join(
+    (
+        r"[0-9]{1,7}+ {0,4}+[\t|:]",  # a file with its lines numbered
+        rf"[*_\[(<]{{0,4}}+(?:{_ROLES})[*_\])>]{{0,4}}+ {{0,2}}+(?:\([^()\n]{{0,40}}+\) {{0,2}}+)?+[:\uff1a]",
+        r"[\[(]?+(?:[0-9]{4}([-/.])[0-9]{2}\1[0-9]{2}|[0-9]{1,2}[/.][0-9]{1,2}[/.][0-9]{2,4}|[0-9]{1,2}:[0-9]{2})(?![0-9])",
+        rf"[\[(]?+(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{{0,6}}+,? )?+(?:{_MONTHS})[a-z]{{0,6}}+ [ 0-9]?[0-9],?"
+        r" (?:[0-9]{4},? )?+[0-9]{2}:[0-9]{2}",
+    )
+)
+RECORD = re.compile(_FROM, re.I).match  # a line of a file, a transcript or a log
+MOST_ITEMS = 8
+
+
+def columns(before: int, blanks: str) -> int:
+    """The column behind these blanks, which begin in that column. A tab goes on to the next fourth."""
+    if "\t" not in blanks:
+        return before + len(blanks) - blanks.count("\r")
+    return len((" " * before + blanks.replace("\r", "")).expandtabs(4))
+
+
+# -- code spans and quotation marks in a line --------------------------------------------------------------------------
+
+_ESCAPE = r"\\[^\n]"
+_PAIRS = {"\u201c": "\u201d", "\u201e": "\u201c\u201d", "\u2018": "\u2019", "\u201a": "\u2018\u2019"}
+_PAIRS |= {"\u00ab": "\u00bb", "\u2039": "\u203a", "\u300c": "\u300d", "\u300e": "\u300f"}
+_PAIRS |= {"\u00bb": "\u00ab", "\u203a": "\u2039", "\u201d": "\u201d"}  # as German, Danish and Swedish books have them
+_ODD = frozenset("\u00bb\u203a\u201d\u2019")  # what opens only where a word would begin, or never
+_QUOTES = "\"'" + "".join(dict.fromkeys([*_PAIRS, *"".join(_PAIRS.values())]))
+_STRAIGHT = frozenset("\"'")
+_BRACKETS = {"{": "}", "[": "]", "(": ")"}
+_CLOSERS = frozenset(_BRACKETS.values())
+_OUTSIDE = re.compile(rf"{_ESCAPE}|`++|{OPENS}|[{_QUOTES}]", re.I).search
+_INSIDE = re.compile(rf"{_ESCAPE}|`++|{OPENS}|[{_QUOTES}\[\](){{}}]", re.I).search
+_DOUBLE = re.compile(r'(?<!\\)"').findall
+_NEXT_MEMBER = re.compile(r'(?<!\\)"[ \t\r\n]*+,[ \t\r\n]*+"\w++"[ \t\r\n]*+:').search
+_TICKS = re.compile("`++").search
+_BLANK = frozenset(" \t\r\n\f\v\u00a0")
+_BEFORE_OPENING = _BLANK | frozenset("([{<=,:;>*_~/|&+-\u2013\u2014" + "".join(_PAIRS))
+_ENDS_PHRASE = _BLANK | frozenset(",.;:!?)]}")
+_BEFORE_STRING = _BLANK | frozenset("{[(:,=")
+_BEFORE_CLIPPED = _BLANK | frozenset('(*_-"\u201c\u2013\u2014')
+# What is left of a word behind an apostrophe, and endings that are spoken of. The last ones are words of their own too:
+# there a capital letter begins a quotation.
+_CLIPPED = re.compile(
+    r"(?:(?i:em|till?|cause|cuz|coz|tisn?|twas|twasn|twere|twill|twould|twixt|tween|nother|nuff|neath|cept|fraid|gainst"
+    r"|kay|scuse|sup|struth|ello|[nstdmk]|re|ve|ll|ne|nen|nem|ner)|round|bout|fore|hood|spose|specially|burbs)(?![\w'])"
+).match
+# A header that goes on where a prompt ended begins with a blank.
+_TEXT_BEHIND = re.compile(r"[ \t\f\v\u00a0]++(?!to=)\S").match
+_FIRST_WORD = re.compile(r"([^\s\"'<>\[{(]{1,200}+)(?=\s)").match
+_ENDS_SENTENCE = ".,;:!?)"
+_NEVER_FIRST = frozenset(":,;)]}%=>|&^+")  # in a quotation: what is left of a broken call begins so
+
+
+class Marks:
+    """What is open in a paragraph. `walk` follows a piece of a line of it."""
+
+    __slots__ = ("last", "open", "span")
+
+    def __init__(self) -> None:
+        self.span = 0  # how many backticks opened the code span
+        self.open: list[str] = []  # quotation marks, and brackets inside them
+        self.last = "\n"  # the character before the next piece
+
+    def __bool__(self) -> bool:
+        return bool(self.span or self.open)
+
+    def end(self) -> None:
+        """The paragraph is over."""
+        self.span = 0
+        if self.open:
+            self.open = []
+
+    def pass_over(self, text: str) -> None:
+        """What stood in a shown opener was not followed. Where it goes on as JSON does behind a string, what was taken
+        for a quotation was that string."""
+        if '"' in self.open and len(_DOUBLE(text)) % 2 and _NEXT_MEMBER(text):
+            del self.open[self.open.index('"') :]
+
+    def walk(self, text: str, at: int, stop: int) -> tuple[int, Closes | None]:
+        """Follows the text up to `stop`, or to a tag inside which nothing counts but what closes it."""
+        while at < stop:
+            found = (_TICKS if self.span else _INSIDE if self.open else _OUTSIDE)(text, at, stop)
+            if found is None:
+                break
+            start, at = found.span()
+            char = text[start]
+            if char == "`":
+                self.span = at - start if not self.span else 0 if self.span == at - start else self.span
+            elif char in _QUOTES:
+                before = text[start - 1] if start else self.last
+                if not _is_apostrophe(char, before, text, at) and (self._is_open(char) or _opens(before, text, at)):
+                    self._quote(char, before, text[at : at + 1] or "<")
+            elif char in _BRACKETS and at - start == 1:
+                self.open.append(char)
+            elif char in _CLOSERS:
+                self._close_bracket(char)
+            elif char != "\\":
+                self.last = ">"
+                return at, closing(found.group())
+        self.last = text[stop - 1]
+        return stop, None
+
+    def _is_open(self, char: str) -> bool:
+        """Is it any other mark than a straight one that would open a quotation?"""
+        return char not in _STRAIGHT or char in self.open[-64:]
+
+    def _quote(self, char: str, before: str, behind: str) -> None:
+        if char in _STRAIGHT:
+            self._straight(char, before, behind)
+        elif char == "\u2019" and before.isalnum() and behind.isalnum():
+            return
+        elif (place := self._opener_of(char)) >= 0:
+            del self.open[place:]
+        elif char in _PAIRS and (char not in _ODD or before in _BEFORE_OPENING):
+            self.open.append(char)
+
+    def _opener_of(self, closes: str) -> int:
+        """Where the innermost mark is that this one closes; -1 for none."""
+        opened = self.open
+        for i in range(len(opened) - 1, max(-1, len(opened) - 65), -1):
+            if closes in _PAIRS.get(opened[i], ""):
+                return i
+        return -1
+
+    def _straight(self, char: str, before: str, behind: str) -> None:
+        opened = self.open
+        if char == "'" and before.isalnum() and behind.isalnum():
+            return  # an apostrophe
+        if char == "'" and behind.isdigit() and before in _BLANK and char not in opened[-64:]:
+            return  # the '90s
+        if char not in opened[-64:]:
+            if (before in _BEFORE_OPENING or before in _STRAIGHT) and behind not in _NEVER_FIRST:
+                opened.append(char)
+            return
+        if self._is_inner(char, before, behind):
+            opened.append(char)
+            return
+        while opened.pop() != char:
+            pass
+
+    def _is_inner(self, char: str, before: str, behind: str) -> bool:
+        """Does it open a string inside the quotation, and not close it?"""
+        top = self.open[-1]
+        if top in _BRACKETS:
+            return before in _BEFORE_STRING and not (before == top and behind in _ENDS_PHRASE)
+        if behind in _ENDS_PHRASE or behind in _QUOTES:
+            return False
+        return before in _BLANK or before == "="
+
+    def _close_bracket(self, char: str) -> None:
+        opened = self.open
+        for i in range(len(opened) - 1, max(-1, len(opened) - 65), -1):
+            if opened[i] not in _BRACKETS:
+                return
+            if _BRACKETS[opened[i]] == char:
+                del opened[i:]
+                return
+
+
+def _is_apostrophe(char: str, before: str, text: str, at: int) -> bool:
+    """Does it stand for what a word left out at its beginning?"""
+    return char in "'\u2018" and before in _BEFORE_CLIPPED and _CLIPPED(text, at) is not None
+
+
+def _opens(before: str, text: str, at: int) -> bool:
+    """May what stands behind a straight mark be quoted? Who shows a call in quotation marks writes prose before it, or
+    nothing."""
+    if before != "=":
+        return _TEXT_BEHIND(text, at) is None
+    word = _FIRST_WORD(text, at)
+    return word is None or not _is_value(word[0], _TEXT_BEHIND(text, word.end()) is not None)
+
+
+def _is_value(word: str, has_text_behind: bool) -> bool:
+    """Is it all of the value of an attribute or a variable? The first word of prose is not."""
+    said = word.rstrip(_ENDS_SENTENCE).replace("-", "")
+    if said.isalpha():
+        is_word = len(said) > 1 or said in "aAIoO"
+        return not is_word and (has_text_behind or said != word)
+    return word[-1] in _ENDS_SENTENCE or (has_text_behind and not word[0].isdigit())
+
+
+# -- the message -------------------------------------------------------------------------------------------------------
 
 # How far out what opens stands: a section around calls, a call, its body. What is no opener of a call is outside all.
 OUTSIDE, SECTION, CALL, BODY, INNERMOST = range(5)
@@ -304,7 +556,7 @@ class Shown:
     def _list(self, text: str, at: int, stop: int) -> int:
         """The items of lists that begin here, one in the other."""
         for _ in range(MOST_ITEMS):
-            found = item(text, at, stop)
+            found = _ITEM(text, at, stop)
             if found is None or at == stop:
                 break
             self._marks.end()
@@ -385,3 +637,34 @@ def _make_the_first() -> None:
 
 
 _make_the_first()
+
+
+# -- code fences of a whole text ---------------------------------------------------------------------------------------
+
+
+def only_fence(text: str) -> str | None:
+    """What stands in the one code fence that a text is; None where it is anything else. Models forget the line break
+    before the run that closes it."""
+    text = text.strip()
+    run = RUN(text, 0)
+    first, _, body = text.partition("\n")
+    if run is None or not body or run[0][0] in first[run.end() :] or "<" in first:
+        return None  # a marker in its first line says that it is something else
+    edge = re.compile(rf"^ {{0,3}}+{run[0][0]}{{{len(run[0])},}}+[ \t]*+$", re.M)
+    closed = edge.search(body)
+    if closed is None:
+        inner = body.rstrip(run[0][0])
+        return inner.strip() if len(body) - len(inner) == len(run[0]) else None
+    return body[: closed.start()].strip() if closed.end() == len(body) else None
+
+
+def last_fence(text: str) -> int:
+    """Where the last code fence of a text begins; -1 if it has none."""
+    shown, last, at, was = Shown(), -1, 0, False
+    for line in text.splitlines(keepends=True):
+        shown.take(line)
+        if shown.in_fence and not was:
+            last = BLANKS(line).end() + at  # type: ignore[union-attr]
+        was = shown.in_fence
+        at += len(line)
+    return last
