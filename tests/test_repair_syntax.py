@@ -18,8 +18,7 @@ from rightcall import Call, Problem, Reply, Tool, Toolset, check, parse, read, r
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Envelope, NameThenJson
 from rightcall.repairs.finish import settle
-from rightcall.repairs.liberties import Unreadable
-from rightcall.repairs.loose import read_loose
+from rightcall.repairs.loose_json import Unreadable, read_loose
 from support.cuts import Setting, hold_of_every_cut
 from support.cuts import read as read_chunks
 from support.format_sample import sampled

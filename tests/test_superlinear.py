@@ -62,4 +62,4 @@ def test_an_attack_leaves_a_linear_pattern_alone(source: str) -> None:
 
 def test_the_patterns_of_the_source_are_known() -> None:
     found = {each.place.partition(":")[0] for each in patterns.known()}
-    assert {"wire/bodies/pythonic_patterns.py", "wire/markers.py", "apis/json_state.py", "repairs/loose.py"} <= found
+    assert {"parsing/markers.py", "repairs/loose_json.py"} <= found

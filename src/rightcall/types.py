@@ -136,7 +136,7 @@ class Call(msgspec.Struct, frozen=True):
         - `repair`: "off", "safe" or "lenient", as in `parse`.
         - `id`: the call's id, kept as it is.
         """
-        from rightcall.repairs.from_text import call_from_text
+        from rightcall.repairs.whole_call import call_from_text
 
         return call_from_text(name, text, tools, repair, id)
 

@@ -1,9 +1,9 @@
-"""Code fences in text that is still arriving, by the definition of `repairs.fences`."""
+"""Code fences in text that is still arriving, by the definition of `repairs.loose_json`."""
 
 from __future__ import annotations
 
 from rightcall.parsing.markers import RUN, Pat, Probe, literal, seq
-from rightcall.repairs.fences import INFO, LABEL
+from rightcall.repairs.loose_json import INFO, LABEL
 
 _TICKS, _LINE = literal("```"), literal("\n")
 

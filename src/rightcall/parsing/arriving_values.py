@@ -19,7 +19,7 @@ from rightcall.parsing.values.notation import Notation
 from rightcall.parsing.values.strings import StringText
 from rightcall.parsing.values.value_ends import Ends, LostEnd
 from rightcall.parsing.values.value_reader import BadValue, Odd, Unfinished, ValueReader, opening
-from rightcall.repairs.objects import respelled
+from rightcall.repairs.argument_text import respelled
 from rightcall.schema.places import Places, wants_text
 from rightcall.types import Arguments, Event, Repair, Tool
 

@@ -19,7 +19,7 @@ from rightcall.parsing.call_builder import declared, name_at
 from rightcall.parsing.json_stream import whole_value
 from rightcall.parsing.markers import HOLES, RUN, Pat, Probe, blanks, seq
 from rightcall.parsing.unread_calls import is_cut_short, keep_rest, read_broken, read_unreadable, resync
-from rightcall.repairs.broken_blocks import Sketch
+from rightcall.repairs.envelope_repair import Sketch
 from rightcall.repairs.finish import allowed, receipts
 from rightcall.types import Repair
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from rightcall.parsing.buffer import Steps
 from rightcall.parsing.call_builder import CallBuilder, Whole
 from rightcall.parsing.markers import Pat, Probe
-from rightcall.repairs.broken_blocks import Sketch
+from rightcall.repairs.envelope_repair import Sketch
 
 # The calls of a block, its end, and whether it is over: else only what follows decides whether that is all.
 WholeBlock = tuple[list[Whole], int, bool]

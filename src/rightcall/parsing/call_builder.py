@@ -16,11 +16,10 @@ from rightcall.parsing.buffer import Buffer, Capture, NotACall, Steps, TokenMap
 from rightcall.parsing.markers import HOLES, Probe
 from rightcall.parsing.options import ReadOptions
 from rightcall.parsing.output import Output
-from rightcall.repairs.beside import BesideMember
-from rightcall.repairs.broken_blocks import Sketch
+from rightcall.repairs.envelope_repair import BesideMember, Sketch
 from rightcall.repairs.finish import RepairBudget, receipts, settle
-from rightcall.repairs.number_text import dumps
-from rightcall.repairs.schema_rules import fold
+from rightcall.repairs.loose_json import dumps
+from rightcall.repairs.schema_repair import fold
 from rightcall.repairs.tool_meant import name_in_id, settle_name, two_names
 from rightcall.schema.places import Kind
 from rightcall.schema.unknown_names import is_settled

@@ -16,8 +16,7 @@ from rightcall.parsing.options import Limits
 from rightcall.providers.dialect import CallDelta, Slot, UnknownField
 from rightcall.providers.json_state import JsonState, ends_early, is_repeated
 from rightcall.providers.sdk_view import dumps
-from rightcall.repairs.beside import BesideMember
-from rightcall.repairs.broken_blocks import Keys, role_of
+from rightcall.repairs.envelope_repair import BesideMember, Keys, role_of
 from rightcall.repairs.finish import RepairBudget, settle
 from rightcall.repairs.tool_meant import hoist_name, infer_name, settle_name
 from rightcall.strict_json import Undecodable, decode, decode_unique, is_same

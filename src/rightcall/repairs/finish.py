@@ -12,12 +12,18 @@ from typing import Any
 
 import msgspec
 
-from rightcall.repairs.beside import SHOWN, BesideMember, name_members, place
-from rightcall.repairs.brackets import has_sure_brackets
-from rightcall.repairs.fences import unfence
-from rightcall.repairs.liberties import AGAIN, Liberty, Unreadable
-from rightcall.repairs.number_text import dumps, with_spelling, without_spelling
-from rightcall.repairs.objects import is_one_too_many_unsure, read_arguments
+from rightcall.repairs.argument_text import has_sure_brackets, is_one_too_many_unsure, read_arguments
+from rightcall.repairs.envelope_repair import BesideMember, name_members, place
+from rightcall.repairs.loose_json import (
+    AGAIN,
+    SHOWN,
+    Liberty,
+    Unreadable,
+    dumps,
+    unfence,
+    with_spelling,
+    without_spelling,
+)
 from rightcall.schema.limits import MOST_LOOKS_OF_A_REPLY
 from rightcall.schema.unknown_names import is_settled, strangers
 from rightcall.strict_json import MAX_DEPTH, REFUSED, Twice, Undecodable, decode_unique
@@ -207,8 +213,7 @@ class _Settling:
 
     def _fitted(self, tool: Tool, found: dict[str, Any]) -> dict[str, Any]:
         """The arguments as the tool's schema wants them, as far as that goes."""
-        from rightcall.repairs.fitting import mend, rename_aliases
-        from rightcall.repairs.schema_rules import call_inside
+        from rightcall.repairs.schema_repair import call_inside, mend, rename_aliases
 
         inside = call_inside(found, tool.name, tool.parameters.get("properties"))
         if inside is not None and self._is_refused(tool, found, inside[0]):

@@ -6,7 +6,7 @@ import json as stdlib
 import re
 from typing import Any
 
-from rightcall.repairs.schema_rules import fold
+from rightcall.repairs.schema_repair import fold
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Repair, Tool
 

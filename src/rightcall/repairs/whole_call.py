@@ -10,8 +10,8 @@ import msgspec
 from rightcall.repairs.finish import settle
 from rightcall.repairs.tool_meant import find_name, settle_name
 from rightcall.strict_json import MAX_DEPTH, decode
-from rightcall.tools.checks import JUDGED, disagreement_of, name_problem
-from rightcall.tools.toolset import ToolLike, Toolset
+from rightcall.tools.checks import JUDGED, check, disagreement_of, name_problem
+from rightcall.tools.toolset import ToolLike, Tools, Toolset
 from rightcall.types import Call, Problem, Repair
 
 
@@ -75,3 +75,11 @@ def _misnamed(name: str, tools: Toolset | None, index: int | None) -> list[Probl
         return []
     wrong = name_problem(name, tools)
     return [] if wrong is None else [Problem(*wrong, call=index)]
+
+
+def call_from_text(name: str, text: str, tools: Tools | None, policy: str, id: str) -> Call:
+    """The call, repaired and checked."""
+    toolset = Toolset.of(tools)
+    made = repair(Call(name, json=text, id=id, raw=text), toolset, policy=policy)
+    notes = [problem for problem in made.problems if not problem.blocking]
+    return msgspec.structs.replace(made, problems=(*check(made, toolset), *notes))

@@ -25,9 +25,8 @@ from rightcall.parsing.json_stream import LostJsonEnd, json_string, json_value, 
 from rightcall.parsing.live import read_arguments
 from rightcall.parsing.markers import Pat, Probe, alt, blanks, literal, look, seq, templates
 from rightcall.parsing.writers import write_arguments
-from rightcall.repairs.beside import BesideMember, Role
-from rightcall.repairs.broken_blocks import Keys, Sketch, role_of, sketch_envelopes
-from rightcall.repairs.schema_rules import fold
+from rightcall.repairs.envelope_repair import BesideMember, Keys, Role, Sketch, role_of, sketch_envelopes
+from rightcall.repairs.schema_repair import fold
 from rightcall.repairs.tool_meant import name_in_id, two_names
 from rightcall.strict_json import Undecodable, is_deep, scan_unique
 from rightcall.types import Call, Repair

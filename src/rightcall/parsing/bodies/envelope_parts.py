@@ -8,7 +8,7 @@ from typing import Any
 from rightcall.parsing.buffer import Broken, Cut, Steps
 from rightcall.parsing.call_builder import CallBuilder
 from rightcall.parsing.json_stream import LostJsonEnd, json_value
-from rightcall.repairs.beside import BesideMember
+from rightcall.repairs.envelope_repair import BesideMember
 from rightcall.repairs.tool_meant import find_name, hoist_name
 from rightcall.strict_json import Undecodable, is_same
 from rightcall.tools.toolset import Toolset

@@ -27,7 +27,7 @@ from rightcall.parsing.markers import (
     seq,
     templates,
 )
-from rightcall.repairs.broken_blocks import Sketch, sketch_arguments
+from rightcall.repairs.envelope_repair import Sketch, sketch_arguments
 from rightcall.repairs.tool_meant import find_name, settle_name
 from rightcall.strict_json import Undecodable, decode, is_deep, scan_unique
 from rightcall.types import Call, Repair

@@ -25,7 +25,7 @@ from rightcall.parsing.json_stream import LostJsonEnd
 from rightcall.parsing.live import read_arguments
 from rightcall.parsing.markers import END, Holes, Pat, Probe, Search, alt, blanks, literal, look, ordered, seq, template
 from rightcall.parsing.writers import write_arguments
-from rightcall.repairs.broken_blocks import Sketch, sketch_arguments
+from rightcall.repairs.envelope_repair import Sketch, sketch_arguments
 from rightcall.types import Call, Repair
 
 _MOST_ENDS = 8  # tokens in a row
