@@ -38,8 +38,12 @@ sweep: $(VENV)/.dev ## run what the test suite leaves out: the same products wit
 smoke: $(VENV)/.dev ## build the wheel and try it in a clean environment
 	$(RUN) tests/support/smoke_wheel.py
 
-bench: $(VENV)/.dev ## run every benchmark
+bench: $(VENV)/.dev ## run every benchmark; with BASE=COMMIT compare the speed of this tree with another commit
+ifdef BASE
+	$(RUN) benchmarks/compare.py $(BASE) $(FLAGS)
+else
 	@set -e; for file in benchmarks/bench_*.py; do echo "== $$file"; $(RUN) "$$file"; done
+endif
 
 bfcl: $(VENV)/.dev ## measure against public benchmarks; fail if a figure got worse
 	$(RUN) evals/bfcl.py

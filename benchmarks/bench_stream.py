@@ -80,7 +80,7 @@ def main() -> int:
         rows.append((name, seconds, math.log(seconds / less, 4), ratio, ratio / BEFORE.get(name, BEFORE_MEDIAN)))
     table(
         ("format", "CPU s", "exponent", "x list.append", "of before"),
-        [(name, f"{s:.4f}", f"{e:.2f}", f"{r:.0f}", f"{part:.2f}") for name, s, e, r, part in rows],
+        [(name, f"{s:.5f}", f"{e:.2f}", f"{r:.0f}", f"{part:.2f}") for name, s, e, r, part in rows],
     )
     each = statistics.median(row[1] for row in rows) / (SIZE / STEP)
     median = statistics.median(row[3] for row in rows)
