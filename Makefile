@@ -7,7 +7,7 @@ RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit sweep smoke bench bfcl classes damage grammar gbnf model eval capture guard turns frameworks servers clients killtest typescript shown laws mutants fuzz golden pagetests ray train venv clean
+.PHONY: help demo test lint unit sweep smoke bench bfcl classes damage grammar gbnf model eval capture guard turns frameworks servers clients killtest typescript shown laws mutants fuzz golden measure walk pages pagetests ray train venv clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -129,8 +129,11 @@ fuzz: $(VENV)/.dev ## parse hostile text with every function and search for supe
 golden: $(VENV)/.dev ## compare what this tree and BASE=COMMIT parse, on all recorded texts; fail if another call runs
 	$(RUN) tools/golden.py $(or $(BASE),HEAD) $(FLAGS)
 
-measure: $(VENV)/.dev ## measure the size and complexity of the package; fail if a goal is missed
+measure: $(VENV)/.dev ## measure the size and structure of the package; fail if a goal that was reached is missed
 	$(RUN) tools/measure.py $(FLAGS)
+
+walk: $(VENV)/.dev ## count the files and functions that one call passes through
+	$(RUN) tools/walk.py $(FLAGS)
 
 pages: $(VENV)/.dev ## generate the pages of docs/ that are made from the source
 	$(RUN) tools/pages.py
