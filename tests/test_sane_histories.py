@@ -133,7 +133,7 @@ SUFFERED: dict[str, tuple[str, list[Any], list[Any], set[str]]] = {
         chat(asks(("a", "f", '{"x": ')), result("a", "bad JSON")),
         chat(
             asks(("a", "f", "{}")),
-            result("a", 'bad JSON\n(the arguments of this call were no JSON object; you sent: {"x": )'),
+            result("a", 'bad JSON\n(the arguments of this call were not a JSON object; you sent: {"x": )'),
         ),
         {"poisoned_arguments"},
     ),

@@ -285,9 +285,9 @@ class Reply(msgspec.Struct, frozen=True):
 
         - `api`: `chat`, `responses`, `messages`, `gemini` or `ollama`, or the name of its SDK.
         """
-        from rightcall.providers.history_messages import message
+        from rightcall.providers.history_messages import write_message
 
-        return message(self, api)
+        return write_message(self, api)
 
     def to_json(self) -> Json:
         """Plain JSON data, to be kept or sent: the fields, and `content`, `reasoning`, `calls` and `refused` too."""

@@ -12,7 +12,7 @@ import msgspec
 
 from rightcall.providers.dialect import CallDelta, output_text
 from rightcall.providers.history_messages import OPAQUE
-from rightcall.providers.openai_chat import whole
+from rightcall.providers.openai_chat import response_deltas
 from rightcall.providers.sdk_view import dumps, items, obj, text
 from rightcall.strict_json import MAX_DEPTH, decode
 from rightcall.types import Call, Json
@@ -82,7 +82,9 @@ def _result(content: Any) -> Any:
 
 def _calls(message: Json) -> tuple[Call, ...]:
     found = [
-        delta for _, delta in whole({"tool_calls": message.get("tool_calls") or []}) if isinstance(delta, CallDelta)
+        delta
+        for _, delta in response_deltas({"tool_calls": message.get("tool_calls") or []})
+        if isinstance(delta, CallDelta)
     ]
     return tuple([_call(piece) for piece in found])
 

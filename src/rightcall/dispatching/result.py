@@ -12,8 +12,7 @@ from rightcall.dispatching.bounded_output import BoundedOutput, bound
 from rightcall.dispatching.plain_json_values import plain
 from rightcall.errors import ToolError
 from rightcall.providers.dialect import CallOutcome
-from rightcall.providers.history_messages import results
-from rightcall.providers.history_messages import results as written
+from rightcall.providers.history_messages import write_results
 from rightcall.types import Call, Json, Problem, Reply, to_json
 
 Kind = Literal[
@@ -74,7 +73,7 @@ class Result(msgspec.Struct, frozen=True):
 
     def message(self, api: str = "chat") -> Json:
         """The message that answers the call, as this `api` wants it. Several results of one turn: `answers`."""
-        return results(api, [self.outcome])[0]
+        return write_results(api, [self.outcome])[0]
 
     @property
     def outcome(self) -> CallOutcome:
@@ -144,7 +143,7 @@ def answers(reply: Reply, results: Iterable[Result] = (), *, api: str = "chat") 
     """
     given = list(results)
     outcomes = [_custom(_result(call, given).outcome, reply) for call in reply.attempts]
-    return written(api, outcomes, feedback(_without_calls(reply)))
+    return write_results(api, outcomes, feedback(_without_calls(reply)))
 
 
 def _result(call: Call, given: list[Result]) -> Result:

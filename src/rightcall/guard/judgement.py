@@ -122,9 +122,9 @@ def cut(turn: Turn, said: Iterable[Intervention]) -> list[Json]:
 
 
 def _from_user(words: str, api: str) -> Json:
-    from rightcall.providers.history_messages import results
+    from rightcall.providers.history_messages import write_results
 
-    return results(api, [], words)[0]
+    return write_results(api, [], words)[0]
 
 
 class Guard:

@@ -42,32 +42,36 @@ _SERVER_KEYS = _CALL_KEYS | {"cache_control", "caller"}
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def whole(response: Any) -> Deltas:
+def response_deltas(response: Any) -> Deltas:
     """Return the deltas of a message, a list of blocks or one block."""
     fields = obj(response)
     if fields is None:
-        return [(0, delta) for block in objects(items(response)) for delta in _block(block)]
-    return [(0, delta) for delta in (_message(fields) if "content" in fields or "role" in fields else _block(fields))]
+        return [(0, delta) for block in objects(items(response)) for delta in _block_deltas(block)]
+    deltas = _message_deltas(fields) if "content" in fields or "role" in fields else _block_deltas(fields)
+    return [(0, delta) for delta in deltas]
 
 
-def _message(message: Json) -> Iterator[Delta]:
+def _message_deltas(message: Json) -> Iterator[Delta]:
+    """Yield the deltas of a message: its reasoning, its text or blocks, and its stop reason."""
     if reasoning := text(message.get("reasoning")):
         yield ReasoningDelta(reasoning)
     content = message.get("content")
     if text(content):
         yield TextDelta(text(content))
     for block in objects(content):
-        yield from _block(block)
-    yield from _ending(message)
+        yield from _block_deltas(block)
+    yield from _ending_deltas(message)
 
 
-def _ending(fields: Json) -> Iterator[Delta]:
+def _ending_deltas(fields: Json) -> Iterator[Delta]:
+    """Yield the stop reason of a message, or of a `message_delta`, as a delta."""
     reason = text(fields.get("stop_reason"))
     if reason:
         yield Finish(finish_of(reason))
 
 
-def _block(block: Json) -> Iterator[Delta]:
+def _block_deltas(block: Json) -> Iterator[Delta]:
+    """Yield the delta of one content block: text, thinking or a tool call. Other blocks have none."""
     kind = text(block.get("type"))
     if kind == "text" and text(block.get("text")):
         yield TextDelta(text(block["text"]))
@@ -84,25 +88,26 @@ def _block(block: Json) -> Iterator[Delta]:
         )
 
 
-def chunk(payload: Json, state: StreamState) -> Deltas:
+def chunk_deltas(payload: Json, state: StreamState) -> Deltas:
     """Return the deltas of one event of a stream. A chunk may be a whole message."""
-    return [(0, delta) for delta in _event(payload, state)]
+    return [(0, delta) for delta in _event_deltas(payload, state)]
 
 
-def _event(payload: Json, state: StreamState) -> Iterator[Delta]:
+def _event_deltas(payload: Json, state: StreamState) -> Iterator[Delta]:
+    """Yield the deltas of one event. `state` has the type of each block, by its index."""
     kind = text(payload.get("type"))
     index = payload.get("index")
     slot = index if type(index) is int else None
     if kind == "message_start":
         message = obj(payload.get("message")) or {}
         if message.get("content"):  # a message may begin with content
-            yield from _message(message)
+            yield from _message_deltas(message)
     elif kind == "content_block_start":
-        yield from _block_start(payload, slot, state)
+        yield from _block_start_deltas(payload, slot, state)
     elif kind == "content_block_delta":
         delta = obj(payload.get("delta")) or {}
-        if said := text(delta.get("text")):
-            yield TextDelta(said)
+        if content := text(delta.get("text")):
+            yield TextDelta(content)
         if reasoning := text(delta.get("thinking")):
             yield ReasoningDelta(reasoning)
         # The arguments of a tool that the server runs arrive in the same way.
@@ -112,16 +117,17 @@ def _event(payload: Json, state: StreamState) -> Iterator[Delta]:
         if state.get(slot, "tool_use") == "tool_use":
             yield CallClosed(slot)
     elif kind == "message_delta":
-        yield from _ending(obj(payload.get("delta")) or {})
+        yield from _ending_deltas(obj(payload.get("delta")) or {})
     elif kind not in ("ping", "message_stop"):
-        yield from (delta for _, delta in whole(payload))
+        yield from (delta for _, delta in response_deltas(payload))
 
 
-def _block_start(payload: Json, slot: int | None, state: StreamState) -> Iterator[Delta]:
+def _block_start_deltas(payload: Json, slot: int | None, state: StreamState) -> Iterator[Delta]:
+    """Yield the deltas of the event that begins a block. A tool call has its name, and its arguments follow."""
     block = obj(payload.get("content_block")) or {}
     kind = state[slot] = text(block.get("type"))
     if kind != "tool_use":
-        yield from _block(block)
+        yield from _block_deltas(block)
         return
     given = block.get("input")
     yield CallDelta(
@@ -147,6 +153,7 @@ def history_entries(history: Sequence[Any]) -> Iterator[Json | ModelTurn]:
 
 
 def _user_messages(message: Json) -> Iterator[Json]:
+    """Yield one tool message per result in a user message, then the rest of its content."""
     content = message.get("content")
     blocks = objects(content)
     for block in blocks:
@@ -174,9 +181,9 @@ def assistant_message(
 ) -> Json:
     """Write the assistant's turn for a history. Thinking blocks among the `extras` are sent back signed and unchanged.
 
-    - `blocks`: the content in place of the text, if there are no calls.
-    - `reasoning_key`: the key of the reasoning if there are no signed blocks; None leaves it out, as Anthropic's own
-      server requires.
+    - `blocks`: the content that replaces the text if there are no calls.
+    - `reasoning_key`: the key of the reasoning if there are no signed blocks; None omits it, as Anthropic's own server
+      requires.
     """
     turn = assistant_turn(reply, calls, reasoning)
     thinking: list[Json] = list(extra_fields(extras, "").get("thinking", ()))
@@ -195,6 +202,7 @@ def assistant_message(
 
 
 def _call_block(call: Call, extras: Extras | None) -> Json:
+    """Write a call as a `tool_use` block, with its opaque fields."""
     block = {"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments}
     return {**block, **extra_fields(extras, call.id)}
 
@@ -223,16 +231,18 @@ def read_tool_choice(value: Any) -> str:
     return text(fields.get("name")) or next((choice for choice, theirs in _CHOICES.items() if theirs == kind), "auto")
 
 
-def opaque(response: Any) -> tuple[Json, list[tuple[str, Json]]]:
+def opaque_fields(response: Any) -> tuple[Json, list[tuple[str, Json]]]:
     """Return the thinking blocks with their signatures, and the fields of calls that rightcall does not read."""
     fields = obj(response)
     blocks = objects(response if fields is None else fields.get("content", [fields]))
     thinking = [block for block in blocks if block.get("type") in _REASONING_BLOCKS]
     calls = [block for block in blocks if block.get("type") == "tool_use"]
-    return {"thinking": thinking} if thinking else {}, [(text(each.get("id")), _opaque_of_call(each)) for each in calls]
+    call_fields = [(text(call.get("id")), _opaque_call_fields(call)) for call in calls]
+    return {"thinking": thinking} if thinking else {}, call_fields
 
 
-def _opaque_of_call(block: Json) -> Json:
+def _opaque_call_fields(block: Json) -> Json:
+    """Return the fields of a `tool_use` block that rightcall does not read."""
     return {key: value for key, value in block.items() if key not in _CALL_KEYS and value is not None}
 
 
@@ -245,6 +255,7 @@ _BLOCK_TYPES = frozenset("tool_use thinking redacted_thinking server_tool_use to
 
 
 def _is_messages(fields: Json) -> bool:
+    """Return True if the object is an event, a message or a block that only the Messages API writes."""
     kind = text(fields.get("type"))
     if kind in _EVENTS or kind == "message" or "stop_reason" in fields:
         return True
@@ -256,16 +267,26 @@ def _is_messages(fields: Json) -> bool:
     return False
 
 
-def _turn(reply: Reply, extras: Extras) -> Json:
-    """Write the turn as servers accept it: reasoning is sent back only if it is signed."""
+def _accepted_message(reply: Reply, extras: Extras) -> Json:
+    """Write the turn as servers accept it: only signed reasoning is sent back."""
     return assistant_message(reply, extras=extras, reasoning_key=None)
 
 
-def _results(outcomes: Sequence[CallOutcome], note: str) -> list[Json]:
+def _result_messages(outcomes: Sequence[CallOutcome], note: str) -> list[Json]:
     """Write the results of one turn as one message, with the note after them."""
     results = [tool_result(each.call, each.output, is_error=each.is_error)["content"] for each in outcomes]
     content = [block for blocks in results for block in blocks] + ([{"type": "text", "text": note}] if note else [])
     return [{"role": "user", "content": content}] if content else []
 
 
-MESSAGES = Dialect("messages", _is_messages, whole, chunk, opaque, assistant_message, _turn, _results, history_entries)
+MESSAGES = Dialect(
+    "messages",
+    _is_messages,
+    response_deltas,
+    chunk_deltas,
+    opaque_fields,
+    assistant_message,
+    _accepted_message,
+    _result_messages,
+    history_entries,
+)

@@ -1,6 +1,6 @@
 """Assemble the deltas of one answer: deltas in, events and a reply out, for native calls and text alike.
 
-Native calls win: calls in the text count only if the answer has no native calls. So a call that is found in the text is
+Native calls take precedence: calls in the text count only if the answer has no native calls. So a call in the text is
 held back until the answer ends. With `live` it is emitted as it arrives, and only its end is held back: if native calls
 follow, it ends as a rejected call.
 """
@@ -42,14 +42,18 @@ class AnswerOptions(msgspec.Struct, frozen=True):
 
 
 class _UnchangedIds(Ids):
-    """The parser of the text returns received ids: a call gets its final id when it is emitted."""
+    """Ids for the parser of the text, which returns received ids: a call gets its final id when it is emitted."""
 
     def take(self, received: str = "") -> str:
+        """Return the received id unchanged."""
         return received
 
 
 class Assembler:
-    """Assembles one answer: one choice, or one candidate."""
+    """Assembles one answer: one choice, or one candidate.
+
+    `add_chunk` takes deltas, `take_events` returns events, and `reply` is complete after `close`.
+    """
 
     def __init__(self, api: str, options: AnswerOptions, ids: Ids, first: int = 0) -> None:
         self._options, self._ids = options, ids
@@ -72,7 +76,7 @@ class Assembler:
         self._is_repeat = False  # what follows was emitted as text before
 
     def read(self, chunks: Iterable[Sequence[Delta]], *, is_lost: bool) -> None:
-        """Read all chunks of an answer and close it. `is_lost`: a part of the answer was lost."""
+        """Read all chunks of an answer and close it. `is_lost` means that a part of the answer was lost."""
         for deltas in chunks:
             self.add_chunk(deltas)
         if is_lost:
@@ -84,13 +88,13 @@ class Assembler:
         if self._native is not None:
             self._native.begin_chunk()
         for at, delta in enumerate(deltas):
-            if type(delta) is TextDelta and self._is_plain(delta.text, deltas[at + 1 : at + 2]):
+            if type(delta) is TextDelta and self._is_plain_text(delta.text, deltas[at + 1 : at + 2]):
                 self._emit(Text(delta.text))
             else:
                 self._add(delta)
 
     def close(self) -> None:
-        """End the answer."""
+        """End the answer: end its text and its native calls, and emit the events that were held back."""
         self._end_text(self._finish)
         if self._native is not None:
             self._native.close(self._finish in CUT)
@@ -102,7 +106,7 @@ class Assembler:
             self._read_calls_in_reasoning()
 
     def take_events(self) -> list[Event]:
-        """Return the events since the last time."""
+        """Return the events since the previous call of this method."""
         events = list(self._out)
         self._out.clear()
         self._fold.add(events)
@@ -110,7 +114,7 @@ class Assembler:
 
     @property
     def reply(self) -> Reply:
-        """The reply of all events that were taken."""
+        """Return the reply made of all events that were taken."""
         return self._fold.reply(self._format, finish=self._finish)
 
     @property
@@ -123,6 +127,7 @@ class Assembler:
         return self._native is not None
 
     def _add(self, delta: Delta) -> None:
+        """Read one delta: text, reasoning, a call delta, the end of a call, the finish reason or a fault."""
         if isinstance(delta, TextDelta):
             if delta.text:
                 self._add_text(delta.text)
@@ -131,7 +136,7 @@ class Assembler:
                 self._add_reasoning(delta.text)
         elif isinstance(delta, CallDelta):
             if self._native is None:
-                self._native = self._begin_native()
+                self._native = self._begin_native_calls()
             self._end_text()
             self._native.add(delta)
         elif isinstance(delta, CallClosed):
@@ -144,8 +149,11 @@ class Assembler:
                 self._finish = "error"
             self._hold_or_emit(Problem(delta.code, delta.message, blocking=delta.blocking))
 
-    def _is_plain(self, text: str, following: Sequence[Delta]) -> bool:
-        """Is this a complete text in front of the first native call, in which no reader would find anything?"""
+    def _is_plain_text(self, text: str, following: Sequence[Delta]) -> bool:
+        """Return True if this is a complete text before the first native call and cannot contain a call or reasoning.
+
+        Such a text is emitted without a parser. `following` has the next delta, if there is one.
+        """
         if not (following and isinstance(following[0], CallDelta)):
             return False
         if self._parser is not None or self._native is not None or self._holds_all:
@@ -156,8 +164,8 @@ class Assembler:
 
     # -- native calls --------------------------------------------------------------------------------------------------
 
-    def _begin_native(self) -> NativeCalls:
-        """The first native call: end the text, and reject the calls in it."""
+    def _begin_native_calls(self) -> NativeCalls:
+        """End the text before the first native call, reject the calls in it, and return the reader of native calls."""
         self._end_text()
         held, self._held, self._holds_all = self._held, [], False
         self._count = self._first + len(self._ids_by_index)
@@ -175,7 +183,7 @@ class Assembler:
         )
 
     def _emit_rejected(self, event: Event) -> None:
-        """Emit an event that was held back: a call whose start was emitted is rejected, any other call is text."""
+        """Emit an event that was held back: a call whose start was emitted is rejected, any other call becomes text."""
         number = event.call if isinstance(event, Problem) else getattr(event, "index", None)
         if number not in self._ids_by_index:
             self._emit_as_text(event)
@@ -207,6 +215,7 @@ class Assembler:
     # -- text ----------------------------------------------------------------------------------------------------------
 
     def _add_text(self, text: str) -> None:
+        """Parse a piece of the answer's text with the parser of the current text."""
         if self._native is not None:
             self._native.end_complete()
         if self._parser is None:
@@ -245,6 +254,7 @@ class Assembler:
             self._format = name
 
     def _add_parsed(self, events: list[Event]) -> None:
+        """Emit or hold back the events of the text's parser. After native calls, calls in the text become text."""
         if self._native is not None:
             for event in events:
                 self._emit_as_text(event)
@@ -260,7 +270,7 @@ class Assembler:
             self._hold_or_emit(_renumber(event, self._base) if self._base else event)
 
     def _hold_or_emit(self, event: Event) -> None:
-        """Hold back an event that decides whether a call may run, and problems after it, which keep their order."""
+        """Hold back an event that decides whether a call is runnable, and problems after it, which keep their order."""
         decides = isinstance(event, CallEnd) or (isinstance(event, Problem) and event.call is not None)
         if self._holds_all or decides or (self._held and isinstance(event, Problem)):
             self._held.append(event)
@@ -284,6 +294,7 @@ class Assembler:
     # -- reasoning -----------------------------------------------------------------------------------------------------
 
     def _add_reasoning(self, text: str) -> None:
+        """End the current text and emit a piece of reasoning."""
         self._end_text()
         if self._native is not None:
             self._native.end_complete()
@@ -291,9 +302,9 @@ class Assembler:
         self._hold_or_emit(Reasoning(text))
 
     def _read_calls_in_reasoning(self) -> None:
-        """Emit the calls at the end of an answer that has nothing but reasoning, unless it was truncated.
+        """Emit the calls at the end of an answer that has only reasoning, unless the answer was truncated.
 
-        Calls that do not count are reported.
+        Calls that do not count are reported as problems.
         """
         options = self._options
         if options.reasoning == "off":
@@ -319,7 +330,7 @@ class Assembler:
     def _emit_last_calls(self, events: list[Event], reasoning: Reply) -> bool:
         """Emit the calls at the end of the reasoning. Return False if there are none.
 
-        A call that more reasoning follows was considered and not made.
+        A call that more reasoning follows was only considered by the model and is not emitted.
         """
         count, first = last_calls(reasoning)
         if not count:
@@ -350,12 +361,12 @@ _CALL_IN_REASONING = "the call is in the reasoning; write calls after it"
 
 
 def _is_recast_to_call(event: Event) -> bool:
-    """Was text that was emitted before part of a call?"""
+    """Return True if the event reclassifies text that was emitted before as part of a call."""
     return isinstance(event, Recast) and event.kind != "reasoning"
 
 
 def _renumber(event: Event, base: int) -> Event:
-    """Convert the number of a call within its text to its number in the reply."""
+    """Return the event with its call's number in the reply; `base` is the index of the first call of its text."""
     if isinstance(event, (Text, Reasoning, Recast, Done)):
         return event
     if isinstance(event, Problem):
@@ -367,4 +378,5 @@ def _renumber(event: Event, base: int) -> Event:
 
 
 def _renumber_problem(problem: Problem, base: int) -> Problem:
+    """Return the problem with its call's number in the reply; `base` is the index of the first call of its text."""
     return problem if problem.call is None else msgspec.structs.replace(problem, call=problem.call + base)

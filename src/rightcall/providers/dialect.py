@@ -78,7 +78,7 @@ class CallDelta(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CallClosed(msgspec.Struct, frozen=True):
-    """Nothing more follows for the call in this slot."""
+    """A sign that nothing more follows for the call in this slot."""
 
     slot: Slot | None
 
@@ -109,7 +109,7 @@ StreamState = dict[Any, Any]
 
 
 def unknown_fields(fields: Json, known: frozenset[str], *, inner: bool) -> tuple[UnknownField, ...]:
-    """Return the fields of a call, or of its function, that are neither known nor null."""
+    """Return the fields of a call, or of its function, that are neither in `known` nor null."""
     if fields.keys() <= known:
         return ()
     found = [(key, value) for key, value in fields.items() if key not in known and value is not None]
@@ -120,7 +120,7 @@ def unknown_fields(fields: Json, known: frozenset[str], *, inner: bool) -> tuple
 
 
 class CallOutcome(NamedTuple):
-    """The outcome of a call, as it is sent to the model.
+    """A call and the outcome of its tool, as they are sent to the model.
 
     - `output`: the output of the tool.
     - `is_error`: the tool failed.
@@ -134,7 +134,7 @@ class CallOutcome(NamedTuple):
 
 
 class ModelTurn(NamedTuple):
-    """A turn of the model in a history: its `value` as the API writes it and `Dialect.whole` reads it."""
+    """A turn of the model in a history: its `value` as the API writes it and `Dialect.response_deltas` reads it."""
 
     value: Any
 
@@ -143,31 +143,31 @@ class Dialect(NamedTuple):
     """One API. To add one, write a module with such a value and list it in `DIALECTS`.
 
     - `name`: its name, one of `Api`.
-    - `detects`: is this object (a response, message, item or chunk) one that only this API writes?
-    - `whole`, `chunk`: the deltas of a response, and of one chunk of a stream.
-    - `opaque`: the fields that the provider requires back unchanged: of the message, and by call id.
-    - `assistant_message`: a reply as the assistant's turn, with everything that the API can express.
-    - `turn`: the same as servers accept it, with the opaque fields.
-    - `results`: the messages that answer calls, and a note to the model if there is one.
-    - `history_entries`: a history in order: turns of the model as `ModelTurn`, all others as messages in the shape of
-      OpenAI's Chat. A result has the id and name of its call as far as the API sends them, and `is_error` where the API
-      marks it.
+    - `detects`: returns True for an object (a response, message, item or chunk) that only this API writes.
+    - `response_deltas`, `chunk_deltas`: return the deltas of a response, and of one chunk of a stream.
+    - `opaque_fields`: returns the fields that the provider requires back unchanged: of the message, and by call id.
+    - `assistant_message`: writes a reply as the assistant's turn, with everything that the API can express.
+    - `accepted_message`: the same as servers accept it, with the opaque fields.
+    - `result_messages`: writes the messages that answer calls, and a note to the model if there is one.
+    - `history_entries`: yields a history in order: turns of the model as `ModelTurn`, all others as messages in the
+      shape of OpenAI's Chat. A result has the id and name of its call as far as the API sends them, and `is_error`
+      where the API marks it.
     """
 
     name: Api
     detects: Callable[[Json], bool]
-    whole: Callable[[Any], Deltas]
-    chunk: Callable[[Json, StreamState], Deltas]
-    opaque: Callable[[Any], tuple[Json, list[tuple[str, Json]]]]
+    response_deltas: Callable[[Any], Deltas]
+    chunk_deltas: Callable[[Json, StreamState], Deltas]
+    opaque_fields: Callable[[Any], tuple[Json, list[tuple[str, Json]]]]
     assistant_message: Callable[[Reply], Any]
-    turn: Callable[[Reply, dict[str, Json]], Any]
-    results: Callable[[Sequence[CallOutcome], str], list[Json]]
+    accepted_message: Callable[[Reply, dict[str, Json]], Any]
+    result_messages: Callable[[Sequence[CallOutcome], str], list[Json]]
     history_entries: Callable[[Sequence[Any]], Iterator[Json | ModelTurn]]
 
 
 # -- writing messages --------------------------------------------------------------------------------------------------
 
-# Opaque fields as `Dialect.opaque` returns them: of a call under its id, of the message under "".
+# Opaque fields as `Dialect.opaque_fields` returns them: of a call under its id, of the message under "".
 Extras = Mapping[str, Json]
 
 
@@ -191,7 +191,7 @@ def assistant_turn(reply: Reply | str, calls: Iterable[Call] | None, reasoning: 
 
 
 def argument_text(call: Call) -> str:
-    """Return the arguments as a JSON object: the model's own text if it is equivalent, else compact JSON."""
+    """Return the arguments of a call as a JSON object: the model's own text if it is equivalent, else compact JSON."""
     if call.complete and decode(call.json, MAX_DEPTH) == call.arguments:
         return call.json.strip()
     return dumps(call.arguments)
@@ -210,16 +210,18 @@ def output_text(output: Any, *, is_error: bool = False) -> str:
 
 
 def extra_fields(extras: Extras | None, id: str) -> Json:
-    """Return a copy of the opaque fields of one call, or of the message (`id=""`)."""
+    """Return a copy of the opaque fields of the call with this id, or of the message (`id=""`)."""
     return dict(extras.get(id, {})) if extras else {}
 
 
 class ResultWriter(Protocol):
+    """Writes the result of one call as a message of an API."""
+
     def __call__(self, call: Call, output: Any, *, is_error: bool = False) -> Json: ...
 
 
 def separate_results(tool_result: ResultWriter) -> Callable[[Sequence[CallOutcome], str], list[Json]]:
-    """Return a `Dialect.results` that writes one message per result, and one for the note."""
+    """Return a function for `Dialect.result_messages` that writes one message per result, and one for the note."""
 
     def results(outcomes: Sequence[CallOutcome], note: str) -> list[Json]:
         messages = [tool_result(each.call, each.output, is_error=each.is_error) for each in outcomes]
@@ -229,5 +231,5 @@ def separate_results(tool_result: ResultWriter) -> Callable[[Sequence[CallOutcom
 
 
 def with_note(messages: list[Json], note: str) -> list[Json]:
-    """Append a user message with the note, if there is one."""
+    """Return the messages, followed by a user message with the note if there is one."""
     return [*messages, {"role": "user", "content": note}] if note else messages

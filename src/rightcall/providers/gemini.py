@@ -48,7 +48,7 @@ _ONLY_A_PIECE = ("truncated", "the call is only a piece of one; give all chunks 
 _CALL_KEYS = frozenset(("id", "name", "args", "partialArgs", "partial_args", "willContinue", "will_continue"))
 
 
-class _CallPiece(CallDelta, frozen=True, kw_only=True):
+class _PartialCall(CallDelta, frozen=True, kw_only=True):
     """A call that may be only a piece of one. Only a stream can join pieces."""
 
     call: Json
@@ -66,61 +66,67 @@ def field(fields: Json, name: str) -> Any:
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def whole(response: Any) -> Deltas:
-    """Return the deltas of a response, a content, a list of parts or one part."""
+def response_deltas(response: Any) -> Deltas:
+    """Return the deltas of a response, a content, a list of parts or one part, with their candidates' numbers."""
     fields = obj(response)
     if fields is None:
         return _part_deltas(objects(items(response)))
     if "candidates" in fields or field(fields, "promptFeedback") is not None:
-        return _response(fields)
+        return _candidates_deltas(fields)
     if obj(fields.get("content")) is not None:
-        return [(0, delta) for delta in _candidate(fields)]
+        return [(0, delta) for delta in _candidate_deltas(fields)]
     return _part_deltas(objects(fields["parts"]) if "parts" in fields else [fields])
 
 
 def _part_deltas(parts: Iterable[Json]) -> Deltas:
-    return [(0, delta) for part in parts for delta in _part(part)]
+    """Return the deltas of a list of parts, as those of candidate 0."""
+    return [(0, delta) for part in parts for delta in _one_part_deltas(part)]
 
 
-def chunk(payload: Json, state: StreamState) -> Deltas:
+def chunk_deltas(payload: Json, state: StreamState) -> Deltas:
     """Return the deltas of one chunk of a stream. The pieces of a call are joined over several chunks."""
-    return [(number, joined) for number, delta in whole(payload) for joined in _join_pieces(delta, state, number)]
+    return [
+        (number, joined) for number, delta in response_deltas(payload) for joined in _join_pieces(delta, state, number)
+    ]
 
 
 def _join_pieces(delta: Delta, state: StreamState, number: int) -> list[Delta]:
-    """Return a call's name with its first piece, and its arguments with its last.
+    """Return the deltas that replace a piece of a call: its name at the first piece, its arguments at the last.
 
-    Until the last piece the arguments are `{`, which is not complete JSON.
+    Until the last piece the argument text is `{`, which is not complete JSON. Other deltas are returned unchanged.
+    `number` is the candidate; `state` has the pieces of the open call of each candidate.
     """
-    if not isinstance(delta, _CallPiece) or (number not in state and delta.fault is None):
+    if not isinstance(delta, _PartialCall) or (number not in state and delta.fault is None):
         return [delta]
     first = number not in state
-    pieces = state.setdefault(number, _GeminiCallPieces(len(state)))
+    pieces = state.setdefault(number, _CallPieces(len(state)))
     pieces.add(delta.call)
     if field(delta.call, "willContinue") is True:
         begun = CallDelta(slot=pieces.slot, id=pieces.id, name=pieces.name, arguments="{", parsed=True)
         return [begun] if first else []
     del state[number]
     state[number, pieces.slot] = True  # keeps the number of each slot unique
-    return [pieces.joined()]
+    return [pieces.joined_call()]
 
 
-def _response(response: Json) -> Deltas:
+def _candidates_deltas(response: Json) -> Deltas:
+    """Return the deltas of all candidates of a response, and a fault if the server blocked the prompt."""
     out: Deltas = []
     for position, candidate in enumerate(objects(response.get("candidates"))):
         index = candidate.get("index")
         number = index if type(index) is int else position
-        out += [(number, delta) for delta in _candidate(candidate)]
+        out += [(number, delta) for delta in _candidate_deltas(candidate)]
     blocked = text(field(obj(field(response, "promptFeedback")) or {}, "blockReason"))
     if blocked:
         out.append((0, Fault("provider_error", f"the server blocked the prompt: {blocked}")))
     return out
 
 
-def _candidate(candidate: Json) -> Iterator[Delta]:
+def _candidate_deltas(candidate: Json) -> Iterator[Delta]:
+    """Yield the deltas of a candidate: its parts, a call that the server rejected, and the finish reason."""
     content = obj(candidate.get("content")) or {}
     for part in objects(content.get("parts")):
-        yield from _part(part)
+        yield from _one_part_deltas(part)
     reason = text(field(candidate, "finishReason"))
     if reason in _REJECTED_CALLS:
         message = text(field(candidate, "finishMessage"))
@@ -129,14 +135,17 @@ def _candidate(candidate: Json) -> Iterator[Delta]:
         yield Finish(finish_of(reason))
 
 
-def _part(part: Json) -> Iterator[Delta]:
+def _one_part_deltas(part: Json) -> Iterator[Delta]:
+    """Yield the delta of one part: a call, a piece of a call, reasoning or text."""
     call = obj(field(part, "functionCall"))
     if call is not None:
         id, name, given = text(call.get("id")), text(call.get("name")), arguments(call.get("args"))
         if field(call, "partialArgs") is not None or field(call, "willContinue") is True:
-            yield _CallPiece(call=call, id=id, name=name, arguments=given, whole=True, parsed=True, fault=_ONLY_A_PIECE)
+            yield _PartialCall(
+                call=call, id=id, name=name, arguments=given, whole=True, parsed=True, fault=_ONLY_A_PIECE
+            )
         elif not name:  # possibly the last piece of a call
-            yield _CallPiece(call=call, id=id, arguments=given, whole=True, parsed=True)
+            yield _PartialCall(call=call, id=id, arguments=given, whole=True, parsed=True)
         else:
             unknown = unknown_fields(call, _CALL_KEYS, inner=True)
             yield CallDelta(id=id, name=name, arguments=given, whole=True, parsed=True, unknown=unknown)
@@ -151,8 +160,8 @@ _MAX_PATH = 400  # characters, which is at most 200 steps
 _VALUE_KEYS = ("stringValue", "numberValue", "boolValue", "nullValue", "string_value", "number_value", "bool_value")
 
 
-class _GeminiCallPieces:
-    """The pieces of one call."""
+class _CallPieces:
+    """The pieces of one call, and the arguments that they make."""
 
     def __init__(self, number: int) -> None:
         self.slot = f"pieces-{number}"
@@ -161,6 +170,7 @@ class _GeminiCallPieces:
         self._arguments: Json = {}
 
     def add(self, call: Json) -> None:
+        """Store the values of one piece at their paths in the arguments."""
         self.name, self.id = self.name or text(call.get("name")), self.id or text(call.get("id"))
         self._arguments.update(obj(call.get("args")) or {})
         for piece in objects(call.get("partialArgs", call.get("partial_args"))):
@@ -169,10 +179,11 @@ class _GeminiCallPieces:
             value = next((piece[key] for key in _VALUE_KEYS if key in piece and key[:4] != "null"), None)
             if isinstance(value, float) and value.is_integer():
                 value = int(value)
-            if not steps or not _put(self._arguments, steps, value):
+            if not steps or not _store_value(self._arguments, steps, value):
                 self.invalid_path = self.invalid_path or path or "?"
 
-    def joined(self) -> CallDelta:
+    def joined_call(self) -> CallDelta:
+        """Return the complete call as a delta. An invalid path is its fault."""
         fault = None
         if self.invalid_path:
             message = f"a piece of the arguments has a path that leads nowhere: {self.invalid_path}"
@@ -198,8 +209,11 @@ def _parse_path(path: str) -> list[str | int]:
     return steps
 
 
-def _put(target: Any, steps: list[str | int], value: Any) -> bool:
-    """Store a value where the steps lead, and create what is missing on the way. Return False if that is impossible."""
+def _store_value(target: Any, steps: list[str | int], value: Any) -> bool:
+    """Store a value at the path `steps` in `target`, and create missing objects and lists.
+
+    Return False if it is impossible.
+    """
     for step, next_step in zip(steps, [*steps[1:], None], strict=True):
         if not _has_place(target, step):
             return False
@@ -213,7 +227,7 @@ def _put(target: Any, steps: list[str | int], value: Any) -> bool:
 
 
 def _has_place(target: Any, step: str | int) -> bool:
-    """Can this object or list hold a value at the step? A list grows by one if it ends right before the position."""
+    """Return True if the object or list can hold a value at the step. A list may be extended by one position."""
     if isinstance(target, dict):
         return isinstance(step, str)
     if not isinstance(target, list) or isinstance(target, _GrowingString):
@@ -226,6 +240,7 @@ def _has_place(target: Any, step: str | int) -> bool:
 
 
 def _extend_string(before: Any, piece: str) -> _GrowingString:
+    """Return the string pieces at a path with another piece; `before` is the value at the path so far."""
     string = (
         before if isinstance(before, _GrowingString) else _GrowingString([before] if isinstance(before, str) else ())
     )
@@ -234,6 +249,7 @@ def _extend_string(before: Any, piece: str) -> _GrowingString:
 
 
 def _join_strings(value: Any) -> Any:
+    """Return a copy of the arguments in which the pieces of each string are joined."""
     if isinstance(value, _GrowingString):
         return "".join(value)
     if isinstance(value, dict):
@@ -258,6 +274,7 @@ def history_entries(history: Sequence[Any]) -> Iterator[Json | ModelTurn]:
 
 
 def _user_messages(content: Json) -> Iterator[Json]:
+    """Yield one tool message per result in a user's content, then the rest of its parts."""
     others: list[Json] = []
     for part in objects(content.get("parts")):
         result = obj(field(part, "functionResponse"))
@@ -271,9 +288,10 @@ def _user_messages(content: Json) -> Iterator[Json]:
 
 
 def _result_content(response: Any) -> Json:
-    """Read a result, which is an object. A single key `output`, `result` or `error` has the result itself as its value.
+    """Return the content of a result, and `is_error` if it is an error.
 
-    The API's documentation defines these keys.
+    A result is an object. A single key `output`, `result` or `error`, which the API's documentation defines, has the
+    result itself as its value.
     """
     fields = obj(response) or {}
     if len(fields) == 1:
@@ -339,7 +357,7 @@ def read_tool_choice(value: Any) -> str:
     return next((choice for choice, theirs in _CHOICES.items() if theirs == mode), "auto")
 
 
-def opaque(response: Any) -> tuple[Json, list[tuple[str, Json]]]:
+def opaque_fields(response: Any) -> tuple[Json, list[tuple[str, Json]]]:
     """Return the thought signatures of the text and of each call."""
     message: Json = {}
     calls: list[tuple[str, Json]] = []
@@ -355,6 +373,7 @@ def opaque(response: Any) -> tuple[Json, list[tuple[str, Json]]]:
 
 
 def _parts(response: Any) -> list[Json]:
+    """Return the parts of a response's first candidate, of a content, of a list of parts or of one part."""
     fields = obj(response)
     if fields is None:
         return objects(items(response))
@@ -365,27 +384,39 @@ def _parts(response: Any) -> list[Json]:
 
 # -- the dialect -------------------------------------------------------------------------------------------------------
 
-_TELLING_KEYS = frozenset(
+_IDENTIFYING_KEYS = frozenset(
     "candidates parts functionCall promptFeedback usageMetadata prompt_feedback usage_metadata".split()
 )
 
 
 def _is_gemini(fields: Json) -> bool:
-    if not _TELLING_KEYS.isdisjoint(fields):
+    """Return True if the object has keys that only Gemini has."""
+    if not _IDENTIFYING_KEYS.isdisjoint(fields):
         return True
     call = obj(fields.get("function_call"))
     return (call is not None and "args" in call) or "parts" in (obj(fields.get("content")) or {})
 
 
-def _turn(reply: Reply, extras: Extras) -> Json:
+def _accepted_message(reply: Reply, extras: Extras) -> Json:
+    """Write the turn as servers accept it, with the thought signatures in `extras`."""
     return assistant_message(reply, extras=extras)
 
 
-def _results(outcomes: Sequence[CallOutcome], note: str) -> list[Json]:
-    """Write the results of one turn as one content."""
+def _result_messages(outcomes: Sequence[CallOutcome], note: str) -> list[Json]:
+    """Write the results of one turn as one content, with the note after them."""
     results = [tool_result(each.call, each.output, is_error=each.is_error)["parts"] for each in outcomes]
     parts = [part for each in results for part in each] + ([{"text": note}] if note else [])
     return [{"role": "user", "parts": parts}] if parts else []
 
 
-GEMINI = Dialect("gemini", _is_gemini, whole, chunk, opaque, assistant_message, _turn, _results, history_entries)
+GEMINI = Dialect(
+    "gemini",
+    _is_gemini,
+    response_deltas,
+    chunk_deltas,
+    opaque_fields,
+    assistant_message,
+    _accepted_message,
+    _result_messages,
+    history_entries,
+)

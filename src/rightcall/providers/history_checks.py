@@ -1,11 +1,12 @@
-"""What servers accept as a history in the shape of OpenAI's Chat: profiles as data, and a check against a profile.
+"""The histories that servers accept, in the shape of OpenAI's Chat: profiles as data, and a check against a profile.
 
     HISTORY_PROFILES["mistral"].ids  # "nine"
     history_faults(history, profile="mistral")
 
-A profile says what a server refuses, not what is good: a history that its profile accepts is sent unchanged. `strict`
-is the narrowest of the profiles with arguments as text, for an unknown server. The check shares no code with the
-sanitizer, so that it can judge the sanitizer's result.
+A profile lists what a server rejects: a history that its profile accepts is sent unchanged. `strict` is the narrowest
+of
+the profiles with arguments as text, for an unknown server. The check shares no code with the sanitizer, so that it can
+verify the sanitizer's result.
 """
 
 from __future__ import annotations
@@ -28,22 +29,22 @@ _CHAT_FIELDS = frozenset("role content name tool_calls tool_call_id".split())
 
 
 class HistoryProfile(msgspec.Struct, frozen=True, kw_only=True):
-    """What one kind of server accepts as the messages of a request.
+    """The messages that one kind of server accepts in a request.
 
     - `name`: the name of the profile.
     - `who`: the servers and templates that it describes.
     - `ids`: "any" id that is not empty and not repeated, or "nine" letters and digits.
     - `arguments`: a call's arguments are JSON "text", or the "object" itself.
-    - `alternates`: users and assistants take turns; two messages in a row with one role are refused.
-    - `answers_first`: after results, an assistant message comes before a user message.
+    - `alternates`: users and assistants take turns; two messages in a row with one role are rejected.
+    - `answers_first`: after results, an assistant message must precede a user message.
     - `system`: system messages are accepted "anywhere", or only one, as the "first" message.
-    - `developer`: the role of that name is known; otherwise it is sent as a system message.
+    - `developer`: the server knows the role `developer`; otherwise such a message is sent as a system message.
     - `blank`: the content next to calls if there is no text: "null", "empty" (a string), or "either".
     - `parts`: content may be a list of parts; otherwise it is a string.
     - `result_parts`: the same for a result.
-    - `reasoning`: the key of reasoning that is sent back; empty if the server refuses it.
+    - `reasoning`: the key of reasoning that is sent back; empty if the server rejects it.
     - `needs_reasoning`: reasoning is required next to calls, and must not be blank.
-    - `one_voice`: next to calls there is text or reasoning, not both.
+    - `one_voice`: next to calls the server accepts text or reasoning, not both.
     - `fields`: the keys that a message may have; None if the server ignores others.
     """
 
@@ -140,14 +141,18 @@ def history_profile(profile: str | HistoryProfile) -> HistoryProfile:
 
 
 def history_faults(history: Sequence[Any], *, profile: str | HistoryProfile = "openai") -> list[str]:
-    """Return what a server of this `profile` would refuse in this `history` of messages in the shape of OpenAI's Chat,
-    one sentence per fault. Raises `CallerError` for an unknown profile."""
+    """Return what a server of this `profile` would reject in this `history` of messages in the shape of OpenAI's Chat,
+    one sentence per fault. Raises `CallerError` for an unknown profile.
+    """
     found = history_profile(profile)
-    faults = [f"message {at}: {fault}" for at, message in enumerate(history) for fault in _message(message, found)]
-    return faults or [*_pairs(history), *_order(history, found)]
+    faults = [
+        f"message {at}: {fault}" for at, message in enumerate(history) for fault in _message_faults(message, found)
+    ]
+    return faults or [*_pairing_faults(history), *_order_faults(history, found)]
 
 
-def _message(message: Any, profile: HistoryProfile) -> Iterator[str]:
+def _message_faults(message: Any, profile: HistoryProfile) -> Iterator[str]:
+    """Yield the faults of one message: its role, content, fields, reasoning, calls, and the id of a result."""
     if not isinstance(message, dict):
         yield "is not an object"
         return
@@ -156,19 +161,20 @@ def _message(message: Any, profile: HistoryProfile) -> Iterator[str]:
     if role not in roles:
         yield f"has the role {role!r:.40}"
         return
-    yield from _content(message, profile)
-    yield from _fields(message, profile)
+    yield from _content_faults(message, profile)
+    yield from _field_faults(message, profile)
     if role == "assistant":
         if not any(message.get(key) for key in ("content", "tool_calls", profile.reasoning, "refusal", "audio")):
             yield "has neither content nor calls"
-        yield from _reasoning(message, profile)
+        yield from _reasoning_faults(message, profile)
         for call in message.get("tool_calls", ()):
-            yield from _call(call, profile)
+            yield from _call_faults(call, profile)
     elif role == "tool" and not (isinstance(message.get("tool_call_id"), str) and message["tool_call_id"]):
         yield "is a result without the id of a call"
 
 
-def _content(message: Json, profile: HistoryProfile) -> Iterator[str]:
+def _content_faults(message: Json, profile: HistoryProfile) -> Iterator[str]:
+    """Yield the faults of a message's content: its type, its parts, or that it is missing."""
     content, role = message.get("content"), message["role"]
     if isinstance(content, list):
         if not (profile.result_parts if role == "tool" else profile.parts):
@@ -185,7 +191,8 @@ def _content(message: Json, profile: HistoryProfile) -> Iterator[str]:
         yield "has an empty string where the server takes null"
 
 
-def _fields(message: Json, profile: HistoryProfile) -> Iterator[str]:
+def _field_faults(message: Json, profile: HistoryProfile) -> Iterator[str]:
+    """Yield the faults of a message's keys: unknown ones, and misplaced, empty or legacy calls."""
     if "tool_calls" in message and not message["tool_calls"]:
         yield "has an empty list of calls"
     if "function_call" in message:
@@ -198,7 +205,8 @@ def _fields(message: Json, profile: HistoryProfile) -> Iterator[str]:
             yield f"has the fields {unknown!r:.80}"
 
 
-def _reasoning(message: Json, profile: HistoryProfile) -> Iterator[str]:
+def _reasoning_faults(message: Json, profile: HistoryProfile) -> Iterator[str]:
+    """Yield the faults of a message's reasoning: a wrong key, missing reasoning, or both text and reasoning."""
     for key in REASONING_KEYS:
         if key in message and key != profile.reasoning:
             yield f"has the field {key}"
@@ -210,7 +218,8 @@ def _reasoning(message: Json, profile: HistoryProfile) -> Iterator[str]:
             yield "has both text and reasoning next to its calls"
 
 
-def _call(call: Any, profile: HistoryProfile) -> Iterator[str]:
+def _call_faults(call: Any, profile: HistoryProfile) -> Iterator[str]:
+    """Yield the faults of one call: its type, id, name and arguments."""
     if not isinstance(call, dict) or call.get("type") not in ("function", "custom"):
         yield "has a call that is not a function call or a custom call"
         return
@@ -230,8 +239,8 @@ def _call(call: Any, profile: HistoryProfile) -> Iterator[str]:
         yield "has arguments that are not a JSON object"
 
 
-def _pairs(history: Sequence[Json]) -> Iterator[str]:
-    """Check that the messages after each call answer it, and that no id is used twice."""
+def _pairing_faults(history: Sequence[Json]) -> Iterator[str]:
+    """Yield a fault for each result without a call, call without a result, and id that is used twice."""
     open_ids: set[str] = set()
     used: set[str] = set()
     for at, message in enumerate(history):
@@ -251,7 +260,8 @@ def _pairs(history: Sequence[Json]) -> Iterator[str]:
         yield f"{len(open_ids)} calls at the end have no result"
 
 
-def _order(history: Sequence[Json], profile: HistoryProfile) -> Iterator[str]:
+def _order_faults(history: Sequence[Json], profile: HistoryProfile) -> Iterator[str]:
+    """Yield the faults of the order of roles: late system messages, and turns that do not alternate."""
     roles = [message["role"] for message in history]
     if profile.system == "first" and any(role in ("system", "developer") for role in roles[1:]):
         yield "a system message is not the first, or not the only one"

@@ -1,13 +1,13 @@
-"""Messages of a history: from any API to OpenAI's Chat, which the rest of rightcall reads, and from a reply to any API.
+"""Convert the messages of a history from any API to OpenAI's Chat, and write replies and results for any API.
 
     chat_messages(anthropic_history)
     chat_messages(items, api="responses")
 
-    history.append(message(reply, "messages"))
-    history += results("messages", [CallOutcome(call, "4 degrees")])
+    history.append(write_message(reply, "messages"))
+    history += write_results("messages", [CallOutcome(call, "4 degrees")])
 
-The calls of a history are not judged again: they stay as they were sent. Fields that a provider requires back unchanged
-are stored in the message under `OPAQUE`.
+The calls of a history are not checked or repaired: they stay as they were sent. Fields that a provider requires back
+unchanged are stored in the message under `OPAQUE`.
 """
 
 from __future__ import annotations
@@ -29,15 +29,18 @@ _OTHER_ROLES = frozenset(("system", "developer", "user"))
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
-def message(reply: Reply, api: str = "chat") -> Any:
-    """Write the assistant's turn. Opaque fields are included if the reply came from the same API."""
+def write_message(reply: Reply, api: str = "chat") -> Any:
+    """Write a reply as the assistant's turn of an API.
+
+    Opaque fields are included if the reply came from the same API.
+    """
     name = api_name(api, DIALECTS)
-    return DIALECTS[name].turn(reply, reply.extras if reply.api == name else {})
+    return DIALECTS[name].accepted_message(reply, reply.extras if reply.api == name else {})
 
 
-def results(api: str, outcomes: Sequence[CallOutcome], note: str = "") -> list[Json]:
-    """Write the messages that answer calls, and a note to the model if there is one."""
-    return DIALECTS[api_name(api, DIALECTS)].results(outcomes, note)
+def write_results(api: str, outcomes: Sequence[CallOutcome], note: str = "") -> list[Json]:
+    """Write the messages of an API that answer calls, and a note to the model if there is one."""
+    return DIALECTS[api_name(api, DIALECTS)].result_messages(outcomes, note)
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -74,6 +77,7 @@ def history_api(history: Iterable[Any]) -> str:
 
 
 def _message_api(message: Any) -> str | None:
+    """Return the API of a message, or None if it is unknown."""
     fields = obj(message) or {}
     if fields.get("type") == "message" and "stop_reason" not in fields:  # an item of Responses, not an Anthropic answer
         return "responses"
@@ -81,7 +85,7 @@ def _message_api(message: Any) -> str | None:
 
 
 def _is_chat(message: Any) -> bool:
-    """Is this certainly a message of Chat, in which every call has an id and its arguments are text?"""
+    """Return True if this is certainly a Chat message, in which every call has an id and its arguments are text."""
     if type(message) is not dict:
         return False
     role, content = message.get("role"), message.get("content")
@@ -96,6 +100,7 @@ def _is_chat(message: Any) -> bool:
 
 
 def _is_chat_call(call: Any) -> bool:
+    """Return True if this is a Chat call with an id and arguments as text."""
     if type(call) is not dict or not call.get("id"):
         return False
     function = call.get("function")
@@ -103,8 +108,8 @@ def _is_chat_call(call: Any) -> bool:
 
 
 def _convert_turn(turn: Any, dialect: Dialect) -> Json:
-    """Convert a turn of the model."""
-    deltas = [delta for _, delta in dialect.whole(turn)]
+    """Convert a turn of the model to an assistant message of Chat."""
+    deltas = [delta for _, delta in dialect.response_deltas(turn)]
     content = "\n".join([delta.text for delta in deltas if type(delta) is TextDelta])
     converted: Json = {"role": "assistant", "content": content}
     if calls := [_convert_call(delta) for delta in deltas if isinstance(delta, CallDelta)]:
@@ -122,34 +127,36 @@ def _convert_chat_turn(turn: Any, dialect: Dialect) -> Json:
     fields = {key: value for key, value in turn.items() if key not in ("function_call", "tool_calls")}
     if not calls:
         return fields
-    opaque_fields = [kept for _, kept in dialect.opaque(turn)[1]] or [{}] * len(calls)
+    opaque_fields = [kept for _, kept in dialect.opaque_fields(turn)[1]] or [{}] * len(calls)
     return {**fields, "tool_calls": [{**kept, **call} for kept, call in zip(opaque_fields, calls, strict=False)]}
 
 
 def _convert_call(call: CallDelta) -> Json:
+    """Write a call delta as an entry of `tool_calls`."""
     if call.custom:
         return {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": call.arguments}}
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments or "{}"}}
 
 
 def _store_opaque_fields(converted: Json, turn: Any, dialect: Dialect) -> None:
-    message_fields, call_fields = dialect.opaque(turn)
-    ids = [call["id"] for call in _calls_of(converted)]
+    """Store the opaque fields of a turn in the converted message, under `OPAQUE` and the dialect's name."""
+    message_fields, call_fields = dialect.opaque_fields(turn)
+    ids = [call["id"] for call in _message_calls(converted)]
     calls = {id: fields for id, (_, fields) in zip(ids, call_fields, strict=False) if fields}
     if message_fields or calls:
         converted[OPAQUE] = {dialect.name: {**({"": message_fields} if message_fields else {}), **calls}}
 
 
 def _add_ids(messages: list[Json]) -> None:
-    """Give every call an id, and its result the same.
+    """Give every call without an id a new one, and set the id of its result.
 
     A result is matched by its id, else by the name of its tool, else to the first call without a result.
     """
-    taken = {call["id"] for message in messages for call in _calls_of(message) if call["id"]}
+    taken = {call["id"] for message in messages for call in _message_calls(message) if call["id"]}
     count = 0
     waiting: dict[str, str] = {}  # names of the calls without a result, by id
     for message in messages:
-        for call in _calls_of(message):
+        for call in _message_calls(message):
             count += 1
             call["id"] = call["id"] or _new_id(count, taken)
             waiting[call["id"]] = text((call.get("function") or call.get("custom") or {}).get("name"))
@@ -165,12 +172,14 @@ def _add_ids(messages: list[Json]) -> None:
                 message.pop("name", None)
 
 
-def _calls_of(message: Json) -> list[Json]:
+def _message_calls(message: Json) -> list[Json]:
+    """Return the calls of an assistant message; any other message has none."""
     calls = message.get("tool_calls") if message["role"] == "assistant" else None
     return calls if isinstance(calls, list) else []
 
 
 def _new_id(number: int, taken: set[str]) -> str:
+    """Return an unused call id with this number, and add it to `taken`."""
     id = f"call_{number}"
     while id in taken:
         id += "_"

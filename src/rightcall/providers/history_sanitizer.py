@@ -1,8 +1,8 @@
-"""Make a history acceptable to a server: repair what the server would refuse, and lose no content.
+"""Make a history acceptable to a server: repair what the server would reject, and lose no content.
 
     fit = sane(history, profile="mistral")
     fit.messages   # to send; the history itself is not changed
-    fit.changes    # what was changed and why; empty if nothing was
+    fit.changes    # each change and its reason; empty if nothing was changed
     fit.ids        # each id that was changed, and its original
 
 One bad call must not end a session: arguments that are not an object become `{}` and the result quotes them, a call
@@ -29,7 +29,7 @@ from rightcall.types import Json, Reply
 NO_RESULT = "ERROR: there is no result: the call was not run, or its result was lost"
 USER_FILLER = "(The conversation goes on.)"
 ASSISTANT_FILLER = "(The results were seen.)"
-_INVALID_ARGUMENTS = "the arguments of this call were no JSON object; you sent: "
+_INVALID_ARGUMENTS = "the arguments of this call were not a JSON object; you sent: "
 _MAX_QUOTED_ARGUMENTS = 500
 _ROLES = {"function": "tool", "model": "assistant", "ai": "assistant", "human": "user"}
 _REQUIRED_FIELDS = frozenset(("role", "content", "tool_calls", "tool_call_id"))
@@ -50,7 +50,7 @@ class HistoryChange(msgspec.Struct, frozen=True):
 
 
 class KeptFields(msgspec.Struct, frozen=True):
-    """What a provider requires back with a call: fields of its `message`, and fields of the `call` itself."""
+    """The fields that a provider requires back with a call: those of its `message`, and those of the `call` itself."""
 
     message: Json = {}
     call: Json = {}
@@ -103,7 +103,10 @@ def kept_of(reply: Reply) -> dict[str, KeptFields]:
 
 
 class _Message:
-    """A message with its index in the given history. `invalid_arguments` quotes those of its calls, by position."""
+    """A message with its index in the given history.
+
+    `invalid_arguments` quotes the arguments of its calls that were not an object, by the position of the call.
+    """
 
     __slots__ = ("at", "invalid_arguments", "message")
 
@@ -116,12 +119,12 @@ class _Message:
         self.message = {**self.message, **fields}
 
     def drop(self, *names: str) -> None:
-        """Remove fields in a copy."""
+        """Remove fields in a copy; the given message is not changed."""
         self.message = {key: value for key, value in self.message.items() if key not in names}
 
 
 class _Sanitizer:
-    """The profile and the recorded changes of one history."""
+    """The profile, the fields to restore, and the recorded changes of one history."""
 
     def __init__(self, profile: HistoryProfile, kept: Mapping[str, KeptFields]) -> None:
         self.profile, self.kept = profile, kept
@@ -129,6 +132,7 @@ class _Sanitizer:
         self.ids: dict[str, str] = {}
 
     def record(self, kind: str, item: _Message, message: str) -> None:
+        """Record a change of this message."""
         self.changes.append(HistoryChange(kind, item.at, message))
 
 
@@ -136,7 +140,7 @@ class _Sanitizer:
 
 
 def _fix_roles(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
-    """Keep only objects, and give each role one name."""
+    """Omit messages that are not objects, and replace roles that the server does not know."""
     out: list[_Message] = []
     for item in messages:
         fields = obj(item.message)
@@ -174,7 +178,7 @@ def _fix_calls(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message
 
 
 def _convert_function_call(sanitizer: _Sanitizer, item: _Message) -> None:
-    """Convert the legacy field `function_call`."""
+    """Convert the legacy field `function_call` of a message to `tool_calls`."""
     if "function_call" not in item.message:
         return
     function = obj(item.message.get("function_call"))
@@ -185,6 +189,7 @@ def _convert_function_call(sanitizer: _Sanitizer, item: _Message) -> None:
 
 
 def _fix_call_list(sanitizer: _Sanitizer, item: _Message) -> None:
+    """Fix the calls of a message and omit those without a name."""
     given = items(item.message["tool_calls"])
     calls = [_fix_call(sanitizer, item, at, each) for at, each in enumerate(given)]
     if given and None not in given and all(map(is_, calls, given)):
@@ -203,7 +208,10 @@ def _fix_call_list(sanitizer: _Sanitizer, item: _Message) -> None:
 
 
 def _fix_call(sanitizer: _Sanitizer, item: _Message, at: int, given: Any) -> Json | None:
-    """Return a call that the server accepts: the same object if nothing changes, None if it has no name."""
+    """Return a call that the server accepts: the same object if nothing changes, None if it has no name.
+
+    `at` is the position of the call in its message.
+    """
     if sanitizer.profile.arguments == "text" and _is_usual_call(given):
         return given  # type: ignore[no-any-return]
     call = obj(given)
@@ -223,7 +231,9 @@ def _fix_call(sanitizer: _Sanitizer, item: _Message, at: int, given: Any) -> Jso
 
 
 def _is_usual_call(call: Any) -> bool:
-    """Is it a function call as most are: with a name, and arguments that are the text of an object?"""
+    """Return True if this is a function call that needs no fix: with a name, and arguments that are the text of an
+    object.
+    """
     if type(call) is not dict or call.get("type") != "function" or "name" in call or "arguments" in call:
         return False
     function = call.get("function")
@@ -234,7 +244,10 @@ def _is_usual_call(call: Any) -> bool:
 
 
 def _fix_arguments(sanitizer: _Sanitizer, item: _Message, at: int, given: Any) -> Any:
-    """Return arguments as the server accepts them. Any other value than an object becomes `{}` and is quoted later."""
+    """Return the arguments of a call as the server accepts them.
+
+    A value that is not an object becomes `{}` and is stored in the message, so that the call's result quotes it.
+    """
     value = decode(given, MAX_DEPTH) if isinstance(given, str) and given.strip() else given
     if isinstance(value, str) and value.strip():  # encoded twice
         inner = decode(value, MAX_DEPTH)
@@ -259,7 +272,7 @@ def _fix_arguments(sanitizer: _Sanitizer, item: _Message, at: int, given: Any) -
 
 
 class _CallWithResult:
-    """One call of the history, and its result once it is found."""
+    """One call of the history, with its message and, once it is found, its result."""
 
     def __init__(self, call: Json, item: _Message, invalid_arguments: str) -> None:
         self.call, self.item, self.invalid_arguments = call, item, invalid_arguments
@@ -274,8 +287,8 @@ class _CallWithResult:
         return text((self.call.get("function") or self.call.get("custom") or {}).get("name"))
 
 
-def _pair(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
-    """Move results behind their calls, in their order, with ids that the server accepts and that are used once."""
+def _pair_results(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
+    """Move results behind their calls, in the calls' order, with ids that the server accepts and that are used once."""
     if _are_paired(sanitizer, messages):
         return messages
     calls_of = {id(item): _calls_with_results(item) for item in messages if item.message["role"] == "assistant"}
@@ -297,7 +310,7 @@ def _pair(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
 
 
 def _are_paired(sanitizer: _Sanitizer, messages: list[_Message]) -> bool:
-    """Do all results follow their calls in order, and is every id acceptable and used once?"""
+    """Return True if all results follow their calls in order, and every id is acceptable and used once."""
     waiting: list[str] = []
     used: set[str] = set()
     for item in messages:
@@ -333,7 +346,7 @@ def _match_results(messages: list[_Message], calls_of: dict[int, list[_CallWithR
             for call in calls:
                 waiting.setdefault(call.id, deque()).append(call)
         elif item.message["role"] == "tool":
-            found = _call_of_result(item.message, waiting, last)
+            found = _find_call(item.message, waiting, last)
             if found is None:
                 orphans.add(id(item))
             else:
@@ -341,7 +354,7 @@ def _match_results(messages: list[_Message], calls_of: dict[int, list[_CallWithR
     return orphans
 
 
-def _call_of_result(
+def _find_call(
     result: Json, waiting: dict[str, deque[_CallWithResult]], last: list[_CallWithResult]
 ) -> _CallWithResult | None:
     """Return the newest call with the id of the result; without a usable id, the first that fits in the last turn."""
@@ -362,7 +375,10 @@ def _call_of_result(
 def _fix_ids(
     sanitizer: _Sanitizer, item: _Message, calls: list[_CallWithResult], used: set[str], given_ids: set[str]
 ) -> None:
-    """Give the calls ids that the server accepts. A new id is a digest of the call, so it is the same next time."""
+    """Give the calls of a message ids that the server accepts.
+
+    A new id is a digest of the call, so it is the same when the history is sanitized again.
+    """
     ids: list[str] = []
     for call in calls:
         new = call.id
@@ -379,6 +395,7 @@ def _fix_ids(
 
 
 def _new_id(sanitizer: _Sanitizer, call: _CallWithResult, at: int, taken: set[str]) -> str:
+    """Return an id for a call: a digest of its name, its old id and its number `at`, that is not in `taken`."""
     for salt in range(len(taken) + 1):
         digest = hashlib.sha256(f"{at} {salt} {call.name} {call.id}".encode("utf-8", "surrogatepass")).digest()
         nine = "".join([ALPHABET[byte % len(ALPHABET)] for byte in digest[:9]])
@@ -389,6 +406,7 @@ def _new_id(sanitizer: _Sanitizer, call: _CallWithResult, at: int, taken: set[st
 
 
 def _result_of(sanitizer: _Sanitizer, call: _CallWithResult) -> _Message:
+    """Return the result of a call with the call's id, or a new result if there is none. It quotes invalid arguments."""
     result = call.result
     if result is None:
         result = _Message(call.item.at, {"role": "tool", "tool_call_id": call.id, "content": NO_RESULT})
@@ -404,6 +422,7 @@ def _result_of(sanitizer: _Sanitizer, call: _CallWithResult) -> _Message:
 
 
 def _plain_text(content: Any) -> str:
+    """Return a message's content as text."""
     return content if isinstance(content, str) else "" if content is None else output_text(content)
 
 
@@ -420,6 +439,7 @@ def _convert_to_text(sanitizer: _Sanitizer, item: _Message) -> list[_Message]:
 
 
 def _record_moved(sanitizer: _Sanitizer, before: list[_Message], after: list[_Message]) -> None:
+    """Record that results were moved, if the order of the messages changed."""
     places = {id(item): at for at, item in enumerate(before)}
     kept = [places[id(item)] for item in after if id(item) in places]
     for at, (place, sorted_place) in enumerate(zip(kept, sorted(kept), strict=True)):
@@ -433,7 +453,7 @@ def _record_moved(sanitizer: _Sanitizer, before: list[_Message], after: list[_Me
 
 
 def _fix_reasoning(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
-    """Put reasoning under the key that the server knows, and restore the fields that a client dropped."""
+    """Move reasoning to the key that the server knows, and restore the fields that a client dropped."""
     may_add = sanitizer.profile.needs_reasoning or bool(sanitizer.kept)
     for item in messages:
         if item.message["role"] == "assistant" and (may_add or not _has_no_reasoning(item.message)):
@@ -443,6 +463,7 @@ def _fix_reasoning(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Mes
 
 
 def _restore_fields(sanitizer: _Sanitizer, item: _Message) -> None:
+    """Restore the fields that the provider requires back with the calls of a message."""
     calls = item.message.get("tool_calls")
     if not calls or not sanitizer.kept:
         return
@@ -459,6 +480,7 @@ def _restore_fields(sanitizer: _Sanitizer, item: _Message) -> None:
 
 
 def _fix_reasoning_key(sanitizer: _Sanitizer, item: _Message) -> None:
+    """Write the reasoning of a message under the server's key, or omit it; join text to it if only one is accepted."""
     message, profile = item.message, sanitizer.profile
     key, calls = profile.reasoning, message.get("tool_calls")
     given = [message[each] for each in REASONING_KEYS if isinstance(message.get(each), str)]
@@ -473,7 +495,7 @@ def _fix_reasoning_key(sanitizer: _Sanitizer, item: _Message) -> None:
         item.put(**fit)
     text_content = item.message.get("content")
     if profile.one_voice and key and reasoning and text_content and calls:
-        joined = _flatten(text_content) if isinstance(text_content, list) else str(text_content)
+        joined = _join_parts(text_content) if isinstance(text_content, list) else str(text_content)
         sanitizer.record("reasoning", item, "next to calls there is text or reasoning: the text joins the reasoning")
         item.put(**{key: f"{reasoning}\n{joined}", "content": ""})
 
@@ -482,7 +504,7 @@ def _fix_reasoning_key(sanitizer: _Sanitizer, item: _Message) -> None:
 
 
 def _fix_fields(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
-    """Omit fields that the server refuses, and empty lists of calls."""
+    """Omit fields that the server rejects, and empty lists of calls."""
     fields, reasoning = sanitizer.profile.fields, sanitizer.profile.reasoning
     allowed = None if fields is None else fields | _REQUIRED_FIELDS | ({reasoning} if reasoning else set())
     for item in messages:
@@ -500,7 +522,7 @@ def _fix_fields(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Messag
 
 
 def _fix_content(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
-    """Make content text, or parts if the server accepts them. An assistant turn without content is omitted."""
+    """Convert content to text, or to parts if the server accepts them. Omit an assistant turn without content."""
     out: list[_Message] = []
     for item in messages:
         if _is_empty_turn(item.message):
@@ -510,7 +532,7 @@ def _fix_content(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Messa
         if type(given) is str and given:
             out.append(item)
             continue
-        fit = _fit_content(sanitizer, item.message)
+        fit = _acceptable_content(sanitizer, item.message)
         if fit != given or "content" not in item.message:
             if given is not None or not item.message.get("tool_calls"):
                 sanitizer.record("content", item, f"content {_describe(given)} became {_describe(fit)}")
@@ -522,12 +544,14 @@ def _fix_content(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Messa
 
 
 def _is_empty_turn(message: Json) -> bool:
+    """Return True if this is an assistant's turn without content, calls and reasoning."""
     if message["role"] != "assistant" or message.get("tool_calls"):
         return False
     return not message.get("content") and not any(message.get(key) for key in (*REASONING_KEYS, "refusal", "audio"))
 
 
-def _fit_content(sanitizer: _Sanitizer, message: Json) -> Any:
+def _acceptable_content(sanitizer: _Sanitizer, message: Json) -> Any:
+    """Return the content of a message in the form that the server accepts."""
     content, role, profile = message.get("content"), message["role"], sanitizer.profile
     if role == "assistant" and not content:
         blank = profile.blank if message.get("tool_calls") else "empty"
@@ -539,16 +563,17 @@ def _fit_content(sanitizer: _Sanitizer, message: Json) -> Any:
     if isinstance(content, list):
         takes_parts = profile.result_parts if role == "tool" else profile.parts
         has_types = all(isinstance(part, dict) and isinstance(part.get("type"), str) for part in content)
-        return content if takes_parts and content and has_types else _flatten(content)
+        return content if takes_parts and content and has_types else _join_parts(content)
     return content if isinstance(content, str) else output_text(content)
 
 
-def _flatten(content: list[Any]) -> str:
+def _join_parts(content: list[Any]) -> str:
     """Join parts as text. The type of a part that is not text is named."""
     return "\n".join([_part_text(part) for part in content])
 
 
 def _part_text(part: Any) -> str:
+    """Return the text of one part, or a note that names the type of a part that is not text."""
     if isinstance(part, str):
         return part
     fields = obj(part)
@@ -562,6 +587,7 @@ def _part_text(part: Any) -> str:
 
 
 def _describe(content: Any) -> str:
+    """Describe content in the message of a change, by its type."""
     if content == "":
         return "an empty string"
     if content is None:
@@ -578,11 +604,11 @@ def _fix_order(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message
         messages = _put_system_first(sanitizer, messages)
     if sanitizer.profile.answers_first:
         messages = _answer_results(sanitizer, messages)
-    return _alternate(sanitizer, messages) if sanitizer.profile.alternates else messages
+    return _alternate_roles(sanitizer, messages) if sanitizer.profile.alternates else messages
 
 
 def _put_system_first(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
-    """Merge the leading system messages. A later one keeps its place and becomes the user's."""
+    """Merge the leading system messages. A later one keeps its place and becomes a user message."""
     lead = 0
     while lead < len(messages) and messages[lead].message["role"] in ("system", "developer"):
         lead += 1
@@ -591,12 +617,13 @@ def _put_system_first(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_
             sanitizer.record("late_system", item, "a system message that is not the first became a user message")
             item.put(role="user")
     if lead > 1:
-        _merge(sanitizer, messages[:lead], "several system messages are merged")
+        _merge_messages(sanitizer, messages[:lead], "several system messages are merged")
         return [messages[0], *messages[lead:]]
     return messages
 
 
 def _answer_results(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
+    """Insert an assistant message between results and a user message that follows them."""
     out: list[_Message] = []
     for item in messages:
         if out and out[-1].message["role"] == "tool" and item.message["role"] == "user":
@@ -606,7 +633,8 @@ def _answer_results(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Me
     return out
 
 
-def _alternate(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
+def _alternate_roles(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
+    """Merge adjacent messages of one role, and insert a user message before an assistant's first."""
     out: list[_Message] = []
     for item in messages:
         role, before = item.message["role"], out[-1].message["role"] if out else "system"
@@ -614,13 +642,13 @@ def _alternate(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message
             sanitizer.record("role_order", item, "a user message must be the first")
             out.append(_Message(item.at, {"role": "user", "content": USER_FILLER}))
         elif role == before and role in ("user", "assistant"):
-            _merge(sanitizer, [out[-1], item], f"two messages in a row with the role {role} are merged")
+            _merge_messages(sanitizer, [out[-1], item], f"two messages in a row with the role {role} are merged")
             continue
         out.append(item)
     return out
 
 
-def _merge(sanitizer: _Sanitizer, messages: list[_Message], reason: str) -> None:
+def _merge_messages(sanitizer: _Sanitizer, messages: list[_Message], reason: str) -> None:
     """Merge messages into the first: their contents in order, and every other field."""
     first, *others = messages
     for item in others:
@@ -634,6 +662,7 @@ def _merge(sanitizer: _Sanitizer, messages: list[_Message], reason: str) -> None
 
 
 def _join_contents(first: Any, second: Any) -> Any:
+    """Join two contents: as a list of parts if either is one, else as text with an empty line between."""
     if isinstance(first, list) or isinstance(second, list):
         parts: list[Any] = []
         for content in (first, second):
@@ -643,4 +672,12 @@ def _join_contents(first: Any, second: Any) -> Any:
 
 
 _Step = Callable[[_Sanitizer, list[_Message]], list[_Message]]
-_STEPS: tuple[_Step, ...] = (_fix_roles, _fix_calls, _pair, _fix_reasoning, _fix_fields, _fix_content, _fix_order)
+_STEPS: tuple[_Step, ...] = (
+    _fix_roles,
+    _fix_calls,
+    _pair_results,
+    _fix_reasoning,
+    _fix_fields,
+    _fix_content,
+    _fix_order,
+)

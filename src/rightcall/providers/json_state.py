@@ -1,4 +1,4 @@
-"""The state of a JSON text that arrives in pieces: incomplete, complete or invalid. Each character is read once.
+"""A scanner for JSON text that arrives in pieces: incomplete, complete or invalid. Each character is read once.
 
     state = JsonState()
     state.feed('{"city": "Par')
@@ -26,7 +26,7 @@ _MAX_DEPTH = 2_000  # brackets; every reader rejects deeper nesting
 class JsonState:
     """A scanner for strict JSON: no NaN, no control characters in strings, no trailing commas, nothing after the value.
 
-    - `may_emit`: may the string value of this top-level key be emitted while it arrives?
+    - `may_emit`: decides by a top-level key whether its string value may be emitted while it arrives.
     - `final`: the number of characters that may be emitted.
     """
 
@@ -46,7 +46,7 @@ class JsonState:
 
     @property
     def is_complete(self) -> bool:
-        """Has the value ended? Never true for a number or a word, which may continue."""
+        """Return True if the value has ended. It is never True for a number or a word, which may continue."""
         return self._expected == "end"
 
     @property
@@ -55,16 +55,16 @@ class JsonState:
 
     @property
     def is_incomplete(self) -> bool:
-        """May the text become JSON, and has the value not ended?"""
+        """Return True if the text may become JSON and the value has not ended."""
         return self._expected not in ("end", "invalid")
 
     @property
     def is_inside(self) -> bool:
-        """Is the text incomplete inside a string, a list or an object?"""
+        """Return True if the text is incomplete inside a string, a list or an object."""
         return self.is_incomplete and (bool(self._closers) or self._expected == "string")
 
     def would_invalidate(self, text: str) -> bool:
-        """Would this text make the value invalid if it came next?"""
+        """Return True if this text would make the value invalid if it came next. The scanner is not changed."""
         ahead = JsonState()
         ahead._expected, ahead._closers, ahead._escape = self._expected, list(self._closers), self._escape
         ahead._token = list(self._token) if self._expected == "word" else []
@@ -72,7 +72,7 @@ class JsonState:
         return ahead.is_invalid
 
     def feed(self, text: str) -> None:
-        """Read the next piece."""
+        """Read the next piece of the text."""
         may_be_whole = self._expected == "value" and not self._closers and self.may_emit is None
         if may_be_whole and text[:1] in _CLOSERS and text[-1] in "}]" and len(text) <= 2 * _MAX_DEPTH:
             # Most texts are a whole list or object. One of this length cannot exceed the maximum depth.
@@ -87,22 +87,26 @@ class JsonState:
         text, self._escape = self._escape + text, ""
         pos = 0
         while pos < len(text) and self._expected != "invalid":
-            pos = self._step(text, pos, base)
+            pos = self._read_token(text, pos, base)
 
-    def _step(self, text: str, pos: int, base: int) -> int:
+    def _read_token(self, text: str, pos: int, base: int) -> int:
+        """Read the next token, or a part of one, at `pos`; return the position after it.
+
+        `base` is the number of characters before `text`.
+        """
         expected = self._expected
         if expected == "string" or expected == "key_string":
-            return self._string(text, pos, base)
+            return self._read_string(text, pos, base)
         if expected == "word":
-            return self._word(text, pos)
+            return self._read_word(text, pos)
         pos = _BLANKS(text, pos).end()  # type: ignore[union-attr]
         if pos == len(text):
             return pos
         char = text[pos]
         if expected == "more":
-            self._comma_or_closer(char, base + pos)
+            self._end_member(char, base + pos)
         elif expected == "value" or (expected == "first" and char != "]"):
-            return self._value(char, pos)
+            return self._begin_value(char, pos)
         elif expected == "colon":
             self._expected = "value" if char == ":" else "invalid"
         elif expected in ("first", "first_key") and char == self._closers[-1]:
@@ -113,7 +117,8 @@ class JsonState:
             self._expected = "invalid"
         return pos + 1
 
-    def _value(self, char: str, pos: int) -> int:
+    def _begin_value(self, char: str, pos: int) -> int:
+        """Read the first character of a value and return the position after it; `_read_word` reads a scalar."""
         if char in _CLOSERS and len(self._closers) == _MAX_DEPTH:
             self._expected = "invalid"
         elif char in _CLOSERS:
@@ -130,7 +135,8 @@ class JsonState:
             self._expected = "invalid"
         return pos + 1
 
-    def _string(self, text: str, pos: int, base: int) -> int:
+    def _read_string(self, text: str, pos: int, base: int) -> int:
+        """Read a string or key, or a part of one, and return the position after it."""
         end = _RUN(text, pos).end()  # type: ignore[union-attr]
         is_key = self._expected == "key_string"
         if is_key and self.may_emit is not None and self._closers == ["}"]:
@@ -150,7 +156,8 @@ class JsonState:
             self._in_final_string = self._expected == "string"
         return end
 
-    def _word(self, text: str, pos: int) -> int:
+    def _read_word(self, text: str, pos: int) -> int:
+        """Read a number, `true`, `false` or `null`, or a part of one, and return the position after it."""
         end = _WORD(text, pos).end()  # type: ignore[union-attr]
         self._token.append(text[pos:end])
         if end < len(text):
@@ -159,7 +166,8 @@ class JsonState:
             self._expected = ("more" if self._closers else "end") if is_scalar else "invalid"
         return end
 
-    def _comma_or_closer(self, char: str, at: int) -> None:
+    def _end_member(self, char: str, at: int) -> None:
+        """Read the character after a value: a comma, or the closing bracket of the list or object."""
         if char == self._closers[-1]:
             self._close()
         elif char == ",":
@@ -178,7 +186,7 @@ _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.S)
 
 
 def ends_early(text: str) -> bool:
-    """Was this JSON truncated? It is the beginning of JSON, or it is invalid and brackets are open at its end."""
+    """Return True if this JSON text was truncated: it is the beginning of JSON, or invalid with open brackets."""
     state = JsonState()
     state.feed(text)
     if not state.is_invalid:
@@ -192,7 +200,7 @@ def ends_early(text: str) -> bool:
 
 
 def is_repeated(text: str) -> bool:
-    """Is this a complete JSON text that is repeated character by character, as some servers send it?"""
+    """Return True if the text is one complete JSON text, repeated character by character as some servers send it."""
     size = (text + text).find(text, 1)
     if not 0 < size < len(text):
         return False

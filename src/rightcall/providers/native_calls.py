@@ -1,7 +1,7 @@
-"""The native calls of one answer: pieces in, events out.
+"""The native calls of one answer: call deltas in, events out.
 
 `NativeCalls` starts a call when its arguments begin and ends calls in the order in which they began. `CallMatcher`
-decides which call a piece belongs to; servers count, name and repeat calls in many ways.
+decides which call a delta belongs to, because servers number, name and repeat calls in different ways.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MAX_QUOTED = 200  # characters of free text that a message quotes
 
 
 class PartialCall:
-    """A native call as far as it has arrived."""
+    """A native call of which some deltas have arrived: its name, id, argument text and problems so far."""
 
     __slots__ = (
         *("arguments", "closed", "conflicts", "custom", "draft", "emitted", "ended", "fault", "has_arguments", "id"),
@@ -42,9 +42,9 @@ class PartialCall:
         "_scanned",
     )
 
-    def __init__(self, piece: CallDelta, index: int) -> None:
+    def __init__(self, delta: CallDelta, index: int) -> None:
         self.index = index
-        self.slot, self.id, self.custom = piece.slot, piece.id, piece.custom
+        self.slot, self.id, self.custom = delta.slot, delta.id, delta.custom
         self.name = self.draft = ""
         self.named_in_chunk = -1  # the last chunk with its name
         self.arguments: list[str] = []  # pieces of the argument text
@@ -64,12 +64,12 @@ class PartialCall:
         self.state = JsonState()
         self._scanned = 0  # pieces of `arguments` that `state` has read
 
-    def merge(self, piece: CallDelta) -> None:
-        """Take the fields of a piece, except name, id and arguments."""
-        self.draft = self.draft or piece.draft
-        self.fault = self.fault or piece.fault
-        self.parsed, self.ended = self.parsed or piece.parsed, self.ended or piece.ended
-        for field in piece.unknown:
+    def merge(self, delta: CallDelta) -> None:
+        """Copy the fields of a call delta into this call, except name, id and argument text."""
+        self.draft = self.draft or delta.draft
+        self.fault = self.fault or delta.fault
+        self.parsed, self.ended = self.parsed or delta.parsed, self.ended or delta.ended
+        for field in delta.unknown:
             known = self.unknown.setdefault(field.key, field)
             if not is_same(known.value, field.value):
                 self.conflicts.append(field)
@@ -77,32 +77,32 @@ class PartialCall:
     # -- argument text -------------------------------------------------------------------------------------------------
 
     def extend(self, text: str) -> None:
-        """Append argument text."""
+        """Append a piece of argument text."""
         self.arguments.append(text)
         self.pending.append(text)
         self.size += len(text)
         self.has_arguments = self.has_arguments or bool(text.strip(_BLANKS))
 
     def replace(self, text: str) -> None:
-        """Replace all argument text."""
+        """Replace all argument text and scan it from its beginning."""
         self.arguments, self.pending, self.size = [text], [text], len(text)
         self.state, self._scanned = JsonState(self.state.may_emit), 0
         self.has_arguments = bool(text.strip(_BLANKS))
 
     @property
     def text(self) -> str:
-        """The argument text so far."""
+        """Return the argument text so far."""
         if len(self.arguments) > 1:
             self.scan()
             self.arguments, self._scanned = ["".join(self.arguments)], 1
         return self.arguments[0] if self.arguments else ""
 
-    def is_text(self, text: str) -> bool:
-        """Is this the argument text so far? Pieces are joined only if the length is the same."""
+    def has_argument_text(self, text: str) -> bool:
+        """Return True if `text` equals the argument text so far. Pieces are joined only if the lengths are equal."""
         return len(text) == self.size and text == self.text
 
     def scan(self) -> JsonState:
-        """Return the state of the argument text."""
+        """Feed the argument text that was not scanned yet to the JSON scanner, and return the scanner."""
         for piece in self.arguments[self._scanned :]:
             self.state.feed(piece)
         self._scanned = len(self.arguments)
@@ -110,10 +110,11 @@ class PartialCall:
 
     @property
     def has_ended(self) -> bool:
-        """Is it certain that the call is complete, so that a limit that ended the answer did not truncate it?
+        """Return True if the call is certainly complete, so that a limit that ended the answer did not truncate it.
 
-        The provider reports it; or the argument text is the model's own and is complete JSON. Free text, and arguments
-        that the server parsed, prove nothing.
+        This is certain if the provider reports it, or if the argument text was written by the model and is complete
+        JSON. Free
+        text, and arguments that the server parsed and wrote again, prove nothing.
         """
         if self.ended or self.custom or self.parsed:
             return self.ended
@@ -122,12 +123,15 @@ class PartialCall:
     # -- previews ------------------------------------------------------------------------------------------------------
 
     def enable_preview(self, may_emit: Callable[[str], bool]) -> None:
-        """Scan the arguments again, to know how much of them is final."""
+        """Scan the arguments again; `may_emit` decides by key whether a string may be emitted early."""
         self.state, self._scanned = JsonState(may_emit), 0
         self.pending = list(self.arguments)
 
     def take_preview(self) -> str:
-        """Return argument text that is final and was not emitted; none of a custom tool's text is final."""
+        """Return the argument text that is final and was not emitted before, and mark it as emitted.
+
+        The free text of a custom tool is never final before the call ends.
+        """
         if self.custom:
             return ""
         ready = self.scan().final - self.emitted
@@ -139,14 +143,14 @@ class PartialCall:
         return pending[:ready]
 
 
-# -- which call a piece belongs to -------------------------------------------------------------------------------------
+# -- which call a delta belongs to -------------------------------------------------------------------------------------
 
 
 class CallMatcher:
-    """The calls of one answer, in the order in which they began.
+    """Finds the call that each call delta belongs to, and holds the calls of one answer in their order.
 
-    A piece is matched by its id, else by the provider's index, else by its position. Last, if the JSON of a call is
-    complete, an object that begins belongs to another call. A piece that nothing identifies continues the last call, so
+    A delta is matched by its id, else by the provider's index, else by its position. Last, if the JSON of a call is
+    complete, an object that begins belongs to another call. A delta that nothing identifies continues the last call, so
     that no argument text is lost.
     """
 
@@ -160,109 +164,117 @@ class CallMatcher:
         self._open: list[PartialCall] = []  # calls that may continue, and some that have ended since
 
     def call_in(self, slot: Slot | None) -> PartialCall | None:
-        """Return the call in a slot; the last call if the provider has no slots."""
+        """Return the call in a slot, or the last call if the provider has no slots; None if there is no such call."""
         if slot is None:
             return self.calls[-1] if self.calls else None
         return self._by_slot.get(slot)
 
-    def match(self, piece: CallDelta) -> PartialCall:
-        """Return the call of this piece, with all its fields except the argument text."""
-        call = None if piece.whole else self._known_call(piece)
-        if call is None or self._begins_call(call, piece):
-            call = PartialCall(piece, self._first + len(self.calls))
+    def match(self, delta: CallDelta) -> PartialCall:
+        """Return the call of this delta, new or known, with all fields of the delta except the argument text."""
+        call = None if delta.whole else self._known_call(delta)
+        if call is None or self._begins_call(call, delta):
+            call = PartialCall(delta, self._first + len(self.calls))
             self.calls.append(call)
             self._open.append(call)
-        if piece.slot is not None:
-            self._by_slot[piece.slot] = call
-        if piece.id:
-            call.id = call.id or piece.id
-            self._by_id[piece.id] = call
-        if piece.name:
+        if delta.slot is not None:
+            self._by_slot[delta.slot] = call
+        if delta.id:
+            call.id = call.id or delta.id
+            self._by_id[delta.id] = call
+        if delta.name:
             call.named_in_chunk = self.chunk
             is_final = call.started or (call.name and call.has_arguments)
-            if not is_final and not (piece.name == call.name and self._is_whole_name(call.name)):
-                call.name += piece.name
-        call.merge(piece)
+            if not is_final and not (delta.name == call.name and self._is_whole_name(call.name)):
+                call.name += delta.name
+        call.merge(delta)
         return call
 
-    def _known_call(self, piece: CallDelta) -> PartialCall | None:
-        """Return the call that the piece refers to, if any."""
-        by_slot = None if piece.slot is None else self._by_slot.get(piece.slot)
-        by_id = self._by_id.get(piece.id) if piece.id else None
-        if by_id is not None and (by_slot is None or by_slot.id != piece.id):
+    def _known_call(self, delta: CallDelta) -> PartialCall | None:
+        """Return the known call that the delta refers to by id, index or position; None if it is a new call."""
+        by_slot = None if delta.slot is None else self._by_slot.get(delta.slot)
+        by_id = self._by_id.get(delta.id) if delta.id else None
+        if by_id is not None and (by_slot is None or by_slot.id != delta.id):
             return by_id
         if by_slot is not None:
             return by_slot
         if not self.calls:
             return None
-        # Neither its id nor its index is known: is it the first piece of a call?
-        new_id, new_slot = bool(piece.id), piece.slot is not None
-        if (new_id and new_slot) or ((new_id or new_slot) and (bool(piece.name) or not piece.arguments)):
+        # Neither its id nor its index is known: is it the first delta of a call?
+        new_id, new_slot = bool(delta.id), delta.slot is not None
+        if (new_id and new_slot) or ((new_id or new_slot) and (bool(delta.name) or not delta.arguments)):
             return None
-        if piece.name:
+        if delta.name:
             return self.calls[-1]
         # Arguments under an unknown index or id were announced under another one: they continue the last open call.
         while self._open and (self._open[-1].closed or self._open[-1].scan().is_complete):
             self._open.pop()
         return self._open[-1] if self._open else self.calls[-1]
 
-    def _begins_call(self, call: PartialCall, piece: CallDelta) -> bool:
-        """The piece refers to this call; is it the beginning of another call nevertheless?"""
-        if piece.id and call.id and piece.id != call.id and (piece.name or not piece.arguments):
+    def _begins_call(self, call: PartialCall, delta: CallDelta) -> bool:
+        """Return True if the delta begins another call although its id, index or position refers to `call`."""
+        if delta.id and call.id and delta.id != call.id and (delta.name or not delta.arguments):
             return True
-        if piece.all:
+        if delta.all:
             return False
-        if piece.name:
-            return self._names_another(call, piece)
+        if delta.name:
+            return self._names_another(call, delta)
         # An object without a name, after arguments that are complete: those of the next call, unless they repeat.
-        is_its_own = piece.id == call.id if piece.id else piece.slot is not None and piece.slot == call.slot
-        if is_its_own or not _begins_object(piece) or not call.scan().is_complete:
+        is_its_own = delta.id == call.id if delta.id else delta.slot is not None and delta.slot == call.slot
+        if is_its_own or not _begins_object(delta) or not call.scan().is_complete:
             return False
-        return not call.is_text(piece.arguments)
+        return not call.has_argument_text(delta.arguments)
 
-    def _names_another(self, call: PartialCall, piece: CallDelta) -> bool:
+    def _names_another(self, call: PartialCall, delta: CallDelta) -> bool:
+        """Return True if the name in this delta is that of another call.
+
+        Else it is a part of the call's name, or the name again.
+        """
         if not call.name:
             return False
         if call.named_in_chunk == self.chunk or call.closed:
             return True
         if call.has_arguments:
-            return piece.name != call.name or self._is_same_tool_again(call, piece)
+            return delta.name != call.name or self._is_same_tool_again(call, delta)
         # No arguments yet: is this a part of the name, the name again, or the name of the next call?
-        if _is_in_other_slot(call, piece) and (piece.name != call.name or not piece.arguments):
+        if _is_in_other_slot(call, delta) and (delta.name != call.name or not delta.arguments):
             return True
         tools = self._tools
-        if piece.name == call.name or tools is None:
+        if delta.name == call.name or tools is None:
             return False
-        return call.name in tools and piece.name in tools and call.name + piece.name not in tools
+        return call.name in tools and delta.name in tools and call.name + delta.name not in tools
 
-    def _is_same_tool_again(self, call: PartialCall, piece: CallDelta) -> bool:
-        """The name arrived again after arguments: does it begin a second call of the tool, or is it in every chunk?"""
+    def _is_same_tool_again(self, call: PartialCall, delta: CallDelta) -> bool:
+        """Decide about a call's name that arrives again after arguments.
+
+        Return True if it begins a second call of the same tool, False if the server repeats the name in every chunk.
+        """
         state = call.scan()
         if state.is_complete:
-            is_repeated_piece = bool(piece.id) and piece.id == call.id and call.is_text(piece.arguments)
-            return not is_repeated_piece if piece.arguments.strip(_BLANKS) else _is_in_other_slot(call, piece)
-        if not _begins_object(piece) or call.custom:
+            is_repeated_delta = bool(delta.id) and delta.id == call.id and call.has_argument_text(delta.arguments)
+            return not is_repeated_delta if delta.arguments.strip(_BLANKS) else _is_in_other_slot(call, delta)
+        if not _begins_object(delta) or call.custom:
             return False
-        return not state.is_invalid and state.would_invalidate(piece.arguments)
+        return not state.is_invalid and state.would_invalidate(delta.arguments)
 
     def _is_whole_name(self, name: str) -> bool:
-        """A name arrived again: is it the whole name, and not one half of a declared name such as `pingping`?"""
+        """Return False if the name may be one half of a declared name like `pingping`."""
         return self._tools is None or name in self._tools or name + name not in self._tools
 
 
-def _is_in_other_slot(call: PartialCall, piece: CallDelta) -> bool:
-    return None not in (piece.slot, call.slot) and piece.slot != call.slot
+def _is_in_other_slot(call: PartialCall, delta: CallDelta) -> bool:
+    """Return True if the call and the delta both have a slot and the slots differ."""
+    return None not in (delta.slot, call.slot) and delta.slot != call.slot
 
 
-def _begins_object(piece: CallDelta) -> bool:
-    return piece.arguments.lstrip(_BLANKS).startswith("{")
+def _begins_object(delta: CallDelta) -> bool:
+    return delta.arguments.lstrip(_BLANKS).startswith("{")
 
 
 # -- events ------------------------------------------------------------------------------------------------------------
 
 
 class NativeCalls:
-    """The native calls of one answer. Events are appended to `out`."""
+    """The native calls of one answer. The events of all calls are appended to the list `out`."""
 
     def __init__(
         self,
@@ -287,62 +299,62 @@ class NativeCalls:
 
     @property
     def next_index(self) -> int:
-        """The index that the next call would have."""
+        """Return the index that the next call would have."""
         return self._first + min(len(self._calls), self._limits.calls)
 
     def begin_chunk(self) -> None:
         """Count a chunk. Two names in one chunk are those of two calls."""
         self._matcher.chunk += 1
 
-    def add(self, piece: CallDelta) -> None:
-        """Read one piece."""
+    def add(self, delta: CallDelta) -> None:
+        """Add one call delta to its call, and emit the events that it makes certain."""
         known = len(self._calls)
-        call = self._matcher.match(piece)
+        call = self._matcher.match(delta)
         if call.closed or (call.started and call.index - self._first < self._ended):
-            if piece.arguments.strip(_BLANKS) and not piece.all and not call.is_text(piece.arguments):
+            if delta.arguments.strip(_BLANKS) and not delta.all and not call.has_argument_text(delta.arguments):
                 # The call may have run already, so late arguments are reported and not read.
                 message = f"more arguments of {call.name!r:.80} came after the call had ended; they were not read"
                 self._out.append(Problem("late_arguments", message, blocking=False))
             return
         if 0 < known < len(self._calls):
             self._end_ready()
-        text = piece.arguments
-        if piece.all:
+        text = delta.arguments
+        if delta.all:
             if text.strip(_BLANKS) and not call.emitted:
                 call.replace(text)
         elif text:
             is_complete = call.has_arguments and not call.custom and call.scan().is_complete
-            if not (is_complete and call.is_text(text)):  # else all arguments once more
+            if not (is_complete and call.has_argument_text(text)):  # else all arguments once more
                 call.extend(text)
         if call.has_arguments:
             self._start_named(call)
         if call.started and self._live and (ready := call.take_preview()):
             self._out.append(Arguments(call.index, ready))
-        if piece.whole:
+        if delta.whole:
             call.closed = True
             self._end_ready()
 
     def close_slot(self, slot: Slot | None) -> None:
-        """Nothing more follows for the call in this slot."""
+        """Mark the call in this slot as closed, so that it can end."""
         call = self._matcher.call_in(slot)
         if call is not None and not call.closed:
             call.closed = True
             self._end_ready()
 
     def end_complete(self) -> None:
-        """End the calls that are complete, because text or reasoning follows."""
+        """End the calls whose arguments are complete, because text or reasoning follows them."""
         for call in self._calls[self._ended :]:
             if not call.closed and (call.custom or not call.scan().is_complete):
                 return
             self._end(call, truncated=False)
 
     def close(self, truncated: bool) -> None:
-        """End all calls. Of a truncated answer, the last call is rejected unless it is certain that it is complete."""
+        """End all calls. In a truncated answer, the last call is rejected unless it is certainly complete."""
         while self._ended < len(self._calls):
             self._end(self._calls[self._ended], truncated=truncated and self._ended == len(self._calls) - 1)
 
     def _end_ready(self) -> None:
-        """End calls in order, as long as they are certain to be over."""
+        """End calls in order, as long as each is certainly complete."""
         while self._ended < len(self._calls):
             call, is_last = self._calls[self._ended], self._ended == len(self._calls) - 1
             if is_last and not (call.closed and call.has_ended):
@@ -354,7 +366,10 @@ class NativeCalls:
     # -- the start of a call -------------------------------------------------------------------------------------------
 
     def _start_named(self, call: PartialCall) -> None:
-        """Start the calls up to this one. A call without a name waits, because its arguments may contain the name."""
+        """Emit the start of each call up to this one.
+
+        A call without a name is not started, because its arguments may contain the name.
+        """
         while not call.started and self._started < self._limits.calls:
             each = self._calls[self._started]
             if self._tools is not None and not each.name.strip():
@@ -362,7 +377,7 @@ class NativeCalls:
             self._start(each)
 
     def _start(self, call: PartialCall) -> None:
-        """Make id and name of this call, and of those before it, final."""
+        """Emit the start of this call and of those before it. Their ids and names are final from then on."""
         if call.started or call.index - self._first >= self._limits.calls:
             return
         for each in self._calls[self._started : call.index - self._first + 1]:
@@ -383,13 +398,17 @@ class NativeCalls:
         self._started = max(self._started, call.index - self._first + 1)
 
     def _policy(self, name: str) -> str:
-        """Return the repair policy for calls of this tool."""
+        """Return the repair policy for calls of the tool `name`."""
         repair = self._repair
         return repair if isinstance(repair, str) else repair.get(name, repair.get("*", "safe"))
 
     # -- the end of a call ---------------------------------------------------------------------------------------------
 
     def _end(self, call: PartialCall, *, truncated: bool) -> None:
+        """End a call: decode and check its arguments, emit its remaining arguments, its problems and its end.
+
+        A call beyond the limit is emitted as text.
+        """
         self._ended += 1
         if call.index - self._first >= self._limits.calls:
             if call.index - self._first == self._limits.calls:
@@ -400,21 +419,21 @@ class NativeCalls:
         text = call.text if call.has_arguments or not call.draft else call.draft
         if call.custom:
             self._start(call)
-            self._convert_to_function(call, text)
+            self._convert_custom_call(call, text)
         json, value = self._decode(call, text)
         self._start(call)
-        settled, problems = self._settle(call, text, json, value, truncated)
-        # What `live` emitted is a preview of the input; the settled call is authoritative.
-        remaining = (json[call.emitted :] if call.emitted else settled.json) if settled.complete else ""
+        finalized, problems = self._finalize(call, text, json, value, truncated)
+        # What `live` emitted is a preview of the input; the finalized call is authoritative.
+        remaining = (json[call.emitted :] if call.emitted else finalized.json) if finalized.complete else ""
         if remaining:
             self._out.append(Arguments(call.index, remaining))
         self._out.extend(problems)
         if call.problems or problems:
-            settled = msgspec.structs.replace(settled, problems=(*call.problems, *problems))
-        self._out.append(CallEnd(call.index, settled))
+            finalized = msgspec.structs.replace(finalized, problems=(*call.problems, *problems))
+        self._out.append(CallEnd(call.index, finalized))
 
-    def _convert_to_function(self, call: PartialCall, text: str) -> None:
-        """Convert a custom call of a function tool, if its text is a JSON object, and record the repair."""
+    def _convert_custom_call(self, call: PartialCall, text: str) -> None:
+        """Convert a custom call to a function call if its free text is a JSON object and the tool takes no text."""
         if self._accepts_text(call.name) or self._policy(call.name) == "off" or len(text) > self._limits.call:
             return
         if isinstance(decode(text, self._limits.depth), dict):
@@ -422,7 +441,7 @@ class NativeCalls:
             call.repairs += (Repair("double_encoded", "exact", "", dumps(text), text),)
 
     def _decode(self, call: PartialCall, text: str) -> tuple[str, Any]:
-        """Return the arguments as JSON and as a value. A missing name is taken from the arguments or inferred."""
+        """Return the arguments as JSON text and as a value. A missing name is taken from the arguments or inferred."""
         if call.custom:
             return dumps({"input": text}), {"input": text}
         value: Any = Undecodable
@@ -443,10 +462,13 @@ class NativeCalls:
             call.repairs += (Repair("inferred_name", "schema", "", "", inferred),)
         return text, value
 
-    def _settle(
+    def _finalize(
         self, call: PartialCall, text: str, json: str, value: Any, truncated: bool
     ) -> tuple[Call, list[Problem]]:
-        """Return the call and its problems. A call that may have been truncated is never completed."""
+        """Validate and repair the arguments of a call; return the call and its problems.
+
+        A call that is faulty, too long or possibly truncated is rejected and never completed.
+        """
         fault = call.fault
         if fault is None:
             if len(text) > self._limits.call:
@@ -478,13 +500,19 @@ class NativeCalls:
         )
 
     def _accepts_text(self, name: str) -> bool:
-        """May this be a custom tool, whose one argument is the text? An undeclared tool may be anything."""
+        """Return True if the tool may be a custom tool, whose one argument `input` is free text.
+
+        A tool that is not declared may be any kind of tool.
+        """
         tool = self._tools.get(name) if self._tools is not None else None
         properties = tool.parameters.get("properties") if tool is not None else None
         return not isinstance(properties, dict) or "input" in properties
 
     def _extra_members(self, call: PartialCall, text: str) -> tuple[BesideMember, ...]:
-        """Return the unknown fields of the call. A field that the server may have added matters only as an argument."""
+        """Return the unknown fields of the call, each with its role in the repair of the arguments.
+
+        A field that the server may have added matters only if it is an argument.
+        """
         members = [BesideMember(field.key, field.value, "clash") for field in call.conflicts if field.inner]
         has_arguments = bool(text.strip(_BLANKS))
         for field in call.unknown.values():
@@ -496,6 +524,7 @@ class NativeCalls:
 
 
 def _custom_call_fault(name: str, text: str) -> tuple[str, str]:
+    """Return code and message of the problem that a function tool was called as a custom tool with free text."""
     quoted = f"{text[:_MAX_QUOTED]!r}{' and more' if len(text) > _MAX_QUOTED else ''}"
     message = f"{name!r} was called as a custom tool, with free text: {quoted}; it is a function, so send its"
     return "arguments_not_object", f"{message} arguments as a JSON object"

@@ -31,20 +31,21 @@ from rightcall.providers.sdk_view import obj, objects, text
 from rightcall.types import Call, Json, Reply
 
 
-def whole(response: Any) -> Deltas:
+def response_deltas(response: Any) -> Deltas:
     """Return the deltas of a response, a message, a list of calls or one call."""
     fields = obj(response)
     if fields is None:
-        return openai_chat.whole(response)
-    return [(0, delta) for delta in _response(fields)]
+        return openai_chat.response_deltas(response)
+    return [(0, delta) for delta in _response_deltas(fields)]
 
 
-def chunk(payload: Json, state: StreamState) -> Deltas:
+def chunk_deltas(payload: Json, state: StreamState) -> Deltas:
     """Return the deltas of one line of a stream, which has the shape of a whole response."""
-    return whole(payload)
+    return response_deltas(payload)
 
 
-def _response(response: Json) -> Iterator[Delta]:
+def _response_deltas(response: Json) -> Iterator[Delta]:
+    """Yield the deltas of a `/api/chat` or `/api/generate` response: reasoning, text, calls and the finish reason."""
     message = obj(response.get("message"))
     if message is None and "response" in response:
         if reasoning := text(response.get("thinking")):
@@ -52,7 +53,7 @@ def _response(response: Json) -> Iterator[Delta]:
         if content := text(response.get("response")):
             yield TextDelta(content)
     else:
-        yield from (delta for _, delta in openai_chat.whole(response if message is None else message))
+        yield from (delta for _, delta in openai_chat.response_deltas(response if message is None else message))
     reason = text(response.get("done_reason"))
     if reason or response.get("done") is True:
         yield Finish(finish_of(reason or "stop"))
@@ -79,6 +80,7 @@ def assistant_message(
 
 
 def _call_entry(index: int, call: Call, extras: Extras | None) -> Json:
+    """Write a call as an entry of `tool_calls`; its arguments are an object and it has no id."""
     function = {"index": index, "name": call.name, "arguments": call.arguments}
     return {"type": "function", "function": function, **extra_fields(extras, call.id)}
 
@@ -98,15 +100,16 @@ def read_tool_choice(value: Any) -> str:
     return openai_chat.read_tool_choice(value)
 
 
-def opaque(response: Any) -> tuple[Json, list[tuple[str, Json]]]:
+def opaque_fields(response: Any) -> tuple[Json, list[tuple[str, Json]]]:
     """Return the fields that a server requires back unchanged, as in Chat."""
-    return openai_chat.opaque(response)
+    return openai_chat.opaque_fields(response)
 
 
 # -- the dialect -------------------------------------------------------------------------------------------------------
 
 
 def _is_ollama(fields: Json) -> bool:
+    """Return True if the object has keys that only Ollama has, or calls as only Ollama writes them."""
     if "choices" in fields:
         return False
     if "done" in fields and ("message" in fields or "response" in fields):
@@ -117,23 +120,24 @@ def _is_ollama(fields: Json) -> bool:
 
 
 def has_parsed_call(fields: Json) -> bool:
-    """Is there a call without an id whose arguments are an object?"""
+    """Return True if the message has a call without an id whose arguments are an object."""
     calls = [obj(each.get("function")) or {} for each in objects(fields.get("tool_calls")) if not each.get("id")]
     return any(obj(call.get("arguments")) is not None for call in calls)
 
 
-def _turn(reply: Reply, extras: Extras) -> Json:
+def _accepted_message(reply: Reply, extras: Extras) -> Json:
+    """Write the turn as servers accept it, with the opaque fields in `extras`."""
     return assistant_message(reply, extras=extras)
 
 
 OLLAMA = Dialect(
     "ollama",
     _is_ollama,
-    whole,
-    chunk,
-    opaque,
+    response_deltas,
+    chunk_deltas,
+    opaque_fields,
     assistant_message,
-    _turn,
+    _accepted_message,
     separate_results(tool_result),
     openai_chat.history_entries,
 )

@@ -2,7 +2,7 @@
 
     {"type": "content_block_delta", "index": 0, "delta": {"type": "signature_delta", "signature": "..."}}
 
-The chunks of each dialect are joined to the part of a whole response that `Dialect.opaque` reads.
+The chunks of each dialect are joined to the part of a whole response that `Dialect.opaque_fields` reads.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class _TextPieces(list[str]):
 
 
 class OpaqueFields:
-    """Collects the opaque fields of every chunk; `response` is the value for `Dialect.opaque`."""
+    """Collects the opaque fields of every chunk; `response` returns them for `Dialect.opaque_fields`."""
 
     def __init__(self) -> None:
         self._blocks: dict[int | None, Json] = {}
@@ -32,32 +32,34 @@ class OpaqueFields:
         self._whole: Json | None = None
 
     def add(self, api: str, payload: Json) -> None:
-        """Collect the opaque fields of one chunk."""
+        """Collect the opaque fields of one chunk of the API named `api`."""
         collect = _COLLECTORS.get(api)
         if collect is not None:
             collect(self, payload)
 
     def response(self, api: str) -> Any:
-        """Return the collected fields in the shape of a whole response."""
+        """Return the collected fields in the shape of a whole response of the API."""
         if self._whole is not None:
             return self._whole
         if api == "chat":
-            return {**_joined(self._message), "tool_calls": [_joined(call) for call in self._calls.values()]}
-        blocks = [_joined(block) for block in self._blocks.values()]
+            return {**_join_texts(self._message), "tool_calls": [_join_texts(call) for call in self._calls.values()]}
+        blocks = [_join_texts(block) for block in self._blocks.values()]
         return {{"messages": "content", "gemini": "parts"}.get(api, "output"): blocks}
 
     def _add_messages(self, payload: Json) -> None:
-        kind, slot = text(payload.get("type")), _index(payload)
+        """Collect thinking blocks, signatures and calls of an event of the Messages API."""
+        kind, slot = text(payload.get("type")), _integer_index(payload)
         delta = obj(payload.get("delta")) or {}
         if kind == "content_block_start":
             self._blocks[slot] = {}
-            _grow(self._blocks[slot], obj(payload.get("content_block")) or {})
+            _merge_fields(self._blocks[slot], obj(payload.get("content_block")) or {})
         elif key := _GROWING_FIELDS.get(text(delta.get("type"))):
-            _grow(self._blocks.setdefault(slot, {"type": "thinking"}), {key: text(delta.get(key))})
+            _merge_fields(self._blocks.setdefault(slot, {"type": "thinking"}), {key: text(delta.get(key))})
         elif kind == "message":
             self._whole = payload
 
     def _add_responses(self, payload: Json) -> None:
+        """Collect the finished items of an event of the Responses API."""
         item = obj(payload.get("item"))
         if payload.get("type") == "response.output_item.done" and item is not None:
             self._blocks[len(self._blocks)] = item
@@ -65,6 +67,7 @@ class OpaqueFields:
             self._whole = payload
 
     def _add_gemini(self, payload: Json) -> None:
+        """Collect the parts of a Gemini chunk that have a signature or begin a call."""
         candidates = objects(payload.get("candidates"))
         content = obj((candidates[0] if candidates else payload).get("content")) or {}
         for part in objects(content.get("parts")):
@@ -74,24 +77,26 @@ class OpaqueFields:
                 self._blocks[len(self._blocks)] = part
 
     def _add_chat(self, payload: Json) -> None:
+        """Collect the opaque fields of a Chat chunk's message, and of its calls by index."""
         choice = next((c for c in objects(payload.get("choices")) if not c.get("index")), {})
         if obj(choice.get("message")) is not None:
             self._whole = payload
         delta = obj(choice.get("delta")) or {}
-        _grow(self._message, {key: value for key, value in delta.items() if key in OPAQUE})
+        _merge_fields(self._message, {key: value for key, value in delta.items() if key in OPAQUE})
         for position, call in enumerate(objects(delta.get("tool_calls"))):
-            index = _index(call)
+            index = _integer_index(call)
             kept = self._calls.setdefault(position if index is None else index, {})
-            _grow(kept, {key: value for key, value in call.items() if key not in ("function", "index")})
+            _merge_fields(kept, {key: value for key, value in call.items() if key not in ("function", "index")})
 
 
-def _index(fields: Json) -> int | None:
+def _integer_index(fields: Json) -> int | None:
+    """Return the value of `index` if it is an integer."""
     index = fields.get("index")
     return index if type(index) is int else None
 
 
-def _grow(kept: Json, more: Json) -> None:
-    """Extend texts and lists, merge objects, and replace any other value."""
+def _merge_fields(kept: Json, more: Json) -> None:
+    """Add the fields in `more` to `kept`: extend texts and lists, merge objects, replace any other value."""
     for key, value in more.items():
         before = kept.get(key)
         if isinstance(value, str) and key not in ("id", "type"):
@@ -107,7 +112,8 @@ def _grow(kept: Json, more: Json) -> None:
             kept[key] = value
 
 
-def _joined(kept: Json) -> Json:
+def _join_texts(kept: Json) -> Json:
+    """Return a copy of the fields in which the pieces of each text are joined."""
     return {key: "".join(value) if isinstance(value, _TextPieces) else value for key, value in kept.items()}
 
 

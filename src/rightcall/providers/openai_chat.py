@@ -54,61 +54,66 @@ _REASONING_KEYS = frozenset((*REASONING, "thinking", "reasoning_details"))
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def whole(response: Any) -> Deltas:
-    """Return the deltas of a response, a message, a list of calls or one call."""
+def response_deltas(response: Any) -> Deltas:
+    """Return the deltas of a response, a message, a list of calls or one call, each with the number of its choice."""
     fields = obj(response)
     if fields is None:
-        return [(0, delta) for delta in _call_list(items(response))]
+        return [(0, delta) for delta in _call_list_deltas(items(response))]
     if "choices" in fields:
         choices = fields["choices"]
         if not isinstance(choices, (list, tuple)):
             return [(0, Fault("malformed_response", "the response's `choices` is not a list"))]
         out: Deltas = []
         for number, choice in enumerate(objects(choices)):
-            for delta in _choice(choice):
+            for delta in _choice_deltas(choice):
                 out.append((number, delta))
         return out
     if obj(fields.get("message")) is not None:
-        deltas = _choice(fields)
+        deltas = _choice_deltas(fields)
     elif "function" in fields or obj(fields.get("custom")) is not None:
-        deltas = _call_list([fields])
+        deltas = _call_list_deltas([fields])
     else:
-        deltas = _message(fields)
+        deltas = _message_deltas(fields)
     return [(0, delta) for delta in deltas]
 
 
-def chunk(payload: Json, state: StreamState) -> Deltas:
-    """Return the deltas of one chunk of a stream. A chunk may be a whole response."""
+def chunk_deltas(payload: Json, state: StreamState) -> Deltas:
+    """Return the deltas of one chunk of a stream, each with the number of its choice.
+
+    A chunk may be a whole response.
+    """
     if not isinstance(payload.get("choices"), (list, tuple)):
-        return whole(payload)
+        return response_deltas(payload)
     out: Deltas = []
     for position, choice in enumerate(objects(payload["choices"])):
         index = choice.get("index")
         number = index if type(index) is int else position
         fields = obj(choice.get("delta"))
         if fields is not None:
-            deltas = _chunk_deltas(fields)
+            deltas = _delta_field_deltas(fields)
             state[number] = state.get(number, False) or bool(deltas)
-            deltas += _ending(choice)
+            deltas += _ending_deltas(choice)
         elif not state.get(number):
-            deltas = _choice(choice)
+            deltas = _choice_deltas(choice)
         else:  # a message after its own deltas repeats them
-            deltas = _ending(choice)
+            deltas = _ending_deltas(choice)
         out += [(number, delta) for delta in deltas]
     return out
 
 
-def _choice(choice: Json) -> list[Delta]:
+def _choice_deltas(choice: Json) -> list[Delta]:
+    """Return the deltas of one choice: its message or its text, and its finish reason."""
     deltas: list[Delta] = []
     message = obj(choice.get("message")) or obj(choice.get("delta"))
     if message is not None:
-        deltas = _message(message)
+        deltas = _message_deltas(message)
     elif text(choice.get("text")):
         deltas = [TextDelta(text(choice["text"]))]
-    return deltas + _ending(choice)
+    return deltas + _ending_deltas(choice)
 
 
-def _ending(choice: Json) -> list[Delta]:
+def _ending_deltas(choice: Json) -> list[Delta]:
+    """Return the error and the finish reason of a choice as deltas."""
     deltas: list[Delta] = []
     if choice.get("error"):
         deltas.append(Fault("provider_error", f"the server reported an error: {error_text(choice['error'])}"))
@@ -118,7 +123,8 @@ def _ending(choice: Json) -> list[Delta]:
     return deltas
 
 
-def _message(message: Json) -> list[Delta]:
+def _message_deltas(message: Json) -> list[Delta]:
+    """Return the deltas of a message: content, calls, and the legacy `function_call`. No call is returned twice."""
     calls = calls_of(message)
     content = _content_deltas(message)
     if not isinstance(message.get("content"), str):
@@ -133,12 +139,13 @@ def _message(message: Json) -> list[Delta]:
 
 
 def calls_of(message: Json) -> list[Delta]:
-    """Return the calls under `tool_calls`, which is a list or a single call."""
+    """Return the calls of a message under `tool_calls`, which is a list or a single call, as deltas."""
     calls = message.get("tool_calls")
-    return _call_list(items(calls)) if calls else []
+    return _call_list_deltas(items(calls)) if calls else []
 
 
-def _chunk_deltas(fields: Json) -> list[Delta]:
+def _delta_field_deltas(fields: Json) -> list[Delta]:
+    """Return the deltas of the `delta` of one choice: content, pieces of calls, and of the legacy `function_call`."""
     deltas = _content_deltas(fields)
     calls = fields.get("tool_calls")
     entries = objects(calls) if calls else []
@@ -151,6 +158,11 @@ def _chunk_deltas(fields: Json) -> list[Delta]:
 
 
 def _call_delta(entry: Json, position: int | None, *, whole: bool = False) -> CallDelta:
+    """Convert a call, or a piece of one, to a delta.
+
+    - `position`: the slot if the entry has no index.
+    - `whole`: the entry is a complete call and needs no slot.
+    """
     index = entry.get("index")
     slot = None if whole else index if type(index) is int else position
     function, custom = obj(entry.get("function")) or {}, obj(entry.get("custom"))
@@ -175,8 +187,8 @@ def _call_delta(entry: Json, position: int | None, *, whole: bool = False) -> Ca
     )
 
 
-def _call_list(entries: Iterable[Any]) -> list[Delta]:
-    """Return one delta per entry: a call, or the fault of an entry that is not a call."""
+def _call_list_deltas(entries: Iterable[Any]) -> list[Delta]:
+    """Return one delta per entry of a list of calls: a call, or the fault of an entry that is not a call."""
     deltas: list[Delta] = []
     for entry in entries:
         fields = obj(entry)
@@ -195,7 +207,7 @@ def _call_list(entries: Iterable[Any]) -> list[Delta]:
 
 
 def _content_deltas(message: Json) -> list[Delta]:
-    """Return the reasoning, then the text. Reasoning that a server sends under two keys is taken once."""
+    """Return the reasoning, then the text of a message. Reasoning that a server sends under two keys is read once."""
     deltas: list[Delta] = []
     if not _REASONING_KEYS.isdisjoint(message) and (reasoning := _reasoning(message)):
         deltas.append(ReasoningDelta(reasoning))
@@ -204,13 +216,14 @@ def _content_deltas(message: Json) -> list[Delta]:
         if content:
             deltas.append(TextDelta(text(content)))
     elif content is not None:
-        deltas += _parts(content)
+        deltas += _part_deltas(content)
     if refusal := text(message.get("refusal")):
         deltas.append(TextDelta(refusal))
     return deltas
 
 
 def _reasoning(message: Json) -> str:
+    """Return the reasoning of a message from the first key that has any, or from `reasoning_details`."""
     for key in (*REASONING, "thinking"):
         if found := text(message.get(key)):
             return found
@@ -218,8 +231,8 @@ def _reasoning(message: Json) -> str:
     return "".join([text(each.get("text")) or text(each.get("summary")) for each in details])
 
 
-def _parts(content: Any) -> Iterator[Delta]:
-    """Read content in parts: text, refusals, reasoning, and calls in the shape of another API.
+def _part_deltas(content: Any) -> Iterator[Delta]:
+    """Yield the deltas of content in parts: text, refusals, reasoning, and calls in the shape of another API.
 
     Reasoning is text or parts itself. Some gateways leave calls among the parts.
     """
@@ -236,12 +249,13 @@ def _parts(content: Any) -> Iterator[Delta]:
             if inner:
                 yield ReasoningDelta(inner)
         elif kind in _CALL_PARTS:
-            yield _part_call(fields)
+            yield _part_call_delta(fields)
         elif content_text := text(fields.get("text")) or text(fields.get("refusal")):
             yield ReasoningDelta(content_text) if kind == "reasoning" else TextDelta(content_text)
 
 
-def _part_call(part: Json) -> CallDelta:
+def _part_call_delta(part: Json) -> CallDelta:
+    """Convert a part of the content that is a call, in the shape of any API, to a delta."""
     if obj(part.get("function")) is not None:
         return _call_delta(part, None, whole=True)
     given = next((part[key] for key in ("input", *_ARGUMENT_KEYS) if part.get(key) is not None), None)
@@ -277,7 +291,7 @@ _TEXT_PART_KEYS = {"type", "text"}
 def chat_content(content: Any) -> Any:
     """Convert the content of any API's message: text and images get one name, all other parts stay unchanged.
 
-    A list with nothing but one text becomes that text.
+    A list with only one text becomes that text.
     """
     if not isinstance(content, list | tuple):
         return "" if content is None else content
@@ -288,6 +302,7 @@ def chat_content(content: Any) -> Any:
 
 
 def _chat_part(given: Any) -> Json:
+    """Convert a part of the content of any API's message: to `text` or `image_url`; other parts stay unchanged."""
     part = obj(given)
     if part is None:
         return {"type": "text", "text": text(given)}
@@ -299,7 +314,7 @@ def _chat_part(given: Any) -> Json:
 
 
 def _image_url(part: Json, kind: str) -> str:
-    """Return the URL of an image, or a data URL with the image itself."""
+    """Return the URL of an image part, or a data URL with the image itself; "" if the part is not an image."""
     if kind == "input_image":
         return text(part.get("image_url"))
     source = obj(part.get("source")) if kind == "image" else None
@@ -310,6 +325,7 @@ def _image_url(part: Json, kind: str) -> str:
 
 
 def _data_url(kind: Any, data: Any) -> str:
+    """Return a data URL for base64 data of an image type; "" for other types."""
     return f"data:{text(kind)};base64,{data}" if text(kind).startswith("image/") and text(data) else ""
 
 
@@ -327,8 +343,8 @@ def assistant_message(
 ) -> Json:
     """Write the assistant's turn for a history. `content` is text, never null.
 
-    - `blocks`: the content in place of the text, if there are no calls.
-    - `reasoning_key`: the key of the reasoning; None leaves it out.
+    - `blocks`: the content that replaces the text if there are no calls.
+    - `reasoning_key`: the key of the reasoning; None omits it.
     """
     turn = assistant_turn(reply, calls, reasoning)
     message: Json = {"role": "assistant", "content": turn.text}
@@ -342,6 +358,7 @@ def assistant_message(
 
 
 def _call_entry(call: Call, extras: Extras | None) -> Json:
+    """Write a call as an entry of `tool_calls`, with its opaque fields; a custom call as type `custom`."""
     fields = extra_fields(extras, call.id)
     if fields.pop("type", "function") == "custom":
         return {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": custom_input(call)}, **fields}
@@ -368,7 +385,7 @@ def read_tool_choice(value: Any) -> str:
     return text(inner.get("name")) or text(inner.get("mode")) or "auto"
 
 
-def opaque(response: Any) -> tuple[Json, list[tuple[str, Json]]]:
+def opaque_fields(response: Any) -> tuple[Json, list[tuple[str, Json]]]:
     """Return the fields that a provider requires back unchanged: of the message, and of each call with its id."""
     fields = obj(response) or {}
     choices = objects(fields.get("choices"))
@@ -388,18 +405,19 @@ def opaque(response: Any) -> tuple[Json, list[tuple[str, Json]]]:
 
 # -- the dialect -------------------------------------------------------------------------------------------------------
 
-_TELLING_KEYS = frozenset("choices tool_calls function function_call reasoning_content".split())
+_IDENTIFYING_KEYS = frozenset("choices tool_calls function function_call reasoning_content".split())
 
 
 def _is_chat(fields: Json) -> bool:
-    if not _TELLING_KEYS.isdisjoint(fields):
+    """Return True if the object has keys that only Chat has, or has the shape of a Chat message."""
+    if not _IDENTIFYING_KEYS.isdisjoint(fields):
         return True
     if text(fields.get("object")).startswith("chat.completion") or fields.get("type") == "custom":
         return True
     return "content" in fields and ("role" in fields or isinstance(fields["content"], str))
 
 
-def _turn(reply: Reply, extras: Extras) -> Json:
+def _accepted_message(reply: Reply, extras: Extras) -> Json:
     """Write the turn as servers accept it: without calls, they refuse a field with reasoning."""
     message = assistant_message(reply, extras=extras, reasoning_key=None)
     dropped = () if reply.attempts else REASONING
@@ -407,5 +425,13 @@ def _turn(reply: Reply, extras: Extras) -> Json:
 
 
 CHAT = Dialect(
-    "chat", _is_chat, whole, chunk, opaque, assistant_message, _turn, separate_results(tool_result), history_entries
+    "chat",
+    _is_chat,
+    response_deltas,
+    chunk_deltas,
+    opaque_fields,
+    assistant_message,
+    _accepted_message,
+    separate_results(tool_result),
+    history_entries,
 )

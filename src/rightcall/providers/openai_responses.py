@@ -56,20 +56,21 @@ _TRUNCATED = ("truncated", "the answer ended before the call did; send the whole
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def whole(response: Any) -> Deltas:
+def response_deltas(response: Any) -> Deltas:
     """Return the deltas of a response, a list of items or one item."""
     response_fields = obj(response)
     fields = response_fields or {}
     completed = text(fields.get("status")) == "completed"
-    deltas = [delta for item in _output_items(response) for delta in _item(item, completed=completed)]
+    deltas = [delta for item in _output_items(response) for delta in _item_deltas(item, completed=completed)]
     if response_fields is not None:
         if output := text(fields.get("output")):
             deltas.append(TextDelta(output))
         deltas += _chat_calls(fields, [delta for delta in deltas if isinstance(delta, CallDelta)])
-    return [(0, delta) for delta in (*deltas, *_ending(fields))]
+    return [(0, delta) for delta in (*deltas, *_ending_deltas(fields))]
 
 
 def _output_items(response: Any) -> list[Json]:
+    """Return the output items of a response, a list of items or one item."""
     fields = obj(response)
     return objects(response if fields is None else fields.get("output", fields))
 
@@ -81,7 +82,8 @@ def _chat_calls(response: Json, calls: list[CallDelta]) -> list[Delta]:
     return [c for c in others if not (isinstance(c, CallDelta) and (c.id in ids or (c.name, c.arguments) in same))]
 
 
-def _ending(response: Json) -> Iterator[Delta]:
+def _ending_deltas(response: Json) -> Iterator[Delta]:
+    """Yield the error and the finish reason of a response as deltas."""
     status = text(response.get("status"))
     if status == "failed" or response.get("error"):
         yield Fault("provider_error", f"the server reported an error: {error_text(response.get('error') or status)}")
@@ -90,14 +92,17 @@ def _ending(response: Json) -> Iterator[Delta]:
         yield Finish(reason if status == "incomplete" and reason in CUT else finish_of(status))
 
 
-def _item(item: Json, *, completed: bool = True) -> Iterator[Delta]:
-    """Read one item. `completed`: the response is completed, and so is each item, whatever its own status says."""
+def _item_deltas(item: Json, *, completed: bool = True) -> Iterator[Delta]:
+    """Yield the deltas of one item: a call, reasoning or a message.
+
+    `completed`: the response is completed, and so is each of its items, whatever the item's own status is.
+    """
     kind = text(item.get("type"))
     if kind in _CALLS:
-        yield _ended_call(item, None, completed=completed, whole=True)
+        yield _ended_call_delta(item, None, completed=completed, whole=True)
     elif kind == "reasoning":
         parts = [*objects(item.get("summary")), *objects(item.get("content"))]
-        if reasoning := _PART_BREAK.join([said for part in parts if (said := text(part.get("text")))]):
+        if reasoning := _PART_BREAK.join([summary for part in parts if (summary := text(part.get("text")))]):
             yield ReasoningDelta(reasoning)
     elif kind == "message" or (not kind and item.get("role") == "assistant"):
         content = item.get("content")
@@ -105,19 +110,20 @@ def _item(item: Json, *, completed: bool = True) -> Iterator[Delta]:
             yield TextDelta(text(content))
             return
         for part in objects(content):
-            if said := text(part.get("text")) or text(part.get("refusal")):
-                yield TextDelta(said)
+            if part_text := text(part.get("text")) or text(part.get("refusal")):
+                yield TextDelta(part_text)
 
 
-def _ended_call(item: Json, slot: Slot | None, *, completed: bool = True, whole: bool = False) -> CallDelta:
-    """Read a call that has ended. Its status says whether it is complete."""
+def _ended_call_delta(item: Json, slot: Slot | None, *, completed: bool = True, whole: bool = False) -> CallDelta:
+    """Convert a call item that has ended to a delta. The item's status decides whether the call is complete."""
     status = text(item.get("status"))
     truncated = finish_of(status) in CUT and not (completed and status == "in_progress")
-    call = _call(item, slot, whole=whole, all=not whole)
+    call = _call_delta(item, slot, whole=whole, all=not whole)
     return msgspec.structs.replace(call, ended=status == "completed", fault=_TRUNCATED if truncated else None)
 
 
-def _call(item: Json, slot: Slot | None, *, whole: bool = False, all: bool = False) -> CallDelta:
+def _call_delta(item: Json, slot: Slot | None, *, whole: bool = False, all: bool = False) -> CallDelta:
+    """Convert a function call item or a custom call item to a delta. `all` and `whole` are those of `CallDelta`."""
     custom = item.get("type") == "custom_tool_call"
     return CallDelta(
         slot=slot,
@@ -135,13 +141,13 @@ def _call(item: Json, slot: Slot | None, *, whole: bool = False, all: bool = Fal
 # -- streams -----------------------------------------------------------------------------------------------------------
 
 
-def chunk(payload: Json, state: StreamState) -> Deltas:
+def chunk_deltas(payload: Json, state: StreamState) -> Deltas:
     """Return the deltas of one event of a stream. A chunk may be a whole response."""
     kind = text(payload.get("type"))
     read_event = _EVENTS.get(kind)
     if read_event is not None:
         return [(0, delta) for delta in read_event(payload, state)]
-    return [] if kind.startswith("response.") else whole(payload)
+    return [] if kind.startswith("response.") else response_deltas(payload)
 
 
 def _item_keys(payload: Json) -> list[Slot]:
@@ -169,22 +175,24 @@ def _remember(kind: str, payload: Json, state: StreamState, part: Any = True) ->
 
 
 def _was_delivered(kind: str, payload: Json, state: StreamState) -> bool:
-    """Was the content of the item that ends here delivered as deltas?
+    """Return True if the content of the item that ends with this event was delivered as deltas before.
 
-    Deltas that identify their item in no way that its end does belong to the item that ends next.
+    Deltas whose keys cannot be compared with those of the item belong to the item that ends next.
     """
     last = state.pop(("last", kind), None)
     is_next = last is not None and {*map(type, last)}.isdisjoint(map(type, _item_keys(payload)))
     return _remember(kind, payload, state) is not None or is_next
 
 
-def _on_text(payload: Json, state: StreamState) -> Iterator[Delta]:
+def _read_text(payload: Json, state: StreamState) -> Iterator[Delta]:
+    """Read an event with a piece of text."""
     _remember("text", payload, state)
     state["last", "text"] = _item_keys(payload)
     yield TextDelta(text(payload.get("delta")))
 
 
-def _on_reasoning(payload: Json, state: StreamState) -> Iterator[Delta]:
+def _read_reasoning(payload: Json, state: StreamState) -> Iterator[Delta]:
+    """Read an event with a piece of reasoning. A break separates the parts of one item's reasoning."""
     part = (text(payload.get("type")), payload.get("summary_index"), payload.get("content_index"))
     has_keys = bool(_item_keys(payload))
     before = _remember("reasoning", payload, state, part) if has_keys else state.get(("last", "part"))
@@ -193,69 +201,73 @@ def _on_reasoning(payload: Json, state: StreamState) -> Iterator[Delta]:
     yield ReasoningDelta(delta if before in (None, part) else _PART_BREAK + delta)
 
 
-def _on_added(payload: Json, state: StreamState) -> Iterator[Delta]:
+def _read_item_start(payload: Json, state: StreamState) -> Iterator[Delta]:
+    """Read the event that begins an item; only calls have a delta."""
     item = obj(payload.get("item")) or {}
     if item.get("type") in _CALLS:
-        call = _call(item, _slot(payload, state))
+        call = _call_delta(item, _slot(payload, state))
         state["ids", call.id] = True
         yield call
 
 
-def _on_arguments(payload: Json, state: StreamState) -> Iterator[Delta]:
+def _read_arguments(payload: Json, state: StreamState) -> Iterator[Delta]:
+    """Read an event with a piece of a call's arguments."""
     custom = "custom" in text(payload.get("type"))
     yield CallDelta(slot=_slot(payload, state), arguments=text(payload.get("delta")), custom=custom)
 
 
-def _on_arguments_done(payload: Json, state: StreamState) -> Iterator[Delta]:
+def _read_final_arguments(payload: Json, state: StreamState) -> Iterator[Delta]:
+    """Read the event with the final arguments of a call, which replace the pieces."""
     custom = "input" in payload
     given = text(payload.get("input")) if custom else arguments(payload.get("arguments"))
     yield CallDelta(slot=_slot(payload, state), arguments=given, custom=custom, all=True)
 
 
-def _on_item_done(payload: Json, state: StreamState) -> Iterator[Delta]:
+def _read_item_end(payload: Json, state: StreamState) -> Iterator[Delta]:
+    """Read the event that ends an item: the end of a call, or content that no event has delivered."""
     item = obj(payload.get("item")) or {}
     if item.get("type") in _CALLS:
-        call = _ended_call(item, _slot(payload, state))
+        call = _ended_call_delta(item, _slot(payload, state))
         state["ids", call.id] = True
         yield call
         yield CallClosed(call.slot)
     elif (kind := _CONTENT_KINDS.get(text(item.get("type")))) and not _was_delivered(kind, payload, state):
-        yield from _item(item)
+        yield from _item_deltas(item)
 
 
-def _on_response_end(payload: Json, state: StreamState) -> Iterator[Delta]:
-    """Take from the whole response, which the last event repeats, what no event has delivered."""
+def _read_response_end(payload: Json, state: StreamState) -> Iterator[Delta]:
+    """Read the event that ends the stream and repeats the whole response; yield what no event has delivered."""
     response = obj(payload.get("response")) or {}
     completed = text(response.get("status")) == "completed"
     for item in _output_items(response) if "output" in response else ():
         if item.get("type") in _CALLS:
-            call = _ended_call(item, None, completed=completed)
+            call = _ended_call_delta(item, None, completed=completed)
             if ("ids", call.id) not in state:
-                yield from _item(item, completed=completed)
+                yield from _item_deltas(item, completed=completed)
             elif call.fault is not None:
                 yield call
         elif _CONTENT_KINDS.get(text(item.get("type"))) not in state:
-            yield from _item(item)
-    ending = list(_ending(response))
+            yield from _item_deltas(item)
+    ending = list(_ending_deltas(response))
     yield from ending or [Finish(finish_of(text(payload.get("type")).removeprefix("response.")))]
 
 
 _EVENTS: dict[str, Callable[[Json, StreamState], Iterator[Delta]]] = {
-    "response.output_text.delta": _on_text,
-    "response.refusal.delta": _on_text,
-    "response.reasoning_summary_text.delta": _on_reasoning,
-    "response.reasoning_summary.delta": _on_reasoning,
-    "response.reasoning_text.delta": _on_reasoning,
-    "response.reasoning.delta": _on_reasoning,
-    "response.output_item.added": _on_added,
-    "response.function_call_arguments.delta": _on_arguments,
-    "response.custom_tool_call_input.delta": _on_arguments,
-    "response.function_call_arguments.done": _on_arguments_done,
-    "response.custom_tool_call_input.done": _on_arguments_done,
-    "response.output_item.done": _on_item_done,
-    "response.completed": _on_response_end,
-    "response.incomplete": _on_response_end,
-    "response.failed": _on_response_end,
+    "response.output_text.delta": _read_text,
+    "response.refusal.delta": _read_text,
+    "response.reasoning_summary_text.delta": _read_reasoning,
+    "response.reasoning_summary.delta": _read_reasoning,
+    "response.reasoning_text.delta": _read_reasoning,
+    "response.reasoning.delta": _read_reasoning,
+    "response.output_item.added": _read_item_start,
+    "response.function_call_arguments.delta": _read_arguments,
+    "response.custom_tool_call_input.delta": _read_arguments,
+    "response.function_call_arguments.done": _read_final_arguments,
+    "response.custom_tool_call_input.done": _read_final_arguments,
+    "response.output_item.done": _read_item_end,
+    "response.completed": _read_response_end,
+    "response.incomplete": _read_response_end,
+    "response.failed": _read_response_end,
 }
 
 
@@ -279,7 +291,7 @@ def history_entries(history: Sequence[Any]) -> Iterator[Json | ModelTurn]:
 
 
 def _other_message(item: Json) -> Json | None:
-    """Return the message of an item that the model did not write, else None."""
+    """Return the Chat message of an item that the model did not write, or None for an item of the model."""
     kind, role = text(item.get("type")), text(item.get("role"))
     if kind.endswith("_call_output"):
         return {"role": "tool", "tool_call_id": text(item.get("call_id")), "content": chat_content(item.get("output"))}
@@ -310,6 +322,7 @@ def assistant_message(
 
 
 def _call_item(call: Call, extras: Extras | None) -> Json:
+    """Write a call as an input item, with its opaque fields; a custom call as `custom_tool_call`."""
     fields = extra_fields(extras, call.id)
     kind = fields.pop("type", "")
     if kind not in ("", *_CALLS):  # an item type of one tool, whose fields are the arguments
@@ -339,16 +352,17 @@ def read_tool_choice(value: Any) -> str:
     return text(fields.get("name")) or text(fields.get("mode")) or "auto"
 
 
-def opaque(response: Any) -> tuple[Json, list[tuple[str, Json]]]:
-    """Return the reasoning items, which are sent back unchanged, and the unread fields of calls."""
+def opaque_fields(response: Any) -> tuple[Json, list[tuple[str, Json]]]:
+    """Return the reasoning items to send back unchanged, and the fields of calls that rightcall does not read."""
     entries = _output_items(response)
     reasoning = [item for item in entries if item.get("type") == "reasoning"]
     calls = [item for item in entries if item.get("type") in _CALLS]
-    fields = [(_call(item, None).id, _opaque_of_call(item)) for item in calls]
+    fields = [(_call_delta(item, None).id, _opaque_call_fields(item)) for item in calls]
     return {"reasoning": reasoning} if reasoning else {}, fields
 
 
-def _opaque_of_call(item: Json) -> Json:
+def _opaque_call_fields(item: Json) -> Json:
+    """Return the fields of a call item that rightcall does not read."""
     kept = {key: value for key, value in item.items() if key not in _CALL_KEYS and value is not None}
     return {"type": "custom_tool_call", **kept} if item.get("type") == "custom_tool_call" else kept
 
@@ -360,6 +374,7 @@ _PART_TYPES = frozenset(("output_text", "refusal", "summary_text", "reasoning_te
 
 
 def _is_responses(fields: Json) -> bool:
+    """Return True if the object is a response, an event or an item that only the Responses API writes."""
     kind = text(fields.get("type"))
     if kind.startswith("response.") or fields.get("object") == "response" or kind in _ITEM_TYPES:
         return True
@@ -369,7 +384,7 @@ def _is_responses(fields: Json) -> bool:
 
 
 def _is_output(fields: Json) -> bool:
-    """Is the value of `output` a list of items, a single item, or a text with `tool_calls` next to it?"""
+    """Return True if the value of `output` is a list of items, one item, or a text with `tool_calls` next to it."""
     output = fields["output"]
     if isinstance(output, str):
         return bool(fields.get("tool_calls"))
@@ -377,16 +392,25 @@ def _is_output(fields: Json) -> bool:
     return isinstance(output, (list, tuple)) or item.get("type") == "message" or text(item.get("type")) in _ITEM_TYPES
 
 
-def _turn(reply: Reply, extras: Extras) -> Any:
-    """Write the turn as servers accept it: reasoning is sent back only if it is signed."""
+def _accepted_message(reply: Reply, extras: Extras) -> Any:
+    """Write the turn as servers accept it: only signed reasoning is sent back."""
     return assistant_message(reply, reasoning="", extras=extras)
 
 
-def _results(outcomes: Sequence[CallOutcome], note: str) -> list[Json]:
+def _result_messages(outcomes: Sequence[CallOutcome], note: str) -> list[Json]:
+    """Write the results of one turn as items, and the note as a user message."""
     results = [tool_result(each.call, each.output, is_error=each.is_error, custom=each.custom) for each in outcomes]
     return with_note(results, note)
 
 
 RESPONSES = Dialect(
-    "responses", _is_responses, whole, chunk, opaque, assistant_message, _turn, _results, history_entries
+    "responses",
+    _is_responses,
+    response_deltas,
+    chunk_deltas,
+    opaque_fields,
+    assistant_message,
+    _accepted_message,
+    _result_messages,
+    history_entries,
 )

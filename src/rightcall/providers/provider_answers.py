@@ -62,7 +62,7 @@ def read(
       text of the answer and for its native calls.
     """
     options = _answer_options(tools, format, reasoning, repair, rescue, reasoning_calls, choice, limits)
-    return _joined(_read(response, api, options, Ids() if ids is None else ids, separate=False))
+    return _join_replies(_read(response, api, options, Ids() if ids is None else ids, separate=False))
 
 
 def read_all(
@@ -97,13 +97,17 @@ def _answer_options(
     *,
     live: bool = False,
 ) -> AnswerOptions:
+    """Check the options of `read` or `Stream` and return them as one value. Raises `CallerError` for an invalid one."""
     toolset = Toolset.of(tools, choice=choice)
     read_options(toolset, reasoning, repair, rescue, reasoning_calls)  # raises where an option is invalid
     return AnswerOptions(toolset, format, reasoning, repair, rescue, reasoning_calls, choice, live, limits or Limits())
 
 
 def _read(response: Any, api: str, options: AnswerOptions, ids: Ids, *, separate: bool) -> list[Reply]:
-    """Return one reply per choice. Unless they are `separate`, their calls are numbered consecutively."""
+    """Return one reply per choice of an answer in any accepted form.
+
+    Unless the replies are `separate`, their calls are numbered consecutively.
+    """
     api = dialect_name(api)
     if isinstance(response, (bytes, bytearray)):
         response = bytes(response).decode("utf-8", "replace")
@@ -124,13 +128,13 @@ def _read(response: Any, api: str, options: AnswerOptions, ids: Ids, *, separate
         elif api == "auto":
             deltas = [(0, _unknown_shape(response))] if response else []
         else:
-            deltas = DIALECTS[api].whole(response)
+            deltas = DIALECTS[api].response_deltas(response)
         chunks, usage = [deltas], usage_of(response)
 
     choices: dict[int, list[list[Delta]]] = {}
     is_lost = False
     for deltas in chunks:
-        by_choice, has_loss = _by_choice(deltas)
+        by_choice, has_loss = _group_by_choice(deltas)
         is_lost = is_lost or has_loss
         for number, of_choice in by_choice.items():
             choices.setdefault(number, []).append(of_choice)
@@ -170,6 +174,7 @@ def _read_recording(payloads: list[Any], api: str) -> tuple[list[Deltas], str, J
 
 
 def _parse_text(text: str, options: AnswerOptions, ids: Ids) -> Reply:
+    """Parse a model's output with the same options as an answer."""
     return parse(
         text,
         tools=options.tools,
@@ -188,18 +193,20 @@ def _parse_text(text: str, options: AnswerOptions, ids: Ids) -> Reply:
 
 
 def _chunk_deltas(payload: Json, api: str, state: StreamState) -> Deltas:
+    """Return the deltas of one chunk; an error in its place, or a chunk of an unknown API, is a fault."""
     if error := _error_message(payload):
         return [(0, _provider_error(error))]
-    return [(0, _unknown_shape(payload))] if api == "auto" else DIALECTS[api].chunk(payload, state)
+    return [(0, _unknown_shape(payload))] if api == "auto" else DIALECTS[api].chunk_deltas(payload, state)
 
 
 def _unknown_shape(response: Any) -> Fault:
+    """Return the fault that a value is not an answer of a known API. It names the keys of the value."""
     shape = f"keys {', '.join(map(repr, list(fields)[:8]))}" if (fields := obj(response)) else f"{response!r:.80}"
     return Fault("unknown_shape", f"the value is not an answer of a known API: {shape}", blocking=False)
 
 
 def _error_message(response: Any) -> str:
-    """Return the message of an error in place of an answer, else an empty string."""
+    """Return the message of an error that a server sent instead of an answer, else an empty string."""
     fields = obj(response) or {}
     error = fields.get("error") or (fields if fields.get("type") == "error" else None)
     if not error or any(fields.get(key) for key in ("choices", "output", "candidates")):
@@ -211,8 +218,8 @@ def _provider_error(message: str) -> Loss:
     return Loss("provider_error", f"the server reported an error: {message}")
 
 
-def _by_choice(deltas: Deltas) -> tuple[dict[int, list[Delta]], bool]:
-    """Return the deltas by the number of their choice, and whether a part of the answer was lost."""
+def _group_by_choice(deltas: Deltas) -> tuple[dict[int, list[Delta]], bool]:
+    """Return the deltas grouped by the number of their choice, and whether a part of the answer was lost."""
     choices: dict[int, list[Delta]] = {}
     has_loss = False
     for number, delta in deltas:
@@ -224,7 +231,7 @@ def _by_choice(deltas: Deltas) -> tuple[dict[int, list[Delta]], bool]:
 # -- replies of an answer ----------------------------------------------------------------------------------------------
 
 
-def _joined(replies: list[Reply]) -> Reply:
+def _join_replies(replies: list[Reply]) -> Reply:
     """Join replies whose calls are numbered consecutively."""
     if len(replies) == 1:
         return replies[0]
@@ -235,7 +242,7 @@ def _joined(replies: list[Reply]) -> Reply:
 
 
 def _with_provider_fields(reply: Reply, api: str, usage: Json, response: Any) -> Reply:
-    """Add the usage, which is that of all choices, and the opaque fields in `response`.
+    """Return the reply with the usage, which is that of all choices, and with the opaque fields in `response`.
 
     Opaque fields (thought signatures, encrypted reasoning, `extra_content`) are not read, but the provider requires
     them back. They are stored under the ids that the reply gave its calls.
@@ -244,7 +251,7 @@ def _with_provider_fields(reply: Reply, api: str, usage: Json, response: Any) ->
         return reply
     extras: dict[str, Json] = {}
     if response is not None:
-        message, calls = DIALECTS[api].opaque(response)
+        message, calls = DIALECTS[api].opaque_fields(response)
         if message:
             extras[""] = message
         for position, (_, fields) in enumerate(calls):
@@ -345,7 +352,7 @@ class Stream:
         return events if self._hold is None else self._hold.pass_on(events, closed=False)
 
     def close(self) -> list[Event]:
-        """End the stream and return the events that only its end decides. Closing twice does nothing."""
+        """End the stream and return the remaining events. Closing twice does nothing."""
         if self._closed:
             return []
         self._closed = True
@@ -375,16 +382,16 @@ class Stream:
     def reply(self) -> Reply:
         """The reply so far; complete once the stream is closed."""
         unfinished = Reply() if self._first is None else self._first.reply
-        reply = _joined(self._replies) if self._closed else unfinished
+        reply = _join_replies(self._replies) if self._closed else unfinished
         return _with_provider_fields(reply, self._api, self._usage, self._opaque_fields.response(self._api))
 
     @property
     def has_native_calls(self) -> bool:
-        """Has the answer native calls, and not only calls in its text?"""
+        """Return True if the answer has native calls, and not only calls in its text."""
         return self._first is not None and self._first.has_native_calls
 
     def _feed_text(self, delta: TextDelta) -> list[Event]:
-        """Read the text of a chunk that has nothing else, as its reader knows."""
+        """Read a chunk that has only text, which the caller has already extracted."""
         self._state[0] = True
         first = self._first_assembler()
         first.add_chunk([delta])
@@ -392,6 +399,10 @@ class Stream:
         return events if self._hold is None else self._hold.pass_on(events, closed=False)
 
     def _feed_payload(self, payload: Any) -> list[Event]:
+        """Read one decoded chunk, or the fault of an invalid one, and return the events of the first choice.
+
+        The deltas of other choices are stored until the end of the stream.
+        """
         deltas: Deltas = []
         if isinstance(payload, Fault):
             deltas = [(0, payload)]
@@ -403,7 +414,7 @@ class Stream:
             self._usage |= usage_of(fields)
         if not deltas:
             return []
-        by_choice, has_loss = _by_choice(deltas)
+        by_choice, has_loss = _group_by_choice(deltas)
         self._is_lost = self._is_lost or has_loss
         first = self._first_assembler()
         first.add_chunk(by_choice.pop(0, []))
@@ -412,6 +423,7 @@ class Stream:
         return first.take_events()
 
     def _first_assembler(self) -> Assembler:
+        """Return the assembler of the first choice. It is made when the API is known from the first chunk."""
         if self._first is None:
             self._first = Assembler(self._api, self._options, self._ids)
         return self._first

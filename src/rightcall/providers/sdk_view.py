@@ -1,4 +1,4 @@
-"""Views of foreign values as plain JSON data: dicts, SDK objects of any kind, enums. No SDK is imported.
+"""Read foreign values as plain JSON data: dicts, SDK objects of any kind, enums. No SDK is imported.
 
 A value is converted one level at a time, where a field is read, so that plain dicts cost nothing.
 """
@@ -16,7 +16,7 @@ _NO_OBJECTS = (str, int, float, bool, bytes, type(None), list, tuple, Enum, type
 
 
 def obj(value: Any) -> Json | None:
-    """Return the fields of an object, or None if the value is not an object."""
+    """Return the fields of an object (a dict, a mapping or an SDK object), or None if the value is not an object."""
     if type(value) is dict:
         return value
     if value is None or isinstance(value, _NO_OBJECTS):
@@ -33,7 +33,7 @@ def obj(value: Any) -> Json | None:
 
 
 def items(value: Any) -> list[Any]:
-    """Return the items of a list; an object in place of a list is its only item; any other value has none."""
+    """Return the items of a list. A single object is treated as a list of one item; any other value has no items."""
     if type(value) is list:
         return value
     if isinstance(value, tuple):
@@ -42,7 +42,7 @@ def items(value: Any) -> list[Any]:
 
 
 def objects(value: Any) -> list[Json]:
-    """Return the objects among the items of a list."""
+    """Return the objects among the items of a list, each as a dict of its fields."""
     found = []
     for item in items(value):
         fields = item if type(item) is dict else obj(item)
@@ -52,7 +52,7 @@ def objects(value: Any) -> list[Json]:
 
 
 def text(value: Any) -> str:
-    """Return a string unchanged, an enum member's value if it is a string, and "" for anything else."""
+    """Return a string unchanged, an enum member's value if it is a string, and "" for any other value."""
     if type(value) is str:
         return value
     if value is None:
@@ -74,6 +74,7 @@ def dumps(value: Any) -> str:
 
 
 def _default(value: Any) -> Any:
+    """Convert a value that JSON does not know: an SDK object, an enum member, or anything else as a string."""
     found = obj(value)
     if found is not None:
         return found
@@ -88,12 +89,12 @@ def arguments(value: Any) -> str:
 
 
 def is_parsed(value: Any) -> bool:
-    """Are these arguments a value that the server parsed, and not the text that the model wrote?"""
+    """Return True if the arguments are a value that the server parsed, and not the text that the model wrote."""
     return value is not None and not isinstance(value, str)
 
 
 def error_text(value: Any) -> str:
-    """Return the message of a provider's error object, with its type."""
+    """Return the message of a provider's error object, with its type if the message does not have it."""
     found = obj(value)
     if found is None:
         return str(value)

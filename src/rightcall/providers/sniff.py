@@ -38,7 +38,7 @@ def dialect_name(api: str) -> str:
 
 
 def sniff(response: Any) -> str | None:
-    """Return the dialect of a response, a message, a list of items, one item or a chunk; None if it is unknown."""
+    """Return the dialect name of a response, a message, a list of items, an item or a chunk; None if it is unknown."""
     fields = obj(response)
     if fields is None:
         found = (sniff(each) for each in items(response) if obj(each) is not None)  # nested lists are ignored
@@ -55,7 +55,7 @@ def sniff(response: Any) -> str | None:
 
 
 def _is_plain_chat(fields: Json) -> bool:
-    """Is this a response or a message with the usual fields of Chat and no others?
+    """Return True if this is a response or a message with the usual fields of Chat and no others.
 
     Most answers are. No other dialect detects such a response, and only Ollama has such messages too.
     """

@@ -1,4 +1,4 @@
-"""Payloads of an event stream: `data:` lines, or JSON values without them, in str or bytes.
+"""Decode the payloads of an event stream: `data:` lines, or JSON values without them, in str or bytes.
 
 Chunks may be cut anywhere, even inside a character. A payload is returned once its JSON is complete.
 """
@@ -19,7 +19,7 @@ _MAX_DEPTH = 400  # of a payload; arguments have a separate limit
 
 
 class Payloads:
-    """Reads text or bytes, and returns objects, and a `Loss` for each payload that is not valid JSON."""
+    """A decoder of an event stream. It returns objects, and a `Loss` for each payload that is not valid JSON."""
 
     def __init__(self) -> None:
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
@@ -30,24 +30,26 @@ class Payloads:
         self._event = ""
 
     def feed(self, chunk: str | bytes) -> list[Json | Loss]:
+        """Read a chunk of the stream and return the payloads that are complete with it."""
         text = chunk if isinstance(chunk, str) else self._decode(chunk)
         out: list[Json | Loss] = []
         lines = text.split("\n")
         for line in lines[:-1]:
-            self._read(line + "\n", out)
+            self._read_line(line + "\n", out)
             self._head = self._field = ""
         if lines[-1]:
-            self._read(lines[-1], out)
+            self._read_line(lines[-1], out)
         return out
 
     def close(self) -> list[Json | Loss]:
+        """End the stream. An incomplete payload is returned as a `Loss`."""
         out: list[Json | Loss] = []
         self._parts.append(self._head)
         self._reject(out)
         return out
 
-    def _read(self, text: str, out: list[Json | Loss]) -> None:
-        """Read a line, or a piece of one."""
+    def _read_line(self, text: str, out: list[Json | Loss]) -> None:
+        """Read a line, or a piece of one; complete payloads are appended to `out`."""
         if not self._field:
             text = self._read_field(text)
         if self._field == "data:":
@@ -67,6 +69,7 @@ class Payloads:
         return start.removeprefix(self._field)
 
     def _read_data(self, text: str, out: list[Json | Loss]) -> None:
+        """Add a piece of a `data:` line to the current payload; emit the payload once it is complete or invalid."""
         if not self._parts and not text.strip():
             return
         self._parts.append(text)
@@ -77,6 +80,7 @@ class Payloads:
             self._reject(out)
 
     def _emit(self, out: list[Json | Loss]) -> None:
+        """Append the objects of the complete payload to `out`. The payload of an `error` event is an error."""
         value = decode("".join(self._parts), _MAX_DEPTH)
         if isinstance(value, Undecodable):
             self._reject(out)
@@ -88,12 +92,14 @@ class Payloads:
         self._reset()
 
     def _reject(self, out: list[Json | Loss]) -> None:
+        """Append a `Loss` for the current payload, unless it is empty or the end marker `[DONE]`."""
         text = "".join(self._parts).strip()
         if text and text != "[DONE]":
             out.append(Loss("malformed_chunk", f"a chunk of the stream is not valid JSON: {text[:80]!r}"))
         self._reset()
 
     def _reset(self) -> None:
+        """Forget the current payload, its event name and the current line."""
         self._parts, self._state, self._event = [], JsonState(), ""
         self._head = self._field = ""
 
