@@ -25,7 +25,7 @@ from rightcall.repairs.loose_json import (
     without_spelling,
 )
 from rightcall.schema.limits import MOST_LOOKS_OF_A_REPLY
-from rightcall.schema.unknown_names import is_settled, strangers
+from rightcall.schema.unknown_names import is_schema_echo, is_settled, strangers
 from rightcall.strict_json import MAX_DEPTH, REFUSED, Twice, Undecodable, decode_unique
 from rightcall.tools.checks import argument_problems, fits
 from rightcall.tools.toolset import Toolset
@@ -224,6 +224,9 @@ class _Settling:
         if inside is not None and inside[0] == tool.name:
             self._took(Repair("unwrapped", "schema", "", dumps(found)[:SHOWN], dumps(inside[1])[:SHOWN]))
             found = inside[1]
+        elif is_schema_echo(tool, found):
+            self._took(Repair("unwrapped", "schema", "", dumps(found)[:SHOWN], dumps(found["properties"])[:SHOWN]))
+            found = found["properties"]
         found, receipts = rename_aliases(tool, found)
         self._took(*receipts)
         if strangers(tool, found) or not fits(tool, found):

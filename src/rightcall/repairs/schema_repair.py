@@ -33,7 +33,7 @@ from rightcall.types import Json, Repair, Tool
 if TYPE_CHECKING:
     from rightcall.repairs.finish import RepairBudget
 
-_WRAPPERS = ("arguments", "parameters", "args", "kwargs", "input")
+_WRAPPERS = ("arguments", "parameters", "args", "kwargs", "input", "properties")
 _NAMES = ("name", "function", "tool")
 _BESIDE = frozenset((*_NAMES, "type", "id"))
 _LAST = re.compile(r"__|[./:]").split
@@ -212,12 +212,17 @@ def _rename(rule: str, kind: Kind, where: list[Any], names: PropertyNames, pairs
 
 
 def _unwrapped(where: list[Any], names: PropertyNames, *, sure: bool) -> Iterator[Change]:
-    """Arguments inside arguments: `{"arguments": {...}}`. Unless something is missing (`sure`), only declared ones."""
-    wrapper = None if where else _wrapper(names.value, names.declared)
+    """Move arguments out of an object inside the arguments: `{"arguments": {...}}`.
+
+    Next to declared arguments, or unless something is missing (`sure`), only if all that it holds is declared.
+    """
+    beside = {key: item for key, item in names.value.items() if key in names.declared} if not where else {}
+    others = {key: item for key, item in names.value.items() if key not in beside}
+    wrapper = None if where else _wrapper(others, names.declared)
     if wrapper is not None:
         inner = names.value[wrapper]
-        if sure or (inner and inner.keys() <= names.declared.keys()):
-            yield Change("unwrapped", "schema", (), inner)
+        if (sure and not beside) or (inner and inner.keys() <= names.declared.keys() - beside.keys()):
+            yield Change("unwrapped", "schema", (), {**beside, **inner})
 
 
 def _wrapper(value: Json, declared: Json) -> str | None:

@@ -47,12 +47,26 @@ def is_settled(tool: Tool, arguments: dict[str, Any]) -> bool:
     _, is_closed, _ = _ASKED.found.get(id(tool)) or _asked_of(tool)
     if tool.aliases or (not _NAMED.isdisjoint(arguments) and _may_be_call(arguments)):
         return False
+    if len(arguments) == 1 and is_schema_echo(tool, arguments):
+        return False
     try:
         if is_closed(arguments):
             return True
     except ValueError:  # a lone surrogate
         pass
     return fits(tool, arguments) and not strangers(tool, arguments)
+
+
+def is_schema_echo(tool: Tool, arguments: dict[str, Any]) -> bool:
+    """Are the arguments inside an undeclared object named `properties`, as in the schema of the tool?
+
+    LFM2 writes `f(properties={...})` (ml-explore/mlx-swift-lm#481). A tool that allows any name may be meant to get it.
+    """
+    schema = tool.parameters
+    declared = schema.get("properties")
+    is_open = not _OPEN.isdisjoint(schema) and schema.get("additionalProperties") is not False
+    is_wrapped = arguments.keys() == {"properties"} and isinstance(arguments["properties"], dict)
+    return is_wrapped and not is_open and isinstance(declared, dict) and "properties" not in declared
 
 
 def _may_be_call(arguments: dict[str, Any]) -> bool:
