@@ -27,7 +27,7 @@ from report import ROOT, keep_part, percent, table, wilson
 from rightcall import __version__
 from rightcall.backends.exchange import Exchange, Received, Sent
 from rightcall.backends.local import LocalBackend
-from rightcall.backends.record import Recorder
+from rightcall.backends.recording import Recorder
 from rightcall.capture.catalogue import find_all, names
 from rightcall.capture.runner import Capture, Watch
 from rightcall.capture.settings import Task

@@ -30,8 +30,7 @@ from rightcall import Reply, __version__, grammar, parse
 from rightcall.backends.base import BaseBackend
 from rightcall.backends.local import LocalBackend
 from rightcall.backends.models import MODELS
-from rightcall.backends.record import Recorder
-from rightcall.backends.replay import ReplayBackend
+from rightcall.backends.recording import Recorder, ReplayBackend
 from rightcall.backends.request import Request
 from rightcall.constrain import GrammarBounds
 from rightcall.errors import RightcallError

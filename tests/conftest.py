@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from rightcall.backends.record import Recorder
+from rightcall.backends.recording import Recorder
 from support.format_sample import SWEEP
 from support.loopback import ask, backend, chat, json_answer, serving
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rightcall.api_names import Api
-from rightcall.backends.metadata import Metadata
+from rightcall.backends.metadata import AnswerMetadata
 from rightcall.providers.provider_answers import Stream, read
 from rightcall.providers.sse import Payloads
 from rightcall.serve.answer_writer import AnswerEnd, AnswerHead, AnswerUsage, AnswerWriter
@@ -454,7 +454,7 @@ def test_chat_says_what_it_cost_only_if_asked() -> None:
 
 @pytest.mark.parametrize("api", WRITERS)
 def test_tokens_mean_the_same_in_every_dialect(api: Api) -> None:
-    writer, facts = writer_of(api), Metadata(api)
+    writer, facts = writer_of(api), AnswerMetadata(api)
     for payload in Payloads().feed(writer.text("Hi") + writer.finish(AnswerEnd(usage=USAGE))):
         assert isinstance(payload, dict)
         facts.add(payload)

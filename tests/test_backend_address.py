@@ -3,7 +3,7 @@
 import pytest
 
 from rightcall import RightcallError
-from rightcall.backends.address import address, check_api, find_base_url, find_key, root
+from rightcall.backends.address import api_address, check_api, find_base_url, find_key, root_url
 from rightcall.backends.http import Backend
 from rightcall.errors import CallerError
 from rightcall.redaction.key import Key
@@ -23,7 +23,7 @@ CHAT = [
 
 @pytest.mark.parametrize("given, whole", CHAT)
 def test_a_base_url_with_and_without_its_path_gives_the_chat_address(given: str, whole: str) -> None:
-    assert address(given, "chat") == whole
+    assert api_address(given, "chat") == whole
 
 
 @pytest.mark.parametrize(
@@ -37,8 +37,8 @@ def test_a_base_url_with_and_without_its_path_gives_the_chat_address(given: str,
 )
 @pytest.mark.parametrize("end", ["", "/", "/v1", "/v1/chat/completions", "/api/chat"])
 def test_every_api_has_its_path_whatever_path_was_given(api: str, path: str, end: str) -> None:
-    assert address(f"http://h:1{end}", check_api(api)) == f"http://h:1{path}"
-    assert root(f"http://h:1{end}") == "http://h:1"
+    assert api_address(f"http://h:1{end}", check_api(api)) == f"http://h:1{path}"
+    assert root_url(f"http://h:1{end}") == "http://h:1"
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,18 @@ from typing import Any
 
 import pytest
 
-from rightcall.backends.address import HABITS
-from rightcall.backends.auto_mode import Modes
-from rightcall.backends.plan import Choice, can_constrain
-from rightcall.backends.profiles import PROFILES, Profile, by_answer, by_host, find_profile, paths
+from rightcall.backends.address import API_DEFAULTS
+from rightcall.backends.auto_mode import ModeSelector
+from rightcall.backends.profiles import (
+    PROFILES,
+    Profile,
+    find_profile,
+    identify_by_answer,
+    identify_by_host,
+    identifying_paths,
+)
 from rightcall.backends.request import Answer, Request
+from rightcall.backends.request_plan import ModeChoice, can_constrain
 from rightcall.errors import CallerError, StatusError, TransportError, Unauthorised, Unsupported
 from support.loopback import (
     Answering,
@@ -267,11 +274,13 @@ def test_a_server_that_does_not_say_what_it_is_in_time_is_probed(monkeypatch: py
 
 
 def test_a_way_that_turns_out_impossible_is_skipped_even_after_a_demotion() -> None:
-    modes = Modes("chat", "http://h", PROFILES["vllm"])
+    modes = ModeSelector("chat", "http://h", PROFILES["vllm"])
     refusal = StatusError("", 400, "no tools")
-    first = modes.refused("m", Choice("native", PROFILES["vllm"], is_auto=True), refusal)
+    first = modes.refused("m", ModeChoice("native", PROFILES["vllm"], is_auto=True), refusal)
     assert first is not None and modes.refused("m", first, refusal) is None
-    skipped = modes.refused("m", Choice("grammar", PROFILES["vllm"], is_auto=True), Unsupported("no grammar for this"))
+    skipped = modes.refused(
+        "m", ModeChoice("grammar", PROFILES["vllm"], is_auto=True), Unsupported("no grammar for this")
+    )
     assert skipped is not None and skipped.mode == "text" and "no grammar for this" in skipped.evidence[-1]
 
 
@@ -299,16 +308,16 @@ def test_every_profile_can_be_recognised_and_found_by_name(profile: Profile) -> 
     for sign in profile.signs:
         assert bool(sign.host) != bool(sign.path)
         if sign.host:
-            assert by_host(sign.host) is profile and by_host(f"eu.{sign.host}") is profile
-            assert by_host(f"not{sign.host}") is None
+            assert identify_by_host(sign.host) is profile and identify_by_host(f"eu.{sign.host}") is profile
+            assert identify_by_host(f"not{sign.host}") is None
         elif sign.header:
             name, begins = sign.header
-            found = by_answer(sign.path, {name: begins + "x"}, None)
+            found = identify_by_answer(sign.path, {name: begins + "x"}, None)
             assert found is not None and found[0] is profile
         else:
             told: dict[str, object] = {"paths": {sign.route: {}}} if sign.route else {sign.key: 1}
             shown: dict[str, object] = {"data": [{"owned_by": sign.owned_by}]} if sign.owned_by else told
-            found = by_answer(sign.path, {}, shown)
+            found = identify_by_answer(sign.path, {}, shown)
             assert found is not None and found[0] is profile
 
 
@@ -325,13 +334,13 @@ MEANINGLESS: list[Any] = [
 
 
 def test_an_answer_that_means_nothing_is_no_profile() -> None:
-    for path in paths():
+    for path in identifying_paths():
         for body in MEANINGLESS:
-            shown = by_answer(path, {}, body)
+            shown = identify_by_answer(path, {}, body)
             assert shown is None or (path, body) == ("/api/v0/models", {"data": [None]})
 
 
 def test_every_api_with_a_profile_of_its_own_exists() -> None:
     from rightcall.backends.profiles import BY_API
 
-    assert set(BY_API) <= set(HABITS) and set(BY_API.values()) <= set(PROFILES)
+    assert set(BY_API) <= set(API_DEFAULTS) and set(BY_API.values()) <= set(PROFILES)

@@ -7,12 +7,17 @@ import pytest
 
 from rightcall import Toolset
 from rightcall.backends.address import check_api
-from rightcall.backends.body import tool_fields, write
-from rightcall.backends.history_bodies import wire_id
-from rightcall.backends.plain_prompt import as_text, text_format
-from rightcall.backends.plan import Choice, grammar_fields, make_plan, narrower
+from rightcall.backends.history_bodies import fit_call_id
+from rightcall.backends.plain_prompt import text_format, write_as_text
 from rightcall.backends.profiles import PROFILES, UNKNOWN, IdRule, Profile
 from rightcall.backends.request import Request
+from rightcall.backends.request_body import write_body, write_tool_fields
+from rightcall.backends.request_plan import (
+    ModeChoice,
+    grammar_fields,
+    make_plan,
+    without_named_choice,
+)
 from rightcall.types import Json
 from support.loopback import ask
 
@@ -43,7 +48,7 @@ def body(
     **fields: Any,
 ) -> Json:
     request = request or ask(messages=HISTORY, **fields)
-    return write(make_plan(request, Choice(mode, profile), check_api(api), "m", stream=False))
+    return write_body(make_plan(request, ModeChoice(mode, profile), check_api(api), "m", stream=False))
 
 
 def test_chat_messages_go_out_as_they_are_but_for_null() -> None:
@@ -166,7 +171,7 @@ def test_one_call_at_a_time_is_in_the_grammar_and_in_the_text() -> None:
     both = [request, msgspec.structs.replace(request, parallel=True)]
     fields = [grammar_fields(each, _two_tools(), "hermes", PROFILES["llama.cpp"], "chat") for each in both]
     assert fields[0] != fields[1]
-    told = [as_text(each, text_format("auto"))[0]["content"] for each in both]
+    told = [write_as_text(each, text_format("auto"))[0]["content"] for each in both]
     assert told[0].endswith("at most one call in a reply, and wait for its result before the next.")
     assert told[0].startswith(told[1])
 
@@ -192,12 +197,15 @@ FORCED: dict[str, Any] = {
 
 @pytest.mark.parametrize("api", FORCED)
 def test_what_is_said_of_a_tool_that_is_offered_alone_is_all_that_is_said_of_tools(api: str) -> None:
-    request, way = ask(messages=HISTORY, tools=_two_tools(), choice="get_time"), narrower(Choice("native", UNKNOWN))
+    request, way = (
+        ask(messages=HISTORY, tools=_two_tools(), choice="get_time"),
+        without_named_choice(ModeChoice("native", UNKNOWN)),
+    )
     plan = make_plan(request, way, check_api(api), "m", stream=False)
-    said = tool_fields(plan)
+    said = write_tool_fields(plan)
     assert plan.is_narrowed and "get_time" in str(said) and "get_weather" not in str(said)
     assert said[{"gemini": "toolConfig"}.get(api, "tool_choice")] == FORCED[api]
-    assert set(said) < set(write(plan)) and "messages" not in said
+    assert set(said) < set(write_body(plan)) and "messages" not in said
 
 
 def test_a_server_that_ignores_the_choice_is_not_told_of_tools_that_may_not_be_called() -> None:
@@ -224,8 +232,8 @@ def test_extra_fields_win() -> None:
 def test_an_id_that_a_server_does_not_take_is_changed_and_always_in_the_same_way(
     rule: IdRule, id: str, same: bool
 ) -> None:
-    made = wire_id(id, rule)
-    assert (made == id) is same and wire_id(made, rule) == made == wire_id(id, rule)
+    made = fit_call_id(id, rule)
+    assert (made == id) is same and fit_call_id(made, rule) == made == fit_call_id(id, rule)
 
 
 @pytest.mark.parametrize("api", ["chat", "messages"])

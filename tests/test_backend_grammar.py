@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from rightcall.backends.address import check_api
-from rightcall.backends.body import write
-from rightcall.backends.plan import Choice, make_plan
 from rightcall.backends.profiles import PROFILES
+from rightcall.backends.request_body import write_body
+from rightcall.backends.request_plan import ModeChoice, make_plan
 from rightcall.errors import Unsupported
 from rightcall.types import Json
 from support.loopback import Heard, ask, backend, chat, json_answer, serving
@@ -19,8 +19,8 @@ SAID = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</t
 
 def body(name: str, choice: str = "required") -> Json:
     api = check_api({"anthropic": "messages", "ollama": "ollama"}.get(name, "chat"))
-    plan = make_plan(ask(choice=choice), Choice("grammar", PROFILES[name]), api, "m", stream=False)
-    return write(plan)
+    plan = make_plan(ask(choice=choice), ModeChoice("grammar", PROFILES[name]), api, "m", stream=False)
+    return write_body(plan)
 
 
 @pytest.mark.parametrize("name", WITH_GRAMMAR)
@@ -75,7 +75,7 @@ def test_an_answer_held_to_a_schema_is_a_bare_call_and_is_read() -> None:
 
 def test_a_server_takes_its_grammar_by_its_own_api_only() -> None:
     with pytest.raises(Unsupported, match="Ollama takes no grammar with api='chat'"):
-        make_plan(ask(choice="required"), Choice("grammar", PROFILES["ollama"]), "chat", "m", stream=False)
+        make_plan(ask(choice="required"), ModeChoice("grammar", PROFILES["ollama"]), "chat", "m", stream=False)
 
 
 def test_auto_tries_a_grammar_before_text() -> None:

@@ -21,17 +21,17 @@ from rightcall import Call, CallEnd, Text
 from rightcall.backends.base import BaseBackend, Streaming
 from rightcall.backends.cassette import (
     MAX_BYTES,
-    Asked,
     CassetteHead,
-    Recorded,
-    Response,
-    append,
-    load,
-    start,
+    RecordedExchange,
+    RecordedRequest,
+    RecordedResponse,
+    api_route,
+    append_exchange,
+    canonical_request,
+    load_cassette,
+    start_cassette,
 )
-from rightcall.backends.match import canonical, route
-from rightcall.backends.record import Recorder
-from rightcall.backends.replay import ReplayBackend, ReplayServer
+from rightcall.backends.recording import Recorder, ReplayBackend, ReplayServer
 from rightcall.backends.request import Answer, Request
 from rightcall.errors import BackendError, BadCassette, CallerError, FileFailed, NotRecorded, StatusError
 from rightcall.types import Event
@@ -144,7 +144,7 @@ def test_a_replay_fails_as_the_recording_did(answers: list[Answering], stream: b
 def test_a_replay_keeps_the_pieces(tmp_path: Path) -> None:
     pieces = events(*WEATHER)
     recorded(tmp_path / "c.jsonl", [chunked(pieces)], [ask()], stream=True)
-    (exchange,) = load(tmp_path / "c.jsonl").exchanges
+    (exchange,) = load_cassette(tmp_path / "c.jsonl").exchanges
     assert b"".join(exchange.response.pieces()) == b"".join(pieces)
     assert len(exchange.response.chunks) == len(exchange.response.delays) > 1
 
@@ -244,7 +244,7 @@ def test_a_lenient_replay_gives_the_nearest(tmp_path: Path) -> None:
     ],
 )
 def test_a_path_counts_without_what_a_base_url_puts_before_it(path: str, found: str) -> None:
-    assert route(path) == found
+    assert api_route(path) == found
 
 
 # -- keys --------------------------------------------------------------------------------------------------------------
@@ -283,7 +283,7 @@ def test_a_cassette_belongs_to_its_owner_alone(tmp_path: Path) -> None:
     path.chmod(0o644)
     recorded(path, [OSLO], [ask()])
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert len(load(path).exchanges) == 2
+    assert len(load_cassette(path).exchanges) == 2
 
 
 def test_a_file_that_is_no_cassette_is_not_touched(tmp_path: Path) -> None:
@@ -298,20 +298,23 @@ def test_a_file_that_is_no_cassette_is_not_touched(tmp_path: Path) -> None:
 
 def test_a_cassette_on_a_full_disk_keeps_what_it_has_and_says_so(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
-    start(path, CassetteHead(model="m"))
-    one = Recorded(Asked("POST", "/v1/chat/completions", {"a": "x" * 3000}), Response(200, {}, ["hello" * 500], [0]))
-    append(path, one)
+    start_cassette(path, CassetteHead(model="m"))
+    one = RecordedExchange(
+        RecordedRequest("POST", "/v1/chat/completions", {"a": "x" * 3000}),
+        RecordedResponse(200, {}, ["hello" * 500], [0]),
+    )
+    append_exchange(path, one)
     before = path.read_bytes()
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 1000, limits[1]))  # room for a part of the line
     try:
         with pytest.raises(FileFailed, match=r"cannot write .*c\.jsonl: File too large"):
-            append(path, one)
+            append_exchange(path, one)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert path.read_bytes() == before
-    append(path, one)
-    assert list(load(path).exchanges) == [one, one]
+    append_exchange(path, one)
+    assert list(load_cassette(path).exchanges) == [one, one]
 
 
 def test_a_torn_last_line_of_a_cassette_is_cut_off_when_it_is_recorded_to(tmp_path: Path) -> None:
@@ -320,7 +323,7 @@ def test_a_torn_last_line_of_a_cassette_is_cut_off_when_it_is_recorded_to(tmp_pa
     whole = path.read_bytes()
     path.write_bytes(whole + whole.splitlines(keepends=True)[-1][:100])
     recorded(path, [OSLO], [ask()])
-    assert len(load(path).exchanges) == 2 and path.read_bytes().startswith(whole)
+    assert len(load_cassette(path).exchanges) == 2 and path.read_bytes().startswith(whole)
 
 
 def test_a_cassette_begins_anew_with_the_first_exchange_and_not_before(tmp_path: Path) -> None:
@@ -333,7 +336,7 @@ def test_a_cassette_begins_anew_with_the_first_exchange_and_not_before(tmp_path:
         recorder = Recorder(_Parrot(), path, fresh=True, force=True)
         assert path.read_bytes() == old
         recorder.complete_sync(ask())
-        assert [each.request.method for each in load(path).exchanges] == ["POST"]
+        assert [each.request.method for each in load_cassette(path).exchanges] == ["POST"]
 
 
 HEAD = '{"rightcall_cassette": 1}\n'
@@ -370,7 +373,7 @@ def test_no_file_breaks_the_reading_of_a_cassette(data: bytes) -> None:
         path = Path(folder) / "c.jsonl"
         path.write_bytes(data)
         try:
-            found = load(path)
+            found = load_cassette(path)
         except BadCassette:
             return
     assert all(isinstance(piece, bytes) for each in found.exchanges for piece in each.response.pieces())
@@ -378,12 +381,12 @@ def test_no_file_breaks_the_reading_of_a_cassette(data: bytes) -> None:
 
 def test_a_cassette_that_is_not_there_or_too_large_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadCassette, match="cannot read"):
-        load(tmp_path / "no.jsonl")
+        load_cassette(tmp_path / "no.jsonl")
     huge = tmp_path / "huge.jsonl"
     with huge.open("wb") as file:
         file.truncate(MAX_BYTES + 1)  # takes no room
     with pytest.raises(BadCassette, match="larger than"):
-        load(huge)
+        load_cassette(huge)
 
 
 # -- a backend without a wire ------------------------------------------------------------------------------------------
@@ -528,14 +531,16 @@ def test_the_fixture_records_once_and_replays_from_then_on(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("field", ["input", "arguments"])
 def test_an_id_among_the_arguments_of_a_call_counts(field: str) -> None:
-    def asked(minted: str, given: str) -> Asked:
+    def asked(minted: str, given: str) -> RecordedRequest:
         call = {"type": "tool_use", "id": minted, "name": "find", field: {"id": given}}
-        return Asked("POST", "/v1/messages", {"messages": [{"role": "assistant", "content": [call]}]})
+        return RecordedRequest("POST", "/v1/messages", {"messages": [{"role": "assistant", "content": [call]}]})
 
-    assert canonical(asked("call_1", "a")) == canonical(asked("call_2", "a"))
-    assert canonical(asked("call_1", "a")) != canonical(asked("call_1", "b"))
+    assert canonical_request(asked("call_1", "a")) == canonical_request(asked("call_2", "a"))
+    assert canonical_request(asked("call_1", "a")) != canonical_request(asked("call_1", "b"))
 
 
 def test_the_canonical_request_leaves_out_what_changes_no_answer() -> None:
-    one = Asked("POST", "/v1/chat/completions", {"model": "m", "user": "a", "seed": None, "stream_options": {}})
-    assert canonical(one) == {"method": "POST", "path": "/v1/chat/completions", "body": {"model": "m"}}
+    one = RecordedRequest(
+        "POST", "/v1/chat/completions", {"model": "m", "user": "a", "seed": None, "stream_options": {}}
+    )
+    assert canonical_request(one) == {"method": "POST", "path": "/v1/chat/completions", "body": {"model": "m"}}

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rightcall.backends.local import LocalBackend, LocalServer, LocalServerError
-from rightcall.backends.replay import ReplayBackend
+from rightcall.backends.recording import ReplayBackend
 from rightcall.backends.request import Request
 from support.command import failed, process, run
 from support.stand_in_llama import model_file, put

@@ -12,7 +12,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from rightcall.backends.cassette import load
+from rightcall.backends.cassette import load_cassette
 from rightcall.cli.endpoint import Endpoint, Model, ModeName, backend_errors
 from rightcall.cli.inputs import grouped
 from support.command import failed, hear_ctrl_c, run
@@ -94,7 +94,9 @@ def test_a_command_asks_the_server_that_it_is_told_and_records_it(flag: str, tmp
     result, headers = asyncio.run(go())
     assert result.exit_code == 0 and result.stdout == "Hello!\n"
     assert headers["authorization"] == "Bearer hunter2"
-    assert len(load(tmp_path / "c.jsonl").exchanges) == 1 and "hunter2" not in (tmp_path / "c.jsonl").read_text()
+    assert (
+        len(load_cassette(tmp_path / "c.jsonl").exchanges) == 1 and "hunter2" not in (tmp_path / "c.jsonl").read_text()
+    )
 
 
 def test_a_server_that_fails_is_one_line_and_exit_code_1() -> None:

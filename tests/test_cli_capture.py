@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from rightcall.backends.cassette import load
+from rightcall.backends.cassette import load_cassette
 from rightcall.cli.capture_command import DEFAULT_OUTPUT, DEFAULT_URL, _with_default_url, capture
 from rightcall.cli.endpoint import Endpoint
 from support.command import failed, hear_ctrl_c, run
@@ -152,7 +152,7 @@ def replaying(cassette: Path) -> Iterator[str]:
 
 
 def test_a_recorded_capture_can_be_replayed_to_the_same_rows(tmp_path: Path, cassette: Path) -> None:
-    assert len(load(cassette).exchanges) >= 3
+    assert len(load_cassette(cassette).exchanges) >= 3
     with replaying(cassette) as recording:
         options = ["--model", "m", "--base-url", recording, "--mode", "native", "--domains", "support"]
         result = run("capture", *options, "-o", str(tmp_path / "again.jsonl"))

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from rightcall import Toolset
-from rightcall.backends.cassette import load
-from rightcall.backends.plain_prompt import as_text
+from rightcall.backends.cassette import load_cassette
+from rightcall.backends.plain_prompt import write_as_text
 from rightcall.backends.request import Request
 from rightcall.capture.captured_rows import call_of, read_rows
 from rightcall.datasets.imported import import_files
@@ -408,7 +408,9 @@ def test_a_real_cassette_imports_as_what_it_is(tmp_path: Path) -> None:
     tape = Path(__file__).parent / "cassettes" / "smollm2.jsonl"
     counts = import_files([tape], tmp_path / "out.jsonl", refused=_never)
     rows = [row for _, row in read_rows(tmp_path / "out.jsonl") if isinstance(row, dict)]
-    assert counts["conversations"] == len(load(tape).exchanges) == len({row["example_group_id"] for row in rows})
+    assert (
+        counts["conversations"] == len(load_cassette(tape).exchanges) == len({row["example_group_id"] for row in rows})
+    )
     assert counts["calls"] > 0 and all(faults(row) == [] for row in rows)
     assert {row["proxy_trace"]["model"] for row in rows} == {"smollm2"}
     assert all(row["proxy_trace"]["response_id"].startswith("chatcmpl-") for row in rows)
@@ -467,7 +469,7 @@ def test_results_that_a_model_was_shown_as_text_are_results_again(format: str) -
     calls = [{**CHAT_CALL, "id": id, "function": called} for id in ("a", "b")]
     results = [{"role": "tool", "tool_call_id": id, "content": each} for id, each in zip("ab", said, strict=True)]
     history = [USER, {**CHAT_TURN, "tool_calls": calls}, *results, {"role": "user", "content": "And now?"}]
-    sent = as_text(Request(messages=history, tools=Toolset([WEATHER])), find(format))
+    sent = write_as_text(Request(messages=history, tools=Toolset([WEATHER])), find(format))
     rows = list(rows_of({"messages": [*sent, {"role": "assistant", "content": "Bye."}]}, group="g", format=format))
     assert [row["tool_result"]["content"].strip() for row in rows[:-1]] == [each.strip() for each in said]
     assert [message["role"] for message in rows[-1]["messages"]][1:] == ["user", "assistant", "tool", "tool", "user"]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rightcall.backends.models import MODELS, place
+from rightcall.backends.models import MODELS, cached_model_file
 from rightcall.cli import demo_model
 from rightcall.cli.demo_model import RECORDING, model_scene
 from support.stand_in_llama import DIES, model_file, put
@@ -41,8 +41,8 @@ def test_a_model_that_cannot_run_here_is_recorded_too(tmp_path: Path, monkeypatc
 
 def test_a_damaged_model_is_recorded_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RIGHTCALL_CACHE", str(tmp_path))
-    place(MODELS["smollm2"]).parent.mkdir()
-    place(MODELS["smollm2"]).write_bytes(b"GGUF")
+    cached_model_file(MODELS["smollm2"]).parent.mkdir()
+    cached_model_file(MODELS["smollm2"]).write_bytes(b"GGUF")
     assert "is damaged" in model_scene().source
 
 

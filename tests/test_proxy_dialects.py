@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from rightcall import Reply, Stream, Tool, Toolset
 from rightcall.api_names import Api
-from rightcall.backends.naming import Naming
+from rightcall.backends.request_plan import ToolNames
 from rightcall.serve.answer_flow import AnswerFlow, AnswerReading
 from rightcall.serve.answer_writer import AnswerHead, AnswerWriter
 from rightcall.serve.answer_writers import WRITERS, new_answer_id
@@ -54,7 +54,7 @@ def flow_of(client: Api, server: Api, *, live: bool = False) -> AnswerFlow:
     def writer(first: Json) -> AnswerWriter:
         return WRITERS[client](AnswerHead(id=new_answer_id(client), model="m", created=1, request=request))
 
-    reading = AnswerReading(api=server, naming=Naming(TOOLS, server), options={"tools": TOOLS})
+    reading = AnswerReading(api=server, naming=ToolNames(TOOLS, server), options={"tools": TOOLS})
     return AnswerFlow(reading, writer, FlowRules(same=client == server, live=live))
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rightcall.backends.cassette import response_of
+from rightcall.backends.cassette import scrub_response
 from rightcall.redaction.pieces import without_secrets
 from rightcall.redaction.scrubber import KEY, Scrubber
 from rightcall.redaction.secret_names import is_secret_name
@@ -152,7 +152,7 @@ def test_a_secret_is_taken_out_wherever_it_stands(text: str, secret: str) -> Non
         assert secret not in SCRUBBER.text(around.format(text)), around
     in_json = {"messages": [{"role": "tool", "content": f"it is {text}"}]}
     assert secret not in json.dumps(SCRUBBER.value(in_json))
-    assert secret not in str(response_of(200, {}, [json.dumps(in_json).encode()], [0], "").chunks)
+    assert secret not in str(scrub_response(200, {}, [json.dumps(in_json).encode()], [0], "").chunks)
 
 
 @pytest.mark.parametrize("text, secret", SECRETS.values(), ids=SECRETS)
@@ -319,7 +319,7 @@ OWN = 'ab"c/d+e=fg12345é'
 def test_a_known_key_is_found_in_every_spelling(text: str) -> None:
     clean = Scrubber([OWN]).text(text)
     assert KEY in clean and "fg12345" not in clean and "ZmcxMjM0N" not in clean
-    found = response_of(401, {}, [text.encode()], [0], text, OWN)
+    found = scrub_response(401, {}, [text.encode()], [0], text, OWN)
     assert "fg12345" not in str(found) and "ZmcxMjM0N" not in str(found)
 
 
@@ -384,7 +384,7 @@ def test_a_secret_that_a_model_says_letter_by_letter_is_taken_out(event: Any, si
 def test_a_secret_that_the_network_cut_is_taken_out(size: int) -> None:
     whole = b"".join(events(chat("it is "), chat(f"sk-{MIXED} é"), chat("!")))
     pieces = [whole[at : at + size] for at in range(0, len(whole), size)]
-    found = response_of(200, {}, pieces, [2] * len(pieces), "")
+    found = scrub_response(200, {}, pieces, [2] * len(pieces), "")
     assert MIXED not in b"".join(found.pieces()).decode() and sum(found.delays) == 2 * len(pieces)
     assert said(found.pieces()).endswith(f"{KEY} é!")
     assert len(found.chunks) == len(found.delays) > len(pieces) // 3

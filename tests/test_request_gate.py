@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from rightcall.api_names import APIS, Api
 from rightcall.backends.cassette import CassetteHead as CassetteHead
-from rightcall.backends.cassette import load, start
+from rightcall.backends.cassette import load_cassette, start_cassette
 from rightcall.backends.local import LocalServer
-from rightcall.backends.replay import ReplayServer
+from rightcall.backends.recording import ReplayServer
 from rightcall.errors import CallerError
 from rightcall.listeners import WebServer, gate_asgi
 from rightcall.redaction.key import Key
@@ -325,7 +325,7 @@ def in_a_loop(entering: Callable[[], Any]) -> Iterator[Any]:
 @contextmanager
 def replay_server(tmp_path: Path) -> Iterator[tuple[int, str]]:
     path = tmp_path / "empty.jsonl"
-    start(path, CassetteHead())
+    start_cassette(path, CassetteHead())
     with in_a_loop(lambda: ReplayServer(path, key=KEY)) as server:
         yield int(server.url.split(":")[2].split("/")[0]), "/v1/chat/completions"
 
@@ -395,7 +395,7 @@ def test_every_server_refuses_what_a_web_page_could_send(name: str, tmp_path: Pa
 
 
 def test_a_recording_is_answered_to_who_has_the_key(cassette: Path) -> None:
-    assert len(load(cassette).exchanges) == 1
+    assert len(load_cassette(cassette).exchanges) == 1
     with in_a_loop(lambda: ReplayServer(cassette)) as server:
         port = int(server.url.split(":")[2].split("/")[0])
         assert posted(port, "/v1/chat/completions", key=server.key.reveal())[0] in (200, 404)

@@ -12,12 +12,11 @@ import pytest
 import rightcall
 from rightcall import Call, Trace, dispatch_sync
 from rightcall import request_gate as gate
-from rightcall.backends import address, http, local, record, replay
+from rightcall.backends import address, http, local, recording
 from rightcall.backends import aiohttp_exchange as wire
 from rightcall.backends.exchange import Sent
 from rightcall.backends.http import Backend
-from rightcall.backends.record import Recorder
-from rightcall.backends.replay import ReplayServer
+from rightcall.backends.recording import Recorder, ReplayServer
 from rightcall.dispatching.hook import Invocation, Skip
 from rightcall.errors import BackendError
 from rightcall.mcp import server as mcp_server
@@ -26,7 +25,7 @@ from support.loopback import QUICK, SHORT, answer, ask, chat, delta, json_answer
 
 PLANTED = "hunter2-hunter2-hunter2"
 ENVIRON = {"OPENAI_API_KEY": PLANTED}
-MODULES = (address, http, local, record, replay, wire, mcp_server, gate, rightcall)
+MODULES = (address, http, local, recording, recording, wire, mcp_server, gate, rightcall)
 
 
 def test_help_shows_nothing_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

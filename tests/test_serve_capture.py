@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from rightcall.backends.cassette import load
+from rightcall.backends.cassette import load_cassette
 from rightcall.capture.captured_rows import read_rows
 from rightcall.errors import FileFailed
 from rightcall.redaction.key import Key
@@ -144,13 +144,13 @@ ONE = UpstreamExchange(
 
 def test_a_recording_is_a_cassette_that_replays_and_imports(tmp_path: Path) -> None:
     _recorded(tmp_path / "tapes", ONE, ONE)
-    cassette = load(tmp_path / "tapes" / "a_1.jsonl")
+    cassette = load_cassette(tmp_path / "tapes" / "a_1.jsonl")
     assert cassette.head.api == "chat" and len(cassette.exchanges) == 2
     first = cassette.exchanges[0]
     assert first.response.pieces() == ONE.pieces and first.response.delays == [3, 4]
     assert first.request.path == "/v1/chat/completions" and "set-cookie" not in first.response.headers
     _recorded(tmp_path / "tapes", ONE)
-    assert len(load(tmp_path / "tapes" / "a_1.jsonl").exchanges) == 3
+    assert len(load_cassette(tmp_path / "tapes" / "a_1.jsonl").exchanges) == 3
 
 
 def test_a_recording_holds_no_keys_and_no_more_than_it_may(tmp_path: Path) -> None:
@@ -158,4 +158,4 @@ def test_a_recording_holds_no_keys_and_no_more_than_it_may(tmp_path: Path) -> No
     _recorded(tmp_path / "tapes", secret)
     assert b"-key-77" not in (tmp_path / "tapes" / "a_1.jsonl").read_bytes()
     recorder = _recorded(tmp_path / "few", *[ONE] * 10, most=3 * ONE.size)
-    assert recorder.refused == 7 and len(load(tmp_path / "few" / "a_1.jsonl").exchanges) == 3
+    assert recorder.refused == 7 and len(load_cassette(tmp_path / "few" / "a_1.jsonl").exchanges) == 3

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from rightcall.backends.body import write
-from rightcall.backends.plan import Choice, make_plan
 from rightcall.backends.profiles import BY_API, UNKNOWN, find_profile
+from rightcall.backends.request_body import write_body
+from rightcall.backends.request_plan import ModeChoice, make_plan
 from rightcall.providers.history_messages import OPAQUE
 from rightcall.serve.client_request import ClientRequest
 from rightcall.serve.request_readers import READERS, read_request
@@ -402,7 +402,7 @@ def test_a_clients_request_is_read_whole(client: Client) -> None:
 def test_a_clients_request_goes_up_to_every_server(client: Client, api: Any) -> None:
     request = read_request(client.api, client.body, model="m", stream=True)
     profile = find_profile(BY_API[api]) if api in BY_API else UNKNOWN
-    body = write(make_plan(to_request(request, api), Choice("native", profile), api, "m", stream=True))
+    body = write_body(make_plan(to_request(request, api), ModeChoice("native", profile), api, "m", stream=True))
     assert OPAQUE not in json.dumps(body) and ("tools" in body) is bool(client.tools)
     again = read_request(api, body, model="m", stream=True)
     assert called(again) == called(request)

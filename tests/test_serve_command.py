@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from rightcall.backends.cassette import load
+from rightcall.backends.cassette import load_cassette
 from rightcall.cli.serve_command import client_lines, reachable
 from rightcall.serve.proxy_settings import SETTINGS
 from support.command import failed, hear_ctrl_c, run
@@ -113,7 +113,7 @@ def test_a_proxy_mends_logs_captures_records_and_counts_and_stops_when_told(tmp_
     result = run("dataset", "import", files["capture"], "-o", str(tmp_path / "rows.jsonl"), "--json")
     assert result.exit_code == 0 and json.loads(result.stdout)["calls"] == 3, result.output
     (tape,) = (tmp_path / "record").iterdir()
-    assert [each.request.path for each in load(tape).exchanges] == ["/v1/chat/completions"] * 3
+    assert [each.request.path for each in load_cassette(tape).exchanges] == ["/v1/chat/completions"] * 3
 
 
 def test_hup_reads_the_settings_again_and_a_bad_file_changes_nothing(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rightcall.backends.body import write
-from rightcall.backends.plan import Choice, make_plan
 from rightcall.backends.profiles import BY_API, UNKNOWN, find_profile
+from rightcall.backends.request_body import write_body
+from rightcall.backends.request_plan import ModeChoice, make_plan
 from rightcall.serve.client_request import RefusedRequest
 from rightcall.serve.request_readers import READERS, read_request
 from rightcall.serve.upstream_body import dropped_fields, mended_history, same_dialect_body, to_request
@@ -54,7 +54,7 @@ def all_ways(api: Any, body: Any) -> None:
     for other in READERS:
         dropped_fields(request, other)
         profile = find_profile(BY_API[other]) if other in BY_API else UNKNOWN
-        write(make_plan(to_request(request, other), Choice("native", profile), other, "m", stream=True))
+        write_body(make_plan(to_request(request, other), ModeChoice("native", profile), other, "m", stream=True))
 
 
 @pytest.mark.parametrize("api", READERS)

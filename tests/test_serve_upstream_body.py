@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rightcall.backends.body import write
-from rightcall.backends.plan import Choice, make_plan
 from rightcall.backends.profiles import BY_API, UNKNOWN, find_profile
+from rightcall.backends.request_body import write_body
+from rightcall.backends.request_plan import ModeChoice, make_plan
 from rightcall.providers.history_messages import OPAQUE
 from rightcall.providers.history_sanitizer import KeptFields
 from rightcall.serve.client_request import ClientRequest
@@ -31,8 +31,8 @@ CANNOT_CARRY: dict[str, frozenset[str]] = {
 
 def upward(request: ClientRequest, api: Any) -> Json:
     profile = find_profile(BY_API[api]) if api in BY_API else UNKNOWN
-    plan = make_plan(to_request(request, api), Choice("native", profile), api, "m", stream=request.stream)
-    return write(plan)
+    plan = make_plan(to_request(request, api), ModeChoice("native", profile), api, "m", stream=request.stream)
+    return write_body(plan)
 
 
 @pytest.mark.parametrize("api", READERS)

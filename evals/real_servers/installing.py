@@ -10,7 +10,7 @@ from pathlib import Path
 from report import ROOT
 
 from real_servers.kinds import RealServer
-from rightcall.backends.models import MODELS, find, place
+from rightcall.backends.models import MODELS, cached_model_file, find_model_file
 
 HOME = ROOT / "target" / "servers"
 HERE = Path(__file__).resolve().parent
@@ -39,12 +39,12 @@ def model_folder() -> Path:
 
 
 def model_file() -> Path:
-    return find("smollm2")
+    return find_model_file("smollm2")
 
 
 def adapter_file() -> Path:
     """The adapter that calls tools; where it is not here, no server wants it."""
-    return place(MODELS["smollm2-tools"])
+    return cached_model_file(MODELS["smollm2-tools"])
 
 
 def version(server: RealServer) -> str:

@@ -52,10 +52,9 @@ import typer  # noqa: E402
 import rightcall  # noqa: E402
 from rightcall import parse  # noqa: E402
 from rightcall.backends.base import BaseBackend  # noqa: E402
-from rightcall.backends.cassette import load  # noqa: E402
-from rightcall.backends.record import Recorder  # noqa: E402
-from rightcall.backends.replay import ReplayBackend  # noqa: E402
-from rightcall.backends.request import Answer, Request, answered  # noqa: E402
+from rightcall.backends.cassette import load_cassette  # noqa: E402
+from rightcall.backends.recording import Recorder, ReplayBackend  # noqa: E402
+from rightcall.backends.request import Answer, Request, to_answer  # noqa: E402
 from rightcall.capture.captured_rows import CAPTURE  # noqa: E402
 from rightcall.capture.catalogue import find_domains  # noqa: E402
 from rightcall.capture.runner import Capture  # noqa: E402
@@ -115,7 +114,7 @@ class Obliging(BaseBackend):
     async def complete(self, request: Request) -> Answer:
         assert request.toolset
         call = {"name": request.toolset.names[0], "arguments": {}}
-        return answered(parse(f"<tool_call>{json.dumps(call)}</tool_call>", tools=request.toolset), mode="text")
+        return to_answer(parse(f"<tool_call>{json.dumps(call)}</tool_call>", tools=request.toolset), mode="text")
 
 
 def evaluate(folder: Path) -> int:
@@ -324,7 +323,7 @@ class Trial:
     def _finish(self, when: str) -> None:
         if self.job.name == "record":  # asked again, more is added
             code, path = tried(self.job, self.here), self.here / "tape.jsonl"
-            if code or len(load(path).exchanges) < 3:
+            if code or len(load_cassette(path).exchanges) < 3:
                 self.wrong.append(f"{when}: it cannot be gone on with ({code})")
             return
         code = tried(self.job, self.here)

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from rightcall.backends.exchange import Retries, Timeouts
     from rightcall.backends.http import Backend
     from rightcall.backends.local import LocalBackend, LocalServer
-    from rightcall.backends.record import Recorder
-    from rightcall.backends.replay import ReplayBackend, ReplayServer
+    from rightcall.backends.recording import Recorder, ReplayBackend, ReplayServer
     from rightcall.backends.request import Answer, Request, Timing, Try, Usage
 
 __all__ = [
@@ -49,9 +48,9 @@ __getattr__ = on_first_use(
         "BaseBackend": "rightcall.backends.base",
         "LocalBackend": "rightcall.backends.local",
         "LocalServer": "rightcall.backends.local",
-        "Recorder": "rightcall.backends.record",
-        "ReplayBackend": "rightcall.backends.replay",
-        "ReplayServer": "rightcall.backends.replay",
+        "Recorder": "rightcall.backends.recording",
+        "ReplayBackend": "rightcall.backends.recording",
+        "ReplayServer": "rightcall.backends.recording",
         "Request": "rightcall.backends.request",
         "Retries": "rightcall.backends.exchange",
         "Streaming": "rightcall.backends.base",

@@ -20,7 +20,7 @@ from rightcall.redaction.secret_names import is_secret_name
 from rightcall.request_gate import is_loopback
 
 
-class Habit(NamedTuple):
+class ApiDefaults(NamedTuple):
     """How servers of one dialect are usually found: path, usual base URL, and the names in the environment."""
 
     path: str
@@ -30,18 +30,18 @@ class Habit(NamedTuple):
 
 
 _OPENAI = ("https://api.openai.com", ("OPENAI_BASE_URL", "OPENAI_API_BASE"), ("OPENAI_API_KEY",))
-HABITS: dict[Api, Habit] = {
-    "chat": Habit("/v1/chat/completions", *_OPENAI),
-    "responses": Habit("/v1/responses", *_OPENAI),
-    "completions": Habit("/v1/completions", *_OPENAI),
-    "messages": Habit(
+API_DEFAULTS: dict[Api, ApiDefaults] = {
+    "chat": ApiDefaults("/v1/chat/completions", *_OPENAI),
+    "responses": ApiDefaults("/v1/responses", *_OPENAI),
+    "completions": ApiDefaults("/v1/completions", *_OPENAI),
+    "messages": ApiDefaults(
         "/v1/messages",
         "https://api.anthropic.com",
         ("ANTHROPIC_BASE_URL",),
         ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
     ),
-    "ollama": Habit("/api/chat", "http://127.0.0.1:11434", ("OLLAMA_HOST",), ("OLLAMA_API_KEY",)),
-    "gemini": Habit(
+    "ollama": ApiDefaults("/api/chat", "http://127.0.0.1:11434", ("OLLAMA_HOST",), ("OLLAMA_API_KEY",)),
+    "gemini": ApiDefaults(
         "/v1beta/models",
         "https://generativelanguage.googleapis.com",
         ("GOOGLE_GEMINI_BASE_URL", "GEMINI_BASE_URL"),
@@ -55,12 +55,12 @@ _ENDS = (*_PATHS, "/v1beta", "/v1")
 
 
 def check_api(api: str) -> Api:
-    return cast(Api, api_name(api, HABITS))
+    return cast(Api, api_name(api, API_DEFAULTS))
 
 
 def find_base_url(base_url: str | None, api: Api, environ: Mapping[str, str] | None = None) -> str:
     """The base URL given, else the one in the environment, else the dialect's usual one."""
-    habit, environ = HABITS[api], os.environ if environ is None else environ
+    habit, environ = API_DEFAULTS[api], os.environ if environ is None else environ
     found = base_url or next((environ[name] for name in habit.url_names if environ.get(name)), habit.usual)
     return _ollama_host(found) if api == "ollama" else found
 
@@ -74,22 +74,22 @@ def _ollama_host(host: str) -> str:
     return host.replace("://0.0.0.0", "://127.0.0.1", 1)
 
 
-def root(base_url: str) -> str:
+def root_url(base_url: str) -> str:
     """The base URL without the path of an API. Raises `CallerError` for what is no base URL."""
-    parts = _checked(base_url)
+    parts = _parse_base_url(base_url)
     path = parts.path.rstrip("/")
     end = next((each for each in _ENDS if path.endswith(each)), "")
     return f"{parts.scheme}://{parts.netloc}{path.removesuffix(end)}"
 
 
-def address(base_url: str, api: Api) -> str:
+def api_address(base_url: str, api: Api) -> str:
     """Where requests go. A URL that already ends in the path of this API, under any version, stays as it is."""
-    path, stripped = HABITS[api].path, base_url.rstrip("/")
-    ends = [short for each in HABITS.values() if stripped.endswith(short := _unversioned(each.path))]
+    path, stripped = API_DEFAULTS[api].path, base_url.rstrip("/")
+    ends = [short for each in API_DEFAULTS.values() if stripped.endswith(short := _unversioned(each.path))]
     if ends and max(ends, key=len) == _unversioned(path):
-        _checked(stripped)
+        _parse_base_url(stripped)
         return stripped
-    return root(base_url) + path
+    return root_url(base_url) + path
 
 
 def _unversioned(path: str) -> str:
@@ -104,7 +104,7 @@ def request_address(address: str, api: Api, model: str, *, stream: bool) -> str:
     return f"{address}/{quote(model.removeprefix('models/'), safe='', errors='replace')}:{verb}"
 
 
-def _checked(base_url: str) -> SplitResult:
+def _parse_base_url(base_url: str) -> SplitResult:
     parts = _split(base_url)
     host = parts.hostname
     if parts.username or parts.password or "@" in parts.netloc:
@@ -142,14 +142,14 @@ def find_key(api: Api, api_key_env: str | None, url: str, environ: Mapping[str, 
         text = environ.get(api_key_env, "").strip()
         if not text:
             raise CallerError(f"the environment has no {api_key_env}; set it to the key, or name another variable")
-        return _usable(Key(text, api_key_env))
-    name = next((name for name in HABITS[api].key_names if environ.get(name, "").strip()), None)
+        return _check_key(Key(text, api_key_env))
+    name = next((name for name in API_DEFAULTS[api].key_names if environ.get(name, "").strip()), None)
     if name is None or not is_private(url):
         return None
-    return _usable(Key(environ[name].strip(), name))
+    return _check_key(Key(environ[name].strip(), name))
 
 
-def _usable(key: Key) -> Key:
+def _check_key(key: Key) -> Key:
     if not key.reveal().isascii() or not key.reveal().isprintable():
         raise CallerError(f"the key in {key.name} has characters that no header can carry; set it again")
     return key

@@ -12,11 +12,12 @@ import msgspec
 
 from rightcall.backends.address import request_address
 from rightcall.backends.aiohttp_exchange import out_of_time
-from rightcall.backends.body import RequestPlan, write
 from rightcall.backends.event_stream import MAX_LINE, Payload, ServerEvents, Signal
 from rightcall.backends.exchange import Received, Sent
-from rightcall.backends.metadata import SHAPES, Metadata
-from rightcall.backends.request import Answer, Timing, Try, answered
+from rightcall.backends.metadata import SHAPES, AnswerMetadata
+from rightcall.backends.request import Answer, Timing, Try, to_answer
+from rightcall.backends.request_body import write_body
+from rightcall.backends.request_plan import RequestPlan
 from rightcall.backends.retry import retry_after, wait_before
 from rightcall.errors import (
     AnswerTooLarge,
@@ -63,10 +64,10 @@ class Asking:
 
     async def events(self, plan: RequestPlan) -> AsyncGenerator[Event | Answer]:
         """What the server says as events, then the answer."""
-        reader, facts = _reader(plan), Metadata(plan.api)
+        reader, facts = _reader(plan), AnswerMetadata(plan.api)
         raw: list[Json] = []
         url = request_address(self._backend.address, plan.api, plan.model, stream=plan.stream)
-        sent = Sent("POST", url, write(plan), self._backend.headers)
+        sent = Sent("POST", url, write_body(plan), self._backend.headers)
         async with aclosing(self._persistent(sent, plan)) as payloads:
             async for payload in payloads:
                 if isinstance(payload, Signal):
@@ -86,8 +87,8 @@ class Asking:
             yield event
         yield self._answer(plan, reader, facts, raw)
 
-    def _answer(self, plan: RequestPlan, reader: Stream, facts: Metadata, raw: list[Json]) -> Answer:
-        return answered(
+    def _answer(self, plan: RequestPlan, reader: Stream, facts: AnswerMetadata, raw: list[Json]) -> Answer:
+        return to_answer(
             plan.naming.reply(reader.reply),
             tokens=facts.tokens,
             model=facts.model or plan.model,
@@ -310,7 +311,7 @@ def _cure(status: int) -> str:
     return "the server failed: try again later, or look into its log" if status >= 500 else "look at what it says"
 
 
-def _ending(plan: RequestPlan, reader: Stream, facts: Metadata) -> Iterator[Event]:
+def _ending(plan: RequestPlan, reader: Stream, facts: AnswerMetadata) -> Iterator[Event]:
     """What the end of the answer tells; a stream whose end was never said was cut off."""
     if plan.stream and not facts.is_over and not _faulty(reader):
         yield from reader.feed(Fault("truncated", _UNFINISHED))

@@ -15,19 +15,19 @@ from urllib.parse import urlsplit
 import msgspec
 
 from rightcall.api_names import Api
-from rightcall.backends.plan import Choice, can_constrain
 from rightcall.backends.profiles import (
     BY_API,
     PROPS,
     UNKNOWN,
     Profile,
-    by_answer,
-    by_host,
     find_profile,
-    paths,
+    identify_by_answer,
+    identify_by_host,
+    identifying_paths,
     without_template_tools,
 )
 from rightcall.backends.request import Answer, Request
+from rightcall.backends.request_plan import ModeChoice, can_constrain
 from rightcall.backends.retry import about_schemas, about_tools
 from rightcall.errors import (
     BackendError,
@@ -42,16 +42,16 @@ from rightcall.errors import (
 from rightcall.types import Tool
 
 Get = Callable[..., Awaitable[tuple[dict[str, str], Any]]]
-Probe = Callable[[Request, Choice], Awaitable[Answer]]
+Probe = Callable[[Request, ModeChoice], Awaitable[Answer]]
 
 PROBE = Tool(
     name="tool_probe",
     description="Shows that tools can be called. Takes no arguments.",
     parameters={"type": "object", "properties": {}},
 )
-PROBE_ASKS = f"Call the tool {PROBE.name} now."
+PROBE_PROMPT = f"Call the tool {PROBE.name} now."
 _PROBING = Request(
-    messages=[{"role": "user", "content": PROBE_ASKS}],
+    messages=[{"role": "user", "content": PROBE_PROMPT}],
     tools=[PROBE],
     choice="required",
     temperature=0.0,
@@ -61,19 +61,19 @@ _PATIENCE = 5.0  # seconds for each question that tells what kind of server it i
 _WAYS = ("native", "grammar", "text")  # in the order they are tried
 
 
-class Modes:
+class ModeSelector:
     """What is known of one server: its profile, and the way that works for each model."""
 
     def __init__(self, api: Api, root: str, profile: Profile | None) -> None:
         self._api, self._root = api, root
         self._known: tuple[Profile | None, str] | None = (profile, "you said so") if profile else self._obvious()
-        self._chosen: dict[str, Choice] = {}
+        self._chosen: dict[str, ModeChoice] = {}
         self._demoted: set[str] = set()
 
     def _obvious(self) -> tuple[Profile, str] | None:
         """What the address or the API alone gives away."""
         host = urlsplit(self._root).hostname or ""
-        found = by_host(host)
+        found = identify_by_host(host)
         if found is not None:
             return found, f"the address is {host}"
         if self._api in BY_API:
@@ -98,7 +98,7 @@ class Modes:
 
     async def _recognised(self, get: Get) -> tuple[Profile | None, str]:
         heard = False
-        for path in paths():
+        for path in identifying_paths():
             try:
                 headers, body = await get(path, within=_PATIENCE)
             except TransportError:
@@ -113,20 +113,20 @@ class Modes:
             except BackendError:
                 continue
             heard = True
-            found = by_answer(path, headers, body)
+            found = identify_by_answer(path, headers, body)
             if found is not None:
                 return found
         return None, "the server is of no kind that is known"
 
-    async def choose(self, request: Request, default: str, model: str, probe: Probe, get: Get) -> Choice:
+    async def choose(self, request: Request, default: str, model: str, probe: Probe, get: Get) -> ModeChoice:
         """The way for this request. Raises a `BackendError` if the server cannot be reached."""
         mode = request.mode or default
         if not request.tools:
-            return Choice("native", self._profile, ("the request has no tools",))
+            return ModeChoice("native", self._profile, ("the request has no tools",))
         if mode == "grammar":
-            return Choice(mode, (await self.recognise(get))[0] or UNKNOWN, ("you said so",))
+            return ModeChoice(mode, (await self.recognise(get))[0] or UNKNOWN, ("you said so",))
         if mode != "auto":
-            return Choice(mode, self._profile, ("you said so",))
+            return ModeChoice(mode, self._profile, ("you said so",))
         if model not in self._chosen:
             self._chosen[model] = await self._decide(model, probe, get)
         return self._chosen[model]
@@ -139,7 +139,7 @@ class Modes:
         native = [] if self._api == "completions" or not profile.native else ["native"]
         return [*native, *(["grammar"] if can_constrain(profile, self._api) else []), "text"]
 
-    async def _decide(self, model: str, probe: Probe, get: Get) -> Choice:
+    async def _decide(self, model: str, probe: Probe, get: Get) -> ModeChoice:
         try:
             profile, why = await self.recognise(get)
             profile = await self._as_far_as_it_goes(profile, get)
@@ -148,22 +148,22 @@ class Modes:
         order = self._order(profile or UNKNOWN)
         if profile is not None or len(order) == 1:
             named = profile.title if profile is not None else "no other way"
-            return Choice(order[0], profile or UNKNOWN, (f"{named}: {why}",), is_auto=True)
+            return ModeChoice(order[0], profile or UNKNOWN, (f"{named}: {why}",), is_auto=True)
         return await self._probed(model, probe, order, why)
 
-    async def _probed(self, model: str, probe: Probe, order: list[str], why: str) -> Choice:
+    async def _probed(self, model: str, probe: Probe, order: list[str], why: str) -> ModeChoice:
         evidence = [why]
         for mode in order:
             came, seen = await self._try(model, probe, mode)
             evidence.append(f"{mode}: {seen}")
             if came:
-                return Choice(mode, UNKNOWN, tuple(evidence), is_auto=True)
-        return Choice(order[-1], UNKNOWN, (*evidence, "no way worked; text asks least of a server"), is_auto=True)
+                return ModeChoice(mode, UNKNOWN, tuple(evidence), is_auto=True)
+        return ModeChoice(order[-1], UNKNOWN, (*evidence, "no way worked; text asks least of a server"), is_auto=True)
 
     async def _try(self, model: str, probe: Probe, mode: str) -> tuple[bool, str]:
         request = msgspec.structs.replace(_PROBING, model=model)
         try:
-            answer = await probe(request, Choice(mode))
+            answer = await probe(request, ModeChoice(mode))
         except (TransportError, Unauthorised, RateLimited):
             raise
         except (StatusError, DecodeError, ProviderError, Unsupported) as error:
@@ -174,7 +174,7 @@ class Modes:
 
     # -- second thoughts -----------------------------------------------------------------------------------------------
 
-    def judge(self, request: Request, model: str, choice: Choice, answer: Answer) -> Choice | None:
+    def judge(self, request: Request, model: str, choice: ModeChoice, answer: Answer) -> ModeChoice | None:
         """Another way, if a forced call did not come by this one."""
         if not request.is_forced or answer.attempts:
             return None
@@ -182,7 +182,7 @@ class Modes:
             return None  # it was still thinking
         return self._next(model, choice, "a forced call did not come")
 
-    def refused(self, model: str, choice: Choice, error: BackendError) -> Choice | None:
+    def refused(self, model: str, choice: ModeChoice, error: BackendError) -> ModeChoice | None:
         """Another way, if the server does not take this one."""
         if isinstance(error, Unsupported):
             return self._next(model, choice, str(error), again=True)  # it was not even tried
@@ -192,7 +192,7 @@ class Modes:
             return self._later(choice, f"refused: {error!s:.200}")
         return self._next(model, choice, f"refused: {error!s:.200}")
 
-    def _next(self, model: str, choice: Choice, why: str, *, again: bool = False) -> Choice | None:
+    def _next(self, model: str, choice: ModeChoice, why: str, *, again: bool = False) -> ModeChoice | None:
         now = self._chosen.get(model)
         if choice.is_auto and now is not None and _WAYS.index(now.mode) > _WAYS.index(choice.mode):
             return now  # which another request has found out meanwhile
@@ -203,10 +203,10 @@ class Modes:
         self._chosen[model] = found
         return found
 
-    def _later(self, choice: Choice, why: str) -> Choice | None:
+    def _later(self, choice: ModeChoice, why: str) -> ModeChoice | None:
         """The next way, if there is one."""
         later = [mode for mode in self._order(choice.profile) if _WAYS.index(mode) > _WAYS.index(choice.mode)]
         if not choice.is_auto or not later:
             return None
         evidence = (*choice.evidence, f"{later[0]} instead of {choice.mode}: {why}")
-        return Choice(later[0], choice.profile, evidence, is_auto=True)
+        return ModeChoice(later[0], choice.profile, evidence, is_auto=True)

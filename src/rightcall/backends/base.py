@@ -1,24 +1,70 @@
-"""What every backend can do, and the same for programs without an event loop.
+"""The interface of every backend, and its synchronous form.
 
-async with Backend(url) as backend:        connections stay open in between
+async with Backend(url) as backend:        # connections stay open
     answer = await backend.complete(request)
     async with backend.stream(request) as stream:
         async for event in stream: ...
     stream.answer
 
-Backend(url).complete_sync(request)        works inside a running loop too, on a thread of its own
+Backend(url).complete_sync(request)        # also inside a running loop: it runs on another thread
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Generator, Iterator
+from concurrent.futures import Future
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
-from rightcall.backends.loop_thread import LoopThread
 from rightcall.backends.request import Answer, Request
 from rightcall.errors import CallerError
 from rightcall.types import Event
+
+T = TypeVar("T")
+
+
+class LoopThread:
+    """Runs one awaitable after the other. What interrupts the waiting (Ctrl-C) cancels what is being waited for."""
+
+    def __enter__(self) -> Self:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="rightcall", daemon=True)
+        self._thread.start()
+        return self
+
+    def start(self, work: Awaitable[T]) -> Future[T]:
+        """Begins with it, and does not wait. Whoever lets go of what is given lets go of the work, too."""
+        return asyncio.run_coroutine_threadsafe(_awaited(work), self._loop)
+
+    def run(self, work: Awaitable[T]) -> T:
+        done = self.start(work)
+        try:
+            return done.result()
+        except BaseException:
+            done.cancel()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        self.run(_cancel_all_tasks())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+async def _awaited(work: Awaitable[T]) -> T:
+    return await work
+
+
+async def _cancel_all_tasks() -> None:
+    """Waits for what was cancelled to be over, and for generators that were left in the middle."""
+    loop = asyncio.get_running_loop()
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await loop.shutdown_asyncgens()
 
 
 class Streaming(AsyncIterator[Event]):

@@ -1,11 +1,15 @@
-"""A cassette: what was sent to a model and what came back, one exchange per line of JSON, fit for a repository.
+"""The cassette: a file of recorded exchanges with a model server, one per line of JSON, safe to keep in a repository.
 
     {"rightcall_cassette": 1, "api": "chat", "model": "m", "mode": "native"}
     {"request": {"method": "POST", "path": "/v1/chat/completions", "body": {...}},
      "response": {"status": 200, "headers": {...}, "chunks": ["data: ..."], "delays": [12], "broken": ""}}
 
-It holds no secret that `rightcall.redaction` knows: no header that carries one is written, and bodies are scrubbed. The
-file belongs to its owner alone (0600). Reading one believes nothing of it: sizes and depths are limited.
+It holds no secret that `rightcall.redaction` recognizes: only harmless headers are written, and bodies are scrubbed.
+Its mode is 0600. A file that is read is not trusted: its size and depth are limited.
+
+`RequestMatcher` finds the recorded answer to a request. Ids of calls are numbered before two requests are compared,
+since each run creates new ones, and fields without influence on the answer are ignored. A repeated request gets the
+next answer that was recorded for it; after the last one, the last one again.
 """
 
 from __future__ import annotations
@@ -14,13 +18,15 @@ import base64
 import binascii
 import json
 import os
+import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
-from rightcall.errors import BadCassette, FileFailed, NotOurs
+from rightcall.errors import BadCassette, FileFailed, NotOurs, NotRecorded
 from rightcall.redaction.pieces import without_secrets
 from rightcall.redaction.scrubber import Scrubber
 from rightcall.storage.file_kinds import existing, json_lines
@@ -38,7 +44,7 @@ KEPT_HEADERS = ("content-type", "retry-after", "retry-after-ms", "server", "open
 CASSETTE = json_lines("cassette", "rightcall_cassette", VERSION)
 
 
-class Asked(msgspec.Struct, frozen=True):
+class RecordedRequest(msgspec.Struct, frozen=True):
     """What was sent, without its headers."""
 
     method: Literal["GET", "POST"]
@@ -46,7 +52,7 @@ class Asked(msgspec.Struct, frozen=True):
     body: Json | None = None
 
 
-class Response(msgspec.Struct, frozen=True):
+class RecordedResponse(msgspec.Struct, frozen=True):
     """What came: pieces as they came, milliseconds before each, and what broke it off, if something did.
 
     `status` 0 means that no answer began; `broken` says why.
@@ -62,11 +68,11 @@ class Response(msgspec.Struct, frozen=True):
         return [_bytes(chunk) for chunk in self.chunks]
 
 
-class Recorded(msgspec.Struct, frozen=True):
+class RecordedExchange(msgspec.Struct, frozen=True):
     """One exchange."""
 
-    request: Asked
-    response: Response
+    request: RecordedRequest
+    response: RecordedResponse
 
 
 class CassetteHead(msgspec.Struct, frozen=True):
@@ -83,25 +89,25 @@ class CassetteHead(msgspec.Struct, frozen=True):
 class Cassette(msgspec.Struct, frozen=True):
     path: str
     head: CassetteHead
-    exchanges: tuple[Recorded, ...]
+    exchanges: tuple[RecordedExchange, ...]
 
 
 # -- secrets -----------------------------------------------------------------------------------------------------------
 
 
-def without_keys(value: Any, *own: str) -> Any:
+def scrub_json(value: Any, *own: str) -> Any:
     """JSON data without what is secret; `own` are keys that are known."""
     return Scrubber(own).value(value)
 
 
-def response_of(
+def scrub_response(
     status: int, headers: dict[str, str], pieces: list[bytes], delays: list[int], broken: str, *own: str
-) -> Response:
+) -> RecordedResponse:
     """A response as it may be written down. Pieces that a secret stands across are joined."""
     scrubber = Scrubber(own)
     kept = {name: scrubber.text(headers[name]) for name in KEPT_HEADERS if name in headers}
     clean, waits = without_secrets(pieces, delays, scrubber)
-    return Response(status, kept, [_text(piece) for piece in clean], waits, scrubber.text(broken))
+    return RecordedResponse(status, kept, [_text(piece) for piece in clean], waits, scrubber.text(broken))
 
 
 def _text(piece: bytes) -> str | dict[str, str]:
@@ -123,7 +129,7 @@ def _bytes(chunk: str | dict[str, str]) -> bytes:
 # -- files -------------------------------------------------------------------------------------------------------------
 
 
-def check(path: str | os.PathLike[str], *, force: bool = False) -> None:
+def check_cassette(path: str | os.PathLike[str], *, force: bool = False) -> None:
     """Raises `BadCassette` if the file is something else (unless forced), or if its folder is not there."""
     if is_stream(path):
         return
@@ -137,50 +143,50 @@ def check(path: str | os.PathLike[str], *, force: bool = False) -> None:
         raise BadCassette(f"cannot write the cassette {str(path)!r}: its folder is not there; name another file")
 
 
-def start(
-    path: str | os.PathLike[str], head: CassetteHead, *first: Recorded, fresh: bool = False, force: bool = False
+def start_cassette(
+    path: str | os.PathLike[str], head: CassetteHead, *first: RecordedExchange, fresh: bool = False, force: bool = False
 ) -> None:
     """Makes the file ready to be written to. What it holds stays, but for a last line that was torn; with `fresh` it
     begins anew, and with `force` so does one that is no cassette. Raises `BadCassette`, `FileFailed`."""
-    check(path, force=force)
+    check_cassette(path, force=force)
     with Journal(path, CASSETTE, torn="cut", fresh=fresh, force=force) as journal:
-        begins: list[CassetteHead | Recorded] = [head] if journal.is_empty or journal.begins_anew else []
+        begins: list[CassetteHead | RecordedExchange] = [head] if journal.is_empty or journal.begins_anew else []
         journal.append_bytes(b"".join([cassette_line(each) for each in (*begins, *first)]))
         journal.make_private()
 
 
-def append(path: str | os.PathLike[str], recorded: Recorded) -> None:
+def append_exchange(path: str | os.PathLike[str], recorded: RecordedExchange) -> None:
     """One more line, whole or not at all. Raises `FileFailed`; what was there before is there then."""
     with Journal(path, CASSETTE, torn="cut") as journal:
         journal.append_bytes(cassette_line(recorded))
 
 
-class Tape:
+class CassetteWriter:
     """A cassette that is recorded to. What is to go is there until the first exchange has come."""
 
     def __init__(
         self, path: str | os.PathLike[str], head: CassetteHead, *, fresh: bool = False, force: bool = False
     ) -> None:
         self.path, self._head, self._fresh, self._force = path, head, fresh, force
-        check(path, force=force)
+        check_cassette(path, force=force)
         self._has_begun = not (fresh or force)
         if self._has_begun:
-            start(path, head)
+            start_cassette(path, head)
 
-    def add(self, recorded: Recorded) -> None:
+    def add(self, recorded: RecordedExchange) -> None:
         if self._has_begun:
-            append(self.path, recorded)
+            append_exchange(self.path, recorded)
         else:
-            start(self.path, self._head, recorded, fresh=self._fresh, force=self._force)
+            start_cassette(self.path, self._head, recorded, fresh=self._fresh, force=self._force)
             self._has_begun = True
 
 
-def cassette_line(value: CassetteHead | Recorded) -> bytes:
+def cassette_line(value: CassetteHead | RecordedExchange) -> bytes:
     """A line of a cassette: its first one, or an exchange."""
     return json.dumps(msgspec.to_builtins(value), separators=(",", ":")).encode("ascii") + b"\n"
 
 
-def load(path: str | os.PathLike[str]) -> Cassette:
+def load_cassette(path: str | os.PathLike[str]) -> Cassette:
     """The cassette in a file. Raises `BadCassette`, naming the line that cannot be read."""
     name = str(path)
     try:
@@ -195,10 +201,10 @@ def load(path: str | os.PathLike[str]) -> Cassette:
     return Cassette(name, _head(lines[0], name), tuple(_exchanges(lines[1:], name)))
 
 
-def _exchanges(lines: list[bytes], name: str) -> Iterator[Recorded]:
+def _exchanges(lines: list[bytes], name: str) -> Iterator[RecordedExchange]:
     for number, line in enumerate(lines, start=2):
         if line.strip():
-            yield _read(line, Recorded, f"{name!r}, line {number}")
+            yield _read(line, RecordedExchange, f"{name!r}, line {number}")
 
 
 def _head(line: bytes, name: str) -> CassetteHead:
@@ -225,3 +231,114 @@ def _read(line: bytes, kind: type[T], where: str) -> T:
 
 def _why(error: Exception) -> str:
     return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+
+
+_IGNORED = frozenset(("user", "metadata", "stream_options", "prompt_cache_key", "safety_identifier"))
+_IDS = frozenset(("id", "call_id", "tool_call_id", "tool_use_id"))
+_ARGUMENTS = frozenset(("input", "arguments"))  # of a call, where an id is the model's own word
+_ROUTE = re.compile(
+    r"/(?:v\d[^/]*/)?(?:chat/completions|completions|responses|messages|models)$|/api/\w+(?:/\w+)?$"
+    r"|/v\d[^/]*/models/[^/:]+:\w+$"  # of Gemini
+)
+
+
+def canonical_request(asked: RecordedRequest) -> Json:
+    """The request where it matters. What two requests have in common here is what they have in common."""
+    body = {name: value for name, value in (asked.body or {}).items() if name not in _IGNORED and value is not None}
+    seen: dict[str, str] = {}
+    path, body = scrub_json([api_route(asked.path), body])
+    return {"method": asked.method, "path": path, "body": _number_ids(body, seen)}
+
+
+def api_route(path: str) -> str:
+    """The path without what a base URL puts before it, and without its query."""
+    path = path.partition("?")[0].rstrip("/")
+    found = _ROUTE.search(path)
+    return found.group() if found else path
+
+
+def _number_ids(value: Any, seen: dict[str, str]) -> Any:
+    if isinstance(value, list):
+        return [_number_ids(each, seen) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {name: _number_field(name, each, seen) for name, each in value.items()}
+
+
+def _number_field(name: str, value: Any, seen: dict[str, str]) -> Any:
+    if name in _ARGUMENTS and isinstance(value, dict):
+        return value
+    if name in _IDS and isinstance(value, str):
+        return seen.setdefault(value, f"id_{len(seen)}")
+    return _number_ids(value, seen)
+
+
+def _key(asked: RecordedRequest) -> str:
+    return json.dumps(canonical_request(asked), sort_keys=True)
+
+
+class RequestMatcher:
+    """Gives each request its answer. With `strict=False` one that was not recorded gets the nearest one's."""
+
+    def __init__(self, cassette: Cassette, *, strict: bool = True) -> None:
+        self._cassette, self._strict = cassette, strict
+        self._by_key: dict[str, list[RecordedExchange]] = {}
+        for exchange in cassette.exchanges:
+            self._by_key.setdefault(_key(exchange.request), []).append(exchange)
+        self._given: Counter[str] = Counter()
+
+    def answer(self, asked: RecordedRequest) -> RecordedExchange:
+        """Raises `NotRecorded`, naming the nearest request that was."""
+        key = _key(asked)
+        if key not in self._by_key:
+            near = self._nearest(asked)
+            if self._strict or near is None or asked.method == "GET":
+                raise NotRecorded(self._unknown(asked, near))
+            key = _key(near.request)
+        found = self._by_key[key]
+        self._given[key] += 1
+        return found[min(self._given[key], len(found)) - 1]
+
+    def _nearest(self, asked: RecordedRequest) -> RecordedExchange | None:
+        """The most alike of those that are answered in the same way: same path, streamed or not."""
+        wanted = set(leaf_values(canonical_request(asked)))
+        best: tuple[float, RecordedExchange | None] = (-1.0, None)
+        for exchange in self._cassette.exchanges:
+            if not _is_comparable(asked, exchange.request):
+                continue
+            found = set(leaf_values(canonical_request(exchange.request)))
+            score = len(wanted & found) / max(1, len(wanted | found))
+            best = (score, exchange) if score > best[0] else best
+        return best[1]
+
+    def _unknown(self, asked: RecordedRequest, near: RecordedExchange | None) -> str:
+        what = f"the cassette {self._cassette.path!r} has no answer to this {asked.method} {api_route(asked.path)}"
+        cure = "record it again, or replay it leniently"
+        if near is None:
+            return f"{what}, nor to any like it ({len(self._cassette.exchanges)} exchanges); {cure}"
+        number = self._cassette.exchanges.index(near) + 1
+        found = "; ".join(list(describe_differences(canonical_request(asked), canonical_request(near.request)))[:3])
+        return f"{what}; the nearest is exchange {number}, which differs {found}; {cure}"
+
+
+def _is_comparable(one: RecordedRequest, other: RecordedRequest) -> bool:
+    streamed = [bool((each.body or {}).get("stream")) for each in (one, other)]
+    return one.method == other.method and api_route(one.path) == api_route(other.path) and streamed[0] == streamed[1]
+
+
+def leaf_values(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Every value of JSON data that holds no others, with the way to it."""
+    if isinstance(value, dict | list) and value:
+        for name, each in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from leaf_values(each, f"{path}/{name}")
+    else:
+        yield path, json.dumps(value)
+
+
+def describe_differences(here: Json, recorded: Json) -> Iterator[str]:
+    """Where two requests differ, in words."""
+    ours, theirs = dict(leaf_values(here)), dict(leaf_values(recorded))
+    for path in dict.fromkeys([*ours, *theirs]):
+        one, other = ours.get(path, "nothing"), theirs.get(path, "nothing")
+        if one != other:
+            yield f"at {path.removeprefix('/body')}: {one[:60]} here, {other[:60]} recorded"

@@ -14,15 +14,22 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any, Self
 
-from rightcall.backends.address import address, check_api, find_base_url, find_key, own_secrets, root
+from rightcall.backends.address import (
+    api_address,
+    check_api,
+    find_base_url,
+    find_key,
+    own_secrets,
+    root_url,
+)
 from rightcall.backends.aiohttp_exchange import Wire
 from rightcall.backends.attempts import Asking
-from rightcall.backends.auto_mode import Modes
+from rightcall.backends.auto_mode import ModeSelector
 from rightcall.backends.base import BaseBackend, Streaming
 from rightcall.backends.exchange import Exchange, Retries, Sent, Timeouts
-from rightcall.backends.plan import Choice, make_plan
 from rightcall.backends.profiles import Profile, find_profile
 from rightcall.backends.request import MODES, Answer, Mode, Request
+from rightcall.backends.request_plan import ModeChoice, make_plan
 from rightcall.errors import BackendError, CallerError
 from rightcall.redaction.scrubber import Scrubber
 from rightcall.types import Event
@@ -66,7 +73,7 @@ class Backend(BaseBackend):
             raise CallerError(f"mode={mode!r} is not one of {', '.join(MODES)}")
         self.api = check_api(api)
         found = find_base_url(base_url, self.api, environ)
-        self.root, self.address = root(found), address(found, self.api)
+        self.root, self.address = root_url(found), api_address(found, self.api)
         self.model, self.mode = model, mode
         self.timeouts, self.retries = timeouts or Timeouts(), retries or Retries()
         self.key = None if exchange is not None else find_key(self.api, api_key_env, self.address, environ)
@@ -74,7 +81,7 @@ class Backend(BaseBackend):
         self.headers = _headers(headers or {}, self.api)
         self.scrubber = Scrubber(own_secrets(self.key, self.headers))
         self.known = find_profile(profile) if isinstance(profile, str) else profile
-        self._modes = Modes(self.api, self.root, self.known)
+        self._modes = ModeSelector(self.api, self.root, self.known)
 
     def __repr__(self) -> str:
         return f"Backend({self.address!r}, api={self.api!r}, model={self.model!r}, mode={self.mode!r})"
@@ -118,12 +125,12 @@ class Backend(BaseBackend):
         asking = Asking(self, within=within)
         return await asking.get(Sent("GET", self.root + path, None, self.headers))
 
-    async def way(self, request: Request) -> Choice:
+    async def way(self, request: Request) -> ModeChoice:
         """How tools are best offered for this `request`, and why. Raises a `BackendError` where that must be asked and
         cannot be."""
         return await self._modes.choose(request, self.mode, self._model(request), self._probe, self.get)
 
-    def other_way(self, request: Request, choice: Choice, error: BackendError) -> Choice | None:
+    def other_way(self, request: Request, choice: ModeChoice, error: BackendError) -> ModeChoice | None:
         """Another way for this `request`, if the server does not take the one of `choice`; None where the `error` is no
         matter of that."""
         return self._modes.refused(self._model(request), choice, error)
@@ -157,14 +164,14 @@ class Backend(BaseBackend):
             choice = demoted
 
     async def _once(
-        self, request: Request, choice: Choice, asking: Asking, *, stream: bool
+        self, request: Request, choice: ModeChoice, asking: Asking, *, stream: bool
     ) -> AsyncGenerator[Event | Answer]:
         plan = make_plan(request, choice, self.api, self._model(request), stream=stream)
         async with aclosing(asking.events(plan)) as events:
             async for event in events:
                 yield event
 
-    async def _probe(self, request: Request, choice: Choice) -> Answer:
+    async def _probe(self, request: Request, choice: ModeChoice) -> Answer:
         """One request in one way, outside of every other rule."""
         async with aclosing(self._once(request, choice, Asking(self), stream=False)) as events:
             async for event in events:

@@ -27,35 +27,35 @@ def main() -> None:
     sys.path[:] = order["sys_path"]
     answers = os.dup(1)
     os.dup2(2, 1)  # whatever the library prints is no answer
-    leave_while_loading()
-    threading.Thread(target=leave_with, args=(order["parent"], order["folder"]), daemon=True).start()
+    exit_on_closed_pipe()
+    threading.Thread(target=exit_with_parent, args=(order["parent"], order["folder"]), daemon=True).start()
     path = os.path.join(order["folder"], "llama.sock")
-    server, answer = served(order, path)
+    server, answer = start_server(order, path)
     if server is None:
-        tell(answers, answer)
+        send_answer(answers, answer)
         return
     from rightcall.backends.relay import relay
     from rightcall.errors import CallerError
 
     try:
-        asyncio.run(relay(order, path, lambda address: tell(answers, {**answer, "address": address})))
+        asyncio.run(relay(order, path, lambda address: send_answer(answers, {**answer, "address": address})))
     except CallerError as error:  # the port was taken meanwhile
-        tell(answers, {"error": "port", "reason": str(error)})
+        send_answer(answers, {"error": "port", "reason": str(error)})
 
 
-def tell(answers: int, answer: dict[str, Any]) -> None:
+def send_answer(answers: int, answer: dict[str, Any]) -> None:
     os.write(answers, json.dumps(answer).encode() + b"\n")
     os.close(answers)
 
 
-def leave_while_loading() -> None:
+def exit_on_closed_pipe() -> None:
     """No thread of Python runs while a model is loaded, so the kernel is told to end this process with the pipe."""
     if sys.platform == "linux":  # elsewhere this signal does nothing unless it is caught, and the thread comes later
         fcntl.fcntl(0, fcntl.F_SETOWN, os.getpid())
         fcntl.fcntl(0, fcntl.F_SETFL, fcntl.fcntl(0, fcntl.F_GETFL) | os.O_ASYNC)
 
 
-def leave_with(parent: int, folder: str) -> None:
+def exit_with_parent(parent: int, folder: str) -> None:
     """Ends this process with its parent. A pipe may live on in a fork of the parent, so its id is looked at too."""
     while os.getppid() == parent and not select.select([0], [], [], 1.0)[0]:
         pass
@@ -63,22 +63,22 @@ def leave_with(parent: int, folder: str) -> None:
     os._exit(0)
 
 
-def served(order: dict[str, Any], path: str) -> tuple[Any, dict[str, Any]]:
+def start_server(order: dict[str, Any], path: str) -> tuple[Any, dict[str, Any]]:
     """llama.cpp's server, which listens at this path, and what is known of its model."""
     try:
         xllamacpp = importlib.import_module("xllamacpp")
     except ImportError as error:
         return None, {"error": "missing", "reason": str(error)}
-    if reason := taken(order["port"]):
+    if reason := port_error(order["port"]):
         return None, {"error": "port", "reason": reason}
     try:
-        server = xllamacpp.Server(settings(xllamacpp, order, path))
+        server = xllamacpp.Server(server_settings(xllamacpp, order, path))
     except RuntimeError as error:  # the library's one error; its log says more
         return None, {"error": "model", "reason": str(error)}
-    return server, {"native": has_tools(path)}
+    return server, {"native": has_native_tools(path)}
 
 
-class Local(http.client.HTTPConnection):
+class SocketFileConnection(http.client.HTTPConnection):
     """A connection to a socket file."""
 
     def connect(self) -> None:
@@ -87,9 +87,9 @@ class Local(http.client.HTTPConnection):
         self.sock.connect(self.host)
 
 
-def has_tools(path: str) -> bool:
+def has_native_tools(path: str) -> bool:
     """Does the model's chat template show it the tools? If not, llama.cpp drops them without a word."""
-    connection = Local(path)
+    connection = SocketFileConnection(path)
     try:
         connection.request("GET", "/props", headers={"Host": "localhost"})
         properties = json.loads(connection.getresponse().read())
@@ -98,7 +98,7 @@ def has_tools(path: str) -> bool:
     return bool(properties.get("chat_template_caps", {}).get("supports_tools", True))
 
 
-def taken(port: int) -> str:
+def port_error(port: int) -> str:
     """Why nothing can listen on this port, or nothing."""
     try:
         with socket.socket() as probe:
@@ -109,7 +109,7 @@ def taken(port: int) -> str:
     return ""
 
 
-def settings(xllamacpp: Any, order: dict[str, Any], path: str) -> Any:
+def server_settings(xllamacpp: Any, order: dict[str, Any], path: str) -> Any:
     params = xllamacpp.CommonParams()
     params.model.path = order["model"]
     params.model_alias = {order["name"]}

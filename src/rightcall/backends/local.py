@@ -31,8 +31,8 @@ from typing import IO, Any, Self
 from rightcall.backends import llama_child
 from rightcall.backends.exchange import Timeouts
 from rightcall.backends.http import Backend
-from rightcall.backends.models import is_path, with_adapter
-from rightcall.backends.profiles import PROFILES, Profile, no_tools
+from rightcall.backends.models import is_model_path, with_adapter
+from rightcall.backends.profiles import PROFILES, Profile, without_native_tools
 from rightcall.backends.request import Answer, Mode, Request
 from rightcall.errors import BackendError, TransportError
 from rightcall.extras import missing
@@ -78,11 +78,11 @@ class LocalServer:
         self.key = None if no_key else given_key(key) if key else new_key()
         allowed = make_gate("127.0.0.1", key=self.key, no_key=no_key, origins=origins).origins
         self.path, self.lora = with_adapter(model, lora)
-        self.model = self.path.stem if is_path(model) else model
+        self.model = self.path.stem if is_model_path(model) else model
         self._log: IO[bytes] = tempfile.TemporaryFile(prefix="rightcall-llama-")  # noqa: SIM115 - closed by `close`
         folder = tempfile.mkdtemp(prefix="rightcall-llama-")  # its owner's alone; long paths name no socket
-        self._process = _started(self._log)
-        self._finish = weakref.finalize(self, _end, self._process, self._log, folder, os.getpid())
+        self._process = _start_child(self._log)
+        self._finish = weakref.finalize(self, _end_child, self._process, self._log, folder, os.getpid())
         order = {
             "model": str(self.path.resolve()),
             "lora": "" if self.lora is None else str(self.lora.resolve()),
@@ -139,7 +139,7 @@ class LocalServer:
         """Why the child ended, after it did."""
         if not self._finish.alive:
             return LocalServerError(f"the server of {self.model} was closed; start another one")
-        return _died(self.model, self._process.wait(), _last_words(self._log))
+        return _exit_error(self.model, self._process.wait(), _last_error(self._log))
 
     def _ready(self, order: dict[str, Any], wait: float) -> dict[str, Any]:
         assert self._process.stdin is not None
@@ -157,7 +157,7 @@ class LocalServer:
             raise self.why()
         answer: dict[str, Any] = json.loads(line)
         if "address" not in answer:
-            raise _refused(self.model, answer, order["port"], _last_words(self._log))
+            raise _start_error(self.model, answer, order["port"], _last_error(self._log))
         return answer
 
     def _line(self, until: float) -> bytes | None:
@@ -246,10 +246,10 @@ def _environ(key: Key | None) -> dict[str, str]:
 def _profile(server: LocalServer) -> Profile:
     """llama.cpp, as far as it goes with this model."""
     known = PROFILES["llama.cpp"]
-    return known if server.has_native_tools else no_tools(known)
+    return known if server.has_native_tools else without_native_tools(known)
 
 
-def _started(log: IO[bytes]) -> subprocess.Popen[bytes]:
+def _start_child(log: IO[bytes]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, "-I", "-X", "utf8", llama_child.__file__],
         stdin=subprocess.PIPE,
@@ -259,7 +259,7 @@ def _started(log: IO[bytes]) -> subprocess.Popen[bytes]:
     )
 
 
-def _end(process: subprocess.Popen[bytes], log: IO[bytes], folder: str, owner: int) -> None:
+def _end_child(process: subprocess.Popen[bytes], log: IO[bytes], folder: str, owner: int) -> None:
     process.kill()
     process.wait()
     if os.getpid() == owner:  # and no fork of it, for which there is nothing to kill either
@@ -275,7 +275,7 @@ def _processors() -> int:
     return os.cpu_count() or 1
 
 
-def _last_words(log: IO[bytes]) -> str:
+def _last_error(log: IO[bytes]) -> str:
     """The last complaint of llama.cpp, without its clock; the first of a chain says most."""
     log.seek(max(0, log.seek(0, os.SEEK_END) - 20_000))
     lines = log.read().decode("utf-8", "replace").splitlines()
@@ -284,7 +284,7 @@ def _last_words(log: IO[bytes]) -> str:
     return " ".join((telling or complaints or [""])[0].split())[:300]
 
 
-def _refused(model: str, answer: dict[str, str], port: int, words: str) -> LocalServerError:
+def _start_error(model: str, answer: dict[str, str], port: int, words: str) -> LocalServerError:
     if answer["error"] == "missing":
         return LocalServerError(
             missing("local") + ("" if "xllamacpp" in answer["reason"] else f" ({answer['reason']})")
@@ -309,7 +309,7 @@ _DEATHS: dict[int, tuple[str, str]] = {
 }
 
 
-def _died(model: str, code: int, words: str) -> LocalServerError:
+def _exit_error(model: str, code: int, words: str) -> LocalServerError:
     said = f"its process ended with {code}" + (f": {words}" if words else "")
     cause, cure = _DEATHS.get(-code, (said, "start it again; another model file tells whether this one is the cause"))
     return LocalServerError(f"the server of {model} ended: {cause}; {cure}")

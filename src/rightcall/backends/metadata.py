@@ -17,7 +17,7 @@ from rightcall.types import Json
 _WORDS = ("message", "text")  # parts after which an answer may be over: a thought is none, and a call may be cut
 
 
-class Metadata:
+class AnswerMetadata:
     """Collects; the last word counts."""
 
     def __init__(self, api: Api) -> None:
@@ -60,12 +60,12 @@ class Metadata:
             self.ended = True
 
 
-def _summed(count: Any, *beside: Any) -> int | None:
+def _sum_counts(count: Any, *beside: Any) -> int | None:
     """A count with those that stand beside it; None where there is none."""
     return sum([each for each in (count, *beside) if type(each) is int]) if type(count) is int else None
 
 
-def _chat(facts: Metadata, payload: Json) -> None:
+def _chat(facts: AnswerMetadata, payload: Json) -> None:
     facts.model = text(payload.get("model")) or facts.model
     for choice in objects(payload.get("choices"))[:1]:
         facts.end(choice.get("finish_reason"))
@@ -79,7 +79,7 @@ def _chat(facts: Metadata, payload: Json) -> None:
     )
 
 
-def _responses(facts: Metadata, payload: Json) -> None:
+def _responses(facts: AnswerMetadata, payload: Json) -> None:
     response = obj(payload.get("response")) or payload
     facts.is_answer = facts.is_answer or "output" in response or text(payload.get("type")).startswith("response.")
     facts.model = text(response.get("model")) or facts.model
@@ -95,7 +95,7 @@ def _responses(facts: Metadata, payload: Json) -> None:
     )
 
 
-def _responses_ends(facts: Metadata, kind: str, payload: Json) -> None:
+def _responses_ends(facts: AnswerMetadata, kind: str, payload: Json) -> None:
     if kind == "response.output_item.added":
         facts.begin_part(payload.get("item"))
     elif kind == "response.output_item.done":
@@ -104,7 +104,7 @@ def _responses_ends(facts: Metadata, kind: str, payload: Json) -> None:
         facts.ended = True
 
 
-def _anthropic(facts: Metadata, payload: Json) -> None:
+def _anthropic(facts: AnswerMetadata, payload: Json) -> None:
     message = obj(payload.get("message")) or payload
     facts.is_answer = facts.is_answer or "content" in message
     facts.model = text(message.get("model")) or facts.model
@@ -113,13 +113,13 @@ def _anthropic(facts: Metadata, payload: Json) -> None:
     usage = obj(message.get("usage")) or obj(payload.get("usage")) or {}
     facts.count(
         # what is read from a cache, or put there, is counted beside the input
-        prompt=_summed(*[usage.get(f"{name}input_tokens") for name in ("", "cache_read_", "cache_creation_")]),
+        prompt=_sum_counts(*[usage.get(f"{name}input_tokens") for name in ("", "cache_read_", "cache_creation_")]),
         completion=usage.get("output_tokens"),
         cached=usage.get("cache_read_input_tokens"),
     )
 
 
-def _anthropic_ends(facts: Metadata, kind: str, payload: Json) -> None:
+def _anthropic_ends(facts: AnswerMetadata, kind: str, payload: Json) -> None:
     if kind == "content_block_start":
         facts.begin_part(payload.get("content_block"))
     elif kind == "content_block_stop":
@@ -128,7 +128,7 @@ def _anthropic_ends(facts: Metadata, kind: str, payload: Json) -> None:
         facts.ended = True
 
 
-def _ollama(facts: Metadata, payload: Json) -> None:
+def _ollama(facts: AnswerMetadata, payload: Json) -> None:
     facts.model = text(payload.get("model")) or facts.model
     facts.is_answer = facts.is_answer or "message" in payload or "response" in payload
     if payload.get("done") is True:
@@ -136,7 +136,7 @@ def _ollama(facts: Metadata, payload: Json) -> None:
     facts.count(prompt=payload.get("prompt_eval_count"), completion=payload.get("eval_count"))
 
 
-def _gemini(facts: Metadata, payload: Json) -> None:
+def _gemini(facts: AnswerMetadata, payload: Json) -> None:
     facts.model = text(field(payload, "modelVersion")) or facts.model
     feedback = obj(field(payload, "promptFeedback")) or {}
     facts.end(field(feedback, "blockReason"))
@@ -147,7 +147,7 @@ def _gemini(facts: Metadata, payload: Json) -> None:
     facts.count(
         prompt=field(usage, "promptTokenCount"),
         # what was thought is counted beside the answer
-        completion=_summed(field(usage, "candidatesTokenCount"), field(usage, "thoughtsTokenCount")),
+        completion=_sum_counts(field(usage, "candidatesTokenCount"), field(usage, "thoughtsTokenCount")),
         cached=field(usage, "cachedContentTokenCount"),
         reasoning=field(usage, "thoughtsTokenCount"),
     )
@@ -163,7 +163,7 @@ SHAPES: dict[str, str] = {
     "gemini": "`candidates`",
 }
 
-_READERS: dict[Api, Callable[[Metadata, Json], None]] = {
+_READERS: dict[Api, Callable[[AnswerMetadata, Json], None]] = {
     "chat": _chat,
     "completions": _chat,
     "responses": _responses,

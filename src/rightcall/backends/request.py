@@ -164,7 +164,7 @@ class Answer(Reply, frozen=True):
         return {**message, OPAQUE: {self.api: self.extras}} if self.extras and not chat else message
 
 
-def answered(reply: Reply, **fields: Any) -> Answer:
+def to_answer(reply: Reply, **fields: Any) -> Answer:
     """The answer that this reply is."""
     own = {name: getattr(reply, name) for name in Reply.__struct_fields__}
     return Answer(**own | fields)

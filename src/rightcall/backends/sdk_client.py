@@ -56,7 +56,7 @@ def wrap(
     """
     inner = getattr(client, "_client", None)
     copy = getattr(client, "copy", None)
-    base = _base(inner)
+    base = _http_client_class(inner)
     if base is None or not callable(copy):
         raise CallerError(
             f"wrap takes a client of openai or anthropic, not {type(client).__name__}; "
@@ -67,17 +67,17 @@ def wrap(
     toolset = Toolset.of(tools)
 
     def rewriter(request: Any) -> Rewriter | None:
-        found = _asked(request, toolset)
+        found = _parse_request(request, toolset)
         if found is None:
             return None
         api, declared, streamed = found
         return Rewriter(api, {**reading, "tools": declared}, streamed=streamed, refused=refused, on_reply=on_reply)
 
-    made: Client = copy(http_client=_trusting(base, inner, rewriter))
+    made: Client = copy(http_client=_rewriting_client(base, inner, rewriter))
     return made
 
 
-def _base(inner: Any) -> type[Any] | None:
+def _http_client_class(inner: Any) -> type[Any] | None:
     """The HTTP client's class of the library that the SDK is built on."""
     for each in type(inner).__mro__:
         if each.__module__.split(".")[0] in ("httpx", "httpx2") and each.__name__ in ("Client", "AsyncClient"):
@@ -85,7 +85,7 @@ def _base(inner: Any) -> type[Any] | None:
     return None
 
 
-def _asked(request: Any, tools: Toolset | None) -> tuple[str, Toolset, bool] | None:
+def _parse_request(request: Any, tools: Toolset | None) -> tuple[str, Toolset, bool] | None:
     """The API, the tools and whether to stream, of a request whose answer may hold calls."""
     path = urlsplit(str(request.url)).path
     api = next((api for end, api in _APIS.items() if path.endswith(end)), "")
@@ -101,7 +101,7 @@ def _asked(request: Any, tools: Toolset | None) -> tuple[str, Toolset, bool] | N
     return api, declared, body.get("stream") is True
 
 
-def _trusting(base: type[Any], inner: Any, rewriter: Callable[[Any], Rewriter | None]) -> Any:
+def _rewriting_client(base: type[Any], inner: Any, rewriter: Callable[[Any], Rewriter | None]) -> Any:
     """An HTTP client that sends through `inner`, and puts answers right on their way back."""
     library = __import__(base.__module__.split(".")[0])
 
@@ -109,7 +109,7 @@ def _trusting(base: type[Any], inner: Any, rewriter: Callable[[Any], Rewriter | 
         def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
             made = rewriter(request)
             response = inner.send(request, stream=stream, **options)
-            return response if made is None else _put_right(library, request, response, made)
+            return response if made is None else _rewrite_response(library, request, response, made)
 
         def close(self) -> None:
             inner.close()
@@ -120,7 +120,7 @@ def _trusting(base: type[Any], inner: Any, rewriter: Callable[[Any], Rewriter | 
             response = await inner.send(request, stream=stream, **options)
             if made is not None and not made.streamed:
                 await response.aread()
-            return response if made is None else _put_right(library, request, response, made)
+            return response if made is None else _rewrite_response(library, request, response, made)
 
         async def aclose(self) -> None:
             await inner.aclose()
@@ -129,18 +129,20 @@ def _trusting(base: type[Any], inner: Any, rewriter: Callable[[Any], Rewriter | 
     return kind(timeout=inner.timeout, follow_redirects=inner.follow_redirects)
 
 
-def _put_right(library: Any, request: Any, response: Any, rewriter: Rewriter) -> Any:
+def _rewrite_response(library: Any, request: Any, response: Any, rewriter: Rewriter) -> Any:
     """The response with its body put right. One that is no success stays as it is."""
     if response.status_code != 200:
         return response
     headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in _DROPPED]
     if rewriter.streamed:
-        return library.Response(200, headers=headers, stream=_body(library, response, rewriter), request=request)
+        return library.Response(
+            200, headers=headers, stream=_rewritten_stream(library, response, rewriter), request=request
+        )
     content = rewriter.feed(response.read()) + rewriter.close()
     return library.Response(rewriter.status, headers=headers, content=content, request=request)
 
 
-def _body(library: Any, response: Any, rewriter: Rewriter) -> Any:
+def _rewritten_stream(library: Any, response: Any, rewriter: Rewriter) -> Any:
     class RewrittenBody(library.SyncByteStream, library.AsyncByteStream):  # type: ignore[misc]
         def __iter__(self) -> Iterator[bytes]:
             for piece in response.iter_bytes():

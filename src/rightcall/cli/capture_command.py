@@ -15,10 +15,10 @@ import msgspec
 import typer
 
 from rightcall.api_names import Api
-from rightcall.backends.address import HABITS
+from rightcall.backends.address import API_DEFAULTS
 from rightcall.backends.base import BaseBackend
-from rightcall.backends.cassette import check
-from rightcall.backends.replay import ReplayBackend
+from rightcall.backends.cassette import check_cassette
+from rightcall.backends.recording import ReplayBackend
 from rightcall.capture.captured_rows import OUTCOME
 from rightcall.capture.catalogue import DEFAULT, find_domains
 from rightcall.capture.domain import Domain
@@ -258,7 +258,7 @@ def _check_files(output: Path, record: str | None, replay: str | None, *, force:
     """Refuse files that must not be overwritten, before anything is sent or written."""
     check_output(output, force=force)
     if record is not None:
-        check(record, force=force)
+        check_cassette(record, force=force)
         if not is_stream(record) and Path(record).absolute() in (output.absolute(), journal_of(output).absolute()):
             refuse(f"--record {record!r} is the file of the rows or of their journal; name another file")
     if replay is not None:
@@ -267,7 +267,7 @@ def _check_files(output: Path, record: str | None, replay: str | None, *, force:
 
 def _with_default_url(endpoint: Endpoint) -> Endpoint:
     """Use the address of a local proxy unless an option or the environment names a server."""
-    names = HABITS[cast(Api, endpoint.api)].url_names
+    names = API_DEFAULTS[cast(Api, endpoint.api)].url_names
     if endpoint.base_url or any(os.environ.get(name) for name in names) or "OPENAI_BASE_URL" not in names:
         return endpoint
     return msgspec.structs.replace(endpoint, base_url=DEFAULT_URL)

@@ -15,9 +15,9 @@ import msgspec
 from rich.console import Console
 
 from rightcall.backends.base import BaseBackend
-from rightcall.backends.cassette import load
+from rightcall.backends.cassette import load_cassette
 from rightcall.backends.local import LocalBackend
-from rightcall.backends.replay import ReplayBackend
+from rightcall.backends.recording import ReplayBackend
 from rightcall.backends.request import Answer, Request
 from rightcall.capture.catalogue import find_domains
 from rightcall.capture.runner import Capture, check_output
@@ -65,7 +65,7 @@ def model_scene(*, recorded: bool = False) -> Scene:
 
 def _request() -> Request:
     """Make the request of the recording."""
-    body = load(RECORDING).exchanges[0].request.body or {}
+    body = load_cassette(RECORDING).exchanges[0].request.body or {}
     return Request(
         messages=body["messages"],
         temperature=body["temperature"],

@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from rightcall.backends.address import HABITS, check_api
+from rightcall.backends.address import API_DEFAULTS, check_api
 from rightcall.cli.endpoint import ApiKeyEnv
 from rightcall.cli.inputs import AsJson, Force, grouped, option_parser, usage_errors
 from rightcall.cli.layout import Cell, console, heading, json_text, paragraph, row, table
@@ -52,7 +52,7 @@ def doctor(
         list[str] | None,
         typer.Option(
             parser=option_parser(check_api),
-            metavar="|".join(HABITS),
+            metavar="|".join(API_DEFAULTS),
             help="A dialect to try; repeatable. [default: all]",
         ),
     ] = None,

@@ -17,13 +17,13 @@ from typing import Annotated
 import msgspec
 import typer
 
-from rightcall.backends.address import HABITS, check_api
+from rightcall.backends.address import API_DEFAULTS, check_api
 from rightcall.backends.base import BaseBackend
 from rightcall.backends.exchange import Retries, Timeouts
 from rightcall.backends.http import Backend
 from rightcall.backends.local import LocalBackend
-from rightcall.backends.models import is_path
-from rightcall.backends.record import Recorder
+from rightcall.backends.models import is_model_path
+from rightcall.backends.recording import Recorder
 from rightcall.cli.inputs import option_parser, print_message, refuse, usage_errors
 from rightcall.errors import BackendError
 
@@ -82,7 +82,7 @@ Api = Annotated[
     str,
     typer.Option(
         parser=option_parser(check_api),
-        metavar="|".join(HABITS),
+        metavar="|".join(API_DEFAULTS),
         help="The API of the server. The names of the SDKs (openai, anthropic) work too.",
         rich_help_panel=_SERVER,
     ),
@@ -163,7 +163,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     def local_name(self) -> str:
         """The name of the local model and its adapter in rows."""
         names = [each for each in (self.local, self.lora) if each]
-        return "+".join([Path(each).stem if is_path(each) else each for each in names])
+        return "+".join([Path(each).stem if is_model_path(each) else each for each in names])
 
     def _remote_backend(self, model: str) -> BaseBackend:
         return Backend(

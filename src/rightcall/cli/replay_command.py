@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from rightcall.backends.cassette import load
-from rightcall.backends.replay import ReplayServer
+from rightcall.backends.cassette import load_cassette
+from rightcall.backends.recording import ReplayServer
 from rightcall.cli.inputs import AsJson, print_message, usage_errors
 from rightcall.cli.layout import json_text
 from rightcall.cli.serving import AllowOrigin, KeyEnv, NoKey, choose_key, report_key, reveal_key
@@ -35,7 +35,7 @@ def replay(
     with usage_errors():
         key = choose_key(key_env, no_key)
         server = ReplayServer(
-            load(cassette),
+            load_cassette(cassette),
             port=port,
             strict=not lenient,
             timing=timing,

@@ -20,8 +20,7 @@ from typing import NamedTuple, Self
 
 import msgspec
 
-from rightcall.backends.base import BaseBackend
-from rightcall.backends.loop_thread import LoopThread
+from rightcall.backends.base import BaseBackend, LoopThread
 from rightcall.cli.user_tools import connect_mcp_tools
 from rightcall.dispatching.bounded_output import Bounds
 from rightcall.dispatching.hook import Invocation

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from rightcall.backends.plain_prompt import as_text
+from rightcall.backends.plain_prompt import write_as_text
 from rightcall.backends.request import Request
 from rightcall.datasets.columns import FORGED, JUDGED, OPENAI, PAIRS, PROMPTED, SFT, SHAREGPT, VERIFIER, WRITTEN
 from rightcall.datasets.conversations import CapturedConversation, CapturedTurn
@@ -340,7 +340,7 @@ def _history(turn: CapturedTurn, how: MessageOptions, conversation: CapturedConv
     if not how.contract:
         return [_rendered(message, how.format, conversation) for message in messages]
     sent = Request(messages=_messages(turn, objects=False), tools=conversation.tools, choice=how.contract)
-    return as_text(sent, how.format)
+    return write_as_text(sent, how.format)
 
 
 def _rendered(message: Json, format: Format, conversation: CapturedConversation) -> Json:

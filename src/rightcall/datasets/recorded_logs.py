@@ -12,9 +12,8 @@ import re
 
 import msgspec
 
-from rightcall.backends.auto_mode import PROBE_ASKS
-from rightcall.backends.cassette import Recorded
-from rightcall.backends.match import route
+from rightcall.backends.auto_mode import PROBE_PROMPT
+from rightcall.backends.cassette import RecordedExchange, api_route
 from rightcall.datasets.api_logs import answered_through, asked_through, exchange
 from rightcall.datasets.logged import Log, PassedOver, id_in
 from rightcall.errors import CallerError
@@ -39,7 +38,7 @@ def cassette(row: Json) -> Log:
     if _HEAD in row:
         raise PassedOver("head of a cassette")
     try:
-        found = msgspec.convert(row, Recorded)
+        found = msgspec.convert(row, RecordedExchange)
     except msgspec.ValidationError as error:
         raise CallerError(f"this is no exchange of a cassette: {error}; record it again") from None
     body, response = found.request.body, found.response
@@ -50,7 +49,7 @@ def cassette(row: Json) -> Log:
     if _is_probe(body):
         raise PassedOver("probe of the server")
     said = b"".join(response.pieces()).decode("utf-8", "replace")
-    model = _GEMINI(route(found.request.path))
+    model = _GEMINI(api_route(found.request.path))
     whole = json_value(said)
     answer = said if whole is None else whole
     api = asked_through(body, answered_through(answer))
@@ -61,7 +60,7 @@ def _is_probe(body: Json) -> bool:
     """`--mode auto` asks for a call of a tool that does nothing, as a tool or in the prompt."""
     messages = body.get("messages") or body.get("input")
     last = messages[-1] if isinstance(messages, list) and messages else None
-    return (obj(last) or {}).get("content") == PROBE_ASKS
+    return (obj(last) or {}).get("content") == PROBE_PROMPT
 
 
 # -- batches -----------------------------------------------------------------------------------------------------------

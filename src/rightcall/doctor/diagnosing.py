@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 import msgspec
 
 from rightcall.backends.address import check_api
-from rightcall.backends.loop_thread import LoopThread
+from rightcall.backends.base import LoopThread
 from rightcall.doctor.diagnosis import Diagnosis
 from rightcall.doctor.examination import ExamSettings, Watch, examine
 from rightcall.doctor.judging import PATIENCE

@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 
 from rightcall.api_names import Api
-from rightcall.backends.body import write
-from rightcall.backends.plan import Choice, make_plan
 from rightcall.backends.profiles import UNKNOWN
 from rightcall.backends.request import Request
+from rightcall.backends.request_body import write_body
+from rightcall.backends.request_plan import ModeChoice, make_plan
 from rightcall.doctor.questions import ServerQuestion
 from rightcall.doctor.seen_answer import SeenAnswer, SeenCall
 from rightcall.providers import anthropic, gemini, ollama, openai_chat, openai_responses
@@ -52,8 +52,8 @@ def body_of(question: ServerQuestion, api: Api, model: str, *, stream: bool, sen
         extra=question.extra.get(api, {}),
     )
     profile = msgspec.structs.replace(UNKNOWN, max_tokens=sending.max_tokens)
-    plan = make_plan(request, Choice("native", profile), api, model, stream=stream)
-    body = write(plan)
+    plan = make_plan(request, ModeChoice("native", profile), api, model, stream=stream)
+    body = write_body(plan)
     if api == "chat":
         body["messages"] = question.messages
     elif api == "responses":

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from rightcall.api_names import Api
-from rightcall.backends.address import address, find_key, own_secrets, request_address, root
+from rightcall.backends.address import api_address, find_key, own_secrets, request_address, root_url
 from rightcall.backends.aiohttp_exchange import Wire
 from rightcall.backends.exchange import Sent, Timeouts
 from rightcall.backends.http import Backend
@@ -61,7 +61,7 @@ class ServerLine:
 
     def __init__(self, url: str, api: Api, *, api_key_env: str | None, seconds: float) -> None:
         self.api: Api = api
-        self.root, self._address = root(url), address(url, api)
+        self.root, self._address = root_url(url), api_address(url, api)
         self._seconds = seconds
         key = find_key(api, api_key_env, self._address)
         limits = Timeouts(connect=min(10.0, seconds), first_byte=seconds, idle=seconds, total=seconds)

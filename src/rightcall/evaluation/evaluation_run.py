@@ -22,9 +22,9 @@ import msgspec
 
 from rightcall.backends.base import BaseBackend
 from rightcall.backends.http import Backend
-from rightcall.backends.plan import can_constrain
-from rightcall.backends.record import Recorder
+from rightcall.backends.recording import Recorder
 from rightcall.backends.request import Answer, Mode, Request
+from rightcall.backends.request_plan import can_constrain
 from rightcall.capture.commit import Commits
 from rightcall.capture.resumption import CannotResume
 from rightcall.errors import BackendError, CallerError, ModelError, RightcallError

@@ -14,8 +14,7 @@ from typing import Any
 
 import msgspec
 
-from rightcall.backends.base import BaseBackend, Streaming
-from rightcall.backends.loop_thread import LoopThread
+from rightcall.backends.base import BaseBackend, LoopThread, Streaming
 from rightcall.backends.request import Request
 from rightcall.dispatching.dispatcher import dispatch
 from rightcall.dispatching.hook import Hook, HookLike, Invocation

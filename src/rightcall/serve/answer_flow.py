@@ -19,8 +19,8 @@ import msgspec
 from rightcall.api_names import Api
 from rightcall.backends.attempts import first_choice
 from rightcall.backends.event_stream import MAX_LINE, Payload, ServerEvents, Signal
-from rightcall.backends.metadata import Metadata
-from rightcall.backends.naming import Naming
+from rightcall.backends.metadata import AnswerMetadata
+from rightcall.backends.request_plan import ToolNames
 from rightcall.providers.dialect import Fault, TextDelta, argument_text
 from rightcall.providers.provider_answers import Stream
 from rightcall.providers.sdk_view import error_text
@@ -40,7 +40,7 @@ class AnswerReading(msgspec.Struct, frozen=True, kw_only=True):
     """How the server's answer is read: its dialect, names put back, and the options of `Stream`."""
 
     api: Api
-    naming: Naming
+    naming: ToolNames
     options: dict[str, Any] = {}
 
 
@@ -52,7 +52,7 @@ class AnswerFlow:
         self._api, self._naming, self._rules = reading.api, reading.naming, rules
         self._stream = Stream(reading.api, live=True, **reading.options)
         self._tools: Toolset | None = Toolset.of(reading.options.get("tools"))
-        self._facts = Metadata(reading.api)
+        self._facts = AnswerMetadata(reading.api)
         self._events = ServerEvents(longest=MAX_LINE)
         self._frames = Frames() if rules.same and rules.streamed and reading.api == "chat" else None
         self._plain = PlainChunks()
@@ -94,7 +94,7 @@ class AnswerFlow:
         return self._rules.same
 
     @property
-    def facts(self) -> Metadata:
+    def facts(self) -> AnswerMetadata:
         return self._facts
 
     # -- bytes of the server -------------------------------------------------------------------------------------------

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rightcall.api_names import Api
-from rightcall.backends.body import RequestPlan, tool_fields, write
-from rightcall.backends.plan import Choice, make_plan, narrower
 from rightcall.backends.request import Request
+from rightcall.backends.request_body import write_body, write_tool_fields
+from rightcall.backends.request_plan import ModeChoice, RequestPlan, make_plan, without_named_choice
 from rightcall.errors import BackendError, BodyError, DecodeError, TimedOut, TransportError, Unsupported
 from rightcall.formats.spec import Envelope, Format
 from rightcall.serve.answer_flow import AnswerFlow, AnswerReading
@@ -225,7 +225,7 @@ class Answering:
                 return await self._finish(flow, settled, messages)
             exchanged.retries += 1
             if is_other(flow, choice, request.choice):
-                choice = narrower(choice)
+                choice = without_named_choice(choice)
                 continue
             # Some servers lose in streams what their whole answers have, so the last try is for one of these.
             stream = question.stream and not (flow.refused and exchanged.retries == self._settings.max_retries)
@@ -236,7 +236,7 @@ class Answering:
         return in_time and self._exchanged.retries < self._settings.max_retries and not self._client.has_content
 
     async def _persistent(
-        self, reached: Reached, question: UpstreamQuestion, choice: Choice
+        self, reached: Reached, question: UpstreamQuestion, choice: ModeChoice
     ) -> tuple[AnswerFlow, UpstreamQuestion]:
         """An answer, by the way that works, and what was asked: what the server refuses is given up for the next way; a
         connection that breaks before anything went out is made again, once."""
@@ -255,7 +255,7 @@ class Answering:
                     raise
                 self._broke = True
 
-    async def _once(self, reached: Reached, question: UpstreamQuestion, choice: Choice) -> AnswerFlow:
+    async def _once(self, reached: Reached, question: UpstreamQuestion, choice: ModeChoice) -> AnswerFlow:
         """One answer of the server, read to its end."""
         link, request, asked = reached.link, self._request, question.asked
         said = asked
@@ -270,10 +270,10 @@ class Answering:
                 stream=question.stream,
                 messages=question.changed,
                 appended=question.again,
-                tools=tool_fields(plan) if plan.is_narrowed else None,
+                tools=write_tool_fields(plan) if plan.is_narrowed else None,
             )
         else:
-            body = write(plan)
+            body = write_body(plan)
         body = self._sent = without_fields(body, link.refused)
         exchanged = self._exchanged
         exchanged.mode, exchanged.why = choice.mode, choice.evidence

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from rightcall.backends.plan import Choice
+from rightcall.backends.request_plan import ModeChoice
 from rightcall.errors import BackendError, StatusError
 from rightcall.providers.history_checks import HISTORY_PROFILES, HistoryProfile
 from rightcall.providers.history_sanitizer import SaneHistory
@@ -81,8 +81,8 @@ class SecondWays:
         self._first: tuple[BackendError, UpstreamQuestion] | None = None  # before that
 
     def after(
-        self, error: BackendError, question: UpstreamQuestion, choice: Choice, sent: Json
-    ) -> tuple[UpstreamQuestion, Choice]:
+        self, error: BackendError, question: UpstreamQuestion, choice: ModeChoice, sent: Json
+    ) -> tuple[UpstreamQuestion, ModeChoice]:
         """What is asked next. Raises the refusal where nothing is left."""
         if leaves_out(self._reached.link, error, sent, self._exchanged):
             return question, choice

@@ -14,7 +14,7 @@ from typing import Literal
 
 import msgspec
 
-from rightcall.backends.plan import Choice
+from rightcall.backends.request_plan import ModeChoice
 from rightcall.guard import Guard, Judgement, Turn, one_at_a_time, repeated, tool_choice
 from rightcall.serve.answer_flow import AnswerFlow
 from rightcall.serve.client_request import ClientRequest
@@ -90,7 +90,7 @@ def is_cut(reply: Reply) -> bool:
     return reply.finish == "length"
 
 
-def is_other(flow: AnswerFlow, way: Choice, choice: str) -> bool:
+def is_other(flow: AnswerFlow, way: ModeChoice, choice: str) -> bool:
     """Did the server not keep to the tool that was named, though it was told the name? Then it is offered no other,
     which needs no words to the model."""
     names = [call.name for call in flow.reply.attempts]

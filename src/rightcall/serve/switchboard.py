@@ -14,8 +14,8 @@ from collections.abc import Sequence
 import msgspec
 
 from rightcall.api_names import Api
-from rightcall.backends.plan import Choice
 from rightcall.backends.request import Mode, Request
+from rightcall.backends.request_plan import ModeChoice
 from rightcall.constrain.grammars import Server
 from rightcall.errors import BackendError
 from rightcall.messages import HISTORY_PROFILES, KeptFields, SaneHistory, kept_of
@@ -60,13 +60,13 @@ class Reached:
         self.link, self.model, self.how, self._lock = link, model, how, lock
         self.rules: HistoryProfile | None = None  # for histories, where it was found to insist on some
 
-    async def choose(self, asked: Request) -> Choice:
+    async def choose(self, asked: Request) -> ModeChoice:
         """How tools are offered. Found out once for all requests that come together."""
         async with self._lock:
             choice = await self.link.backend.way(asked)
         return choice if self.how.grammar is None else _constrained(choice, self.how.grammar, self.link.api)
 
-    def other_way(self, asked: Request, choice: Choice, error: BackendError) -> Choice | None:
+    def other_way(self, asked: Request, choice: ModeChoice, error: BackendError) -> ModeChoice | None:
         return self.link.backend.other_way(asked, choice, error)
 
 
@@ -177,7 +177,7 @@ def _rules(settings: ProxySettings, own: ModelSettings) -> ReadingRules:
     )
 
 
-def _constrained(choice: Choice, grammar: Server, api: Api) -> Choice:
+def _constrained(choice: ModeChoice, grammar: Server, api: Api) -> ModeChoice:
     """The same choice, where a grammar goes out in the form of this server."""
     profile = msgspec.structs.replace(choice.profile, grammar=grammar, grammar_apis=(api,))
     return msgspec.structs.replace(choice, profile=profile)

@@ -19,12 +19,12 @@ import msgspec
 from rightcall.backends.cassette import (
     CASSETTE,
     MAX_BYTES,
-    Asked,
     CassetteHead,
-    Recorded,
+    RecordedExchange,
+    RecordedRequest,
     cassette_line,
-    response_of,
-    without_keys,
+    scrub_json,
+    scrub_response,
 )
 from rightcall.serve.bounded_writer import BoundedWriter, LineSink
 from rightcall.serve.proxy_settings import ProxySettings, UpstreamSettings
@@ -83,10 +83,10 @@ class TrafficRecorder:
         return list(self._writers.values())
 
     def _line(self, exchange: UpstreamExchange) -> bytes:
-        path, body = without_keys([urlsplit(exchange.url).path, exchange.body], *self._own)
+        path, body = scrub_json([urlsplit(exchange.url).path, exchange.body], *self._own)
         it = exchange
-        response = response_of(it.status, it.headers, it.pieces, it.delays, it.broken, *self._own)
-        return cassette_line(Recorded(Asked(it.method, path, body), response))
+        response = scrub_response(it.status, it.headers, it.pieces, it.delays, it.broken, *self._own)
+        return cassette_line(RecordedExchange(RecordedRequest(it.method, path, body), response))
 
     def close(self) -> None:
         """What waits is written."""

@@ -16,10 +16,9 @@ from typing import Any
 import msgspec
 
 from rightcall.api_names import Api
-from rightcall.backends.body import TOOL_FIELDS
-from rightcall.backends.history_bodies import written
+from rightcall.backends.history_bodies import write_history
 from rightcall.backends.request import Request
-from rightcall.backends.sampling import unsayable
+from rightcall.backends.request_body import TOOL_FIELDS, unsupported_sampling
 from rightcall.providers.history_checks import HistoryProfile, history_profile
 from rightcall.providers.history_messages import OPAQUE
 from rightcall.providers.history_sanitizer import KeptFields, SaneHistory, sane
@@ -66,7 +65,7 @@ def dropped_fields(request: ClientRequest, api: Api) -> tuple[str, ...]:
     """What cannot be said to a server that speaks `api`, one line each, for the header of warnings."""
     if api == request.api:
         return ()
-    names = unsayable(api, _asked(request.sampling))
+    names = unsupported_sampling(api, _asked(request.sampling))
     parts = {text(part.get("type")) for each in request.messages for part in objects(each.get("content"))} - _CARRIED
     lines = [f"{name!r} is left out: the server's API has no field for it" for name in names]
     return (*lines, *[f"a part of the type {kind[:60]!r} is only named: the server cannot read it" for kind in parts])
@@ -175,7 +174,7 @@ def _entries(request: ClientRequest) -> list[Any]:
     given = request.body.get(_LISTS[request.api])
     if isinstance(given, list):
         return given
-    return written(request.api, request.messages) if given is None else [_lone(request.api, given)]
+    return write_history(request.api, request.messages) if given is None else [_lone(request.api, given)]
 
 
 def _lone(api: Api, given: Any) -> Any:
@@ -202,15 +201,15 @@ def _anew(api: Api, messages: Sequence[Json], system: str = "system") -> list[Js
     """Messages in the dialect's own shape. Where it has no place for a system message among the others, the client
     that sent one has."""
     if api not in ("messages", "gemini"):
-        return written(api, messages)
+        return write_history(api, messages)
     out: list[Json] = []
     for is_system, run in groupby(messages, lambda each: each.get("role") in ("system", "developer")):
         if not is_system:
-            out += written(api, list(run))
+            out += write_history(api, list(run))
         elif api == "messages" and system == "system":
             out += [{"role": "system", "content": each.get("content")} for each in run]
         else:
-            out += written(api, [{**each, "role": "user"} for each in run])
+            out += write_history(api, [{**each, "role": "user"} for each in run])
     return out
 
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import msgspec
 
-from rightcall.backends.auto_mode import PROBE, PROBE_ASKS
+from rightcall.backends.auto_mode import PROBE, PROBE_PROMPT
 from rightcall.backends.request import Request
 from rightcall.errors import BackendError, CallerError, RightcallError
 from rightcall.serve.proxy_settings import ProxySettings, UpstreamSettings
@@ -64,7 +64,7 @@ async def _asked(
         models = [each for each in models if matches(each, upstream.models)]
     model = models[0] if models else next((each for each in upstream.models if not set(each) & set("*?[")), "")
     mode = model_settings(settings, model).mode or settings.mode
-    asking = Request(messages=[{"role": "user", "content": PROBE_ASKS}], tools=[PROBE], model=model, mode=mode)
+    asking = Request(messages=[{"role": "user", "content": PROBE_PROMPT}], tools=[PROBE], model=model, mode=mode)
     choice = await backend.way(asking)
     return msgspec.structs.replace(
         found,

@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
 from rightcall.api_names import Api
-from rightcall.backends.address import HABITS, request_address
+from rightcall.backends.address import API_DEFAULTS, request_address
 from rightcall.backends.aiohttp_exchange import auth_headers, out_of_time
 from rightcall.backends.exchange import Timeouts
 from rightcall.backends.http import Backend
@@ -158,7 +158,7 @@ class UpstreamLink:
     def url(self, model: str, *, stream: bool, api: Api | None = None) -> str:
         """Where requests for this model go; those in another of its dialects than it is asked by, if `api` says so."""
         if api == "completions" != self.api:
-            return self.backend.root + HABITS[api].path
+            return self.backend.root + API_DEFAULTS[api].path
         return request_address(self.backend.address, self.api, model, stream=stream)
 
     async def connect(self) -> None:

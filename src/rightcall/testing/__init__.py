@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 from rightcall.lazy_names import on_first_use
 
 if TYPE_CHECKING:
-    from rightcall.backends.record import Recorder
-    from rightcall.backends.replay import ReplayBackend, ReplayServer
+    from rightcall.backends.recording import Recorder, ReplayBackend, ReplayServer
     from rightcall.doctor.diagnosing import diagnose
     from rightcall.doctor.diagnosis import Diagnosis
     from rightcall.testing.conformance import conforms
@@ -76,9 +75,9 @@ __getattr__ = on_first_use(
         "How": "rightcall.testing.laws",
         "LAWS": "rightcall.testing.laws",
         "Law": "rightcall.testing.laws",
-        "Recorder": "rightcall.backends.record",
-        "ReplayBackend": "rightcall.backends.replay",
-        "ReplayServer": "rightcall.backends.replay",
+        "Recorder": "rightcall.backends.recording",
+        "ReplayBackend": "rightcall.backends.recording",
+        "ReplayServer": "rightcall.backends.recording",
         "Violation": "rightcall.testing.laws",
         "auto_law": "rightcall.testing.laws",
         "check_format": "rightcall.testing.laws",

@@ -31,8 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture
 def rightcall_cassette(request: pytest.FixtureRequest) -> Callable[..., BaseBackend]:
     """Call it with a backend: it gives one that replays this test's cassette, or records it."""
-    from rightcall.backends.record import Recorder
-    from rightcall.backends.replay import ReplayBackend
+    from rightcall.backends.recording import Recorder, ReplayBackend
 
     is_recording = bool(request.config.getoption("--rightcall-record"))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rightcall.api_names import Api
-from rightcall.backends.sampling import read_sampling
+from rightcall.backends.request_body import read_sampling
 from rightcall.serve.client_request import ClientRequest
 from rightcall.serve.request_readers.declared_tools import DeclaredTools
 from rightcall.serve.request_readers.request_messages import RequestMessages

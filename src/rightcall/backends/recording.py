@@ -1,0 +1,393 @@
+"""Record the traffic of a backend into a cassette, and replay it without the model.
+
+    recorder = Recorder(Backend(url, model="qwen3"), "weather.jsonl")
+
+    ReplayBackend("weather.jsonl").complete_sync(request)                    in this process
+    async with ReplayServer("weather.jsonl") as server: ... server.url       as a server on this machine
+
+HTTP traffic is recorded byte by byte, failed tries included. A backend without HTTP is recorded as if a Chat server had
+answered. A replay gives the same answers in the same pieces, and with `timing` at the same pace.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+import os
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from contextlib import aclosing, asynccontextmanager
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlsplit
+
+import msgspec
+
+from rightcall.backends.address import own_secrets
+from rightcall.backends.base import BaseBackend, Streaming
+from rightcall.backends.cassette import (
+    KEPT_HEADERS,
+    Cassette,
+    CassetteHead,
+    CassetteWriter,
+    RecordedExchange,
+    RecordedRequest,
+    RecordedResponse,
+    RequestMatcher,
+    api_route,
+    load_cassette,
+    scrub_json,
+    scrub_response,
+)
+from rightcall.backends.exchange import Exchange, Received, Retries, Sent, Timeouts
+from rightcall.backends.http import Backend
+from rightcall.backends.profiles import PROFILES, Profile, without_native_tools
+from rightcall.backends.request import Answer, Mode, Request
+from rightcall.backends.request_body import write_body
+from rightcall.backends.request_plan import ModeChoice, make_plan
+from rightcall.errors import BackendError, BodyError, NotRecorded, TransportError
+from rightcall.listeners import WebServer
+from rightcall.providers import openai_chat
+from rightcall.request_gate import given_key, make_gate, new_key
+from rightcall.strict_json import Undecodable, decode
+from rightcall.types import Event, Json
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+
+class Recorder(BaseBackend):
+    """A backend that records another one into a cassette. What is already in the file stays; more is added. Keys and
+    other secrets that are known by their shape are not written down.
+
+    - `backend`: whom to ask.
+    - `path`: the cassette.
+    - `fresh`: begin it anew: the first exchange takes the place of what was there.
+    - `force`: also where the file is no cassette.
+
+    Raises `BadCassette`, `FileFailed`.
+    """
+
+    def __init__(
+        self, backend: BaseBackend, path: str | os.PathLike[str], *, fresh: bool = False, force: bool = False
+    ) -> None:
+        self.path = path
+        self.backend = backend
+        if isinstance(backend, Backend):
+            self._tape = CassetteWriter(path, _cassette_head(backend), fresh=fresh, force=force)
+            own = own_secrets(backend.key, backend.headers)
+            self.backend = copy.copy(backend)
+            self.backend.exchange = RecordingExchange(backend.exchange, self._tape, own)
+        else:
+            self._tape = CassetteWriter(path, CassetteHead(), fresh=fresh, force=force)
+
+    def __repr__(self) -> str:
+        return f"Recorder({self.backend!r}, {str(self.path)!r})"
+
+    async def __aenter__(self) -> Recorder:
+        await self.backend.__aenter__()
+        return self
+
+    async def aclose(self) -> None:
+        """Lets go of what the backend behind it holds open."""
+        await self.backend.aclose()
+
+    def stream(self, request: Request) -> Streaming:
+        """The events of the answer to this `request`, as the backend behind it gives them; written down when it has
+        ended."""
+        stream = self.backend.stream(request)
+        return stream if isinstance(self.backend, Backend) else Streaming(self._noted(request, stream))
+
+    async def complete(self, request: Request) -> Answer:
+        """The answer of the backend behind it to this `request`, which is then written down."""
+        answer = await self.backend.complete(request)
+        if not isinstance(self.backend, Backend):
+            self._note(request, answer, stream=False)
+        return answer
+
+    async def _noted(self, request: Request, stream: Streaming) -> AsyncGenerator[Event | Answer]:
+        async with stream:
+            async for event in stream:
+                yield event
+        self._note(request, stream.answer, stream=True)
+        yield stream.answer
+
+    def _note(self, request: Request, answer: Answer, *, stream: bool) -> None:
+        plan = make_plan(request, ModeChoice("native"), "chat", request.model, stream=stream)
+        asked = RecordedRequest("POST", "/v1/chat/completions", scrub_json(write_body(plan)))
+        self._tape.add(RecordedExchange(asked, _chat_response(answer, stream=stream)))
+
+
+def _chat_response(answer: Answer, *, stream: bool) -> RecordedResponse:
+    """The answer as a server that speaks Chat gives it."""
+    message = openai_chat.assistant_message(answer, reasoning_key="reasoning_content")
+    finish = answer.finish or ("tool_calls" if answer.attempts else "stop")
+    head: Json = {"id": "chatcmpl-recorded", "created": 0, "model": answer.model}
+    if not stream:
+        choice = {"index": 0, "message": message, "finish_reason": finish}
+        body = json.dumps({**head, "object": "chat.completion", "choices": [choice]})
+        return scrub_response(200, {"content-type": "application/json"}, [body.encode()], [0], "")
+    calls = [{**call, "index": i} for i, call in enumerate(message.pop("tool_calls", []))]
+    deltas = [{**message, "tool_calls": calls} if calls else message, {}]
+    choices = [{"index": 0, "delta": delta, "finish_reason": None if delta else finish} for delta in deltas]
+    chunks = [json.dumps({**head, "object": "chat.completion.chunk", "choices": [each]}) for each in choices]
+    pieces = [f"data: {chunk}\n\n".encode() for chunk in (*chunks, "[DONE]")]
+    return scrub_response(200, {"content-type": "text/event-stream"}, pieces, [0] * len(pieces), "")
+
+
+def _cassette_head(backend: Backend) -> CassetteHead:
+    known = backend.known
+    profile, native = ("", True) if known is None else (known.name, known.native)
+    return CassetteHead(api=backend.api, model=backend.model, mode=backend.mode, profile=profile, native=native)
+
+
+class RecordingExchange:
+    """An exchange that writes down what another one carries."""
+
+    def __init__(self, inner: Exchange, tape: CassetteWriter, own: tuple[str, ...]) -> None:
+        self._inner, self._tape, self._own = inner, tape, own
+
+    def keep(self) -> None:
+        self._inner.keep()
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    @asynccontextmanager
+    async def open(self, sent: Sent) -> AsyncIterator[Received]:
+        path, body = scrub_json([urlsplit(sent.url).path, sent.body], *self._own)
+        asked = RecordedRequest(sent.method, path, body)
+        taken = _ReceivedResponse()
+        try:
+            async with self._inner.open(sent) as received:
+                taken.begin(received)
+                async with aclosing(taken.pass_on(received.chunks)) as chunks:
+                    yield msgspec.structs.replace(received, chunks=chunks)
+        except BackendError as error:
+            taken.broken = taken.broken or (str(error) if not taken.status else "")
+            raise
+        finally:
+            self._tape.add(RecordedExchange(asked, taken.response(*self._own)))
+
+
+class _ReceivedResponse:
+    """A response as far as it was read."""
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.headers: dict[str, str] = {}
+        self.pieces: list[bytes] = []
+        self.delays: list[int] = []
+        self.broken = "it was not read to its end"
+        self._last = time.monotonic()
+
+    def begin(self, received: Received) -> None:
+        self.status, self.headers = received.status, received.headers
+
+    async def pass_on(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
+        try:
+            async for chunk in chunks:
+                now = time.monotonic()
+                self.pieces.append(chunk)
+                self.delays.append(round((now - self._last) * 1000))
+                self._last = now
+                yield chunk
+            self.broken = ""
+        except BackendError as error:
+            self.broken = str(error)
+            raise
+
+    def response(self, *own: str) -> RecordedResponse:
+        return scrub_response(self.status, self.headers, self.pieces, self.delays, self.broken, *own)
+
+
+_DEPTH = 400
+_NOWHERE = "http://replay.localhost"
+
+
+class Player:
+    """The exchange of a recording."""
+
+    def __init__(self, cassette: Cassette, *, strict: bool = True, timing: bool = False) -> None:
+        self.matcher = RequestMatcher(cassette, strict=strict)
+        self._timing = timing
+
+    def keep(self) -> None:
+        """Nothing is open."""
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+    @asynccontextmanager
+    async def open(self, sent: Sent) -> AsyncIterator[Received]:
+        response = self.matcher.answer(RecordedRequest(sent.method, urlsplit(sent.url).path, sent.body)).response
+        if not response.status:
+            raise TransportError(f"{response.broken} (recorded)")
+        async with aclosing(replay_pieces(response, timing=self._timing)) as chunks:
+            yield Received(response.status, dict(response.headers), chunks)
+
+
+async def replay_pieces(response: RecordedResponse, *, timing: bool) -> AsyncGenerator[bytes]:
+    """The body as it came. Raises `BodyError` where it broke."""
+    delays = response.delays if timing else []
+    for at, piece in enumerate(response.pieces()):
+        if at < len(delays):
+            await asyncio.sleep(max(0, delays[at]) / 1000)
+        yield piece
+    if response.broken:
+        raise BodyError(f"{response.broken} (recorded)")
+
+
+class ReplayBackend(Backend):
+    """A backend that answers from a cassette, without a network. What is not given is as it was when the cassette was
+    recorded.
+
+    - `cassette`: the file, or one that was read.
+    - `api`, `model`, `mode`, `profile`, `timeouts`: as in `Backend`.
+    - `strict`: a request that was not recorded is `NotRecorded`; otherwise it gets the answer of the nearest one.
+    - `timing`: the pieces come at the pace they were recorded at.
+    """
+
+    def __init__(
+        self,
+        cassette: str | os.PathLike[str] | Cassette,
+        *,
+        api: str | None = None,
+        model: str | None = None,
+        mode: Mode | None = None,
+        profile: str | Profile | None = None,
+        strict: bool = True,
+        timing: bool = False,
+        timeouts: Timeouts | None = None,
+    ) -> None:
+        self.cassette = cassette if isinstance(cassette, Cassette) else load_cassette(cassette)
+        head = self.cassette.head
+        super().__init__(
+            _NOWHERE,
+            api=api or head.api,
+            model=head.model if model is None else model,
+            mode=mode or head.mode,  # type: ignore[arg-type]
+            profile=profile or _recorded_profile(head),
+            timeouts=timeouts,
+            retries=Retries(first=0.0, longest=0.0),
+            exchange=Player(self.cassette, strict=strict, timing=timing),
+            environ={},
+        )
+
+    def __repr__(self) -> str:
+        return f"ReplayBackend({self.cassette.path!r}, api={self.api!r}, model={self.model!r}, mode={self.mode!r})"
+
+
+def _recorded_profile(head: CassetteHead) -> Profile | None:
+    """The kind of server that was recorded; None where that is not said, or not known to this version."""
+    found = PROFILES.get(head.profile)
+    return found if found is None or head.native else without_native_tools(found)
+
+
+class ReplayServer:
+    """A recording behind an address of this machine, for clients of any make. An async context manager.
+
+    - `cassette`, `strict`, `timing`: as in `ReplayBackend`.
+    - `port`: 0 for any that is free; `url` has it.
+    - `key`: what clients must send; one is made for each start unless it is given.
+    - `no_key`: none is asked for.
+    - `origins`: web pages that may use it too.
+    """
+
+    def __init__(
+        self,
+        cassette: str | os.PathLike[str] | Cassette,
+        *,
+        port: int = 0,
+        strict: bool = True,
+        timing: bool = False,
+        key: str = "",
+        no_key: bool = False,
+        origins: Iterable[str] = (),
+    ) -> None:
+        self.cassette = cassette if isinstance(cassette, Cassette) else load_cassette(cassette)
+        self.key = None if no_key else given_key(key) if key else new_key()
+        self._matcher = RequestMatcher(self.cassette, strict=strict)
+        self._timing = timing
+        self._server = WebServer(
+            self._serve, make_gate("127.0.0.1", key=self.key, no_key=no_key, origins=origins), port=port
+        )
+
+    @property
+    def url(self) -> str:
+        """The base URL, once it serves."""
+        return f"{self._server.address}/v1"
+
+    async def __aenter__(self) -> Self:
+        await self._server.__aenter__()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._server.__aexit__()
+
+    async def _serve(self, request: web.Request) -> web.StreamResponse:
+        if request.method not in ("GET", "POST"):
+            return _error(405, f"{request.method} is not answered here", "method_not_allowed")
+        body: Any = None
+        if request.method == "POST":
+            body = decode((await request.read()).decode("utf-8", "replace"), _DEPTH)
+            if isinstance(body, Undecodable) or not isinstance(body, dict):
+                return _error(400, "the body must be a JSON object", "invalid_request_error")
+        try:
+            found = self._matcher.answer(RecordedRequest(request.method, request.path, body))  # type: ignore[arg-type]
+        except NotRecorded as error:
+            return self._unrecorded(request, str(error))
+        return await self._send(request, found)
+
+    def _unrecorded(self, request: web.Request, message: str) -> web.StreamResponse:
+        from aiohttp import web
+
+        path = api_route(request.path)
+        if request.method == "GET" and path in ("/v1/models", "/models"):
+            return web.json_response({"object": "list", "data": list(map(_model, self._models()))})
+        if request.method == "GET" and path == "/health":
+            return web.json_response({"status": "ok"})
+        return _error(404, message, "not_recorded")
+
+    def _models(self) -> list[str]:
+        bodies = [exchange.request.body or {} for exchange in self.cassette.exchanges]
+        named = [name for body in bodies if isinstance(name := body.get("model"), str) and name]
+        return list(dict.fromkeys(named)) or [self.cassette.head.model or "recorded"]
+
+    async def _send(self, request: web.Request, found: RecordedExchange) -> web.StreamResponse:
+        from aiohttp import web
+
+        recorded = found.response
+        if recorded.status < 200:
+            return self._hang_up(request, web.Response())
+        response = web.StreamResponse(status=recorded.status, headers=_headers(recorded))
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        try:
+            async with aclosing(replay_pieces(recorded, timing=self._timing)) as chunks:
+                async for chunk in chunks:
+                    await response.write(chunk)
+        except BodyError:  # it broke here when it was recorded, and so it does now
+            return self._hang_up(request, response)
+        await response.write_eof()
+        return response
+
+    def _hang_up(self, request: web.Request, response: web.StreamResponse) -> web.StreamResponse:
+        if request.transport is not None:
+            request.transport.abort()
+        return response
+
+
+def _headers(recorded: RecordedResponse) -> dict[str, str]:
+    """As recorded, if they are headers: a cassette may come from anywhere."""
+    return {name: value for name, value in recorded.headers.items() if name in KEPT_HEADERS and value.isprintable()}
+
+
+def _model(name: str) -> Json:
+    return {"id": name, "object": "model", "created": 0, "owned_by": "rightcall"}
+
+
+def _error(status: int, message: str, kind: str) -> web.StreamResponse:
+    from aiohttp import web
+
+    return web.json_response({"error": {"message": message, "type": kind, "code": kind}}, status=status)

@@ -1,0 +1,373 @@
+"""Write a planned request as the body of a server's API, one function per API.
+
+A field at its default is left out, since servers reject fields that they do not know, and an empty `tools` too.
+Sampling parameters are kept under the names of OpenAI's Chat and moved to the field of each API:
+
+    write_sampling("gemini", {"top_p": 0.9})               ->   {"generationConfig": {"topP": 0.9}}
+    read_sampling("ollama", {"options": {"top_p": 0.9}})   ->   {"top_p": 0.9}
+
+`temperature`, the token limit, `seed` and `stop` are fields of `Request` and not part of `sampling`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+from rightcall.api_names import Api
+from rightcall.backends.history_bodies import (
+    HistoryTurn,
+    read_turns_for_server,
+    write_anthropic_messages,
+    write_chat_messages,
+    write_gemini_contents,
+    write_ollama_messages,
+    write_responses_items,
+)
+from rightcall.backends.plain_prompt import frame_of, text_format, write_prompt
+from rightcall.backends.request_plan import PROVIDERS, RequestPlan
+from rightcall.providers import anthropic, gemini, ollama, openai_chat, openai_responses
+from rightcall.providers.sdk_view import obj, text
+from rightcall.tools.provider_forms import from_openapi, is_openapi, to_provider
+from rightcall.types import Json
+
+TOOL_FIELDS = ("tools", "tool_choice", "toolConfig", "parallel_tool_calls")
+ANTHROPIC_MAX_TOKENS = 4096  # the API demands a number
+
+
+def write_body(plan: RequestPlan) -> Json:
+    """The body to send."""
+    local = plan.profile.name != "openai"
+    body = merge_objects(_WRITERS[plan.api](plan), write_sampling(plan.api, plan.request.sampling, local=local))
+    return {**body, **plan.fields, **plan.request.extra}
+
+
+def write_tool_fields(plan: RequestPlan) -> Json:
+    """Of the body, what is said of tools."""
+    body = _WRITERS[plan.api](plan)
+    return {name: body[name] for name in TOOL_FIELDS if name in body}
+
+
+def _chat(plan: RequestPlan) -> Json:
+    messages = write_chat_messages([plan.naming.message(each) for each in plan.messages], plan.profile.ids)
+    body = {"model": plan.model, "messages": messages, **_tools(plan, openai_chat.tool_choice), "stream": plan.stream}
+    if plan.stream:
+        body["stream_options"] = {"include_usage": True}
+    return {**body, **_sampling(plan, plan.profile.max_tokens)}
+
+
+def _tools(plan: RequestPlan, say: Callable[[str], Any]) -> Json:
+    tools = plan.offered
+    if tools is None:
+        return {}
+    fields: Json = {"tools": to_provider(tools, PROVIDERS[plan.api])}
+    word = None if plan.choice == "auto" else say(plan.choice)
+    if word is not None:
+        fields["tool_choice"] = word
+    return fields if plan.request.parallel or not plan.profile.parallel else _one_at_a_time(fields, plan)
+
+
+def _one_at_a_time(fields: Json, plan: RequestPlan) -> Json:
+    """One call in an answer, in the API's word for it; Ollama's own has none."""
+    if plan.api in ("chat", "responses"):
+        return {**fields, "parallel_tool_calls": False}
+    if plan.api == "messages" and plan.choice != "none":
+        choice = fields.get("tool_choice") or anthropic.tool_choice("auto")
+        return {**fields, "tool_choice": {**choice, "disable_parallel_tool_use": True}}
+    return fields
+
+
+def _sampling(plan: RequestPlan, max_tokens: str, *, stop: str = "stop", seed: str = "seed") -> Json:
+    request = plan.request
+    fields = {
+        "temperature": request.temperature,
+        max_tokens: request.max_tokens,
+        seed: request.seed,
+        stop: list(request.stop) or None,
+    }
+    return {key: value for key, value in fields.items() if key and value is not None}
+
+
+# -- Responses ---------------------------------------------------------------------------------------------------------
+
+
+def _responses(plan: RequestPlan) -> Json:
+    body = {
+        "model": plan.model,
+        "input": write_responses_items(_turns(plan)),
+        **_tools(plan, openai_responses.tool_choice),
+        "stream": plan.stream,
+    }
+    return {**body, **_sampling(plan, "max_output_tokens", stop="", seed="")}
+
+
+# -- Anthropic ---------------------------------------------------------------------------------------------------------
+
+
+def _anthropic(plan: RequestPlan) -> Json:
+    spoken = _turns(plan)
+    system = "\n\n".join([turn.text for turn in spoken if turn.role == "system"])
+    body: Json = {"model": plan.model, "max_tokens": ANTHROPIC_MAX_TOKENS, "messages": write_anthropic_messages(spoken)}
+    if system:
+        body["system"] = system
+    tools = _tools(plan, anthropic.tool_choice)
+    return {**body, **tools, "stream": plan.stream, **_sampling(plan, "max_tokens", stop="stop_sequences", seed="")}
+
+
+# -- Ollama ------------------------------------------------------------------------------------------------------------
+
+
+def _ollama(plan: RequestPlan) -> Json:
+    body: Json = {
+        "model": plan.model,
+        "messages": write_ollama_messages(_turns(plan)),
+        **_tools(plan, ollama.tool_choice),
+        "stream": plan.stream,
+    }
+    options = _sampling(plan, "num_predict")
+    return {**body, "options": options} if options else body
+
+
+# -- Gemini ------------------------------------------------------------------------------------------------------------
+
+
+def _gemini(plan: RequestPlan) -> Json:
+    """The model and whether to stream stand in the address."""
+    spoken = _turns(plan)
+    system = "\n\n".join([turn.text for turn in spoken if turn.role == "system"])
+    body: Json = {"contents": write_gemini_contents(spoken)}
+    if system:
+        body["systemInstruction"] = {"parts": [{"text": system}]}
+    tools = _tools(plan, gemini.tool_choice)
+    if "tool_choice" in tools:
+        tools["toolConfig"] = tools.pop("tool_choice")
+    config = _sampling(plan, "maxOutputTokens", stop="stopSequences")
+    return {**body, **tools, **({"generationConfig": config} if config else {})}
+
+
+# -- completions -------------------------------------------------------------------------------------------------------
+
+
+def _completions(plan: RequestPlan) -> Json:
+    frame = frame_of(text_format(plan.format))
+    body = {"model": plan.model, "prompt": write_prompt(plan.messages, frame), "stream": plan.stream}
+    if plan.stream:
+        body["stream_options"] = {"include_usage": True}
+    return {**body, **_sampling(plan, "max_tokens"), "stop": [*plan.request.stop, frame.stop]}
+
+
+def _turns(plan: RequestPlan) -> list[HistoryTurn]:
+    return read_turns_for_server([plan.naming.message(each) for each in plan.messages], plan.profile.ids)
+
+
+_WRITERS: dict[Api, Callable[[RequestPlan], Json]] = {
+    "chat": _chat,
+    "responses": _responses,
+    "messages": _anthropic,
+    "ollama": _ollama,
+    "completions": _completions,
+    "gemini": _gemini,
+}
+
+
+_OPENAI = (
+    *("top_p", "presence_penalty", "frequency_penalty", "logit_bias", "logprobs", "top_logprobs", "response_format"),
+    *("reasoning_effort", "verbosity", "user", "metadata", "service_tier", "prompt_cache_key", "safety_identifier"),
+)
+_LOCAL = ("top_k", "min_p", "repetition_penalty")  # of servers that speak Chat too; OpenAI's own refuses them
+_OPTIONS = ("top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty")
+_CONFIG = "generationConfig"
+
+# Where each dialect says it: the way to a field of the body.
+SAMPLING_FIELDS: dict[Api, dict[str, tuple[str, ...]]] = {
+    "chat": {name: (name,) for name in (*_OPENAI, *_LOCAL)},
+    "completions": {name: (name,) for name in (*_OPENAI[:6], *_LOCAL)},
+    "responses": {
+        **{name: (name,) for name in ("top_p", "top_logprobs", *_OPENAI[9:])},
+        "reasoning_effort": ("reasoning", "effort"),
+        "verbosity": ("text", "verbosity"),
+        "response_format": ("text", "format"),
+    },
+    "messages": {
+        **{name: (name,) for name in ("top_p", "top_k")},
+        "reasoning_effort": ("output_config", "effort"),
+        "response_format": ("output_config", "format"),
+        "user": ("metadata", "user_id"),
+    },
+    "ollama": {
+        **{name: ("options", name) for name in _OPTIONS},
+        "repetition_penalty": ("options", "repeat_penalty"),
+        "response_format": ("format",),
+        "logprobs": ("logprobs",),
+        "top_logprobs": ("top_logprobs",),
+    },
+    "gemini": {
+        "top_p": (_CONFIG, "topP"),
+        "top_k": (_CONFIG, "topK"),
+        "presence_penalty": (_CONFIG, "presencePenalty"),
+        "frequency_penalty": (_CONFIG, "frequencyPenalty"),
+        "logprobs": (_CONFIG, "responseLogprobs"),
+        "top_logprobs": (_CONFIG, "logprobs"),
+        "reasoning_effort": (_CONFIG, "thinkingConfig", "thinkingLevel"),
+        "response_format": (_CONFIG,),
+    },
+}
+
+
+def write_sampling(api: Api, sampling: Mapping[str, Any], *, local: bool = True) -> Json:
+    """The fields of a body of this dialect; what it has no place for is left out. `local=False`: the server is
+    OpenAI's own, which knows only its own fields."""
+    body: Json = {}
+    for name, value in sampling.items():
+        place = SAMPLING_FIELDS[api].get(name)
+        if place is None or (not local and api == "chat" and name in _LOCAL):
+            continue
+        write = _SAMPLING_WRITERS.get((api, name))
+        given = value if write is None else write(value)
+        if given is not None:
+            _set_field(body, place, given)
+    return body
+
+
+def unsupported_sampling(api: Api, sampling: Mapping[str, Any], *, local: bool = True) -> list[str]:
+    """The names of what this dialect cannot say."""
+    places = SAMPLING_FIELDS[api]
+    return [name for name in sampling if name not in places or (not local and api == "chat" and name in _LOCAL)]
+
+
+def read_sampling(api: Api, body: Json) -> Json:
+    """What a body of this dialect says, under Chat's names."""
+    found: Json = {}
+    for name, place in SAMPLING_FIELDS[api].items():
+        if place[0] not in body and _snake_case(place[0]) not in body:
+            continue
+        given = _get_field(body, place)
+        read = _SAMPLING_READERS.get((api, name))
+        value = given if read is None or given is None else read(given)
+        if value is not None:
+            found[name] = value
+    return found
+
+
+def merge_objects(body: Json, more: Json) -> Json:
+    """Two bodies as one: objects that both have are joined, else the second wins."""
+    out = dict(body)
+    for key, value in more.items():
+        before = out.get(key)
+        out[key] = merge_objects(before, value) if isinstance(before, dict) and isinstance(value, dict) else value
+    return out
+
+
+def _set_field(body: Json, place: tuple[str, ...], value: Any) -> None:
+    *way, last = place
+    for step in way:
+        body = body.setdefault(step, {})
+    before = body.get(last)
+    body[last] = {**before, **value} if isinstance(before, dict) and isinstance(value, dict) else value
+
+
+def _get_field(body: Any, place: tuple[str, ...]) -> Any:
+    for step in place:
+        found = obj(body)
+        if found is None:
+            return None
+        body = found.get(step)
+        if body is None:
+            body = found.get(_snake_case(step))
+    return body
+
+
+@cache
+def _snake_case(name: str) -> str:
+    return "".join(["_" + char.lower() if char.isupper() else char for char in name])
+
+
+# -- formats of an answer, in the words of each dialect ----------------------------------------------------------------
+
+
+def _schema_of(format: Any) -> Json | None:
+    """The schema that Chat's `response_format` asks for; {} for any JSON, None for text."""
+    found = obj(format) or {}
+    if found.get("type") == "json_object":
+        return {}
+    inner = obj(found.get("json_schema")) or {}
+    return obj(inner.get("schema")) or {} if found.get("type") == "json_schema" else None
+
+
+def _chat_format(schema: Json, name: str = "") -> Json:
+    if not schema:
+        return {"type": "json_object"}
+    return {"type": "json_schema", "json_schema": {"name": name or "answer", "schema": schema}}
+
+
+def _responses_format(format: Any) -> Any:
+    found = obj(format) or {}
+    inner = obj(found.get("json_schema"))
+    return {"type": "json_schema", "name": "answer", **inner} if inner is not None else found or None
+
+
+def _from_responses(format: Any) -> Any:
+    found = obj(format) or {}
+    if found.get("type") != "json_schema":
+        return None if found.get("type") == "text" else found or None
+    return {"type": "json_schema", "json_schema": {key: value for key, value in found.items() if key != "type"}}
+
+
+def _messages_format(format: Any) -> Any:
+    schema = _schema_of(format)
+    return {"type": "json_schema", "schema": schema} if schema else None
+
+
+def _from_messages(format: Any) -> Any:
+    schema = obj((obj(format) or {}).get("schema"))
+    return None if schema is None else _chat_format(schema)
+
+
+def _ollama_format(format: Any) -> Any:
+    schema = _schema_of(format)
+    return None if schema is None else schema or "json"
+
+
+def _from_ollama(format: Any) -> Any:
+    return _chat_format({}) if format == "json" else _chat_format(found) if (found := obj(format)) else None
+
+
+def _gemini_format(format: Any) -> Any:
+    schema = _schema_of(format)
+    if schema is None:
+        return None
+    return {"responseMimeType": "application/json", **({"responseJsonSchema": schema} if schema else {})}
+
+
+def _from_gemini(config: Any) -> Any:
+    for name in ("responseJsonSchema", "responseSchema"):
+        schema = obj(_get_field(config, (name,)))
+        if schema is not None:
+            return _chat_format(from_openapi(schema) if is_openapi(schema) else schema)
+    return _chat_format({}) if text(_get_field(config, ("responseMimeType",))) == "application/json" else None
+
+
+def _lower(value: Any) -> Any:
+    return text(value).lower() or None
+
+
+def _upper(value: Any) -> Any:
+    return text(value).upper() or None
+
+
+Convert = Callable[[Any], Any]
+_SAMPLING_WRITERS: dict[tuple[Api, str], Convert] = {
+    ("responses", "response_format"): _responses_format,
+    ("messages", "response_format"): _messages_format,
+    ("ollama", "response_format"): _ollama_format,
+    ("gemini", "response_format"): _gemini_format,
+    ("gemini", "reasoning_effort"): _upper,
+}
+_SAMPLING_READERS: dict[tuple[Api, str], Convert] = {
+    ("responses", "response_format"): _from_responses,
+    ("messages", "response_format"): _from_messages,
+    ("ollama", "response_format"): _from_ollama,
+    ("gemini", "response_format"): _from_gemini,
+    ("gemini", "reasoning_effort"): _lower,
+}
