@@ -14,8 +14,7 @@ from rightcall.constrain.builder import Builder
 from rightcall.constrain.json_text import ArgumentsShape, Json, in_any_order
 from rightcall.formats.spec import Body, Format, Marker
 from rightcall.formats.toml_rules import LITERAL, template_rule
-from rightcall.parsing.bodies.kind import Around, BodyKind
-from rightcall.parsing.body_reader import BodyReader
+from rightcall.parsing.bodies.kind import Around, BodyKind, BodyReader
 from rightcall.parsing.buffer import Broken, Cut, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder
 from rightcall.parsing.json_stream import LostJsonEnd, json_value

@@ -21,7 +21,7 @@ from rightcall.parsing.compile import Compiled, compiled
 from rightcall.parsing.known_openers import Candidate, Found, Opener, ends_of, known_openers
 from rightcall.parsing.machine import MOST_OPENERS, SHOWN_ENDS, InReasoning, InText, Machine
 from rightcall.parsing.options import ReadOptions
-from rightcall.parsing.piece import Piece, fold, quiet
+from rightcall.parsing.rescue import Piece, fold, quiet
 from rightcall.parsing.shown import INNERMOST
 from rightcall.types import Event
 

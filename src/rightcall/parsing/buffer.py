@@ -85,6 +85,18 @@ class Buffer:
         else:
             self.buf += text
 
+    def advance(self, size: int = 1) -> None:
+        """Take this many characters."""
+        self.pos += size
+
+    def take_match(self, found: re.Match[str]) -> None:
+        """Take the text up to the end of a match in `buf`."""
+        self.pos = found.end()
+
+    def take_all(self) -> None:
+        """Take all text that has arrived."""
+        self.pos = len(self.buf)
+
     def listen(self, sink: Sink, record: Callable[[str], None] | None = None) -> None:
         """Let `sink` consume the pieces that follow, until it returns None and the reader resumes.
 

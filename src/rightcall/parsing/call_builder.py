@@ -13,9 +13,9 @@ import msgspec
 
 from rightcall.ids import Ids
 from rightcall.parsing.buffer import Buffer, Capture, NotACall, Steps, TokenMap
+from rightcall.parsing.events import Output
 from rightcall.parsing.markers import HOLES, Probe
 from rightcall.parsing.options import ReadOptions
-from rightcall.parsing.output import Output
 from rightcall.repairs.envelope_repair import BesideMember, Sketch
 from rightcall.repairs.finish import RepairBudget, receipts, settle
 from rightcall.repairs.loose_json import dumps

@@ -18,8 +18,7 @@ from rightcall.formats.spec import Body, Channels, Format, Marker, Pair, Protoco
 from rightcall.formats.special_tokens import texts_of
 from rightcall.formats.turn_ends import LAST_TOKENS
 from rightcall.parsing.bodies import BODIES
-from rightcall.parsing.bodies.kind import Around
-from rightcall.parsing.body_reader import BodyReader
+from rightcall.parsing.bodies.kind import Around, BodyReader
 from rightcall.parsing.markers import (
     BLANKS,
     END,

@@ -25,7 +25,7 @@ from rightcall.parsing.markers import (
     templates,
 )
 from rightcall.parsing.options import ReadOptions
-from rightcall.parsing.piece import read_piece
+from rightcall.parsing.rescue import read_piece
 from rightcall.tools.toolset import ToolLike, Toolset
 from rightcall.types import Reply
 

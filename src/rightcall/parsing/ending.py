@@ -14,11 +14,19 @@ from rightcall.parsing.auto import AutoMachine, read_auto
 from rightcall.parsing.buffer import TokenMap
 from rightcall.parsing.compile import compiled
 from rightcall.parsing.finish_reasons import was_cut
+from rightcall.parsing.headers import parse_stripped_messages
 from rightcall.parsing.machine import InReasoning, Machine
 from rightcall.parsing.near import in_thought, near_call, near_calls
-from rightcall.parsing.piece import Piece, read_piece, shifted
-from rightcall.parsing.rescue import behind_text, located, native_calls, other_format, whole_reply
-from rightcall.parsing.stripped_headers import stripped_messages
+from rightcall.parsing.rescue import (
+    Piece,
+    behind_text,
+    located,
+    native_calls,
+    other_format,
+    read_piece,
+    shifted,
+    whole_reply,
+)
 from rightcall.types import Call, Part, Problem, Reasoning, Recast, Reply, Span
 
 _LONGEST = 400_000
@@ -177,7 +185,8 @@ class _Conclusion:
     def _of_all(self, text: str) -> Piece | None:
         """The one text of the reply, if all of it is calls, or messages without their tokens."""
         piece = whole_reply(text, self.options, self._letters(), self.m.compiled)
-        return piece or stripped_messages(text, self.m.compiled.format)
+        found = parse_stripped_messages(text, self.m.compiled.format) if piece is None else None
+        return piece if found is None else Piece(*found)
 
     def _over_tokens(self, said: list[Span]) -> Piece | None:
         """The texts as one: a token in a string of a call told them apart."""

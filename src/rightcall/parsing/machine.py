@@ -22,11 +22,12 @@ import msgspec
 from rightcall.formats.spec import Special
 from rightcall.ids import Ids
 from rightcall.parsing.blocks import Block, Ending, read_message, take_whole_message
+from rightcall.parsing.bodies.kind import WholeBlock
 from rightcall.parsing.bodies.ts_call import LINE, WRAPPED, call_parts, labelled
-from rightcall.parsing.body_reader import WholeBlock
 from rightcall.parsing.buffer import MAX_PIECE, MAX_PIECES, Capture, Sink, Steps
 from rightcall.parsing.call_builder import CallBuilder, declared, names_in
 from rightcall.parsing.compile import LEVELS, THINK_OPENS, Action, Compiled, Sign, is_sentence
+from rightcall.parsing.events import Snapshot
 from rightcall.parsing.headers import (
     Header,
     closes_only_calls,
@@ -38,7 +39,6 @@ from rightcall.parsing.headers import (
 )
 from rightcall.parsing.markers import BLANKS, MAX_BLANKS, Pat, Probe, Scan
 from rightcall.parsing.options import ReadOptions
-from rightcall.parsing.output import Snapshot
 from rightcall.parsing.shown import BODY, OUTSIDE, RECORD
 from rightcall.tools.checks import listing
 from rightcall.types import CallEnd, CallStart, Done, Event, Text

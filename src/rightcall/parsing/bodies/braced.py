@@ -14,7 +14,8 @@ from typing import Any
 from rightcall.formats.spec import Braced, Format, Marker
 from rightcall.formats.toml_rules import LITERAL, OPENER, marker_rule, template_rule
 from rightcall.json_pointer import step
-from rightcall.parsing.arriving_values import (
+from rightcall.parsing.argument_values import (
+    TEXT_KINDS,
     Read,
     all_there,
     bad_escape,
@@ -22,9 +23,10 @@ from rightcall.parsing.arriving_values import (
     skipped,
     string,
     string_at,
+    to_json,
+    typed,
     whole,
 )
-from rightcall.parsing.bare_values import TEXT_KINDS, to_json, typed
 from rightcall.parsing.bodies.braced_patterns import (
     KEY,
     KEY_PROBE,
@@ -36,7 +38,7 @@ from rightcall.parsing.bodies.braced_patterns import (
     simple_string,
     without_word,
 )
-from rightcall.parsing.bodies.kind import Around, BodyKind, filled, first
+from rightcall.parsing.bodies.kind import Around, BodyKind, BodyReader, filled, first
 from rightcall.parsing.bodies.ordinary_quotes import (
     MARKS,
     Ordinary,
@@ -44,7 +46,6 @@ from rightcall.parsing.bodies.ordinary_quotes import (
     ordinary,
     receipts,
 )
-from rightcall.parsing.body_reader import BodyReader
 from rightcall.parsing.buffer import Broken, Cut, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder
 from rightcall.parsing.markers import (

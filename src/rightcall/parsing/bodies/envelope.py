@@ -17,12 +17,10 @@ from rightcall.parsing.bodies.behind import goes_on, is_member_lost, what_stands
 from rightcall.parsing.bodies.envelope_members import EnvelopeMembers
 from rightcall.parsing.bodies.envelope_parts import OddMember, Parts, find_name_of, is_no_name, refuse_item
 from rightcall.parsing.bodies.envelope_patterns import EnvelopePatterns
-from rightcall.parsing.bodies.kind import Around, BodyKind, KeyPair, Wrap
-from rightcall.parsing.body_reader import BodyReader, WholeBlock
+from rightcall.parsing.bodies.kind import Around, BodyKind, BodyReader, KeyPair, WholeBlock, Wrap
 from rightcall.parsing.buffer import Broken, Cut, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder, Whole
-from rightcall.parsing.json_stream import LostJsonEnd, json_string, json_value, skip_nested
-from rightcall.parsing.live import read_arguments
+from rightcall.parsing.json_stream import LostJsonEnd, json_string, json_value, read_arguments, skip_nested
 from rightcall.parsing.markers import Pat, Probe, alt, blanks, literal, look, seq, templates
 from rightcall.parsing.writers import write_arguments
 from rightcall.repairs.envelope_repair import BesideMember, Keys, Role, Sketch, role_of, sketch_envelopes

@@ -6,8 +6,7 @@ from rightcall.formats.spec import Envelope
 from rightcall.parsing.bodies.envelope_parts import ARGUMENTS, OddMember, Parts, is_no_name, take_colon, take_comma
 from rightcall.parsing.buffer import Cut, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder
-from rightcall.parsing.json_stream import json_string, json_value
-from rightcall.parsing.live import read_arguments
+from rightcall.parsing.json_stream import json_string, json_value, read_arguments
 from rightcall.strict_json import Undecodable
 
 

@@ -7,16 +7,14 @@ from typing import Any, NoReturn
 
 from rightcall.formats.spec import Format, Marker, NameThenJson, alternatives
 from rightcall.formats.toml_rules import OPENER, OPTIONAL, FieldRule, marker_rule, refuse, template_rule
-from rightcall.parsing.arriving_fences import LABELLED_BEGIN
 from rightcall.parsing.bodies.behind import ANOTHER_OBJECT, ARGUMENTS, HALF_A_KEY, what_stands_behind
-from rightcall.parsing.bodies.kind import Around, BodyKind, filled, first
-from rightcall.parsing.body_reader import BodyReader, WholeBlock
+from rightcall.parsing.bodies.kind import Around, BodyKind, BodyReader, WholeBlock, filled, first
 from rightcall.parsing.buffer import Broken, Capture, Cut, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder
-from rightcall.parsing.json_stream import LostJsonEnd, json_value
-from rightcall.parsing.live import read_arguments
+from rightcall.parsing.json_stream import LostJsonEnd, json_value, read_arguments
 from rightcall.parsing.markers import (
     NAME,
+    RUN,
     Holes,
     Pat,
     Probe,
@@ -28,6 +26,7 @@ from rightcall.parsing.markers import (
     templates,
 )
 from rightcall.repairs.envelope_repair import Sketch, sketch_arguments
+from rightcall.repairs.loose_json import LABEL
 from rightcall.repairs.tool_meant import find_name, settle_name
 from rightcall.strict_json import Undecodable, decode, is_deep, scan_unique
 from rightcall.types import Call, Repair
@@ -38,6 +37,8 @@ _OBJECT_IN_STRING = re.compile(r'"(?:\s|\\[nrt])*+\{').match
 _COMMENTED = re.compile(r"/\*|//|#").search
 _NAMES = re.compile(r"[\w$][\w.\-$]*+").findall
 _NAME_THEN_OBJECT = Probe(seq(NAME, blanks(), look(literal("{"))))
+# A fence with an info string: one without may as well be the end of another fence.
+_LABELLED_FENCE = Probe(seq(literal("```"), Pat(LABEL, f"(?:{LABEL})?+", sure=RUN), literal("\n")))
 _ODD_BEHIND = frozenset(',"{}])')  # arguments: brackets too many, another object, or a part that was lost
 _NO_ARGUMENTS = "no arguments follow the name of the tool; send a JSON object with them"
 _NO_MARKER = "what stands between the name of the tool and its arguments is not as it must be; send the call again"
@@ -219,7 +220,7 @@ def read_arguments_of(p: CallBuilder, close: Probe | None) -> Steps[None]:
     if not (yield from p.peek()):
         raise Cut
     # Not the close, where that is a fence too.
-    fenced = p.char() == "`" and (yield from p.test(LABELLED_BEGIN))
+    fenced = p.char() == "`" and (yield from p.test(_LABELLED_FENCE))
     for end in (close, p.compiled.call_close):
         if end is not None and not fenced and (yield from p.test(end)):
             p.raw_end()

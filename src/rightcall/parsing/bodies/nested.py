@@ -11,7 +11,7 @@ from json.encoder import encode_basestring as quoted
 from typing import Any
 
 from rightcall.formats.spec import Marker, Params, alternatives
-from rightcall.parsing.bare_values import typed
+from rightcall.parsing.argument_values import typed
 from rightcall.parsing.buffer import Broken, Cut, Steps
 from rightcall.parsing.call_builder import CallBuilder
 from rightcall.parsing.markers import Probe, Scan, alt, template

@@ -14,15 +14,13 @@ import msgspec
 
 from rightcall.formats.spec import Format, Marker, Params, alternatives, escaped
 from rightcall.formats.toml_rules import LITERAL, OPENER, OPTIONAL, FieldRule, each, marker_rule, refuse, template_rule
-from rightcall.parsing.bodies.kind import Around, BodyKind, filled, first
+from rightcall.parsing.bodies.kind import Around, BodyKind, BodyReader, filled, first
 from rightcall.parsing.bodies.swallowed import Swallowed
 from rightcall.parsing.bodies.tagged_values import TaggedValues
 from rightcall.parsing.bodies.tags import Tags
-from rightcall.parsing.body_reader import BodyReader
 from rightcall.parsing.buffer import Broken, Cut, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder
-from rightcall.parsing.json_stream import LostJsonEnd
-from rightcall.parsing.live import read_arguments
+from rightcall.parsing.json_stream import LostJsonEnd, read_arguments
 from rightcall.parsing.markers import END, Holes, Pat, Probe, Search, alt, blanks, literal, look, ordered, seq, template
 from rightcall.parsing.writers import write_arguments
 from rightcall.repairs.envelope_repair import Sketch, sketch_arguments

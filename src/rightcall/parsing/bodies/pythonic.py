@@ -11,7 +11,8 @@ from typing import Any
 
 from rightcall.formats.spec import Format, Marker, Pythonic
 from rightcall.formats.toml_rules import ANY_TEXT, each
-from rightcall.parsing.arriving_values import (
+from rightcall.parsing.argument_values import (
+    TEXT_KINDS,
     Read,
     all_there,
     bad_escape,
@@ -20,11 +21,11 @@ from rightcall.parsing.arriving_values import (
     skipped,
     string,
     string_at,
+    to_json,
     whole,
 )
-from rightcall.parsing.bare_values import TEXT_KINDS, to_json
 from rightcall.parsing.bodies.inner_quotes import inner_quotes
-from rightcall.parsing.bodies.kind import CALLED, Around, BodyKind, Wrap
+from rightcall.parsing.bodies.kind import CALLED, Around, BodyKind, BodyReader, Wrap
 from rightcall.parsing.bodies.pythonic_patterns import (
     ANOTHER_LIST,
     ANY_WORD,
@@ -46,7 +47,6 @@ from rightcall.parsing.bodies.pythonic_patterns import (
     STRICT,
     STRING_START,
 )
-from rightcall.parsing.body_reader import BodyReader
 from rightcall.parsing.buffer import Broken, Cut, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder
 from rightcall.parsing.json_stream import whole_value

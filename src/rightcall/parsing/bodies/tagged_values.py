@@ -6,7 +6,7 @@ from json.encoder import encode_basestring as quoted
 from typing import Any
 
 from rightcall.formats.spec import Params, alternatives
-from rightcall.parsing.bare_values import typed
+from rightcall.parsing.argument_values import typed
 from rightcall.parsing.bodies.nested import NestedTags
 from rightcall.parsing.bodies.tags import Tags
 from rightcall.parsing.bodies.value_end import Value, ValueEnd, break_at

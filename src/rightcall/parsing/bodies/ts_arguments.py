@@ -8,8 +8,7 @@ from __future__ import annotations
 from json.encoder import encode_basestring as quoted
 from typing import Any
 
-from rightcall.parsing.arriving_values import Read, all_there, meant, skip, skipped, string, string_at, whole
-from rightcall.parsing.bare_values import to_json
+from rightcall.parsing.argument_values import Read, all_there, meant, skip, skipped, string, string_at, to_json, whole
 from rightcall.parsing.buffer import Broken, Cut, Steps
 from rightcall.parsing.call_builder import CallBuilder
 from rightcall.parsing.values.notation import TYPESCRIPT

@@ -12,9 +12,8 @@ from typing import Any
 
 from rightcall.formats.spec import Format, Marker, TsCall, alternatives
 from rightcall.formats.toml_rules import LITERAL, each, refuse
-from rightcall.parsing.bodies.kind import CALLED, Around, BodyKind
+from rightcall.parsing.bodies.kind import CALLED, Around, BodyKind, BodyReader
 from rightcall.parsing.bodies.ts_arguments import held_ts_arguments, ts_arguments
-from rightcall.parsing.body_reader import BodyReader
 from rightcall.parsing.buffer import Broken, Capture, Cut, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder
 from rightcall.parsing.markers import END, Pat, Probe, alt, blanks, literal, seq, templates

@@ -1,10 +1,8 @@
-"""Values on the wire, as they arrive: read at once where all is there, else when their end was found; strings live.
-
-`Read` is a value with its JSON and what only the schema can decide: `meant` decides it.
-"""
+"""Argument values that are not JSON: raw text of a declared type, and other notations as they arrive."""
 
 from __future__ import annotations
 
+import json as stdlib
 import re
 from json.encoder import encode_basestring as quoted
 from typing import Any, Literal
@@ -12,15 +10,15 @@ from typing import Any, Literal
 import msgspec
 
 from rightcall.json_pointer import step
-from rightcall.parsing.bare_values import to_json
 from rightcall.parsing.buffer import MAX_PIECE, MAX_PIECES, Broken, Cut, Sink, Steps
 from rightcall.parsing.call_builder import Building, CallBuilder
-from rightcall.parsing.values.notation import Notation
+from rightcall.parsing.values.notation import PYTHON_LITERALS, Notation
 from rightcall.parsing.values.strings import StringText
 from rightcall.parsing.values.value_ends import Ends, LostEnd
 from rightcall.parsing.values.value_reader import BadValue, Odd, Unfinished, ValueReader, opening
 from rightcall.repairs.argument_text import respelled
 from rightcall.schema.places import Places, wants_text
+from rightcall.strict_json import REFUSED, Undecodable, decode_unique
 from rightcall.types import Arguments, Event, Repair, Tool
 
 # What damage leaves behind in a text that lost its quotes, or only one of them.
@@ -240,3 +238,65 @@ def _zeros(read: Read, path: str, key: str, tool: Tool | None) -> tuple[Repair, 
         if _ZEROS(odd.text) and not (tool and _is_text(odd, key, tool)):
             return (Repair("scalar_type", "guess", path, odd.text[:200], odd.text.lstrip("+-0")[:200]),)
     return ()
+
+
+TEXT_KINDS = frozenset(("plain", "string", "nullable"))
+_JSON_STARTS = frozenset('-0123456789"[{')
+_LITERALS = {"true": True, "false": False, "null": None}
+_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})").fullmatch
+
+
+def to_json(value: Any) -> str:
+    """Compact enough to read, never reformatting text: what goes out where the source was not JSON."""
+    return quoted(value) if isinstance(value, str) else stdlib.dumps(value, ensure_ascii=False)
+
+
+Wrong = tuple[str, str]  # code and message
+
+
+def typed(text: str, kind: str, depth: int) -> tuple[str, Any, Wrong | None]:
+    """JSON text, value, and what is wrong with it. `kind` is one of `declare.kinds.Kind`."""
+    if kind in TEXT_KINDS:
+        is_null = kind == "nullable" and text in ("null", "None")
+        return ("null", None, None) if is_null else (quoted(text), text, None)
+    if kind == "json" and _INTEGER(text):
+        return text, int(text), None
+    source = text.strip(" \t\r\n")
+    if source in _LITERALS:
+        return source, _LITERALS[source], None
+    if kind == "any" and source[:1] not in _JSON_STARTS:
+        return quoted(text), text, None
+    return _of_json(text, source, kind, depth)
+
+
+def _of_json(text: str, source: str, kind: str, depth: int) -> tuple[str, Any, Wrong | None]:
+    value = decode_unique(source, depth)[0] if source else Undecodable("invalid_json", "")
+    if not isinstance(value, Undecodable):
+        return source, value, None
+    if value.code in REFUSED:
+        return quoted(text), text, (value.code, value.message)
+    return (quoted(text), text, None) if kind == "any" else _of_python(text, source, depth)
+
+
+def _of_python(text: str, source: str, depth: int) -> tuple[str, Any, Wrong | None]:
+    try:
+        value = _literal(source, depth)
+    except BadValue as bad:
+        if bad.code in REFUSED:
+            return quoted(text), text, (bad.code, bad.message)
+        value = source
+    if isinstance(value, str):
+        return quoted(text), text, ("wrong_type", f"{text[:60]!r} is not of the declared type; send it as JSON")
+    return to_json(value), value, None
+
+
+def _literal(source: str, depth: int) -> Any:
+    """The value of a text that is one literal of Python's; itself where it is more than that."""
+    reader = ValueReader(PYTHON_LITERALS, source, depth=depth)
+    try:
+        value = reader.value()
+        # A number in a spelling of its own may be a string without its quotes.
+        is_odd = any(odd.text not in PYTHON_LITERALS.words for odd in reader.odd if odd.path)
+        return source if is_odd or reader.escaped or reader.peek() else value
+    except Unfinished:
+        return source
