@@ -21,7 +21,7 @@ from bench_whole import as_json
 from measure import TOOLS, best, table, verdict
 from rightcall import Call, Parser, Stream, check, detect, parse, read, render, repair
 from rightcall.formats import FORMATS
-from rightcall.parsing.compile import compiled
+from rightcall.parsing.compile import compile_format
 
 SIZE = 1_000_000
 # How much of each text is read, and how many of the dearest go on.
@@ -89,7 +89,7 @@ ONE_FORMAT |= {"repair, lenient"}
 def openers(format: str = "") -> list[str]:
     """What opens a call in this format, or in any."""
     formats = [FORMATS[format]] if format else FORMATS.values()
-    return sorted({pat.prefix for each in formats for pat, _ in compiled(each).openers} - {""})
+    return sorted({pat.prefix for each in formats for pat, _ in compile_format(each).openers.of_calls} - {""})
 
 
 @cache

@@ -86,7 +86,7 @@ def _use_everything() -> None:
         )
         for format in formats.FORMATS.values():
             for reasoning in (True, False):
-                compile.compiled(format, reasoning=reasoning)
+                compile.compile_format(format, reasoning=reasoning)
         package.parse('```json\n{"name": "a", "arguments": {"b": tru}}\n``` <think>', repair="lenient")
     finally:
         for name in [name for name in sys.modules if name.partition(".")[0] == "rightcall"]:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from rightcall import Call, CannotCarry, Format, Reply, Toolset, parse, render
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Params, alternatives
-from rightcall.parsing.compile import compiled
+from rightcall.parsing.compile import compile_format
 from rightcall.testing.laws.swallowing import marked
 from support.cuts import Setting, hold_of_every_cut
 from support.format_sample import sampled
@@ -288,7 +288,7 @@ def test_seed_oss_keeps_the_last_line_break_of_a_value_and_writes_it_inline() ->
 
 
 def is_closer(wire: Tagged, text: str) -> bool:
-    reader = compiled(FORMATS[wire.name]).readers[FORMATS[wire.name].bodies.index(wire.body)]
+    reader = compile_format(FORMATS[wire.name]).bodies.readers[FORMATS[wire.name].bodies.index(wire.body)]
     return any(re.fullmatch(pat.whole, text) for pat in reader.closers)
 
 

@@ -14,7 +14,7 @@ import rightcall
 from rightcall import Call, Reply, Toolset, parse, render
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import alternatives
-from rightcall.parsing.compile import compiled
+from rightcall.parsing.compile import compile_format
 from rightcall.parsing.parser import Parser
 from rightcall.parsing.shown import result_closing
 from rightcall.testing.laws import How, cut_law, opener_law
@@ -29,9 +29,9 @@ TOOLS = Toolset.of([{"name": "lookup", "parameters": _WORD}])
 
 
 def _is_special(name: str) -> bool:
-    found = compiled(FORMATS[name])
-    signs = [sign for sign in found.reasoning.actions if sign.action in ("section", "call", "body")]
-    closes = any(sign.action == "think_close" for sign in found.text.actions)
+    found = compile_format(FORMATS[name])
+    signs = [sign for sign in found.scans.reasoning.actions if sign.action in ("section", "call", "body")]
+    closes = any(sign.action == "think_close" for sign in found.scans.text.actions)
     return closes and any(sign.special for sign in signs) and found.channels is None
 
 
@@ -200,7 +200,7 @@ def test_a_call_that_stays_in_a_providers_reasoning_leaves_a_note(
     assert {problem.code for problem in reply.problems} & {"looks_like_a_call", "opener_without_call"}
 
 
-@pytest.mark.parametrize("name", sampled(name for name in FORMATS if compiled(FORMATS[name]).ends_thought))
+@pytest.mark.parametrize("name", sampled(name for name in FORMATS if compile_format(FORMATS[name]).reasoning_ends))
 def test_a_close_that_messages_share_with_thoughts_ends_the_thought_that_a_call_stood_in(name: str) -> None:
     opens, closes = _thought(name)
     rehearsal = f"{opens}I might send {_call(name, 'owl')}"
@@ -257,7 +257,7 @@ def test_with_reasoning_off_nothing_is_thought_where_a_call_is_looked_for_otherw
 def test_a_call_that_was_about_to_begin_behind_a_thought_leaves_the_thought_alone(name: str) -> None:
     opens, closes = _thought(name)
     before = f"{opens}Maybe {_call(name, 'owl')}{closes}"
-    for token in compiled(FORMATS[name]).opening_tokens:
+    for token in compile_format(FORMATS[name]).openers.first_tokens:
         assert _words(_read(name, before + token)) == [], token
 
 

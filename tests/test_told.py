@@ -12,7 +12,7 @@ from rightcall import Call, Ids, Parser, Reply, Text, Tool, Toolset, parse, rend
 from rightcall.errors import CallerError
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Special
-from rightcall.parsing.compile import compiled
+from rightcall.parsing.compile import compile_format
 from support.format_sample import sampled
 
 WORD = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
@@ -56,8 +56,10 @@ def fed(pairs: Pairs, name: str) -> list[tuple[str, dict[str, Any]]]:
 
 
 MADE = [(call.name, call.arguments) for call in CALLS]
-SPECIAL = [name for name in FORMATS if compiled(FORMATS[name]).has_tokens]
-TAGGED = [name for name in SPECIAL if any(not sign.is_token for _, sign in compiled(FORMATS[name]).body_openers)]
+SPECIAL = [name for name in FORMATS if compile_format(FORMATS[name]).openers.has_tokens]
+TAGGED = [
+    name for name in SPECIAL if any(not sign.is_token for _, sign in compile_format(FORMATS[name]).bodies.openers)
+]
 BARE = ["llama3_json", "llama4_pythonic", "phi4_mini"]
 
 

@@ -67,7 +67,7 @@ class PairsReader(BodyReader):
 
     def _end(self, p: CallBuilder) -> Steps[None]:
         """The call's close must follow: a name that was cut off looks like the end of the arguments."""
-        close = p.compiled.call_close
+        close = p.compiled.call_ends.close
         yield from p.peek()
         if close is None or (yield from p.test(close)):
             return

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import chain
 from typing import Literal
 
 import msgspec
@@ -17,7 +18,7 @@ from rightcall.formats.spec import Format, Special, alternatives
 from rightcall.ids import Ids
 from rightcall.parsing.buffer import Sink, TokenMap
 from rightcall.parsing.call_builder import MINTED, name_at
-from rightcall.parsing.compile import Compiled, compiled
+from rightcall.parsing.compile import CompiledFormat, compile_format
 from rightcall.parsing.known_openers import Candidate, Found, Opener, ends_of, known_openers
 from rightcall.parsing.machine import MOST_OPENERS, SHOWN_ENDS, InReasoning, InText, Machine
 from rightcall.parsing.options import ReadOptions
@@ -43,16 +44,16 @@ def _ending_with(known: KnownFormats, name: str, others: frozenset[str]) -> Form
     return msgspec.structs.replace(format, ends=format.ends + more) if more else format
 
 
-def _likeliest(candidates: list[Candidate], text: str) -> Compiled:
+def _likeliest(candidates: list[Candidate], text: str) -> CompiledFormat:
     """The first format of which a text may be a malformed body; the first of all if there is none."""
     held = [each.compiled for each in candidates if _may_hold(each.compiled, text)]
-    begun = [each.compiled for each in candidates if each.compiled.body_begins.at(text, 0, True)]
+    begun = [each.compiled for each in candidates if each.compiled.bodies.begin.at(text, 0, True)]
     return next(iter(held + begun), candidates[0].compiled)
 
 
-def _may_hold(found: Compiled, text: str) -> bool:
+def _may_hold(found: CompiledFormat, text: str) -> bool:
     """Does a text begin with a word where a body of this format begins with its name? More text does not change it."""
-    return any(reader.tells is not None and reader.begins.at(text, 0, True) for reader in found.readers)
+    return any(reader.tells is not None and reader.begins.at(text, 0, True) for reader in found.bodies.readers)
 
 
 class AutoMachine:
@@ -61,7 +62,7 @@ class AutoMachine:
     def __init__(self, options: ReadOptions, ids: Ids) -> None:
         self._options, self._ids = options, ids
         self._openers = known_openers()
-        self.machine = Machine(compiled(self._openers.plain, reasoning=options.reasoning != "off"), options, ids)
+        self.machine = Machine(compile_format(self._openers.plain, reasoning=options.reasoning != "off"), options, ids)
         self._found = False
         self.is_bare = False  # whichever of the formats that begin alike it is, it may call without a marker
         self._among: frozenset[str] = frozenset()  # the formats that marked what was read so far; empty: all
@@ -128,16 +129,16 @@ class AutoMachine:
             self._switch(chosen)
         return chosen is None
 
-    def _first(self, ended: bool) -> Compiled | Literal[False] | None:
+    def _first(self, ended: bool) -> CompiledFormat | Literal[False] | None:
         """The format whose first header stands here; False where more text is needed to tell."""
         builder, first = self.machine.builder, self._firsts
         start = builder.base + len(builder.buf)
         if builder.token_map is not None and builder.token_map.of(start, start + len(self._held) - self._at) is False:
-            first = [each for each in first if not each.compiled.has_tokens]
+            first = [each for each in first if not each.compiled.openers.has_tokens]
         chosen = self._pick(first, ended)
-        return None if isinstance(chosen, Compiled) and not self._may_begin(chosen) else chosen
+        return None if isinstance(chosen, CompiledFormat) and not self._may_begin(chosen) else chosen
 
-    def _may_begin(self, chosen: Compiled) -> bool:
+    def _may_begin(self, chosen: CompiledFormat) -> bool:
         """A header that is a word on a line of its own counts for declared tools: `Result` may be a heading."""
         channels = chosen.format.channels
         if channels is None or channels.message.strip():
@@ -190,12 +191,12 @@ class AutoMachine:
         if is_shown is not False:
             return bool(is_shown)
         chosen = self._choose(opener, ended)
-        if isinstance(chosen, Compiled) and self._is_thought(opener):
+        if isinstance(chosen, CompiledFormat) and self._is_thought(opener):
             self._think_in(chosen, opener)
             chosen = None
-        if isinstance(chosen, Compiled) and self._is_shared(opener):
+        if isinstance(chosen, CompiledFormat) and self._is_shared(opener):
             self._lean(chosen, opener, found)
-        elif isinstance(chosen, Compiled):
+        elif isinstance(chosen, CompiledFormat):
             self._switch(chosen, self._names(opener))
         elif chosen is None and not self._is_odd(opener, found, ended):
             self._give(self._at + 1)
@@ -256,7 +257,7 @@ class AutoMachine:
         if (is_arriving or opens is None) and not ended:
             return True
         if opens:
-            if not ended and any(each.compiled.body_begins.at(behind, 0, False) is None for each in choices):
+            if not ended and any(each.compiled.bodies.begin.at(behind, 0, False) is None for each in choices):
                 return True
             self._switch(_likeliest(choices, behind), self._names(opener))
             return True
@@ -288,7 +289,7 @@ class AutoMachine:
     def _is_declared(self, name: str) -> bool:
         return self._options.tools is not None and name in self._options.tools
 
-    def _choose(self, opener: Opener, ended: bool) -> Compiled | Literal[False] | None:
+    def _choose(self, opener: Opener, ended: bool) -> CompiledFormat | Literal[False] | None:
         """The format that this opener begins; False where more text is needed to tell."""
         if not opener.may_follow(self._held, self._at, ended):
             return None
@@ -306,7 +307,7 @@ class AutoMachine:
         """Their names."""
         return opener.names & self._among if self._among else opener.names
 
-    def _pick(self, choices: list[Candidate], ended: bool) -> Compiled | Literal[False] | None:
+    def _pick(self, choices: list[Candidate], ended: bool) -> CompiledFormat | Literal[False] | None:
         waiting = False
         for each in choices:
             at = each.probe.at(self._held, self._at, ended)
@@ -315,7 +316,7 @@ class AutoMachine:
             waiting = waiting or at is None
         return False if waiting else None
 
-    def _lean(self, chosen: Compiled, opener: Opener, found: Found) -> None:
+    def _lean(self, chosen: CompiledFormat, opener: Opener, found: Found) -> None:
         """Several formats may mark reasoning and content alike: the text is read in one of them, and the opener of a
         call tells which of them it is."""
         if not self._among:
@@ -323,30 +324,31 @@ class AutoMachine:
             self._among = opener.names
         self._give(found.end)
 
-    def _think_in(self, chosen: Compiled, opener: Opener) -> None:
+    def _think_in(self, chosen: CompiledFormat, opener: Opener) -> None:
         """An opener that is only thought of opens no call, and tells which of the formats it is all the same."""
         if self._among and chosen.format.name != self.machine.compiled.format.name:
             self._read_in(chosen, "", self._names(opener))
 
-    def _switch(self, chosen: Compiled, others: frozenset[str] = frozenset()) -> None:
+    def _switch(self, chosen: CompiledFormat, others: frozenset[str] = frozenset()) -> None:
         """From here on the text is read in that format."""
         rest, self._held, self._at = self._held[self._at :], "", 0
         formats, self._found = self._openers.known.formats, True
-        self.is_bare = not others or (chosen.may_begin and all(compiled(formats[name]).may_begin for name in others))
+        choices = chain([chosen], (compile_format(formats[name]) for name in others))
+        self.is_bare = not others or all(each.bare_calls.can_begin_reply for each in choices)
         if self._among and chosen.format.name == self.machine.compiled.format.name:
             self.machine.feed(rest)
         else:
             self._read_in(chosen, rest, others)
 
-    def _read_in(self, chosen: Compiled, rest: str, others: frozenset[str]) -> None:
+    def _read_in(self, chosen: CompiledFormat, rest: str, others: frozenset[str]) -> None:
         """From here on that format reads, and knows how a turn ends in the others that begin alike."""
         before = self.machine
         self._events += before.take()
         is_read = self._options.reasoning != "off"
-        found = compiled(_ending_with(self._openers.known, chosen.format.name, others), reasoning=is_read)
-        in_tags = before.had_reasoning and before.compiled.think is None
+        found = compile_format(_ending_with(self._openers.known, chosen.format.name, others), reasoning=is_read)
+        in_tags = before.had_reasoning and before.compiled.think_tag is None
         # Its own first state is where the text so far has come to.
-        self.machine = Machine(found.tagged if in_tags else found, self._options, self._ids)
+        self.machine = Machine(found.with_think_tags if in_tags else found, self._options, self._ids)
         (self.machine.feed_all if self._is_whole and self._found else self.machine.feed)(
             _take_over(self.machine, before) + rest
         )

@@ -77,7 +77,7 @@ class Block:
         self._is_empty = False
         self.fenced: tuple[Repair, ...] = ()  # the receipt of a code fence around the calls
         self.reader: BodyReader | None = None
-        self.holds = builder.compiled.call_close is not None and not bare  # calls wait for what follows them
+        self.holds = builder.compiled.call_ends.close is not None and not bare  # calls wait for what follows them
         self.first = builder.index
         self.body_close = 0  # how long the body's own close is that a broken call was read up to
         self.broken_at = 0  # where it could not be read any further
@@ -191,7 +191,7 @@ class Block:
         text = builder.captured(self.content).strip()
         if not text or text in [receipt.before for receipt in self.fenced]:
             yield from builder.peek()
-            if (yield from builder.test(builder.compiled.body_begins)):
+            if (yield from builder.test(builder.compiled.bodies.begin)):
                 return True
             word = yield from builder.test(_WORD)
             text = word.group() if word else ""
@@ -207,10 +207,11 @@ class Block:
             raise Cut
         if self._is_odd:
             raise NotACall
-        if not self.bare and char in compiled.close_heads and (yield from self._closes_at_once()):
+        if not self.bare and char in compiled.call_ends.heads and (yield from self._closes_at_once()):
             self._empty()
             return
-        if compiled.clash is not None and not self.bare and (yield from builder.test(compiled.clash)):
+        clash = compiled.openers.like_bodies
+        if clash is not None and not self.bare and (yield from builder.test(clash)):
             self._empty()  # another opener, and no body, though one may begin like it
             return
         if char == "`" and not self.bare:
@@ -218,7 +219,7 @@ class Block:
         yield from self._body(char)
 
     def _closes_at_once(self) -> Steps[bool]:
-        builder, close = self.builder, self.builder.compiled.call_close
+        builder, close = self.builder, self.builder.compiled.call_ends.close
         found = close.at(builder.buf, builder.pos, builder.ended) if close is not None else False
         if close is not None and found is None:
             found = yield from builder.test(close)
@@ -227,11 +228,11 @@ class Block:
     def _body(self, char: str) -> Steps[None]:
         """Choose the reader of the calls that begin here."""
         builder, compiled = self.builder, self.builder.compiled
-        if compiled.named and builder.options.choice and char == "{":
-            return compiled.named.read_choice(builder, builder.options.choice)
-        if len(compiled.readers) == 1:
-            return self._read_by(compiled.readers[0])
-        return self._first_that_begins(compiled.readers)
+        if compiled.bodies.named_outside and builder.options.choice and char == "{":
+            return compiled.bodies.named_outside.read_choice(builder, builder.options.choice)
+        if len(compiled.bodies.readers) == 1:
+            return self._read_by(compiled.bodies.readers[0])
+        return self._first_that_begins(compiled.bodies.readers)
 
     def _first_that_begins(self, readers: list[BodyReader]) -> Steps[None]:
         for reader in readers:
@@ -335,7 +336,7 @@ class Block:
     def _close_inside(self) -> bool:
         builder = self.builder
         assert builder.raw is not None
-        scan = builder.compiled.resync
+        scan = builder.compiled.recovery.scan
         text = builder.captured(builder.raw)[max(0, builder.args_at - builder.raw_at) :]
         return any(scan.actions[found.lastindex or 0].endswith("close") for found in scan.finditer(text))
 
@@ -344,7 +345,7 @@ class Block:
     def end(self) -> Steps[Ending]:
         """Read the closing marker of the block."""
         builder = self.builder
-        close = builder.compiled.call_close
+        close = builder.compiled.call_ends.close
         if self.fenced:
             yield from self._past_fence_end()
         is_due = close is not None and (yield from self._close(close))
@@ -399,7 +400,7 @@ class Block:
             if not self.bare and not self._is_inner:
                 builder.problem("unclosed", "the text ended before the marker that closes the call", blocking=False)
             return False
-        in_code = builder.compiled.close_heads == {"`"}  # all that stands before its fence
+        in_code = builder.compiled.call_ends.heads == {"`"}  # all that stands before its fence
         if (in_code or char in ",;()[]{}") and builder.pending is not None and not is_cut:
             builder.reject_pending("trailing_content", f"unexpected {char!r} after the call")
         return True
@@ -412,15 +413,15 @@ def _is_end(builder: CallBuilder) -> bool:
     """Is it certain that the message ends here?"""
     if not builder.char():
         return builder.ended
-    return builder.compiled.turn_end is not None and bool(
-        builder.compiled.turn_end.at(builder.buf, builder.pos, builder.ended)
+    return builder.compiled.call_ends.turn is not None and bool(
+        builder.compiled.call_ends.turn.at(builder.buf, builder.pos, builder.ended)
     )
 
 
 def take_whole_message(builder: CallBuilder, name: str) -> bool:
     """Read a message to a tool at once, if all of it is there and as usual; else take nothing."""
     start = builder.pos
-    alone = builder.compiled.call_close is None and builder.index < builder.limits.calls
+    alone = builder.compiled.call_ends.close is None and builder.index < builder.limits.calls
     found = whole_value(builder) if alone and builder.char() == "{" else None
     end = builder.pos
     if found is None or type(found[1]) is not dict or not _is_end(builder):
@@ -436,7 +437,7 @@ def read_message(builder: CallBuilder, name: str) -> Steps[None]:
     builder.raw_begin()
     block = builder.block = Block(builder, bare=True)
     block.holds = True
-    block.reader = builder.compiled.readers[0]
+    block.reader = builder.compiled.bodies.readers[0]
     try:
         yield from _message(builder, name, block)
     finally:
@@ -449,7 +450,7 @@ def _message(builder: CallBuilder, name: str, block: Block) -> Steps[None]:
         char = yield from builder.peek()
         if not char or char in '{["':
             yield from read_arguments_of(builder, None)
-        elif builder.compiled.turn_end and (end := (yield from builder.test(builder.compiled.turn_end))):
+        elif builder.compiled.call_ends.turn and (end := (yield from builder.test(builder.compiled.call_ends.turn))):
             yield from _reject_arguments_behind(builder, end.end() - builder.pos)
             builder.raw_end()
             builder.finish(empty=True)
@@ -508,9 +509,9 @@ def read_broken(block: Block, broken: Broken) -> Steps[None]:
     found = yield from resync(block)
     if block.is_full():
         return
-    closes = builder.compiled.closes
+    closes = builder.compiled.recovery.has_close
     if block.reread(closed=found and closes):
-        if closes and not block.body_close and builder.compiled.call_close is None:
+        if closes and not block.body_close and builder.compiled.call_ends.close is None:
             builder.note("unclosed", "the marker that closes the call is missing")
     else:
         if builder.call is None and _is_nameless(block):
@@ -536,7 +537,7 @@ def _unreadable(block: Block, content: str, found: bool) -> None:
     tag, name = _begin_known(block, text)
     if (tag and name is None) or _is_nameless(block):
         builder.fail("invalid_name", _NO_NAME)
-    elif builder.ended and not found and (builder.compiled.closes or text.rstrip()[-1:] not in _BRACKETS):
+    elif builder.ended and not found and (builder.compiled.recovery.has_close or text.rstrip()[-1:] not in _BRACKETS):
         builder.fail("truncated", "the text ended before the call did; send the whole call again")
     else:
         known_to = block.content + len(content) - len(text) + (name.end() if name is not None else len(tag))
@@ -552,10 +553,10 @@ def is_cut_short(block: Block, opening: Capture, odd: bool) -> bool:
         return False
     text = builder.captured(opening) + builder.buf[builder.pos :]
     if odd:
-        return compiled.section_start is not None and compiled.section_start.is_begun(text, 0)
+        return compiled.openers.section_start is not None and compiled.openers.section_start.is_begun(text, 0)
     rest = text[block.content - opening :].lstrip(BLANKS)
-    is_begun = bool(rest) and any(reader.begins.is_begun(rest, 0) for reader in compiled.readers)
-    return is_begun or compiled.begins.is_begun(text, 0)
+    is_begun = bool(rest) and any(reader.begins.is_begun(rest, 0) for reader in compiled.bodies.readers)
+    return is_begun or compiled.openers.begin.is_begun(text, 0)
 
 
 def keep_rest(block: Block) -> None:
@@ -573,7 +574,7 @@ def keep_rest(block: Block) -> None:
 def _begin_known(block: Block, text: str) -> tuple[str, re.Match[str] | None]:
     """How the body's opening tag begins, if it stands here, and what stands where the name should. If that is a
     declared tool's, the call begins."""
-    tag = next((tag for tag in map(_unquoted, block.builder.compiled.body_tags) if text.startswith(tag)), "")
+    tag = next((tag for tag in map(_unquoted, block.builder.compiled.bodies.tags) if text.startswith(tag)), "")
     name = name_at(text, len(text) - len(text[len(tag) :].lstrip(_QUOTES)))
     if name is not None and (known := declared(name.group(), block.builder.tools)):
         block.builder.begin(known)
@@ -587,13 +588,13 @@ def _unquoted(tag: str) -> str:
 
 def _is_nameless(block: Block) -> bool:
     """Is all as it should be behind the opener, but for the name?"""
-    return bool(block.builder.compiled.nameless.at(block.builder.captured(block.content).lstrip(), 0, True))
+    return bool(block.builder.compiled.bodies.nameless.at(block.builder.captured(block.content).lstrip(), 0, True))
 
 
 def _end_of_broken(block: Block, found: bool, end: int) -> int | None:
     """Without a close nobody knows what belongs to a call: what stands behind the break is text. Of the call itself
     something is left."""
-    return None if (found and block.builder.compiled.closes) or end <= block.builder.raw_at else end
+    return None if (found and block.builder.compiled.recovery.has_close) or end <= block.builder.raw_at else end
 
 
 def resync(block: Block, *, headed: bool = False) -> Steps[bool]:
@@ -603,7 +604,7 @@ def resync(block: Block, *, headed: bool = False) -> Steps[bool]:
     if builder.raw is None:
         builder.raw_begin()
     block.broken_at = builder.at
-    scan = builder.compiled.resync_thought if builder.in_open_reasoning else builder.compiled.resync
+    scan = builder.compiled.recovery.scan_in_reasoning if builder.in_open_reasoning else builder.compiled.recovery.scan
     # A body's own opening tag does not end what it opens.
     skip = 0 if headed or builder.captured(block.content).strip() else 1
     turn: Capture | None = None

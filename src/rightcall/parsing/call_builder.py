@@ -30,7 +30,7 @@ from rightcall.types import Arguments, Call, CallEnd, CallStart, Problem, Repair
 
 if TYPE_CHECKING:
     from rightcall.parsing.blocks import Block
-    from rightcall.parsing.compile import Compiled
+    from rightcall.parsing.compile import CompiledFormat
 
 name_at, names_in = re.compile(HOLES["name"]).match, re.compile(HOLES["name"]).findall
 
@@ -84,7 +84,7 @@ class CallBuilder(Buffer):
         *("output", "pending", "raw", "raw_at", "token_map", "tools"),
     )
 
-    def __init__(self, compiled: Compiled, options: ReadOptions, ids: Ids) -> None:
+    def __init__(self, compiled: CompiledFormat, options: ReadOptions, ids: Ids) -> None:
         Buffer.__init__(self)
         self.index = 0  # of the next call
         self.header_names = ""  # the names, with commas, in what stands before a call that says its name again
@@ -239,7 +239,7 @@ class CallBuilder(Buffer):
 
     def take_extra_closers(self, probe: Probe | None = None) -> Steps[None]:
         """Take one to three surplus brackets before the closing marker (or what `probe` finds), with a receipt."""
-        probe = probe or self.compiled.extra_closers
+        probe = probe or self.compiled.call_ends.extra_brackets
         if probe is None or self.policy("") == "off" or _NO_CLOSER(self.buf, self.pos):
             return
         self.raw_end()

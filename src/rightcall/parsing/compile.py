@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 import msgspec
 
-from rightcall.formats.spec import Body, Channels, Format, Marker, Pair, Protocol, Special, alternatives, likely_closes
+from rightcall.formats.spec import Body, Channels, Format, Marker, Pair, Special, alternatives, likely_closes
 from rightcall.formats.special_tokens import texts_of
 from rightcall.formats.turn_ends import LAST_TOKENS
 from rightcall.parsing.bodies import BODIES
-from rightcall.parsing.bodies.kind import Around, BodyReader
+from rightcall.parsing.bodies.kind import Around, BodyReader, Quick
 from rightcall.parsing.markers import (
     BLANKS,
     END,
@@ -423,261 +423,400 @@ def _odd_openings(text: str) -> Entries:
 Match = Callable[[str], "re.Match[str] | None"]
 
 
-class Compiled:
-    """What each state of the machine looks for."""
+class Bodies(msgspec.Struct, frozen=True):
+    """The bodies of a format's calls.
+
+    - `readers`: one for each kind of body.
+    - `quick`: the fast path of the first reader; what is unusual for the first body takes the slow path.
+    - `envelope`: the reader of JSON objects that hold name and arguments, if there is one.
+    - `named_outside`: the reader of bodies without a name, where the opener of the call holds the name.
+    - `openers`: the opening tags of bodies. `tags` has their literal beginnings.
+    - `begin`: how a body begins, even if it is malformed.
+    - `nameless`: how a body without its name begins, where that is recognizable.
+    """
+
+    readers: list[BodyReader]
+    quick: Quick | None
+    envelope: BodyReader | None
+    named_outside: BodyReader | None
+    openers: list[tuple[Pat, Sign]]
+    tags: tuple[str, ...]
+    begin: Probe
+    nameless: Probe
+
+
+class BareCalls(msgspec.Struct, frozen=True):
+    """Calls without a marker of their own, which begin where a reply may begin or after another call.
+
+    - `first_characters`: the characters that they begin with; empty if the format always has markers.
+    - `excluded`: a character that begins markers and no bare call.
+    - `between`: the separator of two bare calls. Models write a comma or a semicolon.
+    - `fence`: the code fence that opens a call. `writes_fence`: the format itself writes it, and not only accepts it.
+    - `headless`: how a reply begins with a call whose opener was the end of the prompt.
+    - `can_begin_reply`, `can_begin_line`: whether such calls are looked for where a reply begins, or any line.
+    """
+
+    first_characters: str
+    excluded: str | None
+    between: Probe | None
+    fence: Probe | None
+    writes_fence: bool
+    headless: Probe | None
+    can_begin_reply: bool
+    can_begin_line: bool
+
+    @property
+    def is_possible(self) -> bool:
+        return self.can_begin_reply or self.can_begin_line or self.headless is not None
+
+
+class CallEnds(msgspec.Struct, frozen=True):
+    """What ends a call.
+
+    - `close`: the closing marker of a call. `heads` are the first characters of its alternatives.
+    - `markers`: the closing markers of sections and calls, as matches of a whole text.
+    - `of_bodies`: those of bodies, where calls have no closing marker of their own.
+    - `any`: any of them, code fences excepted: a tick after a call is text, without waiting for a fence.
+    - `edge`: what no call continues after: its closing marker, or a marker of content.
+    - `turn`: what ends a message.
+    - `extra_brackets`: brackets too many before the end of a call. `brackets_after_arguments` are also dropped at the
+      end of the text. Without a closing marker an envelope ends with its bracket, and further brackets are text.
+    """
+
+    close: Probe | None
+    heads: frozenset[str]
+    markers: list[tuple[Sign, Match]]
+    of_bodies: list[Match]
+    any: Probe
+    edge: Probe
+    turn: Probe | None
+    extra_brackets: Probe | None
+    brackets_after_arguments: Probe | None
+
+
+class Recovery(msgspec.Struct, frozen=True):
+    """Where a broken call ends: at its closing marker ("close"), at that of its body ("body_close"), at a marker that
+    only occurs outside calls ("stop"), or at the end of the turn ("turn").
+
+    - `has_close`: whether there are closing markers.
+    - `scan_in_reasoning`: for a call in a thought without an end; the closing marker of thoughts ends it too.
+    """
+
+    has_close: bool
+    scan: Scan[str]
+    scan_in_reasoning: Scan[str]
+
+
+class Headers(msgspec.Struct, frozen=True):
+    """The headers of messages.
+
+    - `starts`: how a header begins, the usual way first. `is_token`: with a special token.
+    - `message_marker`: what ends a header. Blanks next to a token belong to the header.
+    - `next`: the header that may follow the end of a message, where a header is a line.
+    - `has_tool_name`: a header names the tool, and the message is nothing but arguments.
+    - `cache`: headers that were parsed already.
+    """
+
+    starts: list[Match]
+    is_token: bool
+    message_marker: str
+    next: Probe | None
+    has_tool_name: bool
+    cache: dict[str, Header]
+
+
+class FirstMarkers(msgspec.Struct, frozen=True):
+    """Markers that only a reply begins with, because the prompt ended with their first token: of a header, of a call,
+    and the label of reasoning."""
+
+    header: Probe | None
+    opener: Probe | None
+    reasoning_label: Probe | None
+
+    @property
+    def has_any(self) -> bool:
+        return bool(self.header or self.opener or self.reasoning_label)
+
+
+class Openers(msgspec.Struct, frozen=True):
+    """What opens calls and other structure.
+
+    - `of_calls`: what opens a call, with a search for it; only openers with a literal beginning.
+    - `begin`: any opener of calls, messages, content and reasoning.
+    - `has_tokens`: some openers of calls are special tokens. `first_tokens` has the tokens that they begin with.
+    - `like_bodies`: openers of calls that begin as a JSON body may.
+    - `section_start`: an opener of a section together with the call, or the closing marker, that must follow it.
+    - `name_edges`: the text around the name in the opener of a call, if it holds a name.
+    """
+
+    of_calls: list[tuple[Pat, Finder]]
+    begin: Probe
+    has_tokens: bool
+    first_tokens: tuple[str, ...]
+    like_bodies: Probe | None
+    section_start: Probe | None
+    name_edges: tuple[str, str] | None
+
+
+class Scans(msgspec.Struct, frozen=True):
+    """The markers that each state of the machine looks for: in text, in a message with a header, in reasoning, and in
+    reasoning that was opened inside content, which ends with the content."""
+
+    text: Scan[Sign]
+    message: Scan[Sign]
+    reasoning: Scan[Sign]
+    reasoning_in_content: Scan[Sign]
+
+
+class CompiledFormat:
+    """A format as the machine runs on it.
+
+    - `think_tag`: `<think>`, with which a reply may begin in a format whose own reasoning is written otherwise.
+    - `content_tags`: the tags of the text blocks of a protocol: opening tags with the name of their block, closing tags
+      with "".
+    - `is_content_implied`: content without an opening marker, which a marker ends.
+    - `reasoning_ends`: markers that end a thought and have another meaning in text.
+    - `shown_ends`: by level, a search for what ends an opener that is only shown.
+    """
 
     def __init__(self, format: Format, *, reasoning: bool = True) -> None:
         self.format = format
         self.channels = format.channels
-        # A reply that begins with this tag is reasoning, also where the format's own is written otherwise.
-        self.think = THINK_TAG if reasoning and _knows_no_tag(format) else None
+        self.think_tag = THINK_TAG if reasoning and _knows_no_tag(format) else None
         markers = FormatMarkers(format)
-        self._add_bodies(markers)
-        self._add_calls_without_markers(markers)
-        self._add_ends_of_calls(markers)
-        self._add_extra_brackets(markers)
-        self._add_resync(markers)
-        self._add_reply_beginnings()
-        self._add_readers(markers)
-        self._add_shown(markers)
-        self._add_states(markers)
-
-    # -- calls ---------------------------------------------------------------------------------------------------------
-
-    def _add_bodies(self, markers: FormatMarkers) -> None:
-        """How a body begins."""
-        self.body_openers = [(pat, sign) for sign, pat in markers.bodies]
-        self.body_tags = tuple(dict.fromkeys(pat.prefix for _, pat in markers.bodies if len(pat.prefix) > 1))
-        nameless = markers.nameless()
-        self.nameless = _any(nameless)
-        # Whatever becomes of it.
-        self.body_begins = _any([*markers.named(), *nameless, *markers.hints(), *map(literal, "{[")])
-
-    def _add_calls_without_markers(self, markers: FormatMarkers) -> None:
-        """A call without a marker of its own may stand where a reply begins, and behind another."""
-        firsts = "".join(BODIES[type(body)].first for body in self.format.bodies)
-        self.bare = firsts if markers.is_bare and not self.channels else ""
-        self.fence = _any_of_some(markers.fences)
-        self.writes_fence = alternatives(self.format.call[0])[0].startswith("`")  # and not only reads one
-        self.may_begin = bool(self.bare) or self.fence is not None
-        # Openers that begin as a body may.
-        self.clash = _any_of_some([pat for _, pat in markers.inner if pat.head in ("[", "{")])
-        self.between = self._between()
-        self.headless = self._headless(markers)
-        # What a marker begins with, and no body does; most stand behind a call as they should.
-        between = self.between
-        is_other = between is None or between.at("<", 0, False) is False
-        self.not_bare = "<" if is_other and "<" not in self.bare else None
-
-    def _add_ends_of_calls(self, markers: FormatMarkers) -> None:
-        closes = [pat for _, pat in markers.closes]
-        self.call_close = _any_of_some(closes)
-        self.close_heads = frozenset(pat.head for pat in closes)
-        self.call_edge = _any(markers.beside())
-        self.turn_end = _any_of_some(self._message_ends())
-        closing = markers.section_closes + markers.closes
-        self.closing = [(sign, re.compile(pat.whole).fullmatch) for sign, pat in closing]
-        # Where calls have no markers of their own, what closes a body closes the call.
-        self.body_is_call = [re.compile(pat.whole).fullmatch for pat in markers.body_closes] if not closes else []
-        # A tick behind a call is text at once: it is not waited for whether a fence comes of it.
-        self.closes_calls = _any(
-            [pat for pat in [*[pat for _, pat in closing], *markers.body_closes] if pat.head != "`"]
+        self.bodies = _compile_bodies(format, markers)
+        self.headers = _compile_headers(format)
+        self.first = FirstMarkers(
+            header=_first_header(format.channels),
+            opener=first_opener(format.call[0]),
+            reasoning_label=_label(format.reasoning[0]) if format.reasoning else None,
         )
+        self.call_ends = _compile_call_ends(format, markers)
+        self.recovery = _compile_recovery(markers, closes_with_turn=format.channels is not None)
+        self.shown_ends = {level: search_any(closing_sources(format, level)) for level in (SECTION, CALL, BODY)}
+        self.is_content_implied = any(not opens for opens, _ in format.content)
+        self.bare_calls = _compile_bare_calls(format, markers)
+        self.content_tags = _tags(format.content) if format.protocol is not None else {}
+        beside = self._beside_calls(markers)
+        # A marker with another meaning in text says nothing about reasoning there.
+        shared = {pat.whole for _, pat in beside}
+        thinks = markers.thinks + markers.think_closes
+        ends = [pat.whole for _, pat in markers.think_closes if pat.whole in shared]
+        self.reasoning_ends = [re.compile(source).fullmatch for source in ends]
+        own = [entry for entry in thinks if entry[1].whole not in shared]
+        openers = markers.sections + markers.inner + own + beside
+        self.openers = _compile_openers(format, markers, openers)
+        self.scans = self._compile_scans(markers, openers)
 
-    def _add_extra_brackets(self, markers: FormatMarkers) -> None:
-        """Brackets too many behind arguments are dropped at the text's end as well. Where nothing closes an envelope,
-        it is over with its bracket, and more of them are text."""
-        closing = [pat for _, pat in markers.closes] + markers.body_closes + self._message_ends()
-        over = [*[pat for end in self.format.ends for pat in templates(end)], END]
-        self.extra_behind_arguments = _extra([*closing, *over])
-        self.extra_closers = self.extra_behind_arguments if self.bare else _extra(closing)
+    def _beside_calls(self, markers: FormatMarkers) -> Entries:
+        """List the markers of content, citations and turns."""
+        format, found = self.format, []
+        if format.protocol is not None:
+            found = [(Sign("tag"), literal(marker)) for marker in self.content_tags]
+            opens, closes = (marker.strip() for marker in format.protocol.done)
+            found.append((Sign("done"), _done(opens, closes, [*self.content_tags, *ordered(format.call[0])])))
+        else:
+            for pair in format.content:
+                found += entries_of_pair(pair, "content", "content_close")
+        return found + markers.cites + markers.turns + markers.last
 
-    def _add_resync(self, markers: FormatMarkers) -> None:
-        """Where a broken call is over: at its close, at its body's, at what can only stand behind it, or where the turn
-        ends."""
-        turns = [pat for _, pat in markers.turns + markers.last]
-        closes = [("close", pat) for _, pat in markers.closes]
-        closes += [("close", pat) for pat in turns] if self.channels is not None else []
-        closes += [("body_close", _no_opener(pat)) for pat in markers.body_closes]
-        self.closes = bool(closes)
-        stops = [("stop", pat) for _, pat in markers.section_closes + markers.sections + markers.inner]
-        resync = closes + stops + [("turn", pat) for pat in turns]
-        self.resync = Scan(resync)
-        # Where a thought was left open, its close ends a call in it that cannot be read.
-        self.resync_thought = Scan(unique(resync + [("stop", pat) for _, pat in markers.think_closes]))
-
-    def _add_reply_beginnings(self) -> None:
-        """What only a reply begins with: the prompt ended with the token before it."""
-        self.first_header = self._first_header()
-        self.first_opener = first_opener(self.format.call[0])
-        self.name_edges = _name_edges(self.format.call[0])
-        self.first_thought = _label(self.format.reasoning[0]) if self.format.reasoning else None
-        starts = alternatives(self.channels.start) if self.channels else ()
-        self.header_starts: list[Match] = [re.compile(template(start).whole).match for start in starts]
-        self.headers: dict[str, Header] = {}  # what some of them say
-        # What ends a header. Blanks beside a token are the header's.
-        message = self.channels.message if self.channels else ""
-        self.message_marker = message.strip(BLANKS) or message
-        # Where a header is a line, one may stand behind what ends a message.
-        self.next_header = self.first_header if not message.strip(BLANKS) else None
-        # A reply may begin with what stands nowhere else.
-        self.looks_first = bool(self.first_header or self.first_opener or self.first_thought)
-
-    def _add_readers(self, markers: FormatMarkers) -> None:
-        around = Around(markers.after(), [pat for _, pat in markers.turns])
-        bodies = [(BODIES[type(body)], body) for body in self.format.bodies]
-        self.readers: list[BodyReader] = [kind.reader(body, self.format, around) for kind, body in bodies]
-        kinds = list(zip(self.readers, bodies, strict=True))
-        self.envelope = next((reader for reader, (kind, _) in kinds if kind.is_object), None)
-        outside = [reader for reader, (kind, body) in kinds if kind.is_named_outside(body)]
-        # A message to a tool is nothing but its arguments.
-        starts = alternatives(self.channels.start) if self.channels is not None else ()
-        self.is_header_token = any(isinstance(start, Special) for start in starts)
-        self.is_named_by_header = self.channels is not None and bodies[0][0].named_by_header
-        self.named = outside[0] if outside and not self.channels else None
-        # The first body only: where there are several, what is not usual for the first goes the long way.
-        self.quick = self.readers[0].quick
-
-    def _add_shown(self, markers: FormatMarkers) -> None:
-        """What tells that an opener is only shown, or ends what it opens."""
-        # A section really opens where calls, or its close, follow.
-        follows = look(alt(*(pat for _, pat in markers.inner + markers.section_closes), END))
-        opens = [seq(pat, blanks(), follows) for _, pat in markers.sections]
-        self.section_start = there(alt(*opens)) if opens else None
-        self.ends_shown = {level: search_any(closing_sources(self.format, level)) for level in (SECTION, CALL, BODY)}
-        # Nothing opens it, and a marker ends it.
-        self.is_content_implied = any(not opens for opens, _ in self.format.content)
-
-    # -- what each state looks for -------------------------------------------------------------------------------------
-
-    def _add_states(self, markers: FormatMarkers) -> None:
-        strays = self._strays(markers)
-        openers = markers.sections + markers.inner + self._around(markers)
-        self._add_openers(openers)
-        self._add_lines()
-        lines: Entries = [(Sign("line"), literal("\n"))] if self.lines else []
-        self.text = Scan(unique(openers + lines + markers.section_closes + strays))
+    def _compile_scans(self, markers: FormatMarkers, openers: Entries) -> Scans:
+        strays = self._stray_markers(markers)
+        lines: Entries = [(Sign("line"), literal("\n"))] if self.bare_calls.can_begin_line else []
         turns = markers.turns + lone_headers(self.format) + markers.last
-        self.message = Scan(unique(turns + markers.think_closes + strays))
-        self._add_reasoning(markers, openers)
-
-    def _add_reasoning(self, markers: FormatMarkers, openers: Entries) -> None:
         # A special token says that the model has stopped thinking; what is plain text may be a thought about a call.
         tokens = [entry for entry in openers if entry[0].special and entry[0].action in _OPENERS]
-        turns = [entry for entry in markers.turns if entry[0].special or entry[0].action != "header"]
-        thought = markers.thinks + markers.think_closes + turns + markers.last + tokens
+        special_turns = [entry for entry in markers.turns if entry[0].special or entry[0].action != "header"]
+        thought = markers.thinks + markers.think_closes + special_turns + markers.last + tokens
         thought += markers.cites + markers.tokens_in_thought()
-        self.reasoning = Scan(unique(thought))
-        # A thought that was opened inside a text with a close of its own ends with the text.
+        reasoning = Scan(unique(thought))
         ends = [entry for pair in self.format.content for entry in entries("content_close", pair[1])]
-        self.reasoning_in_content = Scan(unique(ends + thought)) if ends else self.reasoning
+        return Scans(
+            text=Scan(unique(openers + lines + markers.section_closes + strays)),
+            message=Scan(unique(turns + markers.think_closes + strays)),
+            reasoning=reasoning,
+            reasoning_in_content=Scan(unique(ends + thought)) if ends else reasoning,
+        )
 
-    def _add_openers(self, openers: Entries) -> None:
-        calls = [(sign, pat) for sign, pat in openers if sign.action in _OPEN_CALLS]
-        self.openers = [(pat, Finder(pat)) for _, pat in calls if pat.prefix]
-        self.has_tokens = any(sign.is_token for sign, _ in calls)
-        # What a call's opener begins with, which may be all of it where a text ends.
-        self.opening_tokens = _first_tokens(self.format)
-        self.first_tokens = tuple(self.opening_tokens)
-        self.begins = _any([pat for sign, pat in openers if sign.action in _BEGINS])
-
-    def _add_lines(self) -> None:
-        """Where calls outside their block are looked for, every line is."""
-        is_found = any(BODIES[type(body)].found_on_lines for body in self.format.bodies)
-        self.lines = self.format.protocol is not None and is_found
-
-    @cached_property
-    def cut_openers(self) -> Probe:
-        """What opens calls, where a text may end inside of it."""
-        return _any([pat for pat, _ in self.openers])
-
-    @cached_property
-    def cut_marks(self) -> Probe:
-        """The same of all other markers."""
-        markers = FormatMarkers(self.format)
-        beside = [entry for pair in self.format.content for entry in entries_of_pair(pair, "content", "content_close")]
-        entries = markers.thinks + markers.think_closes + markers.section_closes + markers.turns + beside
-        return _any([pat for _, pat in entries] + markers.beside() + markers.body_closes)
-
-    @cached_property
-    def tagged(self) -> Compiled:
-        """The same format for a reply whose reasoning stands in `<think>`, beside the format's own markers of it."""
-        if self.think is None:
-            return self
-        pairs = zip(THINK, self.format.reasoning or ((), ()), strict=True)
-        opens, closes = [(usual, *alternatives(own)) for usual, own in pairs]
-        return Compiled(msgspec.structs.replace(self.format, reasoning=(opens, closes)))
-
-    @cached_property
-    def marked(self) -> Compiled:
-        """The same format where only calls in its markers count: what a thought holds without them is thought."""
-        found = copy(self)
-        found.may_begin = found.lines = False
-        return found
-
-    def _strays(self, markers: FormatMarkers) -> Entries:
-        """What closes a call, or a value in one: none of it belongs into text."""
+    def _stray_markers(self, markers: FormatMarkers) -> Entries:
+        """List what closes a call, or a value in one: none of it belongs into text."""
         strays = markers.closes + markers.lone_tokens() + entries("closer", likely_closes(self.format))
-        strays += [(Sign("value_close"), pat) for reader in self.readers for pat in reader.closers]
+        strays += [(Sign("value_close"), pat) for reader in self.bodies.readers for pat in reader.closers]
         closings = [BODIES[type(body)].closing(body) for body in self.format.bodies]
         strays += [entry for closing in closings for entry in entries("closer", closing)]
         return [(sign, pat) for sign, pat in strays if pat.head != "`" or sign.special] + markers.stray_tokens()
 
-    def _around(self, markers: FormatMarkers) -> Entries:
-        drops: Entries = []
-        self.tags: dict[str, str] = {}  # the blocks of a protocol that hold text: what opens them, and what closes them
-        for pair in self.format.content:
-            drops += entries_of_pair(pair, "content", "content_close")
-        if self.format.protocol is not None:
-            self.tags = _tags(self.format.content)
-            drops = [(Sign("tag"), literal(marker)) for marker in self.tags] + [self._done(self.format.protocol)]
-        drops += markers.cites + markers.turns + markers.last
-        # A marker that ends other things as well says nothing about reasoning once it stands in text.
-        shared = {pat.whole for _, pat in drops}
-        thinks = markers.thinks + markers.think_closes
-        self.ends_thought = [re.compile(pat.whole).fullmatch for _, pat in markers.think_closes if pat.whole in shared]
-        return [entry for entry in thinks if entry[1].whole not in shared] + drops
+    # -- made when they are first used ---------------------------------------------------------------------------------
 
-    def _done(self, protocol: Protocol) -> tuple[Sign, Pat]:
-        opens, closes = (marker.strip() for marker in protocol.done)
-        return Sign("done"), _done(opens, closes, [*self.tags, *ordered(self.format.call[0])])
+    @cached_property
+    def partial_openers(self) -> Probe:
+        """What opens calls, where a text may end inside of it."""
+        return _any([pat for pat, _ in self.openers.of_calls])
 
-    def _message_ends(self) -> list[Pat]:
-        return [pat for end in self.channels.ends for pat in templates(end)] if self.channels else []
+    @cached_property
+    def partial_markers(self) -> Probe:
+        """All other markers, where a text may end inside of them."""
+        markers = FormatMarkers(self.format)
+        beside = [entry for pair in self.format.content for entry in entries_of_pair(pair, "content", "content_close")]
+        others = markers.thinks + markers.think_closes + markers.section_closes + markers.turns + beside
+        return _any([pat for _, pat in others] + markers.beside() + markers.body_closes)
 
-    def _between(self) -> Probe | None:
-        """What may stand between two calls without markers: models put a comma or a semicolon there."""
-        if not self.bare:
-            return None
-        opener = alt(*(literal(char) for char in self.bare), *templates(self.format.call[0]))
-        marks = {mark: template(mark) for mark in (self.format.between.strip(), ",", ";") if mark}
-        return Probe(seq(alt(*marks.values()), blanks(), look(opener)))
+    @cached_property
+    def with_think_tags(self) -> CompiledFormat:
+        """The same format for a reply whose reasoning is in `<think>`, next to the format's own markers."""
+        if self.think_tag is None:
+            return self
+        pairs = zip(THINK, self.format.reasoning or ((), ()), strict=True)
+        opens, closes = [(usual, *alternatives(own)) for usual, own in pairs]
+        return CompiledFormat(msgspec.structs.replace(self.format, reasoning=(opens, closes)))
 
-    def _headless(self, markers: FormatMarkers) -> Probe | None:
-        """How a reply begins with a call whose opener the prompt ended with: a name and a special token, before the
-        arguments or the text's end."""
-        if markers.is_bare:
-            return None
-        opens = [text for body in self.format.bodies for text in ordered(body_open(body))]
-        begun = [template(text) for text in opens if isinstance(text, Special) and not text.startswith(text.tokens)]
-        return Probe(seq(alt(*begun), blanks(), look(alt(literal("{"), END)))) if begun else None
-
-    def _first_header(self) -> Probe | None:
-        """How the reply's first header begins, which has no `start` because the prompt ended with it, or with the first
-        token of it."""
-        if self.channels is None:
-            return None
-        if self.channels.to:
-            parts = [template(text) for text in (self.channels.to, self.channels.channel) if text]
-            starts = [text for text in alternatives(self.channels.start) if isinstance(text, Special)]
-            roles = [literal(text.removeprefix(text.tokens[0])) for text in starts]
-            return Probe(look(alt(parts[0], *[seq(role, blanks(), alt(*parts)) for role in roles if role.whole])))
-        return Probe(look(alt(*recipient_headers(self.channels))))
+    @cached_property
+    def without_bare_calls(self) -> CompiledFormat:
+        """The same format where only calls in markers count, for the text of a thought."""
+        found = copy(self)
+        found.bare_calls = msgspec.structs.replace(self.bare_calls, can_begin_reply=False, can_begin_line=False)
+        return found
 
 
-def _first_tokens(format: Format) -> frozenset[str]:
+def _compile_bodies(format: Format, markers: FormatMarkers) -> Bodies:
+    around = Around(markers.after(), [pat for _, pat in markers.turns])
+    kinds = [(BODIES[type(body)], body) for body in format.bodies]
+    readers = [kind.reader(body, format, around) for kind, body in kinds]
+    pairs = list(zip(readers, kinds, strict=True))
+    outside = [reader for reader, (kind, body) in pairs if kind.is_named_outside(body)]
+    nameless = markers.nameless()
+    return Bodies(
+        readers=readers,
+        quick=readers[0].quick,
+        envelope=next((reader for reader, (kind, _) in pairs if kind.is_object), None),
+        # A message to a tool is nothing but its arguments.
+        named_outside=outside[0] if outside and format.channels is None else None,
+        openers=[(pat, sign) for sign, pat in markers.bodies],
+        tags=tuple(dict.fromkeys(pat.prefix for _, pat in markers.bodies if len(pat.prefix) > 1)),
+        begin=_any([*markers.named(), *nameless, *markers.hints(), *map(literal, "{[")]),
+        nameless=_any(nameless),
+    )
+
+
+def _compile_bare_calls(format: Format, markers: FormatMarkers) -> BareCalls:
+    firsts = "".join(BODIES[type(body)].first for body in format.bodies)
+    firsts = firsts if markers.is_bare and format.channels is None else ""
+    between, fence = _between(format, firsts), _any_of_some(markers.fences)
+    is_other = between is None or between.at("<", 0, False) is False
+    return BareCalls(
+        first_characters=firsts,
+        excluded="<" if is_other and "<" not in firsts else None,
+        between=between,
+        fence=fence,
+        writes_fence=alternatives(format.call[0])[0].startswith("`"),
+        headless=_headless(format, markers),
+        can_begin_reply=bool(firsts) or fence is not None,
+        can_begin_line=format.protocol is not None and any(BODIES[type(body)].found_on_lines for body in format.bodies),
+    )
+
+
+def _between(format: Format, first_characters: str) -> Probe | None:
+    """Return what may be between two bare calls, which begin with one of these characters."""
+    if not first_characters:
+        return None
+    opener = alt(*(literal(char) for char in first_characters), *templates(format.call[0]))
+    marks = {mark: template(mark) for mark in (format.between.strip(), ",", ";") if mark}
+    return Probe(seq(alt(*marks.values()), blanks(), look(opener)))
+
+
+def _headless(format: Format, markers: FormatMarkers) -> Probe | None:
+    """Return how a reply begins with a call whose opener the prompt ended with: a name and a special token, before the
+    arguments or the end of the text."""
+    if markers.is_bare:
+        return None
+    opens = [text for body in format.bodies for text in ordered(body_open(body))]
+    begun = [template(text) for text in opens if isinstance(text, Special) and not text.startswith(text.tokens)]
+    return Probe(seq(alt(*begun), blanks(), look(alt(literal("{"), END)))) if begun else None
+
+
+def _compile_call_ends(format: Format, markers: FormatMarkers) -> CallEnds:
+    closes = [pat for _, pat in markers.closes]
+    closing = markers.section_closes + markers.closes
+    message_ends = _message_ends(format)
+    before_extra = closes + markers.body_closes + message_ends
+    over = [*[pat for end in format.ends for pat in templates(end)], END]
+    brackets_after_arguments = _extra([*before_extra, *over])
+    is_bare = markers.is_bare and format.channels is None and any(BODIES[type(body)].first for body in format.bodies)
+    return CallEnds(
+        close=_any_of_some(closes),
+        heads=frozenset(pat.head for pat in closes),
+        markers=[(sign, re.compile(pat.whole).fullmatch) for sign, pat in closing],
+        of_bodies=[re.compile(pat.whole).fullmatch for pat in markers.body_closes] if not closes else [],
+        any=_any([pat for pat in [*[pat for _, pat in closing], *markers.body_closes] if pat.head != "`"]),
+        edge=_any(markers.beside()),
+        turn=_any_of_some(message_ends),
+        extra_brackets=brackets_after_arguments if is_bare else _extra(before_extra),
+        brackets_after_arguments=brackets_after_arguments,
+    )
+
+
+def _message_ends(format: Format) -> list[Pat]:
+    return [pat for end in format.channels.ends for pat in templates(end)] if format.channels else []
+
+
+def _compile_recovery(markers: FormatMarkers, *, closes_with_turn: bool) -> Recovery:
+    turns = [pat for _, pat in markers.turns + markers.last]
+    closes = [("close", pat) for _, pat in markers.closes]
+    closes += [("close", pat) for pat in turns] if closes_with_turn else []
+    closes += [("body_close", _no_opener(pat)) for pat in markers.body_closes]
+    stops = [("stop", pat) for _, pat in markers.section_closes + markers.sections + markers.inner]
+    ends = closes + stops + [("turn", pat) for pat in turns]
+    ends_in_reasoning = unique(ends + [("stop", pat) for _, pat in markers.think_closes])
+    return Recovery(has_close=bool(closes), scan=Scan(ends), scan_in_reasoning=Scan(ends_in_reasoning))
+
+
+def _compile_headers(format: Format) -> Headers:
+    channels = format.channels
+    starts = alternatives(channels.start) if channels is not None else ()
+    message = channels.message if channels is not None else ""
+    return Headers(
+        starts=[re.compile(template(start).whole).match for start in starts],
+        is_token=any(isinstance(start, Special) for start in starts),
+        message_marker=message.strip(BLANKS) or message,
+        next=_first_header(channels) if not message.strip(BLANKS) else None,
+        has_tool_name=channels is not None and BODIES[type(format.bodies[0])].named_by_header,
+        cache={},
+    )
+
+
+def _first_header(channels: Channels | None) -> Probe | None:
+    """Return how the reply's first header begins, which has no `start` because the prompt ended with it, or with the
+    first token of it."""
+    if channels is None:
+        return None
+    if channels.to:
+        parts = [template(text) for text in (channels.to, channels.channel) if text]
+        starts = [text for text in alternatives(channels.start) if isinstance(text, Special)]
+        roles = [literal(text.removeprefix(text.tokens[0])) for text in starts]
+        return Probe(look(alt(parts[0], *[seq(role, blanks(), alt(*parts)) for role in roles if role.whole])))
+    return Probe(look(alt(*recipient_headers(channels))))
+
+
+def _compile_openers(format: Format, markers: FormatMarkers, openers: Entries) -> Openers:
+    calls = [(sign, pat) for sign, pat in openers if sign.action in _OPEN_CALLS]
+    # A section really opens where calls, or its closing marker, follow.
+    follows = look(alt(*(pat for _, pat in markers.inner + markers.section_closes), END))
+    opens = [seq(pat, blanks(), follows) for _, pat in markers.sections]
+    return Openers(
+        of_calls=[(pat, Finder(pat)) for _, pat in calls if pat.prefix],
+        begin=_any([pat for sign, pat in openers if sign.action in _BEGINS]),
+        has_tokens=any(sign.is_token for sign, _ in calls),
+        first_tokens=_first_tokens(format),
+        like_bodies=_any_of_some([pat for _, pat in markers.inner if pat.head in ("[", "{")]),
+        section_start=there(alt(*opens)) if opens else None,
+        name_edges=_name_edges(format.call[0]),
+    )
+
+
+def _first_tokens(format: Format) -> tuple[str, ...]:
+    """List the tokens that the openers of calls begin with."""
     opens = [format.call[0], *(pair[0] for pair in (format.section,) if pair), *map(body_open, format.bodies)]
-    return frozenset([token for marker in opens for text in _tokens(marker) for token in text.tokens[:1]])
+    return tuple(dict.fromkeys(token for marker in opens for text in _tokens(marker) for token in text.tokens[:1]))
 
 
 def _tokens(marker: Marker) -> list[Special]:
@@ -778,10 +917,10 @@ def _extra(closes: list[Pat]) -> Probe | None:
     return Probe(seq(blanks(), Pat(f"[{brackets}]{{1,3}}+", f"[{brackets}]{{0,3}}"), blanks(), look(alt(*closes))))
 
 
-_CACHE: dict[tuple[int, bool], tuple[Format, Compiled]] = {}
+_CACHE: dict[tuple[int, bool], tuple[Format, CompiledFormat]] = {}
 
 
-def compiled(format: Format, *, reasoning: bool = True) -> Compiled:
+def compile_format(format: Format, *, reasoning: bool = True) -> CompiledFormat:
     """The format as the machine runs on it; without `reasoning` its reasoning is text."""
     key = id(format), reasoning
     found = _CACHE.get(key)
@@ -789,7 +928,7 @@ def compiled(format: Format, *, reasoning: bool = True) -> Compiled:
         if len(_CACHE) > 256:
             _CACHE.clear()
         # The format is kept beside what was made of it: an id is only unique among living objects.
-        made = Compiled(format) if reasoning else Compiled(_without_reasoning(format), reasoning=False)
+        made = CompiledFormat(format) if reasoning else CompiledFormat(_without_reasoning(format), reasoning=False)
         found = _CACHE[key] = (format, made)
     return found[1]
 

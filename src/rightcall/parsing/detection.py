@@ -9,7 +9,7 @@ from functools import lru_cache
 from rightcall.formats import NAMED_ONLY
 from rightcall.formats.registered import KnownFormats, known_formats
 from rightcall.formats.spec import Channels, Format
-from rightcall.parsing.compile import Compiled, compiled
+from rightcall.parsing.compile import CompiledFormat, compile_format
 from rightcall.parsing.markers import (
     ANY_GAP,
     RUN,
@@ -52,20 +52,21 @@ def detect(text: str, *, tools: Toolset | Iterable[ToolLike] | None = None) -> l
     return [each.format.name for each, _ in found]
 
 
-def _known() -> list[Compiled]:
-    return [compiled(format) for name, format in known_formats().formats.items() if name not in NAMED_ONLY]
+def _known() -> list[CompiledFormat]:
+    return [compile_format(format) for name, format in known_formats().formats.items() if name not in NAMED_ONLY]
 
 
-def _opened_at(found: Compiled, places: _Places) -> int:
+def _opened_at(found: CompiledFormat, places: _Places) -> int:
     """Where the text holds what opens a call in this format; -1 where it does not."""
-    for pat, finder in found.openers:
+    for pat, finder in found.openers.of_calls:
         place = places.of_opener(pat, finder)
         if place >= 0:
             return place
     first = first_headers(known_formats()).get(found.format.name)
     if first is not None:
         return 0 if first.at(places.text, 0, True) else -1
-    return 0 if found.bare and places.text.lstrip()[:1] in tuple(found.bare) else -1
+    firsts = found.bare_calls.first_characters
+    return 0 if firsts and places.text.lstrip()[:1] in tuple(firsts) else -1
 
 
 class _Places:
@@ -157,13 +158,18 @@ def to_nobody(format: Format) -> Pat:
     return seq(template(message), blanks(), look(alt(*opens)))
 
 
-def _rank(text: str, found: Compiled, tools: Toolset | None) -> tuple[int, int, int, int]:
+def _rank(text: str, found: CompiledFormat, tools: Toolset | None) -> tuple[int, int, int, int]:
     """Good calls, then few problems, then little text left over, then a marker rather than none."""
     reply = read_whole(text, found, ReadOptions(tools))
     bad = len(reply.refused)
-    return len(reply.calls), -bad, -len(reply.content) - len(reply.reasoning), 0 if found.bare else 1
+    return (
+        len(reply.calls),
+        -bad,
+        -len(reply.content) - len(reply.reasoning),
+        0 if found.bare_calls.first_characters else 1,
+    )
 
 
-def read_whole(text: str, found: Compiled, options: ReadOptions) -> Reply:
+def read_whole(text: str, found: CompiledFormat, options: ReadOptions) -> Reply:
     """A text in a known format, without looking for calls in any other."""
     return read_piece(text, found, options).reply

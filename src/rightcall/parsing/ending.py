@@ -12,7 +12,7 @@ import msgspec
 from rightcall.formats.turn_ends import LAST_TOKENS
 from rightcall.parsing.auto import AutoMachine, read_auto
 from rightcall.parsing.buffer import TokenMap
-from rightcall.parsing.compile import compiled
+from rightcall.parsing.compile import compile_format
 from rightcall.parsing.finish_reasons import was_cut
 from rightcall.parsing.headers import parse_stripped_messages
 from rightcall.parsing.machine import InReasoning, Machine
@@ -138,7 +138,7 @@ class _Conclusion:
         options = msgspec.structs.replace(self.options, limits=limits)  # what was called before the thought counts too
         if format.name == "auto":
             return read_auto(text, options, told)
-        return read_piece(text, compiled(format, reasoning=False).marked, options, told)
+        return read_piece(text, compile_format(format, reasoning=False).without_bare_calls, options, told)
 
     def _take_out(self, start: int, first: int, piece: Piece, is_open: bool) -> None:
         """What was given as reasoning from `first` of the piece on were calls, with reasoning around them."""
@@ -157,7 +157,8 @@ class _Conclusion:
 
     def _may_rescue(self) -> bool:
         """Where it is known which text came as special tokens, a format with tokens of its own needs no guess."""
-        return self.options.rescue != "off" and (self.builder.token_map is None or not self.m.compiled.has_tokens)
+        has_tokens = self.m.compiled.openers.has_tokens
+        return self.options.rescue != "off" and (self.builder.token_map is None or not has_tokens)
 
     # -- calls in another shape ----------------------------------------------------------------------------------------
 
@@ -212,13 +213,13 @@ class _Conclusion:
         if said_from is None or found.format.name == "auto":
             return None
         text = self.source[said_from:]
-        native = native_calls(text, self.options) if found.lines else None
+        native = native_calls(text, self.options) if found.bare_calls.can_begin_line else None
         return native or other_format(text, self.options, self._letters())
 
     def _in_text(self, text: str) -> Piece | None:
         """The calls in the last text, which stand there without a marker."""
         found, options = self.m.compiled, self.options
-        return behind_text(text, found, options) if found.may_begin and self.may_be_bare else None
+        return behind_text(text, found, options) if found.bare_calls.can_begin_reply and self.may_be_bare else None
 
     def replace(self, piece: Piece, start: int, end: int, chars: int) -> None:
         """The last so many characters of the text that was given out are given again, as what they are."""

@@ -18,7 +18,7 @@ from rightcall.parsing.markers import BLANKS
 from rightcall.types import Part, Problem, Reasoning, Reply, Span, Text
 
 if TYPE_CHECKING:
-    from rightcall.parsing.compile import Compiled
+    from rightcall.parsing.compile import CompiledFormat
     from rightcall.tools.toolset import Toolset
 
 
@@ -44,28 +44,28 @@ class Header(msgspec.Struct, frozen=True):
     is_header: bool
 
 
-def header_of(compiled: Compiled, text: str) -> Header:
+def header_of(compiled: CompiledFormat, text: str) -> Header:
     """Parse a header, or take it from the cache: most headers of a conversation are the same few."""
-    found = compiled.headers.get(text)
+    found = compiled.headers.cache.get(text)
     if found is None:
-        if len(compiled.headers) > _MANY:
-            compiled.headers.clear()
-        found = compiled.headers[text] = _parse_header(compiled, text)
+        if len(compiled.headers.cache) > _MANY:
+            compiled.headers.cache.clear()
+        found = compiled.headers.cache[text] = _parse_header(compiled, text)
     return found
 
 
-def _parse_header(compiled: Compiled, text: str) -> Header:
+def _parse_header(compiled: CompiledFormat, text: str) -> Header:
     channels = compiled.channels
     assert channels is not None
     recipient, kind = _recipient_and_kind(compiled, channels, text)
-    start = compiled.header_starts[0](text.lstrip())
+    start = compiled.headers.starts[0](text.lstrip())
     is_empty = not (text.lstrip()[start.end() :] if start else text).strip()
-    holds_more = holds_structure(compiled, text[1:]) or (compiled.is_named_by_header and "{" in text)
+    holds_more = holds_structure(compiled, text[1:]) or (compiled.headers.has_tool_name and "{" in text)
     return Header(recipient, kind, _tools_named(compiled, channels, text), is_empty, not holds_more)
 
 
-def _recipient_and_kind(compiled: Compiled, channels: Channels, text: str) -> tuple[str | None, str | None]:
-    for i, start in enumerate(compiled.header_starts):
+def _recipient_and_kind(compiled: CompiledFormat, channels: Channels, text: str) -> tuple[str | None, str | None]:
+    for i, start in enumerate(compiled.headers.starts):
         found = start(text.lstrip())
         text = text.lstrip()[found.end() :] if found else text
         if found and i:
@@ -87,7 +87,7 @@ def _recipient_and_kind(compiled: Compiled, channels: Channels, text: str) -> tu
     return None, channels.kinds.get(channel, "content")
 
 
-def _tools_named(compiled: Compiled, channels: Channels, text: str) -> str:
+def _tools_named(compiled: CompiledFormat, channels: Channels, text: str) -> str:
     if not channels.to:
         return ""
     parts = text.split(channels.to.strip())[1:]
@@ -95,7 +95,7 @@ def _tools_named(compiled: Compiled, channels: Channels, text: str) -> str:
     if len(set(names)) > 1:
         return ",".join(dict.fromkeys(names))
     # All that stands there: a damaged header names no tool.
-    return "" if compiled.is_named_by_header or not parts else parts[-1].strip()
+    return "" if compiled.headers.has_tool_name or not parts else parts[-1].strip()
 
 
 def _word_after(text: str, marker: str) -> str:
@@ -105,15 +105,15 @@ def _word_after(text: str, marker: str) -> str:
     return word.group(1) if word else ""
 
 
-def holds_structure(compiled: Compiled, text: str) -> bool:
+def holds_structure(compiled: CompiledFormat, text: str) -> bool:
     """Does a marker that belongs into no header stand in this text?"""
-    scan = compiled.text
+    scan = compiled.scans.text
     return any(scan.actions[found.lastindex or 0].action in _NOT_IN_HEADER for found in scan.finditer(text))
 
 
-def start_of_header(compiled: Compiled, text: str) -> int:
+def start_of_header(compiled: CompiledFormat, text: str) -> int:
     """The end of what starts a header at the beginning of this text, with its channel token; 0 for none."""
-    start = next((found.end() for each in compiled.header_starts if (found := each(text))), 0)
+    start = next((found.end() for each in compiled.headers.starts if (found := each(text))), 0)
     channel = compiled.channels.channel if compiled.channels is not None else ""
     return start or (len(channel) if channel and text.startswith(channel) else 0)
 

@@ -21,10 +21,10 @@ from rightcall.parsing.bodies import BODIES
 from rightcall.parsing.compile import (
     THINK,
     THINK_CLOSES,
-    Compiled,
+    CompiledFormat,
     Sign,
     closing_sources,
-    compiled,
+    compile_format,
     first_opener,
     is_sentence,
     search_any,
@@ -66,8 +66,8 @@ class Candidate:
             self.pat = pat
 
     @cached_property
-    def compiled(self) -> Compiled:
-        return compiled(self.format)
+    def compiled(self) -> CompiledFormat:
+        return compile_format(self.format)
 
     @cached_property
     def pat(self) -> Pat:
@@ -91,14 +91,14 @@ class _CallCandidate(Candidate):
         if self._kind == "section":
             openers = [pat for pat in templates(self.format.call[0]) if pat.head != "`"]
             inner = [seq(opener, blanks(), inside) for opener in openers]
-            inside = look(alt(*inner, *[pat for pat, _ in self.compiled.body_openers]))
+            inside = look(alt(*inner, *[pat for pat, _ in self.compiled.bodies.openers]))
         return seq(self._opener, blanks(), inside)
 
 
-def _inside_call(found: Compiled) -> Pat:
+def _inside_call(found: CompiledFormat) -> Pat:
     """What may follow the opener of a call."""
-    begins = [look((reader.tells or reader.begins).pat) for reader in found.readers]
-    is_fenced = found.envelope is not None
+    begins = [look((reader.tells or reader.begins).pat) for reader in found.bodies.readers]
+    is_fenced = found.bodies.envelope is not None
     fences = [look(seq(FENCE_BEGIN.pat, blanks(), begin)) for begin in begins] if is_fenced else []
     return alt(*begins, *fences, *map(look, templates(found.format.call[1])))
 
@@ -155,7 +155,7 @@ class Opener:
     @cached_property
     def body(self) -> Probe:
         """How a body of any of these formats begins, even if it is malformed."""
-        pats = {each.compiled.body_begins.pat.whole: each.compiled.body_begins.pat for each in self.candidates}
+        pats = {each.compiled.bodies.begin.pat.whole: each.compiled.bodies.begin.pat for each in self.candidates}
         return Probe(alt(*pats.values()))
 
 
@@ -317,7 +317,7 @@ def _candidates(marker: _Marker) -> list[tuple[Pat, Candidate, Sign]]:
     """The patterns of a marker; a body may be opened by several."""
     format, kind, text = marker
     if kind == "body":
-        found = compiled(format).body_openers
+        found = compile_format(format).bodies.openers
         start = _start(text)
         alone = [(pat, sign) for pat, sign in found if pat.prefix.startswith(start) and _tells(pat, format)]
         return [(pat, Candidate(format, pat), sign) for pat, sign in alone]

@@ -26,7 +26,7 @@ from rightcall.parsing.bodies.kind import WholeBlock
 from rightcall.parsing.bodies.ts_call import LINE, WRAPPED, call_parts, labelled
 from rightcall.parsing.buffer import MAX_PIECE, MAX_PIECES, Capture, Sink, Steps
 from rightcall.parsing.call_builder import CallBuilder, declared, names_in
-from rightcall.parsing.compile import LEVELS, THINK_OPENS, Action, Compiled, Sign, is_sentence
+from rightcall.parsing.compile import LEVELS, THINK_OPENS, Action, CompiledFormat, Sign, is_sentence
 from rightcall.parsing.events import Snapshot
 from rightcall.parsing.headers import (
     Header,
@@ -143,7 +143,7 @@ class Machine:
         *("output", "reasoning_end", "reasoning_start", "refused", "state", "text_before_calls"),
     )
 
-    def __init__(self, compiled: Compiled, options: ReadOptions, ids: Ids) -> None:
+    def __init__(self, compiled: CompiledFormat, options: ReadOptions, ids: Ids) -> None:
         self.reasoning_start: int | None = None  # where the last reasoning began that nothing was said or called behind
         self.held: Speculation | None = None  # calls without any marker
         self.doubtful_reasoning: Speculation | None = None  # what follows a special token inside reasoning
@@ -169,7 +169,7 @@ class Machine:
         self._steps = self._run()
 
     def enter_tagged_reasoning(self) -> None:
-        self.compiled = self.builder.compiled = self.compiled.tagged
+        self.compiled = self.builder.compiled = self.compiled.with_think_tags
         self.enter_reasoning()
 
     def take(self) -> list[Event]:
@@ -266,12 +266,12 @@ class Machine:
     # -- the run -------------------------------------------------------------------------------------------------------
 
     def _run(self) -> Steps[None]:
-        builder, output, think = self.builder, self.output, self.compiled.think
+        builder, output, think = self.builder, self.output, self.compiled.think_tag
         has_tag = think is not None and may_be_think_tag(builder.buf) and (yield from self._read_first_tag(think))
-        if self.compiled.looks_first and not has_tag:
+        if self.compiled.first.has_any and not has_tag:
             yield from self._read_first_marker(self.compiled)
-        compiled, text = self.compiled, self.compiled.text
-        tries = compiled.may_begin or compiled.lines or compiled.headless is not None
+        compiled, text = self.compiled, self.compiled.scans.text
+        tries = compiled.bare_calls.is_possible
         while True:
             is_start = tries and output.at_start and not output.in_reasoning and builder.pos < len(builder.buf)
             if is_start and (yield from self._try_without_opener(compiled)):
@@ -302,16 +302,16 @@ class Machine:
                 yield
         self._finish()
 
-    def _try_without_opener(self, compiled: Compiled) -> Steps[bool]:
+    def _try_without_opener(self, compiled: CompiledFormat) -> Steps[bool]:
         """Read a call without an opener, where a reply or a line begins. True to look for the next one."""
-        if compiled.may_begin:
-            if self.builder.buf[self.builder.pos] == compiled.not_bare:
+        if compiled.bare_calls.can_begin_reply:
+            if self.builder.buf[self.builder.pos] == compiled.bare_calls.excluded:
                 self.output.at_start = False
             elif (yield from self._try_bare()):
                 return True
-        if compiled.lines and (yield from self._try_line()):
+        if compiled.bare_calls.can_begin_line and (yield from self._try_line()):
             return True
-        headless = compiled.headless
+        headless = compiled.bare_calls.headless
         if headless is None or self.builder.index or not self.output.is_silent:
             return False
         return (yield from self._try_headless(headless))
@@ -340,8 +340,8 @@ class Machine:
         """Choose the markers of the current state."""
         state = self.state
         if isinstance(state, InReasoning):
-            return self.compiled.reasoning_in_content if self.in_content else self.compiled.reasoning
-        return self.compiled.message if isinstance(state, InChannel) else self.compiled.text
+            return self.compiled.scans.reasoning_in_content if self.in_content else self.compiled.scans.reasoning
+        return self.compiled.scans.message if isinstance(state, InChannel) else self.compiled.scans.text
 
     def take_text(self, end: int) -> None:
         """Take the text up to this index."""
@@ -381,8 +381,8 @@ class Machine:
             return False
         self.take_exact(found.end())
         self.output.shown.join_lines()
-        if level in self.compiled.ends_shown:
-            self.output.shown.enter(level, self.compiled.ends_shown[level])
+        if level in self.compiled.shown_ends:
+            self.output.shown.enter(level, self.compiled.shown_ends[level])
         return True
 
     def release_held(self) -> None:
@@ -428,32 +428,33 @@ class Machine:
         if builder.pending is not None:
             self._finalize_at_turn_end()
         if bare:
-            if first == 0 and self.held is None and compiled.may_begin:
+            if first == 0 and self.held is None and compiled.bare_calls.can_begin_reply:
                 self.held = self._speculate()
         else:
             if self.reasoning_start is not None:
                 self.forget_reasoning()  # whatever comes of it
             if self.held is not None:
                 self.release_held()
-            if compiled.section_start is not None:
+            if compiled.openers.section_start is not None:
                 if type(before) is not InSection:
                     self._begin_calls()
                     self.state = InSection(first)
                 elif before.due:
                     self.state = InSection(before.before, before.is_open)
         # An object is what the chosen tool is given, whatever it looks like.
-        quick = None if builder.is_end_uncertain or (compiled.named and builder.options.choice) else compiled.quick
+        has_choice = compiled.bodies.named_outside and builder.options.choice
+        quick = None if builder.is_end_uncertain or has_choice else compiled.bodies.quick
         whole = quick(builder, start, bare) if quick is not None else None
         if whole is not None and first + len(whole[0]) > builder.limits.calls:
             whole = None
-        if whole is None or not whole[2] or (bare and compiled.call_close is not None):
+        if whole is None or not whole[2] or (bare and compiled.call_ends.close is not None):
             block = Block(builder, bare=bare, special=special, headless=headless, inner=inner)
             return self._block(block, start, whole, before)
         self._take_whole(whole, 0)
         self.reasoning_start = None
         if builder.buf[builder.pos - 1] <= " ":
             self._pass_blanks(builder.buf[whole[0][-1][1] : builder.pos])
-        if compiled.section_start is None:
+        if compiled.openers.section_start is None:
             self.state = _IN_TEXT
         return ()
 
@@ -464,7 +465,7 @@ class Machine:
             if not builder.live:
                 yield  # once: the text may end here, or go on with something else
             start += builder.pos - at
-            whole = whole if self.compiled.readers[0].is_over(builder, whole[1] + builder.pos - at) else None
+            whole = whole if self.compiled.bodies.readers[0].is_over(builder, whole[1] + builder.pos - at) else None
         if whole is None:
             ending = yield from block.read(start)
         else:
@@ -574,7 +575,7 @@ class Machine:
     def _on_call(self, found: Match, sign: Sign) -> Iterable[None]:
         if not self.output.shown.is_new and self.is_shown(found, sign):
             return ()
-        if (edges := self.compiled.name_edges) is not None and not self._read_opener_name(found.group()):
+        if (edges := self.compiled.openers.name_edges) is not None and not self._read_opener_name(found.group()):
             return self._on_cut_opener(re.compile(re.escape(edges[0])), sign)
         if type(self.state) is InReasoning:
             self.suspend_reasoning()
@@ -625,7 +626,7 @@ class Machine:
             self._finalize_at_turn_end()
         if type(self.state) is InSection:
             self._leave_section()
-        size, start = found.end() - builder.pos, self.compiled.section_start
+        size, start = found.end() - builder.pos, self.compiled.openers.section_start
         assert start is not None
         if start.at(builder.buf, builder.pos, builder.ended):
             self._open_section(size)
@@ -713,7 +714,7 @@ class Machine:
     def _on_value_close(self, found: Match, sign: Sign) -> Iterable[None]:
         """Handle the closing marker of a raw value or of a body: behind a call it shows that the call had not ended."""
         builder = self.builder
-        for other, is_it in self.compiled.closing:
+        for other, is_it in self.compiled.call_ends.markers:
             if is_it(found.group()):  # a closing tag that is named after an argument may be any other
                 return _HANDLERS[other.action](self, found, other)
         marker = found.group()
@@ -721,7 +722,8 @@ class Machine:
             if self._is_pending_unclosed():
                 self._reject_pending(marker)
             return ()
-        is_doubled = self.output.after_marker and any(is_it(found.group()) for is_it in self.compiled.body_is_call)
+        ends = self.compiled.call_ends.of_bodies
+        is_doubled = self.output.after_marker and any(is_it(found.group()) for is_it in ends)
         if builder.pending is not None and not is_doubled:
             self._reject_pending_at(found)
         else:
@@ -750,7 +752,7 @@ class Machine:
         elif (
             self._awaits_close()
             and not self.in_content
-            and any(is_it(found.group()) for _, is_it in self.compiled.closing)
+            and any(is_it(found.group()) for _, is_it in self.compiled.call_ends.markers)
         ):
             self._close_late()
             self.take_marker(self.builder.pos + len(found.group()))
@@ -764,7 +766,7 @@ class Machine:
     def _closes_thought(self, marker: str) -> bool:
         """Does the end of a message close reasoning that a call was in? Nothing else is open then."""
         is_open = self.doubtful_reasoning is not None and not self.in_content and not self._awaits_close()
-        return is_open and any(is_it(marker) for is_it in self.compiled.ends_thought)
+        return is_open and any(is_it(marker) for is_it in self.compiled.reasoning_ends)
 
     def _on_inline(self, found: Match, sign: Sign) -> Iterable[None]:
         if not self.is_shown(found, sign):
@@ -774,7 +776,7 @@ class Machine:
 
     def _on_tag(self, found: Match, sign: Sign) -> Iterable[None]:
         """Begin or end a block of text. An open code fence ends with it."""
-        tag = self.compiled.tags[found.group()]
+        tag = self.compiled.content_tags[found.group()]
         if tag and self.is_shown(found, sign):
             return ()
         output = self.output
@@ -814,7 +816,7 @@ class Machine:
             return
         self._end_tool_message()
         self._finalize_at_turn_end()
-        if marker.startswith(self.compiled.first_tokens) and self._take_truncated_marker(marker):
+        if marker.startswith(self.compiled.openers.first_tokens) and self._take_truncated_marker(marker):
             return
         builder.header_names = ""
         self.release_held()
@@ -835,8 +837,8 @@ class Machine:
         if is_thought:
             self.output.begin_text(builder.at)
         self.output.shown.begin_result(marker)
-        if self.compiled.next_header is not None and not self.output.shows():
-            yield from self._read_first_header(self.compiled.next_header)
+        if self.compiled.headers.next is not None and not self.output.shows():
+            yield from self._read_first_header(self.compiled.headers.next)
 
     def _is_shown_closing(self, marker: str, sign: Sign) -> Steps[bool]:
         """Is the end of a turn or a message only shown? Then text follows it, and it is in code or in quotes, or
@@ -874,7 +876,7 @@ class Machine:
         while True:
             at = builder.pos + size
             at += len(builder.buf[at : at + _LOOKAHEAD]) - len(builder.buf[at : at + _LOOKAHEAD].lstrip())
-            found = self.compiled.begins.at(builder.buf, at, builder.ended)
+            found = self.compiled.openers.begin.at(builder.buf, at, builder.ended)
             if found is not None:
                 return bool(found)
             yield
@@ -912,7 +914,7 @@ class Machine:
         assert isinstance(state, (InText, InSection))
         self.state = msgspec.structs.replace(state, due="")
         self._reject_text_before_close()
-        if not (builder.is_end_uncertain or any(reader.closers for reader in self.compiled.readers)):
+        if not (builder.is_end_uncertain or any(reader.closers for reader in self.compiled.bodies.readers)):
             builder.finalize_pending()
 
     def _reject_text_before_close(self) -> None:
@@ -943,7 +945,7 @@ class Machine:
         if pending is None:
             self._report_unclosed()
         elif not any(each.code == "unclosed" for each in pending[1].problems) or not any(
-            reader.closers for reader in self.compiled.readers
+            reader.closers for reader in self.compiled.bodies.readers
         ):
             self._finalize_calls()
 
@@ -987,7 +989,7 @@ class Machine:
             self.builder.note(
                 "opener_without_call", f"the message to a tool that ends at {self.builder.at} holds no call"
             )
-        elif self.calls_before_message is not None and not self.compiled.is_named_by_header:
+        elif self.calls_before_message is not None and not self.compiled.headers.has_tool_name:
             self._report_text("message to a tool")
         self.calls_before_message = None
 
@@ -1011,10 +1013,10 @@ class Machine:
             rest
             and self.calls_before_message == builder.index
             and builder.header_name()
-            and self.compiled.begins.is_begun(rest, 0)
+            and self.compiled.openers.begin.is_begun(rest, 0)
         ):
             self.take_marker(len(builder.buf))
-        elif rest and builder.index and self.compiled.closes_calls.is_begun(rest, 0):
+        elif rest and builder.index and self.compiled.call_ends.any.is_begun(rest, 0):
             builder.note("unclosed", "the text ended inside a marker that closes calls")
             builder.finalize_pending()
             self.take_marker(len(builder.buf))
@@ -1030,10 +1032,10 @@ class Machine:
         )
         if not rest or (_WORD(rest) and self._may_continue(token + rest)):
             return False  # no tool's name, or a call had begun: a message may be one word
-        opens = token.startswith(self.compiled.first_tokens) and self.compiled.cut_openers.is_begun(
+        opens = token.startswith(self.compiled.openers.first_tokens) and self.compiled.partial_openers.is_begun(
             builder.buf, builder.pos
         )
-        if not opens and not self.compiled.cut_marks.is_begun(builder.buf, builder.pos):
+        if not opens and not self.compiled.partial_markers.is_begun(builder.buf, builder.pos):
             return False
         if opens:
             self.forget_reasoning()
@@ -1045,7 +1047,8 @@ class Machine:
 
     def _may_continue(self, text: str) -> bool:
         """Does the text end in the name of a marker, so that any letter may follow?"""
-        return any(probe.is_begun(text + "\u0294", 0) for probe in (self.compiled.cut_openers, self.compiled.cut_marks))
+        probes = self.compiled.partial_openers, self.compiled.partial_markers
+        return any(probe.is_begun(text + "\u0294", 0) for probe in probes)
 
     # -- calls and reasoning without their opening marker --
 
@@ -1080,24 +1083,24 @@ class Machine:
             self.enter_tagged_reasoning()
         return bool(found)
 
-    def _read_first_marker(self, compiled: Compiled) -> Steps[None]:
+    def _read_first_marker(self, compiled: CompiledFormat) -> Steps[None]:
         """Read a marker whose first token the prompt may have ended with."""
         builder = self.builder
-        if compiled.first_header is not None and not isinstance(self.state, InReasoning):
-            yield from self._read_first_header(compiled.first_header)
-        if compiled.first_opener is None and compiled.first_thought is None:
+        if compiled.first.header is not None and not isinstance(self.state, InReasoning):
+            yield from self._read_first_header(compiled.first.header)
+        if compiled.first.opener is None and compiled.first.reasoning_label is None:
             return
         if builder.buf[builder.pos : builder.pos + 1] <= " ":
             yield from self._take_blanks()
-        if compiled.first_opener is not None:
-            opener = compiled.first_opener.at(builder.buf, builder.pos, builder.ended)
+        if compiled.first.opener is not None:
+            opener = compiled.first.opener.at(builder.buf, builder.pos, builder.ended)
             if opener is None:
-                opener = yield from builder.test(compiled.first_opener)
+                opener = yield from builder.test(compiled.first.opener)
             if opener and not builder.is_plain_text(opener.start(), opener.end()):
                 self._read_opener_name(opener.group())
                 yield from self.block(opener.end(), special=True, headless=True)
-        elif compiled.first_thought is not None:
-            label = yield from builder.test(compiled.first_thought)
+        elif compiled.first.reasoning_label is not None:
+            label = yield from builder.test(compiled.first.reasoning_label)
             if label:
                 self.take_marker(label.end())
                 self.enter_reasoning()
@@ -1108,16 +1111,16 @@ class Machine:
         char = builder.buf[builder.pos : builder.pos + 1]
         if char <= " ":
             char = yield from self._take_blanks()
-        if compiled.between is not None and builder.index:
-            found = compiled.between.at(builder.buf, builder.pos, builder.ended)
+        if compiled.bare_calls.between is not None and builder.index:
+            found = compiled.bare_calls.between.at(builder.buf, builder.pos, builder.ended)
             if found is None:
-                found = yield from builder.test(compiled.between)
+                found = yield from builder.test(compiled.bare_calls.between)
             if found:
                 self.take_marker(found.end())
                 char = builder.buf[builder.pos]
         output.at_start = False
-        fence, clash = compiled.fence, compiled.clash
-        if char and char in compiled.bare:
+        fence, clash = compiled.bare_calls.fence, compiled.openers.like_bodies
+        if char and char in compiled.bare_calls.first_characters:
             found = clash.at(builder.buf, builder.pos, builder.ended) if clash is not None else False
             if found is None and clash is not None:
                 found = yield from builder.test(clash)
@@ -1126,7 +1129,7 @@ class Machine:
         elif fence is not None and char == "`" and (found := (yield from builder.test(fence))):
             first, at = builder.index, builder.at
             yield from self.block(found.end(), bare=True)
-            if builder.index == first and compiled.writes_fence:
+            if builder.index == first and compiled.bare_calls.writes_fence:
                 builder.note(
                     "opener_without_call", f"the fence at {at} is what opens a call, and none follows; it is text"
                 )
@@ -1172,8 +1175,8 @@ class Machine:
         text = self._rollback(held)
         self.state = InText(late=isinstance(self.state, InText) and self.state.late)
         if any(
-            self.compiled.text.actions[found.lastindex or 0].action in _OPENING_ACTIONS
-            for found in self.compiled.text.finditer(text)
+            self.compiled.scans.text.actions[found.lastindex or 0].action in _OPENING_ACTIONS
+            for found in self.compiled.scans.text.finditer(text)
         ):
             builder.note("opener_without_call", "what opens a call stands in text that no marker makes a call")
         self.output.emit(text, builder.at)
@@ -1189,7 +1192,7 @@ class Machine:
             return
         if sign.is_token and self._take_truncated_marker(marker):
             return
-        if marker in self.compiled.opening_tokens and not isinstance(self.state, InReasoning):
+        if marker in self.compiled.openers.first_tokens and not isinstance(self.state, InReasoning):
             self.forget_reasoning()  # a call was about to begin behind it
         message = f"{marker[:60]!r} at {self.builder.at} closes nothing; it was dropped"
         self.builder.note("stray_marker", message)
@@ -1239,12 +1242,12 @@ class Machine:
         self.output.switch(reasoning=False)
         self.output.at_start = True
         self.state = InText()
-        if self.compiled.first_header is not None and self.output.is_silent:
-            yield from self._read_first_header(self.compiled.first_header)
+        if self.compiled.first.header is not None and self.output.is_silent:
+            yield from self._read_first_header(self.compiled.first.header)
 
     def _closes_shown(self, marker: str) -> bool:
         """Take a closing marker as text of the reasoning if it closes a call that is shown there."""
-        closes = bool(self.compiled.ends_thought) and self.output.shown.is_closing(marker)
+        closes = bool(self.compiled.reasoning_ends) and self.output.shown.is_closing(marker)
         if closes:
             self.take_exact(self.builder.pos + len(marker))
         return closes
@@ -1291,7 +1294,7 @@ class Machine:
     def _read_header(self, taken: Capture, *, bare: bool) -> Steps[None]:
         """Read everything up to the message, and the message if it is a call. `bare`: the header has no start."""
         builder, compiled = self.builder, self.compiled
-        marker = compiled.message_marker
+        marker = compiled.headers.message_marker
         size = len(marker)
         end = builder.buf.find(marker, builder.pos, builder.pos + _MAX_HEADER + size)
         while end < 0 and not builder.ended and len(builder.buf) - builder.pos < _MAX_HEADER + size:
@@ -1308,7 +1311,7 @@ class Machine:
             self._reject_header(taken, end, bare)
             return
         kind = header.kind
-        if kind is None and not header.recipient and compiled.is_named_by_header:
+        if kind is None and not header.recipient and compiled.headers.has_tool_name:
             kind = yield from self._message_to_nobody(length + size)
         builder.drop(taken)
         yield from self._enter_message(header, kind, length, size)
@@ -1338,7 +1341,7 @@ class Machine:
         """No message follows the header: drop what is certainly a marker of it and report that, else it is text."""
         builder, compiled, channels = self.builder, self.compiled, self.compiled.channels
         assert channels is not None
-        most = _MAX_HEADER + len(compiled.message_marker)
+        most = _MAX_HEADER + len(compiled.headers.message_marker)
         is_cut = (
             builder.ended
             and end < 0
@@ -1360,9 +1363,9 @@ class Machine:
             builder.drop(taken)
             builder.note("stray_marker", f"the header at {builder.at} has no end; what follows it is text")
             self.take_marker(builder.pos + start)
-        elif is_cut and compiled.is_header_token and not bare:
+        elif is_cut and compiled.headers.is_token and not bare:
             builder.drop(taken)
-            is_others = any(other(text) for other in compiled.header_starts[1:])
+            is_others = any(other(text) for other in compiled.headers.starts[1:])
             self.take_marker(len(builder.buf))
             self.forget_reasoning()
             if is_others:
@@ -1383,7 +1386,7 @@ class Machine:
         assert channels is not None
         self.suspend_reasoning()
         # Where calls say their names themselves, a header that says nothing may precede words or calls.
-        is_any = header.is_empty and not compiled.is_named_by_header
+        is_any = header.is_empty and not compiled.headers.has_tool_name
         self._begin_message(None if is_any else kind)
         if is_any:
             self.calls_before_message = None
@@ -1395,7 +1398,7 @@ class Machine:
             self.forget_reasoning()
         builder.header_names = "" if kind is not None else header.named
         self.take_marker(builder.pos + length + size)
-        if kind is None and compiled.is_named_by_header:
+        if kind is None and compiled.headers.has_tool_name:
             yield from self._read_message(header.recipient or "")
 
     def _begin_message(self, kind: str | None) -> None:
@@ -1428,7 +1431,7 @@ class Machine:
 
     def _read_opener_name(self, opener: str) -> bool:
         """Note the name in a call's opener, which the call itself says again. False if the text ends in the opener."""
-        if (edges := self.compiled.name_edges) is None:
+        if (edges := self.compiled.openers.name_edges) is None:
             return True
         self.builder.header_names = opener.strip().removeprefix(edges[0]).partition(edges[1][:1])[0].strip()
         return edges[1] in opener
@@ -1471,7 +1474,7 @@ class Machine:
         assert builder.tools is not None
         label, name = call_parts(builder.buf, pos)
         known = name in builder.tools
-        if label and label not in self.compiled.readers[0].labels:
+        if label and label not in self.compiled.bodies.readers[0].labels:
             if known:
                 self.refused += 1
                 builder.problem(*labelled(label, name))

@@ -19,7 +19,7 @@ from rightcall.formats.spec import Format
 from rightcall.ids import Ids
 from rightcall.parsing.auto import AutoMachine
 from rightcall.parsing.buffer import TokenMap
-from rightcall.parsing.compile import compiled
+from rightcall.parsing.compile import compile_format
 from rightcall.parsing.ending import conclude
 from rightcall.parsing.events import Fold, Hold, all_events
 from rightcall.parsing.machine import Machine
@@ -210,7 +210,7 @@ def read_options(
 def _start(format: str | Format, options: ReadOptions, ids: Ids | None) -> Machine | AutoMachine:
     if format == "auto":
         return AutoMachine(options, ids or Ids())
-    return Machine(compiled(find(format), reasoning=options.reasoning != "off"), options, ids or Ids())
+    return Machine(compile_format(find(format), reasoning=options.reasoning != "off"), options, ids or Ids())
 
 
 def _check_words(**said: str) -> None:

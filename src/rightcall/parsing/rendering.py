@@ -16,7 +16,7 @@ from rightcall.formats import find
 from rightcall.formats.spec import Body, Format, alternatives
 from rightcall.json_pointer import escaped
 from rightcall.parsing.bodies import BODIES
-from rightcall.parsing.compile import compiled
+from rightcall.parsing.compile import compile_format
 from rightcall.parsing.detection import read_whole
 from rightcall.parsing.markers import BLANKS
 from rightcall.parsing.options import ReadOptions
@@ -164,7 +164,7 @@ def _arguments(call: Call, format: Format, i: int) -> str:
 
 
 def _verify(text: str, parts: Sequence[Part], format: Format, tools: Toolset | None) -> None:
-    reply = read_whole(text, compiled(format), ReadOptions(tools, repair="off", rescue="off"))
+    reply = read_whole(text, compile_format(format), ReadOptions(tools, repair="off", rescue="off"))
     for i, (sent, got) in enumerate(zip(parts, reply.parts, strict=False)):
         if isinstance(sent, Call) and isinstance(got, Call):
             changed = _changed(sent, got, tools)

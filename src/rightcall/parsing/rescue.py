@@ -21,7 +21,7 @@ from rightcall.formats import FORMATS, NAMED_ONLY
 from rightcall.ids import Ids
 from rightcall.parsing.buffer import TokenMap
 from rightcall.parsing.call_builder import MINTED
-from rightcall.parsing.compile import Compiled, compiled
+from rightcall.parsing.compile import CompiledFormat, compile_format
 from rightcall.parsing.events import Fold
 from rightcall.parsing.machine import Machine
 from rightcall.parsing.options import ReadOptions
@@ -48,7 +48,7 @@ def quiet(options: ReadOptions) -> ReadOptions:
     return msgspec.structs.replace(options, reasoning=reasoning, live=False, rescue="off", reasoning_calls="never")
 
 
-def read_piece(text: str, found: Compiled, options: ReadOptions, told: TokenMap | None = None) -> Piece:
+def read_piece(text: str, found: CompiledFormat, options: ReadOptions, told: TokenMap | None = None) -> Piece:
     machine = Machine(found, quiet(options), Ids.numbered(MINTED))
     machine.builder.token_map = told
     machine.feed(text)
@@ -108,7 +108,7 @@ _NATIVE = re.compile(r'\[\s{0,16}\{\s{0,16}"id"\s{0,16}:|\{\s{0,16}"id"\s{0,16}:
 
 
 def whole_reply(
-    text: str, options: ReadOptions, told: TokenMap | None = None, own: Compiled | None = None
+    text: str, options: ReadOptions, told: TokenMap | None = None, own: CompiledFormat | None = None
 ) -> Piece | None:
     """Parse a reply that is nothing but calls of declared tools; return None for any other text.
 
@@ -132,7 +132,7 @@ def whole_reply(
         if not wrapper.begins(inner):
             continue
         wrapped = wrapper.before + _one_per_line(inner) + wrapper.after
-        reply = read_piece(wrapped, compiled(FORMATS[wrapper.format]), options).reply
+        reply = read_piece(wrapped, compile_format(FORMATS[wrapper.format]), options).reply
         # Each call must be in the text as it was written, without the markers that were added.
         if reply.attempts and all(call.raw in text for call in reply.attempts) and _is_all_calls(reply, tools):
             return Piece(reply, located(reply, text))
@@ -177,9 +177,9 @@ def other_format(text: str, options: ReadOptions, told: TokenMap | None = None) 
     return _fitting(read_auto(text, options, told), options.tools)
 
 
-def behind_text(text: str, found: Compiled, options: ReadOptions) -> Piece | None:
+def behind_text(text: str, found: CompiledFormat, options: ReadOptions) -> Piece | None:
     """Parse the bare calls of the named format that a text ends with; return None unless they fit."""
-    formats = [found, compiled(FORMATS["xlam"])] if found.envelope is not None else [found]
+    formats = [found, compile_format(FORMATS["xlam"])] if found.bodies.envelope is not None else [found]
     for start in [*_candidate_starts(text), *_last_fence(text, found)]:
         for each in formats:
             piece = _fitting(read_piece(text[start:], each, options), options.tools)
@@ -193,7 +193,7 @@ def native_calls(text: str, options: ReadOptions) -> Piece | None:
     found = _NATIVE(text) if options.tools is not None and len(text) <= _MAX_CHARS else None
     if found is None or shows(text[: found.start()]):
         return None
-    piece = read_piece(text[found.start() :], compiled(FORMATS["xlam"]), options)
+    piece = read_piece(text[found.start() :], compile_format(FORMATS["xlam"]), options)
     if not piece.reply.attempts:
         return None
     named = msgspec.structs.replace(piece.reply, format="a provider's API")
@@ -257,10 +257,14 @@ def _value_end(text: str, start: int) -> int:
     return -1
 
 
-def _last_fence(text: str, found: Compiled) -> list[int]:
+def _last_fence(text: str, found: CompiledFormat) -> list[int]:
     """Where the last code fence begins, if such a fence is the format's own opener."""
-    start = last_fence(text) if found.fence is not None and len(text) <= _MAX_CHARS else -1
-    return [start] if start > 0 and found.fence is not None and found.fence.at(text, start, True) else []
+    start = last_fence(text) if found.bare_calls.fence is not None and len(text) <= _MAX_CHARS else -1
+    return (
+        [start]
+        if start > 0 and found.bare_calls.fence is not None and found.bare_calls.fence.at(text, start, True)
+        else []
+    )
 
 
 # -- both --------------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from rightcall.formats.templates.confined import ChildBounds, Rendering, render
 from rightcall.formats.templates.drafting import drafts
 from rightcall.formats.templates.template_faults import BadTemplate
 from rightcall.formats.toml_text import format_to_toml
-from rightcall.parsing.compile import compiled
+from rightcall.parsing.compile import compile_format
 from rightcall.parsing.detection import read_whole
 from rightcall.parsing.options import ReadOptions
 from rightcall.parsing.rendering import render as write
@@ -135,7 +135,7 @@ def _thinking_first(formats: tuple[str, ...], text: str) -> tuple[str, ...]:
     if not text:
         return formats
     known = known_formats().formats
-    replies = {name: read_whole(text, compiled(known[name]), ReadOptions(TOOLS)) for name in formats}
+    replies = {name: read_whole(text, compile_format(known[name]), ReadOptions(TOOLS)) for name in formats}
     # The header of the turn may stand before the thought.
     told = {
         name: reply.reasoning.strip().endswith(_THOUGHT) and reply.content.strip() == _SAID
@@ -214,7 +214,7 @@ def recovering(text: str, calls: tuple[Call, ...], repair: str = "off") -> tuple
 def _rank(text: str, calls: tuple[Call, ...], format: Format, repair: str = "off") -> tuple[int, ...] | None:
     """Nothing left over, then written just so, then little left over, then a marker rather than none, then at least the
     bodies written just so. None: not the same calls."""
-    found = compiled(format)
+    found = compile_format(format)
     reply = read_whole(text, found, ReadOptions(TOOLS, repair=repair))
     if any(problem.blocking for problem in reply.problems):
         return None
@@ -225,7 +225,7 @@ def _rank(text: str, calls: tuple[Call, ...], format: Format, repair: str = "off
     left = len(reply.content.strip()) + len(reply.reasoning.strip())
     bodies = all(_written((call,), msgspec.structs.replace(format, call=("", ""))) in text for call in calls)
     written = _written(calls, format) in text
-    return int(left > 0), int(not written), left, int(bool(found.bare)), int(not bodies)
+    return int(left > 0), int(not written), left, int(bool(found.bare_calls.first_characters)), int(not bodies)
 
 
 def _written(calls: tuple[Call, ...], format: Format) -> str:

@@ -51,7 +51,7 @@ def what_stands_behind(p: CallBuilder, *, closed: bool, another: Probe | None = 
 
 def _is_closed(p: CallBuilder) -> Steps[bool]:
     """Does the marker that closes the call stand here, if only its beginning where the text ends?"""
-    close = p.compiled.call_close
+    close = p.compiled.call_ends.close
     if close is None:
         return False
     return bool((yield from p.test(close))) or (p.ended and close.is_begun(p.buf, p.pos))

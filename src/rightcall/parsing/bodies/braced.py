@@ -311,7 +311,7 @@ class BracedReader(BodyReader):
         reader = self._reader(p, p.buf, p.pos, ended=False)
         found = all_there(p, reader)
         if found is None:
-            close = p.compiled.call_close
+            close = p.compiled.call_ends.close
             stop = None if close is None else close.at
             text = yield from skipped(p, Ends(self.notation, stop=stop, stops="<"))
             reader = self._reader(p, text, 0, ended=True)

@@ -92,7 +92,7 @@ class EnvelopeReader(BodyReader):
             return None
         if not bare and self._closes:
             return found, last.end(), True
-        if p.compiled.extra_closers is not None and _CLOSER(buf, last.end()):
+        if p.compiled.call_ends.extra_brackets is not None and _CLOSER(buf, last.end()):
             return None  # a bracket too many
         is_more = goes_on(buf, last.end(), p.ended)
         return None if is_more else (found, last.end(), is_more is not None)
@@ -128,7 +128,7 @@ class EnvelopeReader(BodyReader):
 
     def _run(self, p: CallBuilder, bare: bool) -> Steps[None]:
         """One envelope, or several with only white space between them where a marker will close them."""
-        closed = p.compiled.call_close is not None and not bare
+        closed = p.compiled.call_ends.close is not None and not bare
         while True:
             if (parts := (yield from self._envelope(p, bare))) is not None:
                 yield from self._settle(p, parts, bare)

@@ -78,7 +78,7 @@ def _holds_another(p: CallBuilder, text: str, quote: str) -> bool:
 
 def _begins_another(p: CallBuilder, before: str) -> bool:
     """Does a call begin before the first of its quotes? Then this one was given up, and its string never closed."""
-    if any(pat.prefix in before for pat, _ in p.compiled.openers):
+    if any(pat.prefix in before for pat, _ in p.compiled.openers.of_calls):
         return True
     if p.tools is None:
         return _NEXT_CALL(before) is not None
@@ -106,7 +106,7 @@ def _held(p: CallBuilder, broken: Broken) -> Steps[int]:
 
 def _block_end(p: CallBuilder, start: int) -> Steps[bool | None]:
     """Goes to the end of the block. False if that is too far away, None if the text ended first."""
-    close = p.compiled.call_close
+    close = p.compiled.call_ends.close
     while True:
         most = min(len(p.buf), p.pos + _MOST_HELD + 1)
         sign: object = False
@@ -120,7 +120,7 @@ def _block_end(p: CallBuilder, start: int) -> Steps[bool | None]:
         if p.at - start > _MOST_HELD:
             return False
         if p.ended:
-            return None if close is not None and not p.compiled.bare else True
+            return None if close is not None and not p.compiled.bare_calls.first_characters else True
         yield
 
 

@@ -221,7 +221,7 @@ def read_arguments_of(p: CallBuilder, close: Probe | None) -> Steps[None]:
         raise Cut
     # Not the close, where that is a fence too.
     fenced = p.char() == "`" and (yield from p.test(_LABELLED_FENCE))
-    for end in (close, p.compiled.call_close):
+    for end in (close, p.compiled.call_ends.close):
         if end is not None and not fenced and (yield from p.test(end)):
             p.raw_end()
             yield from _settle(p, close, Undecodable, empty=True)
@@ -258,7 +258,7 @@ def _string_arguments(p: CallBuilder) -> Steps[Any]:
 
 def _give_back_close(p: CallBuilder, taken: Capture) -> None:
     """What was taken is the call's own, unless it holds the call's close."""
-    text, scan = p.captured(taken), p.compiled.resync
+    text, scan = p.captured(taken), p.compiled.recovery.scan
     if _OBJECT_IN_STRING(text) or not any(
         scan.actions[found.lastindex or 0].endswith("close") for found in scan.finditer(text)
     ):
@@ -272,15 +272,15 @@ def _give_back_close(p: CallBuilder, taken: Capture) -> None:
 
 def _end_arguments(p: CallBuilder, close: Probe | None, value: Any) -> Steps[None]:
     """The arguments are over: what stands behind them, and their close."""
-    closed = close is not None or p.compiled.call_close is not None
+    closed = close is not None or p.compiled.call_ends.close is not None
     p.raw_end()
-    yield from p.take_extra_closers(p.compiled.extra_behind_arguments)
+    yield from p.take_extra_closers(p.compiled.call_ends.brackets_after_arguments)
     p.raw_end()
     char = p.char() or (yield from p.peek())
     # A comment is one only where a marker must follow; elsewhere it is text.
     if char == "{" or (char and char in "/#" and closed):
         raise Broken("trailing_content", "something stands behind the arguments; send one JSON object and no more")
-    if char and close is not None and p.compiled.call_close is None and not (yield from _may_end(p, close)):
+    if char and close is not None and p.compiled.call_ends.close is None and not (yield from _may_end(p, close)):
         raise Broken("trailing_content", f"unexpected {char!r} between the arguments and the close of the call")
     yield from _settle(p, close, value)
 
@@ -292,7 +292,7 @@ def _goes_on(p: CallBuilder) -> Steps[bool]:
 
 def _may_end(p: CallBuilder, close: Probe) -> Steps[bool]:
     """Does what closes a call stand here, or what can only stand behind one?"""
-    for end in (close, p.compiled.begins, p.compiled.turn_end):
+    for end in (close, p.compiled.openers.begin, p.compiled.call_ends.turn):
         if end is not None and (yield from p.test(end)):
             return True
     return p.ended and close.is_begun(p.buf, p.pos)
@@ -302,8 +302,8 @@ def _settle(p: CallBuilder, close: Probe | None, value: Any, *, empty: bool = Fa
     """Takes what closes the arguments. What cannot stand behind is part of what is wrong with the call."""
     yield from p.peek()
     found = (yield from p.test(close)) if close is not None else None
-    closed = p.compiled.call_close is not None
-    is_whole = found and p.compiled.closes_calls.at(p.buf, p.pos, p.ended)
+    closed = p.compiled.call_ends.close is not None
+    is_whole = found and p.compiled.call_ends.any.at(p.buf, p.pos, p.ended)
     if found:
         p.pos = found.end()
     if close is not None and not is_whole and not closed and p.call is not None:

@@ -180,7 +180,7 @@ class PythonicReader(BodyReader):
             p.pos = found.end()
             raise Cut
         if p.buf[found.end()] != "=":
-            close = p.compiled.call_close
+            close = p.compiled.call_ends.close
             p.pos = found.end()
             if close is not None and (yield from p.test(close)):
                 raise Broken("invalid_call", "the call's closing ')' is missing")
@@ -351,7 +351,7 @@ def _at_string(p: CallBuilder) -> Steps[bool]:
 
 
 def _ends(p: CallBuilder, *, until: str, stack: tuple[str, ...] = (), bare: bool = False) -> Ends:
-    close = p.compiled.call_close
+    close = p.compiled.call_ends.close
     return Ends(PYTHON, until=until, stack=stack, stop=None if close is None else close.at, bare=bare)
 
 

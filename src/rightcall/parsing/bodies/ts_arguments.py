@@ -161,7 +161,7 @@ def _nested(p: CallBuilder, depth: int) -> Steps[Read]:
     """A list or an object."""
     found = all_there(p, ValueReader(TYPESCRIPT, p.buf, p.pos, depth=depth, ended=False))
     if found is None:
-        text = yield from skipped(p, Ends(TYPESCRIPT, stop=p.compiled.call_edge.at, stops="<"))
+        text = yield from skipped(p, Ends(TYPESCRIPT, stop=p.compiled.call_ends.edge.at, stops="<"))
         found = whole(ValueReader(TYPESCRIPT, text, depth=depth))
     return found
 
@@ -197,7 +197,7 @@ def _scalar(p: CallBuilder, char: str) -> Steps[Read]:
 
 
 def _no_edge(p: CallBuilder) -> Steps[None]:
-    if (yield from p.test(p.compiled.call_edge)):
+    if (yield from p.test(p.compiled.call_ends.edge)):
         raise Broken("invalid_value", "'}' is missing before the end of the call")
 
 

@@ -133,7 +133,7 @@ class TsCallReader(BodyReader):
 def _give_back_opener(p: CallBuilder, taken: Capture) -> None:
     """What was taken is no call: what opens a block in it opens one."""
     text = p.captured(taken)
-    places = [place for _, finder in p.compiled.openers if (place := finder.first(text, 0)) >= 0]
+    places = [place for _, finder in p.compiled.openers.of_calls if (place := finder.first(text, 0)) >= 0]
     if places:
         p.give_back(taken)
         p.pos += min(places)
