@@ -13,8 +13,7 @@ from rightcall import Call, Parser, Reply, Tool, parse, render
 from rightcall.formats import FORMATS, NAMED_ONLY
 from rightcall.formats.spec import Braced, Pythonic
 from rightcall.parsing.values.notation import PYTHON, PYTHON_LITERALS, TYPESCRIPT
-from rightcall.parsing.values.value_ends import Ends
-from rightcall.parsing.values.value_reader import BadValue, Unfinished, ValueReader
+from rightcall.parsing.values.value_reader import BadValue, Ends, Unfinished, ValueReader
 
 STRING = {"type": "string"}
 TOOL = Tool(

@@ -12,10 +12,8 @@ import msgspec
 from rightcall.json_pointer import step
 from rightcall.parsing.buffer import MAX_PIECE, MAX_PIECES, Broken, Cut, Sink, Steps
 from rightcall.parsing.call_builder import Building, CallBuilder
-from rightcall.parsing.values.notation import PYTHON_LITERALS, Notation
-from rightcall.parsing.values.strings import StringText
-from rightcall.parsing.values.value_ends import Ends, LostEnd
-from rightcall.parsing.values.value_reader import BadValue, Odd, Unfinished, ValueReader, opening
+from rightcall.parsing.values.notation import PYTHON_LITERALS, Notation, StringText
+from rightcall.parsing.values.value_reader import BadValue, Ends, LostEnd, Odd, Unfinished, ValueReader, opening
 from rightcall.repairs.argument_text import respelled
 from rightcall.schema.places import Places, wants_text
 from rightcall.strict_json import REFUSED, Undecodable, decode_unique

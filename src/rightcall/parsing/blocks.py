@@ -11,8 +11,8 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
-from rightcall.parsing.bodies.behind import ARGUMENTS
 from rightcall.parsing.bodies.name_then_json import read_arguments_of
+from rightcall.parsing.bodies.trailing_text import ARGUMENTS
 from rightcall.parsing.buffer import Broken, Capture, Cut, NotACall, Steps, broken_by
 from rightcall.parsing.call_builder import declared, name_at
 from rightcall.parsing.json_stream import whole_value

@@ -15,8 +15,7 @@ from typing import Any
 
 import msgspec
 
-from rightcall.parsing.values.escapes import PYTHON
-from rightcall.parsing.values.notation import JSON_WORDS, LOOSE, STRICT_NUMBER
+from rightcall.parsing.values.notation import JSON_WORDS, LOOSE, PYTHON_ESCAPES, STRICT_NUMBER, SURROGATE_PAIR
 from rightcall.parsing.values.value_reader import programmers_number
 from rightcall.strict_json import MAX_DEPTH, decode, is_same
 
@@ -138,8 +137,7 @@ def one_object(objects: list[dict[str, Any]]) -> tuple[dict[str, Any], Liberty]:
     return value, Liberty("concatenated", before, json.dumps(value, ensure_ascii=False)[:200])
 
 
-_PAIR = r"u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-_match_escape = re.compile(rf'\\(?:["\\/bfnrt]|{_PAIR}|u[0-9a-fA-F]{{4}})').match
+_match_escape = re.compile(rf'\\(?:["\\/bfnrt]|{SURROGATE_PAIR}|u[0-9a-fA-F]{{4}})').match
 _ESCAPED_QUOTES = frozenset(("\\'", "\\`"))
 # `C:\dir`, `\\host\share\dir`: no backslash is doubled but the first of a host's, and no sign of a regular expression.
 _path = re.compile(r"[A-Za-z]:(?:\\(?!\\)[^\\]*+)++|\\\\[\w.\-]{2,64}+(?:\\(?!\\)[^\\+*?()\[\]{}|^]*+){2,}+").fullmatch
@@ -162,7 +160,7 @@ def _piece(piece: str, single: bool) -> str:
         return piece
     if piece in _ESCAPED_QUOTES:
         return piece[1]
-    return PYTHON.read(piece) if _match_escape(piece, 0) and not (single and piece in _NEVER_MEANT) else piece
+    return PYTHON_ESCAPES.read(piece) if _match_escape(piece, 0) and not (single and piece in _NEVER_MEANT) else piece
 
 
 def _has_control(pieces: list[str]) -> bool:
@@ -257,7 +255,7 @@ class LooseStrings:
     def _decoded(self, pieces: list[str], quote: str, start: int, odd: set[str]) -> str:
         source = "".join(pieces)
         single = "bad_escape" in odd
-        value = PYTHON.read(source) if not odd else _read_escapes(pieces, source, single=single)
+        value = PYTHON_ESCAPES.read(source) if not odd else _read_escapes(pieces, source, single=single)
         self.single = self.single or single
         self.controls = self.controls or (value is not source and _has_control(pieces))
         if quote != '"' or odd:

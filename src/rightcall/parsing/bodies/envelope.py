@@ -9,15 +9,13 @@ belongs to no call decides that it is the model's own JSON.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from rightcall.formats.spec import Envelope, Format, Marker
 from rightcall.formats.toml_rules import ANY_TEXT, LITERAL, OPTIONAL, each, json_key, refuse, template_rule
-from rightcall.parsing.bodies.behind import goes_on, is_member_lost, what_stands_behind
-from rightcall.parsing.bodies.envelope_members import EnvelopeMembers
-from rightcall.parsing.bodies.envelope_parts import OddMember, Parts, find_name_of, is_no_name, refuse_item
-from rightcall.parsing.bodies.envelope_patterns import EnvelopePatterns
 from rightcall.parsing.bodies.kind import Around, BodyKind, BodyReader, KeyPair, WholeBlock, Wrap
+from rightcall.parsing.bodies.trailing_text import goes_on, is_member_lost, what_stands_behind
 from rightcall.parsing.buffer import Broken, Cut, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder, Whole
 from rightcall.parsing.json_stream import LostJsonEnd, json_string, json_value, read_arguments, skip_nested
@@ -25,11 +23,278 @@ from rightcall.parsing.markers import Pat, Probe, alt, blanks, literal, look, se
 from rightcall.parsing.writers import write_arguments
 from rightcall.repairs.envelope_repair import BesideMember, Keys, Role, Sketch, role_of, sketch_envelopes
 from rightcall.repairs.schema_repair import fold
-from rightcall.repairs.tool_meant import name_in_id, two_names
-from rightcall.strict_json import Undecodable, is_deep, scan_unique
+from rightcall.repairs.tool_meant import find_name, hoist_name, name_in_id, two_names
+from rightcall.strict_json import Undecodable, is_deep, is_same, scan_unique
+from rightcall.tools.toolset import Toolset
 from rightcall.types import Call, Repair
 
 _B = r"[ \t\r\n]*+"
+_KEY = Pat(r'"[^"\\\x00-\x1f]{1,128}+"', r'(?:"[^"\\\x00-\x1f]{0,128}+"?+)?+')
+_OBJECT = seq(literal(":"), blanks(), literal("{"))
+Match = Callable[[str, int], "re.Match[str] | None"]
+
+
+class EnvelopePatterns:
+    def __init__(self, body: Envelope, closes: list[Pat]) -> None:
+        usual = _usual(body)
+        self.usual: Match = re.compile(usual).match
+        outer = _any_of(body.outer)
+        opens = rf'\{{{_B}"(?:{outer})"{_B}:{_B}(?P<list>\[{_B})' if outer else rf"(?P<list>\[{_B})?"
+        self.first: Match = re.compile(_B + opens + usual).match
+        # What may close the list, and the object around it, behind a call that was read loosely.
+        self.tail: Match = re.compile(rf"{_B}\]?" + (rf"{_B}\}}?" if outer else "")).match
+        # Blanks behind the marker are its own; a bracket behind them is one too many.
+        close = "(?:" + "|".join(pat.whole for pat in closes) + rf"){_B}(?![}}\])])" if closes else ""
+        # The end of an object; a second group where another follows.
+        end = rf"{_B}{_id_behind(body)}(\}}){_B}"
+        self.ends_item: Match = re.compile(rf"{end}(?:(,)|\]){_B}").match
+        self.ends_alone: Match = re.compile(end).match
+        self.ends_block: Match = re.compile(rf"{end}(?:(?=(\{{))|{close})").match if closes else self.ends_alone
+        # What another call of the block begins with, behind a comma that does not belong there.
+        self.another = _another(body)
+        behind_list = rf"{_B}\}}{_B}" if outer else _B
+        self.list_ends: tuple[Match, Match] = re.compile(behind_list).match, re.compile(behind_list + close).match
+
+
+def _another(body: Envelope) -> Probe:
+    """A comma or a semicolon, and then an object that begins with a name or an id; where the key is the name, with one
+    that holds an object."""
+    key = [alt(*[literal(f'"{key}"') for key in (*body.names, *body.ids)])] if body.names else [_KEY, blanks(), _OBJECT]
+    return Probe(seq(Pat("[,;]", ""), blanks(), look(seq(literal("{"), blanks(), *key))))
+
+
+def _usual(body: Envelope) -> str:
+    """From the bracket to the arguments."""
+    text = r'"(?P<{}>(?!\s*+")[^"\\\x00-\x1f]{{1,256}}+)"'.format
+    if not body.names:
+        # Where the key is the name, an id or a type is none: its value is no object.
+        keys = rf"(?P<id_key>)(?P<id>)(?P<name_key>){text('name')}(?P<args_key>)"
+        return rf"(?P<object>\{{){_B}{keys}{_B}:{_B}(?=\{{)"
+    ids = _any_of(body.ids)
+    before = rf'(?:"(?P<id_key>{ids})"{_B}:{_B}{text("id")}{_B},{_B})?' if ids else "(?P<id_key>)(?P<id>)"
+    first = rf'"(?P<name_key>{_any_of(body.names)})"{_B}:{_B}{text("name")}'
+    then = rf'{_B},{_B}"(?P<args_key>{_any_of(body.args)})"'
+    return rf"(?P<object>\{{){_B}{before}{first}{then}{_B}:{_B}(?=[^ \t\r\n])"
+
+
+def _id_behind(body: Envelope) -> str:
+    ids = _any_of(body.ids) if body.names else ""
+    return rf'(?:,{_B}"(?:{ids})"{_B}:{_B}"[^"\\\x00-\x1f]*+"{_B})?' if ids else ""
+
+
+def _any_of(keys: tuple[str, ...]) -> str:
+    return "|".join(map(re.escape, keys))
+
+
+class OddMember(LostJsonEnd):
+    """Something odd stands between the members of an envelope, and no bracket but its own is open."""
+
+
+ARGUMENTS: Any = object()  # stands for a value that is not known before the call is settled
+
+
+class Parts:
+    """What of an envelope has been read."""
+
+    __slots__ = ("again", "doubtful", "has_args", "id", "inner", "json", "members", "name", "seen", "value")
+
+    def __init__(self) -> None:
+        self.name: str | None = None
+        self.id = ""
+        self.inner = 0  # how many `"function": {` are open
+        self.has_args = False
+        self.doubtful = False  # it has a key that no call has
+        self.json = ""
+        self.value: Any = Undecodable
+        self.seen: dict[str, Any] = {}
+        self.members: list[tuple[str, Any]] = []  # beside name and arguments
+        self.again: list[BesideMember] = []  # those whose key was there before
+
+    def take_usual(self, usual: re.Match[str]) -> None:
+        """The usual beginning: an id, the name, the arguments' key."""
+        self.name, self.id, self.has_args = usual["name"], usual["id"] or "", True
+        self.seen = {usual["name_key"] or usual["name"]: usual["name"], usual["args_key"] or usual["name"]: ARGUMENTS}
+        if usual["id_key"]:
+            self.seen[usual["id_key"]] = self.id
+
+    def ids_behind(self, ids: frozenset[str]) -> tuple[BesideMember, ...]:
+        """Ids that stand behind the arguments."""
+        seen = list(self.seen)
+        args = next((index for index, key in enumerate(seen) if self.seen[key] is ARGUMENTS), len(seen))
+        return tuple(
+            [BesideMember(key, value, "id") for key, value in self.members if key in ids and key in seen[args:]]
+        )
+
+    def note_again(self, key: str, value: Any) -> None:
+        same = is_same(self.seen[key], value)
+        self.again.append(BesideMember(key, value, "again" if same else "clash"))
+
+
+def is_no_name(key: str, value: Any, names: frozenset[str]) -> bool:
+    """Null, a number or a word where the name should be: neither a name nor an argument."""
+    return key in names and not isinstance(value, (str, dict, list))
+
+
+def find_name_of(parts: Parts, names: frozenset[str], tools: Toolset | None) -> tuple[str, tuple[Repair, ...]]:
+    """The name of a call that has none of its own: it stands under another key, among the arguments, or only one tool
+    fits."""
+    members = {key: value for key, value in parts.members if not is_no_name(key, value, names)}
+    hoisted = hoist_name(members, tools)
+    if hoisted is not None:
+        name, rest = hoisted
+        parts.members = [member for member in parts.members if member[0] in rest or member[0] not in members]
+        return name, (Repair("hoisted_name", "schema", "", "", name),)
+    if not parts.has_args:
+        name, _, repairs = find_name(members, "", tools)
+        return name, repairs
+    name, parts.json, repairs = find_name(parts.value, parts.json, tools)
+    return name, repairs
+
+
+def refuse_item(p: CallBuilder) -> Steps[None]:
+    """Something in a list of calls that is none: it is kept and refused, and its siblings live."""
+    p.raw_begin()
+    try:
+        yield from json_value(p)
+    except LostJsonEnd:
+        raise Broken("invalid_json", "the list of calls is not valid JSON; send it again as valid JSON") from None
+    p.fail("call_not_object", "an entry of the list of calls is no object; send an object with a name and arguments")
+
+
+def take_comma(p: CallBuilder) -> Steps[None]:
+    """What must stand behind a member."""
+    char = yield from p.peek()
+    if char == ",":
+        p.pos += 1
+    elif not char:
+        raise Cut
+    elif char != "}":
+        raise OddMember
+
+
+def take_colon(p: CallBuilder) -> Steps[None]:
+    char = yield from p.peek()
+    if not char:
+        raise Cut
+    if char != ":":
+        raise OddMember
+    p.pos += 1
+
+
+class EnvelopeMembers:
+    """Reads members into `Parts`. A call begins as soon as its name and the key of its arguments are known."""
+
+    def __init__(self, body: Envelope) -> None:
+        self.names, self.args, self.ids = frozenset(body.names), frozenset(body.args), frozenset(body.ids)
+
+    def read(self, p: CallBuilder, parts: Parts, bare: bool, begun: bool) -> Steps[None]:
+        """All up to the bracket that ends the envelope; `begun`: some were read before."""
+        if begun:
+            yield from take_comma(p)
+        while True:
+            char = yield from p.peek()
+            if char == "}":
+                p.pos += 1
+                if not parts.inner:
+                    return
+                parts.inner -= 1
+            elif char == '"':
+                if (yield from self._member(p, parts, bare)):
+                    parts.inner += 1
+                    continue
+            elif not char:
+                raise Cut
+            else:
+                raise OddMember
+            yield from take_comma(p)
+
+    def _member(self, p: CallBuilder, parts: Parts, bare: bool) -> Steps[bool]:
+        """A key and its value; True if the value is an object that is read as part of the envelope."""
+        key = yield from json_string(p)
+        if key is None:
+            raise OddMember
+        yield from take_colon(p)
+        char = yield from p.peek()
+        if not char:
+            parts.name = parts.name if self.names or parts.name else key
+            raise Cut
+        if key == "function" and char == "{" and (self.names or parts.name is not None):
+            p.pos += 1
+            return True
+        if parts.name is None and self._is_named_by(key, char):
+            yield from (self._name(p, parts, key) if self.names else self._named_arguments(p, parts, key))
+        elif key in self.args and not parts.has_args:
+            yield from self._arguments(p, parts, key)
+        else:
+            yield from self._other(p, parts, key, bare)
+        return False
+
+    def _is_named_by(self, key: str, char: str) -> bool:
+        """Does this member say the name? `char` is what its value begins with."""
+        if self.names:
+            return char == '"' and (key in self.names or key == "function")
+        return char != '"' or not self._is_of_call(key)
+
+    def _is_of_call(self, key: str) -> bool:
+        """Does a call have such a key beside its name and its arguments?"""
+        return key in self.ids or key == "type"
+
+    def _name(self, p: CallBuilder, parts: Parts, key: str) -> Steps[None]:
+        name = yield from json_string(p)
+        if name is None:
+            raise OddMember
+        if key in parts.seen:
+            parts.note_again(key, name)
+        parts.seen[key] = name
+        parts.name = name if name.strip() else None  # a blank name is none
+        if parts.has_args and parts.name is not None and not parts.doubtful:
+            p.begin(parts.name, parts.id).parts.append(parts.json)
+            parts.value = Undecodable
+
+    def _named_arguments(self, p: CallBuilder, parts: Parts, name: str) -> Steps[None]:
+        """The key is the name."""
+        parts.name = name
+        return self._arguments(p, parts, name)
+
+    def _arguments(self, p: CallBuilder, parts: Parts, key: str) -> Steps[None]:
+        parts.has_args = True
+        parts.seen[key] = ARGUMENTS
+        if parts.name is None or parts.doubtful:
+            parts.json, parts.value = yield from json_value(p)
+        else:
+            p.begin(parts.name, parts.id)
+            parts.value = yield from read_arguments(p)
+
+    def _other(self, p: CallBuilder, parts: Parts, key: str, bare: bool) -> Steps[None]:
+        """A member that is neither the name nor the arguments."""
+        may_doubt = bare and p.call is None and not self._is_of_call(key)
+        if may_doubt and key not in self.names:
+            self._doubt(p, parts, key)
+        if isinstance(value := (yield from json_value(p))[1], Undecodable):
+            raise OddMember
+        if may_doubt and key in self.names and not is_no_name(key, value, self.names):
+            self._doubt(p, parts, key)
+        if key in self.ids and isinstance(value, str) and p.call is None and not parts.id:
+            parts.id = value
+        if parts.seen.get(key, ARGUMENTS) is not ARGUMENTS:
+            parts.note_again(key, value)
+            return
+        parts.seen.setdefault(key, value)
+        parts.members.append((key, value))
+
+    def _doubt(self, p: CallBuilder, parts: Parts, key: str) -> None:
+        """A key that no call has, where no marker stands before the envelope: the model's own JSON, unless what else
+        it holds can only be a call of a declared tool."""
+        tools = p.tools
+        if tools is None or (parts.name is not None and parts.name not in tools):
+            raise NotACall
+        if parts.name is None:
+            if not any(key in tools.kinds(tool.name) for tool in tools):
+                raise NotACall
+        elif key not in tools.kinds(parts.name):
+            parts.doubtful = True
+
+
 _CLOSER = re.compile(rf"{_B}[}}\])]").match
 _COMMENTED = re.compile(r"/\*|//|#").search
 _WORDS = seq(alt(literal("null"), literal("true"), literal("false")), look(Pat(r"[,\] \t\r\n]", "")))

@@ -7,8 +7,8 @@ from typing import Any, NoReturn
 
 from rightcall.formats.spec import Format, Marker, NameThenJson, alternatives
 from rightcall.formats.toml_rules import OPENER, OPTIONAL, FieldRule, marker_rule, refuse, template_rule
-from rightcall.parsing.bodies.behind import ANOTHER_OBJECT, ARGUMENTS, HALF_A_KEY, what_stands_behind
 from rightcall.parsing.bodies.kind import Around, BodyKind, BodyReader, WholeBlock, filled, first
+from rightcall.parsing.bodies.trailing_text import ANOTHER_OBJECT, ARGUMENTS, HALF_A_KEY, what_stands_behind
 from rightcall.parsing.buffer import Broken, Capture, Cut, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder
 from rightcall.parsing.json_stream import LostJsonEnd, json_value, read_arguments

@@ -15,8 +15,8 @@ from string import punctuation
 from typing import Any
 
 from rightcall.formats.spec import Params, alternatives
+from rightcall.parsing.bodies.tagged_values import swallowed
 from rightcall.parsing.bodies.tags import Tags
-from rightcall.parsing.bodies.value_end import swallowed
 from rightcall.parsing.call_builder import CallBuilder
 from rightcall.parsing.markers import alt, ordered
 from rightcall.schema.places import Kind
