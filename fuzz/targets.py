@@ -24,7 +24,7 @@ from mutate import mutated_text
 
 from rightcall import Call, Reply, Stream, Tool, Toolset, check, dispatch_sync, grammar, parse, read, repair
 from rightcall.formats import FORMATS
-from rightcall.parsing.parser import Policy
+from rightcall.parsing.options import Policy
 from rightcall.testing.laws import How
 from support import samples
 from support.hostile import Broken, check_laws

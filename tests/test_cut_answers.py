@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from rightcall import Ids, Reply, Stream, Tool, parse, read, read_all
 from rightcall.backends.rewrite import MODULES, Rewriter
-from rightcall.parsing.finish_reasons import CUT
+from rightcall.parsing.options import CUT
 from support.dialects import ENDS, WIRES, Answer, Cutter, Json, Wired
 
 TOOLS = [Tool(name="f", parameters={"type": "object", "properties": {"x": {}, "input": {}}})]

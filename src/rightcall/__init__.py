@@ -29,9 +29,8 @@ if TYPE_CHECKING:
     from rightcall.loop.task_runner import Runner, run, run_sync
     from rightcall.parsing.detection import detect
     from rightcall.parsing.options import Limits
-    from rightcall.parsing.parser import Parser, parse
+    from rightcall.parsing.parser import Parser, parse, select
     from rightcall.parsing.rendering import render
-    from rightcall.parsing.selection import select
     from rightcall.providers.provider_answers import Stream, read, read_all
     from rightcall.repairs.whole_call import repair
     from rightcall.tools.checks import check
@@ -160,7 +159,7 @@ __getattr__ = on_first_use(
         "Parser": "rightcall.parsing.parser",
         "parse": "rightcall.parsing.parser",
         "render": "rightcall.parsing.rendering",
-        "select": "rightcall.parsing.selection",
+        "select": "rightcall.parsing.parser",
     },
     modules=_MODULES,
 )

@@ -68,6 +68,11 @@ def decode(text: str, depth: int) -> Any:
     return _decode(text, depth, scan_once)
 
 
+def encode(value: Any) -> str:
+    """Return a value as JSON text. Raises `ValueError` for NaN and infinities, `TypeError` for other Python objects."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
 def is_object(text: str) -> bool:
     """Does `decode` read an object here, nested no deeper than `MAX_DEPTH`?"""
     if text.count("{") + text.count("[") <= MAX_DEPTH:

@@ -16,8 +16,7 @@ from rightcall.api_names import api_name
 from rightcall.errors import CallerError
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
-from rightcall.parsing.options import Limits
-from rightcall.parsing.parser import Policy
+from rightcall.parsing.options import Limits, Policy
 from rightcall.providers import openai_chat
 from rightcall.providers.history_messages import OPAQUE
 from rightcall.tools.toolset import Tools, Toolset

@@ -17,8 +17,7 @@ from urllib.parse import urlsplit
 from rightcall.backends.rewrite import Refused, Rewriter
 from rightcall.errors import CallerError
 from rightcall.formats.spec import Format
-from rightcall.parsing.options import Limits
-from rightcall.parsing.parser import Policy, ReasoningCalls, Rescue
+from rightcall.parsing.options import Limits, Policy, ReasoningCalls, Rescue
 from rightcall.tools.toolset import ToolLike, Toolset
 from rightcall.types import Json, Reply
 

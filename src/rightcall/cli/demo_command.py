@@ -27,7 +27,8 @@ from rightcall.dispatching.hook import Invocation, Skip
 from rightcall.dispatching.invoke import RunLimits
 from rightcall.dispatching.result import Result
 from rightcall.dispatching.trace import Trace
-from rightcall.parsing.parser import Parser, Policy, parse
+from rightcall.parsing.options import Policy
+from rightcall.parsing.parser import Parser, parse
 from rightcall.safe_text import visible
 from rightcall.tools.functions import tool
 from rightcall.tools.toolset import Toolset

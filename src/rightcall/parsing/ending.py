@@ -13,10 +13,10 @@ from rightcall.formats.turn_ends import LAST_TOKENS
 from rightcall.parsing.auto import AutoMachine, read_auto
 from rightcall.parsing.buffer import TokenMap
 from rightcall.parsing.compile import compile_format
-from rightcall.parsing.finish_reasons import was_cut
 from rightcall.parsing.headers import parse_stripped_messages
 from rightcall.parsing.machine import InReasoning, Machine
 from rightcall.parsing.near import in_thought, near_call, near_calls
+from rightcall.parsing.options import was_cut
 from rightcall.parsing.rescue import (
     Piece,
     behind_text,

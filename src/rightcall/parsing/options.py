@@ -1,17 +1,29 @@
-"""How a reply is to be read: options and limits."""
+"""The options and limits of parsing, their validation, and the finish reasons of providers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
 
 import msgspec
 
-from rightcall.tools.toolset import Toolset
+from rightcall.errors import CallerError
+from rightcall.tools.toolset import ToolLike, Toolset, is_none
+
+Policy = Literal["off", "safe", "lenient"]
+Rescue = Literal["off", "safe"]
+ReasoningCalls = Literal["never", "safe"]
+_ALLOWED = {
+    "reasoning": ("auto", "open", "off"),
+    "repair": ("off", "safe", "lenient"),
+    "rescue": ("off", "safe"),
+    "reasoning_calls": ("never", "safe"),
+}
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """How much is read. Past a limit a problem is left: a call too large or too deep is kept with its text, and a reply
-    with too much text or too many calls is plain text from there on.
+    """How much is parsed. Beyond a limit a problem is reported. A call that is too large or too deep keeps its text; a
+    reply with too much text or too many calls is plain text from there on.
 
     - `reply`: characters of a whole reply.
     - `call`: characters of one call.
@@ -25,9 +37,15 @@ class Limits(msgspec.Struct, frozen=True):
     calls: int = 256
 
 
+_LIMITS = Limits()
+
+
 class ReadOptions(msgspec.Struct, frozen=True):
-    """`choice` is the one tool that the request asked for; `forbidden` says that it allowed none. Without `previews`
-    nobody sees a call begin, only what became of it."""
+    """The validated options of `parse`.
+
+    - `choice`: the only tool that the request allows. `forbidden`: the request allows none.
+    - `previews`: whether events report a call while it arrives, or only the finished call.
+    """
 
     tools: Toolset | None = None
     reasoning: str = "auto"
@@ -35,8 +53,94 @@ class ReadOptions(msgspec.Struct, frozen=True):
     choice: str | None = None
     spans: bool = False
     live: bool = False
-    limits: Limits = Limits()
+    limits: Limits = _LIMITS
     rescue: str = "safe"
     reasoning_calls: str = "safe"
     forbidden: bool = False
     previews: bool = True
+
+
+def read_options(
+    tools: Toolset | Iterable[ToolLike] | None = None,
+    reasoning: str = "auto",
+    repair: str | Mapping[str, str] = "safe",
+    rescue: str = "safe",
+    reasoning_calls: str = "safe",
+    choice: str | Mapping[str, Any] | None = None,
+    spans: bool = False,
+    live: bool = False,
+    limits: Limits | None = None,
+    previews: bool = True,
+) -> ReadOptions:
+    """Validate the options of `parse` and return them as one value. Raises `CallerError` or `BadTools`."""
+    if reasoning != "auto" or rescue != "safe" or reasoning_calls != "safe":
+        _check_allowed(reasoning=reasoning, rescue=rescue, reasoning_calls=reasoning_calls)
+    if repair not in _ALLOWED["repair"]:
+        _check_repair(repair)
+    toolset = tools if type(tools) is Toolset else Toolset.of(tools)
+    chosen, forbidden = (None, False) if choice is None else _read_choice(choice)
+    return ReadOptions(
+        toolset, reasoning, repair, chosen, spans, live, limits or _LIMITS, rescue, reasoning_calls, forbidden, previews
+    )
+
+
+def _check_allowed(**options: str) -> None:
+    for name, value in options.items():
+        if value not in _ALLOWED[name]:
+            raise CallerError(f"{name}={value!r} is not one of {', '.join(_ALLOWED[name])}")
+
+
+def _check_repair(repair: str | Mapping[str, str]) -> None:
+    for policy in (repair,) if isinstance(repair, str) else repair.values():
+        if policy not in _ALLOWED["repair"]:
+            raise CallerError(f"repair={policy!r} is not one of {', '.join(_ALLOWED['repair'])}")
+
+
+def _read_choice(choice: str | Mapping[str, Any]) -> tuple[str | None, bool]:
+    """Return the only tool that a tool choice names (`"f"`, OpenAI's `{"function": {"name": "f"}}`), or None, and
+    whether it allows no tool."""
+    if is_none(choice):
+        return None, True
+    name: Any = choice
+    if isinstance(choice, Mapping):
+        inner = choice.get("function", choice)
+        name = inner.get("name") if isinstance(inner, Mapping) else None
+        name = name or choice.get("type")
+    if name in (None, "", "auto", "required", "any", "function", "tool"):
+        return None, False
+    return str(name), False
+
+
+# -- finish reasons ----------------------------------------------------------------------------------------------------
+
+CUT = frozenset(("length", "content_filter", "error"))  # the finish reasons of truncated answers
+_FINISH_REASONS: dict[str, tuple[str, ...]] = {
+    "stop": ("end_turn", "stop_sequence", "completed", "eos", "eos_token", "end", "done"),
+    "tool_calls": ("tool_use", "tool_call", "function_call"),
+    "length": (
+        *("max_tokens", "max_output_tokens", "max_length", "incomplete"),
+        *("model_length", "context_length_exceeded", "model_context_window_exceeded", "error_limit"),
+    ),
+    "content_filter": (
+        *("refusal", "safety", "content_filtered", "recitation", "language", "blocklist", "prohibited_content"),
+        *("spii", "image_safety", "image_prohibited_content", "image_recitation", "guardrail_intervened"),
+        "error_toxic",
+    ),
+    "error": (
+        *("failed", "cancelled", "canceled", "abort", "aborted", "malformed_function_call", "malformed_response"),
+        *("unexpected_tool_call", "too_many_tool_calls", "insufficient_system_resource", "network_error"),
+        *("malformed_model_output", "malformed_tool_use", "user_cancel", "other"),
+        *("in_progress", "queued"),  # read before the answer was complete
+    ),
+}
+_NORMALIZED = {word: reason for reason, words in _FINISH_REASONS.items() for word in (reason, *words)}
+
+
+def finish_of(word: str) -> str:
+    """Return stop, tool_calls, length, content_filter or error for a provider's word for it; else the word itself."""
+    return _NORMALIZED.get(word.lower(), word)
+
+
+def was_cut(word: str | None) -> bool:
+    """Return whether a finish reason, normalized or a provider's, says that the answer was truncated."""
+    return isinstance(word, str) and finish_of(word) in CUT

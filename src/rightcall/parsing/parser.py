@@ -13,7 +13,7 @@ import re
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping
 from typing import Any, Literal, overload
 
-from rightcall.errors import CallerError
+from rightcall.errors import CallerError, NoToolCallFound
 from rightcall.formats import FORMATS, find, known_formats
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
@@ -23,20 +23,11 @@ from rightcall.parsing.compile import compile_format
 from rightcall.parsing.ending import conclude
 from rightcall.parsing.events import Fold, Hold, all_events
 from rightcall.parsing.machine import Machine
-from rightcall.parsing.options import Limits, ReadOptions
-from rightcall.tools.toolset import ToolLike, Toolset, is_none
-from rightcall.types import Event, Reply
+from rightcall.parsing.options import Limits, Policy, ReadOptions, ReasoningCalls, Rescue, read_options
+from rightcall.tools.checks import check
+from rightcall.tools.toolset import ToolLike, Toolset
+from rightcall.types import Call, Event, Reply, as_error
 
-Policy = Literal["off", "safe", "lenient"]
-Rescue = Literal["off", "safe"]
-ReasoningCalls = Literal["never", "safe"]
-_WORDS = {
-    "reasoning": ("auto", "open", "off"),
-    "repair": ("off", "safe", "lenient"),
-    "rescue": ("off", "safe"),
-    "reasoning_calls": ("never", "safe"),
-}
-_LIMITS = Limits()
 _MOST_GIVEN = 64  # events
 
 
@@ -183,61 +174,10 @@ def _reply(fold: Fold, reading: Machine | AutoMachine) -> Reply:
     return fold.reply(machine.format_name, tuple(machine.output.spans) if machine.builder.options.spans else None)
 
 
-def read_options(
-    tools: Toolset | Iterable[ToolLike] | None = None,
-    reasoning: str = "auto",
-    repair: str | Mapping[str, str] = "safe",
-    rescue: str = "safe",
-    reasoning_calls: str = "safe",
-    choice: str | Mapping[str, Any] | None = None,
-    spans: bool = False,
-    live: bool = False,
-    limits: Limits | None = None,
-    previews: bool = True,
-) -> ReadOptions:
-    """The options of a reading. Raises where one of them is wrong."""
-    if reasoning != "auto" or rescue != "safe" or reasoning_calls != "safe":
-        _check_words(reasoning=reasoning, rescue=rescue, reasoning_calls=reasoning_calls)
-    if repair not in _WORDS["repair"]:
-        _check_repair(repair)
-    toolset = tools if type(tools) is Toolset else Toolset.of(tools)
-    chosen, forbidden = (None, False) if choice is None else _chosen(choice)
-    return ReadOptions(
-        toolset, reasoning, repair, chosen, spans, live, limits or _LIMITS, rescue, reasoning_calls, forbidden, previews
-    )
-
-
 def _start(format: str | Format, options: ReadOptions, ids: Ids | None) -> Machine | AutoMachine:
     if format == "auto":
         return AutoMachine(options, ids or Ids())
     return Machine(compile_format(find(format), reasoning=options.reasoning != "off"), options, ids or Ids())
-
-
-def _check_words(**said: str) -> None:
-    for word, value in said.items():
-        if value not in _WORDS[word]:
-            raise CallerError(f"{word}={value!r} is not one of {', '.join(_WORDS[word])}")
-
-
-def _check_repair(repair: str | Mapping[str, str]) -> None:
-    for policy in (repair,) if isinstance(repair, str) else repair.values():
-        if policy not in _WORDS["repair"]:
-            raise CallerError(f"repair={policy!r} is not one of {', '.join(_WORDS['repair'])}")
-
-
-def _chosen(choice: str | Mapping[str, Any]) -> tuple[str | None, bool]:
-    """The one tool that the request asked for, if it named one (`"f"`, OpenAI's `{"function": {"name": "f"}}`), and
-    whether it allowed none."""
-    if is_none(choice):
-        return None, True
-    name: Any = choice
-    if isinstance(choice, Mapping):
-        inner = choice.get("function", choice)
-        name = inner.get("name") if isinstance(inner, Mapping) else None
-        name = name or choice.get("type")
-    if name in (None, "", "auto", "required", "any", "function", "tool"):
-        return None, False
-    return str(name), False
 
 
 def _no_text(given: object) -> CallerError:
@@ -318,3 +258,25 @@ def parse(
     fold = Fold()
     fold.add(reading.take())
     return _reply(fold, reading)
+
+
+def select(
+    text: str, tools: Toolset | Iterable[ToolLike] | None, *, format: str | Format = "auto", repair: str = "safe"
+) -> Call:
+    """Return the first runnable call of a text, for callers who want one call or an exception. A block that names no
+    tool is not a call.
+
+    - `text`: what the model wrote.
+    - `tools`, `format`, `repair`: as in `parse`.
+
+    Raises `NoToolCallFound`, or if there are calls and none is runnable, what is wrong with the first: `UnknownTool` or
+    `MalformedArguments`.
+    """
+    reply = parse(text, tools=tools, format=format, repair=repair)  # type: ignore[arg-type]
+    if reply.calls:
+        return reply.calls[0]
+    for call in reply.attempts:
+        wrong = check(call, tools)[0]
+        if call.name.strip() or wrong.code != "invalid_name":
+            raise as_error(wrong, call.name)
+    raise NoToolCallFound

@@ -20,8 +20,7 @@ from rightcall.parsing.compile import compile_format
 from rightcall.parsing.detection import read_whole
 from rightcall.parsing.markers import BLANKS
 from rightcall.parsing.options import ReadOptions
-from rightcall.parsing.writers import write_arguments
-from rightcall.strict_json import Undecodable, decode
+from rightcall.strict_json import Undecodable, decode, encode
 from rightcall.tools.toolset import ToolLike, Toolset
 from rightcall.types import Call, Part, Reasoning, Reply, Text
 
@@ -158,7 +157,7 @@ def _arguments(call: Call, format: Format, i: int) -> str:
     if call.json and same(decode(call.json, _DEPTH), call.arguments) is None:
         return call.json
     try:
-        return write_arguments(call.arguments)
+        return encode(call.arguments)
     except (TypeError, ValueError, RecursionError) as error:
         raise CannotCarry(format.name, f"/parts/{i}/arguments", f"not JSON ({error})") from None
 

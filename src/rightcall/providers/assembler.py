@@ -17,10 +17,9 @@ from rightcall.formats.spec import Format
 from rightcall.ids import Ids
 from rightcall.parsing.ending import OPENED, last_calls, withheld_notes
 from rightcall.parsing.events import Fold
-from rightcall.parsing.finish_reasons import CUT
 from rightcall.parsing.near import near_calls
-from rightcall.parsing.options import Limits
-from rightcall.parsing.parser import Parser, Policy, ReasoningCalls, Rescue, format_of, is_plain_sentence
+from rightcall.parsing.options import CUT, Limits, Policy, ReasoningCalls, Rescue
+from rightcall.parsing.parser import Parser, format_of, is_plain_sentence
 from rightcall.providers.dialect import CallClosed, CallDelta, Delta, Fault, Finish, ReasoningDelta, TextDelta
 from rightcall.providers.native_calls import NativeCalls
 from rightcall.tools.toolset import Toolset

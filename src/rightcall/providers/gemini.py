@@ -19,7 +19,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from rightcall.parsing.finish_reasons import finish_of
+from rightcall.parsing.options import finish_of
 from rightcall.providers.dialect import (
     CallDelta,
     CallOutcome,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from rightcall.parsing.finish_reasons import finish_of
+from rightcall.parsing.options import finish_of
 from rightcall.providers import openai_chat
 from rightcall.providers.dialect import (
     Delta,

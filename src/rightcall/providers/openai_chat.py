@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from rightcall.parsing.finish_reasons import finish_of
+from rightcall.parsing.options import finish_of
 from rightcall.providers.dialect import (
     CallDelta,
     Delta,

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from rightcall.parsing.finish_reasons import CUT, finish_of
+from rightcall.parsing.options import CUT, finish_of
 from rightcall.providers import openai_chat
 from rightcall.providers.dialect import (
     CallClosed,

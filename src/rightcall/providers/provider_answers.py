@@ -21,9 +21,8 @@ from rightcall.errors import CallerError
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
 from rightcall.parsing.events import Hold, all_events
-from rightcall.parsing.finish_reasons import CUT
-from rightcall.parsing.options import Limits
-from rightcall.parsing.parser import Policy, ReasoningCalls, Rescue, parse, read_options
+from rightcall.parsing.options import CUT, Limits, Policy, ReasoningCalls, Rescue, read_options
+from rightcall.parsing.parser import parse
 from rightcall.providers.assembler import AnswerOptions, Assembler
 from rightcall.providers.dialect import Delta, Deltas, Fault, Loss, StreamState, TextDelta
 from rightcall.providers.opaque_fields import OpaqueFields

@@ -17,7 +17,7 @@ from rightcall.api_names import Api
 from rightcall.backends.exchange import Timeouts
 from rightcall.backends.request import Mode
 from rightcall.constrain.grammars import Server
-from rightcall.parsing.parser import Policy, ReasoningCalls, Rescue
+from rightcall.parsing.options import Policy, ReasoningCalls, Rescue
 from rightcall.redaction.key import Key
 from rightcall.request_gate import Gate, RequestLimits, is_loopback, make_gate
 

@@ -19,7 +19,7 @@ from rightcall.backends.request_plan import ModeChoice
 from rightcall.constrain.grammars import Server
 from rightcall.errors import BackendError
 from rightcall.messages import HISTORY_PROFILES, KeptFields, SaneHistory, kept_of
-from rightcall.parsing.parser import Policy, ReasoningCalls, Rescue
+from rightcall.parsing.options import Policy, ReasoningCalls, Rescue
 from rightcall.providers.history_checks import HistoryProfile
 from rightcall.providers.provider_answers import Stream
 from rightcall.providers.sdk_view import obj, objects, text

@@ -17,8 +17,8 @@ from rightcall.errors import CallerError
 from rightcall.formats import find
 from rightcall.formats.registered import FormatCarrier
 from rightcall.formats.spec import Format
-from rightcall.parsing.options import Limits
-from rightcall.parsing.parser import Policy, ReasoningCalls, Rescue, parse, read_options
+from rightcall.parsing.options import Limits, Policy, ReasoningCalls, Rescue, read_options
+from rightcall.parsing.parser import parse
 from rightcall.tools.toolset import ToolLike, Toolset, without_code
 from rightcall.types import Json, Reply
 

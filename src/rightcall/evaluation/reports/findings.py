@@ -13,7 +13,7 @@ import msgspec
 from rightcall.evaluation.reports.logged_reply import LoggedReply
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Special
-from rightcall.parsing.finish_reasons import finish_of, was_cut
+from rightcall.parsing.options import finish_of, was_cut
 from rightcall.parsing.shown import shows
 from rightcall.problems import CODES
 from rightcall.providers.sniff import DIALECTS

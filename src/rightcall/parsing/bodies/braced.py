@@ -64,8 +64,7 @@ from rightcall.parsing.values.notation import (
     easy_without,
 )
 from rightcall.parsing.values.value_reader import BadValue, Ends, Odd, Unfinished, ValueReader, opening
-from rightcall.parsing.writers import write_arguments
-from rightcall.strict_json import Undecodable, decode_unique
+from rightcall.strict_json import Undecodable, decode_unique, encode
 from rightcall.types import Call, Repair
 
 PAIRS = (*[(mark, mark) for mark in "\"'`\u201d\u2019"], ("\u201c", "\u201d"), ("\u2018", "\u2019"))
@@ -587,4 +586,4 @@ def _written(body: Braced, value: Any) -> str:
         return "{" + ",".join([f"{key}:{_written(body, item)}" for key, item in value.items()]) + "}"
     if isinstance(value, list):
         return "[" + ",".join([_written(body, item) for item in value]) + "]"
-    return body.quote + value + body.quote if isinstance(value, str) else write_arguments(value)
+    return body.quote + value + body.quote if isinstance(value, str) else encode(value)

@@ -20,11 +20,10 @@ from rightcall.parsing.buffer import Broken, Cut, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder, Whole
 from rightcall.parsing.json_stream import LostJsonEnd, json_string, json_value, read_arguments, skip_nested
 from rightcall.parsing.markers import Pat, Probe, alt, blanks, literal, look, seq, templates
-from rightcall.parsing.writers import write_arguments
 from rightcall.repairs.envelope_repair import BesideMember, Keys, Role, Sketch, role_of, sketch_envelopes
 from rightcall.repairs.schema_repair import fold
 from rightcall.repairs.tool_meant import find_name, hoist_name, name_in_id, two_names
-from rightcall.strict_json import Undecodable, is_deep, is_same, scan_unique
+from rightcall.strict_json import Undecodable, encode, is_deep, is_same, scan_unique
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Call, Repair
 
@@ -609,12 +608,12 @@ class EnvelopeKind(BodyKind[Envelope]):
         return EnvelopeReader(body, templates(format.call[1]))
 
     def write(self, body: Envelope, call: Call, arguments: str, index: int) -> str:
-        name = write_arguments(call.name)
+        name = encode(call.name)
         if not body.names:
             return f"{{{name}: {arguments}}}"
         fields = [f'"{body.names[0]}": {name}', f'"{body.args[0]}": {arguments}']
         if body.write_id:
-            id = f'"{body.ids[0]}": {write_arguments(call.id or str(index))}'
+            id = f'"{body.ids[0]}": {encode(call.id or str(index))}'
             fields = [id, *fields] if body.write_id == "first" else [*fields, id]
         return "{" + ", ".join(fields) + "}"
 

@@ -22,8 +22,8 @@ from rightcall.parsing.buffer import Broken, Cut, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder
 from rightcall.parsing.json_stream import LostJsonEnd, read_arguments
 from rightcall.parsing.markers import END, Holes, Pat, Probe, Search, alt, blanks, literal, look, ordered, seq, template
-from rightcall.parsing.writers import write_arguments
 from rightcall.repairs.envelope_repair import Sketch, sketch_arguments
+from rightcall.strict_json import encode
 from rightcall.types import Call, Repair
 
 _MOST_ENDS = 8  # tokens in a row
@@ -425,7 +425,7 @@ def _written(body: Params, key: str, value: Any) -> str:
     if body.item and isinstance(value, (dict, list)) and value:
         entries = value.items() if isinstance(value, dict) else [(body.item, item) for item in value]
         return opener + "".join([_written(body, k, v) for k, v in entries]) + close
-    return opener + ("" if body.item and value in ({}, []) else write_arguments(value)) + close
+    return opener + ("" if body.item and value in ({}, []) else encode(value)) + close
 
 
 def _quotes(body: Params, text: str, close: str) -> tuple[str, str]:

@@ -32,8 +32,7 @@ from rightcall.parsing.json_stream import whole_value
 from rightcall.parsing.markers import Pat, Probe, alt, blanks, literal, look, seq, templates
 from rightcall.parsing.values.notation import HOLE, NOT_FINITE, PYTHON, PYTHON_ESCAPES
 from rightcall.parsing.values.value_reader import BadValue, Ends, Odd, Unfinished, ValueReader, not_finite, number_of
-from rightcall.parsing.writers import write_arguments
-from rightcall.strict_json import Undecodable, decode_unique
+from rightcall.strict_json import Undecodable, decode_unique, encode
 from rightcall.tools.checks import fits
 from rightcall.types import Call, Repair
 
@@ -555,5 +554,5 @@ def _written(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ", ".join([_written(item) for item in value]) + "]"
     if isinstance(value, dict):
-        return "{" + ", ".join([f"{write_arguments(key)}: {_written(item)}" for key, item in value.items()]) + "}"
-    return repr(value) if value is None or isinstance(value, bool) else write_arguments(value)
+        return "{" + ", ".join([f"{encode(key)}: {_written(item)}" for key, item in value.items()]) + "}"
+    return repr(value) if value is None or isinstance(value, bool) else encode(value)

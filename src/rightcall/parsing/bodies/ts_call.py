@@ -20,7 +20,7 @@ from rightcall.parsing.call_builder import CallBuilder
 from rightcall.parsing.markers import END, Pat, Probe, alt, blanks, literal, seq, templates
 from rightcall.parsing.values.notation import TYPESCRIPT, closing
 from rightcall.parsing.values.value_reader import BadValue, Ends, Odd, ValueReader, not_finite, number_of, same
-from rightcall.parsing.writers import write_arguments
+from rightcall.strict_json import encode
 from rightcall.types import Call
 
 _WORD, _SCALAR = TYPESCRIPT.bare_key, TYPESCRIPT.bare_value
@@ -390,16 +390,14 @@ class TsCallKind(BodyKind[TsCall]):
 def write_literal(value: Any) -> str:
     """A value as TypeScript writes it. A string of several lines is a heredoc, which needs no escapes."""
     if isinstance(value, dict):
-        entries = [
-            f"{key if _IDENTIFIER(key) else write_arguments(key)}: {write_literal(v)}" for key, v in value.items()
-        ]
+        entries = [f"{key if _IDENTIFIER(key) else encode(key)}: {write_literal(v)}" for key, v in value.items()]
         return f"{{ {', '.join(entries)} }}" if entries else "{}"
     if isinstance(value, list):
         return "[" + ", ".join([write_literal(item) for item in value]) + "]"
     if isinstance(value, str) and "\n" in value and not value.endswith("\r"):
         tag = _free_tag(value)
         return f"<<{tag}\n{value}\n{tag}"
-    return write_arguments(value)
+    return encode(value)
 
 
 def _free_tag(text: str) -> str:

@@ -16,7 +16,7 @@ from typing import Literal
 from msgspec import structs
 
 from rightcall.ids import Ids
-from rightcall.parsing.finish_reasons import CUT
+from rightcall.parsing.options import CUT
 from rightcall.serve.answer_writer import AnswerEnd, AnswerHead
 from rightcall.serve.answer_writers.outgoing_call import LiveCall, OutgoingCall, outgoing
 from rightcall.types import Call, Json, Reasoning, Reply, Text
