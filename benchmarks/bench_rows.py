@@ -24,7 +24,7 @@ from pathlib import Path
 
 from measure import table, verdict
 from rightcall import Tool, Toolset, parse_many
-from rightcall.datasets.rows.local_pool import cores
+from rightcall.datasets.rows.engines import count_cores
 
 ROWS = 1_000_000  # what the target is about
 TEXTS = 100_000  # different ones; a longer log has them again, under other ids
@@ -75,7 +75,7 @@ def many(count: int) -> float:
     found = sum(len(reply.calls) for reply in parse_many(given, tools=TOOLS, format="hermes"))
     seconds = time.perf_counter() - start
     assert found == count
-    return count / seconds / cores()
+    return count / seconds / count_cores()
 
 
 def loads(count: int) -> float:

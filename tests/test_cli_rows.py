@@ -18,12 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rightcall import Ids, Toolset, parse
-from rightcall.datasets.rows.engines import InlineEngine
-from rightcall.datasets.rows.local_pool import LocalEngine
+from rightcall.datasets.rows.engines import InlineEngine, LocalEngine
 from rightcall.datasets.rows.mapping import map_rows
-from rightcall.datasets.rows.reply_lines import ReplyWork, RowReading
-from rightcall.datasets.rows.row_fields import RowKeys
-from rightcall.datasets.rows.row_sources import sources_of
+from rightcall.datasets.rows.replies import ReplyOptions, ReplyWork, RowKeys
+from rightcall.datasets.rows.sources import sources_of
 from rightcall.storage.jsonl import LineFault, decode_row, encode_row
 from rightcall.types import Json
 from support.command import failed, process, run
@@ -32,7 +30,7 @@ from support.replies import hermes
 LOOK: Json = {"name": "look", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}
 TOOLS = Toolset([LOOK])
 CALL = hermes('{"name": "look", "arguments": {"city": "Oslo"}}')
-WORK = ReplyWork("", RowKeys(), TOOLS, RowReading("hermes"))
+WORK = ReplyWork("", RowKeys(), TOOLS, ReplyOptions("hermes"))
 
 
 class Kept:
@@ -234,7 +232,7 @@ def test_bad_rows_are_told_the_rest_counted_and_each_gives_a_line(tmp_path: Path
     assert done.exit_code == 1
     assert done.stderr.splitlines() == [
         f"{log}:3 not JSON: expecting value at character 0",
-        f"{log}:4 no reply is found; its keys are 'id', 'x': say where it stands with --text-key",
+        f"{log}:4 no reply is found; its keys are 'id', 'x': name its key with --text-key",
         f"{log}:5 a row is a JSON object, not a list",
         "and 2 more rows like these",
     ]

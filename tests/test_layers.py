@@ -108,7 +108,7 @@ MAY_USE_FILES.add("repairs/rules.py")  # the table of rules, which is data of th
 MAY_USE_FILES.add("tools/value_types.py")  # paths that are arguments of a tool; no file is looked at
 MAY_WRITE = {"storage", "backends/models.py"}  # the second fetches into a folder of its own
 MAY_START_PROCESSES = set(
-    "formats/templates/confined.py dispatching/isolate.py dispatching/tool_child.py datasets/rows/local_pool.py "
+    "formats/templates/confined.py dispatching/isolate.py dispatching/tool_child.py datasets/rows/engines.py "
     "workspace mcp backends".split()
 )
 

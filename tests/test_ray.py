@@ -18,11 +18,10 @@ import pytest
 from rightcall.datasets import row_runs
 from rightcall.datasets.exporting import export
 from rightcall.datasets.rows import mapping
-from rightcall.datasets.rows.engine_names import engine_of
-from rightcall.datasets.rows.mapping import map_rows
-from rightcall.datasets.rows.outcomes import RowWork, Totals
-from rightcall.datasets.rows.row_sources import sources_of
+from rightcall.datasets.rows.engines import make_engine
+from rightcall.datasets.rows.mapping import RowWork, Totals, map_rows
 from rightcall.datasets.rows.sinks import sink_to
+from rightcall.datasets.rows.sources import sources_of
 from rightcall.errors import WorkerLost
 from rightcall.storage.file_kinds import LINES
 from rightcall.storage.jsonl import encode_row
@@ -60,7 +59,7 @@ def source(tmp_path: Path) -> str:
 
 def mapped(source: str, out: str, work: RowWork, engine: str, **more: Any) -> Totals:
     with sink_to(out, LINES, **more) as sink:
-        return map_rows(sources_of([source]), work, sink, engine_of(engine, 2), part_size=4_000)
+        return map_rows(sources_of([source]), work, sink, make_engine(engine, 2), part_size=4_000)
 
 
 def test_both_engines_give_the_same_bytes_in_the_same_order(source: str, tmp_path: Path) -> None:
@@ -104,7 +103,7 @@ def test_a_run_is_gone_on_with_by_the_other_engine(source: str, tmp_path: Path) 
     mapped(source, str(tmp_path / "whole.jsonl"), Numbered(), "local")
     out = tmp_path / "out.jsonl"
     with sink_to(str(out), LINES) as sink, pytest.raises(ZeroDivisionError):
-        map_rows(sources_of([source]), Numbered(), sink, engine_of("local", 1), part_size=4_000, watch=_stop_at(5))
+        map_rows(sources_of([source]), Numbered(), sink, make_engine("local", 1), part_size=4_000, watch=_stop_at(5))
     told = mapped(source, str(out), Numbered(), "ray", resume=True)
     assert 0 < told.resumed < told.rows
     assert out.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
@@ -228,7 +227,7 @@ def _await(port: int) -> None:
 
 @pytest.mark.parametrize("engine", ["local", "ray"])
 def test_rows_go_from_bucket_to_bucket(engine: str, source: str, bucket: str, tmp_path: Path) -> None:
-    from rightcall.datasets.rows.remote_store import RemoteStore
+    from rightcall.datasets.rows.stores import RemoteStore
 
     store = RemoteStore()
     for number in range(2):

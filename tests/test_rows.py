@@ -10,12 +10,10 @@ from typing import Any
 
 import pytest
 
-from rightcall.datasets.rows.batches import RowBatch
-from rightcall.datasets.rows.local_pool import LocalEngine
-from rightcall.datasets.rows.mapping import map_rows
-from rightcall.datasets.rows.outcomes import RowOutcome
-from rightcall.datasets.rows.row_sources import sources_of
+from rightcall.datasets.rows.engines import LocalEngine
+from rightcall.datasets.rows.mapping import RowOutcome, map_rows
 from rightcall.datasets.rows.sinks import FileSink
+from rightcall.datasets.rows.sources import RowBatch, sources_of
 from rightcall.storage.file_kinds import LINES
 from rightcall.storage.jsonl import LineFault, encode_row
 
@@ -34,7 +32,7 @@ class Echo:
         for line, row in batch.rows():
             made.rows += 1
             if isinstance(row, LineFault):
-                made.fault(line, row.message)
+                made.add_fault(line, row.message)
                 lines.append(b"null\n")
             else:
                 lines.append(encode_row(row))

@@ -5,14 +5,11 @@ from uuid import uuid4
 
 import pytest
 
-from rightcall.datasets.rows.engines import InlineEngine
-from rightcall.datasets.rows.local_pool import LocalEngine
+from rightcall.datasets.rows.engines import InlineEngine, LocalEngine
 from rightcall.datasets.rows.mapping import map_rows
-from rightcall.datasets.rows.remote_sink import unfinished
-from rightcall.datasets.rows.remote_store import RemoteStore
-from rightcall.datasets.rows.remote_store import fits as is_fitting
-from rightcall.datasets.rows.row_sources import sources_of
-from rightcall.datasets.rows.sinks import sink_to
+from rightcall.datasets.rows.sinks import sink_to, unfinished_path
+from rightcall.datasets.rows.sources import sources_of
+from rightcall.datasets.rows.stores import RemoteStore, matches_glob
 from rightcall.errors import CallerError, FileFailed, NotOurs
 from rightcall.storage.file_kinds import LINES
 from rightcall.storage.jsonl import encode_row
@@ -103,7 +100,7 @@ def test_a_run_into_a_store_is_gone_on_with_where_it_was_broken_off(filled: str)
     with pytest.raises(Stops), sink_to(out, LINES) as sink:
         map_rows(sources, StopsLater(3), sink, InlineEngine(), part_size=1_000)  # type: ignore[arg-type]
     assert not RemoteStore().exists(out)
-    assert unfinished(out).with_name(unfinished(out).name + ".part").exists()
+    assert unfinished_path(out).with_name(unfinished_path(out).name + ".part").exists()
     with sink_to(out, LINES, resume=True) as sink:
         totals = map_rows(sources, Numbered(), sink, InlineEngine(), part_size=1_000)
     assert 0 < totals.resumed < totals.rows
@@ -132,4 +129,4 @@ def test_a_store_that_nobody_knows_is_named() -> None:
     ],
 )
 def test_a_star_stays_within_a_folder_and_two_do_not(name: str, pattern: str, fits: bool) -> None:
-    assert is_fitting(name, pattern) == fits
+    assert matches_glob(name, pattern) == fits

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rightcall.constrain.grammars import grammar
     from rightcall.contracts import contract
     from rightcall.contracts.protocol import canonical, feedback
-    from rightcall.datasets.rows.many import parse_many
+    from rightcall.datasets.rows.batch_parsing import parse_many
     from rightcall.dispatching.dispatcher import dispatch, dispatch_sync
     from rightcall.dispatching.result import Result, answers
     from rightcall.dispatching.trace import Trace
@@ -140,7 +140,7 @@ __getattr__ = on_first_use(
         "run": "rightcall.loop.task_runner",
         "run_sync": "rightcall.loop.task_runner",
         "repair": "rightcall.repairs.whole_call",
-        "parse_many": "rightcall.datasets.rows.many",
+        "parse_many": "rightcall.datasets.rows.batch_parsing",
         "Arguments": "rightcall.types",
         "Call": "rightcall.types",
         "CallEnd": "rightcall.types",

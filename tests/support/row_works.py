@@ -4,8 +4,8 @@ import os
 import signal
 from pathlib import Path
 
-from rightcall.datasets.rows.batches import RowBatch
-from rightcall.datasets.rows.outcomes import RowOutcome
+from rightcall.datasets.rows.mapping import RowOutcome
+from rightcall.datasets.rows.sources import RowBatch
 from rightcall.storage.jsonl import LineFault, encode_row
 
 
@@ -20,7 +20,7 @@ class Numbered:
         for line, row in batch.rows():
             made.rows += 1
             if isinstance(row, LineFault):
-                made.fault(line, row.message)
+                made.add_fault(line, row.message)
             else:
                 lines.append(encode_row({**row, "size": len(row["text"])}))
         made.data = b"".join(lines)

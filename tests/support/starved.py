@@ -61,12 +61,10 @@ from rightcall.capture.runner import Capture  # noqa: E402
 from rightcall.cli.app import app  # noqa: E402
 from rightcall.cli.demo_model import CAPTURE_RECORDING, MODES, recording  # noqa: E402
 from rightcall.datasets.exporting import export  # noqa: E402
-from rightcall.datasets.rows.batches import RowBatch  # noqa: E402
 from rightcall.datasets.rows.engines import InlineEngine  # noqa: E402
-from rightcall.datasets.rows.mapping import map_rows  # noqa: E402
-from rightcall.datasets.rows.outcomes import RowOutcome  # noqa: E402
-from rightcall.datasets.rows.row_sources import sources_of  # noqa: E402
+from rightcall.datasets.rows.mapping import RowOutcome, map_rows  # noqa: E402
 from rightcall.datasets.rows.sinks import FileSink  # noqa: E402
+from rightcall.datasets.rows.sources import RowBatch, sources_of  # noqa: E402
 from rightcall.evaluation.evaluation_run import EvalSettings, Evaluation  # noqa: E402
 from rightcall.evaluation.suites import find_cases  # noqa: E402
 
@@ -130,7 +128,7 @@ class Echo:
     key = "echo"
 
     def __call__(self, batch: RowBatch) -> RowOutcome:
-        lines = [line + b"\n" for _, line in batch.lines()]
+        lines = [line + b"\n" for line in batch.lines()]
         return RowOutcome(b"".join(lines), rows=len(lines))
 
 

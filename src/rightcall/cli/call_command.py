@@ -12,7 +12,7 @@ from rightcall.cli.inputs import AsJson, Policy, RepairPolicy, print_message, re
 from rightcall.cli.layout import console, json_text, row
 from rightcall.cli.show import receipt, show_problems
 from rightcall.cli.user_tools import load_tools
-from rightcall.datasets.rows.sent_calls import judged
+from rightcall.datasets.rows.calls import check_calls
 from rightcall.dispatching.bounded_output import Bounds
 from rightcall.dispatching.dispatcher import dispatch_sync
 from rightcall.dispatching.invoke import RunLimits
@@ -69,7 +69,7 @@ def call(
 
 def _repaired_reply(tool: str, arguments: str, toolset: Toolset, policy: str) -> Reply:
     """Repair the call, and wrap it in a reply with its problems, so that a rejected call does not run."""
-    repaired = judged([Call(tool, {}, arguments, id="call_1", raw=arguments)], toolset, policy)[0]
+    repaired = check_calls([Call(tool, {}, arguments, id="call_1", raw=arguments)], toolset, policy)[0]
     return Reply(parts=(repaired.call,), problems=repaired.problems)
 
 

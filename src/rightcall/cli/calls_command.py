@@ -22,9 +22,8 @@ from rightcall.cli.inputs import (
 from rightcall.cli.layout import console, json_text, row, table
 from rightcall.cli.row_options import RowOptions, end_rows, one_file, run_key, run_rows
 from rightcall.cli.show import show_problems
-from rightcall.datasets.rows.call_lines import CHECKED, REPAIRED, CallsWork
-from rightcall.datasets.rows.outcomes import Totals
-from rightcall.datasets.rows.sent_calls import Judged, judged, sent_in
+from rightcall.datasets.rows.calls import CHECKED, REPAIRED, CallsWork, CheckedCall, calls_in, check_calls
+from rightcall.datasets.rows.mapping import Totals
 from rightcall.problems import CODES
 from rightcall.repairs.rules import RULES
 from rightcall.safe_text import brief
@@ -118,15 +117,15 @@ def _run_rows(
     return run_rows(what, files, many, work, CHECKED if what == "check" else REPAIRED, json=json)
 
 
-def _check_calls(file: str, tools: str | None, policy: str) -> list[Judged]:
+def _check_calls(file: str, tools: str | None, policy: str) -> list[CheckedCall]:
     if tools is None:
         refuse("no tools: pass --tools FILE")
     with usage_errors():
         toolset = read_tools(tools)
-        return judged(sent_in(read_json(file)), toolset, policy)
+        return check_calls(calls_in(read_json(file)), toolset, policy)
 
 
-def _exit_if_rejected(found: list[Judged]) -> None:
+def _exit_if_rejected(found: list[CheckedCall]) -> None:
     if not all(each.call.ok for each in found):
         raise typer.Exit(1)
 

@@ -20,11 +20,10 @@ from rightcall.cli.inputs import (
 )
 from rightcall.cli.layout import console, json_text
 from rightcall.cli.row_options import Workers, interruptions, report_faults, row_progress, run_key
-from rightcall.datasets.rows.engine_names import engine_of
+from rightcall.datasets.rows.engines import make_engine
 from rightcall.datasets.rows.mapping import map_rows, refuse_stdin
-from rightcall.datasets.rows.reply_lines import RowReading
-from rightcall.datasets.rows.row_fields import RowKeys
-from rightcall.datasets.rows.row_sources import sources_of
+from rightcall.datasets.rows.replies import ReplyOptions, RowKeys
+from rightcall.datasets.rows.sources import sources_of
 
 if TYPE_CHECKING:
     from rightcall.evaluation.reports.log_changes import Comparison
@@ -97,7 +96,7 @@ def report(
 def _tally_work(reading: ReadingOptions, many: LogRows) -> TallyWork:
     from rightcall.evaluation.reports.logged_rows import TallyWork
 
-    options = RowReading(
+    options = ReplyOptions(
         choose_format(reading.format, reading.format_file),
         repair=reading.repair.value,
         rescue=reading.rescue.value,
@@ -115,7 +114,7 @@ def _tally_logs(logs: Sequence[str], work: TallyWork, many: LogRows, workers: Wo
         sources = sources_of(logs, rows_as=many.rows_as)
         if workers.resume:
             refuse_stdin(sources)
-        engine = engine_of(workers.engine or "local", workers.jobs)
+        engine = make_engine(workers.engine or "local", workers.jobs)
         with TallySink(sources, resume=workers.resume) as sink, row_progress("report", sources) as watch:
             report_faults(map_rows(sources, work, sink, engine, watch=watch))
     return sink.tally

@@ -29,12 +29,11 @@ from rich.text import Text as Styled
 
 from rightcall.cli.inputs import print_message, read_bytes, refuse, usage_errors
 from rightcall.cli.layout import console, json_text, paragraph, row
-from rightcall.datasets.rows.engine_names import engine_of
-from rightcall.datasets.rows.mapping import map_rows, refuse_stdin
-from rightcall.datasets.rows.outcomes import RowWork, Totals
-from rightcall.datasets.rows.row_fields import RowKeys
-from rightcall.datasets.rows.row_sources import RowSource, sources_of
+from rightcall.datasets.rows.engines import make_engine
+from rightcall.datasets.rows.mapping import RowWork, Totals, map_rows, refuse_stdin
+from rightcall.datasets.rows.replies import RowKeys
 from rightcall.datasets.rows.sinks import sink_to
+from rightcall.datasets.rows.sources import RowSource, sources_of
 from rightcall.datasets.rows.stores import store_of
 from rightcall.errors import WorkerLost
 from rightcall.safe_text import brief
@@ -148,7 +147,7 @@ def run_rows(
         if options.resume:
             refuse_stdin(sources)
         names = [source.path for source in sources if source.path != "-"]
-        engine = engine_of(options.engine or "local", options.jobs)
+        engine = make_engine(options.engine or "local", options.jobs)
         with (
             sink_to(options.out, kind, sources=names, resume=options.resume, force=options.force) as sink,
             row_progress(what, sources) as watch,

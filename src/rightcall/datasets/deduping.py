@@ -16,12 +16,9 @@ from rightcall.datasets import row_runs
 from rightcall.datasets.label import unsound
 from rightcall.datasets.row_files import BadRows, Seen
 from rightcall.datasets.row_runs import RowRun, whole_output
-from rightcall.datasets.rows.batches import RowBatch, batch_of
-from rightcall.datasets.rows.outcomes import RowOutcome
-from rightcall.datasets.rows.parts import parts_of
-from rightcall.datasets.rows.row_sources import RowSource
-from rightcall.datasets.rows.sinks import Sink
-from rightcall.datasets.rows.spool import RowSpool
+from rightcall.datasets.rows.mapping import RowOutcome
+from rightcall.datasets.rows.sinks import RowSpool, Sink
+from rightcall.datasets.rows.sources import RowBatch, RowSource, batch_of, parts_of
 from rightcall.datasets.twins import Twins, fingerprint
 from rightcall.datasets.written_kinds import DEDUPED
 from rightcall.errors import CallerError
@@ -95,7 +92,7 @@ class PrintWork:
             made.rows += 1
             found = self._print(row)
             if isinstance(found, str):
-                made.fault(number, found)
+                made.add_fault(number, found)
             else:
                 prints.append(found)
         made.data = b"".join(prints)
@@ -128,7 +125,7 @@ def _write_once(sources: Sequence[RowSource], twins: Twins, sink: Sink) -> None:
     number = 0
     for part in parts_of(sources, size=row_runs.PART):
         kept: list[bytes] = []
-        for _, line in batch_of(part).lines():
+        for line in batch_of(part).lines():
             if number not in twins.dropped:
                 kept.append(line.rstrip(b"\r") + b"\n")
             number += 1

@@ -15,9 +15,9 @@ from rightcall.datasets.label import unsound
 from rightcall.datasets.message_shapes import SHAPES, Found, LeftOut, MessageOptions
 from rightcall.datasets.releasing import is_released
 from rightcall.datasets.row_files import digest
-from rightcall.datasets.rows.batches import RowBatch
-from rightcall.datasets.rows.outcomes import RowOutcome
-from rightcall.datasets.rows.spool import row_frame
+from rightcall.datasets.rows.mapping import RowOutcome
+from rightcall.datasets.rows.sinks import pack_frame
+from rightcall.datasets.rows.sources import RowBatch
 from rightcall.datasets.validating import count
 from rightcall.formats.registered import FormatCarrier
 from rightcall.storage.jsonl import LineFault, encode_row
@@ -43,15 +43,15 @@ class ConversationWork:
             made.rows += 1
             fault = unsound(row, SCHEMA, FORGE)
             if fault or isinstance(row, LineFault):
-                made.fault(number, fault)
+                made.add_fault(number, fault)
                 continue
             unlabelled += "label" not in row
             line, why = batch.line(number), is_released(row) if self._public else ""
             if why:
                 unreleased += 1
-                frames.append(row_frame(UNRELEASED, line, why.encode()))
+                frames.append(pack_frame(UNRELEASED, line, why.encode()))
             else:
-                frames.append(row_frame(ROW, line, batch.data(number), digest(conversation_key(row))))
+                frames.append(pack_frame(ROW, line, batch.data(number), digest(conversation_key(row))))
         made.data, made.counts = b"".join(frames), {"unlabelled": unlabelled, "unreleased": unreleased}
         return made
 

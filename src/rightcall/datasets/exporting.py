@@ -25,9 +25,8 @@ from rightcall.datasets.gathering import GatheredRows
 from rightcall.datasets.message_shapes import SHAPES, MessageOptions
 from rightcall.datasets.row_files import BadRows, Seen, Where
 from rightcall.datasets.row_runs import RowRun, read_files
-from rightcall.datasets.rows.remote_sink import refuse_existing, send, unfinished
-from rightcall.datasets.rows.row_sources import RowSource
-from rightcall.datasets.rows.spool import RowSpool
+from rightcall.datasets.rows.sinks import RowSpool, move_to_store, refuse_existing, unfinished_path
+from rightcall.datasets.rows.sources import RowSource
 from rightcall.datasets.rows.stores import STDIN, open_source
 from rightcall.datasets.written_kinds import EXPORT, EXPORTED, MANIFEST, PARQUET, manifest, manifest_of
 from rightcall.errors import CallerError
@@ -153,7 +152,7 @@ def _placed(
     """The manifest, unless the rows go to a stream, and the file. Both appear when the block ends well; for a store,
     they are made here and then sent."""
     name = str(output)
-    place = unfinished(name) if "://" in name else Path(name)
+    place = unfinished_path(name) if "://" in name else Path(name)
     if "://" in name:
         refuse_existing(name, force=force)
     shared: dict[str, Any] = {"sources": read_files(sources), "mode": PUBLIC if public else PRIVATE, "force": force}
@@ -165,8 +164,8 @@ def _placed(
         outputs.open()
         yield beside, out
     if "://" in name:
-        send(manifest_of(place), f"{name}{MANIFEST}")
-        send(place, name)
+        move_to_store(manifest_of(place), f"{name}{MANIFEST}")
+        move_to_store(place, name)
 
 
 def _unreleased(rows: RowSpool, sources: Sequence[RowSource], total: int) -> Unreleased:

@@ -14,8 +14,8 @@ from types import TracebackType
 from typing import Any
 
 from rightcall.datasets.row_files import Scratch
-from rightcall.datasets.rows.parts import JoinedLines, Part
-from rightcall.datasets.rows.spool import RowSpool
+from rightcall.datasets.rows.sinks import RowSpool
+from rightcall.datasets.rows.sources import LineGroups, Part
 
 _TABLE = "CREATE TABLE lines (key BLOB, source INT, line INT, place INT, size INT)"
 _IN_ORDER = """
@@ -28,15 +28,15 @@ _IN_ORDER = """
 class GatheredRows:
     """The frames of a spool that have this tag, by their keys: groups in the order in which they begin, rows in theirs.
 
-    `most` is how many rows of a group are given; those behind are left out, and counted in `left_out`. `told` is what
-    the spool is, for a run that is gone on with.
+    `most` is how many rows of a group are given; those behind are left out and counted in `left_out`. `identity` names
+    the spool, for a run that is resumed.
     """
 
     name = "rows that belong together"
 
     def __init__(self, spool: RowSpool, tag: int, *, most: int) -> None:
         self._spool, self._tag, self._most = spool, tag, most
-        self.told = f"{spool.run} {tag} {most}"
+        self.identity = f"{spool.run} {tag} {most}"
         self.left_out = 0
 
     def __enter__(self) -> GatheredRows:
@@ -54,7 +54,7 @@ class GatheredRows:
     def _places(self) -> Iterator[tuple[Any, ...]]:
         for frame in self._spool.frames():
             if frame.tag == self._tag:
-                yield frame.key, frame.source, frame.line, frame.place, len(frame.data)
+                yield frame.key, frame.source, frame.line, frame.offset, len(frame.data)
 
     def parts(self, at: int, size: int) -> Iterator[Part]:
         groups: list[list[bytes]] = []
@@ -66,10 +66,10 @@ class GatheredRows:
             places.append(place)
             weight += sum(map(len, group))
             if weight >= size:
-                yield JoinedLines(at, groups, places, weight)
+                yield LineGroups(at, groups, places, weight)
                 groups, places, weight = [], [], 0
         if groups:
-            yield JoinedLines(at, groups, places, weight)
+            yield LineGroups(at, groups, places, weight)
 
     def _group(self, lines: Iterator[tuple[Any, ...]]) -> tuple[tuple[int, int], list[bytes]]:
         group: list[bytes] = []
@@ -77,7 +77,7 @@ class GatheredRows:
         for _, source, line, place, size in lines:
             if len(group) < self._most:
                 first = first if group else (source, line)
-                group.append(self._spool.at(place, size))
+                group.append(self._spool.read(place, size))
             else:
                 self.left_out += 1
         return first, group

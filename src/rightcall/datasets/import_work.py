@@ -17,9 +17,9 @@ from msgspec.structs import replace
 from rightcall.datasets.imported_line import ImportedLine, ImportOptions, import_line
 from rightcall.datasets.logs import KINDS, joined_by
 from rightcall.datasets.row_files import digest
-from rightcall.datasets.rows.batches import RowBatch
-from rightcall.datasets.rows.outcomes import RowOutcome
-from rightcall.datasets.rows.spool import row_frame
+from rightcall.datasets.rows.mapping import RowOutcome
+from rightcall.datasets.rows.sinks import pack_frame
+from rightcall.datasets.rows.sources import RowBatch
 from rightcall.formats.registered import FormatCarrier
 from rightcall.storage.jsonl import LineFault, encode_row
 from rightcall.types import Json
@@ -77,9 +77,9 @@ class ImportWork(FormatCarrier):
             name, key = ("", "") if isinstance(row, LineFault) else joined_by(row, how.kind)
             if key:
                 kept = digest(f"{name}\0{key}")
-                frames.append(row_frame(ASIDE, batch.line(number), batch.data(number), kept))
+                frames.append(pack_frame(ASIDE, batch.line(number), batch.data(number), kept))
             else:
-                frames.append(row_frame(MADE, batch.line(number), _ENCODER.encode(_framed(row, how))))
+                frames.append(pack_frame(MADE, batch.line(number), _ENCODER.encode(_framed(row, how))))
         made.data = b"".join(frames)
         return made
 
@@ -95,7 +95,7 @@ class JoinedImportWork(ImportWork):
             kind, _ = joined_by(group["rows"][0], self._how.kind)
             how = replace(self._how, kind=kind, at=self._times[group["place"][0]])
             frame = replace(_framed(_joined(kind, group["rows"]), how), place=group["place"])
-            frames.append(row_frame(MADE, number, _ENCODER.encode(frame)))
+            frames.append(pack_frame(MADE, number, _ENCODER.encode(frame)))
         made.data = b"".join(frames)
         return made
 

@@ -24,9 +24,8 @@ from rightcall.datasets.linked_turns import LinkedTurns
 from rightcall.datasets.logs import log_kind
 from rightcall.datasets.row_files import Seen, Where, digest
 from rightcall.datasets.row_runs import RowRun, whole_output
-from rightcall.datasets.rows.row_sources import RowSource
-from rightcall.datasets.rows.sinks import Sink
-from rightcall.datasets.rows.spool import RowSpool
+from rightcall.datasets.rows.sinks import RowSpool, Sink
+from rightcall.datasets.rows.sources import RowSource
 from rightcall.datasets.rows.stores import store_of
 from rightcall.datasets.written_kinds import IMPORTED
 from rightcall.formats import find

@@ -22,8 +22,8 @@ from rightcall.capture.score import label as judged
 from rightcall.capture.score import score
 from rightcall.datasets.row_files import BadRows, Seen, Where, digest
 from rightcall.datasets.row_runs import RowRun, whole_output
-from rightcall.datasets.rows.batches import RowBatch
-from rightcall.datasets.rows.outcomes import RowOutcome
+from rightcall.datasets.rows.mapping import RowOutcome
+from rightcall.datasets.rows.sources import RowBatch
 from rightcall.datasets.schemas import faults
 from rightcall.datasets.written_kinds import LABELLED
 from rightcall.storage.jsonl import encode_row
@@ -135,7 +135,7 @@ class LabelWork:
             made.rows += 1
             why = unsound(row, SCHEMA, FORGE)
             if why or isinstance(row, LineFault):
-                made.fault(number, why)
+                made.add_fault(number, why)
                 continue
             if "messages" not in row and not self._in_order:
                 raise OutOfOrder

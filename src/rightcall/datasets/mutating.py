@@ -23,9 +23,9 @@ from rightcall.datasets.mutations import KINDS
 from rightcall.datasets.mutations.truth import BUCKET, Truth
 from rightcall.datasets.row_files import Seen, digest
 from rightcall.datasets.row_runs import RowRun, whole_output
-from rightcall.datasets.rows.batches import RowBatch
-from rightcall.datasets.rows.outcomes import RowOutcome
-from rightcall.datasets.rows.spool import RowSpool
+from rightcall.datasets.rows.mapping import RowOutcome
+from rightcall.datasets.rows.sinks import RowSpool
+from rightcall.datasets.rows.sources import RowBatch
 from rightcall.datasets.spilling import RowNumbers, Sorted
 from rightcall.datasets.written_kinds import MUTATED
 from rightcall.errors import CallerError
@@ -107,7 +107,7 @@ class MutateWork:
             made.rows += 1
             why = unsound(row, SCHEMA, FORGE)
             if why or isinstance(row, LineFault):
-                made.fault(number, why)
+                made.add_fault(number, why)
             else:
                 frames.append(self._maker.frames(row))
         made.data = b"".join(frames)

@@ -9,13 +9,10 @@ from pathlib import Path
 import msgspec
 
 from rightcall.datasets.row_files import BadRows, Seen
-from rightcall.datasets.rows.engine_names import engine_of
-from rightcall.datasets.rows.mapping import map_rows, refuse_stdin
-from rightcall.datasets.rows.outcomes import RowWork, Totals
-from rightcall.datasets.rows.parts import PartSource
-from rightcall.datasets.rows.row_sources import RowSource, sources_of
-from rightcall.datasets.rows.sinks import Sink, sink_to
-from rightcall.datasets.rows.spool import left_if_broken_off
+from rightcall.datasets.rows.engines import make_engine
+from rightcall.datasets.rows.mapping import RowWork, Totals, map_rows, refuse_stdin
+from rightcall.datasets.rows.sinks import Sink, discarding_on_error, sink_to
+from rightcall.datasets.rows.sources import PartSource, RowSource, sources_of
 from rightcall.datasets.rows.stores import STDIN
 from rightcall.storage.file_kinds import FileKind
 
@@ -50,7 +47,7 @@ class RowRun(msgspec.Struct, frozen=True):
                 self.seen(totals.bytes - read)
                 read = totals.bytes
 
-        engine = engine_of(self.engine, self.jobs)
+        engine = make_engine(self.engine, self.jobs)
         return map_rows(sources, work, sink, engine, part_size=PART, watch=watch)
 
 
@@ -61,7 +58,7 @@ def whole_output(
     """Where rows go: a file, here or in a store, or a stream. What was broken off stays, to be gone on with; what was
     wrong does not."""
     names = read_files(sources)
-    with sink_to(str(output), kind, sources=names, resume=resume, force=force) as sink, left_if_broken_off(sink):
+    with sink_to(str(output), kind, sources=names, resume=resume, force=force) as sink, discarding_on_error(sink):
         yield sink
 
 

@@ -19,13 +19,10 @@ from urllib.parse import urlsplit
 import msgspec
 
 from rightcall.capture.captured_rows import FORGE, OUTCOME, SCHEMA, call_of, problems_of, tools_of
-from rightcall.datasets.rows.batches import RowBatch
-from rightcall.datasets.rows.outcomes import RowOutcome
-from rightcall.datasets.rows.remote_sink import unfinished
-from rightcall.datasets.rows.reply_lines import ReplyWork, RowReading
-from rightcall.datasets.rows.row_fields import NoReply, RowKeys, model_of, reply_of, told
-from rightcall.datasets.rows.row_sources import RowSource
-from rightcall.datasets.rows.spool import RowSpool
+from rightcall.datasets.rows.mapping import RowOutcome
+from rightcall.datasets.rows.replies import NoReply, ReplyOptions, ReplyWork, RowKeys, model_of, reply_of, value_at
+from rightcall.datasets.rows.sinks import RowSpool, unfinished_path
+from rightcall.datasets.rows.sources import RowBatch, RowSource
 from rightcall.datasets.rows.stores import STDIN
 from rightcall.datasets.schemas import faults
 from rightcall.errors import FileFailed
@@ -48,7 +45,7 @@ class TallyWork(ReplyWork):
     """Tallies the replies of a part. `server_key` says where the server's name stands; None finds it by name."""
 
     def __init__(
-        self, key: str, keys: RowKeys, tools: Toolset | None, options: RowReading, *, server_key: str | None = None
+        self, key: str, keys: RowKeys, tools: Toolset | None, options: ReplyOptions, *, server_key: str | None = None
     ) -> None:
         super().__init__(key, keys, tools, options)
         self._server_key = server_key
@@ -61,7 +58,7 @@ class TallyWork(ReplyWork):
             try:
                 tally.add(self.logged(row, batch.line(number)))
             except NoReply as error:
-                made.fault(number, str(error))
+                made.add_fault(number, str(error))
         tally.bad = made.bad
         made.data = packed(tally)
         return made
@@ -109,7 +106,7 @@ def _word(value: Any) -> str:
 
 def _server(row: Json, key: str | None) -> str:
     """The server's name; of an address only the host, which holds no key."""
-    found = told(row, key) if key is not None else _named_server(row)
+    found = value_at(row, key) if key is not None else _named_server(row)
     name = _word(found)
     if "://" not in name:
         return name
@@ -207,7 +204,7 @@ class TallySink:
     def begin(self, run: str) -> list[Json]:
         if not self._can_be_resumed:
             return []
-        spool = RowSpool(unfinished(run), "tallies", resume=self._resume)
+        spool = RowSpool(unfinished_path(run), "tallies", resume=self._resume)
         try:
             notes = self._open.enter_context(spool).begin(run)
         except FileFailed:

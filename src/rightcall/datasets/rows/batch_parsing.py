@@ -1,8 +1,8 @@
-"""`parse_many`: many texts through `parse`, on all cores, in order.
+"""Parse many texts on all cores, in order: `parse_many`.
 
     for reply in parse_many(texts, tools=tools, format="hermes"): ...
 
-Texts travel to the workers in batches and replies come back as bytes; a reply is what `parse` gives here, to the field.
+Texts travel to the workers in batches and replies come back pickled; each reply equals what `parse` returns.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Literal
 
-from rightcall.datasets.rows.local_pool import LocalEngine
+from rightcall.datasets.rows.engines import LocalEngine
 from rightcall.errors import CallerError
 from rightcall.formats import find
 from rightcall.formats.registered import FormatCarrier
@@ -22,13 +22,14 @@ from rightcall.parsing.parser import parse
 from rightcall.tools.toolset import ToolLike, Toolset, without_code
 from rightcall.types import Json, Reply
 
-_TEXTS = 256  # at most in a batch
-_CHARS = 1 << 18  # after which a batch is full
-Given = str | Iterable[tuple[str, bool | None]]
+_FIRST_TEXTS = 16  # in the first batch, which is small because the caller waits for the first reply
+_MOST_TEXTS = 256
+_BATCH_CHARS = 1 << 18
+Source = str | Iterable[tuple[str, bool | None]]
 
 
 def parse_many(
-    texts: Iterable[Given],
+    texts: Iterable[Source],
     *,
     tools: Toolset | Iterable[ToolLike] | None = None,
     format: str | Format = "auto",
@@ -42,18 +43,19 @@ def parse_many(
     limits: Limits | None = None,
     jobs: int | None = None,
 ) -> Iterator[Reply]:
-    """The reply of each text, in order, each as `parse` gives it; ids are unique within their reply.
+    """Parse many texts on all cores. Yield the reply of each text in order, as `parse` returns it; ids are unique
+    within their reply.
 
-    Texts are taken as replies are, a bounded number ahead, so neither need fit into memory. Processes are started for
-    it, and end with the iterator; one that is killed is replaced, and nothing is lost.
+    Texts are read as replies are taken, a bounded number ahead, so neither has to fit into memory. Worker processes are
+    started, and end with the iterator; one that is killed is replaced without loss.
 
-    - `texts`: what models wrote, each as `parse` takes one.
+    - `texts`: the texts of models, each as `parse` takes one.
     - `tools`, `format`, `reasoning`, `repair`, `rescue`, `reasoning_calls`, `choice`, `finish`, `spans`, `limits`: as
       in `parse`, for all of them.
-    - `jobs`: how many processes; None for one per core, 1 for none but this one.
+    - `jobs`: the number of processes; None for one per core, 1 for this process alone.
 
-    Raises what `parse` raises, `WorkerLost` if one batch ends its process again and again, and `CallerError` for one
-    text where an iterable of them should be.
+    Raise what `parse` raises, `WorkerLost` if one batch ends its process repeatedly, and `CallerError` for a single
+    text in place of an iterable.
     """
     if isinstance(texts, (str, bytes)):
         raise CallerError("parse_many takes an iterable of texts, not one text; give [text], or call parse(text)")
@@ -74,44 +76,40 @@ def parse_many(
     engine = LocalEngine(jobs)
     if engine.jobs == 1:
         return (parse(text, **options) for text in texts)
-    return _replies(engine, TextsWork(options), texts)
+    return _parse_in_pool(engine, TextsWork(options), texts)
 
 
-def _replies(engine: LocalEngine, work: TextsWork, texts: Iterable[Given]) -> Iterator[Reply]:
-    for result in engine.map(work, map(_packed, _batches(texts))):
-        yield from pickle.loads(result)  # noqa: S301 - our own bytes
+def _parse_in_pool(engine: LocalEngine, work: TextsWork, texts: Iterable[Source]) -> Iterator[Reply]:
+    for result in engine.map(work, map(_pickle_batch, _split_into_batches(texts))):
+        yield from pickle.loads(result)  # noqa: S301 - written by a process of ours
 
 
-def _batches(texts: Iterable[Given]) -> Iterator[list[Any]]:
-    source, size = iter(texts), 16  # the first batches are small: somebody waits for the first reply
-    while batch := list(islice(_portable(source), size)):
+def _split_into_batches(texts: Iterable[Source]) -> Iterator[list[Any]]:
+    # An iterator of pairs cannot be pickled; a list can. Everything that is no text is refused where it is parsed.
+    source = (list(text) if hasattr(text, "__next__") else text for text in texts)
+    size = _FIRST_TEXTS
+    while batch := list(islice(source, size)):
         yield batch
         chars = sum([len(text) for text in batch if isinstance(text, str)])
-        size = max(1, min(_TEXTS, size * 2, size * _CHARS // max(chars, 1)))
+        size = max(1, min(_MOST_TEXTS, size * 2, size * _BATCH_CHARS // max(chars, 1)))
 
 
-def _packed(batch: list[Any]) -> bytes:
+def _pickle_batch(batch: list[Any]) -> bytes:
     try:
         return pickle.dumps(batch)
     except (pickle.PicklingError, TypeError, AttributeError):
         for text in batch:
             if not isinstance(text, (str, list, tuple)):
-                parse(text)  # which says what is wrong with it
+                parse(text)  # raises the error that names the type
         raise
 
 
-def _portable(texts: Iterator[Given]) -> Iterator[Any]:
-    """Pairs in a list, and everything else as it is: what is no text is refused where it is parsed."""
-    for text in texts:
-        yield list(text) if hasattr(text, "__next__") else text
-
-
 class TextsWork(FormatCarrier):
-    """Parses a batch of texts."""
+    """Parse a batch of texts."""
 
     def __init__(self, options: Json) -> None:
         self._options = options
 
     def __call__(self, item: bytes) -> bytes:
-        texts = pickle.loads(item)  # noqa: S301 - our own bytes
+        texts = pickle.loads(item)  # noqa: S301 - written by a process of ours
         return pickle.dumps([parse(text, **self._options) for text in texts])
