@@ -295,7 +295,7 @@ def test_what_feed_gave_does_not_change_later() -> None:
 
 # -- many openers ------------------------------------------------------------------------------------------------------
 
-OPENERS = sorted({text for format in FORMATS.values() for text in markers.ordered(format.call[0])})
+OPENERS = sorted({text for format in FORMATS.values() for text in markers.longest_first(format.call[0])})
 ENTRIES = [(text, markers.template(text)) for text in OPENERS]
 
 

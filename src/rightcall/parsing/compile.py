@@ -31,16 +31,16 @@ from rightcall.parsing.markers import (
     Scan,
     alt,
     blanks,
-    cut_behind_name,
+    build_trie,
     literal,
-    look,
-    misnamed,
-    ordered,
+    longest_first,
+    lookahead,
+    presence,
     seq,
     template,
     templates,
-    there,
-    tree,
+    truncated_after_name,
+    with_invalid_name,
 )
 from rightcall.parsing.shown import BODY, CALL, INNERMOST, SECTION, Closes
 
@@ -60,7 +60,7 @@ def last_tokens(own: str) -> list[Pat]:
 
 @cache  # many formats have the same
 def _pattern(start: str, rests: frozenset[str]) -> Pat:
-    whole, begun = tree(rests), tree(rests, begun=True)
+    whole, begun = build_trie(rests), build_trie(rests, begun=True)
     more, next_begun = _further_tokens()
     second = re.escape(start[1:])
     tail = (
@@ -74,8 +74,8 @@ def _pattern(start: str, rests: frozenset[str]) -> Pat:
 def _further_tokens() -> tuple[str, str]:
     """Expressions for whole tokens behind the one that ends the turn, and for one that has only begun."""
     behind = {token[1:] for token in LAST_TOKENS}
-    more = f"(?:<{tree(behind)}{_BLANKS}){{0,{_MOST}}}+"
-    return more, f"(?:<(?:{tree(behind, begun=True)}|\\Z))?+"
+    more = f"(?:<{build_trie(behind)}{_BLANKS}){{0,{_MOST}}}+"
+    return more, f"(?:<(?:{build_trie(behind, begun=True)}|\\Z))?+"
 
 
 def _shared(texts: Set[str]) -> str:
@@ -117,7 +117,7 @@ class Sign(msgspec.Struct, frozen=True):
 A = TypeVar("A")
 Entries = list[tuple[Sign, Pat]]
 _LINE_END = Pat(r"[ \t\r]{0,4}+", r"[ \t\r]{0,4}+", sure=RUN)
-_WORD_END = alt(look(Pat(r"\W", "")), END)
+_WORD_END = alt(lookahead(Pat(r"\W", "")), END)
 _SURE = 3  # characters of a tag that tell it
 
 
@@ -142,8 +142,8 @@ class FormatMarkers:
         self.last: Entries = [(Sign("end", True, True), pat) for pat in last_tokens(" ".join(texts_of(format)))]
 
     def _calls(self) -> Entries:
-        named = [text for text in ordered(self.format.call[0]) if "{name}" in text]
-        cut = [(sign_of("call", text), cut_behind_name(text)) for text in named]
+        named = [text for text in longest_first(self.format.call[0]) if "{name}" in text]
+        cut = [(sign_of("call", text), truncated_after_name(text)) for text in named]
         return [entry for entry in entries("call", self.format.call[0]) if entry[1].head != "`"] + cut
 
     def _damaged(self) -> Entries:
@@ -159,7 +159,9 @@ class FormatMarkers:
         """How the tags of a body begin, whatever becomes of them: their first word."""
         kinds = [(BODIES[type(body)], body) for body in self.format.bodies]
         texts = [
-            text for kind, body in kinds for text in (*ordered(body_open(body)), *ordered(kind.param_opening(body)))
+            text
+            for kind, body in kinds
+            for text in (*longest_first(body_open(body)), *longest_first(kind.param_opening(body)))
         ]
         starts = dict.fromkeys(text.partition("{")[0].rstrip('=" ').partition(" ")[0] for text in texts)
         return [literal(start) for start in starts if len(start) > _SURE and not start[0].isalnum()]
@@ -220,7 +222,7 @@ class FormatMarkers:
 
 
 def entries(action: Action, marker: Marker) -> Entries:
-    return [(sign_of(action, text), template(text)) for text in ordered(marker)]
+    return [(sign_of(action, text), template(text)) for text in longest_first(marker)]
 
 
 def entries_of_pair(pair: Pair | None, opens: Action, closes: Action) -> Entries:
@@ -282,20 +284,24 @@ def _headers(channels: Channels) -> Entries:
     starts = list(alternatives(channels.start))
     sign = Sign("header", True, any(isinstance(start, Special) for start in starts))
     if channels.to:
-        cut = [(sign, look(_cut(start))) for start in starts if isinstance(start, Special)]
+        cut = [(sign, lookahead(_cut(start))) for start in starts if isinstance(start, Special)]
         if channels.channel:
             cut += [
-                (sign, look(_without_role(start, channels.channel))) for start in starts if isinstance(start, Special)
+                (sign, lookahead(_without_role(start, channels.channel)))
+                for start in starts
+                if isinstance(start, Special)
             ]
             starts.append(channels.channel)
         tokens = [literal(start.tokens[0]) for start in starts[:1] if isinstance(start, Special)]
         short = [seq(token, blanks(), header) for token in tokens for header in _to_someone(channels)]
-        return [(sign, look(pat)) for pat in [*map(template, starts), *short]] + cut
+        return [(sign, lookahead(pat)) for pat in [*map(template, starts), *short]] + cut
     # The header is the recipient itself: only a whole one, or one that the text ends in, tells a header from text.
     whole = recipient_headers(channels)
     rests = [*whole, seq(NAME, blanks(), END)]
-    found = [(sign, look(seq(template(start), *_gap_behind(start), rest))) for start in starts for rest in rests]
-    return found + [(sign, look(_cut(start, blanks(), whole[0]))) for start in starts if isinstance(start, Special)]
+    found = [(sign, lookahead(seq(template(start), *_gap_behind(start), rest))) for start in starts for rest in rests]
+    return found + [
+        (sign, lookahead(_cut(start, blanks(), whole[0]))) for start in starts if isinstance(start, Special)
+    ]
 
 
 def _cut(start: Special, *rest: Pat) -> Pat:
@@ -321,7 +327,7 @@ def _to_someone(channels: Channels) -> list[Pat]:
 def lone_headers(format: Format) -> Entries:
     """Headers that lost their start."""
     pats = _to_someone(format.channels) if format.channels is not None else []
-    return [(Sign("header", True, True), look(pat)) for pat in pats]
+    return [(Sign("header", True, True), lookahead(pat)) for pat in pats]
 
 
 def _gap_behind(start: str) -> list[Pat]:
@@ -350,7 +356,7 @@ def _closing(body: Body) -> list[Pat]:
 
 
 def _named_openings(body: Body) -> list[str]:
-    texts = ordered(body_open(body)) if BODIES[type(body)].named_by_header else []
+    texts = longest_first(body_open(body)) if BODIES[type(body)].named_by_header else []
     return [text for text in texts if len(re.sub(r"\{\w+\}", "", text)) > _SURE]
 
 
@@ -383,14 +389,14 @@ def _opening(body: Body, is_bare: bool) -> Entries:
     begins with a word."""
     opening = BODIES[type(body)].opening(body)
     tags = [entry for marker in opening for entry in entries("body", marker)]
-    tags += [entry for marker in opening[:1] for text in ordered(marker) for entry in _odd_openings(text)]
+    tags += [entry for marker in opening[:1] for text in longest_first(marker) for entry in _odd_openings(text)]
     tags += [entry for marker in opening[1:] for entry in _cut_openings(marker)]
     return [entry for entry in tags if entry[1].head and (is_bare or not entry[1].head.isalnum())]
 
 
 def _misnamed_openings(body: Body, is_bare: bool) -> Entries:
     """A body's opening tag with something else than a name in it."""
-    texts = [text for text in ordered(body_open(body)) if text.count("{") == 1 and text[-1] != "}"]
+    texts = [text for text in longest_first(body_open(body)) if text.count("{") == 1 and text[-1] != "}"]
     tags = [text for text in texts if len(text.partition("{name}")[0]) >= _SURE and _is_sure(text, is_bare)]
     return [(sign_of("body", text), _misnamed(text, body)) for text in tags]
 
@@ -401,13 +407,13 @@ def _is_sure(text: str, is_bare: bool) -> bool:
 
 
 def _misnamed(text: str, body: Body) -> Pat:
-    params = ordered(BODIES[type(body)].param_opening(body))
-    return misnamed(text, [template(param.partition("{")[0]) for param in params] or [literal("{")])
+    params = longest_first(BODIES[type(body)].param_opening(body))
+    return with_invalid_name(text, [template(param.partition("{")[0]) for param in params] or [literal("{")])
 
 
 def _cut_openings(marker: Marker) -> Entries:
     """Where the text ends, an opening tag that was not written to its end."""
-    return [(sign_of("body", text), cut_behind_name(text)) for text in ordered(marker)]
+    return [(sign_of("body", text), truncated_after_name(text)) for text in longest_first(marker)]
 
 
 def _odd_openings(text: str) -> Entries:
@@ -417,7 +423,7 @@ def _odd_openings(text: str) -> Entries:
         return []
     sign = sign_of("body", text)
     nameless = [(sign, _without_name(text))] if behind.strip() else []
-    return nameless if before.strip()[0].isalnum() else [*nameless, (sign, cut_behind_name(text))]
+    return nameless if before.strip()[0].isalnum() else [*nameless, (sign, truncated_after_name(text))]
 
 
 Match = Callable[[str], "re.Match[str] | None"]
@@ -614,7 +620,7 @@ class CompiledFormat:
         if format.protocol is not None:
             found = [(Sign("tag"), literal(marker)) for marker in self.content_tags]
             opens, closes = (marker.strip() for marker in format.protocol.done)
-            found.append((Sign("done"), _done(opens, closes, [*self.content_tags, *ordered(format.call[0])])))
+            found.append((Sign("done"), _done(opens, closes, [*self.content_tags, *longest_first(format.call[0])])))
         else:
             for pair in format.content:
                 found += entries_of_pair(pair, "content", "content_close")
@@ -721,7 +727,7 @@ def _between(format: Format, first_characters: str) -> Probe | None:
         return None
     opener = alt(*(literal(char) for char in first_characters), *templates(format.call[0]))
     marks = {mark: template(mark) for mark in (format.between.strip(), ",", ";") if mark}
-    return Probe(seq(alt(*marks.values()), blanks(), look(opener)))
+    return Probe(seq(alt(*marks.values()), blanks(), lookahead(opener)))
 
 
 def _headless(format: Format, markers: FormatMarkers) -> Probe | None:
@@ -729,9 +735,9 @@ def _headless(format: Format, markers: FormatMarkers) -> Probe | None:
     arguments or the end of the text."""
     if markers.is_bare:
         return None
-    opens = [text for body in format.bodies for text in ordered(body_open(body))]
+    opens = [text for body in format.bodies for text in longest_first(body_open(body))]
     begun = [template(text) for text in opens if isinstance(text, Special) and not text.startswith(text.tokens)]
-    return Probe(seq(alt(*begun), blanks(), look(alt(literal("{"), END)))) if begun else None
+    return Probe(seq(alt(*begun), blanks(), lookahead(alt(literal("{"), END)))) if begun else None
 
 
 def _compile_call_ends(format: Format, markers: FormatMarkers) -> CallEnds:
@@ -793,14 +799,14 @@ def _first_header(channels: Channels | None) -> Probe | None:
         parts = [template(text) for text in (channels.to, channels.channel) if text]
         starts = [text for text in alternatives(channels.start) if isinstance(text, Special)]
         roles = [literal(text.removeprefix(text.tokens[0])) for text in starts]
-        return Probe(look(alt(parts[0], *[seq(role, blanks(), alt(*parts)) for role in roles if role.whole])))
-    return Probe(look(alt(*recipient_headers(channels))))
+        return Probe(lookahead(alt(parts[0], *[seq(role, blanks(), alt(*parts)) for role in roles if role.whole])))
+    return Probe(lookahead(alt(*recipient_headers(channels))))
 
 
 def _compile_openers(format: Format, markers: FormatMarkers, openers: Entries) -> Openers:
     calls = [(sign, pat) for sign, pat in openers if sign.action in _OPEN_CALLS]
     # A section really opens where calls, or its closing marker, follow.
-    follows = look(alt(*(pat for _, pat in markers.inner + markers.section_closes), END))
+    follows = lookahead(alt(*(pat for _, pat in markers.inner + markers.section_closes), END))
     opens = [seq(pat, blanks(), follows) for _, pat in markers.sections]
     return Openers(
         of_calls=[(pat, Finder(pat)) for _, pat in calls if pat.prefix],
@@ -808,7 +814,7 @@ def _compile_openers(format: Format, markers: FormatMarkers, openers: Entries) -
         has_tokens=any(sign.is_token for sign, _ in calls),
         first_tokens=_first_tokens(format),
         like_bodies=_any_of_some([pat for _, pat in markers.inner if pat.head in ("[", "{")]),
-        section_start=there(alt(*opens)) if opens else None,
+        section_start=presence(alt(*opens)) if opens else None,
         name_edges=_name_edges(format.call[0]),
     )
 
@@ -881,7 +887,7 @@ def _label(marker: Marker) -> Probe | None:
 
 def _no_opener(close: Pat) -> Pat:
     """A code fence closes a body only where it does not open one."""
-    return seq(close, alt(look(Pat(r"[^A-Za-z]", "")), END)) if close.head == "`" else close
+    return seq(close, alt(lookahead(Pat(r"[^A-Za-z]", "")), END)) if close.head == "`" else close
 
 
 def _tags(content: tuple[Pair, ...]) -> dict[str, str]:
@@ -914,7 +920,7 @@ def _extra(closes: list[Pat]) -> Probe | None:
     brackets = "".join([re.escape(bracket) for bracket in "}])" if bracket not in heads])
     if not closes or not brackets:
         return None
-    return Probe(seq(blanks(), Pat(f"[{brackets}]{{1,3}}+", f"[{brackets}]{{0,3}}"), blanks(), look(alt(*closes))))
+    return Probe(seq(blanks(), Pat(f"[{brackets}]{{1,3}}+", f"[{brackets}]{{0,3}}"), blanks(), lookahead(alt(*closes))))
 
 
 _CACHE: dict[tuple[int, bool], tuple[Format, CompiledFormat]] = {}

@@ -19,7 +19,7 @@ from rightcall.parsing.markers import (
     alt,
     blanks,
     literal,
-    look,
+    lookahead,
     seq,
     template,
     templates,
@@ -139,7 +139,7 @@ def _header(format: Format, channels: Channels, others: set[str]) -> Pat:
     if channels.message.strip():
         return seq(blanks(), name, blanks(), template(channels.channel or channels.message))
     # Where the header is nothing but a name and a line break, arguments must follow, or the word for text.
-    return seq(blanks(), alt(seq(name, literal("\n"), look(literal("{"))), literal("all\n")))
+    return seq(blanks(), alt(seq(name, literal("\n"), lookahead(literal("{"))), literal("all\n")))
 
 
 def _up_to_message(channels: Channels, others: set[str]) -> Pat:
@@ -155,7 +155,7 @@ def to_nobody(format: Format) -> Pat:
     """The rest of a header that says nothing, before what opens the format's own calls."""
     message = format.channels.message if format.channels else ""
     opens = templates(format.section[0]) if format.section else []
-    return seq(template(message), blanks(), look(alt(*opens)))
+    return seq(template(message), blanks(), lookahead(alt(*opens)))
 
 
 def _rank(text: str, found: CompiledFormat, tools: Toolset | None) -> tuple[int, int, int, int]:

@@ -38,13 +38,13 @@ from rightcall.parsing.markers import (
     Scan,
     alt,
     blanks,
+    build_trie,
     literal,
-    look,
-    ordered,
+    longest_first,
+    lookahead,
     seq,
     template,
     templates,
-    tree,
 )
 from rightcall.parsing.shown import BODY, CALL, INNERMOST, OUTSIDE, SECTION, Closes
 
@@ -91,16 +91,16 @@ class _CallCandidate(Candidate):
         if self._kind == "section":
             openers = [pat for pat in templates(self.format.call[0]) if pat.head != "`"]
             inner = [seq(opener, blanks(), inside) for opener in openers]
-            inside = look(alt(*inner, *[pat for pat, _ in self.compiled.bodies.openers]))
+            inside = lookahead(alt(*inner, *[pat for pat, _ in self.compiled.bodies.openers]))
         return seq(self._opener, blanks(), inside)
 
 
 def _inside_call(found: CompiledFormat) -> Pat:
     """What may follow the opener of a call."""
-    begins = [look((reader.tells or reader.begins).pat) for reader in found.bodies.readers]
+    begins = [lookahead((reader.tells or reader.begins).pat) for reader in found.bodies.readers]
     is_fenced = found.bodies.envelope is not None
-    fences = [look(seq(FENCE_BEGIN.pat, blanks(), begin)) for begin in begins] if is_fenced else []
-    return alt(*begins, *fences, *map(look, templates(found.format.call[1])))
+    fences = [lookahead(seq(FENCE_BEGIN.pat, blanks(), begin)) for begin in begins] if is_fenced else []
+    return alt(*begins, *fences, *map(lookahead, templates(found.format.call[1])))
 
 
 class Opener:
@@ -189,7 +189,7 @@ class KnownOpeners:
                 for marker in _markers(format, self._ends):
                     self._markers.setdefault(_start(marker.text), []).append(marker)
         starts = {*self._markers, THINK_CLOSES}
-        self._places = re.compile(tree(starts, begun=True)).search
+        self._places = re.compile(build_trie(starts, begun=True)).search
         self._starts = frozenset(starts)
         self._scans: dict[tuple[str, ...], Scan[Opener | None]] = {}
 
@@ -244,7 +244,7 @@ class KnownOpeners:
         """What only a reply begins with: such a header, a sentence, an opener without its first token."""
         found = [*self.headers]
         for format in self._formats:
-            sentences = ordered(format.reasoning[0]) if format.reasoning else []
+            sentences = longest_first(format.reasoning[0]) if format.reasoning else []
             found += [Candidate(format, seq(blanks(), template(text))) for text in sentences if is_sentence(text)]
         openers = [(format, first_opener(format.call[0])) for format in self._formats]
         return found + [
@@ -284,12 +284,12 @@ _KINDS: tuple[Kind, ...] = ("section", "call", "body", "header", "mark")
 
 def _markers(format: Format, ends: Counter[str]) -> list[_Marker]:
     """The markers that tell this format."""
-    sections = ordered(format.section[0]) if format.section else []
+    sections = longest_first(format.section[0]) if format.section else []
     found = [_Marker(format, "section", text) for text in sections]
-    found += [_Marker(format, "call", text) for text in ordered(format.call[0]) if text[0] != "`"]
+    found += [_Marker(format, "call", text) for text in longest_first(format.call[0]) if text[0] != "`"]
     is_bare = "" in alternatives(format.call[0])
     opening = [marker for body in format.bodies for marker in BODIES[type(body)].opening(body)]
-    texts = [text for marker in opening for text in ordered(marker) if is_bare or not text[0].isalnum()]
+    texts = [text for marker in opening for text in longest_first(marker) if is_bare or not text[0].isalnum()]
     starts = {_start(text): text for text in texts if _start(text)}
     # The patterns of a longer beginning are among those of the shorter one.
     shortest = [start for start in starts if not any(start != other and start.startswith(other) for other in starts)]
@@ -338,8 +338,8 @@ def _required_recipient(format: Format, channels: Channels) -> list[Pat]:
         return []
     message = template(channels.message)
     kinds = alt(*[seq(literal(kind), blanks(), message) for kind in channels.kinds])
-    name = seq(_RECIPIENT, blanks(), message, blanks(), look(Pat(r"[^{\s]", "")))
-    return [blanks(), alt(seq(template(channels.to), look(alt(kinds, name))), look(to_nobody(format)))]
+    name = seq(_RECIPIENT, blanks(), message, blanks(), lookahead(Pat(r"[^{\s]", "")))
+    return [blanks(), alt(seq(template(channels.to), lookahead(alt(kinds, name))), lookahead(to_nobody(format)))]
 
 
 def _has_no_opener(format: Format) -> bool:

@@ -77,14 +77,14 @@ GAP = blanks(_LONGEST_GAP)._replace(opening=ANY_GAP)
 _BLANK_RUNS = re.compile(r"\[ \\t\\r\\n\]\{0,\d++\}\+")  # as `blanks` writes them
 
 
-def tree(texts: Set[str], *, begun: bool = False) -> str:
+def build_trie(texts: Set[str], *, begun: bool = False) -> str:
     """An expression for any of these texts, the shortest where one begins with another; `begun`: or for the beginning
     of one, a character at least, at the end of what has arrived. However many they are, it costs one try."""
     if "" in texts:
         return ""
     branches = []
     for head in sorted({text[0] for text in texts}):
-        rest = tree({text[1:] for text in texts if text[0] == head}, begun=begun)
+        rest = build_trie({text[1:] for text in texts if text[0] == head}, begun=begun)
         begins = GAP.whole if head == ANY_GAP else re.escape(head)
         branches.append(begins + (f"(?:{rest}|\\Z)" if begun and rest else rest))
     return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"
@@ -126,13 +126,13 @@ def _seq(pairs: list[tuple[str, str]]) -> tuple[str, str]:
 def alt(*pats: Pat) -> Pat:
     if len(pats) == 1:
         return pats[0]
-    solids = sorted({solid(pat) for pat in pats})
+    solids = sorted({without_blanks(pat) for pat in pats})
     sure = FINAL if all(is_certain(pat, solids) for pat in pats) else OPEN
     part = "(?:" + "|".join(f"{p.part}\\Z" for p in pats) + ")"
     return Pat("(?:" + "|".join(p.whole for p in pats) + ")", part, sure=sure)
 
 
-def solid(pat: Pat) -> str:
+def without_blanks(pat: Pat) -> str:
     """A pattern without the blanks that may stand in it: they do not tell two apart."""
     return _BLANK_RUNS.sub("", pat.whole)
 
@@ -142,12 +142,12 @@ def is_certain(pat: Pat, others: list[str]) -> bool:
     others are sorted, so that the first of those that begin with it is the next."""
     if pat.sure != FINAL:
         return False
-    own = solid(pat)
+    own = without_blanks(pat)
     after = bisect_right(others, own)
     return after == len(others) or not others[after].startswith(own)
 
 
-def look(pat: Pat) -> Pat:
+def lookahead(pat: Pat) -> Pat:
     """Must follow, but is not taken."""
     return pat._replace(whole=f"(?={pat.whole})")
 
@@ -159,7 +159,7 @@ NAME = Pat(f"(?:{HOLES['name']})", _HOLE_STARTS["name"], sure=RUN)
 NAMED = NAME._replace(whole=f"(?P<name>{HOLES['name']})")
 
 
-LINE_END = look(Pat(r"[ \t]{0,4}+\r?\n", r"[ \t]{0,4}+\r?", sure=FINAL))
+LINE_END = lookahead(Pat(r"[ \t]{0,4}+\r?\n", r"[ \t]{0,4}+\r?", sure=FINAL))
 
 
 def template(text: str, *, named: str = "", group: str = "", quoted: bool = False, unended: bool = False) -> Pat:
@@ -212,17 +212,17 @@ def _with_any_blanks(run: str) -> list[Pat]:
     return [blanks() if i % 2 else literal(part) for i, part in parts if i % 2 or part]
 
 
-def ordered(marker: Marker) -> list[str]:
+def longest_first(marker: Marker) -> list[str]:
     """The alternatives of a marker, longest first, without the empty one and without white space at their edges."""
     texts = {str(text): text for text in [text.strip(BLANKS) for text in alternatives(marker)] if text}
     return sorted(texts.values(), key=lambda text: (-len(text), str(text)))
 
 
 def templates(marker: Marker, *, quoted: bool = False) -> list[Pat]:
-    return [template(text, quoted=quoted) for text in ordered(marker)]
+    return [template(text, quoted=quoted) for text in longest_first(marker)]
 
 
-def cut_behind_name(text: str, name: Pat = NAME) -> Pat:
+def truncated_after_name(text: str, name: Pat = NAME) -> Pat:
     """A marker that the text ends in, at or behind its name."""
     tokens = getattr(text, "tokens", ())
     before, _, after = [Special(side, tokens) if tokens else side for side in text.partition("{name}")]
@@ -230,7 +230,7 @@ def cut_behind_name(text: str, name: Pat = NAME) -> Pat:
     return seq(*([template(before)] if before.strip() else []), name, Pat(f"(?:{begun})", begun), END)
 
 
-def misnamed(text: str, follows: list[Pat], *, named: bool = False) -> Pat:
+def with_invalid_name(text: str, follows: list[Pat], *, named: bool = False) -> Pat:
     """A marker with anything else than a name in it, before what can only follow it: words with nothing behind them are
     prose about the marker. `named` makes a group of what stands for the name."""
     tokens = getattr(text, "tokens", ())
@@ -240,7 +240,7 @@ def misnamed(text: str, follows: list[Pat], *, named: bool = False) -> Pat:
     whole = f"{words}{{1,{_LONGEST_WORDS}}}{'+' * is_line}"
     hole = Pat(f"(?P<name>{whole})" if named else whole, f"{words}{{0,{_LONGEST_WORDS}}}+", sure=RUN)
     gap = [blanks()] if is_line else []
-    return seq(template(before), hole, *gap, template(behind), blanks(), look(alt(*follows)))
+    return seq(template(before), hole, *gap, template(behind), blanks(), lookahead(alt(*follows)))
 
 
 class Probe:
@@ -332,9 +332,9 @@ class Finder:
         return next((place for place in places if at(text, place)), -1)
 
 
-def there(pat: Pat) -> Probe:
+def presence(pat: Pat) -> Probe:
     """A probe that tells whether this is there, and not how much of it: what is there stays, whatever arrives."""
-    return Probe(look(pat)._replace(sure=FINAL))
+    return Probe(lookahead(pat)._replace(sure=FINAL))
 
 
 class Holes:
@@ -345,7 +345,7 @@ class Holes:
 
     def __init__(self, marker: Marker, *, quoted: bool = False, unended: Sequence[str] = ()) -> None:
         # Group names must be unique in an expression: each alternative has its own.
-        texts = ordered(marker)
+        texts = longest_first(marker)
         pats = [template(text, named=str(i), quoted=quoted) for i, text in enumerate(texts)]
         more = enumerate(unended, len(texts))
         pats += [template(text, named=str(i), quoted=quoted, unended=True) for i, text in more]
@@ -402,7 +402,7 @@ class Scan(Generic[A]):
             raise AttributeError(name)
         pats = [pat for _, certain, others in self._groups for _, pat in certain + others]
         if len(pats) > _MANY and name in ("search", "ended"):
-            places = re.compile(tree({pat.opening[:10] for pat in pats}, begun=True)).search
+            places = re.compile(build_trie({pat.opening[:10] for pat in pats}, begun=True)).search
             at = self.match if name == "search" else self.match_ended
             setattr(self, name, _places_first(places, self.match_whole, at))
         return getattr(self, name)
@@ -422,7 +422,7 @@ def _by_certainty(entries: Entries[A]) -> tuple[Entries[A], Entries[A]]:
     """Those that no later text can make others, and the rest. By length of the pattern: of two markers, one beginning
     with the other, the longer is tried first."""
     entries = sorted(entries, key=lambda entry: -len(entry[1].whole))
-    solids = sorted({solid(pat) for _, pat in entries})
+    solids = sorted({without_blanks(pat) for _, pat in entries})
     certain: Entries[A] = []
     others: Entries[A] = []
     for entry in entries:

@@ -43,10 +43,10 @@ from rightcall.parsing.markers import (
     alt,
     blanks,
     literal,
-    look,
+    lookahead,
+    presence,
     seq,
     templates,
-    there,
 )
 from rightcall.parsing.values.notation import (
     BRACED_KEY,
@@ -121,7 +121,7 @@ def ordinary(stops: list[Pat], after: Pat) -> tuple[Quote, ...]:
 
 def _maker(close: str, stops: list[Pat], after: Pat) -> Callable[[], StringText]:
     scan = Scan([("escape", _ESCAPE), ("quote", literal(close)), *[("stop", stop) for stop in stops]])
-    follows = there(seq(literal(close), blanks(), after))
+    follows = presence(seq(literal(close), blanks(), after))
     easy = easy_without(close + "".join([stop.head or "<" for stop in stops]))
     return lambda: Ordinary(close, scan, follows, easy)
 
@@ -256,7 +256,7 @@ def without_word(body: Braced) -> list[Probe]:
     if not heads(body)[0]:
         return []
     name = NAME._replace(whole=f"(?P<name>{HOLES['name']})")
-    return [Probe(seq(literal(":"), name)), Probe(seq(name, blanks(), look(literal("{"))))]
+    return [Probe(seq(literal(":"), name)), Probe(seq(name, blanks(), lookahead(literal("{"))))]
 
 
 def heads(body: Braced) -> list[str]:
@@ -270,7 +270,7 @@ class BracedReader(BodyReader):
         self.body = body
         self.open = Holes(body.open)
         nameless = seq(*[alt(*[literal(head) for head in heads(body)])], blanks(), literal("{"))
-        self._nameless = Probe(look(nameless))
+        self._nameless = Probe(lookahead(nameless))
         self.begins = self.open.probe
         self._short = without_word(body)
         quote = literal(body.quote)
@@ -279,11 +279,11 @@ class BracedReader(BodyReader):
         words = [literal(word) for word in JSON_WORDS]
         value = alt(quote, *words, Pat(rf"[-+.0-9\[{{{MARKS}]", ""))
         # Words before a colon are a key where a value follows, and rather more text behind quotes that any text has.
-        another = look(seq(*named(body)))
+        another = lookahead(seq(*named(body)))
         self._another = Probe(another)
         after = [*after, another]
         behind = behind_value(seq(KEY, blanks(), literal(":"), blanks(), value), value, after)
-        self.follows = there(seq(quote, blanks(), behind))
+        self.follows = presence(seq(quote, blanks(), behind))
         simple = simple_string(str(body.quote), self.follows)
         others = ordinary(closes, behind_value(None, value, after))
         self.notation = braces(str(body.quote), self._string, others, simple)

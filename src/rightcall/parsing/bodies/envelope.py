@@ -19,7 +19,7 @@ from rightcall.parsing.bodies.trailing_text import goes_on, is_member_lost, what
 from rightcall.parsing.buffer import Broken, Cut, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder, Whole
 from rightcall.parsing.json_stream import LostJsonEnd, json_string, json_value, read_arguments, skip_nested
-from rightcall.parsing.markers import Pat, Probe, alt, blanks, literal, look, seq, templates
+from rightcall.parsing.markers import Pat, Probe, alt, blanks, literal, lookahead, seq, templates
 from rightcall.repairs.envelope_repair import BesideMember, Keys, Role, Sketch, role_of, sketch_envelopes
 from rightcall.repairs.schema_repair import fold
 from rightcall.repairs.tool_meant import find_name, hoist_name, name_in_id, two_names
@@ -59,7 +59,7 @@ def _another(body: Envelope) -> Probe:
     """A comma or a semicolon, and then an object that begins with a name or an id; where the key is the name, with one
     that holds an object."""
     key = [alt(*[literal(f'"{key}"') for key in (*body.names, *body.ids)])] if body.names else [_KEY, blanks(), _OBJECT]
-    return Probe(seq(Pat("[,;]", ""), blanks(), look(seq(literal("{"), blanks(), *key))))
+    return Probe(seq(Pat("[,;]", ""), blanks(), lookahead(seq(literal("{"), blanks(), *key))))
 
 
 def _usual(body: Envelope) -> str:
@@ -296,12 +296,12 @@ class EnvelopeMembers:
 
 _CLOSER = re.compile(rf"{_B}[}}\])]").match
 _COMMENTED = re.compile(r"/\*|//|#").search
-_WORDS = seq(alt(literal("null"), literal("true"), literal("false")), look(Pat(r"[,\] \t\r\n]", "")))
+_WORDS = seq(alt(literal("null"), literal("true"), literal("false")), lookahead(Pat(r"[,\] \t\r\n]", "")))
 _ITEM = alt(Pat(r"[{\]\[\"0-9\ufeff-]", ""), _WORDS)  # what may stand in a list of calls, the odd things included
 _BEGINS = Probe(alt(literal("{"), seq(literal("["), blanks(), _ITEM)))
 _MEMBERS = ',"'  # what a member of an object begins with, behind its end
 _VALUES = '"[-0123456789tfn'  # what a JSON value begins with that is no object
-_EXTRA_IN_LIST = Probe(seq(blanks(), Pat(r"\}{1,3}+", r"\}{0,3}"), blanks(), look(Pat(r"[,\]]", ""))))
+_EXTRA_IN_LIST = Probe(seq(blanks(), Pat(r"\}{1,3}+", r"\}{0,3}"), blanks(), lookahead(Pat(r"[,\]]", ""))))
 
 
 class EnvelopeReader(BodyReader):

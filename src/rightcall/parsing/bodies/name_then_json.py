@@ -21,7 +21,7 @@ from rightcall.parsing.markers import (
     alt,
     blanks,
     literal,
-    look,
+    lookahead,
     seq,
     templates,
 )
@@ -36,7 +36,7 @@ _BLANK_RUN = re.compile(_B).match
 _OBJECT_IN_STRING = re.compile(r'"(?:\s|\\[nrt])*+\{').match
 _COMMENTED = re.compile(r"/\*|//|#").search
 _NAMES = re.compile(r"[\w$][\w.\-$]*+").findall
-_NAME_THEN_OBJECT = Probe(seq(NAME, blanks(), look(literal("{"))))
+_NAME_THEN_OBJECT = Probe(seq(NAME, blanks(), lookahead(literal("{"))))
 # A fence with an info string: one without may as well be the end of another fence.
 _LABELLED_FENCE = Probe(seq(literal("```"), Pat(LABEL, f"(?:{LABEL})?+", sure=RUN), literal("\n")))
 _ODD_BEHIND = frozenset(',"{}])')  # arguments: brackets too many, another object, or a part that was lost

@@ -21,7 +21,20 @@ from rightcall.parsing.bodies.tags import Tags
 from rightcall.parsing.buffer import Broken, Cut, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder
 from rightcall.parsing.json_stream import LostJsonEnd, read_arguments
-from rightcall.parsing.markers import END, Holes, Pat, Probe, Search, alt, blanks, literal, look, ordered, seq, template
+from rightcall.parsing.markers import (
+    END,
+    Holes,
+    Pat,
+    Probe,
+    Search,
+    alt,
+    blanks,
+    literal,
+    longest_first,
+    lookahead,
+    seq,
+    template,
+)
 from rightcall.repairs.envelope_repair import Sketch, sketch_arguments
 from rightcall.strict_json import encode
 from rightcall.types import Call, Repair
@@ -44,10 +57,10 @@ class ParamsReader(BodyReader):
         self.param = Holes(body.param, quoted=tags.quoted)
         self.values = TaggedValues(body, tags, self.param)
         self.begins = Probe(alt(*tags.opens, *tags.damaged_openers))
-        self.is_name_only = "{name}" in ordered(body.open)
+        self.is_name_only = "{name}" in longest_first(body.open)
         if self.is_name_only:  # any word of prose is a name too
             follows = alt(*tags.param_starts, *tags.call_closes, literal("{"), END)
-            self.tells = Probe(seq(self.begins.pat, blanks(), look(follows)))
+            self.tells = Probe(seq(self.begins.pat, blanks(), lookahead(follows)))
             self.begins = Probe(alt(*tags.opens, *tags.damaged_openers, *tags.params))  # the name may be missing
         self.close = _any(tags.body_closes)
         self.call_close = _any(tags.call_closes)
@@ -159,7 +172,7 @@ class ParamsReader(BodyReader):
         for damaged in self.tags.damaged_opens:
             found = yield from p.test(damaged)
             if found and p.policy(found["name"]) != "off":
-                before, after = found.group().strip(), ordered(self.body.open)[0].replace("{name}", found["name"])
+                before, after = found.group().strip(), longest_first(self.body.open)[0].replace("{name}", found["name"])
                 p.pos = found.end()
                 p.begin(self.tags.plain(found["name"]), repairs=(Repair("broken_opener", "exact", "", before, after),))
                 return True

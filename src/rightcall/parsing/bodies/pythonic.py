@@ -29,7 +29,7 @@ from rightcall.parsing.bodies.kind import CALLED, Around, BodyKind, BodyReader, 
 from rightcall.parsing.buffer import Broken, Cut, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder
 from rightcall.parsing.json_stream import whole_value
-from rightcall.parsing.markers import Pat, Probe, alt, blanks, literal, look, seq, templates
+from rightcall.parsing.markers import Pat, Probe, alt, blanks, literal, lookahead, seq, templates
 from rightcall.parsing.values.notation import HOLE, NOT_FINITE, PYTHON, PYTHON_ESCAPES
 from rightcall.parsing.values.value_reader import BadValue, Ends, Odd, Unfinished, ValueReader, not_finite, number_of
 from rightcall.strict_json import Undecodable, decode_unique, encode
@@ -37,19 +37,19 @@ from rightcall.tools.checks import fits
 from rightcall.types import Call, Repair
 
 _WORD = Pat(r"[^\W\d][\w.\-]{0,255}+", r"(?:[^\W\d][\w.\-]{0,255}+)?")
-STRICT = Probe(look(seq(_WORD, blanks(), literal("("))))
+STRICT = Probe(lookahead(seq(_WORD, blanks(), literal("("))))
 # Behind a list: another one, between the same markers.
-ANOTHER_LIST = Probe(seq(blanks(), literal("["), look(seq(blanks(), _WORD, blanks(), literal("(")))))
+ANOTHER_LIST = Probe(seq(blanks(), literal("["), lookahead(seq(blanks(), _WORD, blanks(), literal("(")))))
 _ARG_NAME = Pat(r"[\w.\-]{1,256}+", r"[\w.\-]{0,256}+")
-NAMELESS = Probe(look(seq(literal("("), blanks(), _ARG_NAME, blanks(), literal("="))))
+NAMELESS = Probe(lookahead(seq(literal("("), blanks(), _ARG_NAME, blanks(), literal("="))))
 # Behind a call: an argument that a parenthesis was closed before too early.
-LOST_ARGUMENT = Probe(look(seq(blanks(), literal(","), blanks(), _ARG_NAME, blanks(), literal("="))))
+LOST_ARGUMENT = Probe(lookahead(seq(blanks(), literal(","), blanks(), _ARG_NAME, blanks(), literal("="))))
 _NAME_END = r"()\[\]{},'\"=<>\n`"
-NAME = Probe(look(Pat(rf"[^{_NAME_END}]{{0,256}}+[{_NAME_END}]", rf"[^{_NAME_END}]{{0,256}}+")))
+NAME = Probe(lookahead(Pat(rf"[^{_NAME_END}]{{0,256}}+[{_NAME_END}]", rf"[^{_NAME_END}]{{0,256}}+")))
 NAME_RUN = re.compile(rf"[^{_NAME_END}]{{0,256}}+").match
 _KEY_END = r"=(),\[\]{}'\"<>`"
 KEY = re.compile(rf"[^{_KEY_END}]{{0,256}}+").match
-KEY_PROBE = Probe(look(Pat(rf"[^{_KEY_END}]{{0,256}}+[{_KEY_END}]", rf"[^{_KEY_END}]{{0,256}}+")))
+KEY_PROBE = Probe(lookahead(Pat(rf"[^{_KEY_END}]{{0,256}}+[{_KEY_END}]", rf"[^{_KEY_END}]{{0,256}}+")))
 GOOD_KEY = re.compile(r"[\w.\-]+").fullmatch
 ENDS_VALUE = re.compile(r"[ \t\r\n]*+[,)]").match
 MAY_CLOSE = re.compile(r"[<`]").search  # what a marker begins with

@@ -18,7 +18,7 @@ from rightcall.formats.spec import Params, alternatives
 from rightcall.parsing.bodies.tagged_values import swallowed
 from rightcall.parsing.bodies.tags import Tags
 from rightcall.parsing.call_builder import CallBuilder
-from rightcall.parsing.markers import alt, ordered
+from rightcall.parsing.markers import alt, longest_first
 from rightcall.schema.places import Kind
 
 Search = Callable[[str], Iterator[re.Match[str]]]
@@ -36,7 +36,7 @@ class Swallowed:
     """Looks for one in the values of a call."""
 
     def __init__(self, body: Params, tags: Tags) -> None:
-        params = [text.partition("{key}") for text in ordered(body.param)]
+        params = [text.partition("{key}") for text in longest_first(body.param)]
         heads = dict.fromkeys([before.partition("{")[0].rstrip() for before, _, _ in params])
         tails = dict.fromkeys([behind.partition("{")[0].rstrip() for _, _, behind in params])
         self._signs = sorted(set("".join([*heads, *tails])) & _SIGNS)

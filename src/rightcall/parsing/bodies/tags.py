@@ -20,13 +20,13 @@ from rightcall.parsing.markers import (
     Probe,
     alt,
     blanks,
-    cut_behind_name,
     literal,
-    look,
-    ordered,
+    longest_first,
+    lookahead,
     seq,
     template,
     templates,
+    truncated_after_name,
 )
 
 _SLIPS = Pat(r"[\"'>]{0,2}+", r"[\"'>]{0,2}+")
@@ -51,15 +51,15 @@ class Tags:
         self.whole_params = templates(body.param, quoted=self.quoted)
         self.params = self.param_pats()
         # A token that nobody writes by chance: an argument's opener ends the value before it.
-        self.is_special = all(isinstance(text, Special) for text in ordered(body.param)) and not body.item
+        self.is_special = all(isinstance(text, Special) for text in longest_first(body.param)) and not body.item
         self._add_shuts(format)
         self._add_openers(format)
         self.no_param = self._no_param(format)
-        self.closers = [self._closer(text) for text in ordered(body.value_close)] + self.body_closes
+        self.closers = [self._closer(text) for text in longest_first(body.value_close)] + self.body_closes
 
     def param_pats(self, group: str = "") -> list[Pat]:
         """An argument's opening tags; `group` makes the hole of that name a numbered one."""
-        return [template(text, group=group, quoted=self.quoted) for text in ordered(self.body.param)]
+        return [template(text, group=group, quoted=self.quoted) for text in longest_first(self.body.param)]
 
     def _add_shuts(self, format: Format) -> None:
         self.body_closes = templates(self.body.close)
@@ -80,9 +80,9 @@ class Tags:
 
     def _no_param(self, format: Format) -> Probe | None:
         """What looks like an argument's opening tag and is none."""
-        texts = [*ordered(format.call[0]), *(ordered(format.section[0]) if format.section else [])]
+        texts = [*longest_first(format.call[0]), *(longest_first(format.section[0]) if format.section else [])]
         # What closes the body, without its slash, is no argument of that name but a damaged close or opener.
-        texts += [str(text).replace("</", "<", 1) for text in ordered(self.body.close) if "</" in text]
+        texts += [str(text).replace("</", "<", 1) for text in longest_first(self.body.close) if "</" in text]
         param = re.compile(alt(*self.params).whole).match
         clashes = [literal(text) for text in texts if param(text)]
         return Probe(alt(*clashes)) if clashes else None
@@ -108,14 +108,14 @@ class Tags:
     @cached_property
     def param_starts(self) -> list[Pat]:
         """How an argument's opening tag begins, whatever becomes of it."""
-        texts = {str(start): start for text in ordered(self.body.param) if len(start := _before_hole(text)) > 2}
+        texts = {str(start): start for text in longest_first(self.body.param) if len(start := _before_hole(text)) > 2}
         found = [template(start) for start in texts.values()]
         # Such a beginning is that of a closing tag too.
         return [seq(pat, Pat("[^/]", "")) if pat.prefix.endswith("<") else pat for pat in found]
 
     def ends_in_close(self, text: str, key: str) -> bool:
         """Does a value end with its own closing tag? Then a model wrote the tag twice, or a value about tags."""
-        closes = [str(close).replace("{key}", key) for close in ordered(self.body.value_close)]
+        closes = [str(close).replace("{key}", key) for close in longest_first(self.body.value_close)]
         return text.rstrip(BLANKS).endswith(tuple(closes))
 
     @cached_property
@@ -140,7 +140,7 @@ class Tags:
 
     @cached_property
     def _rests(self) -> list[str]:
-        rests = [text.partition("{key}")[2].lstrip('" ') for text in ordered(self.body.param)]
+        rests = [text.partition("{key}")[2].lstrip('" ') for text in longest_first(self.body.param)]
         return [text for text in dict.fromkeys(rests) if len(text) > _SURE]
 
     @cached_property
@@ -157,31 +157,34 @@ class Tags:
 
     def _tails(self) -> list[str]:
         """What stands behind the key of an opening tag, up to its next hole."""
-        return [text.partition("{key}")[2].partition("{")[0].rstrip() for text in ordered(self.body.param)]
+        return [text.partition("{key}")[2].partition("{")[0].rstrip() for text in longest_first(self.body.param)]
 
     @cached_property
     def damaged_opens(self) -> list[Probe]:
         """The body's opening tag, damaged, but with a name and before what can only follow it."""
-        return [Probe(pat) for text in ordered(self.body.open) for pat in self._damaged(text, NAMED)]
+        return [Probe(pat) for text in longest_first(self.body.open) for pat in self._damaged(text, NAMED)]
 
     @cached_property
     def cut_opens(self) -> list[Probe]:
         """The body's opening tag, where the text ends in it, with the name."""
-        return [Probe(cut_behind_name(text, NAMED)) for text in ordered(self.body.open) + ordered(self.body.empty)]
+        return [
+            Probe(truncated_after_name(text, NAMED))
+            for text in longest_first(self.body.open) + longest_first(self.body.empty)
+        ]
 
     @cached_property
     def damaged_openers(self) -> list[Pat]:
         """The same, to be looked for in text: each begins with the character that the tag begins with."""
-        texts = [text for text in ordered(self.body.open) if len(text.partition("{")[0]) > _SURE]
+        texts = [text for text in longest_first(self.body.open) if len(text.partition("{")[0]) > _SURE]
         return [pat for text in texts for pat in self._damaged(text, NAME)]
 
     def _damaged(self, text: str, name: Pat) -> list[Pat]:
         """A tag with other quotation marks, or with slips at its end."""
         before, _, after = text.partition("{name}")
         closes = alt(*self.body_closes, *self.call_closes)
-        follows = (blanks(), look(alt(*self.params, closes)))
+        follows = (blanks(), lookahead(alt(*self.params, closes)))
         # A quotation mark alone is no end of a tag where nothing but the call's close follows.
-        slips = alt(seq(_SLIPS, blanks(), look(alt(*self.params))), seq(_LAST_SLIPS, blanks(), look(closes)))
+        slips = alt(seq(_SLIPS, blanks(), lookahead(alt(*self.params))), seq(_LAST_SLIPS, blanks(), lookahead(closes)))
         late = seq(*((template(before),) if before else ()), name, slips)
         if len(before) <= _SURE or not before[-1] == after[:1] == '"':
             return [late]
@@ -190,13 +193,13 @@ class Tags:
     @cached_property
     def open_starts(self) -> Probe | None:
         """How the body's opening tag begins, whatever becomes of it."""
-        starts = {text.partition("{")[0].rstrip('=" ') for text in ordered(self.body.open)} - {""}
+        starts = {text.partition("{")[0].rstrip('=" ') for text in longest_first(self.body.open)} - {""}
         return Probe(_any_of(sorted(starts, key=len, reverse=True))) if starts else None
 
 
 def _nameless(format: Format) -> list[Pat]:
     """What opens a call without saying its name."""
-    texts = tuple([text for text in ordered(format.call[0]) if "{name}" not in text and text[0] != "`"])
+    texts = tuple([text for text in longest_first(format.call[0]) if "{name}" not in text and text[0] != "`"])
     return templates(texts) if texts else []
 
 
