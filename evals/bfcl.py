@@ -23,7 +23,7 @@ from report import PAGE, Figure, Section, faults, figures_table, page, percent, 
 from same import equal
 
 from rightcall import Call, CannotCarry, Problem, Reply, check, parse, render, repair
-from rightcall.evaluation.leaderboard_data import VERSION, LeaderboardData
+from rightcall.evaluation.leaderboard import VERSION, LeaderboardData
 from rightcall.formats import FORMATS
 from rightcall.repairs.tool_meant import infer_name
 

@@ -20,7 +20,7 @@ import msgspec
 
 from rightcall import Call, Toolset
 from rightcall.backends.models import cache_folder
-from rightcall.evaluation.leaderboard_data import (
+from rightcall.evaluation.leaderboard import (
     VERSION,
     LeaderboardData,
     MissingCases,

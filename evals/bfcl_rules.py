@@ -2,7 +2,7 @@
 
 Every truth of its categories of one turn becomes calls: as it stands, with each other value that it accepts, and
 changed in a dozen ways (another type, another spelling, an argument more or less, another order ...). The published
-checker, out of the wheel, and `rightcall.evaluation.answer_match` judge each; they must agree. Leaves with status 1
+checker, out of the wheel, and `rightcall.evaluation.leaderboard` judge each; they must agree. Leaves with status 1
 where they do not.
 """
 
@@ -17,9 +17,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from rightcall.backends.models import cache_folder
-from rightcall.evaluation.answer_match import are_matches
-from rightcall.evaluation.leaderboard_cases import CATEGORIES
-from rightcall.evaluation.leaderboard_data import LeaderboardData
+from rightcall.evaluation.leaderboard import CATEGORIES, LeaderboardData, are_matches
 
 Json = dict[str, Any]
 Calls = list[tuple[str, Json]]

@@ -30,7 +30,7 @@ from rightcall.capture.task_outcome import outcome
 from rightcall.dispatching.bounded_output import BoundedOutput, Bounds, bound
 from rightcall.dispatching.result import Result
 from rightcall.evaluation.case_run import StubRuns
-from rightcall.evaluation.scenario_cases import TASK_DOMAINS
+from rightcall.evaluation.suites import TASK_DOMAINS
 from rightcall.guard import (
     Guard,
     GuardPolicy,

@@ -26,7 +26,7 @@ from misleading import MISLEADING_TOOLS, misleading
 from report import PAGE, ROOT, Figure, Section, table
 
 from rightcall import Call, Tool, Toolset, parse
-from rightcall.evaluation.leaderboard_data import LeaderboardData, leaderboard_tools
+from rightcall.evaluation.leaderboard import LeaderboardData, leaderboard_tools
 
 FORMATS = ("auto", "hermes", "qwen3_coder", "pythonic", "llama3_json", "mistral", "xlam", "harmony", "generic_json")
 BARE = ("llama3_json", "xlam", "generic_json")  # they write nothing before a call

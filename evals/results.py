@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 from report import ROOT, keep_part, table
 
-from rightcall.evaluation.configurations import CONFIGURATIONS
+from rightcall.evaluation.case_run import CONFIGURATIONS
 from rightcall.evaluation.eval_case import Metric
 from rightcall.evaluation.eval_rows import EvalRow
 from rightcall.evaluation.eval_tally import EvalTally

@@ -25,8 +25,8 @@ from typing import Any
 import bfcl_cases as bfcl
 
 from rightcall import Call, Toolset
-from rightcall.evaluation.leaderboard_data import LeaderboardData, leaderboard_tools
-from rightcall.evaluation.question_cases import question_cases
+from rightcall.evaluation.leaderboard import LeaderboardData, leaderboard_tools
+from rightcall.evaluation.suites import question_cases
 
 KINDS = ("calls", "texts", "results")
 JUDGED_BY = {name for case in question_cases() for name in case.tools.names}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rightcall.evaluation.answer_match import are_matches
+from rightcall.evaluation.leaderboard import are_matches
 
 Json = dict[str, Any]
 TYPES: Json = {

@@ -19,8 +19,7 @@ from rightcall.datasets.schemas import SCHEMAS, faults
 from rightcall.datasets.stats import Histogram, statistics
 from rightcall.datasets.validating import validate
 from rightcall.datasets.verifier import training_row
-from rightcall.evaluation.webpages.page_parts import BarCharts, PageTable
-from rightcall.evaluation.webpages.page_writing import written
+from rightcall.evaluation.webpage import BarCharts, PageTable, render_page
 from rightcall.types import Json
 from support.captured import CONVERSATIONS, FORGE_ROW, conversation, rows, write
 
@@ -304,7 +303,7 @@ def test_names_of_a_hostile_file_do_not_fill_the_memory(tmp_path: Path) -> None:
 
 
 def test_the_page_shows_the_numbers(tmp_path: Path) -> None:
-    text = written(stats_page(statistics([write(tmp_path / "a.jsonl", rows())]), "rows"))
+    text = render_page(stats_page(statistics([write(tmp_path / "a.jsonl", rows())]), "rows"))
     assert text.count("<rect") > 15
     assert "add_to_cart" in text and "of 13 rows are sound" in text
 

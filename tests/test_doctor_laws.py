@@ -21,7 +21,7 @@ from rightcall.doctor.question_bodies import Sending, body_of
 from rightcall.doctor.questions import QUESTIONS, TOOL_APIS, Way
 from rightcall.doctor.raw_answer import RawAnswer
 from rightcall.doctor.verdicts import ProbeResults
-from rightcall.evaluation.webpages.page_writing import written
+from rightcall.evaluation.webpage import render_page
 from rightcall.redaction.scrubber import Scrubber
 
 DEEP = '{"a":' * 500 + "1" + "}" * 500
@@ -81,5 +81,5 @@ def test_whatever_a_server_answers_is_judged_and_can_be_shown(
     diagnosis = Diagnosis(url="http://h", model="m", dialects=spoken, results=tuple(found))
     page = Page(80)
     show_diagnosis(page, diagnosis)
-    for said in (json.dumps(diagnosis.to_json()), page.text, written(doctor_page(diagnosis))):
+    for said in (json.dumps(diagnosis.to_json()), page.text, render_page(doctor_page(diagnosis))):
         assert "\u202e" not in said and said.encode()

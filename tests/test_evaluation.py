@@ -16,11 +16,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from rightcall.errors import CallerError
-from rightcall.evaluation.configurations import CONFIGURATIONS
+from rightcall.evaluation.case_run import CONFIGURATIONS
 from rightcall.evaluation.eval_rows import PastRun, read_evaluation
 from rightcall.evaluation.eval_tally import EvalTally
-from rightcall.evaluation.question_cases import question_cases
-from rightcall.evaluation.suites import find_cases
+from rightcall.evaluation.suites import find_cases, question_cases
 from support.command import failed, run
 from support.scripted_server import scripted
 from support.stub_model import served
@@ -268,7 +267,7 @@ def test_rows_of_one_s_own_are_judged_by_their_own_rules(tmp_path: Path) -> None
         ('{"question": "Hi", "calls": [{"name": "look", "arguments": "{"}], "tools": [{"name": "look"}]}', "an object"),
         ('{"question": "Hi", "calls": [{"name": "see"}], "tools": [{"name": "look"}]}', "none of its tools"),
         ('{"messages": [5], "tools": []}', "objects that have a role"),
-        ('{"messages": [], "tools": [], "calls": []}', "nothing would be asked"),
+        ('{"messages": [], "tools": [], "calls": []}', "the case has no request"),
         ('{"id": "x", "question": [[]], "function": [], "ground_truth": [{"f": {"x": 5}}]}', "must be a list of"),
         ('{"id": "x", "question": [[]], "function": [], "ground_truth": [{}]}', "must be a list of objects"),
     ],
@@ -284,7 +283,7 @@ def test_two_cases_of_one_id_are_refused_unless_they_are_the_same(tmp_path: Path
     source = tmp_path / "mine.jsonl"
     rows = [{"id": "a", "question": text, "tools": [{"name": "look"}], "calls": []} for text in ("Hi", "Ho")]
     source.write_text("".join([json.dumps(row) + "\n" for row in rows]))
-    with pytest.raises(CallerError, match="two cases are called 'mine/a'"):
+    with pytest.raises(CallerError, match="two different cases are called 'mine/a'"):
         find_cases([str(source)])
     source.write_text((json.dumps(rows[0]) + "\n") * 2)
     assert len(find_cases([str(source)])) == 1
@@ -296,7 +295,7 @@ def test_a_file_whose_first_line_says_nothing_is_told(run_: Any, measured: Measu
     head = {**json.loads(lines[0]), "run": run_}
     broken = tmp_path / "rows.jsonl"
     broken.write_text("\n".join([json.dumps(head), *lines[1:], ""]), "utf-8")
-    assert f"{broken}:1: `run` is no object" in failed(run("eval", "compare", str(measured.out), str(broken)))
+    assert f"{broken}:1: `run` is not an object" in failed(run("eval", "compare", str(measured.out), str(broken)))
 
 
 def test_cases_that_want_something_else_by_now_are_not_compared(measured: Measured, tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ dispatching
 hooks
 storage
 datasets/rows
-evaluation/webpages
+evaluation/webpage
 workspace
 mcp
 guard
@@ -101,7 +101,7 @@ MAY_DIAL = {"backends", "mcp", "serve/upstream_lines.py", "serve/upstream_link.p
 MAY_LISTEN = {"listeners.py", "serve", "backends/recording.py", "backends/relay.py", "mcp"}
 MAY_BIND = {"listeners.py", "mcp/server.py"}
 MAY_USE_FILES = set(
-    "storage loop datasets/rows evaluation/webpages workspace backends capture datasets evaluation serve cli".split()
+    "storage loop datasets/rows evaluation/webpage workspace backends capture datasets evaluation serve cli".split()
 )
 MAY_USE_FILES.add("dispatching/tool_child.py")
 MAY_USE_FILES.add("repairs/rules.py")  # the table of rules, which is data of the package

@@ -7,10 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rightcall import parse, read
-from rightcall.evaluation.reports.findings import Finding, findings, meaning
-from rightcall.evaluation.reports.log_changes import ALL, compared
-from rightcall.evaluation.reports.logged_reply import LoggedReply
-from rightcall.evaluation.reports.reply_samples import KEPT
+from rightcall.evaluation.reports.findings import Finding, LoggedReply, find_findings, meaning
+from rightcall.evaluation.reports.log_changes import ALL, compare_logs
+from rightcall.evaluation.reports.reply_samples import SAMPLES_PER_FINDING
 from rightcall.evaluation.reports.reply_tally import GroupKey, ReplyTally
 from rightcall.types import Call, Problem, Repair, Reply
 from support.reported import (
@@ -52,7 +51,7 @@ def merged(*parts: ReplyTally) -> ReplyTally:
 
 
 def found(reply: LoggedReply) -> list[tuple[str, str]]:
-    return [(each.finding.kind, each.finding.name) for each in findings(reply)]
+    return [(each.finding.kind, each.finding.name) for each in find_findings(reply)]
 
 
 @pytest.mark.parametrize(
@@ -162,7 +161,7 @@ def test_each_finding_has_two_different_samples_and_short_ones_first() -> None:
         [logged(text, at) for at, text in enumerate([long, REFUSED, REFUSED, "So. " + REFUSED, long + "y"])]
     )
     kept = tally.total.samples[Finding("refused", "missing")]
-    assert len(kept) == KEPT
+    assert len(kept) == SAMPLES_PER_FINDING
     assert {sample.text for sample in kept} == {REFUSED, "So. " + REFUSED}
     assert {sample.line for sample in kept} == {1, 3}
 
@@ -209,11 +208,11 @@ def times(**texts: int) -> ReplyTally:
 
 def test_a_log_is_neither_better_nor_worse_than_itself() -> None:
     tally = tallied([logged(text, at) for at, text in enumerate(TEXTS * 5)])
-    assert {change.verdict for change in compared(tally, tally).changes} == {"same"}
+    assert {change.verdict for change in compare_logs(tally, tally).changes} == {"same"}
 
 
 def test_what_got_worse_is_told_from_what_chance_explains() -> None:
-    comparison = compared(times(good=190, refused=10, near=5), times(good=150, refused=50, near=6))
+    comparison = compare_logs(times(good=190, refused=10, near=5), times(good=150, refused=50, near=6))
     worse = {(change.scope, change.measure, change.name) for change in comparison.of("worse")}
     assert worse == {(ALL, "may_run", ""), (ALL, "as_written", ""), (ALL, "refused", "missing")}
     assert not comparison.of("better")
@@ -222,7 +221,7 @@ def test_what_got_worse_is_told_from_what_chance_explains() -> None:
 
 def test_better_and_worse_change_places_with_the_logs() -> None:
     one, other = times(good=190, refused=10), times(good=150, refused=50, near=60)
-    there, back = compared(one, other), compared(other, one)
+    there, back = compare_logs(one, other), compare_logs(other, one)
     assert {change.measure for change in there.of("worse")} == {change.measure for change in back.of("better")}
     assert {change.measure for change in there.of("changed")} == {"calling"} == {c.measure for c in back.of("changed")}
 
@@ -233,20 +232,20 @@ def test_models_are_compared_where_there_are_several() -> None:
         a = [logged(text, at, model="a") for at, text in enumerate(texts)]
         return tallied([*a, *[logged(GOOD, at, model="b") for at in range(1_000)]])
 
-    worse = compared(two(0), two(20)).of("worse")
+    worse = compare_logs(two(0), two(20)).of("worse")
     assert {change.scope for change in worse} == {ALL, "a"}
-    assert "a" not in {change.scope for change in compared(times(good=5), times(good=6)).changes}
+    assert "a" not in {change.scope for change in compare_logs(times(good=5), times(good=6)).changes}
 
 
 def test_a_hundred_comparisons_of_the_same_find_nothing() -> None:
     """Without a correction, five of a hundred would."""
     texts = [GOOD, GOOD, GOOD, REFUSED]
     tally = [tallied(logged(texts[(at * step) % 4], at, model=f"m{at % 25}") for at in range(400)) for step in (1, 3)]
-    comparison = compared(*tally)
+    comparison = compare_logs(*tally)
     assert len(comparison.changes) > 50
     assert not comparison.of("worse")
     assert comparison.changes[0].p == min(change.p for change in comparison.changes)
 
 
 def test_reading_an_answer_never_needs_its_text() -> None:
-    assert findings(LoggedReply(reply=read({"choices": 3}))) != []
+    assert find_findings(LoggedReply(reply=read({"choices": 3}))) != []

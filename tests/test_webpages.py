@@ -15,8 +15,16 @@ from rich.console import Console
 
 from rightcall.cli.layout import Page as Screenful
 from rightcall.cli.page_screen import show_page
-from rightcall.evaluation.webpages.page_parts import BarChart, BarCharts, BarRow, Headline, PageRate, WebPage
-from rightcall.evaluation.webpages.page_writing import page_kind, written
+from rightcall.evaluation.webpage import (
+    BarChart,
+    BarCharts,
+    BarRow,
+    Headline,
+    PageRate,
+    WebPage,
+    page_kind,
+    render_page,
+)
 from rightcall.safe_text import percent
 from support.webpages import HOSTILE, pages
 
@@ -53,7 +61,7 @@ class Page(HTMLParser):
 
 def test_a_page_loads_nothing_and_escapes_everything(tmp_path: Path) -> None:
     for page in pages(tmp_path):
-        text = written(page)
+        text = render_page(page)
         found = Page(text)
         assert found.open == []
         assert {tag for tag, _ in found.tags} <= TAGS
@@ -66,7 +74,7 @@ def test_a_page_loads_nothing_and_escapes_everything(tmp_path: Path) -> None:
 
 
 def test_the_policy_allows_the_style_and_the_script_and_nothing_else(tmp_path: Path) -> None:
-    text = written(next(pages(tmp_path)))
+    text = render_page(next(pages(tmp_path)))
     hashes = [
         b64encode(sha256(each.encode()).digest()).decode()
         for each in (
@@ -84,12 +92,12 @@ def test_the_policy_allows_the_style_and_the_script_and_nothing_else(tmp_path: P
 def test_a_page_is_known_by_how_it_begins() -> None:
     page = WebPage("report", "x", Headline("1 %", "of it"), ())
     assert page_kind("report").name == "page of `report`"
-    assert written(page).startswith("<!doctype html><!-- rightcall report -->")
+    assert render_page(page).startswith("<!doctype html><!-- rightcall report -->")
 
 
 def bars(*rates: float) -> str:
     rows = tuple([BarRow(f"row{at}", PageRate(rate, rate, rate, 100), "1") for at, rate in enumerate(rates)])
-    return written(WebPage("report", "x", Headline("1 %", "of it"), (BarCharts((BarChart("Chart", rows),)),)))
+    return render_page(WebPage("report", "x", Headline("1 %", "of it"), (BarCharts((BarChart("Chart", rows),)),)))
 
 
 def test_one_bar_is_no_chart() -> None:

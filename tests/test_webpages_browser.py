@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rightcall.evaluation.webpages.page_writing import written
+from rightcall.evaluation.webpage import render_page
 from support.browser import Browser, needs_browser
 from support.webpages import pages
 
@@ -51,7 +51,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_page_is_seen_whole_and_can_be_read(browser: Browser, width: int, scheme: str, tmp_path: Path) -> None:
     for page in pages(tmp_path):
-        browser.open(written(page), width=width, scheme=scheme)
+        browser.open(render_page(page), width=width, scheme=scheme)
         browser.eval("document.querySelectorAll('details').forEach((each) => each.open = true)")
         assert browser.eval(SEEN) == {"wide": False, "cut": [], "fit": [], "title": "</title>", "alien": 0}
         assert browser.eval(CONTRAST) == []
@@ -60,7 +60,7 @@ def test_a_page_is_seen_whole_and_can_be_read(browser: Browser, width: int, sche
 
 
 def test_paper_shows_everything_and_no_controls(browser: Browser, tmp_path: Path) -> None:
-    browser.open(written(next(pages(tmp_path))), scheme="dark", media="print")
+    browser.open(render_page(next(pages(tmp_path))), scheme="dark", media="print")
     assert browser.eval("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert (
         browser.eval("[...document.querySelectorAll('.find, .controls')].some((each) => each.checkVisibility())")
@@ -85,7 +85,7 @@ def type_into(browser: Browser, selector: str, text: str) -> None:
 
 
 def test_a_click_sorts_and_another_turns_it_round(browser: Browser, tmp_path: Path) -> None:
-    browser.open(written(next(pages(tmp_path))))
+    browser.open(render_page(next(pages(tmp_path))))
     for column, numbers in ((1, True), (3, True), (1, True)):
         click(browser, f"th:nth-child({column + 1}) button")
         said = browser.eval(ROWS.format(column))
@@ -100,7 +100,7 @@ def test_a_click_sorts_and_another_turns_it_round(browser: Browser, tmp_path: Pa
 
 
 def test_rows_are_filtered_by_words(browser: Browser, tmp_path: Path) -> None:
-    browser.open(written(next(pages(tmp_path))))
+    browser.open(render_page(next(pages(tmp_path))))
     type_into(browser, ".table .find", "qwen hermes")
     assert [name.split("\n")[0] for name in browser.eval(ROWS.format(0))] == ["Qwen/Qwen2.5-7B-Instruct"]
     type_into(browser, ".table .find", "")
@@ -108,7 +108,7 @@ def test_rows_are_filtered_by_words(browser: Browser, tmp_path: Path) -> None:
 
 
 def test_samples_are_filtered_by_kind_by_words_and_by_a_click_on_a_bar(browser: Browser, tmp_path: Path) -> None:
-    browser.open(written(next(pages(tmp_path))))
+    browser.open(render_page(next(pages(tmp_path))))
     everything = browser.eval(CARDS)
     assert len(everything) > 20
     type_into(browser, ".samples select", "repaired")

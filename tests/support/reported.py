@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rightcall import Tool, Toolset, parse, read
-from rightcall.evaluation.reports.logged_reply import LoggedReply
+from rightcall.evaluation.reports.findings import LoggedReply
 from rightcall.evaluation.reports.reply_tally import ReplyTally
 
 WEATHER = {

@@ -17,9 +17,9 @@ from rightcall.evaluation.eval_case import EvalVerdict
 from rightcall.evaluation.eval_page import compare_page, eval_page
 from rightcall.evaluation.eval_rows import EvalRow
 from rightcall.evaluation.eval_tally import EvalTally
-from rightcall.evaluation.reports.log_changes import compared
+from rightcall.evaluation.reports.log_changes import compare_logs
 from rightcall.evaluation.reports.report_page import report_page
-from rightcall.evaluation.webpages.page_parts import WebPage
+from rightcall.evaluation.webpage import WebPage
 from support.captured import rows, write
 from support.reported import TEXTS, hermes, logged, tallied
 
@@ -45,7 +45,7 @@ def pages(folder: Path, *, hostile: str = HOSTILE) -> Iterator[WebPage]:
         logged(text, at, model=name, server=hostile) for at, text in enumerate(TEXTS[:2] * 9) for name in named
     )
     yield report_page(now, hostile)
-    yield report_page(now, hostile, comparison=compared(then, now), old=hostile)
+    yield report_page(now, hostile, comparison=compare_logs(then, now), old=hostile)
     yield report_page(tallied(()), hostile)
     row = {**rows("right")[0], "format": hostile, "candidate_call": {"name": hostile, "arguments": {}}}
     yield stats_page(statistics([write(folder / "rows.jsonl", [*rows(), row])]), hostile)

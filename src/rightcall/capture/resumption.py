@@ -155,9 +155,8 @@ def _take(past: Past, path: Path, number: int, line: bytes, place: Place) -> Non
     past.add({"task": said.task, "group": said.group}, place)
 
 
-def check_same(past: Past, run: Json) -> None:
-    """Raises `CannotResume` if the earlier run was told something else than this one."""
-    before = past.run or {}
+def check_same_run(before: Json, run: Json) -> None:
+    """Raise `CannotResume` if the settings of the earlier run (`before`) differ from those of this one."""
     for name in dict.fromkeys([*before, *run]):
         if before.get(name) != run.get(name):
             raise CannotResume(

@@ -21,7 +21,7 @@ from rightcall.capture.captured_rows import CAPTURE, unix_ms
 from rightcall.capture.commit import Commits
 from rightcall.capture.domain import Domain
 from rightcall.capture.real_tools import real_outcome
-from rightcall.capture.resumption import ANSWERS, Past, check_same, head, journal_of, read_journal
+from rightcall.capture.resumption import ANSWERS, Past, check_same_run, head, journal_of, read_journal
 from rightcall.capture.scenario_run import JournalEntry, ScenarioRun, ToolRan
 from rightcall.capture.settings import Settings, Task, count, identity, tasks
 from rightcall.capture.stubs import StubOutcome
@@ -139,7 +139,7 @@ class Capture:
             return
         self._past = read_journal(journal_of(self.output))
         if self._past.run is not None:
-            check_same(self._past, run)
+            check_same_run(self._past.run, run)
             if find_rows:
                 self._past.find_rows(self.output, self.tally.add)
 
@@ -159,7 +159,7 @@ class Capture:
                 for _ in range(min(self.settings.concurrency, self.total)):
                     group.create_task(self._work(left, *files))
         except BaseExceptionGroup as failures:
-            raise _first(failures) from None
+            raise first_exception(failures) from None
         finally:
             for file in files:
                 await file.flush()
@@ -240,7 +240,7 @@ def check_output(output: Path, *, force: bool = False) -> None:
             existing(path, kind, force=force)
 
 
-def _first(failures: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Of those that ended the run together: the others were only faster or slower to find out."""
+def first_exception(failures: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return the first exception of a task group: the others follow from it."""
     first = failures.exceptions[0]
-    return _first(first) if isinstance(first, BaseExceptionGroup) else first
+    return first_exception(first) if isinstance(first, BaseExceptionGroup) else first

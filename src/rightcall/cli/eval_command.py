@@ -31,12 +31,11 @@ from rightcall.cli.inputs import (
 )
 from rightcall.cli.layout import console, json_text, paragraph
 from rightcall.cli.page_screen import show_page, write_page
-from rightcall.evaluation.configurations import CONFIGURATIONS, find_configurations
+from rightcall.evaluation.case_run import CONFIGURATIONS, find_configurations
 from rightcall.evaluation.eval_case import EvalCase
-from rightcall.evaluation.eval_json import eval_json, steps_json
 from rightcall.evaluation.eval_page import compare_page, eval_page, eval_screen
 from rightcall.evaluation.eval_rows import EVALUATION, PastRun, read_evaluation
-from rightcall.evaluation.eval_tally import EvalTally
+from rightcall.evaluation.eval_tally import EvalTally, steps_json, tally_json
 from rightcall.evaluation.evaluation_run import EvalFailed, EvalSettings, Evaluation, EvalWatch
 from rightcall.evaluation.suites import find_cases
 from rightcall.safe_text import visible
@@ -251,7 +250,7 @@ def _print_result(run: Evaluation, html: str | None, sources: Sequence[str], *, 
         write_page(eval_page(*described), html, sources=sources, force=force)
     if as_json:
         progress = {"model": run.settings.model, "cases": run.total, "done": run.done, "errors": run.errors}
-        typer.echo(json_text({**progress, "stopped": run.stopped, **eval_json(run.tally)}))
+        typer.echo(json_text({**progress, "stopped": run.stopped, **tally_json(run.tally)}))
     else:
         show_page(console(), eval_screen(*described))
 
@@ -316,8 +315,8 @@ class EvalProgress(EvalWatch):
     def cut(self, path: Path, size: int) -> None:
         self._print_line(f"warning {path}: the last line is incomplete; its {size} bytes are removed")
 
-    def told(self, words: str) -> None:
-        self._print_line(words)
+    def notice(self, text: str) -> None:
+        self._print_line(text)
 
     def failed(self, case: EvalCase, configuration: str, error: Exception) -> None:
         self._print_line(f"warning {case.key} {configuration} failed: {error}")

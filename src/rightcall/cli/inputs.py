@@ -236,7 +236,7 @@ def suite_names(incomplete: str) -> list[Offer]:
 
 def configuration_names(incomplete: str) -> list[Offer]:
     """Complete configurations of `rightcall eval`, separated by commas."""
-    from rightcall.evaluation.configurations import CONFIGURATIONS
+    from rightcall.evaluation.case_run import CONFIGURATIONS
 
     before, comma, last = incomplete.rpartition(",")
     known = [(name, each.about) for name, each in CONFIGURATIONS.items()]

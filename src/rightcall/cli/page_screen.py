@@ -13,7 +13,7 @@ from rich.text import Text
 from rightcall.cli.inputs import usage_errors
 from rightcall.cli.layout import paragraph, room
 from rightcall.cli.show import STYLES
-from rightcall.evaluation.webpages.page_parts import (
+from rightcall.evaluation.webpage import (
     BarChart,
     BarCharts,
     BarRow,
@@ -30,8 +30,9 @@ from rightcall.evaluation.webpages.page_parts import (
     Tone,
     ToneCell,
     WebPage,
+    page_kind,
+    render_page,
 )
-from rightcall.evaluation.webpages.page_writing import page_kind, written
 from rightcall.safe_text import brief, percent, visible
 from rightcall.storage.whole_files import WholeFile
 
@@ -49,7 +50,7 @@ def _columns(out: Console) -> int:
 def write_page(page: WebPage, path: str, *, sources: Sequence[str] = (), force: bool = False) -> None:
     """Write a page as one self-contained HTML file. It must not replace one of the `sources` of its content."""
     with usage_errors(), WholeFile(path, page_kind(page.kind), sources=sources, force=force) as file:
-        file.write_bytes(written(page).encode())
+        file.write_bytes(render_page(page).encode())
 
 
 def show_page(out: Console, page: WebPage, *, samples: int = 6) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rightcall.evaluation.reports.log_changes import Comparison
     from rightcall.evaluation.reports.logged_rows import TallyWork
     from rightcall.evaluation.reports.reply_tally import ReplyTally
-    from rightcall.evaluation.webpages.page_parts import WebPage
+    from rightcall.evaluation.webpage import WebPage
 
 Logs = Annotated[
     list[str],
@@ -77,14 +77,14 @@ def report(
     2 wrong usage.
     """
     from rightcall.cli.page_screen import write_page
-    from rightcall.evaluation.reports.log_changes import compared
+    from rightcall.evaluation.reports.log_changes import compare_logs
     from rightcall.evaluation.reports.report_page import report_page
 
     with usage_errors():
         work = _tally_work(reading, many)
     tally = _tally_logs(logs, work, many, workers)
     before = _tally_logs(compare, work, many, workers) if compare else None
-    comparison = compared(before, tally) if before is not None else None
+    comparison = compare_logs(before, tally) if before is not None else None
     page = report_page(tally, _title(logs), comparison=comparison, old=_title(compare or []))
     if html is not None:
         write_page(page, html, sources=[*logs, *(compare or [])], force=force)
@@ -126,7 +126,7 @@ def _title(logs: Sequence[str]) -> str:
 
 def _print_report(page: WebPage, tally: ReplyTally, comparison: Comparison | None, samples: int, *, json: bool) -> None:
     from rightcall.cli.page_screen import show_page
-    from rightcall.evaluation.reports.report_json import report_json
+    from rightcall.evaluation.reports.report_page import report_json
 
     if json:
         typer.echo(json_text(report_json(tally, comparison)))

@@ -6,7 +6,7 @@ from collections import Counter
 
 from rightcall.datasets.stats import Histogram, RowStats, edges
 from rightcall.evaluation.reports.significance import interval
-from rightcall.evaluation.webpages.page_parts import (
+from rightcall.evaluation.webpage import (
     BarChart,
     BarCharts,
     BarRow,

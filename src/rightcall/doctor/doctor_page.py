@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rightcall.doctor.diagnosis import Diagnosis, ProbeEvidence, ProbeResult
 from rightcall.doctor.judging import Verdict
-from rightcall.evaluation.webpages.page_parts import (
+from rightcall.evaluation.webpage import (
     Cell,
     FigureTile,
     FigureTiles,

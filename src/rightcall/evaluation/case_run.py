@@ -1,27 +1,81 @@
-"""One case in one configuration: a conversation, from its first request to its end."""
+"""Configurations, and the run of one case in one of them.
+
+The configurations go from bare to full: each is the one before with one part of rightcall added. `bare` is a plain
+client with a loop: it accepts calls only in the requested form, runs no call that is undeclared or does not fit its
+schema, returns such errors to the model as tool results, and has as many turns as the others.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 import msgspec
 
 from rightcall.backends.request import Answer, Request
 from rightcall.capture.domain import Domain
+from rightcall.capture.scenario_run import unguarded
 from rightcall.capture.task_outcome import CallMade
 from rightcall.dispatching.result import Result
-from rightcall.evaluation.configurations import Configuration
-from rightcall.evaluation.eval_case import EvalCase, Played
+from rightcall.errors import CallerError
+from rightcall.evaluation.eval_case import CaseOutcome, EvalCase
 from rightcall.loop.conversation import Conversation
 from rightcall.loop.task_runner import Runner
 from rightcall.types import Call, Json
 
-Ask = Callable[[Request], Awaitable[Answer]]
+
+class Configuration(msgspec.Struct, frozen=True):
+    """Which parts of rightcall are used between the model and the tools.
+
+    - `about`: a description in one line.
+    - `parse`: calls are found in any format, also where another one was requested.
+    - `repair`: calls are repaired where that is safe.
+    - `guard`: the name of the guard; with "none" the model only receives errors of calls.
+    - `grammar`: the server constrains the model to the tools.
+    """
+
+    about: str
+    parse: bool = True
+    repair: bool = True
+    guard: str = "none"
+    grammar: bool = False
+
+    def request_fields(self, mode: str) -> Json:
+        """Return the `mode` and `repair` of its requests; `mode` is the one to use where no grammar is."""
+        return {"mode": "grammar" if self.grammar else mode, "repair": "safe" if self.repair else "off"}
+
+    def filter(self, answer: Answer) -> Answer:
+        """Return the answer as this configuration reads it: without `parse`, unrequested calls are text."""
+        return answer if self.parse else unguarded(answer)
 
 
-class AskedAlike(msgspec.Struct, frozen=True, kw_only=True):
-    """How every configuration asks: `fields` of a request, the most `turns`, `choice` and `parallel` as in `Request`,
-    and the `mode` in which tools are offered where no grammar is."""
+CONFIGURATIONS: dict[str, Configuration] = {
+    "bare": Configuration("calls in the form asked for, as they stand", parse=False, repair=False),
+    "+parse": Configuration("calls in any form, wherever they stand", repair=False),
+    "+repair": Configuration("and safe repairs"),
+    "+nudge": Configuration("and the model is told what was wrong, and what nearly was a call", guard="parse"),
+    "+grammar": Configuration("and the server holds it to the tools", guard="parse", grammar=True),
+    "full": Configuration("and the whole guard", guard="full", grammar=True),
+}
+
+
+def find_configurations(words: Iterable[str]) -> list[str]:
+    """Return the names of these configurations (empty: all), each once and in the usual order. The `+` of a name may be
+    left out. Raises `CallerError`."""
+    names = [word if word in CONFIGURATIONS else f"+{word}" for word in words if word]
+    for name in names:
+        if name not in CONFIGURATIONS:
+            raise CallerError(f"no configuration {name.lstrip('+')!r:.80}; there are {', '.join(CONFIGURATIONS)}")
+    return [name for name in CONFIGURATIONS if name in names] or list(CONFIGURATIONS)
+
+
+class RequestSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What the requests of all configurations have in common.
+
+    - `turns`: the most answers in one conversation.
+    - `mode`: how tools are offered where no grammar is used.
+    - `fields`: other fields of the requests.
+    - `choice`, `parallel`: as in `Request`.
+    """
 
     turns: int
     mode: str
@@ -31,67 +85,71 @@ class AskedAlike(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CaseRun(msgspec.Struct, frozen=True):
-    """What a conversation came to, and its `answers`: each as the configuration saw it. `interventions` are those of
-    the guard, as "policy: action"."""
+    """The result of one case: the `outcome` that is judged, the `answers` as the configuration read them, and the
+    `interventions` of the guard, as "policy: action"."""
 
-    played: Played
+    outcome: CaseOutcome
     answers: tuple[Answer, ...]
     interventions: tuple[str, ...]
 
 
 class StubRuns:
-    """Runs calls with the stubs of a domain, and keeps what ran."""
+    """Executes calls with the stubs of a domain, and records them in `made`."""
 
     def __init__(self, domain: Domain) -> None:
         self._domain = domain
         self.made: list[CallMade] = []
 
     def run(self, calls: Sequence[Call], turn: int) -> list[Result]:
-        """What each of the `calls` of this `turn` gave."""
+        """Execute the `calls` of this `turn` and return their results."""
         results = []
         for call in calls:
-            given = self._domain.run(call.name, call.arguments)
-            self.made.append(CallMade(turn, call, given.status == "ok"))
-            failed = given.status == "error"
-            results.append(Result(call, given.message, failed, "failed" if failed else "completed"))
+            stub = self._domain.run(call.name, call.arguments)
+            self.made.append(CallMade(turn, call, stub.status == "ok"))
+            failed = stub.status == "error"
+            results.append(Result(call, stub.message, failed, "failed" if failed else "completed"))
         return results
 
 
-async def run_case(case: EvalCase, configuration: Configuration, asked: AskedAlike, ask: Ask) -> CaseRun:
-    """Holds the conversation. A question ends with the first answer whose calls may run; nothing is run for it."""
+async def run_case(
+    case: EvalCase,
+    configuration: Configuration,
+    settings: RequestSettings,
+    complete: Callable[[Request], Awaitable[Answer]],
+) -> CaseRun:
+    """Hold the conversation of a case; `complete` sends a request to the model.
+
+    A question ends with the first answer that has runnable calls, which are not executed. The calls of a task are
+    executed by the stubs of its domain.
+    """
     runner = Runner(
         None,
         case.tools,
         guard=configuration.guard,
         conversation=Conversation(case.messages),
-        choice=asked.choice,
-        parallel=asked.parallel,
-        fields={**asked.fields, **configuration.fields(asked.mode)},
+        choice=settings.choice,
+        parallel=settings.parallel,
+        fields={**settings.fields, **configuration.request_fields(settings.mode)},
     )
     stubs = StubRuns(case.domain) if case.domain is not None else None
     answers: list[Answer] = []
     calls: tuple[Call, ...] = ()
     is_answered = False
-    while len(answers) < asked.turns and not is_answered and (request := runner.next_request()) is not None:
-        answers.append(configuration.read(await ask(request)))
-        judged = runner.receive(answers[-1])
-        calls = judged.calls
+    while len(answers) < settings.turns and not is_answered and (request := runner.next_request()) is not None:
+        answers.append(configuration.filter(await complete(request)))
+        calls = runner.receive(answers[-1]).calls
         is_answered = bool(calls) and stubs is None
         if calls and stubs is not None:
             runner.give(stubs.run(calls, len(answers) - 1))
-    return CaseRun(
-        _played(runner.conversation, answers, stubs, calls),
-        tuple(answers),
-        tuple([f"{each.policy}: {each.action}" for each in runner.conversation.interventions]),
-    )
-
-
-def _played(talk: Conversation, answers: Sequence[Answer], stubs: StubRuns | None, calls: tuple[Call, ...]) -> Played:
-    judged = answers[-1:] if stubs is None else answers
-    return Played(
-        attempts=tuple([call for answer in judged for call in answer.attempts]),
+    conversation = runner.conversation
+    counted = answers[-1:] if stubs is None else answers
+    outcome = CaseOutcome(
+        attempts=tuple([call for answer in counted for call in answer.attempts]),
         calls=calls if stubs is None else tuple([each.call for each in stubs.made]),
         made=tuple(stubs.made) if stubs is not None else (),
-        ended="done" if calls and stubs is None else "out of turns" if talk.status == "open" else talk.status,
+        ended="done" if is_answered else "out of turns" if conversation.status == "open" else conversation.status,
         text=answers[-1].content if answers else "",
+    )
+    return CaseRun(
+        outcome, tuple(answers), tuple([f"{each.policy}: {each.action}" for each in conversation.interventions])
     )

@@ -1,7 +1,7 @@
-"""One thing that a model is asked, and how what it does is judged.
+"""One case of an evaluation, and the judges that decide what is right about a conversation.
 
-A *question* is answered by calls: the first answer whose calls may run ends it, and nothing is run. A *task* is held as
-a conversation with stub tools until the model says that it is done.
+A *question* is answered by calls: the first answer with runnable calls ends it, and no call is executed. A *task* is a
+conversation with stub tools that ends when the model stops calling.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import msgspec
 from rightcall.capture.domain import Domain, Scenario
 from rightcall.capture.stubs import holds
 from rightcall.capture.task_outcome import CallMade, outcome
-from rightcall.evaluation.answer_match import are_matches
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Call, Json
 
@@ -26,13 +25,13 @@ METRICS: tuple[Metric, ...] = ("valid", "right_tool", "right_arguments", "irrele
 
 
 class EvalVerdict(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What one case came to. None where a case does not ask for it.
+    """What is right about one conversation; a metric is None where the case does not measure it.
 
-    - `valid`: there is a call, and each is of a declared tool, with arguments that fit its schema, and whole.
-    - `right_tool`: the calls that may run are of the tools that were wanted, and no other.
+    - `valid`: a call was made, and each call names a declared tool, fits its schema and is complete.
+    - `right_tool`: the runnable calls are of the expected tools, and of no other.
     - `right_arguments`: and they have the right arguments.
-    - `irrelevance`: no call was wanted, and none was made that could run.
-    - `completed`: a task: everything that was asked for is done, nothing else was changed, and the model ended.
+    - `irrelevance`: no call was expected, and no runnable call was made.
+    - `completed`: of a task: everything requested is done, nothing else was changed, and the model ended.
     """
 
     valid: bool | None = None
@@ -42,9 +41,15 @@ class EvalVerdict(msgspec.Struct, frozen=True, omit_defaults=True):
     completed: bool | None = None
 
 
-class Played(msgspec.Struct, frozen=True):
-    """What a conversation came to: the `attempts` of its last answer (of a task, of all), the `calls` of it that the
-    guard would let run, those that were `made` with stub tools, how it `ended`, and the last `text`."""
+class CaseOutcome(msgspec.Struct, frozen=True):
+    """What a conversation led to.
+
+    - `attempts`: all calls, also rejected ones: of the last answer of a question, of all answers of a task.
+    - `calls`: the calls that the guard accepted; of a task, those that stub tools executed.
+    - `made`: of a task: the executed calls, with turn and success.
+    - `ended`: "done", "stopped" by the guard, or "out of turns".
+    - `text`: the text of the last answer.
+    """
 
     attempts: tuple[Call, ...] = ()
     calls: tuple[Call, ...] = ()
@@ -53,12 +58,18 @@ class Played(msgspec.Struct, frozen=True):
     text: str = ""
 
 
-Judge = Callable[[Played], EvalVerdict]
+Judge = Callable[[CaseOutcome], EvalVerdict]
 
 
 class EvalCase(msgspec.Struct, frozen=True, kw_only=True):
-    """One case: where it is from, what is sent, what may be called, and who judges. `wanted` is for the reader of a
-    row; a task has the `domain` whose stubs answer its calls."""
+    """One case.
+
+    - `suite`, `id`, `category`: where it comes from.
+    - `tools`, `messages`: the request.
+    - `wanted`: the expected calls as JSON data, for the reader of a row.
+    - `judge`: decides what is right about the conversation.
+    - `domain`: of a task: its stubs answer the calls.
+    """
 
     suite: str
     id: str
@@ -75,79 +86,67 @@ class EvalCase(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def digest(self) -> str:
-        """Another one if anything that is asked or wanted changes."""
+        """A hash of the request and the expected calls."""
         tools = [[tool.name, tool.description, tool.parameters] for tool in self.tools]
-        said = json.dumps([self.key, tools, self.messages, self.wanted], sort_keys=True, default=str)
-        return hashlib.sha256(said.encode()).hexdigest()
+        content = json.dumps([self.key, tools, self.messages, self.wanted], sort_keys=True, default=str)
+        return hashlib.sha256(content.encode()).hexdigest()
 
 
-# -- questions ---------------------------------------------------------------------------------------------------------
+def exactly(expected: Sequence[Call]) -> Judge:
+    """Return a judge that accepts exactly these calls, in any order; without any, it accepts only an answer without
+    calls."""
 
-
-def exactly(wanted: Sequence[Call]) -> Judge:
-    """Judges by calls that are wanted just so, in any order; without any, none may be made."""
-
-    def are_right(made: Sequence[Call]) -> bool:
-        left = list(wanted)
-        for call in made:
-            same = [each for each in left if each.name == call.name and holds({"is": each.arguments}, call.arguments)]
+    def are_right(calls: Sequence[Call]) -> bool:
+        missing = list(expected)
+        for call in calls:
+            same = [e for e in missing if e.name == call.name and holds({"is": e.arguments}, call.arguments)]
             if not same:
                 return False
-            left.remove(same[0])
-        return not left
+            missing.remove(same[0])
+        return not missing
 
-    return _judge([call.name for call in wanted], are_right)
-
-
-def by_truths(truths: Sequence[Json], functions: Sequence[Json]) -> Judge:
-    """Judges by the leaderboard's truths and rules."""
-
-    def are_right(made: Sequence[Call]) -> bool:
-        return are_matches([(call.name, call.arguments) for call in made], functions, truths)
-
-    return _judge([next(iter(truth)) for truth in truths], are_right)
+    return by_names_and([call.name for call in expected], are_right)
 
 
-def any_call(played: Played) -> EvalVerdict:
-    """Judges a case where some call is wanted, and nobody said which."""
-    return EvalVerdict(valid=_is_valid(played))
+def by_names_and(names: Sequence[str], are_right: Callable[[Sequence[Call]], bool]) -> Judge:
+    """Return a judge of a question: `names` are the tools of the expected calls, and `are_right` decides about the
+    arguments of the accepted calls. Without names, no call is expected."""
 
-
-def _judge(names: Sequence[str], are_right: Callable[[Sequence[Call]], bool]) -> Judge:
-    def judge(played: Played) -> EvalVerdict:
+    def judge(outcome: CaseOutcome) -> EvalVerdict:
         if not names:
-            return EvalVerdict(irrelevance=not played.calls)
+            return EvalVerdict(irrelevance=not outcome.calls)
         return EvalVerdict(
-            valid=_is_valid(played),
-            right_tool=Counter(names) == Counter([call.name for call in played.calls]),
-            right_arguments=are_right(played.calls),
+            valid=_is_valid(outcome),
+            right_tool=Counter(names) == Counter([call.name for call in outcome.calls]),
+            right_arguments=are_right(outcome.calls),
         )
 
     return judge
 
 
-def _is_valid(played: Played) -> bool:
-    return bool(played.attempts) and all(call.ok for call in played.attempts)
-
-
-# -- tasks -------------------------------------------------------------------------------------------------------------
+def judge_any_call(outcome: CaseOutcome) -> EvalVerdict:
+    """Judge a case that expects some call, and does not say which."""
+    return EvalVerdict(valid=_is_valid(outcome))
 
 
 def by_scenario(scenario: Scenario, domain: Domain) -> Judge:
-    """Judges a task by what its calls did, not by how it got there."""
-    wanted = Counter([call.name for call in scenario.calls if not call.optional])
+    """Return a judge of a task: it looks at the effects of the calls, not at their order."""
+    expected = Counter([call.name for call in scenario.calls if not call.optional])
 
-    def judge(played: Played) -> EvalVerdict:
-        came = outcome(scenario, domain.tools, played.made)
-        ended = played.ended == "done" and bool(scenario.calls or played.text.strip())
+    def judge(conversation: CaseOutcome) -> EvalVerdict:
+        effects = outcome(scenario, domain.tools, conversation.made)
+        ended = conversation.ended == "done" and bool(scenario.calls or conversation.text.strip())
         if not scenario.calls:
-            return EvalVerdict(irrelevance=not played.made, completed=came.right and ended)
-        made = Counter([each.call.name for each in played.made])
+            return EvalVerdict(irrelevance=not conversation.made, completed=effects.right and ended)
         return EvalVerdict(
-            valid=_is_valid(played),
-            right_tool=wanted <= made,
-            right_arguments=not came.missing,
-            completed=came.right and ended,
+            valid=_is_valid(conversation),
+            right_tool=expected <= Counter([each.call.name for each in conversation.made]),
+            right_arguments=not effects.missing,
+            completed=effects.right and ended,
         )
 
     return judge
+
+
+def _is_valid(outcome: CaseOutcome) -> bool:
+    return bool(outcome.attempts) and all(call.ok for call in outcome.attempts)

@@ -1,14 +1,14 @@
-"""An evaluation as a page: headline, the figures of every configuration, what each part adds, categories, charts."""
+"""An evaluation as a page: headline, the rates and costs of every configuration, what each part adds, categories."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rightcall.evaluation.configurations import CONFIGURATIONS
+from rightcall.evaluation.case_run import CONFIGURATIONS
 from rightcall.evaluation.eval_case import Metric
 from rightcall.evaluation.eval_tally import EvalTally, Step
-from rightcall.evaluation.reports.reply_tally import Share
-from rightcall.evaluation.webpages.page_parts import (
+from rightcall.evaluation.reports.report_page import page_rate
+from rightcall.evaluation.webpage import (
     BarChart,
     BarCharts,
     BarRow,
@@ -20,7 +20,6 @@ from rightcall.evaluation.webpages.page_parts import (
     NamedCell,
     PageColumn,
     PagePart,
-    PageRate,
     PageTable,
     Tone,
     ToneCell,
@@ -44,7 +43,7 @@ HINTS: dict[Metric, str] = {
     "completed": "All that was asked for is done, nothing else was changed, and the model ended",
 }
 _TONES: dict[str, Tone] = {"better": "good", "worse": "bad", "same": "plain"}
-_SHOWN: tuple[Metric, ...] = ("right_arguments", "completed", "irrelevance", "valid")
+_HEADLINE_METRICS: tuple[Metric, ...] = ("right_arguments", "completed", "irrelevance", "valid")
 _FOOT = (
     "Rates are parts of the cases that a column is asked of. Intervals are Wilson's, of 95 %.",
     "Configurations are compared over the same cases: gained are right now and were wrong before, lost the other way "
@@ -54,14 +53,14 @@ _FOOT = (
 
 
 def eval_page(tally: EvalTally, title: str, notes: Sequence[str] = ()) -> WebPage:
-    """The page of an evaluation; `notes` are lines of their own below the headline."""
+    """Return the page of an evaluation; `notes` are lines below the headline."""
     parts: list[PagePart] = [_tiles(tally), _charts(tally), *_tables(tally)]
     parts += [_categories(tally, suite) for suite in tally.suites if len(tally.categories(suite)) > 1]
     return WebPage(KIND, title, _headline(tally, notes), tuple(parts), _FOOT)
 
 
 def eval_screen(tally: EvalTally, title: str, notes: Sequence[str] = ()) -> WebPage:
-    """As much of the page as a terminal has room for: the headline and the tables."""
+    """Return the part of the page that fits a terminal: the headline and the tables."""
     return WebPage(KIND, title, _headline(tally, notes), tuple(_tables(tally)), _FOOT)
 
 
@@ -74,27 +73,27 @@ def _tables(tally: EvalTally) -> list[PagePart]:
 
 
 def compare_page(tally: EvalTally, older: EvalTally, title: str, old: str) -> WebPage:
-    """What changed since the `older` rows, which are called `old`."""
+    """Return the page of the changes since the `older` rows; `old` is their name."""
     steps = tally.against(older)
-    found = {word: sum([step.verdict == word for step in steps]) for word in ("better", "worse")}
-    said = ", ".join([f"{count} {word}" for word, count in found.items() if count])
-    figure = said or "No change"
-    says = f"of {len(steps)} rates over the same cases" if said else "that chance does not explain"
+    counts = {word: sum([step.verdict == word for step in steps]) for word in ("better", "worse")}
+    changed = ", ".join([f"{count} {word}" for word, count in counts.items() if count])
+    figure = changed or "No change"
+    says = f"of {len(steps)} rates over the same cases" if changed else "that chance does not explain"
     headline = Headline(figure, says, (f"{title} against {old}",))
     return WebPage(KIND, title, headline, (_steps(steps, "What changed", f"compared with {old}"),), _FOOT)
 
 
 def _headline(tally: EvalTally, notes: Sequence[str]) -> Headline:
     names = tally.configurations
-    metric = next((each for each in _SHOWN if each in tally.metrics), None)
+    metric = next((each for each in _HEADLINE_METRICS if each in tally.metrics), None)
     if not names or metric is None:
         return Headline("No", "case was asked", tuple(notes))
     last = tally.share(names[-1], metric)
     low, high = last.interval
-    said = [
+    first = [
         f"{LABELS[metric]}: {percent(tally.share(name, metric).rate)} {name}" for name in names[:1] if name != names[-1]
     ]
-    lines = (*said, f"95 % interval: {100 * low:.1f} to {100 * high:.1f} %.", *notes)
+    lines = (*first, f"95 % interval: {100 * low:.1f} to {100 * high:.1f} %.", *notes)
     return Headline(percent(last.rate), f"{LABELS[metric]}, {names[-1]}, of {last.whole:,} cases", lines)
 
 
@@ -109,11 +108,6 @@ def _tiles(tally: EvalTally) -> FigureTiles:
     return FigureTiles(tuple(tiles))
 
 
-def page_rate(share: Share) -> PageRate:
-    low, high = share.interval
-    return PageRate(share.rate, low, high, share.whole)
-
-
 def _charts(tally: EvalTally) -> BarCharts:
     return BarCharts(tuple([_chart(tally, metric) for metric in tally.metrics if len(tally.configurations) > 1]))
 
@@ -126,22 +120,22 @@ def _chart(tally: EvalTally, metric: Metric) -> BarChart:
     return BarChart(LABELS[metric], tuple(rows), HINTS[metric])
 
 
-def _about(name: str) -> str:
+def _description(name: str) -> str:
     return CONFIGURATIONS[name].about if name in CONFIGURATIONS else ""
 
 
 def _figures(tally: EvalTally) -> PageTable:
     columns = [PageColumn("configuration"), PageColumn("cases")]
     columns += [PageColumn(LABELS[metric], HINTS[metric]) for metric in tally.metrics]
-    columns += [PageColumn(*each) for each in _COSTS]
+    columns += [PageColumn(*each) for each in _COST_COLUMNS]
     rows = [
-        (NamedCell(name, _about(name)), len(tally.of(name)), *_rates(tally, name), *_costs(tally, name))
+        (NamedCell(name, _description(name)), len(tally.of(name)), *_rates(tally, name), *_costs(tally, name))
         for name in tally.configurations
     ]
     return PageTable("Configurations", tuple(columns), tuple(rows))
 
 
-_COSTS = (
+_COST_COLUMNS = (
     ("turns", "Answers of the model, in the mean"),
     ("tokens", "In and out, in the mean"),
     ("seconds", "Until the last answer, in the mean"),
@@ -163,7 +157,7 @@ def _costs(tally: EvalTally, name: str) -> list[Cell]:
     ]
 
 
-_STEP = (
+_STEP_COLUMNS = (
     PageColumn("what"),
     PageColumn("before"),
     PageColumn("now"),
@@ -174,7 +168,7 @@ _STEP = (
 
 
 def _steps(steps: Sequence[Step], title: str, note: str = "") -> PageTable:
-    return PageTable(title, _STEP, tuple(map(_step, steps)), note)
+    return PageTable(title, _STEP_COLUMNS, tuple(map(_step, steps)), note)
 
 
 def _step(step: Step) -> tuple[Cell, ...]:
@@ -185,7 +179,7 @@ def _step(step: Step) -> tuple[Cell, ...]:
 
 
 def _categories(tally: EvalTally, suite: str) -> PageTable:
-    """Folded: on a terminal its title is enough."""
+    """Return the table of a suite's categories. It is folded, since a terminal shows only its title."""
     columns = [PageColumn("category"), PageColumn("cases")]
     columns += [PageColumn(LABELS[metric], HINTS[metric]) for metric in tally.metrics]
     rows = [

@@ -1,29 +1,31 @@
-"""Rows of an evaluation, counted: rates of every configuration, what each adds to the one before, and what changed.
+"""Statistics of an evaluation: the rates of each configuration, what each adds to the one before, and what changed.
 
-Configurations are compared over the same cases: `gained` are right now and were wrong, `lost` the other way round.
-McNemar's test says how likely so uneven a split is if nothing changed; its p values are corrected for their number.
+Configurations are compared over the same cases: `gained` are right now and were wrong before, `lost` the reverse.
+McNemar's test gives the probability of so uneven a split if nothing changed; its p values are corrected for the number
+of comparisons (Holm).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Literal
 
 import msgspec
 
-from rightcall.evaluation.configurations import CONFIGURATIONS
+from rightcall.evaluation.case_run import CONFIGURATIONS
 from rightcall.evaluation.eval_case import METRICS, Metric
 from rightcall.evaluation.eval_rows import EvalRow
 from rightcall.evaluation.reports.reply_tally import Share
 from rightcall.evaluation.reports.significance import holm, paired
+from rightcall.types import Json
 
 LEVEL = 0.05
 StepVerdict = Literal["better", "worse", "same"]
 
 
 class Spending(msgspec.Struct, frozen=True):
-    """What a configuration cost in the mean: answers, tokens in and out, and seconds of a case."""
+    """The mean cost of a case: answers, tokens in and out, seconds."""
 
     turns: float
     prompt_tokens: float
@@ -32,7 +34,7 @@ class Spending(msgspec.Struct, frozen=True):
 
 
 class Step(msgspec.Struct, frozen=True):
-    """One metric of the same cases, before and after: `scope` says in what, `p` is corrected."""
+    """A comparison of one metric over the same cases. `scope` names what is compared; `p` is corrected."""
 
     scope: str
     metric: Metric
@@ -44,7 +46,7 @@ class Step(msgspec.Struct, frozen=True):
 
     @property
     def differs(self) -> bool:
-        """Did any case come out otherwise?"""
+        """Whether the result of any case changed."""
         return bool(self.gained or self.lost)
 
     @property
@@ -60,7 +62,7 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class EvalTally:
-    """Rows by configuration and case. A row that comes again takes the place of the first."""
+    """Rows by configuration and case. A row with the key of an earlier one replaces it."""
 
     def __init__(self, rows: Iterable[EvalRow] = ()) -> None:
         self._rows: dict[str, dict[tuple[str, int], EvalRow]] = {}
@@ -76,36 +78,37 @@ class EvalTally:
 
     @property
     def configurations(self) -> list[str]:
-        """Those that have rows, in their usual order."""
+        """The configurations that have rows, in their usual order."""
         return [name for name in (*CONFIGURATIONS, *(self._rows.keys() - CONFIGURATIONS.keys())) if name in self._rows]
 
     @property
     def suites(self) -> list[str]:
-        return list(dict.fromkeys([row.suite for row in self._all()]))
+        return list(dict.fromkeys([row.suite for row in self._iterate_rows()]))
 
     @property
     def metrics(self) -> list[Metric]:
-        """Those that some case asks for."""
-        return [metric for metric in METRICS if any(verdict_of(row, metric) is not None for row in self._all())]
+        """The metrics that some case measures."""
+        return [metric for metric in METRICS if any(metric_of(row, metric) is not None for row in self._iterate_rows())]
 
     def categories(self, suite: str) -> list[str]:
-        return list(dict.fromkeys([row.category for row in self._all() if row.suite == suite]))
+        return list(dict.fromkeys([row.category for row in self._iterate_rows() if row.suite == suite]))
 
-    def _all(self) -> Iterator[EvalRow]:
+    def _iterate_rows(self) -> Iterator[EvalRow]:
         for rows in self._rows.values():
             yield from rows.values()
 
     def of(self, configuration: str, suite: str = "", category: str = "") -> list[EvalRow]:
-        """The rows of a configuration, of one suite or category of it if named."""
+        """Return the rows of a configuration; of one suite or category if given."""
         rows = self._rows.get(configuration, {}).values()
         return [row for row in rows if suite in ("", row.suite) and category in ("", row.category)]
 
     def share(self, configuration: str, metric: Metric, suite: str = "", category: str = "") -> Share:
-        """How many cases are right, of those that the metric is asked of."""
-        judged = [verdict_of(row, metric) for row in self.of(configuration, suite, category)]
-        return Share(judged.count(True), len(judged) - judged.count(None))
+        """Return how many cases are right, of those that measure the metric."""
+        results = [metric_of(row, metric) for row in self.of(configuration, suite, category)]
+        return Share(results.count(True), len(results) - results.count(None))
 
     def spending(self, configuration: str, suite: str = "") -> Spending:
+        """Return the mean cost of a case."""
         rows = self.of(configuration, suite)
         of = max(1, len(rows))
         return Spending(
@@ -116,47 +119,92 @@ class EvalTally:
         )
 
     def steps(self) -> list[Step]:
-        """What each configuration changed against the one before."""
+        """Compare each configuration with the one before."""
         pairs = [
-            _compared(f"{before} → {after}", metric, self._rows[before], self._rows[after])
+            _compare(f"{before} → {after}", metric, self._rows[before], self._rows[after])
             for before, after in pairwise(self.configurations)
             for metric in self.metrics
         ]
-        return _corrected(pairs)
+        return _correct(pairs)
 
     def against(self, older: EvalTally) -> list[Step]:
-        """What changed since the `older` rows, in each configuration that both have. A case that wants something else
-        by now is another one."""
+        """Compare with `older` rows, in each configuration that both have. A case whose expected calls have changed is
+        left out."""
         both = [name for name in self.configurations if name in older.configurations]
         metrics = [metric for metric in self.metrics if metric in older.metrics]
-        return _corrected(
-            [_compared(name, metric, older._rows[name], self._rows[name]) for name in both for metric in metrics]
+        return _correct(
+            [_compare(name, metric, older._rows[name], self._rows[name]) for name in both for metric in metrics]
         )
 
 
-def verdict_of(row: EvalRow, metric: Metric) -> bool | None:
+def metric_of(row: EvalRow, metric: Metric) -> bool | None:
     verdict: bool | None = getattr(row.verdict, metric)
     return verdict
 
 
-def _compared(
+def _compare(
     scope: str, metric: Metric, before: dict[tuple[str, int], EvalRow], after: dict[tuple[str, int], EvalRow]
 ) -> Step | None:
-    """None where no case is in both, wanting the same."""
+    """Return the step between two sets of rows; None if no case is in both with the same expected calls."""
     same = [key for key in before if key in after and before[key].wanted == after[key].wanted]
-    both = [(verdict_of(before[key], metric), verdict_of(after[key], metric)) for key in same]
-    judged = [pair for pair in both if None not in pair]
-    if not judged:
+    both = [(metric_of(before[key], metric), metric_of(after[key], metric)) for key in same]
+    complete = [pair for pair in both if None not in pair]
+    if not complete:
         return None
-    then, now = [sum([bool(pair[side]) for pair in judged]) for side in (0, 1)]
-    gained, lost = judged.count((False, True)), judged.count((True, False))
-    whole = len(judged)
+    then, now = [sum([bool(pair[side]) for pair in complete]) for side in (0, 1)]
+    gained, lost = complete.count((False, True)), complete.count((True, False))
+    whole = len(complete)
     return Step(scope, metric, Share(then, whole), Share(now, whole), gained, lost, paired(gained, lost).p)
 
 
-def _corrected(steps: Iterable[Step | None]) -> list[Step]:
-    """With the p values of those that could have been found to differ corrected for their number: where no case came
-    out otherwise there is nothing to test."""
+def _correct(steps: Iterable[Step | None]) -> list[Step]:
+    """Return the steps with corrected p values. A step without a changed case was no test, and is not counted."""
     found = [step for step in steps if step is not None]
     chances = iter(holm([step.p for step in found if step.differs]))
     return [msgspec.structs.replace(step, p=next(chances)) if step.differs else step for step in found]
+
+
+def tally_json(tally: EvalTally) -> Json:
+    """Return an evaluation as JSON data: every rate with its interval, every cost, and every step."""
+    return {
+        "configurations": {
+            name: {**_rates(tally, name), "cost": msgspec.to_builtins(tally.spending(name))}
+            for name in tally.configurations
+        },
+        "suites": {
+            suite: {name: _rates(tally, name, suite) for name in tally.configurations} for suite in tally.suites
+        },
+        "categories": {
+            f"{suite}/{category}": {name: _rates(tally, name, suite, category) for name in tally.configurations}
+            for suite in tally.suites
+            for category in tally.categories(suite)
+        },
+        "steps": steps_json(tally.steps()),
+    }
+
+
+def _rates(tally: EvalTally, name: str, suite: str = "", category: str = "") -> Json:
+    shares: dict[str, Share] = {metric: tally.share(name, metric, suite, category) for metric in tally.metrics}
+    rates = {metric: share_json(share) for metric, share in shares.items() if share.whole}
+    return {"cases": len(tally.of(name, suite, category)), **rates}
+
+
+def share_json(share: Share) -> Json:
+    low, high = share.interval
+    return {"part": share.part, "whole": share.whole, "rate": share.rate, "interval": [low, high]}
+
+
+def steps_json(steps: Sequence[Step]) -> list[Json]:
+    return [
+        {
+            "scope": step.scope,
+            "metric": step.metric,
+            "before": share_json(step.before),
+            "after": share_json(step.after),
+            "gained": step.gained,
+            "lost": step.lost,
+            "p": step.p,
+            "verdict": step.verdict,
+        }
+        for step in steps
+    ]

@@ -1,62 +1,139 @@
-"""An evaluation: every case in every configuration, as often as was said; each row on disk before the next step.
+"""An evaluation: every case in every configuration, as often as the settings say; each row is durable.
 
     run = Evaluation(backend, cases, settings, Path("eval.jsonl"), resume=True)
     await run.go()
     run.tally
 
-The configurations of a case follow each other and share equal answers; then comes the next case. So a run may be ended
-at any moment, by a budget or by a kill, and what there is compares like with like; `resume` goes on with it.
+All configurations of a case run before the next case. A run may therefore end at any moment, by a budget or a kill, and
+its rows still compare the same cases; `resume` continues it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from rightcall.backends.base import BaseBackend
+from rightcall.backends.exchange import Exchange, Received, Sent
 from rightcall.backends.http import Backend
 from rightcall.backends.recording import Recorder
 from rightcall.backends.request import Answer, Mode, Request
 from rightcall.backends.request_plan import can_constrain
 from rightcall.capture.commit import Commits
-from rightcall.capture.resumption import CannotResume
+from rightcall.capture.resumption import check_same_run
+from rightcall.capture.runner import first_exception
 from rightcall.errors import BackendError, CallerError, ModelError, RightcallError
-from rightcall.evaluation.case_run import AskedAlike, run_case
-from rightcall.evaluation.configurations import CONFIGURATIONS, Configuration
+from rightcall.evaluation.case_run import CONFIGURATIONS, Configuration, RequestSettings, run_case
 from rightcall.evaluation.eval_case import EvalCase
 from rightcall.evaluation.eval_rows import EVALUATION, EvalRow, case_row, head_json, read_evaluation, row_json
 from rightcall.evaluation.eval_tally import EvalTally
-from rightcall.evaluation.shared_answers import AnswersOfCase, SharedAnswers
 from rightcall.evaluation.suites import max_turns
 from rightcall.storage.journal import Journal
 from rightcall.types import Json
 
 
+class AnswersOfCase:
+    """The answers to the requests of one case.
+
+    - `requests`: how many were sent.
+    - `saved_seconds`: how long the answers took that were reused.
+    - `cache`: status, headers, body and seconds of each answer, by request.
+    """
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self.saved_seconds = 0.0
+        self.cache: dict[str, tuple[int, dict[str, str], list[bytes], float]] = {}
+
+
+_CASE: ContextVar[AnswersOfCase | None] = ContextVar("answers_of_case", default=None)
+
+
+class SharedAnswers:
+    """An exchange that sends equal requests of one case once: configurations that differ only in how they read an
+    answer share it.
+
+        exchange = SharedAnswers(backend.exchange)
+        with exchange.sharing() as shared:
+            ...                                 # the requests of one case
+        shared.requests                         # how many were sent
+
+    Outside `sharing`, every request is sent. An answer with another status than 200 is never reused.
+    """
+
+    def __init__(self, inner: Exchange) -> None:
+        self._inner = inner
+
+    @contextmanager
+    def sharing(self) -> Iterator[AnswersOfCase]:
+        """Share answers within this block. Concurrent asyncio tasks share nothing with it."""
+        of_case = AnswersOfCase()
+        token = _CASE.set(of_case)
+        try:
+            yield of_case
+        finally:
+            _CASE.reset(token)
+
+    def keep(self) -> None:
+        self._inner.keep()
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    @asynccontextmanager
+    async def open(self, sent: Sent) -> AsyncIterator[Received]:
+        of_case = _CASE.get()
+        if of_case is None or sent.method == "GET":
+            async with self._inner.open(sent) as received:
+                yield received
+            return
+        key = json.dumps([sent.url, sent.body], sort_keys=True, default=str)
+        if key in of_case.cache:
+            status, headers, pieces, seconds = of_case.cache[key]
+            of_case.saved_seconds += seconds
+            yield Received(status, headers, _iterate(pieces))
+            return
+        of_case.requests += 1
+        began = time.monotonic()
+        async with self._inner.open(sent) as received:
+            pieces = [piece async for piece in received.chunks]
+            if received.status == 200:
+                of_case.cache[key] = received.status, received.headers, pieces, time.monotonic() - began
+            yield Received(received.status, received.headers, _iterate(pieces))
+
+
+async def _iterate(pieces: list[bytes]) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
+
+
 class EvalFailed(RightcallError):
-    """The evaluation ended before its cases did. Rows that were written stay."""
+    """The evaluation ended early. Its file keeps the rows that were written."""
 
 
 class EvalSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked and how, and how patient the run is.
+    """The requests of an evaluation, and its limits.
 
-    - `model`: whom; a name for the rows.
+    - `model`: the name of the model.
     - `configurations`: their names, in order.
-    - `runs`: how often each case is asked; run I has the `seed` and I.
-    - `mode`: how tools are offered where no grammar is: "native", "text", or "auto" for the server's own way.
-    - `max_turns`: answers in one case, instead of what its suite says.
+    - `runs`: how often each case is run; run number I has the seed `seed` + I.
+    - `mode`: how tools are offered where no grammar is: "native", "text", or "auto" for the mode that suits the server.
+    - `max_turns`: the most answers in one case, instead of the default of its suite.
     - `required`: the first answer must be a call.
-    - `one_call`: the model may make one call at a time.
-    - `temperature`, `max_tokens`: as servers take them.
-    - `concurrency`: cases at the same time.
-    - `max_errors`: more cases that fail than that end the run.
-    - `max_requests`, `max_total_tokens`, `seconds`: the budget; None is none.
+    - `one_call`: an answer may have one call only.
+    - `temperature`, `max_tokens`: as in a request.
+    - `concurrency`: how many cases run at the same time.
+    - `max_errors`: the run ends when more cases than this failed.
+    - `max_requests`, `max_total_tokens`, `seconds`: the budget; None is unlimited.
     """
 
     model: str
@@ -76,17 +153,17 @@ class EvalSettings(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float | None = None
 
 
-# What may change between a run and its resumption: nothing that a row depends on.
-_PATIENCE = ("concurrency", "max_errors", "max_requests", "max_total_tokens", "seconds")
+# These may differ between a run and its continuation: no row depends on them.
+_LIMITS = ("concurrency", "max_errors", "max_requests", "max_total_tokens", "seconds")
 
 
-def identity(settings: EvalSettings, cases: Sequence[EvalCase]) -> Json:
-    """What two runs must have in common for one to go on with the other, as JSON data."""
-    said: Json = msgspec.json.decode(msgspec.json.encode(settings))
-    kept = {name: value for name, value in said.items() if name not in _PATIENCE}
+def run_identity(settings: EvalSettings, cases: Sequence[EvalCase]) -> Json:
+    """Return what two runs must have in common so that one can continue the other, as JSON data."""
+    fields: Json = msgspec.json.decode(msgspec.json.encode(settings))
+    compared = {name: value for name, value in fields.items() if name not in _LIMITS}
     digest = hashlib.sha256("".join([case.digest for case in cases]).encode()).hexdigest()[:16]
     return {
-        **kept,
+        **compared,
         "suites": list(dict.fromkeys([case.suite for case in cases])),
         "cases": len(cases),
         "digest": digest,
@@ -94,39 +171,42 @@ def identity(settings: EvalSettings, cases: Sequence[EvalCase]) -> Json:
 
 
 class EvalWatch:
-    """Told of what an `Evaluation` does. Says nothing; whoever wants to see a run overrides what it needs."""
+    """Callbacks of an `Evaluation`. They do nothing here; override those that are needed."""
 
     def start(self, run: Evaluation) -> None:
-        """The file of this `run` is open, and nothing has been asked."""
+        """The file of this `run` is open; no request has been sent."""
 
     def cut(self, path: Path, size: int) -> None:
-        """A last line that was torn is cut off the file at `path`: so many bytes (`size`)."""
+        """An incomplete last line of `size` bytes was cut off the file at `path`."""
 
-    def told(self, words: str) -> None:
-        """Something to know, in `words`."""
+    def notice(self, text: str) -> None:
+        """There is a `text` to show the user."""
 
     def row(self, row: EvalRow) -> None:
         """This `row` is on disk."""
 
     def failed(self, case: EvalCase, configuration: str, error: Exception) -> None:
-        """The `case` failed in this `configuration` with this `error`; it is asked again by a run that resumes."""
+        """The `case` failed in this `configuration` with this `error`; a run that resumes repeats it."""
 
     def done(self, run: Evaluation) -> None:
-        """One more case is over."""
+        """One more case has ended."""
 
 
 class Evaluation:
-    """One run. `total` cases (each as often as there are runs) in all, of which `done` are over, `resumed` of them
-    before this run; `errors` counts what failed, `stopped` says why it ended early; `tally` is what it came to.
+    """One run.
 
-    - `backend`: whom to ask.
+    - `backend`: sends the requests.
     - `cases`: those of `find_cases`.
-    - `settings`: what is asked and how.
-    - `output`: the file, to which rows are appended if it is of their kind.
-    - `resume`: go on with the last run in it, which must have been told the same.
+    - `settings`: the requests and the limits.
+    - `output`: the file of rows; rows are appended if it is an evaluation.
+    - `resume`: continue the last run in the file, which must have the same cases and settings.
     - `force`: replace a file of another kind.
-    - `watch`: is told of what happens.
-    - `command`: what to type for the same again, for the file's first line.
+    - `watch`: callbacks.
+    - `command`: the command line that repeats the run, for the file's first line.
+
+    While it runs, `total` is the number of cases times runs, `done` how many have ended, `resumed` how many of those
+    ended in an earlier run, `errors` how many failed, `requests` and `tokens` the budget used, `stopped` why it ended
+    early, and `tally` the results.
     """
 
     def __init__(
@@ -149,47 +229,43 @@ class Evaluation:
         self.mode: str = settings.mode
         self._backend, self._resume, self._force, self._watch = backend, resume, force, watch or EvalWatch()
         self._command = command
-        self._shared = _share(backend)
+        self._shared = _share_answers(backend)
         self._configurations = {name: CONFIGURATIONS[name] for name in settings.configurations}
-        self._written: set[tuple[str, int, str]] = set()
+        self._finished: set[tuple[str, int, str]] = set()
         self._began = 0.0
 
     async def go(self) -> None:
-        """Runs it. Raises `EvalFailed`, `CannotResume`, `FileFailed`, `BackendError`; rows that are written stay."""
-        run = identity(self.settings, self.cases)
+        """Run all cases. Raises `EvalFailed`, `CannotResume`, `FileFailed`, `BackendError`; written rows stay."""
+        run = run_identity(self.settings, self.cases)
         torn: Literal["cut", "refuse"] = "cut" if self._resume else "refuse"
         with Journal(self.output, EVALUATION, torn=torn, force=self._force, alone=True) as file:
             if file.cut:
                 self._watch.cut(file.path, file.cut)
-            is_begun = self._resume and not file.begins_anew and self._look_back(run)
-            await self._settle_mode()
-            if not is_begun:
+            is_continued = self._resume and not file.begins_anew and self._read_last_run(run)
+            await self._choose_mode()
+            if not is_continued:
                 file.append(head_json(run, self._command))
             self._watch.start(self)
             self._began = time.monotonic()
-            await self._all(Commits(file, alone=self.settings.concurrency == 1))
+            await self._run_cases(Commits(file, alone=self.settings.concurrency == 1))
         if self.errors and not self.tally.rows:
             raise EvalFailed(f"every case failed ({self.errors}); --resume asks them again")
 
-    def _look_back(self, run: Json) -> bool:
-        """Learns what the last run wrote; False if there was none."""
+    def _read_last_run(self, run: Json) -> bool:
+        """Read the rows of the last run in the file. Return False if there is none; raise `CannotResume` if it
+        differs."""
         past = read_evaluation(self.output)
         if past is None:
             return False
-        for name in dict.fromkeys([*past.run, *run]):
-            if past.run.get(name) != run.get(name):
-                raise CannotResume(
-                    f"the run to go on with had {name} {_short(past.run.get(name))}, and this one has "
-                    f"{_short(run.get(name))}; say the same, or leave out --resume to begin another run"
-                )
+        check_same_run(past.run, run)
         for row in past.rows:
-            self._written.add(row.key)
+            self._finished.add(row.key)
             self.tally.add(row)
         return True
 
-    async def _settle_mode(self) -> None:
-        """How tools are offered, and whether the server takes a grammar."""
-        backend = _asked(self._backend)
+    async def _choose_mode(self) -> None:
+        """Choose how tools are offered, and drop grammars if the server does not support them."""
+        backend = _http_backend(self._backend)
         if backend is None:
             self.mode = "text" if self.mode in ("auto", "grammar") else self.mode
             return
@@ -199,84 +275,84 @@ class Evaluation:
         if any(each.grammar for each in self._configurations.values()):
             profile, _ = await backend.profile()
             if profile is None or not can_constrain(profile, backend.api):
-                self._without_grammar("a server of an unknown kind" if profile is None else profile.title)
+                self._drop_grammars("a server of an unknown kind" if profile is None else profile.title)
 
-    def _without_grammar(self, server: str) -> None:
-        held = [name for name, each in self._configurations.items() if each.grammar]
-        if held and tuple(self.settings.configurations) != tuple(CONFIGURATIONS):
-            raise CallerError(f"{server} takes no grammar; leave out {', '.join(held)}")
-        if held:
+    def _drop_grammars(self, server: str) -> None:
+        constrained = [name for name, each in self._configurations.items() if each.grammar]
+        if constrained and tuple(self.settings.configurations) != tuple(CONFIGURATIONS):
+            raise CallerError(f"{server} takes no grammar; leave out {', '.join(constrained)}")
+        if constrained:
             self._configurations.pop("+grammar")
             self._configurations["full"] = msgspec.structs.replace(CONFIGURATIONS["full"], grammar=False)
-            self._watch.told(f"{server} takes no grammar: +grammar is left out, and full is without one")
+            self._watch.notice(f"{server} takes no grammar: +grammar is left out, and full is without one")
 
     # -- all of them ---------------------------------------------------------------------------------------------------
 
-    async def _all(self, rows: Commits) -> None:
-        """As many cases at a time as was said; one that raises ends them all."""
-        left = self._left()
+    async def _run_cases(self, rows: Commits) -> None:
+        """Run the cases, `concurrency` at a time. An exception in one ends all."""
+        tasks = self._unfinished_tasks()
         try:
             async with asyncio.TaskGroup() as group:
                 for _ in range(min(self.settings.concurrency, max(1, self.total))):
-                    group.create_task(self._work(left, rows))
+                    group.create_task(self._run_tasks(tasks, rows))
         except BaseExceptionGroup as failures:
-            raise _first(failures) from None
+            raise first_exception(failures) from None
         finally:
             await rows.flush()
 
-    def _left(self) -> Iterator[tuple[EvalCase, int]]:
+    def _unfinished_tasks(self) -> Iterator[tuple[EvalCase, int]]:
         for run in range(self.settings.runs):
             for case in self.cases:
-                if all((case.key, run, name) in self._written for name in self._configurations):
+                if all((case.key, run, name) in self._finished for name in self._configurations):
                     self.resumed += 1
                     self.done += 1
                     self._watch.done(self)
-                elif not self._is_spent():
+                elif not self._is_budget_spent():
                     yield case, run
 
-    def _is_spent(self) -> bool:
-        """Is the budget used up? Says so once."""
-        settings, spent = self.settings, ""
+    def _is_budget_spent(self) -> bool:
+        """Tell whether the budget is used up, and set `stopped` the first time that it is."""
+        settings, used = self.settings, ""
         if settings.max_requests is not None and self.requests >= settings.max_requests:
-            spent = f"{self.requests} requests"
+            used = f"{self.requests} requests"
         elif settings.max_total_tokens is not None and self.tokens >= settings.max_total_tokens:
-            spent = f"{self.tokens:,} tokens"
+            used = f"{self.tokens:,} tokens"
         elif settings.seconds is not None and time.monotonic() - self._began >= settings.seconds:
-            spent = f"{settings.seconds:g} seconds"
-        if spent and not self.stopped:
-            self.stopped = f"the budget is spent: {spent}"
-        return bool(spent)
+            used = f"{settings.seconds:g} seconds"
+        if used and not self.stopped:
+            self.stopped = f"the budget is spent: {used}"
+        return bool(used)
 
-    async def _work(self, left: Iterator[tuple[EvalCase, int]], rows: Commits) -> None:
-        for case, run in left:
+    async def _run_tasks(self, tasks: Iterator[tuple[EvalCase, int]], rows: Commits) -> None:
+        for case, run in tasks:
             with self._shared.sharing() if self._shared is not None else nullcontext(AnswersOfCase()) as answers:
                 for name, configuration in self._configurations.items():
-                    if (case.key, run, name) not in self._written:
-                        await self._one(case, run, name, configuration, answers, rows)
+                    if (case.key, run, name) not in self._finished:
+                        await self._run_one(case, run, name, configuration, answers, rows)
             self.done += 1
             self._watch.done(self)
 
-    async def _one(
+    async def _run_one(
         self, case: EvalCase, run: int, name: str, configuration: Configuration, answers: AnswersOfCase, rows: Commits
     ) -> None:
-        asking = _CaseMeter(self._backend, answers, is_shared=self._shared is not None)
+        meter = _CaseMeter(self._backend, answers, is_shared=self._shared is not None)
         seed = None if self.settings.seed is None else self.settings.seed + run
         try:
-            came = await run_case(case, configuration, self._how(case, seed), asking.ask)
+            result = await run_case(case, configuration, self._request_settings(case, seed), meter.complete)
         except (BackendError, ModelError) as error:
-            self._count(case, name, error)
+            self._count_error(case, name, error)
             return
         finally:
-            self.requests += asking.requests
-            self.tokens += asking.tokens
-        row = case_row(case, came, run=run, configuration=name, seconds=asking.seconds, seed=seed)
+            self.requests += meter.requests
+            self.tokens += meter.tokens
+        row = case_row(case, result, run=run, configuration=name, seconds=meter.seconds, seed=seed)
         await rows.append(row_json(row))
         self.tally.add(row)
         self._watch.row(row)
 
-    def _how(self, case: EvalCase, seed: int | None) -> AskedAlike:
+    def _request_settings(self, case: EvalCase, seed: int | None) -> RequestSettings:
         settings = self.settings
-        return AskedAlike(
+        return RequestSettings(
             turns=settings.max_turns or max_turns(case),
             mode=self.mode,
             fields={
@@ -289,7 +365,7 @@ class Evaluation:
             parallel=not settings.one_call,
         )
 
-    def _count(self, case: EvalCase, configuration: str, error: Exception) -> None:
+    def _count_error(self, case: EvalCase, configuration: str, error: Exception) -> None:
         self.errors += 1
         self._watch.failed(case, configuration, error)
         if self.errors > self.settings.max_errors:
@@ -299,44 +375,35 @@ class Evaluation:
 
 
 class _CaseMeter:
-    """Asks for one conversation, and counts what that cost."""
+    """Sends the requests of one conversation, and counts requests, tokens and seconds. A reused answer adds no request
+    and no tokens, and as many seconds as it took when it was sent."""
 
     def __init__(self, backend: BaseBackend, answers: AnswersOfCase, *, is_shared: bool) -> None:
         self._backend, self._answers, self._is_shared = backend, answers, is_shared
         self.requests = self.tokens = 0
         self.seconds = 0.0
 
-    async def ask(self, request: Request) -> Answer:
-        before, borrowed, began = self._answers.requests, self._answers.borrowed, time.monotonic()
+    async def complete(self, request: Request) -> Answer:
+        before, saved, began = self._answers.requests, self._answers.saved_seconds, time.monotonic()
         answer = await self._backend.complete(request)
-        went_out = self._answers.requests - before if self._is_shared else 1
-        self.requests += went_out
-        if went_out:
+        sent = self._answers.requests - before if self._is_shared else 1
+        self.requests += sent
+        if sent:
             self.tokens += (answer.tokens.prompt or 0) + (answer.tokens.completion or 0)
-        self.seconds += time.monotonic() - began + self._answers.borrowed - borrowed
+        self.seconds += time.monotonic() - began + self._answers.saved_seconds - saved
         return answer
 
 
-def _asked(backend: BaseBackend) -> Backend | None:
-    """The backend with a wire, if there is one."""
+def _http_backend(backend: BaseBackend) -> Backend | None:
+    """Return the backend that sends HTTP requests, also of a recorder; None if there is none."""
     inner = backend.backend if isinstance(backend, Recorder) else backend
     return inner if isinstance(inner, Backend) else None
 
 
-def _share(backend: BaseBackend) -> SharedAnswers | None:
-    inner = _asked(backend)
+def _share_answers(backend: BaseBackend) -> SharedAnswers | None:
+    inner = _http_backend(backend)
     if inner is None:
         return None
     shared = SharedAnswers(inner.exchange)
     inner.exchange = shared
     return shared
-
-
-def _short(value: object) -> str:
-    return msgspec.json.encode(value).decode()[:200]
-
-
-def _first(failures: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Of those that ended the run together: the others were only faster or slower to find out."""
-    first = failures.exceptions[0]
-    return _first(first) if isinstance(first, BaseExceptionGroup) else first

@@ -1,70 +1,85 @@
-"""Where cases come from, by name.
+"""Suites of cases: the four built-in ones, and JSON Lines files of the user.
 
-find_cases(["questions", "bfcl:simple_python", "tasks:clinic", "mine.jsonl"], limit=50)
+    find_cases(["questions", "bfcl:simple_python", "tasks:clinic", "mine.jsonl"], limit=50)
+
+A row of a user's file has one of three shapes:
+
+    {"id": "a", "messages": [{"role": "user", ...}], "tools": [...], "calls": [{"name": "f", "arguments": {...}}]}
+    {"messages": [..., {"role": "assistant", "tool_calls": [...]}], "tools": [...]}        training rows
+    {"id": "b", "question": [[{"role": "user", ...}]], "function": [...], "ground_truth": [{"f": {"x": [1]}}]}
+
+The first may have a text `question` instead of `messages`; an empty `calls` means that the model must make no call. Of
+the second, the last turn is the expected answer. The third is a row of the Berkeley leaderboard and is judged by its
+rules.
 """
 
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from itertools import islice, zip_longest
 from pathlib import Path
+from typing import Any, Literal
 
 import msgspec
 
-from rightcall.errors import CallerError
-from rightcall.evaluation.eval_case import EvalCase
-from rightcall.evaluation.leaderboard_cases import leaderboard_cases
-from rightcall.evaluation.own_cases import own_cases
-from rightcall.evaluation.question_cases import question_cases
-from rightcall.evaluation.scenario_cases import domain_cases, task_cases
+from rightcall.capture.catalogue import DEFAULT, find_domains
+from rightcall.capture.domain import Domain, Scenario
+from rightcall.capture.examples import solved
+from rightcall.errors import BadTools, CallerError
+from rightcall.evaluation.eval_case import EvalCase, by_scenario, exactly
+from rightcall.evaluation.leaderboard import leaderboard_case, leaderboard_cases
+from rightcall.storage.jsonl import LineFault, read_rows
+from rightcall.strict_json import MAX_DEPTH, decode
+from rightcall.tools.toolset import Toolset
+from rightcall.types import Call, Json
+
+QUESTIONS = "questions"
+TASK_DOMAINS = ("clinic", "warehouse", "newsroom", "expenses", "fleet")
+OWN_TURNS = 3
+_QUESTION_FOLDER = Path(__file__).with_name("own_questions")
 
 
 class Suite(msgspec.Struct, frozen=True):
-    """A source of cases: what it is `about`, how many answers a case may take (`max_turns`), and who finds those of
-    some parts, with so many examples."""
+    """A built-in source of cases.
+
+    - `about`: a description in one line.
+    - `max_turns`: the default limit of answers in one case.
+    - `find`: returns the cases of the given parts (empty: all), with so many examples before each request.
+    """
 
     about: str
     max_turns: int
     find: Callable[[Sequence[str], int], Iterable[EvalCase]]
 
 
-def _questions(parts: Sequence[str], examples: int) -> Iterable[EvalCase]:
-    return [case for case in question_cases(examples) if not parts or case.category in parts]
+def find_cases(words: Iterable[str], *, limit: int | None = None, examples: int = 0) -> list[EvalCase]:
+    """Return the cases of the named suites and files, each case once.
 
+    - `words`: `SUITE`, `SUITE:PART,PART` or a path that ends with `.jsonl`.
+    - `limit`: at most so many cases of each word, taken from its categories in turn.
+    - `examples`: how many solved examples precede the request of a case.
 
-def _leaderboard(parts: Sequence[str], examples: int) -> Iterable[EvalCase]:
-    return leaderboard_cases(parts)
-
-
-SUITES: dict[str, Suite] = {
-    "questions": Suite("240 questions that one call of 20 tools answers", 3, _questions),
-    "bfcl": Suite("the Berkeley leaderboard's categories of one turn", 3, _leaderboard),
-    "domains": Suite("scenarios over stub tools, as `rightcall capture` has them", 6, domain_cases),
-    "tasks": Suite("52 tasks of several steps over stub tools", 16, task_cases),
-}
-OWN_TURNS = 3
+    Raises `CallerError`, `FileFailed`.
+    """
+    found: dict[str, EvalCase] = {}
+    for word in words:
+        for case in islice(_interleave_categories(_cases_of(word, examples)), limit):
+            if found.setdefault(case.key, case).digest != case.digest:
+                raise CallerError(f"two different cases are called {case.key!r:.120}; give each its own id")
+    if not found:
+        raise CallerError("there are no cases; name a suite or a file of rows")
+    return list(_interleave_categories(found.values()))
 
 
 def max_turns(case: EvalCase) -> int:
-    """How many answers a case may take unless somebody says otherwise."""
+    """Return the default limit of answers in this case."""
     return SUITES[case.suite].max_turns if case.suite in SUITES else OWN_TURNS
 
 
-def find_cases(words: Iterable[str], *, limit: int | None = None, examples: int = 0) -> list[EvalCase]:
-    """The cases of these suites, each once; of each suite at most `limit`, taken from its categories in turn. Raises
-    `CallerError`, `FileFailed`."""
-    found: dict[str, EvalCase] = {}
-    for word in words:
-        for case in islice(_in_turn(_found(word, examples)), limit):
-            if found.setdefault(case.key, case).digest != case.digest:
-                raise CallerError(f"two cases are called {case.key!r:.120} and are not the same; give each its own id")
-    if not found:
-        raise CallerError("there are no cases; name a suite or a file of rows")
-    return list(_in_turn(found.values()))
-
-
-def _found(word: str, examples: int) -> Iterable[EvalCase]:
+def _cases_of(word: str, examples: int) -> Iterable[EvalCase]:
     name, _, parts = word.partition(":")
     if name in SUITES:
         return SUITES[name].find([part for part in parts.split(",") if part], examples)
@@ -75,10 +90,189 @@ def _found(word: str, examples: int) -> Iterable[EvalCase]:
     raise CallerError(f"no suite {name!r:.80}; {hint}")
 
 
-def _in_turn(cases: Iterable[EvalCase]) -> Iterator[EvalCase]:
-    """One of each category, then the next of each: whoever stops early has seen something of all."""
+def _interleave_categories(cases: Iterable[EvalCase]) -> Iterator[EvalCase]:
+    """Yield one case of each category, then the next of each: a run that ends early has asked some of all."""
     groups: dict[tuple[str, str], list[EvalCase]] = {}
     for case in cases:
         groups.setdefault((case.suite, case.category), []).append(case)
     for row in zip_longest(*groups.values()):
         yield from [case for case in row if case is not None]
+
+
+# -- files of the user -------------------------------------------------------------------------------------------------
+
+
+def own_cases(path: Path) -> Iterator[EvalCase]:
+    """Yield the cases of a JSON Lines file; its name is the name of the suite. Raises `CallerError`, `FileFailed`."""
+    for number, row in read_rows(path):
+        if isinstance(row, LineFault):
+            raise CallerError(f"{path}:{number}: {row.message}")
+        try:
+            yield _own_case(row, path.stem, number)
+        except (CallerError, BadTools, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            why = f"no {error}" if isinstance(error, KeyError) else str(error)
+            raise CallerError(f"{path}:{number}: not a valid case: {why:.300}") from error
+
+
+def _own_case(row: Json, suite: str, number: int) -> EvalCase:
+    if "ground_truth" in row:
+        row = {"id": f"line-{number}", **row}
+        _check_truths(row["ground_truth"])
+        return leaderboard_case(row, row["ground_truth"], str(row.get("category", suite)), suite)
+    messages, expected = _request_and_expected_calls(row)
+    tools = Toolset.of(row["tools"]) or Toolset()
+    if unknown := [call.name for call in expected if call.name not in tools]:
+        raise CallerError(f"the expected call names {unknown[0]!r:.80}, which is none of its tools; add it to `tools`")
+    return EvalCase(
+        suite=suite,
+        id=str(row.get("id", f"line-{number}")),
+        category=str(row.get("category", suite)),
+        tools=tools,
+        messages=tuple(messages),
+        wanted=[{"name": call.name, "arguments": call.arguments} for call in expected],
+        judge=exactly(expected),
+    )
+
+
+def _request_and_expected_calls(row: Json) -> tuple[Sequence[Json], list[Call]]:
+    if isinstance(row.get("question"), str):
+        return [{"role": "user", "content": row["question"]}], _expected_calls(row["calls"])
+    messages = row["messages"]
+    if not isinstance(messages, list) or not all(isinstance(each, dict) and "role" in each for each in messages):
+        raise CallerError("`messages` must be a list of objects that have a role")
+    if "calls" in row and not messages:
+        raise CallerError("`messages` is empty: the case has no request")
+    if "calls" in row:
+        return messages, _expected_calls(row["calls"])
+    if not messages or messages[-1].get("role") != "assistant":
+        raise CallerError("there is neither `calls` nor a last turn of the assistant with the expected calls")
+    return messages[:-1], _expected_calls([each["function"] for each in messages[-1].get("tool_calls") or ()])
+
+
+def _expected_calls(entries: Any) -> list[Call]:
+    if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
+        raise CallerError("the expected calls must be a list of objects")
+    return [_expected_call(each["name"], each.get("arguments", {})) for each in entries]
+
+
+def _expected_call(name: Any, arguments: Any) -> Call:
+    value = decode(arguments or "{}", MAX_DEPTH) if isinstance(arguments, str) else arguments
+    if not isinstance(name, str) or not isinstance(value, dict):
+        raise CallerError(f"the call of {name!r:.80} must have a name, and arguments that are an object")
+    return Call(name, value)
+
+
+def _check_truths(truths: Any) -> None:
+    """Raise `CallerError` unless each truth maps one tool name to lists of acceptable values, one list per argument."""
+    for truth in truths if isinstance(truths, list) else [None]:
+        values = next(iter(truth.values())) if isinstance(truth, dict) and len(truth) == 1 else None
+        if not isinstance(values, dict) or not all(isinstance(each, list) for each in values.values()):
+            raise CallerError('`ground_truth` must be a list of objects like {"f": {"x": [1, 2]}}')
+
+
+# -- scenarios of stub domains -----------------------------------------------------------------------------------------
+
+
+def domain_cases(names: Iterable[str] = (), examples: int = 0) -> Iterator[EvalCase]:
+    """Yield the scenarios of these domains (names or TOML files; empty: the default ones)."""
+    return _scenario_cases("domains", list(names) or DEFAULT, examples)
+
+
+def task_cases(names: Iterable[str] = (), examples: int = 0) -> Iterator[EvalCase]:
+    """Yield the scenarios of several steps, of these domains (empty: all domains that consist of them)."""
+    return _scenario_cases("tasks", list(names) or TASK_DOMAINS, examples)
+
+
+def _scenario_cases(suite: str, names: Iterable[str], examples: int) -> Iterator[EvalCase]:
+    for domain in find_domains(names):
+        for scenario in domain.scenarios:
+            if scenario.kind != "open":
+                yield _scenario_case(suite, domain, scenario, examples)
+
+
+def _scenario_case(suite: str, domain: Domain, scenario: Scenario, examples: int) -> EvalCase:
+    return EvalCase(
+        suite=suite,
+        id=f"{domain.name}/{scenario.name}",
+        category=domain.name,
+        tools=domain.tools,
+        messages=(*solved(domain, scenario, examples), {"role": "user", "content": scenario.request}),
+        wanted=[msgspec.to_builtins(call) for call in scenario.calls],
+        judge=by_scenario(scenario, domain),
+        domain=domain,
+    )
+
+
+# -- questions that one call answers -----------------------------------------------------------------------------------
+# A prompt of prompts.json has a tool, wordings and rows of argument values. A case offers its tool and up to two
+# others. The first forty cases have every tool twice; later ones repeat the tools with other wordings and values.
+
+
+def question_cases(examples: int = 0) -> Iterator[EvalCase]:
+    """Yield the 240 questions. Of so many of the offered tools (`examples`), a solved question precedes the request."""
+    prompts, number = _read_questions("prompts"), 0
+    for row in range(max(len(prompt["values"]) for prompt in prompts)):
+        for wording in range(max(len(prompt["say"]) for prompt in prompts)):
+            for target, prompt in enumerate(prompts):
+                if row < len(prompt["values"]) and wording < len(prompt["say"]):
+                    yield _question_case(number, target, row, wording, examples)
+                    number += 1
+
+
+@cache
+def _read_questions(name: Literal["prompts", "tools"]) -> list[Json]:
+    rows: list[Json] = json.loads((_QUESTION_FOLDER / f"{name}.json").read_text("utf-8"))
+    return rows
+
+
+def _question_case(number: int, target: int, row: int, wording: int, examples: int) -> EvalCase:
+    prompts, tools = _read_questions("prompts"), _read_questions("tools")
+    offered = [(target + step) % len(prompts) for step in range(1 + number % 3)]
+    rotated = offered[number % len(offered) :] + offered[: number % len(offered)]  # the target is not always first
+    messages = [message for each in rotated[:examples] for message in _example(prompts[each], row + 1, wording + 1)]
+    prompt = prompts[target]
+    call = Call(prompt["tool"], prompt["values"][row])
+    return EvalCase(
+        suite=QUESTIONS,
+        id=f"{prompt['tool']}/{row}/{wording}",
+        category=prompt["tool"],
+        tools=Toolset([tools[each] for each in rotated]),
+        messages=(*messages, {"role": "user", "content": _question_text(prompt, row, wording)}),
+        wanted=[{"name": call.name, "arguments": call.arguments}],
+        judge=exactly([call]),
+    )
+
+
+def _example(prompt: Json, row: int, wording: int) -> list[Json]:
+    row, wording = row % len(prompt["values"]), wording % len(prompt["say"])
+    function = {"name": prompt["tool"], "arguments": json.dumps(prompt["values"][row], ensure_ascii=False)}
+    id = f"example_{prompt['tool']}"
+    return [
+        {"role": "user", "content": _question_text(prompt, row, wording)},
+        {"role": "assistant", "content": "", "tool_calls": [{"id": id, "type": "function", "function": function}]},
+        {"role": "tool", "tool_call_id": id, "name": prompt["tool"], "content": "ok"},
+    ]
+
+
+def _question_text(prompt: Json, row: int, wording: int) -> str:
+    values = {key: _plain_language(value) for key, value in prompt["values"][row].items()}
+    return str(prompt["say"][wording].format(**values))
+
+
+def _plain_language(value: Any) -> str:
+    """Return a value as a person would write it: `["a", "b"]` as "a and b"."""
+    if isinstance(value, list):
+        return " and ".join([", ".join(value[:-1]), value[-1]] if len(value) > 1 else value)
+    return " ".join([_plain_language(each) for each in value.values()]) if isinstance(value, dict) else str(value)
+
+
+def _find_questions(parts: Sequence[str], examples: int) -> Iterable[EvalCase]:
+    return [case for case in question_cases(examples) if not parts or case.category in parts]
+
+
+SUITES: dict[str, Suite] = {
+    QUESTIONS: Suite("240 questions that one call of 20 tools answers", 3, _find_questions),
+    "bfcl": Suite("the Berkeley leaderboard's categories of one turn", 3, lambda parts, _: leaderboard_cases(parts)),
+    "domains": Suite("scenarios over stub tools, as `rightcall capture` has them", 6, domain_cases),
+    "tasks": Suite("52 tasks of several steps over stub tools", 16, task_cases),
+}

@@ -1,5 +1,6 @@
-"""What became of logged replies, counted: how many calls may run, what was repaired, what refused, and what changed.
+"""Reports of logged replies: how many calls are runnable, repaired or rejected, samples, and changes between two logs.
 
-`reply_tally` counts, `logged_replies` reads the lines of a log, `log_changes` holds one tally against another, and
-`significance` has the statistics. A tally is a value that merges: parts of a log may be counted anywhere.
+`logged_rows` reads the rows of a log, `findings` lists what is to say of one reply, `reply_samples` cuts samples,
+`reply_tally` counts, `log_changes` compares two tallies with the tests of `significance`, and `report_page` presents
+the result. A tally can be merged, so parts of a log may be counted in any process and in any order.
 """

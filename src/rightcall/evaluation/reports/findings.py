@@ -1,16 +1,18 @@
-"""What there is to say of one reply: which rules repaired its calls, which codes refused them, and what went wrong with
-the reply itself. Each is named by a kind and a name; `meaning` says in words what it is."""
+"""A logged reply, and its findings: the repair rules of its calls, the codes that rejected calls, and faults of the
+reply.
+
+Each finding has a kind and a name; `meaning` describes it in words.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
 
-from rightcall.evaluation.reports.logged_reply import LoggedReply
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Special
 from rightcall.parsing.options import finish_of, was_cut
@@ -18,17 +20,73 @@ from rightcall.parsing.shown import shows
 from rightcall.problems import CODES
 from rightcall.providers.sniff import DIALECTS
 from rightcall.repairs.rules import RULES
-from rightcall.types import Call, Problem, Reply
+from rightcall.types import Call, Problem, Reply, Span, Text
+
+Reread = Callable[[], Sequence[Span]]
+
+
+class LoggedReply(msgspec.Struct, frozen=True, kw_only=True):
+    """A reply of a log, and where it comes from.
+
+    - `reply`: the parsed reply.
+    - `model`, `server`, `format`: who wrote it, which server sent it, and the format of its calls; empty if unknown.
+      The format of a reply without calls is known only if the user named it.
+    - `path`, `line`: its place in the log.
+    - `source`: the text as the model wrote it; None if the server had parsed it, or the log did not keep it.
+    - `reread`: parses the source again and returns its spans; called only for replies that become samples.
+    - `is_first`: whether it counts as a reply. A row of a capture with a further call of the same answer does not.
+    """
+
+    reply: Reply
+    model: str = ""
+    server: str = ""
+    format: str = ""
+    path: str = ""
+    line: int = 0
+    source: str | None = None
+    reread: Reread | None = None
+    is_first: bool = True
+
+    def view(self) -> tuple[str, Sequence[Span]]:
+        """Return the text of a sample and its spans: the source, or a text made of the parts if there is no source."""
+        if self.source is None:
+            return _text_of_parts(self.reply)
+        return self.source, self.reread() if self.reread is not None else (Span(0, len(self.source), "text"),)
+
+    def call_places(self, text: str) -> list[tuple[int, int] | None]:
+        """Return the position of each call in the text of `view`; None where it is not found."""
+        places: list[tuple[int, int] | None] = []
+        at = 0
+        for call in self.reply.attempts:
+            written = call.raw or call.name
+            found = text.find(written, at) if written else -1
+            places.append((found, found + len(written)) if found >= 0 else None)
+            at = found + len(written) if found >= 0 else at
+        return places
+
+
+def _text_of_parts(reply: Reply) -> tuple[str, list[Span]]:
+    pieces: list[str] = []
+    spans: list[Span] = []
+    at = 0
+    for part in reply.parts:
+        kind = "call" if isinstance(part, Call) else "text" if isinstance(part, Text) else "reasoning"
+        content = f"{part.name} {part.raw or part.json}" if isinstance(part, Call) else part.text
+        pieces.append(content + "\n")
+        spans.append(Span(at, at + len(content) + 1, kind))  # type: ignore[arg-type]
+        at += len(content) + 1
+    return "".join(pieces), spans
+
 
 OTHER = "other"
 _LEAKS = frozenset(("opener_without_call", "stray_marker", "call_in_text"))
-_LOOKS = 4  # special tokens of one text that are looked at
+_MAX_TOKENS = 4  # special tokens of one text that are examined
 _PLACE = re.compile(r"\b(?:from (\d{1,9}) to (\d{1,9})|at (\d{1,9}))\b").search
 _TOKEN = re.compile(r"'([^']{1,60})'").match
 _MEANINGS = {
     "left_in_text": "The server gave the call as text instead of taking it out.",
-    "special_token": "A special token of a chat template stands in the text.",
-    "length": "The answer came to its limit of tokens.",
+    "special_token": "A special token of a chat template is in the text.",
+    "length": "The answer reached its limit of tokens.",
     "content_filter": "A filter ended the answer.",
     "error": "An error ended the answer.",
     OTHER: "A code that this version does not know.",
@@ -36,15 +94,16 @@ _MEANINGS = {
 
 
 class Finding(NamedTuple):
-    """`kind` is one of `repaired` and `refused`, of calls, and `near`, `cut` and `leaked`, of replies; `name` is the
-    rule, the code or the word for it."""
+    """What was found. `kind` is `repaired` or `refused` (of a call), or `near`, `cut` or `leaked` (of a reply); `name`
+    is the repair rule, the problem code or another word."""
 
     kind: str
     name: str
 
 
-class Noted(NamedTuple):
-    """A finding in one reply: of which attempt it is, what is said of it, and where it stands if that is known."""
+class ReplyFinding(NamedTuple):
+    """A finding in one reply: the index of its `call`, a message (`says`), its `place` in the text if known, and the
+    special `token` that was found."""
 
     finding: Finding
     call: int | None
@@ -54,103 +113,103 @@ class Noted(NamedTuple):
 
 
 def meaning(name: str) -> str:
-    """What a finding of that name is, in a sentence or two."""
+    """Describe findings of this name in a sentence or two."""
     return _MEANINGS[name] if name in _MEANINGS else CODES[name].cause if name in CODES else ""
 
 
-def findings(logged: LoggedReply) -> list[Noted]:
-    """All that there is to say of a reply; each finding once for each call, or once for the reply."""
+def find_findings(logged: LoggedReply) -> list[ReplyFinding]:
+    """Return the findings of a reply, each once per call or once per reply."""
     reply = logged.reply
-    found = [noted for at, call in enumerate(reply.attempts) for noted in _of_call(at, call)]
+    found = [each for at, call in enumerate(reply.attempts) for each in _call_findings(at, call)]
     if logged.is_first:
-        found += [*_near(reply), *_cut(reply), *_leaked(reply)]
+        found += [*_near_calls(reply), *_cuts(reply), *_leaks(reply)]
     return found
 
 
-def _of_call(at: int, call: Call) -> Iterator[Noted]:
+def _call_findings(at: int, call: Call) -> Iterator[ReplyFinding]:
     if call.ok:
-        for name, repair in {known(each.rule): each for each in reversed(call.repairs)}.items():
+        for name, repair in {known_name(each.rule): each for each in reversed(call.repairs)}.items():
             before, after = repair.before[:200] or "(nothing)", repair.after[:200] or "(nothing)"
-            yield Noted(Finding("repaired", name), at, f"{before} -> {after}")
+            yield ReplyFinding(Finding("repaired", name), at, f"{before} -> {after}")
         return
-    blocking = {known(each.code): each.message for each in reversed(call.problems) if each.blocking}
+    blocking = {known_name(each.code): each.message for each in reversed(call.problems) if each.blocking}
     for name, says in (blocking or {"incomplete": "the call never became complete"}).items():
-        yield Noted(Finding("refused", name), at, says)
+        yield ReplyFinding(Finding("refused", name), at, says)
 
 
-def known(name: str) -> str:
-    """The name of a rule or code of ours; lines of others may say anything."""
+def known_name(name: str) -> str:
+    """Return the name if it is a rule or code of this version, else `other`: rows from outside may have any name."""
     return name if name in _MEANINGS or name in CODES else OTHER
 
 
-def _near(reply: Reply) -> Iterator[Noted]:
-    first = _first(reply, "looks_like_a_call")
+def _near_calls(reply: Reply) -> Iterator[ReplyFinding]:
+    first = _first_problem(reply, "looks_like_a_call")
     if first is not None:
-        yield Noted(Finding("near", first.code), None, first.message, _place(first.message))
+        yield ReplyFinding(Finding("near", first.code), None, first.message, _place(first.message))
 
 
 def _place(message: str) -> tuple[int, int] | None:
-    """Where the thing stands that a message speaks of, if it says so."""
+    """Return the position that a message mentions; None if it mentions none."""
     found = _PLACE(message)
     if found is None:
         return None
     return (int(found[3]), int(found[3])) if found[3] else (int(found[1]), int(found[2]))
 
 
-def _first(reply: Reply, code: str) -> Problem | None:
+def _first_problem(reply: Reply, code: str) -> Problem | None:
     return next((problem for problem in reply.problems if problem.code == code), None)
 
 
-def _cut(reply: Reply) -> Iterator[Noted]:
-    """Cut off, by what the calls show or by what the server says; or there is no answer, and an error in its place."""
-    cut = _first(reply, "truncated")
+def _cuts(reply: Reply) -> Iterator[ReplyFinding]:
+    """Yield why an answer is incomplete: a truncated call, an error instead of an answer, or the finish reason."""
+    cut = _first_problem(reply, "truncated")
     if cut is not None:
-        yield Noted(Finding("cut", cut.code), cut.call, cut.message)
+        yield ReplyFinding(Finding("cut", cut.code), cut.call, cut.message)
         return
-    failed = {known(each.code): each for each in reversed(reply.problems) if each.blocking and each.call is None}
+    failed = {known_name(each.code): each for each in reversed(reply.problems) if each.blocking and each.call is None}
     for name, problem in failed.items():
-        yield Noted(Finding("cut", name), None, problem.message)
+        yield ReplyFinding(Finding("cut", name), None, problem.message)
     if not failed and reply.finish and was_cut(reply.finish):
-        word = finish_of(reply.finish)
-        yield Noted(Finding("cut", word), None, f"the answer ended with {word!r}")
+        reason = finish_of(reply.finish)
+        yield ReplyFinding(Finding("cut", reason), None, f"the answer ended with {reason!r}")
 
 
-def _leaked(reply: Reply) -> Iterator[Noted]:
+def _leaks(reply: Reply) -> Iterator[ReplyFinding]:
     for name, problem in {each.code: each for each in reversed(reply.problems) if each.code in _LEAKS}.items():
         quoted = _TOKEN(problem.message)
         token = quoted[1] if quoted else ""
-        yield Noted(Finding("leaked", name), None, problem.message, _place(problem.message), token)
+        yield ReplyFinding(Finding("leaked", name), None, problem.message, _place(problem.message), token)
     if reply.api and reply.attempts and reply.format not in DIALECTS:
-        says = f"the server's answer has a call in its text, as {reply.format} writes it"
-        yield Noted(Finding("leaked", "left_in_text"), 0, says)
-    token = _token(reply.content)
+        says = f"the server's answer has a call in its text, in the format {reply.format}"
+        yield ReplyFinding(Finding("leaked", "left_in_text"), 0, says)
+    token = _leaked_token(reply.content)
     if token:
-        yield Noted(Finding("leaked", "special_token"), None, f"{token!r} stands in the text", token=token)
+        yield ReplyFinding(Finding("leaked", "special_token"), None, f"{token!r} is in the text", token=token)
 
 
-def _token(content: str) -> str:
-    """A special token that stands in the text and is not only shown there, as in code."""
-    for _, found in zip(range(_LOOKS), _tokens().finditer(content), strict=False):
+def _leaked_token(content: str) -> str:
+    """Return the first special token of the text that is not quoted, as in code; empty if there is none."""
+    for _, found in zip(range(_MAX_TOKENS), _token_pattern().finditer(content), strict=False):
         if not shows(content[: found.start()]):
             return found[0]
     return ""
 
 
 @lru_cache(1)
-def _tokens() -> re.Pattern[str]:
-    tokens = {token.strip() for format in FORMATS.values() for token in _specials(format)}
-    # What could be a word or a mark of prose is not told from one.
-    telling = [token for token in tokens if len(token) > 3 and not token.isalnum()]
-    return re.compile("|".join(map(re.escape, sorted(telling, key=lambda token: (-len(token), token)))))
+def _token_pattern() -> re.Pattern[str]:
+    tokens = {token.strip() for format in FORMATS.values() for token in _special_tokens(format)}
+    # A short or alphanumeric token may be a word or a mark of ordinary text.
+    distinct = [token for token in tokens if len(token) > 3 and not token.isalnum()]
+    return re.compile("|".join(map(re.escape, sorted(distinct, key=lambda token: (-len(token), token)))))
 
 
-def _specials(value: Any) -> Iterator[str]:
-    """The special tokens anywhere in the data of a format."""
+def _special_tokens(value: Any) -> Iterator[str]:
+    """Yield the special tokens of a format, at any depth of its data."""
     if isinstance(value, Special):
         yield from value.tokens
     elif isinstance(value, tuple):
         for each in value:
-            yield from _specials(each)
+            yield from _special_tokens(each)
     elif isinstance(value, msgspec.Struct):
         for name in value.__struct_fields__:
-            yield from _specials(getattr(value, name))
+            yield from _special_tokens(getattr(value, name))

@@ -1,13 +1,13 @@
-"""What got better and what got worse between two logs, after an upgrade for example.
+"""Changes between two logs, for example before and after an upgrade.
 
-    found = compared(before, after)
-    [change for change in found.changes if change.verdict == "worse"]
+    comparison = compare_logs(before, after)
+    [change for change in comparison.changes if change.verdict == "worse"]
 
 Compared are all replies together, with every finding; then each model that is in both logs, and each group of a model
-that has several. Each rate is tested against the one before (two-sided: Fisher's exact test where numbers are small,
-else the z test of two proportions), and the p values are corrected for how many there are (Holm), so that the chance
-that anything at all is named better or worse without being so is 5 %. Replies are taken for independent of each other:
-a log that asks the same thing a thousand times says less than its numbers.
+that has several. Each rate is tested against the earlier one (two-sided: Fisher's exact test for small numbers, else
+the z test of two proportions), and the p values are corrected for their number (Holm), so that the probability of any
+false "better" or "worse" is 5 %. Replies are assumed to be independent: a log that repeats one request a thousand times
+is weaker evidence than its numbers.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from rightcall.evaluation.reports.significance import holm, two_sided
 LEVEL = 0.05
 ALL = "all replies"
 Verdict = Literal["better", "worse", "changed", "same"]
-# Is more of it better (1), worse (-1), or neither?
+# Whether more of it is better (1), worse (-1), or neither.
 _DIRECTIONS = {"may_run": 1, "as_written": 1, "near": -1, "cut": -1, "leaked": -1, "calling": 0}
-# A reply without a call has no format, so a group says nothing of how many replies call.
-_OF_GROUPS = [measure for measure in _DIRECTIONS if measure != "calling"]
+# A reply without a call has no format, so the groups by format cannot show how many replies have calls.
+_GROUP_MEASURES = [measure for measure in _DIRECTIONS if measure != "calling"]
 _Scoped = tuple[str, ReplyGroup, ReplyGroup]
 
 
 class RateChange(msgspec.Struct, frozen=True):
-    """A rate then and now.
+    """A rate before and after.
 
     - `scope`: all replies, a model, or a model with its server and format.
-    - `measure`: what is counted; with a `name`, one rule or code of it.
+    - `measure`: what is counted; with a `name`, only findings of that name.
     - `before`, `after`: the shares.
-    - `p`: corrected for the number of comparisons; `test` says how it was found.
-    - `verdict`: "better" or "worse", "changed" where neither is meant, "same" where chance explains it.
+    - `p`: corrected for the number of comparisons; `test` names the test.
+    - `verdict`: "better" or "worse", "changed" where neither applies, "same" if the change is not significant.
     """
 
     scope: str
@@ -56,11 +56,12 @@ class RateChange(msgspec.Struct, frozen=True):
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """All that was compared, the surest first."""
+    """All changes, the smallest p value first."""
 
     changes: tuple[RateChange, ...]
 
     def of(self, verdict: Verdict) -> tuple[RateChange, ...]:
+        """Return the changes with this verdict."""
         return tuple([change for change in self.changes if change.verdict == verdict])
 
 
@@ -72,8 +73,8 @@ class _Pair(msgspec.Struct, frozen=True):
     after: Share
 
 
-def compared(before: ReplyTally, after: ReplyTally) -> Comparison:
-    """Every rate of `after` beside that of `before`."""
+def compare_logs(before: ReplyTally, after: ReplyTally) -> Comparison:
+    """Compare every rate of `after` with that of `before`."""
     pairs = [pair for pair in _pairs(before, after) if pair.before.whole and pair.after.whole]
     pairs = [pair for pair in pairs if pair.before.part or pair.after.part]
     tests = [two_sided(*_counts(pair.after), *_counts(pair.before)) for pair in pairs]
@@ -92,43 +93,46 @@ def _counts(share: Share) -> tuple[int, int]:
 def _verdict(pair: _Pair, p: float) -> Verdict:
     if p >= LEVEL:
         return "same"
-    way = _DIRECTIONS.get(pair.measure, -1) * (1 if pair.after.rate > pair.before.rate else -1)
-    return "better" if way > 0 else "worse" if way < 0 else "changed"
+    direction = _DIRECTIONS.get(pair.measure, -1) * (1 if pair.after.rate > pair.before.rate else -1)
+    return "better" if direction > 0 else "worse" if direction < 0 else "changed"
 
 
 def _pairs(before: ReplyTally, after: ReplyTally) -> Iterator[_Pair]:
-    then, now = before.total, after.total
-    yield from _measured(ALL, then, now)
-    named = sorted({*then.found, *now.found})
-    for finding in [each for each in named if each.kind != "near"]:  # of which there is but one
-        yield _Pair(ALL, finding.kind, finding.name, then.finding_share(finding), now.finding_share(finding))
-    for scope, earlier, later in _models(before, after):
-        yield from _measured(scope, earlier, later)
-    for scope, earlier, later in _groups(before, after):
-        yield from _measured(scope, earlier, later, _OF_GROUPS)
+    earlier, later = before.total, after.total
+    yield from _measure_pairs(ALL, earlier, later)
+    for finding in [
+        each for each in sorted({*earlier.found, *later.found}) if each.kind != "near"
+    ]:  # has one finding only, which the measure counts
+        yield _Pair(ALL, finding.kind, finding.name, earlier.finding_share(finding), later.finding_share(finding))
+    for scope, earlier, later in _common_models(before, after):
+        yield from _measure_pairs(scope, earlier, later)
+    for scope, earlier, later in _common_groups(before, after):
+        yield from _measure_pairs(scope, earlier, later, _GROUP_MEASURES)
 
 
-def _measured(scope: str, then: ReplyGroup, now: ReplyGroup, measures: Iterable[str] = _DIRECTIONS) -> Iterator[_Pair]:
+def _measure_pairs(
+    scope: str, earlier: ReplyGroup, later: ReplyGroup, measures: Iterable[str] = _DIRECTIONS
+) -> Iterator[_Pair]:
     for measure in measures:
-        yield _Pair(scope, measure, "", then.share(measure), now.share(measure))
+        yield _Pair(scope, measure, "", earlier.share(measure), later.share(measure))
 
 
-def _models(before: ReplyTally, after: ReplyTally) -> Iterator[_Scoped]:
-    """The models that are in both logs, unless one is all that there is."""
+def _common_models(before: ReplyTally, after: ReplyTally) -> Iterator[_Scoped]:
+    """Yield the models that are in both logs; none if there is only one model, which the total covers."""
     then, now = before.models(), after.models()
     for model, group in now.items():
         if model in then and len({*then, *now}) > 1:
             yield model or "(no model named)", then[model], group
 
 
-def _groups(before: ReplyTally, after: ReplyTally) -> Iterator[_Scoped]:
-    """The groups that are in both logs, unless one is all that there is of its model."""
+def _common_groups(before: ReplyTally, after: ReplyTally) -> Iterator[_Scoped]:
+    """Yield the groups that are in both logs and are not the only one of their model."""
     for key, group in after.groups.items():
         beside = [each for each in {**before.groups, **after.groups} if each.model == key.model]
         if key in before.groups and len(beside) > 1:
-            yield spelled(key), before.groups[key], group
+            yield group_label(key), before.groups[key], group
 
 
-def spelled(key: GroupKey) -> str:
-    """A group in one line."""
+def group_label(key: GroupKey) -> str:
+    """Return the names of a group in one line."""
     return " · ".join([name for name in key if name]) or "(not named)"

@@ -1,11 +1,11 @@
-"""The work of `rightcall report`: the replies of the rows of a part, read and tallied.
+"""The row worker of `rightcall report`: parse the replies of a part of a log, and tally them.
 
     with TallySink(sources) as sink:
         map_rows(sources, TallyWork(key, keys, tools, options), sink)
     sink.tally
 
-A row is what `parse --rows` reads (a text, or a provider's answer), a line that it wrote, or a row of a capture; of the
-latter two, what was read then is counted.
+A row is an input of `parse --rows` (a text, or a provider's answer), a line of its output, or a row of a capture. Rows
+of the latter two kinds have been parsed before, and are not parsed again.
 """
 
 from __future__ import annotations
@@ -26,9 +26,8 @@ from rightcall.datasets.rows.sources import RowBatch, RowSource
 from rightcall.datasets.rows.stores import STDIN
 from rightcall.datasets.schemas import faults
 from rightcall.errors import FileFailed
-from rightcall.evaluation.reports.logged_reply import LoggedReply, Reread
-from rightcall.evaluation.reports.reply_tally import ReplyTally
-from rightcall.evaluation.reports.tally_bytes import packed, unpacked
+from rightcall.evaluation.reports.findings import LoggedReply, Reread
+from rightcall.evaluation.reports.reply_tally import ReplyTally, pack_tally, unpack_tally
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Format
 from rightcall.parsing.parser import parse
@@ -36,45 +35,46 @@ from rightcall.storage.jsonl import LineFault
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Call, Json, Part, Problem, Reply, Span, Text
 
-_SERVERS = ("server", "backend", "provider", "engine", "server_name", "base_url", "endpoint", "api_base", "host")
-_AROUND = ("request", "metadata", "meta")
-_OURS = frozenset(("content", "calls", "refused", "problems", "format", "api"))
+_SERVER_KEYS = ("server", "backend", "provider", "engine", "server_name", "base_url", "endpoint", "api_base", "host")
+_CONTAINERS = ("request", "metadata", "meta")
+_PARSED_LINE_KEYS = frozenset(("content", "calls", "refused", "problems", "format", "api"))
 
 
 class TallyWork(ReplyWork):
-    """Tallies the replies of a part. `server_key` says where the server's name stands; None finds it by name."""
+    """Tallies the replies of a batch of rows. `server_key` is the key of the server's name in a row; None tries common
+    keys."""
 
     def __init__(
         self, key: str, keys: RowKeys, tools: Toolset | None, options: ReplyOptions, *, server_key: str | None = None
     ) -> None:
         super().__init__(key, keys, tools, options)
         self._server_key = server_key
-        self._named = options.format.name if isinstance(options.format, Format) else options.format
+        self._format_name = options.format.name if isinstance(options.format, Format) else options.format
 
     def __call__(self, batch: RowBatch) -> RowOutcome:
-        made, tally = RowOutcome(), ReplyTally()
+        outcome, tally = RowOutcome(), ReplyTally()
         for number, row in batch.rows():
-            made.rows += 1
+            outcome.rows += 1
             try:
-                tally.add(self.logged(row, batch.line(number)))
+                tally.add(self.read_row(row, batch.line(number)))
             except NoReply as error:
-                made.add_fault(number, str(error))
-        tally.bad = made.bad
-        made.data = packed(tally)
-        return made
+                outcome.add_fault(number, str(error))
+        tally.bad = outcome.bad
+        outcome.data = pack_tally(tally)
+        return outcome
 
-    def logged(self, row: Json | LineFault, line: int = 0) -> LoggedReply:
-        """The reply of a row. Raises `NoReply`."""
+    def read_row(self, row: Json | LineFault, line: int = 0) -> LoggedReply:
+        """Return the reply of a row. Raises `NoReply`."""
         if isinstance(row, LineFault):
             raise NoReply(row.message)
         if row.get("schema_version") in (SCHEMA, FORGE):
-            return _captured(row, line)
+            return _from_capture(row, line)
         if row.keys() == {"id", "error"} and isinstance(row["error"], str):
             raise NoReply(row["error"])
-        model, server = _word(model_of(row, self._keys)), _server(row, self._server_key)
-        if row.keys() >= _OURS:
-            reply = _written(row)
-            return LoggedReply(reply=reply, model=model, server=server, format=_format(reply), line=line)
+        model, server = _text(model_of(row, self._keys)), _server_name(row, self._server_key)
+        if row.keys() >= _PARSED_LINE_KEYS:
+            reply = _from_parsed_line(row)
+            return LoggedReply(reply=reply, model=model, server=server, format=_format_name(reply), line=line)
         reply = self._read(row)
         found = reply_of(row, self._keys)
         source = found if isinstance(found, str) and not reply.api else None
@@ -82,7 +82,7 @@ class TallyWork(ReplyWork):
             reply=reply,
             model=model,
             server=server,
-            format=_format(reply, self._named),
+            format=_format_name(reply, self._format_name),
             line=line,
             source=source,
             reread=None if source is None else lambda: self._spans(row, source),
@@ -93,42 +93,41 @@ class TallyWork(ReplyWork):
         return parse(source, **options).spans or ()
 
 
-def _format(reply: Reply, named: str = "auto") -> str:
-    """What the reply is written in. Without a call nothing tells, unless the format was named or an API carried it."""
+def _format_name(reply: Reply, named: str = "auto") -> str:
+    """Return the format of a reply; of one without calls only if the user named it or an API sent the reply."""
     if reply.api or reply.attempts:
         return reply.format
     return "" if named == "auto" else FORMATS[named].name if named in FORMATS else named
 
 
-def _word(value: Any) -> str:
+def _text(value: Any) -> str:
     return value if isinstance(value, str) else "" if value is None else str(value)[:200]
 
 
-def _server(row: Json, key: str | None) -> str:
-    """The server's name; of an address only the host, which holds no key."""
-    found = value_at(row, key) if key is not None else _named_server(row)
-    name = _word(found)
+def _server_name(row: Json, key: str | None) -> str:
+    """Return the server's name; of a URL only the host, since the rest may contain a key."""
+    name = _text(value_at(row, key) if key is not None else _find_server(row))
     if "://" not in name:
         return name
     try:
         return urlsplit(name).netloc.rpartition("@")[2]
-    except ValueError:  # an address that is none
+    except ValueError:  # not a valid URL
         return ""
 
 
-def _named_server(row: Json) -> Any:
-    for each in (row, *[inner for name in _AROUND if isinstance(inner := row.get(name), dict)]):
-        for name in _SERVERS:
+def _find_server(row: Json) -> Any:
+    for each in (row, *[inner for name in _CONTAINERS if isinstance(inner := row.get(name), dict)]):
+        for name in _SERVER_KEYS:
             if isinstance(each.get(name), str):
                 return each[name]
     return None
 
 
-# -- rows that were read before ----------------------------------------------------------------------------------------
+# -- rows that were parsed before --------------------------------------------------------------------------------------
 
 
 class _Line(msgspec.Struct):
-    """What is used of a line that `parse --rows` wrote."""
+    """The keys of a line of `parse --rows` that a report uses."""
 
     calls: tuple[Call, ...]
     refused: tuple[Call, ...]
@@ -139,27 +138,27 @@ class _Line(msgspec.Struct):
     api: str = ""
 
 
-def _written(row: Json) -> Reply:
+def _from_parsed_line(row: Json) -> Reply:
     try:
         line = msgspec.convert(row, _Line)
     except (msgspec.ValidationError, ValueError, TypeError) as error:
-        raise NoReply(f"it looks like a line of `parse --rows`, and is none: {error}") from None
-    said = (Text(line.content),) if line.content else ()
-    parts: tuple[Part, ...] = (*said, *line.calls, *line.refused)
+        raise NoReply(f"not a valid line of `parse --rows`: {error}") from None
+    content = (Text(line.content),) if line.content else ()
+    parts: tuple[Part, ...] = (*content, *line.calls, *line.refused)
     return Reply(parts, line.problems, line.format, finish=line.finish, api=line.api)
 
 
-def _captured(row: Json, line: int) -> LoggedReply:
-    """One call of an answer, or how a conversation ended. An answer with several calls has several rows."""
-    wrong = faults(row)
-    if wrong:
-        raise NoReply(f"a row of a capture that is not as it should be: {wrong[0]}")
+def _from_capture(row: Json, line: int) -> LoggedReply:
+    """Return the reply of a row of a capture: one call of an answer, or the end of a conversation. An answer with
+    several calls has several rows, of which the first counts as the reply."""
+    if problems_of_schema := faults(row):
+        raise NoReply(f"not a valid row of a capture: {problems_of_schema[0]}")
     trace, problems = row["proxy_trace"], problems_of(row)
     is_outcome = row["kind"] == OUTCOME
     index = trace.get("call_index") or 0
     if is_outcome:
-        ended, said = row["outcome"]["ended"], row["outcome"]["text"]
-        parts: tuple[Part, ...] = (Text(said),) if said else ()
+        ended, text = row["outcome"]["ended"], row["outcome"]["text"]
+        parts: tuple[Part, ...] = (Text(text),) if text else ()
         is_first, finish = ended != "max_turns", "error" if ended == "error" else trace.get("finish_reason")
     else:
         own = [problem for problem in problems if problem.call in (index, None) and problem.blocking]
@@ -170,39 +169,39 @@ def _captured(row: Json, line: int) -> LoggedReply:
     return LoggedReply(
         reply=Reply(parts, tuple(problems), row.get("format") or "", finish=finish),
         model=trace["model"],
-        server=_server(row, None),
+        server=_server_name(row, None),
         format=row.get("format") or "",
         line=line,
         source=source if isinstance(source, str) else None,
-        reread=_captured_spans(row) if isinstance(source, str) else None,
+        reread=_capture_spans(row) if isinstance(source, str) else None,
         is_first=is_first,
     )
 
 
-def _captured_spans(row: Json) -> Reread:
+def _capture_spans(row: Json) -> Reread:
     format = row.get("format") or "auto"
-    known = format if format in FORMATS else "auto"
-    return lambda: parse(row["reply"], format=known, tools=tools_of(row), spans=True).spans or ()
+    name = format if format in FORMATS else "auto"
+    return lambda: parse(row["reply"], format=name, tools=tools_of(row), spans=True).spans or ()
 
 
-# -- parts together ----------------------------------------------------------------------------------------------------
+# -- merging -----------------------------------------------------------------------------------------------------------
 
 
 class TallySink:
-    """Where the tallies of parts are merged, in order; samples get the line that they have in their file.
+    """Merges the tallies of batches in order, and gives samples the line numbers of their file.
 
-    What was counted is kept on disk too while the run lasts, in `$XDG_STATE_HOME/rightcall/unfinished`, and `resume`
-    goes on with it. Where that cannot be written, a run is counted in memory alone, unless it is to be gone on with.
+    During the run, the tallies are also stored in `$XDG_STATE_HOME/rightcall/unfinished`, so that `resume` can
+    continue. If that folder is not writable, a run without `resume` counts in memory only.
     """
 
     def __init__(self, sources: Sequence[RowSource], *, resume: bool = False) -> None:
         self.tally = ReplyTally()
         self._names, self._resume = [source.name for source in sources], resume
-        self._can_be_resumed = all(source.path != STDIN for source in sources)
+        self._is_resumable = all(source.path != STDIN for source in sources)
         self._open, self._spool = ExitStack(), None  # type: tuple[ExitStack, RowSpool | None]
 
     def begin(self, run: str) -> list[Json]:
-        if not self._can_be_resumed:
+        if not self._is_resumable:
             return []
         spool = RowSpool(unfinished_path(run), "tallies", resume=self._resume)
         try:
@@ -222,7 +221,7 @@ class TallySink:
         self._merge(data, note)
 
     def _merge(self, data: bytes, note: Json) -> None:
-        self.tally.merge(unpacked(data, self._names[note["source"]], note["before"]))
+        self.tally.merge(unpack_tally(data, self._names[note["source"]], note["before"]))
 
     def finish(self) -> None:
         pass

@@ -1,4 +1,4 @@
-"""Real replies to look at: a piece of the text around what was found, and what became of every character of it."""
+"""Samples of replies: a piece of the text around a finding, with its spans and without secrets."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from hashlib import blake2b
 
 import msgspec
 
-from rightcall.evaluation.reports.findings import Noted
-from rightcall.evaluation.reports.logged_reply import LoggedReply
+from rightcall.evaluation.reports.findings import LoggedReply, ReplyFinding
 from rightcall.redaction.scrubber import Scrubber
 from rightcall.types import Reply, Span
 
-KEPT = 2  # samples of each finding in each group
-_BEFORE, _SIZE = 200, 640  # characters shown before what was found, and in all
+SAMPLES_PER_FINDING = 2  # in each group
+_BEFORE, _SIZE = 200, 640  # characters before the finding, and of the whole sample
 _LONG = 2_000  # a reply beyond this is a sample only if there is no shorter one
 _WORD = re.compile(r"\s*+[^\s>]{1,60}+>?").match
 _HALF = re.compile("[\ud800-\udfff]")
-_HIDDEN = "\u2022"  # stands for each character of a secret
+_MASK = "\u2022"  # replaces each character of a secret
 
 
 class SampleKey(msgspec.Struct, frozen=True, order=True):
-    """By this samples are chosen: short before long, then by a digest, which is as good as by lot."""
+    """The order in which samples are preferred: short before long, then by a digest, which is a random choice that the
+    order of the log does not change."""
 
     is_long: bool
     digest: str
@@ -31,14 +31,14 @@ class SampleKey(msgspec.Struct, frozen=True, order=True):
 class ReplySample(msgspec.Struct, frozen=True):
     """A piece of a reply.
 
-    - `key`: by which it was chosen.
-    - `path`, `line`: its place in the log.
-    - `text`: the piece; of what looks like a secret only the length is left.
-    - `spans`: what became of it; they tile the piece.
-    - `found`: where in it stands what was found.
+    - `key`: the order in which samples are preferred.
+    - `path`, `line`: the place of the reply in the log.
+    - `text`: the piece, with secrets masked.
+    - `spans`: its spans; together they cover the piece.
+    - `found`: the start and end of the finding in the piece.
     - `before`, `after`: how many characters of the reply were left out on either side.
-    - `says`: what is said of it: the message, or what became of what.
-    - `cut`: the end of the text is what it is about.
+    - `says`: the message of the finding.
+    - `cut`: the finding is the end of the text.
     """
 
     key: SampleKey
@@ -61,42 +61,43 @@ class ReplySample(msgspec.Struct, frozen=True):
         return self.key, self.path, self.line
 
 
-def carried(text: str) -> str:
-    """The text as UTF-8 can say it: U+FFFD stands for half of a surrogate pair."""
+def replace_surrogates(text: str) -> str:
+    """Return the text with U+FFFD for each unpaired surrogate, so that it can be encoded as UTF-8."""
     return _HALF.sub("\ufffd", text)
 
 
 def sample_key(logged: LoggedReply) -> SampleKey:
-    said = logged.source if logged.source is not None else _said(logged.reply)
-    digest = blake2b(said.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-    return SampleKey(len(said) > _LONG, digest)
+    """Return the key of samples of this reply; equal texts have equal keys."""
+    text = logged.source if logged.source is not None else _reply_text(logged.reply)
+    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    return SampleKey(len(text) > _LONG, digest)
 
 
-def _said(reply: Reply) -> str:
+def _reply_text(reply: Reply) -> str:
     calls = [f"{call.name}\0{call.raw or call.json}" for call in reply.attempts]
     return "\0".join((reply.content, reply.reasoning, *calls))
 
 
-def is_wanted(kept: Sequence[ReplySample], key: SampleKey, logged: LoggedReply) -> bool:
-    """Would this one be kept beside those? A log may say the same a million times."""
+def is_preferred(kept: Sequence[ReplySample], key: SampleKey, logged: LoggedReply) -> bool:
+    """Tell whether a sample of this reply would replace or join those that are `kept`."""
     same = next((each for each in kept if each.key == key), None)
     if same is not None:
         return (logged.path, logged.line) < (same.path, same.line)
-    return len(kept) < KEPT or key < kept[-1].key
+    return len(kept) < SAMPLES_PER_FINDING or key < kept[-1].key
 
 
-def few(samples: Sequence[ReplySample]) -> tuple[ReplySample, ...]:
-    """Those that are kept of several: the first by their keys, each text once."""
+def choose_samples(samples: Sequence[ReplySample]) -> tuple[ReplySample, ...]:
+    """Return the first samples by their keys, each text once."""
     by_key: dict[SampleKey, ReplySample] = {}
     for each in sorted(samples, key=lambda each: each.order):
         by_key.setdefault(each.key, each)
-    return tuple(list(by_key.values())[:KEPT])
+    return tuple(list(by_key.values())[:SAMPLES_PER_FINDING])
 
 
-def sample_of(logged: LoggedReply, noted: Noted, key: SampleKey) -> ReplySample:
-    """The piece of the reply around what was noted."""
+def sample_of(logged: LoggedReply, finding: ReplyFinding, key: SampleKey) -> ReplySample:
+    """Cut the piece of the reply around a finding."""
     text, spans = logged.view()
-    start, end = _place(logged, noted, text)
+    start, end = _place(logged, finding, text)
     first = max(0, min(start - _BEFORE, len(text) - _SIZE))
     last = min(len(text), first + _SIZE)
     inside = [Span(max(s.start, first) - first, min(s.end, last) - first, s.kind) for s in spans]
@@ -104,36 +105,36 @@ def sample_of(logged: LoggedReply, noted: Noted, key: SampleKey) -> ReplySample:
         key,
         logged.path,
         logged.line,
-        _masked(text)[first:last],
+        _mask_secrets(text)[first:last],
         tuple([span for span in inside if span.end > span.start]),
         (start - first, max(start, min(end, last)) - first),
         first,
         len(text) - last,
-        _masked(noted.says),
-        noted.finding.kind == "cut",
+        _mask_secrets(finding.says),
+        finding.finding.kind == "cut",
     )
 
 
-def _place(logged: LoggedReply, noted: Noted, text: str) -> tuple[int, int]:
-    """Where what was noted stands; the end of the text where nothing tells."""
-    place = noted.place
-    if noted.call is not None:
+def _place(logged: LoggedReply, finding: ReplyFinding, text: str) -> tuple[int, int]:
+    """Return the start and end of the finding; the end of the text if its place is unknown."""
+    place = finding.place
+    if finding.call is not None:
         places = logged.call_places(text)
-        place = places[noted.call] if noted.call < len(places) else None
-    elif noted.token and (at := text.find(noted.token)) >= 0:
-        place = at, at + len(noted.token)
+        place = places[finding.call] if finding.call < len(places) else None
+    elif finding.token and (at := text.find(finding.token)) >= 0:
+        place = at, at + len(finding.token)
     if place is None or place[0] > len(text):
         return len(text), len(text)
     word = _WORD(text, place[0]) if place[0] == place[1] else None
     return place[0], word.end() if word else min(place[1], len(text))
 
 
-def _masked(text: str) -> str:
-    """The text with every secret hidden, of the same length: the page may be mailed."""
-    text = carried(text)
+def _mask_secrets(text: str) -> str:
+    """Replace every secret by as many dots, since reports are passed on."""
+    text = replace_surrogates(text)
     pieces: list[str] = []
     at = 0
     for secret in Scrubber().found(text):
-        pieces += [text[at : secret.start], _HIDDEN * (secret.end - secret.start)]
+        pieces += [text[at : secret.start], _MASK * (secret.end - secret.start)]
         at = secret.end
     return "".join([*pieces, text[at:]])

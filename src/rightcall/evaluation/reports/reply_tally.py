@@ -1,13 +1,13 @@
-"""What became of replies, counted by model, server and format: a value that merges, whose size has a bound.
+"""A tally of replies by model, server and format. It can be merged, and its size is bounded.
 
     tally = ReplyTally()
-    tally.add(LoggedReply(parse(text, tools=tools), model="qwen3", server="vllm", source=text))
-    tally.merge(another)                 # the parts of a log may be counted anywhere, and merged in any order
+    tally.add(LoggedReply(reply=parse(text, tools=tools), model="qwen3", server="vllm", source=text))
+    tally.merge(another)
     tally.total.share("may_run").rate
 
-A reply may have several *findings*: a rule that repaired a call, a code that refused one, and what went wrong with the
-reply itself. Of each, a group keeps two samples: those whose digests are the smallest, so that the same log gives the
-same samples however it was divided.
+Parts of a log may be counted in any process and merged in any order. Of each finding a group keeps two samples, those
+with the smallest digests, so that the same log yields the same samples however it was divided. `pack_tally` and
+`unpack_tally` carry a tally between processes.
 """
 
 from __future__ import annotations
@@ -19,16 +19,22 @@ from typing import NamedTuple
 
 import msgspec
 
-from rightcall.evaluation.reports.findings import Finding, Noted, findings
-from rightcall.evaluation.reports.logged_reply import LoggedReply
-from rightcall.evaluation.reports.reply_samples import ReplySample, carried, few, is_wanted, sample_key, sample_of
+from rightcall.evaluation.reports.findings import Finding, LoggedReply, ReplyFinding, find_findings
+from rightcall.evaluation.reports.reply_samples import (
+    ReplySample,
+    choose_samples,
+    is_preferred,
+    replace_surrogates,
+    sample_key,
+    sample_of,
+)
 from rightcall.evaluation.reports.significance import interval
 
 REST = "(the rest)"
-_MOST_GROUPS = 200
-_LONGEST_NAME = 200
+_MAX_GROUPS = 200
+_MAX_NAME = 200
 
-# What is counted, and what it is a part of.
+# What is counted, and the total of which it is a part.
 MEASURES: dict[str, str] = {
     "may_run": "calls",
     "as_written": "calls",
@@ -43,28 +49,28 @@ MEASURES: dict[str, str] = {
 
 
 class Share(msgspec.Struct, frozen=True):
-    """A part of a whole."""
+    """A number of cases out of a whole."""
 
     part: int
     whole: int
 
     @property
     def rate(self) -> float:
-        """The part as a fraction; 0 of nothing."""
+        """The part as a fraction; 0 if the whole is empty."""
         return self.part / self.whole if self.whole else 0.0
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Between which rates the true one lies, with 95 % (Wilson)."""
+        """The 95 % interval of the true rate (Wilson)."""
         return interval(self.part, self.whole)
 
 
 class ReplyGroup(msgspec.Struct):
-    """The replies of one model through one server in one format, counted.
+    """The counts of the replies of one model, server and format.
 
     - `counts`: replies, calls, and every measure.
-    - `found`: how many calls, or replies, each finding was in.
-    - `samples`: a few of each finding.
+    - `found`: how many calls, or replies, have each finding.
+    - `samples`: a few samples of each finding.
     """
 
     counts: Counter[str] = msgspec.field(default_factory=Counter)
@@ -72,42 +78,40 @@ class ReplyGroup(msgspec.Struct):
     samples: dict[Finding, tuple[ReplySample, ...]] = msgspec.field(default_factory=dict)
 
     def share(self, measure: str) -> Share:
-        """A measure as a part of the calls, or of the replies."""
+        """Return a measure as a part of all calls, or of all replies."""
         return Share(self.counts[measure], self.counts[MEASURES[measure]])
 
     def finding_share(self, finding: Finding) -> Share:
-        """How many of the calls, or of the replies, have the finding."""
+        """Return how many of the calls, or of the replies, have the finding."""
         return Share(self.found[finding], self.counts[MEASURES[finding.kind]])
 
     def add(self, logged: LoggedReply) -> None:
-        noted = findings(logged)
-        self.counts.update(_counted(logged, noted))
-        if noted:
-            self._keep(logged, noted)
-
-    def _keep(self, logged: LoggedReply, noted: list[Noted]) -> None:
-        key = sample_key(logged)
-        for each in noted:
+        """Count a reply, and keep samples of its findings."""
+        findings = find_findings(logged)
+        self.counts.update(_count_measures(logged, findings))
+        key = sample_key(logged) if findings else None
+        for each in findings:
             self.found[each.finding] += 1
             kept = self.samples.get(each.finding, ())
-            if is_wanted(kept, key, logged):
-                self.samples[each.finding] = few((*kept, sample_of(logged, each, key)))
+            if key is not None and is_preferred(kept, key, logged):
+                self.samples[each.finding] = choose_samples((*kept, sample_of(logged, each, key)))
 
     def merge(self, other: ReplyGroup) -> None:
+        """Add the counts and samples of another group."""
         self.counts.update(other.counts)
         self.found.update(other.found)
         for finding, samples in other.samples.items():
-            self.samples[finding] = few((*self.samples.get(finding, ()), *samples))
+            self.samples[finding] = choose_samples((*self.samples.get(finding, ()), *samples))
 
 
-def _counted(logged: LoggedReply, noted: list[Noted]) -> Counter[str]:
+def _count_measures(logged: LoggedReply, findings: list[ReplyFinding]) -> Counter[str]:
     attempts = logged.reply.attempts
     counts = Counter(calls=len(attempts), may_run=sum([call.ok for call in attempts]))
     counts["refused"] = counts["calls"] - counts["may_run"]
     counts["repaired"] = sum([bool(call.repairs) for call in attempts if call.ok])
     counts["as_written"] = counts["may_run"] - counts["repaired"]
     if logged.is_first:
-        kinds = {each.finding.kind for each in noted}
+        kinds = {each.finding.kind for each in findings}
         counts.update(["replies", *kinds & {"near", "cut", "leaked"}])
         counts["calling"] = int(bool(attempts))
         counts["troubled"] = int(bool(kinds - {"repaired"}))
@@ -115,7 +119,7 @@ def _counted(logged: LoggedReply, noted: list[Noted]) -> Counter[str]:
 
 
 class GroupKey(NamedTuple):
-    """By what replies are grouped. Empty where a log does not say."""
+    """The group of a reply; names are empty if the log does not have them."""
 
     model: str
     server: str
@@ -123,21 +127,23 @@ class GroupKey(NamedTuple):
 
 
 class ReplyTally(msgspec.Struct):
-    """The replies of a log by model, server and format. Of more groups than `_MOST_GROUPS` those with the smallest
-    digests are kept apart, and the others counted together: whatever a log holds, memory has a bound, and the order in
-    which its parts were merged changes nothing. `bad` are lines that hold no reply."""
+    """The replies of a log by model, server and format.
+
+    At most `_MAX_GROUPS` groups are kept, those with the smallest digests; `rest` counts all others together. So memory
+    is bounded, and the order of merging has no effect. `bad` is the number of lines without a reply.
+    """
 
     groups: dict[GroupKey, ReplyGroup] = msgspec.field(default_factory=dict)
     rest: ReplyGroup = msgspec.field(default_factory=ReplyGroup)
     bad: int = 0
 
     def add(self, logged: LoggedReply) -> None:
-        """One more reply."""
+        """Count a reply in its group."""
         names = (logged.model, logged.server, logged.format)
-        self._group(GroupKey(*[carried(name[:_LONGEST_NAME]) for name in names])).add(logged)
+        self._group(GroupKey(*[replace_surrogates(name[:_MAX_NAME]) for name in names])).add(logged)
 
     def merge(self, other: ReplyTally) -> None:
-        """What another part of the log came to."""
+        """Add the tally of another part of the log."""
         for key, group in other.groups.items():
             self._group(key).merge(group)
         self.rest.merge(other.rest)
@@ -147,9 +153,9 @@ class ReplyTally(msgspec.Struct):
         found = self.groups.get(key)
         if found is not None:
             return found
-        if len(self.groups) >= _MOST_GROUPS:
-            last = max(self.groups, key=_rank)
-            if _rank(key) > _rank(last):
+        if len(self.groups) >= _MAX_GROUPS:
+            last = max(self.groups, key=_group_order)
+            if _group_order(key) > _group_order(last):
                 return self.rest
             self.rest.merge(self.groups.pop(last))
         return self.groups.setdefault(key, ReplyGroup())
@@ -157,29 +163,79 @@ class ReplyTally(msgspec.Struct):
     @property
     def total(self) -> ReplyGroup:
         """All groups together."""
-        return _together([*self.groups.values(), self.rest])
+        return _merge_groups([*self.groups.values(), self.rest])
 
     def largest(self) -> list[tuple[GroupKey, ReplyGroup]]:
-        """The groups, those with the most replies first; then by name."""
+        """Return the groups, those with the most replies first, then by name; the rest is last."""
         ordered = sorted(self.groups.items(), key=lambda item: (-item[1].counts["replies"], item[0]))
         rest = [(GroupKey(REST, "", ""), self.rest)] if self.rest.counts else []
         return [*ordered, *rest]
 
     def models(self) -> dict[str, ReplyGroup]:
-        """The same by model alone."""
+        """Return the groups merged by model."""
         named: dict[str, list[ReplyGroup]] = {}
         for key, group in self.largest():
             named.setdefault(key.model, []).append(group)
-        return {model: _together(groups) for model, groups in named.items()}
+        return {model: _merge_groups(groups) for model, groups in named.items()}
 
 
-def _together(groups: list[ReplyGroup]) -> ReplyGroup:
+def _merge_groups(groups: list[ReplyGroup]) -> ReplyGroup:
     total = ReplyGroup()
     for group in groups:
         total.merge(group)
     return total
 
 
-@lru_cache(2 * _MOST_GROUPS)
-def _rank(key: GroupKey) -> bytes:
+@lru_cache(2 * _MAX_GROUPS)
+def _group_order(key: GroupKey) -> bytes:
     return blake2b("\0".join(key).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+class _PackedFinding(msgspec.Struct, array_like=True):
+    finding: Finding
+    number: int
+    samples: tuple[ReplySample, ...]
+
+
+class _PackedGroup(msgspec.Struct, array_like=True):
+    key: GroupKey
+    counts: dict[str, int]
+    found: list[_PackedFinding]
+
+
+class _PackedTally(msgspec.Struct, array_like=True):
+    groups: list[_PackedGroup]
+    rest: _PackedGroup
+    bad: int
+
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder(_PackedTally)
+
+
+def pack_tally(tally: ReplyTally) -> bytes:
+    """Encode a tally. The lines of its samples are relative to their batch (`RowBatch.line`)."""
+    groups = [_pack_group(key, group) for key, group in tally.groups.items()]
+    packed = _PackedTally(groups, _pack_group(GroupKey("", "", ""), tally.rest), tally.bad)
+    return _ENCODER.encode(packed)
+
+
+def _pack_group(key: GroupKey, group: ReplyGroup) -> _PackedGroup:
+    found = [_PackedFinding(finding, number, group.samples.get(finding, ())) for finding, number in group.found.items()]
+    return _PackedGroup(key, dict(group.counts), found)
+
+
+def unpack_tally(data: bytes, path: str, before: int) -> ReplyTally:
+    """Decode the tally of a part of the file at `path`; `before` is added to the lines of its samples."""
+    packed = _DECODER.decode(data)
+    groups = {group.key: _unpack_group(group, path, before) for group in packed.groups}
+    return ReplyTally(groups, _unpack_group(packed.rest, path, before), packed.bad)
+
+
+def _unpack_group(packed: _PackedGroup, path: str, before: int) -> ReplyGroup:
+    samples = {
+        each.finding: tuple([msgspec.structs.replace(one, path=path, line=before + one.line) for one in each.samples])
+        for each in packed.found
+        if each.samples
+    }
+    return ReplyGroup(Counter(packed.counts), Counter({each.finding: each.number for each in packed.found}), samples)

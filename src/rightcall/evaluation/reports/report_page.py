@@ -1,50 +1,183 @@
-"""A tally as a page: headline, figures, groups, what was refused and repaired, samples; and what changed."""
+"""A report of logged replies, as a page, as JSON data, and its headline for the terminal."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 
+import msgspec
+
 from rightcall.evaluation.reports.findings import Finding, meaning
 from rightcall.evaluation.reports.log_changes import ALL, Comparison, RateChange
 from rightcall.evaluation.reports.reply_samples import ReplySample
-from rightcall.evaluation.reports.reply_tally import GroupKey, ReplyGroup, ReplyTally
-from rightcall.evaluation.reports.report_words import (
-    COLUMNS,
-    HINTS,
-    KINDS,
-    LABELS,
-    TONES,
-    between,
-    change_name,
-    group_name,
-    headline,
-    ordered,
-    page_rate,
-)
-from rightcall.evaluation.webpages.page_parts import (
+from rightcall.evaluation.reports.reply_tally import MEASURES, GroupKey, ReplyGroup, ReplyTally, Share
+from rightcall.evaluation.webpage import (
     BarChart,
     BarCharts,
     BarRow,
     Cell,
     FigureTile,
     FigureTiles,
+    Headline,
     IntervalCell,
     NamedCell,
     PageColumn,
     PagePart,
+    PageRate,
     PageSample,
     PageTable,
     SampleCard,
     SampleCards,
     SamplePiece,
+    StripPiece,
     Tone,
     ToneCell,
     WebPage,
 )
 from rightcall.safe_text import percent
+from rightcall.types import Json
+
+# The measures: the title of the column, its meaning, and its colour where the count is not zero.
+LABELS: dict[str, str] = {
+    "may_run": "may run",
+    "as_written": "as written",
+    "repaired": "repaired",
+    "refused": "refused",
+    "near": "near-calls",
+    "cut": "cut off",
+    "leaked": "leaked",
+    "calling": "with a call",
+    "troubled": "in trouble",
+}
+HINTS: dict[str, str] = {
+    "may_run": "Calls that are whole and pass every check, of all calls",
+    "as_written": "Calls that may run just as the model wrote them, of all calls",
+    "repaired": "Calls that may run because they were repaired, of all calls",
+    "refused": "Calls that must not run, of all calls",
+    "near": "Replies whose text nearly is a call, and is none, of all replies",
+    "cut": "Replies that were cut off, or have an error in their place, of all replies",
+    "leaked": "Replies with markers or calls in their text that a server should have taken out, of all replies",
+    "calling": "Replies with at least one call, of all replies",
+    "troubled": "Replies with a refused call, or cut off, or with anything that nearly is a call or leaked",
+}
+TONES: dict[str, Tone] = {
+    "may_run": "good",
+    "as_written": "good",
+    "repaired": "fair",
+    "refused": "bad",
+    "near": "bad",
+    "cut": "bad",
+    "leaked": "bad",
+}
+KINDS = ("refused", "repaired", "near", "cut", "leaked")
+COLUMNS = ("may_run", "repaired", "refused", "near", "cut", "leaked")
+
+
+def page_rate(share: Share, measure: str = "") -> PageRate:
+    """Return a share as a rate of a page, in the colour of the measure."""
+    low, high = share.interval
+    return PageRate(share.rate, low, high, share.whole, TONES.get(measure, "plain"))
+
+
+def format_interval(share: Share) -> str:
+    """Return the interval of a rate as text."""
+    low, high = share.interval
+    return f"{100 * low:.1f} to {100 * high:.1f} %"
+
+
+def group_name(key: GroupKey) -> tuple[str, str]:
+    """Return the name of a group, and its server and format as a second line."""
+    return key.model or "(no model named)", " · ".join([name for name in (key.server, key.format or "no call") if name])
+
+
+def change_name(change: RateChange) -> str:
+    return f"{LABELS[change.measure]}: {change.name}" if change.name else LABELS[change.measure]
+
+
+def ranked_findings(group: ReplyGroup, kind: str) -> list[tuple[Finding, Share]]:
+    """Return the findings of a kind with their shares, the most frequent first."""
+    found = [finding for finding in group.found if finding.kind == kind]
+    found.sort(key=lambda finding: (-group.found[finding], finding.name))
+    return [(finding, group.finding_share(finding)) for finding in found]
+
+
+# -- the headline ------------------------------------------------------------------------------------------------------
+
+
+def report_headline(tally: ReplyTally, comparison: Comparison | None = None) -> Headline:
+    """Return the headline: how many calls are runnable; with a comparison, also what changed."""
+    total = tally.total
+    calls, replies = total.counts["calls"], total.counts["replies"]
+    notes = [] if comparison is None else [_comparison_note(comparison)]
+    if not calls:
+        near = total.counts["near"]
+        says = f"calls in {format_count(replies, 'reply', 'replies')}"
+        notes.append(
+            f"{format_count(near, 'reply', 'replies')} nearly hold one." if near else "Nothing in them looks like one."
+        )
+        return Headline("No", says, (*notes, *_bad_line_notes(tally)))
+    may_run, as_written = total.share("may_run"), total.share("as_written")
+    repaired = total.counts["repaired"]
+    notes.append(f"95 % interval: {format_interval(may_run)}.")
+    if repaired:
+        notes.append(
+            f"{percent(as_written.rate)} are right as written; repair saved {format_count(repaired, 'more', 'more')}."
+        )
+    notes += [*_main_cause_notes(total), *_worst_group_notes(tally), *_bad_line_notes(tally)]
+    strip = [
+        StripPiece(LABELS[name], total.share(name).rate, total.counts[name], TONES[name])
+        for name in ("as_written", "repaired", "refused")
+    ]
+    return Headline(
+        percent(may_run.rate),
+        f"of {format_count(calls, 'call', 'calls')} may run",
+        tuple(notes),
+        tuple(strip),
+    )
+
+
+def format_count(number: int, one: str, many: str) -> str:
+    return f"{number:,} {one if number == 1 else many}"
+
+
+def _comparison_note(comparison: Comparison) -> str:
+    worse, better = comparison.of("worse"), comparison.of("better")
+    if not worse and not better:
+        return "Nothing got better or worse by more than chance explains."
+    numbers = ", ".join([f"{len(found)} {word}" for found, word in ((worse, "worse"), (better, "better")) if found])
+    first = next((change for change in (*worse, *better) if change.scope == ALL), (*worse, *better)[0])
+    of = "" if first.scope == ALL else f" of {first.scope}"
+    rates = f"{percent(first.before.rate)} → {percent(first.after.rate)}"
+    return f"Since the log before: {numbers}. First of all {change_name(first)}{of}: {rates}."
+
+
+def _main_cause_notes(total: ReplyGroup) -> list[str]:
+    causes = ranked_findings(total, "refused")
+    if not causes:
+        return []
+    finding, share = causes[0]
+    return [f"Most refused: {finding.name} ({format_count(share.part, 'call', 'calls')}, {percent(share.rate)})."]
+
+
+def _worst_group_notes(tally: ReplyTally) -> list[str]:
+    """Name the group with the lowest rate, if its interval is below the total rate."""
+    total = tally.total.share("may_run").rate
+    groups = [(key, group.share("may_run")) for key, group in tally.groups.items() if group.counts["calls"]]
+    below = [(share.rate, key) for key, share in groups if share.interval[1] < total]
+    if len(groups) < 2 or not below:
+        return []
+    rate, key = min(below)
+    return [f"Lowest: {', '.join(group_name(key))} with {percent(rate)}."]
+
+
+def _bad_line_notes(tally: ReplyTally) -> list[str]:
+    return [f"{format_count(tally.bad, 'line holds', 'lines hold')} no reply."] if tally.bad else []
+
+
+assert set(MEASURES) == set(LABELS) == set(HINTS)
+
 
 KIND = "report"
-_MOST_BARS, _MOST_CARDS, _MOST_CHANGES = 12, 120, 200
+_MAX_BARS, _MAX_CARDS, _MAX_CHANGES = 12, 120, 200
 _TITLES = {
     "refused": "Refused, by problem",
     "repaired": "Repaired, by rule",
@@ -61,13 +194,13 @@ _VERDICTS: dict[str, tuple[Tone, float]] = {
 
 
 def report_page(tally: ReplyTally, title: str, *, comparison: Comparison | None = None, old: str = "") -> WebPage:
-    """The page of a tally; with a comparison, what changed since the log `old` comes first."""
+    """Return the page of a tally; with a comparison, the changes since the log named `old` come first."""
     total = tally.total
     parts: list[PagePart] = [_figures(total)]
     if comparison is not None:
         parts += _changes(comparison, old)
     parts += [_groups(tally), _findings(total), _samples(tally)]
-    return WebPage(KIND, title, headline(tally, comparison), tuple(parts), _foot(comparison))
+    return WebPage(KIND, title, report_headline(tally, comparison), tuple(parts), _foot(comparison))
 
 
 def _foot(comparison: Comparison | None) -> tuple[str, ...]:
@@ -92,7 +225,7 @@ def _figures(total: ReplyGroup) -> FigureTiles:
     tiles = [FigureTile("replies", f"{total.counts['replies']:,}", f"{total.counts['calls']:,} calls in them")]
     for name in COLUMNS:
         share = total.share(name)
-        note = f"{share.part:,} · {between(share)}" if share.whole else "nothing to count"
+        note = f"{share.part:,} · {format_interval(share)}" if share.whole else "nothing to count"
         tone = TONES[name] if share.part and name not in ("may_run",) else "plain"
         tiles.append(FigureTile(LABELS[name], percent(share.rate) if share.whole else "–", note, tone))
     return FigureTiles(tuple(tiles))
@@ -111,17 +244,17 @@ def _group(key: GroupKey, group: ReplyGroup) -> tuple[Cell, ...]:
 
 
 def _findings(total: ReplyGroup) -> BarCharts:
-    return BarCharts(tuple([_chart(total, kind) for kind in KINDS if ordered(total, kind)]))
+    return BarCharts(tuple([_chart(total, kind) for kind in KINDS if ranked_findings(total, kind)]))
 
 
 def _chart(total: ReplyGroup, kind: str) -> BarChart:
-    found = ordered(total, kind)
+    found = ranked_findings(total, kind)
     rows = [
         BarRow(finding.name, page_rate(share, kind), f"{share.part:,}", meaning(finding.name), _pick(finding))
-        for finding, share in found[:_MOST_BARS]
+        for finding, share in found[:_MAX_BARS]
     ]
     of = "calls" if kind in ("refused", "repaired") else "replies"
-    more = f"and {len(found) - _MOST_BARS} more, in --json" if len(found) > _MOST_BARS else ""
+    more = f"and {len(found) - _MAX_BARS} more, in --json" if len(found) > _MAX_BARS else ""
     return BarChart(_TITLES[kind], tuple(rows), f"share of all {of}, and how many", more)
 
 
@@ -133,13 +266,13 @@ def _pick(finding: Finding) -> str:
 
 
 def _samples(tally: ReplyTally) -> SampleCards:
-    cards = [_card(key, group, finding) for kind in KINDS for key, group, finding in _in_order(tally, kind)]
-    left = len(cards) - _MOST_CARDS
-    note = f"the most frequent {_MOST_CARDS}; {left} more in --json" if left > 0 else ""
-    return SampleCards("Samples", tuple(cards[:_MOST_CARDS]), note)
+    cards = [_card(key, group, finding) for kind in KINDS for key, group, finding in _sampled_findings(tally, kind)]
+    left = len(cards) - _MAX_CARDS
+    note = f"the most frequent {_MAX_CARDS}; {left} more in --json" if left > 0 else ""
+    return SampleCards("Samples", tuple(cards[:_MAX_CARDS]), note)
 
 
-def _in_order(tally: ReplyTally, kind: str) -> list[tuple[GroupKey, ReplyGroup, Finding]]:
+def _sampled_findings(tally: ReplyTally, kind: str) -> list[tuple[GroupKey, ReplyGroup, Finding]]:
     found = [
         (key, group, finding) for key, group in tally.largest() for finding in group.samples if finding.kind == kind
     ]
@@ -154,7 +287,7 @@ def _card(key: GroupKey, group: ReplyGroup, finding: Finding) -> SampleCard:
 
 
 def page_sample(sample: ReplySample) -> PageSample:
-    """A sample in pieces, each of one kind, cut where what was found begins and ends."""
+    """Return a sample as pieces of one kind each, divided at the start and end of the finding."""
     start, end = sample.found
     pieces: list[SamplePiece] = []
     for span in sample.spans:
@@ -168,7 +301,7 @@ def page_sample(sample: ReplySample) -> PageSample:
 
 # -- what changed ------------------------------------------------------------------------------------------------------
 
-_CHANGED = (
+_CHANGE_COLUMNS = (
     PageColumn("what"),
     PageColumn("verdict"),
     PageColumn("before"),
@@ -179,15 +312,15 @@ _CHANGED = (
 
 
 def _changes(comparison: Comparison, old: str) -> list[PagePart]:
-    """What changed, and how all replies stand; the other rates are folded up below."""
+    """Return two tables: significant changes and the totals; and, folded, the other rates."""
     first = [change for change in comparison.changes if change.verdict != "same" or _is_total(change)]
     rest = [change for change in comparison.changes if change.verdict == "same" and not _is_total(change)]
     first.sort(key=lambda change: _VERDICTS[change.verdict][1])
-    rows, more = [tuple([_change(change) for change in changes]) for changes in (first, rest[:_MOST_CHANGES])]
+    rows, more = [tuple([_change(change) for change in changes]) for changes in (first, rest[:_MAX_CHANGES])]
     title = f"{len(rest)} more rates that differ by no more than chance explains"
     return [
-        PageTable("What changed", _CHANGED, rows, f"compared with {old}"),
-        PageTable(title, _CHANGED, more, folded=True),
+        PageTable("What changed", _CHANGE_COLUMNS, rows, f"compared with {old}"),
+        PageTable(title, _CHANGE_COLUMNS, more, folded=True),
     ]
 
 
@@ -201,3 +334,65 @@ def _change(change: RateChange) -> tuple[Cell, ...]:
     p = ToneCell("< 0.001" if change.p < 0.001 else f"{change.p:.3f}", "plain", change.p)
     rates = [IntervalCell(page_rate(share)) for share in (change.before, change.after)]
     return NamedCell(change_name(change), change.scope), ToneCell(change.verdict, tone, order), *rates, points, p
+
+
+def report_json(tally: ReplyTally, comparison: Comparison | None = None) -> Json:
+    """Return the whole report as JSON data: all counts with rates and intervals, and the samples."""
+    top = report_headline(tally, comparison)
+    data: Json = {
+        "headline": f"{top.figure} {top.says}",
+        "notes": list(top.notes),
+        "bad_lines": tally.bad,
+        "total": _group_json(tally.total, samples=False),
+        "groups": [{**key._asdict(), **_group_json(group, samples=True)} for key, group in tally.largest()],
+    }
+    if comparison is not None:
+        data["changes"] = [_change_json(change) for change in comparison.changes]
+    return data
+
+
+def _share_json(share: Share) -> Json:
+    low, high = share.interval
+    return {"count": share.part, "of": share.whole, "rate": share.rate, "low": low, "high": high}
+
+
+def _group_json(group: ReplyGroup, *, samples: bool) -> Json:
+    data: Json = {"replies": group.counts["replies"], "calls": group.counts["calls"]}
+    data |= {measure: _share_json(group.share(measure)) for measure in MEASURES}
+    data["findings"] = [
+        {
+            **finding._asdict(),
+            **_share_json(share),
+            "meaning": meaning(finding.name),
+            **({"samples": list(map(_sample_json, group.samples.get(finding, ())))} if samples else {}),
+        }
+        for kind in KINDS
+        for finding, share in ranked_findings(group, kind)
+    ]
+    return data
+
+
+def _sample_json(sample: ReplySample) -> Json:
+    return {
+        "path": sample.path,
+        "line": sample.line,
+        "says": sample.says,
+        "text": sample.text,
+        "found": list(sample.found),
+        "spans": msgspec.to_builtins(sample.spans),
+        "left_out": [sample.before, sample.after],
+    }
+
+
+def _change_json(change: RateChange) -> Json:
+    return {
+        "scope": change.scope,
+        "measure": change.measure,
+        "name": change.name,
+        "before": _share_json(change.before),
+        "now": _share_json(change.after),
+        "points": change.points,
+        "p": change.p,
+        "test": change.test,
+        "verdict": change.verdict,
+    }

@@ -1,4 +1,4 @@
-"""How sure a rate is, and whether two rates differ by more than chance. Nothing but arithmetic.
+"""Statistical tests: the interval of a rate, and whether two rates differ by more than chance.
 
 interval(9, 10)                   # Wilson, 95 %: (0.596, 0.982)
 two_sided(1, 9, 11, 3).p          # are 1 of 10 and 11 of 14 the same rate? 0.0028 (Fisher)
@@ -12,32 +12,32 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-_Z = 1.959963984540054  # 95 % of a normal distribution lie between -z and z
-_FEW = 10  # expected cases in a cell, below which no normal distribution is assumed
-_TIE = 1e-7  # as others count it: so near, two tables are equally likely
+_Z = 1.959963984540054  # 95 % of a normal distribution is between -z and z
+_FEW = 10  # expected cases in a cell, below which a normal distribution is no good approximation
+_TIE = 1e-7  # two tables whose logarithms differ by less are equally likely, as in other implementations
 
 
 class RateTest(NamedTuple):
-    """How likely so large a difference is if there is none, and by which test: "Fisher", "z" or "McNemar"."""
+    """The p value of a test, and its `name`: "Fisher", "z" or "McNemar"."""
 
     p: float
     name: str
 
 
 def interval(part: int, whole: int) -> tuple[float, float]:
-    """Wilson's interval of 95 % for the rate of which `part` of `whole` cases were seen; of no cases, all of 0 to 1."""
+    """Return Wilson's 95 % interval of a rate, given `part` of `whole` cases; 0 to 1 if there are no cases."""
     if whole <= 0:
         return 0.0, 1.0
     rate, square = part / whole, _Z * _Z
     centre = (rate + square / (2 * whole)) / (1 + square / whole)
     half = _Z * math.sqrt(rate * (1 - rate) / whole + square / (4 * whole * whole)) / (1 + square / whole)
-    # At the ends the bound is exact, and arithmetic would miss it by a hair.
+    # At the ends the bound is exact; floating-point arithmetic would miss it slightly.
     return 0.0 if part == 0 else max(0.0, centre - half), 1.0 if part == whole else min(1.0, centre + half)
 
 
 def two_sided(had: int, lacked: int, had_then: int, lacked_then: int) -> RateTest:
-    """Tests that two samples have one rate, from the four counts: Fisher's exact test where a cell is expected to hold
-    few, else the z test of two proportions."""
+    """Test whether two samples have the same rate, from their four counts: by Fisher's exact test if a cell is expected
+    to have few cases, else by the z test of two proportions."""
     rows, columns = (had + lacked, had_then + lacked_then), (had + had_then, lacked + lacked_then)
     total = sum(rows)
     if not all((*rows, *columns)):
@@ -51,9 +51,10 @@ def two_sided(had: int, lacked: int, had_then: int, lacked_then: int) -> RateTes
 
 
 def _fisher(seen: int, first: int, second: int, both: int) -> float:
-    """The sum of the tables that are no likelier than the one seen, all with the same margins."""
+    """Return the probability of all tables with these margins that are at most as likely as the observed one
+    (`seen`)."""
     low, high = max(0, both - second), min(first, both)
-    logs = [0.0]  # relative to the lowest table: from neighbour to neighbour, so that large counts lose nothing
+    logs = [0.0]  # relative to the lowest table; summed step by step, so that large counts stay precise
     for at in range(low, high):
         logs.append(logs[-1] + math.log((first - at) * (both - at) / ((at + 1) * (second - both + at + 1))))
     most, own = max(logs), logs[seen - low]
@@ -63,8 +64,8 @@ def _fisher(seen: int, first: int, second: int, both: int) -> float:
 
 
 def holm(chances: Sequence[float]) -> list[float]:
-    """The same p values made larger for how many there are (Holm's method): whatever stays below 0.05 is one of a
-    family of findings of which all are true with 95 %."""
+    """Correct p values for their number by Holm's method: with 95 % probability, no corrected value below 0.05 is a
+    false positive."""
     order = sorted(range(len(chances)), key=chances.__getitem__)
     adjusted, least = [1.0] * len(chances), 0.0
     for rank, at in enumerate(order):
@@ -74,10 +75,10 @@ def holm(chances: Sequence[float]) -> list[float]:
 
 
 def paired(gained: int, lost: int) -> RateTest:
-    """Tests that as many of the same cases went one way as the other, by those that differ: McNemar's test, exact and
-    two-sided. `gained` are those that were wrong before and are right now, `lost` the others."""
+    """Test whether changes in both directions are equally likely: McNemar's test, exact and two-sided. `gained` cases
+    were wrong and are right now, `lost` cases the reverse."""
     of, fewer = gained + lost, min(gained, lost)
-    logs = [0.0]  # relative to the first: from neighbour to neighbour, so that large counts lose nothing
+    logs = [0.0]  # relative to the first; summed step by step, so that large counts stay precise
     for at in range(fewer):
         logs.append(logs[-1] + math.log((of - at) / (at + 1)))
     most = max(logs)

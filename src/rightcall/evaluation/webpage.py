@@ -1,7 +1,17 @@
-"""A page as HTML: one file that loads nothing, escapes everything, and works without its script.
+"""A page of HTML in one file that loads nothing: the values that it consists of, and the writer.
 
-Its policy allows one style sheet and one script, each by its hash, and nothing else: no address, no inline style, no
-handler. Bars are SVG, whose lengths are attributes.
+    WebPage(
+        kind="report",
+        title="logs.jsonl",
+        headline=Headline("91.3 %", "of 1,319 calls may run"),
+        parts=(BarCharts((BarChart("Refused, by code", (BarRow("missing", PageRate(0.031, 0.02, 0.05), "41"),
+        ...)),)),),
+    )
+
+`render_page` returns the HTML. Any text in the values may come from outside: it is escaped, and control characters are
+made visible. The page's content security policy allows its style sheet and its script, each by hash, and nothing else:
+no address, no inline style, no handler. Bars are SVG, whose lengths are attributes. Without the script everything is
+still readable.
 """
 
 from __future__ import annotations
@@ -12,51 +22,201 @@ from collections.abc import Iterator
 from functools import lru_cache
 from hashlib import sha256
 from importlib.resources import files
+from typing import Literal
 
-from rightcall.evaluation.webpages.page_parts import (
-    BarChart,
-    BarCharts,
-    BarRow,
-    Cell,
-    FigureTiles,
-    Headline,
-    IntervalCell,
-    NamedCell,
-    PageColumn,
-    PagePart,
-    PageRate,
-    PageSample,
-    PageTable,
-    SampleCard,
-    SampleCards,
-    SamplePiece,
-    ToneCell,
-    WebPage,
-)
+import msgspec
+
 from rightcall.safe_text import brief, percent, visible
 from rightcall.storage.file_kinds import FileKind, beginning
 
+Tone = Literal["plain", "good", "fair", "bad"]
+PieceKind = Literal["text", "reasoning", "call", "marker"]
+
+
+class PageRate(msgspec.Struct, frozen=True):
+    """A rate between 0 and 1, with its interval from `low` to `high`; `of` is the number of cases."""
+
+    rate: float
+    low: float
+    high: float
+    of: int = 0
+    tone: Tone = "plain"
+
+
+class StripPiece(msgspec.Struct, frozen=True):
+    """A segment of the bar under a headline; all segments together are the whole."""
+
+    label: str
+    rate: float
+    count: int
+    tone: Tone
+
+
+class Headline(msgspec.Struct, frozen=True):
+    """The headline: one `figure`, its meaning (`says`), `notes` in a line each, and a bar (`strip`)."""
+
+    figure: str
+    says: str
+    notes: tuple[str, ...] = ()
+    strip: tuple[StripPiece, ...] = ()
+
+
+class FigureTile(msgspec.Struct, frozen=True):
+    """A figure with a label and a note."""
+
+    label: str
+    figure: str
+    note: str = ""
+    tone: Tone = "plain"
+
+
+class FigureTiles(msgspec.Struct, frozen=True):
+    """Figures in a row."""
+
+    tiles: tuple[FigureTile, ...]
+
+
+class NamedCell(msgspec.Struct, frozen=True):
+    """A name, with a second line in small type."""
+
+    name: str
+    below: str = ""
+
+
+class ToneCell(msgspec.Struct, frozen=True):
+    """A colored text that is sorted by `order`."""
+
+    text: str
+    tone: Tone
+    order: float
+
+
+class IntervalCell(msgspec.Struct, frozen=True):
+    """A rate with its interval in small type, without a bar."""
+
+    rate: PageRate
+
+
+Cell = str | int | NamedCell | PageRate | ToneCell | IntervalCell
+
+
+class PageColumn(msgspec.Struct, frozen=True):
+    """The title of a column, and its tooltip (`hint`)."""
+
+    title: str
+    hint: str = ""
+
+
+class PageTable(msgspec.Struct, frozen=True):
+    """Rows that can be sorted by every column, and filtered. A `folded` table shows only its title until it is
+    opened."""
+
+    title: str
+    columns: tuple[PageColumn, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    note: str = ""
+    folded: bool = False
+
+
+class BarRow(msgspec.Struct, frozen=True):
+    """One bar. A click on it filters the samples by `pick`."""
+
+    label: str
+    rate: PageRate
+    count: str
+    note: str = ""
+    pick: str = ""
+
+
+class BarChart(msgspec.Struct, frozen=True):
+    """Rates beside each other on one scale. A single bar is not drawn: a line says as much."""
+
+    title: str
+    rows: tuple[BarRow, ...]
+    note: str = ""
+    more: str = ""
+
+
+class BarCharts(msgspec.Struct, frozen=True):
+    """Charts side by side where there is room."""
+
+    charts: tuple[BarChart, ...]
+
+
+class SamplePiece(msgspec.Struct, frozen=True):
+    """Adjacent characters of one kind; `found` marks the finding that the sample shows."""
+
+    text: str
+    kind: PieceKind = "text"
+    found: bool = False
+
+
+class PageSample(msgspec.Struct, frozen=True):
+    """A text, divided into pieces by kind. `before` and `after` are the numbers of characters that were left out; with
+    `is_end` the finding is the end of the text."""
+
+    pieces: tuple[SamplePiece, ...]
+    where: str = ""
+    says: str = ""
+    before: int = 0
+    after: int = 0
+    is_end: bool = False
+
+
+class SampleCard(msgspec.Struct, frozen=True):
+    """A few samples of one finding: its `kind`, `name` and `meaning`, and where they come from (`source`)."""
+
+    kind: str
+    name: str
+    meaning: str
+    source: str
+    samples: tuple[PageSample, ...]
+    tone: Tone = "plain"
+
+
+class SampleCards(msgspec.Struct, frozen=True):
+    """Cards that can be filtered."""
+
+    title: str
+    cards: tuple[SampleCard, ...]
+    note: str = ""
+
+
+PagePart = FigureTiles | PageTable | BarCharts | SampleCards
+
+
+class WebPage(msgspec.Struct, frozen=True):
+    """A page: its `kind` (the command that writes it), `title`, headline, parts, and the lines of its footer
+    (`foot`)."""
+
+    kind: str
+    title: str
+    headline: Headline
+    parts: tuple[PagePart, ...]
+    foot: tuple[str, ...] = ()
+
+
 _SCALES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0)
-_NOTHING_ELSE = "form-action 'none'; base-uri 'none'"
-_LONGEST = 400  # characters of a name or a sentence
+_FORBIDDEN = "form-action 'none'; base-uri 'none'"
+_MAX_TEXT = 400  # characters of a name or a sentence
 
 
 def page_kind(kind: str) -> FileKind:
-    """How a page of this kind is known again, so that it may be written anew."""
-    return beginning(f"page of `{kind}`", _first(kind).encode())
+    """Return how a file is recognized as a page of this kind, which may be overwritten."""
+    return beginning(f"page of `{kind}`", _first_line(kind).encode())
 
 
-def _first(kind: str) -> str:
+def _first_line(kind: str) -> str:
     return f"<!doctype html><!-- rightcall {kind} -->"
 
 
-def written(page: WebPage) -> str:
-    """The whole page."""
-    style, script = _style(), _script()
-    policy = f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; {_NOTHING_ELSE}"
+def render_page(page: WebPage) -> str:
+    """Return the page as HTML."""
+    style, script = _read_asset("webpage.css"), _read_asset("webpage.js")
+    policy = f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; {_FORBIDDEN}"
     parts = [_part(part) for part in page.parts]
     return (
-        f'{_first(page.kind)}\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'{_first_line(page.kind)}\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n<meta name="referrer" content="no-referrer">\n'
@@ -67,24 +227,16 @@ def written(page: WebPage) -> str:
 
 
 @lru_cache(2)
-def _asset(name: str) -> str:
-    return files("rightcall.evaluation.webpages").joinpath(name).read_text("utf-8")
-
-
-def _style() -> str:
-    return _asset("page.css")
-
-
-def _script() -> str:
-    return _asset("page.js")
+def _read_asset(name: str) -> str:
+    return files("rightcall.evaluation").joinpath(name).read_text("utf-8")
 
 
 def _hash(text: str) -> str:
     return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
 
 
-def safe(text: str, most: int = _LONGEST) -> str:
-    """Text from outside on one line of a page."""
+def safe(text: str, most: int = _MAX_TEXT) -> str:
+    """Escape a text from outside for one line of a page, shortened to `most` characters."""
     return html.escape(brief(text, most), quote=True).replace(" %", "\u00a0%")
 
 
@@ -185,12 +337,12 @@ def _cell(cell: Cell, column: PageColumn) -> str:
     if isinstance(cell, PageRate):
         return _rate_cell(cell, label)
     if isinstance(cell, IntervalCell):
-        between = f"{100 * cell.rate.low:.1f} to {100 * cell.rate.high:.1f}"
-        below = f"<span>{between} of {cell.rate.of:,}</span>"
+        interval = f"{100 * cell.rate.low:.1f} to {100 * cell.rate.high:.1f}"
+        below = f"<span>{interval} of {cell.rate.of:,}</span>"
         return f'<td class="number"{label} data-sort="{cell.rate.rate:.12g}">{_percent(cell.rate.rate)}{below}</td>'
     if isinstance(cell, ToneCell):
-        said = f'<em class="{cell.tone}">{safe(cell.text)}</em>'
-        return f'<td class="number"{label} data-sort="{cell.order:.12g}">{said}</td>'
+        text = f'<em class="{cell.tone}">{safe(cell.text)}</em>'
+        return f'<td class="number"{label} data-sort="{cell.order:.12g}">{text}</td>'
     if isinstance(cell, int):
         return f'<td class="number"{label} data-sort="{cell}">{cell:,}</td>'
     return f"<td{label}>{safe(cell)}</td>"
@@ -201,11 +353,11 @@ def _rate_cell(cell: PageRate, label: str) -> str:
         return f'<td class="number none"{label} data-sort="-1">\u2013</td>'
     return (
         f'<td class="number rate {cell.tone if cell.rate else "plain zero"}"{label} data-sort="{cell.rate:.12g}"'
-        f' title="{_between(cell)}"><b>{_percent(cell.rate)}</b>{_bar(cell, 1.0)}</td>'
+        f' title="{_interval_text(cell)}"><b>{_percent(cell.rate)}</b>{_bar(cell, 1.0)}</td>'
     )
 
 
-def _between(rate: PageRate) -> str:
+def _interval_text(rate: PageRate) -> str:
     return f"95 % interval: {_percent(rate.low)} to {_percent(rate.high)} of {rate.of:,}"
 
 
@@ -222,8 +374,8 @@ def _chart(chart: BarChart) -> str:
     more = f'<p class="note">{safe(chart.more)}</p>' if chart.more else ""
     if len(chart.rows) == 1:
         only = chart.rows[0]
-        said = f'<p class="only">{_label(only)}<b>{_percent(only.rate.rate)}</b> <span>{safe(only.count)}</span></p>'
-        return f'<section class="chart">\n{title}{said}{more}</section>\n'
+        line = f'<p class="only">{_label(only)}<b>{_percent(only.rate.rate)}</b> <span>{safe(only.count)}</span></p>'
+        return f'<section class="chart">\n{title}{line}{more}</section>\n'
     top = max([row.rate.high for row in chart.rows])
     scale = next((each for each in _SCALES if each >= top), 1.0)
     rows = "\n".join([_bar_row(row, scale) for row in chart.rows])
@@ -234,7 +386,7 @@ def _chart(chart: BarChart) -> str:
 
 def _bar_row(row: BarRow, scale: float) -> str:
     return (
-        f'<li title="{_between(row.rate)}">{_label(row)}<span class="drawn">{_bar(row.rate, scale)}</span>'
+        f'<li title="{_interval_text(row.rate)}">{_label(row)}<span class="drawn">{_bar(row.rate, scale)}</span>'
         f'<b>{_percent(row.rate.rate)}</b><span class="count">{safe(row.count)}</span></li>'
     )
 
@@ -249,7 +401,7 @@ def _label(row: BarRow) -> str:
 
 
 def _bar(rate: PageRate, scale: float) -> str:
-    """The rate as a bar, with its interval as a line over it."""
+    """Return a rate as a bar, with its interval as a line over it."""
     width, low, high = [100 * min(1.0, each / scale) for each in (rate.rate, rate.low, rate.high)]
     return (
         f'<svg class="rod {rate.tone}" aria-hidden="true"><rect class="track" width="100%" height="100%"></rect>'

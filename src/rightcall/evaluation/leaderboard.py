@@ -1,0 +1,289 @@
+"""The Berkeley Function Calling Leaderboard: its published data, its cases, and its rules of a right call.
+
+    data = find_leaderboard()
+    data.rows("BFCL_v4_multiple"), data.truths("multiple")
+    is_match("f", {"city": "new york"}, function, {"f": {"city": ["New York"], "days": [3, ""]}})   ->  True
+
+The data is read out of the wheel `bfcl-eval`, whose code is never run: it has a hundred and fifty dependencies, and
+`pip download --no-deps` is enough. Only categories of one turn are cases. Java and JavaScript are left out: there the
+leaderboard expects every value as source text in a string.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from collections.abc import Iterable, Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from rightcall.backends.models import cache_folder
+from rightcall.errors import CallerError
+from rightcall.evaluation.eval_case import EvalCase, Judge, by_names_and, judge_any_call
+from rightcall.tools.toolset import Toolset
+from rightcall.types import Call, Json, Tool
+
+VERSION = "2026.3.23"
+SUITE = "bfcl"
+CATEGORIES = (
+    *("simple_python", "multiple", "parallel", "parallel_multiple", "irrelevance"),
+    *("live_simple", "live_multiple", "live_parallel", "live_parallel_multiple", "live_irrelevance", "live_relevance"),
+)
+_PACKAGE = "bfcl_eval"
+_NOT_QUESTIONS = ("possible_answer", "format_sensitivity", "sanity_check")
+
+
+class MissingCases(CallerError):
+    """The leaderboard's data is not installed. The message has the command that downloads it."""
+
+
+class LeaderboardData:
+    """The data files of `bfcl_eval`: `path` is the folder of the installed package, or a wheel."""
+
+    def __init__(self, path: Path) -> None:
+        self._folder: Path | zipfile.Path = path / "data"
+        if path.is_file():
+            self._folder = zipfile.Path(path) / _PACKAGE / "data"
+
+    def rows(self, name: str) -> list[Json]:
+        """Return the rows of the file `name`.json."""
+        text = (self._folder / f"{name}.json").read_text("utf-8")
+        return [json.loads(line) for line in text.splitlines() if line.strip()]
+
+    def truths(self, category: str) -> dict[str, list[Json]]:
+        """Return the acceptable calls of each case of a category, by the id of the case."""
+        return {row["id"]: row["ground_truth"] for row in self.rows(f"possible_answer/BFCL_v4_{category}")}
+
+    def names(self) -> list[str]:
+        """Return the names of all files of questions and tools, also in subfolders; files of truths are left out."""
+        return [name for name in _json_names(self._folder) if not any(word in name for word in _NOT_QUESTIONS)]
+
+
+def _json_names(folder: Path | zipfile.Path, prefix: str = "") -> Iterator[str]:
+    inside: list[Path | zipfile.Path] = [*folder.iterdir()]
+    for each in sorted(inside, key=lambda each: each.name):
+        if each.is_dir():
+            yield from _json_names(each, f"{prefix}{each.name}/")
+        elif each.name.endswith(".json"):
+            yield prefix + each.name.removesuffix(".json")
+
+
+def find_leaderboard() -> LeaderboardData:
+    """Return the data of the installed package, or else of the newest wheel in the cache. Raises `MissingCases`."""
+    spec = find_spec(_PACKAGE)
+    if spec is not None and spec.submodule_search_locations:
+        return LeaderboardData(Path(next(iter(spec.submodule_search_locations))))
+    folder = cache_folder()
+    wheels = sorted(folder.glob(f"{_PACKAGE}-*.whl"))
+    if not wheels:
+        raise MissingCases(
+            f"the leaderboard's cases are not here; fetch them, once: "
+            f"pip download --no-deps --dest {folder} bfcl-eval=={VERSION}"
+        )
+    return LeaderboardData(wheels[-1])
+
+
+# -- cases -------------------------------------------------------------------------------------------------------------
+
+
+def leaderboard_cases(words: Iterable[str] = (), data: LeaderboardData | None = None) -> Iterator[EvalCase]:
+    """Yield the cases of these categories (empty: all); a word such as `live` selects all categories that contain it.
+    Raises `CallerError`, `MissingCases`."""
+    chosen = _choose_categories(words)
+    data = data or find_leaderboard()
+    for category in chosen:
+        truths = data.truths(category) if "relevance" not in category else {}
+        for row in data.rows(f"BFCL_v4_{category}"):
+            yield leaderboard_case(row, truths.get(row["id"], []), category)
+
+
+def leaderboard_case(row: Json, truths: list[Json], category: str, suite: str = SUITE) -> EvalCase:
+    """Return one row of the leaderboard as a case; `truths` are its acceptable calls."""
+    return EvalCase(
+        suite=suite,
+        id=str(row["id"]),
+        category=category,
+        tools=leaderboard_tools(row["function"]),
+        messages=tuple(row["question"][0]),
+        wanted="any call" if category == "live_relevance" else truths,
+        judge=judge_any_call if category == "live_relevance" else _by_truths(truths, row["function"]),
+    )
+
+
+def _by_truths(truths: Sequence[Json], functions: Sequence[Json]) -> Judge:
+    def are_right(calls: Sequence[Call]) -> bool:
+        return are_matches([(call.name, call.arguments) for call in calls], functions, truths)
+
+    return by_names_and([next(iter(truth)) for truth in truths], are_right)
+
+
+def _choose_categories(words: Iterable[str]) -> list[str]:
+    chosen: dict[str, None] = {}
+    for word in words:
+        fitting = [word] if word in CATEGORIES else [name for name in CATEGORIES if word in name.split("_")]
+        if not fitting:
+            raise CallerError(f"the leaderboard has no category {word!r:.80} here; there are {', '.join(CATEGORIES)}")
+        chosen |= dict.fromkeys(fitting)
+    return list(chosen) or list(CATEGORIES)
+
+
+# -- tools: the leaderboard's types as JSON Schema ---------------------------------------------------------------------
+
+_TYPES = {
+    "dict": "object",
+    "HashMap": "object",
+    "float": "number",
+    "double": "number",
+    "tuple": "array",
+    "Array": "array",
+    "ArrayList": "array",
+    "String": "string",
+    "char": "string",
+    "long": "integer",
+    "Boolean": "boolean",
+}
+_SCHEMA_TYPES = ("string", "integer", "number", "boolean", "array", "object", "null")
+_KEYWORDS = ("description", "enum", "default", "format", "maximum", "minItems", "maxItems")
+
+
+def leaderboard_tools(functions: Iterable[Json]) -> Toolset:
+    """Return the functions of a row as tools."""
+    return Toolset(
+        [
+            Tool(name=each["name"], description=each.get("description", ""), parameters=_schema(each["parameters"]))
+            for each in functions
+        ]
+    )
+
+
+def _schema(declared: Json) -> Json:
+    """Return the JSON Schema of a declared type. A default is always a valid value; an `enum` of an array applies to
+    its items."""
+    schema = {word: declared[word] for word in _KEYWORDS if word in declared}
+    name = str(declared.get("type", ""))
+    kind = _TYPES.get(name, name)
+    if kind in _SCHEMA_TYPES:
+        schema["type"] = [kind, "null"] if declared.get("default", "") is None else kind
+    if isinstance(declared.get("properties"), dict):
+        schema["properties"] = {key: _schema(inner) for key, inner in declared["properties"].items()}
+    if isinstance(declared.get("required"), list):
+        schema["required"] = declared["required"]
+    if isinstance(declared.get("items"), dict):
+        schema["items"] = _schema(declared["items"])
+    if "enum" in declared:
+        options = schema.pop("enum")
+        if kind == "array" and not any(isinstance(option, list) for option in options):
+            schema["items"] = {**schema.get("items", {}), "enum": options}
+        else:
+            is_extra = "default" in schema and schema["default"] not in options
+            schema["enum"] = [*options, schema["default"]] if is_extra else [*options]
+    return schema
+
+
+# -- the rules of a match ----------------------------------------------------------------------------------------------
+# A truth lists the acceptable values of each argument; "" among them means that it may be left out. Strings are
+# compared without case, blanks and the marks ,./-_*^; types are those that the function declares, or that the truth
+# has. These are the leaderboard's own rules, its oddities included, so that figures can be compared with those it
+# publishes.
+
+_IGNORED = re.compile(r"[ ,./\-_*^]")
+_KINDS: dict[str, type[Any]] = {
+    "string": str,
+    "integer": int,
+    "float": float,
+    "boolean": bool,
+    "array": list,
+    "tuple": list,
+    "dict": dict,
+    "any": str,
+}
+
+
+def are_matches(calls: Sequence[tuple[str, Json]], functions: Iterable[Json], truths: Sequence[Json]) -> bool:
+    """Tell whether each truth is met by a call of its own, in any order, and there is no other call.
+
+    - `calls`: names and arguments.
+    - `functions`: the functions of the row, as the leaderboard declares them.
+    """
+    declared = {function["name"]: function for function in functions}
+    unmatched = dict(enumerate(calls))  # by index, since equal calls may differ in their types
+    if len(calls) != len(truths):
+        return False
+    for truth in truths:
+        function = declared.get(next(iter(truth)), {})
+        match = next((at for at, call in unmatched.items() if is_match(*call, function, truth)), None)
+        if match is None:
+            return False
+        del unmatched[match]
+    return True
+
+
+def is_match(name: str, arguments: Json, function: Json, truth: Json) -> bool:
+    """Tell whether the `truth` accepts a call of this `name` with these `arguments`; `function` is its declaration."""
+    ((expected, accepted),) = truth.items()
+    declared = function.get("parameters", {})
+    if name != expected or any(each not in arguments for each in declared.get("required", ())):
+        return False
+    if any("" not in values for key, values in accepted.items() if key not in arguments):
+        return False
+    properties = declared.get("properties", {})
+    return all(
+        key in properties and key in accepted and _is_accepted(value, accepted[key], properties[key])
+        for key, value in arguments.items()
+    )
+
+
+def _is_accepted(given: Any, accepted: Sequence[Any], declared: Json) -> bool:
+    name = declared.get("type", "any")
+    kind = _KINDS.get(name, str)
+    items: type[Any] | None = _KINDS.get(declared.get("items", {}).get("type", "any"), str) if kind is list else None
+    value: Any = float(given) if name == "float" and type(given) is int else given
+    if not _has_kind(value, accepted, kind, items):
+        return False
+    if _kind_of_truth(accepted) not in (None, kind) or (type(value) is not kind):
+        return value in accepted  # the name of a variable instead of a value
+    if kind is dict:
+        return any(_is_object(value, each) for each in accepted if each != "")
+    if kind is list:
+        return any((_are_objects if items is dict else _is_list)(value, each) for each in accepted)
+    return _normalize(value) in map(_normalize, accepted) if kind is str else value in accepted
+
+
+def _kind_of_truth(accepted: Iterable[Any]) -> type[Any] | None:
+    """Return the type of the acceptable values; None where the truth only says that there may be none."""
+    return next((type(each) for each in accepted if each != ""), None)
+
+
+def _has_kind(value: Any, accepted: Sequence[Any], kind: type[Any], items: type[Any] | None) -> bool:
+    """Tell whether the value has the declared type (and its items theirs), or else the type of the truth."""
+    if type(value) is not kind:
+        return type(value) is _kind_of_truth(accepted)
+    return items is None or any(
+        not isinstance(each, list) or all(_has_kind(item, each, items, None) for item in value) for each in accepted
+    )
+
+
+def _normalize(value: Any) -> Any:
+    """Return a string without the characters that do not count; any other value as it is."""
+    return _IGNORED.sub("", value).lower().replace("'", '"') if isinstance(value, str) else value
+
+
+def _is_list(value: list[Any], accepted: Any) -> bool:
+    return isinstance(accepted, list | str) and list(map(_normalize, value)) == list(map(_normalize, accepted))
+
+
+def _is_object(value: Any, accepted: Any) -> bool:
+    if not (isinstance(value, dict) and isinstance(accepted, dict)):
+        return False
+    options = {key: each if isinstance(each, list | str) else [each] for key, each in accepted.items()}
+    if any("" not in values for key, values in options.items() if key not in value):
+        return False
+    return all(key in options and _normalize(item) in map(_normalize, options[key]) for key, item in value.items())
+
+
+def _are_objects(value: list[Any], accepted: Any) -> bool:
+    if not isinstance(accepted, list | str) or len(value) != len(accepted):
+        return False
+    return all(map(_is_object, value, accepted))
