@@ -206,7 +206,7 @@ def test_the_state_survives_a_restart() -> None:
 
 @pytest.mark.parametrize("text", ["", "[]", '{"deliverables": [{"id": 1}]}', '{"more": 1}', '{"rationale": null}'])
 def test_what_is_no_ledger_is_refused(text: str) -> None:
-    with pytest.raises(CallerError, match="this is no ledger"):
+    with pytest.raises(CallerError, match="not a ledger"):
         Ledger.from_json(text)
 
 

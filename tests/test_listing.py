@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rightcall import Format, Tool, Toolset
-from rightcall.contracts.listing import JSON_LISTS, LISTINGS, function, listed
+from rightcall.contracts.listing import JSON_LISTS, LISTINGS, function, list_tools
 from rightcall.contracts.typescript import Harmless
 from rightcall.errors import BadFormat
 from rightcall.formats import FORMATS
@@ -60,7 +60,7 @@ def test_every_format_names_a_listing_and_every_listing_has_a_format() -> None:
 
 def test_a_listing_that_does_not_exist_is_named() -> None:
     with pytest.raises(BadFormat, match="no listing 'yaml'"):
-        listed(list(TOOLS), replace(FORMATS["hermes"], name="mine", tools="yaml"))
+        list_tools(list(TOOLS), replace(FORMATS["hermes"], name="mine", tools="yaml"))
 
 
 WIRES = [format for format in FORMATS.values() if format.name != "contract"]
@@ -68,7 +68,7 @@ WIRES = [format for format in FORMATS.values() if format.name != "contract"]
 
 @pytest.mark.parametrize("format", WIRES, ids=lambda format: format.name)
 def test_a_list_holds_every_name_description_and_argument(format: Format) -> None:
-    text = listed(list(TOOLS), format)
+    text = list_tools(list(TOOLS), format)
     for word in (
         "get_weather",
         "get_time",
@@ -91,7 +91,7 @@ def test_a_list_of_json_holds_the_schemas_unchanged(format: Format) -> None:
     said = [function(tool) for tool in TOOLS]
     flat = JSON_LISTS[format.tools].flat
     wanted = said if flat else [{"type": "function", "function": one} for one in said]
-    assert read_json(listed(list(TOOLS), format), format) == wanted
+    assert read_json(list_tools(list(TOOLS), format), format) == wanted
 
 
 SAMPLES = {
@@ -116,23 +116,23 @@ SAMPLES = {
 @pytest.mark.parametrize(("name", "text"), SAMPLES.items(), ids=SAMPLES)
 def test_a_family_lists_its_tools_in_its_own_manner(name: str, text: str) -> None:
     tool = TOOLS.get("get_time")
-    assert tool is not None and listed([tool], FORMATS[name]) == text
+    assert tool is not None and list_tools([tool], FORMATS[name]) == text
 
 
 def test_qwen3_coder_has_a_tag_for_each_keyword() -> None:
-    text = listed(list(TOOLS), FORMATS["qwen3_coder"])
+    text = list_tools(list(TOOLS), FORMATS["qwen3_coder"])
     assert "<parameter>\n<name>city</name>\n<type>string</type>\n<description>Where</description>\n</parameter>" in text
     assert '<enum>["c", "f"]</enum>' in text and '<required>["city"]</required>' in text
 
 
 def test_gpt_oss_reads_typescript_with_comments_above_the_fields() -> None:
-    text = listed(list(TOOLS), FORMATS["harmony"])
+    text = list_tools(list(TOOLS), FORMATS["harmony"])
     assert "// Weather of a city.\n// Needs the net.\ntype get_weather = (_: {\n// Where\ncity: string,\n" in text
     assert 'days?: number, // default: 3\nunit?: "c" | "f",\nat?: Point,\n}) => any;' in text
 
 
 def test_a_list_in_python_is_python() -> None:
-    text = listed(list(TOOLS), FORMATS["seed_oss"]).removeprefix("```python\n").removesuffix("\n```")
+    text = list_tools(list(TOOLS), FORMATS["seed_oss"]).removeprefix("```python\n").removesuffix("\n```")
     names = [node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
     assert names == ["get_weather", "get_time"]
     assert 'city: str, days: int = 3, unit: Literal["c", "f"] = None, at: Point = None' in text
@@ -151,7 +151,7 @@ def hostile_tools(draw: st.DrawFn) -> list[Tool]:
 @given(hostile_tools())
 def test_no_text_of_a_tool_breaks_out_of_a_list(tools: list[Tool]) -> None:
     for format in WIRES:
-        text = listed(tools, format)
+        text = list_tools(tools, format)
         text.encode()
         if format.tools in JSON_LISTS:
             names = [value.get("function", value)["name"] for value in read_json(text, format)]

@@ -1,7 +1,6 @@
-"""The contract: what a model without native tools is told, and the ledger that keeps "done" honest.
+"""Tell a model which tools there are and how to call them (`contract`), and keep its list of deliverables.
 
-`contract` itself is here, and what it needs is imported when it is called: `import rightcall` stays cheap.
-"""
+The names that `contract` needs are imported when it is called: `import rightcall` stays cheap."""
 
 from __future__ import annotations
 
@@ -29,28 +28,29 @@ def contract(
     ledger: Ledger | None = None,
     done: str = "##DONE##",
 ) -> Contract:
-    """What to tell a model about these tools: `text` for the prompt, `stats`, and the `tools` that may then be called.
+    """Write the prompt text that lists tools and explains how to call them.
 
-    - `tools`: what may be called, as in `parse`. They are told in the order of their names, so that the same tools are
-      the same prompt.
-    - `mode`: "text" for a model without a tool channel; "native" where the API is sent the tools, and the text says the
-      rest.
-    - `format`: the wire that the model is to write: our own protocol, or the format of a family of models, which are
-      then shown the tools as they are used to.
+    Returns a `Contract`: the `text` for the prompt, `stats`, and the `tools` that may then be called.
+
+    - `tools`: the tools to list, as in `parse`. They are sorted by name, so that the same tools give the same prompt.
+    - `mode`: "text" for a model without a tool channel; "native" where the API is sent the tools, and the text adds
+      what the API does not say.
+    - `format`: the format that the model is to write: our own protocol, or the format of a family of models, which are
+      then shown the tools as in their training.
     - `require_action`: the reply must begin with a call.
-    - `examples`: text of your own, put in as it is.
-    - `compact`: tell all tools in one line each, or those named; a tool may also say so itself.
-    - `budget`: tokens. Tools are shortened, dearest first, until the text fits; `stats.fits` says whether it does.
-    - `count`: counts the tokens of a text; one for four bytes unless given.
+    - `examples`: text of the caller, inserted unchanged.
+    - `compact`: list all tools in one line each, or the named ones; a tool may also have `compact` set itself.
+    - `budget`: the most tokens. Tools are shortened, the longest first, until the text fits; `stats.fits` says whether
+      it does.
+    - `count`: counts the tokens of a text; by default one token for four bytes.
     - `schemas`: whether tools are described; None: in mode "text" they are.
-    - `ledger`: what must be delivered before "done" counts; it becomes a tool.
-    - `done`: what the model is to write in the block that says it is done.
+    - `ledger`: the deliverables that must be finished before "done" is accepted; the ledger is added as a tool.
+    - `done`: the text that the model writes in the block that says it is done.
 
-    Raises `CallerError`.
-    """
-    from rightcall.contracts.prompt import Wanted, write
+    Raises `CallerError`."""
+    from rightcall.contracts.prompt import ContractOptions, write_contract
 
-    wanted = Wanted(
+    options = ContractOptions(
         mode=mode,
         format=format,
         require_action=require_action,
@@ -62,4 +62,4 @@ def contract(
         ledger=ledger,
         done=done,
     )
-    return write(tools, wanted)
+    return write_contract(tools, options)

@@ -1,12 +1,11 @@
-"""The task ledger: what must be delivered, and the gate that keeps "done" honest.
+"""The task ledger: a list of deliverables that the model keeps, and the check that refuses "done" while one is open.
 
     ledger = Ledger("Fix the parser")
     tools = Toolset([*tools, ledger.tool()])     # the model keeps it, with a tool like any other
     ledger.text()                                # <task_ledger> ..., for the next turn; "" while it is empty
     ledger.refusal()                             # None, or the problem to answer `<done>` with
 
-The state is plain data: `to_json` and `from_json` carry it over a restart.
-"""
+The state is plain data: `to_json` and `from_json` carry it over a restart."""
 
 from __future__ import annotations
 
@@ -30,8 +29,10 @@ _HARMLESS = Harmless()
 
 
 class Deliverable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One thing that must be delivered. `id` names it, `text` says what it is, `status` is "open", "done", "blocked" or
-    "dropped", and `note` why."""
+    """One thing that must be delivered.
+
+    `id` names it, `text` describes it, `status` is "open", "done", "blocked" or "dropped", and `note` gives the
+    reason for the status."""
 
     id: str
     text: str
@@ -42,10 +43,10 @@ class Deliverable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class LedgerState(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A ledger as plain data.
 
-    - `root_task`: what it is all about.
+    - `root_task`: the whole task.
     - `deliverables`: in the order they were added.
-    - `rationale`: why it is done in this way.
-    - `observations`: what was noted on the way; the last few are shown.
+    - `rationale`: why the task is done in this way.
+    - `observations`: notes taken during the task; the last few are shown.
     """
 
     root_task: str = ""
@@ -55,43 +56,47 @@ class LedgerState(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Ledger:
-    """What must be delivered, and the gate that keeps "done" honest: the model keeps it with a tool like any other.
-    Holds one `LedgerState`, which each action replaces. What a model asks for wrongly raises `ToolError`.
+    """The deliverables of a task, and the check that refuses "done" while one of them is open or blocked.
 
-    - `root_task`: what it is all about, shown on top.
-    - `state`: where to go on from, instead of an empty ledger.
+    The model keeps the ledger with a tool like any other. Each action replaces the `LedgerState`. An invalid action of
+    the model raises `ToolError`.
+
+    - `root_task`: the whole task, shown on top.
+    - `state`: the state to continue from, instead of an empty ledger.
     """
 
     def __init__(self, root_task: str = "", state: LedgerState | None = None) -> None:
         self.state = LedgerState(root_task) if state is None else state
 
     def to_json(self) -> str:
-        """The state as JSON text, for `from_json` after a restart."""
+        """Return the state as JSON text, for `from_json` after a restart."""
         return msgspec.json.encode(self.state).decode()
 
     @classmethod
     def from_json(cls, text: str) -> Ledger:
-        """The ledger that `to_json` wrote as `text`. Raises `CallerError` for anything else."""
+        """Return the ledger that `to_json` wrote as `text`. Raises `CallerError` for anything else."""
         try:
             return cls(state=msgspec.json.decode(text, type=LedgerState))
         except msgspec.DecodeError as error:
-            raise CallerError(f"this is no ledger: {error}; pass what Ledger.to_json gave") from None
+            raise CallerError(f"not a ledger: {error}; pass the text that Ledger.to_json returned") from None
 
     # -- what the model does -------------------------------------------------------------------------------------------
 
     def add(self, text: str, id: str = "") -> str:
-        """A new deliverable with this `text`; gives its id, which is made unless `id` is given."""
+        """Add a deliverable with this `text` and return its id, which is generated unless `id` is given."""
         known = {item.id for item in self.state.deliverables}
         if len(known) >= MAX_ITEMS:
             raise ToolError(f"the ledger is full: {MAX_ITEMS} deliverables; mark some done or dropped, and go on")
-        id = id.strip() or self._fresh(known)
+        id = id.strip() or self._generate_id(known)
         if id in known:
             raise ToolError(f"there is a deliverable {_short(id)} already; leave the id out, or choose another")
-        self._set(deliverables=(*self.state.deliverables, Deliverable(_line(id, "id"), _line(text, "text"))))
+        self._set(
+            deliverables=(*self.state.deliverables, Deliverable(_checked_text(id, "id"), _checked_text(text, "text")))
+        )
         return id
 
     def mark(self, id: str, status: str, note: str = "") -> str:
-        """Gives the deliverable of this `id` another `status`; a blocked and a dropped one need a `note`."""
+        """Set the `status` of the deliverable with this `id`; "blocked" and "dropped" need a `note`."""
         ids = [item.id for item in self.state.deliverables]
         if id not in ids:
             raise ToolError(f"there is no deliverable {_short(id)}; the ids are: {', '.join(ids) or 'none yet'}")
@@ -100,66 +105,66 @@ class Ledger:
             raise ToolError(f"there is no status {_short(status)}; use one of: {', '.join(STATUSES)}")
         if found in ("blocked", "dropped") and not note.strip():
             raise ToolError(f"a deliverable that is {found} needs a note that says why; send note too")
-        said = {"note": _line(note, "note")} if note.strip() else {}
+        changes: dict[str, str] = {"note": _checked_text(note, "note")} if note.strip() else {}
         marked = [*self.state.deliverables]
         at = ids.index(id)
-        marked[at] = msgspec.structs.replace(marked[at], status=found, **said)
+        marked[at] = msgspec.structs.replace(marked[at], status=found, **changes)
         self._set(deliverables=tuple(marked))
         return f"{id} is {found}"
 
     def rationale(self, text: str) -> str:
-        """Replaces the rationale by this `text`."""
-        self._set(rationale=_line(text, "text"))
+        """Replace the rationale by this `text`."""
+        self._set(rationale=_checked_text(text, "text"))
         return "recorded"
 
     def note(self, text: str) -> str:
-        """Adds this `text` to the observations."""
-        self._set(observations=(*self.state.observations, _line(text, "text"))[-MAX_OBSERVATIONS:])
+        """Append this `text` to the observations."""
+        self._set(observations=(*self.state.observations, _checked_text(text, "text"))[-MAX_OBSERVATIONS:])
         return "recorded"
 
     def seed_plan(self, items: list[str]) -> str:
-        """The whole plan at once, a deliverable for each of `items`, while there is nothing yet."""
+        """Add the whole plan at once, a deliverable for each of `items`, to an empty ledger."""
         if self.state.deliverables:
             raise ToolError("the ledger has deliverables already; add further ones one by one")
         if not items or len(items) > MAX_ITEMS:
             raise ToolError(f"a plan has 1 to {MAX_ITEMS} items; send them as a list of texts")
-        texts = [_line(item, f"items[{at}]") for at, item in enumerate(items)]
+        texts = [_checked_text(item, f"items[{at}]") for at, item in enumerate(items)]
         self._set(deliverables=tuple(Deliverable(f"deliverable-{at}", text) for at, text in enumerate(texts, 1)))
         return "added " + ", ".join([item.id for item in self.state.deliverables])
 
     def tool(self) -> Tool:
-        """The ledger as a tool for any toolset."""
+        """Return the ledger as a tool for any toolset."""
         return Tool(name="ledger", description=_DESCRIPTION, parameters=_PARAMETERS, run=self.run)
 
     def run(self, action: str, **arguments: Any) -> str:
-        """What the tool does: one `action` with its own `arguments`; says which it lacks."""
-        wanted = _ACTIONS.get(action)
-        if wanted is None:
+        """Run one `action` of the tool with its own `arguments`. A missing or wrong argument raises `ToolError`."""
+        required = _ACTIONS.get(action)
+        if required is None:
             raise ToolError(f"there is no action {_short(action)}; use one of: {', '.join(_ACTIONS)}")
         given = {name: value for name, value in arguments.items() if value is not None}
-        for name, kind in wanted.items():
+        for name, kind in required.items():
             if not isinstance(given.get(name), kind):
                 raise ToolError(f"{action} needs {name}: {'a list of texts' if kind is list else 'a text'}")
         optional = [name for name in _OPTIONAL.get(action, ()) if name in given]
         for name in optional:
             if not isinstance(given[name], str):
                 raise ToolError(f"{name} is a text")
-        given = {name: given[name] for name in (*wanted, *optional)}
+        given = {name: given[name] for name in (*required, *optional)}
         act: Callable[..., str] = getattr(self, action)
         return act(**given)
 
     # -- what the model is shown ---------------------------------------------------------------------------------------
 
     def unfinished(self) -> tuple[Deliverable, ...]:
-        """What is open or blocked."""
+        """Return the deliverables that are open or blocked."""
         return tuple(item for item in self.state.deliverables if item.status in ("open", "blocked"))
 
     def refusal(self) -> Problem | None:
-        """Why the task is not done, or None: the gate is open."""
+        """Return the problem that says why the task is not done, or None when no deliverable is open or blocked."""
         left = self.unfinished()
         if not left:
             return None
-        listing = "\n".join([f"- {_item(item)}" for item in left])
+        listing = "\n".join([f"- {_item_line(item)}" for item in left])
         return Problem(
             "ledger_open",
             f"done is refused while the ledger has something open or blocked; finish each, or mark it dropped with a "
@@ -168,13 +173,13 @@ class Ledger:
         )
 
     def text(self) -> str:
-        """The ledger for the prompt; nothing while nothing is in it."""
+        """Return the ledger as text for the prompt; "" while it is empty."""
         state = self.state
         if not (state.deliverables or state.rationale or state.observations):
             return ""
         lines = [f"root_task: {_HARMLESS.line(state.root_task)}"] if state.root_task.strip() else []
         if state.deliverables:
-            lines += ["deliverables:", *[f"  - {_item(item)}" for item in state.deliverables]]
+            lines += ["deliverables:", *[f"  - {_item_line(item)}" for item in state.deliverables]]
         if state.rationale:
             lines.append(f"rationale: {_HARMLESS.line(state.rationale)}")
         if state.observations:
@@ -184,19 +189,22 @@ class Ledger:
     def _set(self, **changes: Any) -> None:
         self.state = msgspec.structs.replace(self.state, **changes)
 
-    def _fresh(self, known: set[str]) -> str:
+    def _generate_id(self, known: set[str]) -> str:
+        """Return an id "deliverable-N" that is not among `known`."""
         number = len(known) + 1
         while f"deliverable-{number}" in known:
             number += 1
         return f"deliverable-{number}"
 
 
-def _item(item: Deliverable) -> str:
+def _item_line(item: Deliverable) -> str:
+    """Return one line for a deliverable: id, status, text and note."""
     note = f" — {_HARMLESS.line(item.note)}" if item.note else ""
     return f"[{_HARMLESS.line(item.id)}] ({item.status}) {_HARMLESS.line(item.text)}{note}"
 
 
-def _line(text: object, name: str) -> str:
+def _checked_text(text: object, name: str) -> str:
+    """Return a text argument stripped and encodable as UTF-8. Raises `ToolError` for an empty or too long one."""
     if not isinstance(text, str) or not text.strip():
         raise ToolError(f"{name} must be a text that says something")
     if len(text) > MAX_TEXT:

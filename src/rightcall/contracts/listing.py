@@ -114,10 +114,12 @@ WIRE_TWO = "Two calls in one response:\n\n{example}"
 
 
 def qwen3_coder_list(tools: Sequence[Tool], harmless: Harmless) -> str:
+    """Return the tools as Qwen3 Coder lists them: one XML element per tool, parameter and keyword."""
     return "\n".join(["<tools>", *[line for tool in tools for line in _markup_function(tool, harmless)], "</tools>"])
 
 
 def _markup_function(tool: Tool, harmless: Harmless) -> list[str]:
+    """Return the lines of one `<function>` element: name, description, parameters, and further keywords."""
     properties = tool.parameters.get("properties")
     lines = ["<function>", _tag("name", tool.name, harmless)]
     if tool.description.strip():
@@ -132,6 +134,7 @@ def _markup_function(tool: Tool, harmless: Harmless) -> list[str]:
 
 
 def _keywords(schema: Json, left_out: tuple[str, ...], harmless: Harmless) -> list[str]:
+    """Return one element per keyword of a schema, type and description first, without `left_out`."""
     first = [word for word in ("type", "description") if word in schema]
     words = [*first, *[word for word in schema if word not in first]]
     return [_tag(word, schema[word], harmless) for word in words if word not in left_out and _WORD(word)]
@@ -141,6 +144,7 @@ _WORD = re.compile(r"[$\w]+").fullmatch
 
 
 def _tag(word: str, value: Any, harmless: Harmless) -> str:
+    """Return an element with a string as it is, or with another value as JSON."""
     if isinstance(value, str):
         return f"<{word}>{harmless.prose(value)}</{word}>"
     return f"<{word}>{harmless.strings(json.dumps(value, ensure_ascii=False))}</{word}>"
@@ -152,18 +156,20 @@ _BARE = re.compile(r"[\w$.-]+").fullmatch
 
 
 def gemma_list(tools: Sequence[Tool], harmless: Harmless) -> str:
+    """Return the tools as Gemma 4 lists them."""
     writer = _Braces('<|"|>', harmless)
     return "".join([f"<|tool>{writer.declaration(tool)}<tool|>" for tool in tools])
 
 
 def functiongemma_list(tools: Sequence[Tool], harmless: Harmless) -> str:
+    """Return the tools as FunctionGemma lists them."""
     writer = _Braces("<escape>", harmless)
     declared = [writer.declaration(tool) for tool in tools]
     return "".join([f"<start_function_declaration>{text}<end_function_declaration>" for text in declared])
 
 
 class _Braces:
-    """Bare keys, strings between quote tokens, types in capitals. There are no escapes, so that all text is prose."""
+    """Writer of Gemma's notation: bare keys, strings between quote tokens, types in capitals. There are no escapes."""
 
     def __init__(self, quote: str, harmless: Harmless) -> None:
         self.quote = quote
@@ -181,6 +187,7 @@ class _Braces:
         return key if _BARE(key) else self.string(key)
 
     def schema(self, schema: Any) -> str:
+        """Return a schema in braces: description first, `required` and `type` last. What is no object is a value."""
         if not isinstance(schema, dict):
             return self.value(schema)
         first = [word for word in ("description",) if word in schema]
@@ -189,6 +196,7 @@ class _Braces:
         return "{" + ",".join([f"{self.key(word)}:{self.keyword(word, schema[word])}" for word in words]) + "}"
 
     def keyword(self, word: str, value: Any) -> str:
+        """Return the value of a schema keyword: types in capitals, schemas inside it as schemas."""
         if word == "type":
             return self.value([name.upper() for name in value] if isinstance(value, list) else str(value).upper())
         if word in LISTS and isinstance(value, list):
@@ -198,6 +206,7 @@ class _Braces:
         return self.schema(value) if word in ONE else self.value(value)
 
     def value(self, value: Any) -> str:
+        """Return any JSON value in the notation."""
         if isinstance(value, str):
             return self.string(value)
         if isinstance(value, list):
@@ -211,16 +220,17 @@ class _Braces:
 
 
 def typescript_list(made: Declarations, tools: Sequence[Tool]) -> str:
-    """In a namespace, as gpt-oss, Functionary and GigaChat have it."""
+    """Return function types in a namespace, as gpt-oss, Functionary and GigaChat list tools."""
     return f"namespace functions {{\n\n{typescript_types(made, tools)}\n\n}} // namespace functions"
 
 
 def typescript_types(made: Declarations, tools: Sequence[Tool]) -> str:
-    """One function type per tool, as Apertus has it."""
+    """Return one function type per tool, as Apertus lists tools."""
     return "\n\n".join([*made.aliases(tools), *[_code_function(made, tool) for tool in tools]])
 
 
 def _code_function(made: Declarations, tool: Tool) -> str:
+    """Return one tool as a TypeScript function type, each field on a line with its comments above it."""
     lines = _line_comments(made, tool.description)
     args = made.args(tool)
     name = made.text.harmless.line(tool.name)
@@ -237,6 +247,7 @@ def _code_function(made: Declarations, tool: Tool) -> str:
 
 
 def _field(made: Declarations, field: FieldType) -> list[str]:
+    """Return the lines of one field: description, notes and examples as comments, then name, type and default."""
     text = made.text
     said = [text.harmless.line(note) for note in field.notes]
     said += [f"example: {text.literal(value)}" for value in field.examples]
@@ -256,12 +267,13 @@ _PYTHON = {"string": "str", "integer": "int", "number": "float", "boolean": "boo
 
 
 def python_list(made: Declarations, tools: Sequence[Tool]) -> str:
-    """Function definitions without a body; shared and nested objects are TypedDicts."""
+    """Return function definitions without a body; shared and nested objects are TypedDicts."""
     types = [f"{name} = {_python(made, made.type(name))}" for name in made.names(tools)]
     return "```python\n" + "\n\n".join([*types, *[_definition(made, tool) for tool in tools]]) + "\n```"
 
 
 def _definition(made: Declarations, tool: Tool) -> str:
+    """Return one tool as a Python definition. Arguments that Python cannot name become `**arguments`."""
     args = made.args(tool)
     fields = args.fields if isinstance(args, ObjectType) else ()
     named = all(is_identifier(field.name) for field in fields) and isinstance(args, ObjectType)
@@ -271,11 +283,13 @@ def _definition(made: Declarations, tool: Tool) -> str:
 
 
 def _parameter(made: Declarations, field: FieldType) -> str:
+    """Return a parameter of a definition with its type and default; an optional one defaults to None."""
     default = f" = {_value(made, field.default[0])}" if field.default else "" if field.required else " = None"
     return f"{field.name}: {_python(made, field.type)}{default}"
 
 
 def _docstring(made: Declarations, tool: Tool, fields: Sequence[FieldType]) -> list[str]:
+    """Return the lines of the docstring: description and arguments."""
     harmless = made.text.harmless
     lines = [harmless.line(line) for line in tool.description.strip().splitlines()] or [harmless.line(tool.name)]
     if fields:
@@ -291,6 +305,7 @@ def _argument(made: Declarations, field: FieldType) -> str:
 
 
 def _python(made: Declarations, expr: TypeExpr) -> str:
+    """Return a type as a Python annotation; "Any" for a type that Python cannot express."""
     match expr:
         case Primitive(name):
             return _PYTHON.get(name, "dict")
@@ -314,12 +329,14 @@ def _python_dict(made: Declarations, values: TypeExpr | None) -> str:
 
 
 def _python_union(made: Declarations, members: tuple[TypeExpr, ...]) -> str:
+    """Return a union, with all literals in one `Literal`."""
     literals = [_value(made, member.value) for member in members if isinstance(member, Literal)]
     others = [_python(made, member) for member in members if not isinstance(member, Literal)]
     return " | ".join([f"Literal[{', '.join(literals)}]", *others] if literals else others)
 
 
 def _typed_dict(made: Declarations, fields: Sequence[FieldType]) -> str:
+    """Return an object type as a TypedDict in functional notation."""
     inner = [
         f"{made.text.literal(field.name)}: {'Required' if field.required else 'NotRequired'}"
         f"[{_python(made, field.type)}]"
@@ -335,10 +352,9 @@ def _value(made: Declarations, value: object) -> str:
 
 
 class JsonList(msgspec.Struct, frozen=True):
-    """Tools as JSON: `open`, each tool between `before` and `after`, `between` two of them, `close`.
+    """A listing of tools as JSON: `open`, each tool between `before` and `after`, `between` two of them, `close`.
 
-    `flat` writes the function alone, without `{"type": "function", "function": ...}` around it.
-    """
+    `flat` writes the function alone, without `{"type": "function", "function": ...}` around it."""
 
     open: str = ""
     close: str = ""
@@ -358,7 +374,7 @@ class JsonList(msgspec.Struct, frozen=True):
 
 
 class Headed(msgspec.Struct, frozen=True):
-    """A heading in words for each tool, then JSON. Holes: {name} {description} {json} {parameters}."""
+    """A listing with a heading in words for each tool, then JSON. Holes: {name} {description} {json} {parameters}."""
 
     each: str
     open: str = ""
@@ -368,6 +384,7 @@ class Headed(msgspec.Struct, frozen=True):
         return self.open + "\n\n".join([self._one(tool, harmless) for tool in tools])
 
     def _one(self, tool: Tool, harmless: Harmless) -> str:
+        """Fill the holes of `each` for one tool."""
         said = function(tool)
         holes = {
             "name": harmless.line(tool.name),
@@ -422,8 +439,11 @@ _MARKUP: dict[str, Markup] = {
 LISTINGS = (*JSON_LISTS, *_HEADED, *_CODE, *_MARKUP)
 
 
-def listed(tools: Sequence[Tool], format: Format, declared: Declarations | None = None) -> str:
-    """The tools as models of this format's family are shown them. `declared` are their declarations, if made before."""
+def list_tools(tools: Sequence[Tool], format: Format, declared: Declarations | None = None) -> str:
+    """Return the tools as models of this format's family are shown them.
+
+    `declared` are the declarations of the tools, if they were made before. Raises `BadFormat` for an unknown
+    listing."""
     harmless = Harmless.of(format) if declared is None else declared.text.harmless
     name = format.tools
     if name in _CODE:
@@ -437,10 +457,11 @@ def listed(tools: Sequence[Tool], format: Format, declared: Declarations | None 
 
 
 def function(tool: Tool) -> Json:
-    """Name, description and schema, as every provider orders them."""
+    """Return name, description and schema of a tool, in the order that every provider uses."""
     parameters = {"type": "object", "properties": {}, **tool.parameters}
     return {"name": tool.name, "description": tool.description, "parameters": parameters}
 
 
 def json_text(value: Any, harmless: Harmless, indent: int | None = None) -> str:
+    """Return JSON text in which no string holds a marker of the format."""
     return harmless.strings(json.dumps(value, ensure_ascii=False, indent=indent))

@@ -1,4 +1,4 @@
-"""`contract`: the prompt text that lists the tools and explains the response protocol, with an example."""
+"""Write the prompt text that lists the tools and explains the response protocol, with an example."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import msgspec
 
 from rightcall.contracts import listing as words
 from rightcall.contracts.ledger import Ledger
-from rightcall.contracts.listing import listed
+from rightcall.contracts.listing import list_tools
 from rightcall.contracts.protocol import tool_schema
 from rightcall.contracts.typescript import Declarations, Harmless, TextType, summary
 from rightcall.errors import CallerError, CannotCarry
@@ -41,26 +41,30 @@ _TEXTS = {
 
 
 def example_arguments(tool: Tool) -> Json | None:
-    """Arguments that pass `check`: the required ones, or the first where none is. None if they are not found."""
+    """Return arguments that pass `check`: the required ones, or the first where none is required. None if none are
+    found."""
     refs = refs_of(tool.parameters)
     declared = properties(tool.parameters, refs)
     required = [key for key in tool.parameters.get("required", ()) if key in declared]
     for keys in (required or list(declared)[:1], required, list(declared)):
         if len(keys) > _MOST:
             continue
-        maker = _Maker(refs)
+        maker = _ExampleMaker(refs)
         made = {key: maker.value(declared[key], key, 0) for key in keys}
         if len(repr(made)) <= _MOST and fits(tool, made):
             return made
     return None
 
 
-class _Maker:
+class _ExampleMaker:
+    """Makes example values for schemas, from their examples, constants, defaults and types."""
+
     def __init__(self, refs: Refs) -> None:
         self.refs = refs
         self.left = _MOST  # values: with more of them the example is too long in any case
 
     def value(self, schema: Any, key: str, depth: int) -> Any:
+        """Return an example value for a schema. `key`, the name of the argument, is the default text."""
         self.left -= 1
         if not isinstance(schema, dict) or depth > _DEEPEST or self.left < 0:
             return key
@@ -76,6 +80,7 @@ class _Maker:
         return self.typed(schema, key, depth)
 
     def typed(self, schema: Json, key: str, depth: int) -> Any:
+        """Return an example value of the declared type; the first of several types is used."""
         said = schema.get("type")
         name = said[0] if isinstance(said, list) and said else said
         if name == "string" or name is None:
@@ -89,24 +94,27 @@ class _Maker:
         return True if name == "boolean" else None
 
     def members(self, schema: Json, depth: int) -> Json:
+        """Return an example object with the required members, or with the first one where none is required."""
         declared = schema.get("properties") or {}
-        wanted = (schema.get("required") or list(declared)[:1])[:_MOST]
-        return {name: self.value(declared.get(name), name, depth + 1) for name in wanted}
+        names = (schema.get("required") or list(declared)[:1])[:_MOST]
+        return {name: self.value(declared.get(name), name, depth + 1) for name in names}
 
 
 def _first_of(schema: Json, words: tuple[str, ...]) -> list[Any]:
-    """The first of these keywords that holds a list with something in it."""
+    """Return the first of these keywords that holds a non-empty list."""
     lists = [schema[word] for word in words if isinstance(schema.get(word), list)]
     return next(filter(None, lists), [])
 
 
 def _text(schema: Json, key: str) -> str:
+    """Return an example string that matches format, `maxLength` and `minLength`."""
     text = _TEXTS.get(str(schema.get("format")), key)
     longest, shortest = schema.get("maxLength", len(text)), min(schema.get("minLength", 0), 100)
     return text[: int(longest)].ljust(int(shortest), "x")  # a length may be 2.0
 
 
 def _number(schema: Json) -> Any:
+    """Return an example number that matches the minimum or the maximum."""
     low = schema.get("minimum", schema.get("exclusiveMinimum"))
     if isinstance(low, (int, float)) and not isinstance(low, bool):
         return low + 1 if "exclusiveMinimum" in schema else low
@@ -126,8 +134,10 @@ _PROSE = {"description", "title", "examples", "example", "$comment"}
 
 
 class ContractStats(msgspec.Struct, frozen=True, kw_only=True):
-    """What the text costs, and which tools are told how. `costs` are the tokens of each tool as it is told; `fits` is
-    False if not even the shortest form is in the budget."""
+    """The size of a contract, and which tools are listed how.
+
+    `costs` are the tokens of each tool as it is listed; `fits` is False if not even the shortest text is within the
+    budget."""
 
     characters: int
     tokens: int
@@ -141,12 +151,12 @@ class ContractStats(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Contract(msgspec.Struct, frozen=True):
-    """What `contract` gives.
+    """The result of `contract`.
 
     - `text`: goes into the prompt.
-    - `stats`: its `characters` and `tokens`, the tools that are told in `full`, in short (`compact`) and by name alone
-      (`named`), what each `costs`, and whether the text `fits` the `budget`.
-    - `tools`: those that may then be called, `tool_schema` and the ledger included.
+    - `stats`: its `characters` and `tokens`, the tools that are listed in `full`, in one line (`compact`) and by name
+      only (`named`), what each `costs`, and whether the text `fits` the `budget`.
+    - `tools`: the tools that may then be called, `tool_schema` and the ledger included.
     """
 
     text: str
@@ -154,7 +164,7 @@ class Contract(msgspec.Struct, frozen=True):
     tools: Toolset
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class ContractOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of `contract`."""
 
     mode: Mode = "text"
@@ -169,28 +179,30 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     done: str = DONE
 
 
-def write(tools: Tools, wanted: Wanted) -> Contract:
-    if wanted.mode not in ("text", "native"):
-        raise CallerError(f"no mode {wanted.mode!r}; write 'text', or 'native' for an API with a tool channel")
+def write_contract(tools: Tools, options: ContractOptions) -> Contract:
+    """Write the contract for these tools: choose how each tool is listed, shorten to the budget, and count."""
+    if options.mode not in ("text", "native"):
+        raise CallerError(f"no mode {options.mode!r}; write 'text', or 'native' for an API with a tool channel")
     given = (Toolset.of(tools) or Toolset([])).sorted()  # the same tools are the same prompt, and one cache prefix
-    levels = _levels(given, wanted.compact)
-    if wanted.ledger is not None:
-        given = Toolset([*[tool for tool in given if tool.name != LEDGER], wanted.ledger.tool()])
+    levels = _initial_levels(given, options.compact)
+    if options.ledger is not None:
+        given = Toolset([*[tool for tool in given if tool.name != LEDGER], options.ledger.tool()])
         levels = {**levels, LEDGER: "full"}
-    prompt = _Prompt(tools=given, wanted=wanted)
-    size = wanted.count or estimate
-    if wanted.budget is not None and prompt.schemas:
-        levels = _shortened(prompt, levels, wanted.budget, size)
+    prompt = _Prompt(tools=given, options=options)
+    size = options.count or estimate
+    if options.budget is not None and prompt.schemas:
+        levels = _shorten_to_budget(prompt, levels, options.budget, size)
     text = prompt.text(levels)
     return Contract(text, _stats(prompt, levels, text, size), prompt.callable_tools(levels))
 
 
 def estimate(text: str) -> int:
-    """About how many tokens a text is: one for four bytes of UTF-8."""
+    """Estimate the tokens of a text: one for four bytes of UTF-8."""
     return -(-len(text.encode("utf-8", "replace")) // 4)
 
 
-def _levels(tools: Toolset, compact: bool | Iterable[str]) -> dict[str, Level]:
+def _initial_levels(tools: Toolset, compact: bool | Iterable[str]) -> dict[str, Level]:
+    """Return how each tool is listed before shortening. Raises `CallerError` for an unknown name in `compact`."""
     named = {compact} if isinstance(compact, str) else set() if isinstance(compact, bool) else set(compact)
     unknown = sorted(name for name in named if name not in tools)
     if unknown:
@@ -200,44 +212,49 @@ def _levels(tools: Toolset, compact: bool | Iterable[str]) -> dict[str, Level]:
     return {tool.name: "compact" if tool.compact or compact is True or tool.name in named else "full" for tool in tools}
 
 
-def by_level(levels: dict[str, Level]) -> dict[Level, dict[str, None]]:
-    """The names of the tools that are told in full, in short and by name, in the order of declaration."""
+def names_by_level(levels: dict[str, Level]) -> dict[Level, dict[str, None]]:
+    """Return the names of the tools of each level, in the order of declaration."""
     return {level: dict.fromkeys(name for name in levels if levels[name] == level) for level in LEVELS}
 
 
 def _stats(prompt: _Prompt, levels: dict[str, Level], text: str, size: Callable[[str], int]) -> ContractStats:
+    """Measure a contract: size, tools per level, tokens per tool, and whether it fits the budget."""
     tokens = size(text)
-    budget = prompt.wanted.budget
-    names = by_level(levels)
+    budget = prompt.options.budget
+    names = names_by_level(levels)
     return ContractStats(
         characters=len(text),
         tokens=tokens,
         full=tuple(names["full"]),
         compact=tuple(names["compact"]),
         named=tuple(names["named"]),
-        costs={name: size(prompt.piece(name, level)) for name, level in levels.items()},
+        costs={name: size(prompt.tool_text(name, level)) for name, level in levels.items()},
         types=len(prompt.types(levels)),
         budget=budget,
         fits=budget is None or tokens <= budget,
     )
 
 
-def _shortened(prompt: _Prompt, levels: dict[str, Level], budget: int, size: Callable[[str], int]) -> dict[str, Level]:
-    """The fewest tools shortened, dearest first, so that the text fits: first to one line, then to the name alone. The
-    shortest text there is if none fits."""
+def _shorten_to_budget(
+    prompt: _Prompt, levels: dict[str, Level], budget: int, size: Callable[[str], int]
+) -> dict[str, Level]:
+    """Shorten as few tools as possible, the longest first, so that the text fits the budget.
+
+    Tools are first shortened to one line, then to the name only. If nothing fits, the shortest text is chosen."""
     tried = [levels]
     for shorter in ("compact", "named"):
         if size(prompt.text(levels)) <= budget:
             return levels
-        levels = _fewest(prompt, levels, shorter, lambda text: size(text) <= budget, size)
+        levels = _shorten_fewest(prompt, levels, shorter, lambda text: size(text) <= budget, size)
         tried.append(levels)
     return min(tried, key=lambda each: (size(prompt.text(each)) > budget, size(prompt.text(each))))
 
 
-def _fewest(
+def _shorten_fewest(
     prompt: _Prompt, levels: dict[str, Level], shorter: Level, fits: Callable[[str], bool], size: Callable[[str], int]
 ) -> dict[str, Level]:
-    cost = {name: size(prompt.piece(name, level)) for name, level in levels.items()}
+    """Lower the fewest tools to the level `shorter`, the longest first, by bisection; all of them if none is enough."""
+    cost = {name: size(prompt.tool_text(name, level)) for name, level in levels.items()}
     order = sorted(cost, key=lambda name: -cost[name])
     low, high = 1, len(order)
     while low < high:
@@ -252,11 +269,13 @@ def _with(levels: dict[str, Level], names: Iterable[str], level: Level) -> dict[
 
 
 class _Prompt:
-    def __init__(self, *, tools: Toolset, wanted: Wanted) -> None:
-        self.tools, self.wanted = tools, wanted
-        named = wanted.format if isinstance(wanted.format, str) else wanted.format.name
-        self.wire = None if named == PROTOCOL else find(wanted.format)
-        self.schemas = wanted.mode == "text" if wanted.schemas is None else wanted.schemas
+    """The prompt for one set of tools and options: its sections, and the text of each tool at each level."""
+
+    def __init__(self, *, tools: Toolset, options: ContractOptions) -> None:
+        self.tools, self.options = tools, options
+        named = options.format if isinstance(options.format, str) else options.format.name
+        self.wire = None if named == PROTOCOL else find(options.format)
+        self.schemas = options.mode == "text" if options.schemas is None else options.schemas
         self.harmless = Harmless() if self.wire is None else Harmless.of(self.wire)
         self.lookup = tool_schema(tools, self.declaration)
         self.declared = Declarations(Toolset(tools, self.lookup), self.harmless)
@@ -264,17 +283,18 @@ class _Prompt:
     # -- the whole ----------------------------------------------------------------------------------------------------
 
     def text(self, levels: dict[str, Level]) -> str:
+        """Return the whole prompt, with tools listed at these levels."""
         sections = [
             words.TITLE,
-            words.MODE.format(mode=self.wanted.mode),
-            *(self.protocol if self.wanted.mode == "text" or self.schemas else ()),
+            words.MODE.format(mode=self.options.mode),
+            *(self.protocol if self.options.mode == "text" or self.schemas else ()),
             *(self.ledger_help()),
-            *([words.ACTION] if self.wanted.require_action else ()),
-            *([f"{words.EXAMPLES}\n\n{self.wanted.examples.strip()}"] if self.wanted.examples.strip() else ()),
-            *(self.described(levels) if self.schemas else self.names()),
+            *([words.ACTION] if self.options.require_action else ()),
+            *([f"{words.EXAMPLES}\n\n{self.options.examples.strip()}"] if self.options.examples.strip() else ()),
+            *(self.tool_sections(levels) if self.schemas else self.names()),
         ]
-        if self.wanted.mode == "native":
-            sections.insert(2, words.NATIVE.replace("{example}", self.instead()))
+        if self.options.mode == "native":
+            sections.insert(2, words.NATIVE.replace("{example}", self.text_fallback()))
         return "\n" + "\n\n".join([section.strip("\n") for section in sections]) + "\n"
 
     def callable_tools(self, levels: dict[str, Level]) -> Toolset:
@@ -284,7 +304,7 @@ class _Prompt:
         return self.schemas and any(level != "full" for level in levels.values())
 
     def types(self, levels: dict[str, Level]) -> list[str]:
-        """The lines of the shared types that are shown; a list of JSON holds its own."""
+        """Return the lines of the shared types that are shown; none for a listing in JSON, which holds its own."""
         if self.wire is not None or not self.schemas:
             return []
         return self.declared.aliases([tool for tool in self.tools if levels[tool.name] != "named"])
@@ -293,30 +313,31 @@ class _Prompt:
 
     @cached_property
     def protocol(self) -> list[str]:
+        """Return the sections that explain how to answer: the rules, and worked examples in the format."""
         if self.wire is not None:
             return [words.WIRE, *self.wire_examples(self.wire)]
-        rules = words.PROTOCOL.replace("DONE_MARK", self.harmless.line(self.wanted.done))
+        rules = words.PROTOCOL.replace("DONE_MARK", self.harmless.line(self.options.done))
         calls = self.calls()
-        worked = [words.EXAMPLE.replace("{example}", self.written(calls[0], ""))] if calls else []
-        return [rules, *worked, self.heredoc()]
+        worked = [words.EXAMPLE.replace("{example}", self.write_call(calls[0], ""))] if calls else []
+        return [rules, *worked, self.heredoc_example()]
 
-    def instead(self) -> str:
-        """How a call is written where the tool channel is gone."""
+    def text_fallback(self) -> str:
+        """Return an example of a call written as text, for an API whose tool channel is taken away."""
         return words.CALL if self.wire is None else self.rendered(self.wire, [_PLACEHOLDER], None)
 
     def ledger_help(self) -> list[str]:
-        if self.wanted.ledger is None:
+        if self.options.ledger is None:
             return []
         return [words.LEDGER if self.wire is None else words.LEDGER_PLAIN]
 
     def calls(self) -> list[Call]:
-        """Up to two tools called as they could be."""
+        """Return example calls of up to two tools."""
         able = (tool for tool in islice(self.tools, _LOOK_AT) if _PLAIN_NAME(tool.name) and tool.name != LEDGER)
         made = ((tool, example_arguments(tool)) for tool in able)
         return list(islice((Call(tool.name, args, "", "call12345") for tool, args in made if args is not None), 2))
 
-    def written(self, call: Call, heredoc: str) -> str:
-        """A call in our own protocol; the argument `heredoc` as text of several lines."""
+    def write_call(self, call: Call, heredoc: str) -> str:
+        """Write a call in our own protocol; the argument named `heredoc` as a text of several lines."""
         text = TextType(self.harmless)
         values = {key: text.literal(value) for key, value in call.arguments.items() if key != heredoc}
         if heredoc:
@@ -325,18 +346,19 @@ class _Prompt:
         arguments = f"{{ {inside} }}" if inside else "{}"
         return f"<tool_call>\n{call.name}({arguments})\n</tool_call>"
 
-    def heredoc(self) -> str:
-        """How several lines are written, with a tool that takes such a text if there is one."""
+    def heredoc_example(self) -> str:
+        """Return an example of a heredoc, with a tool that takes a long text if there is one."""
         for tool in islice(self.tools, _LOOK_AT):
             key = next(
                 (key for key, kind in self.tools.kinds(tool.name).items() if kind == "plain" and key in _LONG), ""
             )
             made = example_arguments(tool) if key and _PLAIN_NAME(tool.name) and tool.name != LEDGER else None
             if made is not None:
-                return words.HEREDOC.replace("{example}", self.written(Call(tool.name, made, ""), key))
-        return words.HEREDOC_ANY.replace("{example}", self.written(_CREATE, "content"))
+                return words.HEREDOC.replace("{example}", self.write_call(Call(tool.name, made, ""), key))
+        return words.HEREDOC_ANY.replace("{example}", self.write_call(_CREATE, "content"))
 
     def wire_examples(self, wire: Format) -> list[str]:
+        """Return examples of one call, and of two calls where the format can write several, in the chosen format."""
         calls = self.calls()
         one = self.rendered(wire, calls[:1], self.tools) or self.rendered(wire, [_PLACEHOLDER], None)
         joined = wire.section is not None or BODIES[type(wire.bodies[0])].wrap(wire.bodies[0]) is not None
@@ -345,6 +367,7 @@ class _Prompt:
         return [*found, words.WIRE_TWO.replace("{example}", two)] if two else found
 
     def rendered(self, wire: Format, calls: Sequence[Call], tools: Toolset | None) -> str:
+        """Render calls in a format; "" if the format cannot write them."""
         try:
             return render(calls, format=wire, tools=tools) if calls else ""
         except CannotCarry:
@@ -356,55 +379,61 @@ class _Prompt:
         lines = [f"- `{self.harmless.line(tool.name)}`" for tool in self.tools]
         return [words.NAMES + "\n\n" + "\n".join(lines)] if lines else []
 
-    def described(self, levels: dict[str, Level]) -> list[str]:
-        told = {level: [tool for tool in self.tools if tool.name in names] for level, names in by_level(levels).items()}
+    def tool_sections(self, levels: dict[str, Level]) -> list[str]:
+        """Return the sections that list the tools: shared types, full, in one line, and by name only."""
+        by_level = {
+            level: [tool for tool in self.tools if tool.name in names]
+            for level, names in names_by_level(levels).items()
+        }
         if self.shortened(levels):
-            told["full"].append(self.lookup)
+            by_level["full"].append(self.lookup)
         found = [f"{words.TYPES}\n\n" + "\n".join(types)] if (types := self.types(levels)) else []
-        found += self.in_full(told["full"], told["compact"])
-        named = [self.named(tool) for tool in told["named"]]
+        found += self.full_and_compact_sections(by_level["full"], by_level["compact"])
+        named = [self.name_line(tool) for tool in by_level["named"]]
         if named:
             found.append(words.NAMED.format(lookup=self.lookup.name) + "\n\n" + "\n".join(named))
         return found
 
-    def in_full(self, full: list[Tool], compact: list[Tool]) -> list[str]:
+    def full_and_compact_sections(self, full: list[Tool], compact: list[Tool]) -> list[str]:
+        """Return the sections of the tools that are listed in full and of those in one line."""
         other = words.COMPACT.format(lookup=self.lookup.name)
         if self.wire is None:
             found = [f"{words.TOOLS}\n\n" + "".join([self.declared.full(tool) for tool in full])] if full else []
             lines = [self.declared.compact(tool) for tool in compact]
             return [*found, f"{other}\n\n" + "\n".join(lines)] if lines else found
-        found = [f"{words.TOOLS}\n\n{listed(full, self.wire, self.declared)}"] if full else []
+        found = [f"{words.TOOLS}\n\n{list_tools(full, self.wire, self.declared)}"] if full else []
         brief = self.brief_tools(compact)
-        return [*found, f"{other}\n\n{listed(brief, self.wire, self.briefly)}"] if brief else found
+        return [*found, f"{other}\n\n{list_tools(brief, self.wire, self.brief_declarations)}"] if brief else found
 
     @cached_property
-    def briefly(self) -> Declarations:
+    def brief_declarations(self) -> Declarations:
         """The declarations of all tools without prose."""
         return Declarations([brief_tool(tool) for tool in self.tools], self.harmless)
 
     def brief_tools(self, tools: Iterable[Tool]) -> list[Tool]:
-        return [brief for tool in tools if (brief := self.briefly.tools.get(tool.name)) is not None]
+        return [brief for tool in tools if (brief := self.brief_declarations.tools.get(tool.name)) is not None]
 
-    def named(self, tool: Tool) -> str:
+    def name_line(self, tool: Tool) -> str:
+        """Return the line of a tool that is listed by name only."""
         said = self.harmless.line(summary(tool))
         return f"- `{self.harmless.line(tool.name)}`" + (f" — {said}" if said else "")
 
-    def piece(self, name: str, level: Level) -> str:
-        """What one tool takes up in the text."""
+    def tool_text(self, name: str, level: Level) -> str:
+        """Return the text that lists one tool at this level."""
         tool = self.tools.get(name)
         assert tool is not None
         if level == "named" or not self.schemas:
-            return self.named(tool)
+            return self.name_line(tool)
         if self.wire is not None and level == "full":
-            return listed([tool], self.wire, self.declared)
+            return list_tools([tool], self.wire, self.declared)
         if self.wire is not None:
-            return listed(self.brief_tools([tool]), self.wire, self.briefly)
+            return list_tools(self.brief_tools([tool]), self.wire, self.brief_declarations)
         return self.declared.full(tool) if level == "full" else self.declared.compact(tool)
 
     def declaration(self, tool: Tool) -> str:
-        """All there is to know of one tool, in the manner of the prompt: what `tool_schema` answers."""
+        """Return the full declaration of one tool, as `tool_schema` answers it."""
         if self.wire is not None:
-            return listed([tool], self.wire)
+            return list_tools([tool], self.wire)
         made = Declarations([tool], self.harmless)
         return "\n".join([*made.aliases(), made.full(tool)]).rstrip("\n")
 
@@ -416,7 +445,7 @@ _PLACEHOLDER = Call("tool_name", {"argument": "value"}, "", "call12345")
 
 
 def brief_tool(tool: Tool) -> Tool:
-    """The same tool, its description cut to one sentence and its schema without prose."""
+    """Return the tool with its description cut to one sentence and its schema without prose."""
     return msgspec.structs.replace(tool, description=summary(tool), parameters=_without_prose(tool.parameters))
 
 
@@ -427,6 +456,7 @@ def _without_prose(schema: Any) -> Any:
 
 
 def _inside_without_prose(word: str, value: Any) -> Any:
+    """Return the value of a schema keyword with all prose in inner schemas removed."""
     if word in LISTS and isinstance(value, list):
         value = [_without_prose(item) for item in value]
     elif word in MAPS and isinstance(value, dict):

@@ -19,7 +19,9 @@ NAME = "tool_schema"
 
 
 def tool_schema(tools: Toolset, show: Callable[[Tool], str]) -> Tool:
-    """A tool like any other; `show` makes the text for a tool. A name that is not declared is a `ToolError`."""
+    """Return the tool that shows the declaration of one tool; `show` writes it.
+
+    Called with an undeclared name, the tool raises `ToolError`, which suggests the closest names."""
 
     def run(name: str) -> str:
         tool = tools.get(name)
@@ -30,7 +32,7 @@ def tool_schema(tools: Toolset, show: Callable[[Tool], str]) -> Tool:
         return show(tool)
 
     return Tool(
-        name=_free(tools),
+        name=_free_name(tools),
         description="Shows the whole declaration of one tool: what it does, its arguments and their types.",
         parameters={
             "type": "object",
@@ -43,7 +45,8 @@ def tool_schema(tools: Toolset, show: Callable[[Tool], str]) -> Tool:
     )
 
 
-def _free(taken: Container[str]) -> str:
+def _free_name(taken: Container[str]) -> str:
+    """Return "tool_schema", with a number if a tool of that name is declared."""
     name, number = NAME, 1
     while name in taken:
         number += 1
@@ -74,23 +77,24 @@ RESULTS: dict[str, str] = {
 
 
 def result_text(text: str, *, name: str, format: str | Format = "contract") -> str:
-    """What a model without a role for results is shown as the result of a call.
+    """Write the result of a call for a model whose format has no role for results.
 
-    - `text`: the result, given as it is; only what would end the block is parted by a blank.
+    - `text`: the result, unchanged, except that a closing marker of the block in it gets a blank inserted.
     - `name`: the tool that was called.
-    - `format`: whose form to use; tags where no other is known.
+    - `format`: the format whose notation is used; `<tool_response>` tags where none is known.
     """
     form = _form(format)
-    holes = {"name": " ".join(name.split()), "text": _inside(text, form)}
+    holes = {"name": " ".join(name.split()), "text": _escape_ends(text, form)}
     return _HOLE.sub(lambda hole: holes[hole.group(1)], form)
 
 
 def results_in(said: str, *, format: str | Format = "contract") -> tuple[list[tuple[str, str]], str]:
-    """The results, as name and text, that a message begins with, written as `result_text` writes them, and what stands
-    behind them. The name is "" where the form does not say it.
+    """Parse the results at the start of a message that `result_text` wrote; return them and the remaining text.
 
-    - `said`: a message of the user's side, right behind a turn with calls.
-    - `format`: whose form it is.
+    Each result is a pair of name and text. The name is "" where the notation does not contain it.
+
+    - `said`: a message of the user, right after a turn with calls.
+    - `format`: the format of the conversation.
     """
     form = _form(format)
     before, _, after = form.partition("{text}")
@@ -100,7 +104,7 @@ def results_in(said: str, *, format: str | Format = "contract") -> tuple[list[tu
         end = said.find(after, start.end()) if after.strip() else len(said)
         if end < 0:
             break
-        found.append((start.groupdict().get("name", ""), _outside(said[start.end() : end], form)))
+        found.append((start.groupdict().get("name", ""), _unescape_ends(said[start.end() : end], form)))
         at = end + len(after)
     return found, said[at:].strip() if found else said
 
@@ -120,15 +124,15 @@ def _ends(form: str) -> list[str]:
     return _MARKER.findall(form.rpartition("{text}")[2])
 
 
-def _inside(text: str, form: str) -> str:
-    """The text with a blank in every marker that would end its block."""
+def _escape_ends(text: str, form: str) -> str:
+    """Return the text with a blank in every marker that would end its block."""
     for end in _ends(form):
         text = text.replace(end, f"{end[0]} {end[1:]}")
     return text
 
 
-def _outside(text: str, form: str) -> str:
-    """The text as it was before `_inside`."""
+def _unescape_ends(text: str, form: str) -> str:
+    """Undo `_inside`."""
     for end in _ends(form):
         text = text.replace(f"{end[0]} {end[1:]}", end)
     return text if form.rpartition("{text}")[2].strip() else text.removesuffix("\n")
@@ -142,12 +146,13 @@ _FENCE_LINE = re.compile(r"(?m)^[ \t]*(?:```|~~~)[\w ]{0,32}$")
 _TAG = re.compile(r"</?[A-Za-z_][^<>\n]{0,200}>?")
 # Notes about a call that runs all the same, but should have been written otherwise.
 _NEAR = "looks_like_a_call"  # told only where no call was made: then a loop would end as if it had its answer
-_TOLD = ("bare_call", "rescued", "unclosed")
+_SOFT_CODES = ("bare_call", "rescued", "unclosed")
 
 
 def violations(reply: Reply) -> list[Problem]:
-    """How the `reply` breaks the protocol of its format, apart from what `reply.problems` says of its calls. Empty
-    where its format has no protocol."""
+    """Return how the `reply` breaks the protocol of its format, apart from `reply.problems` of its calls.
+
+    Empty where the format has no protocol."""
     format = _protocol(reply)
     if format is None:
         return []
@@ -161,7 +166,7 @@ def violations(reply: Reply) -> list[Problem]:
 
 
 def stray(reply: Reply) -> list[str]:
-    """The texts that stood outside all blocks. Code fences alone are none: calls were taken out of them."""
+    """Return the texts outside all blocks. Fences alone do not count: calls were taken out of them."""
     if _protocol(reply) is None:
         return []
     texts = [part.text for part in reply.parts if isinstance(part, Text) and not part.tag]
@@ -169,7 +174,7 @@ def stray(reply: Reply) -> list[str]:
 
 
 def prose(reply: Reply) -> str:
-    """What is meant for the user: the blocks that say so, or where there are none whatever text has its place."""
+    """Return the text for the user: the blocks made for it, or any text where there are none."""
     texts = [part for part in reply.parts if isinstance(part, Text)]
     if _protocol(reply) is None:
         return reply.content
@@ -182,10 +187,12 @@ def _has_block(reply: Reply) -> bool:
 
 
 def feedback(reply: Reply) -> str:
-    """The message that tells the model what was wrong with its `reply` and how to write it; empty where nothing was.
-    What went wrong at the server is none of it. Where calls are answered one by one, use `answers`."""
+    """Return the message that tells the model what was wrong with its `reply` and how to correct it.
+
+    Empty where nothing was wrong. Faults of the server are not reported. Where calls are answered one by one, use
+    `answers`."""
     format = _protocol(reply)
-    refused, soft = _refused(reply), _broken_rules(reply) if format is not None else []
+    refused, soft = _rejected_lines(reply), _rule_lines(reply) if format is not None else []
     for problem in violations(reply):
         (refused if problem.blocking else soft).append(problem.message)
     near = [] if reply.attempts else [problem.message for problem in reply.problems if problem.code == _NEAR]
@@ -194,25 +201,30 @@ def feedback(reply: Reply) -> str:
         "This of your last reply could not be used:": refused,
         "Your last reply broke the response protocol:": soft,
     }
-    paragraphs = [_listed(head, lines) for head, lines in lists.items() if lines]
-    return "\n\n".join([*paragraphs, _what_to_send(format, bool(refused))]) if paragraphs else ""
+    paragraphs = [_bullet_list(head, lines) for head, lines in lists.items() if lines]
+    return "\n\n".join([*paragraphs, _instruction(format, bool(refused))]) if paragraphs else ""
 
 
-def _refused(reply: Reply) -> list[str]:
-    return [_line(name, each) for name, each in _named(reply) if each.blocking and each.code not in OF_SERVERS]
+def _rejected_lines(reply: Reply) -> list[str]:
+    return [
+        _problem_line(name, each)
+        for name, each in _problems_with_tool_names(reply)
+        if each.blocking and each.code not in OF_SERVERS
+    ]
 
 
-def _broken_rules(reply: Reply) -> list[str]:
-    return [_line(name, each) for name, each in _named(reply) if each.code in _TOLD]
+def _rule_lines(reply: Reply) -> list[str]:
+    return [_problem_line(name, each) for name, each in _problems_with_tool_names(reply) if each.code in _SOFT_CODES]
 
 
-def _named(reply: Reply) -> list[tuple[str, Problem]]:
-    """Every problem in the order of the reply, with the tool whose call has it."""
+def _problems_with_tool_names(reply: Reply) -> list[tuple[str, Problem]]:
+    """Return every problem in the order of the reply, with the tool whose call has it."""
     names = {problem: call.name for call in reply.attempts for problem in call.problems}
     return [(names.get(problem, ""), problem) for problem in reply.problems]
 
 
-def _what_to_send(format: Format | None, has_refused: bool) -> str:
+def _instruction(format: Format | None, has_refused: bool) -> str:
+    """Return the instruction that ends the feedback: the protocol's blocks, the rejected calls, or a plain answer."""
     if format is not None:
         return "Answer with blocks like these, and nothing outside them:\n" + skeleton(format)
     if has_refused:
@@ -221,17 +233,18 @@ def _what_to_send(format: Format | None, has_refused: bool) -> str:
 
 
 def canonical(reply: Reply) -> str:
-    """The `reply` as the protocol wants it, for the history of a model without a tool channel: its blocks in order,
-    without stray text or reasoning, and without calls that could not be read."""
-    kept = [part for part in reply.parts if _belongs(part, strict=_protocol(reply) is not None)]
-    blocks = [block for part in kept if (block := _block(part))]
+    """Write the `reply` as the protocol wants it, for the history of a model without a tool channel.
+
+    The blocks are in order, without stray text or reasoning, and without calls that could not be read."""
+    kept = [part for part in reply.parts if _is_canonical(part, strict=_protocol(reply) is not None)]
+    blocks = [block for part in kept if (block := _render_block(part))]
     if reply.done and CONTRACT.protocol is not None:
         blocks.append(reply.done.join(CONTRACT.protocol.done))
     return "\n\n".join(blocks)
 
 
 def skeleton(format: Format = CONTRACT) -> str:
-    """Every block of the protocol, with what goes into it."""
+    """Return every block of the protocol with a placeholder in it."""
     holds = {"assistant_prose": "what you are doing, in a sentence", "user_response": "what the user is to read"}
     blocks = [_surround(format.call, "name({ key: value })")]
     for pair in format.content:
@@ -242,12 +255,13 @@ def skeleton(format: Format = CONTRACT) -> str:
 
 
 def _protocol(reply: Reply) -> Format | None:
-    """The format of the reply, if it is one with a protocol."""
+    """Return the format of the reply if it has a protocol, else None."""
     format = known_formats().formats.get(reply.format)
     return format if format is not None and format.protocol is not None else None
 
 
 def _about_stray(text: str, format: Format) -> Iterator[Problem]:
+    """Yield the problems of one text outside all blocks: a block without a call, unknown tags, other text."""
     opener = str(alternatives(format.call[0])[0]).strip()
     if opener in text:
         message = f"a {opener} block must hold one call, name({{ ... }}), not {_preview(text, _PREVIEW)}"
@@ -265,25 +279,28 @@ def _preview(text: str, most: int) -> str:
     return repr(text if len(text) <= most else text[:most] + "...")
 
 
-def _line(name: str, problem: Problem) -> str:
+def _problem_line(name: str, problem: Problem) -> str:
+    """Return the message of a problem, shortened, with the name of the tool before it unless it has it."""
     said = problem.message if len(problem.message) <= _LONGEST else problem.message[:_LONGEST] + "..."
     return f"{name}: {said}" if name and name not in said else said
 
 
-def _listed(head: str, lines: list[str]) -> str:
+def _bullet_list(head: str, lines: list[str]) -> str:
+    """Return a heading with its lines as a list: without repetitions, and at most `_LINES` of them."""
     lines = list(dict.fromkeys(lines))
     more = [f"- and {len(lines) - _LINES} more"] if len(lines) > _LINES else []
     return "\n".join([head, *(f"- {line}" for line in lines[:_LINES]), *more])
 
 
-def _belongs(part: Part, *, strict: bool) -> bool:
+def _is_canonical(part: Part, *, strict: bool) -> bool:
+    """Return whether a part goes into the canonical reply: complete calls, and text that is not blank or stray."""
     if isinstance(part, Call):
         return part.complete
     return isinstance(part, Text) and bool(part.tag or not strict) and bool(part.text.strip())
 
 
-def _block(part: Part) -> str:
-    """One block. Text that holds tags of the protocol itself is written so that they are none."""
+def _render_block(part: Part) -> str:
+    """Render one block. Text that contains tags of the protocol is escaped; "" for what cannot be written."""
     tries: list[Part] = [part]
     if isinstance(part, Text):
         tries.append(Text(part.text.replace("<", "&lt;"), part.tag))

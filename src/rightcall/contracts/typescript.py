@@ -36,35 +36,36 @@ _LISTING: dict[str, tuple[str, ...]] = {
 
 
 class Harmless:
-    """Knows what must not be said. Linear in the text."""
+    """Escapes the markers of a format in text and JSON for its prompts. Linear in the text."""
 
     def __init__(self, markers: tuple[str, ...] = ()) -> None:
-        words = sorted({marker for marker in markers if _speaks(marker)}, key=len, reverse=True)
+        words = sorted({marker for marker in markers if _can_be_marker(marker)}, key=len, reverse=True)
         self._find = re.compile("|".join([_ALWAYS, *map(re.escape, words)]), re.IGNORECASE)
 
     @staticmethod
     def of(format: str | Format) -> Harmless:
-        """For prompts of this format."""
+        """Return the escaper for prompts of this format."""
         chosen = find(format)
         words = _LISTING.get(chosen.tools, ())
         return Harmless((*words, *[piece.strip() for text in _texts(chosen) for piece in _HOLE.split(text)]))
 
     def prose(self, text: str) -> str:
-        """A description: every marker in it has a blank behind its first character."""
+        """Return the text with a blank after the first character of every marker, and U+FFFD for lone surrogates."""
         text = text if text.isascii() else _LONE.sub("\ufffd", text)
         for _ in range(3):  # what is left of one marker may make another with what follows: >>>>
             text = self._find.sub(_spaced, text)
         return text
 
     def line(self, text: str) -> str:
-        """A description on one line."""
+        """Return the text escaped, on one line."""
         return self.prose(" ".join(text.split()))
 
     def strings(self, json_text: str) -> str:
-        """JSON that means the same: every marker in its strings begins with an escape."""
+        """Return equivalent JSON in which every marker inside a string begins with an escape."""
         return _STRING.sub(self._escaped, json_text)
 
     def _escaped(self, string: re.Match[str]) -> str:
+        """Return one JSON string with the first character of each marker, and each lone surrogate, escaped."""
         text = string.group()
         if not text.isascii():
             text = _LONE.sub(lambda lone: f"\\u{ord(lone.group()):04x}", text)
@@ -75,11 +76,12 @@ def _spaced(marker: re.Match[str]) -> str:
     return f"{marker.group()[0]} {marker.group()[1:]}"
 
 
-def _speaks(marker: str) -> bool:
+def _can_be_marker(marker: str) -> bool:
     return len(marker) >= 3 and not marker[0].isalnum() and marker[0] not in '\\"'
 
 
 def _texts(format: Format) -> list[str]:
+    """Return all markers of a format: of sections, calls, reasoning, content, bodies and channels."""
     pairs = [format.section, format.call, format.reasoning, *format.content]
     found = [text for pair in pairs if pair for marker in pair for text in alternatives(marker)]
     for body in format.bodies:
@@ -97,7 +99,10 @@ _DEEPEST = 4
 
 
 def notes(schema: Any, depth: int = 0) -> list[str]:
-    """The bounds that this schema states itself. Of a choice with null those of the only other member."""
+    """Return the limits that a schema states, in words.
+
+    For a choice between null and one other schema, the limits of the other. Limits of array items begin with "each
+    item:"."""
     if not isinstance(schema, dict) or depth > _DEEPEST:
         return []
     found = [*_number(schema), *_string(schema), *_array(schema), *_object(schema)]
@@ -109,6 +114,7 @@ def notes(schema: Any, depth: int = 0) -> list[str]:
 
 
 def _span(low: Any, high: Any, what: str = "") -> list[str]:
+    """Return a range in words, such as "1 to 5 items"; an empty list without limits."""
     unit = f" {what}" if what else ""
     if low is not None and high is not None:
         return [f"exactly {low}{unit}" if low == high else f"{low} to {high}{unit}"]
@@ -118,6 +124,7 @@ def _span(low: Any, high: Any, what: str = "") -> list[str]:
 
 
 def _number(schema: Json) -> list[str]:
+    """Return the limits of a number in words, exclusive limits in the notation of draft 4 included."""
     if not any(word in schema for word in _NUMBERS):
         return []
     low, high = schema.get("minimum"), schema.get("maximum")
@@ -140,12 +147,14 @@ def _is_number(value: Any) -> bool:
 
 
 def _string(schema: Json) -> list[str]:
+    """Return the limits of a string in words: length, format and pattern."""
     found = _span(schema.get("minLength") or None, schema.get("maxLength"), "characters")
     found += [f"{word} {schema[word]}" for word in ("format", "pattern") if isinstance(schema.get(word), str)]
     return found
 
 
 def _array(schema: Json) -> list[str]:
+    """Return the limits of an array in words: its length and whether items are unique."""
     found = _span(schema.get("minItems") or None, schema.get("maxItems"), "items")
     return [*found, "unique items"] if schema.get("uniqueItems") is True else found
 
@@ -155,19 +164,27 @@ def _object(schema: Json) -> list[str]:
 
 
 class Primitive(msgspec.Struct, frozen=True):
+    """A type with a name of its own, such as "string"."""
+
     name: str
 
 
 class Literal(msgspec.Struct, frozen=True):
+    """The type of one constant."""
+
     value: Any
 
 
 class ArrayType(msgspec.Struct, frozen=True):
+    """An array whose items all have one type."""
+
     item: TypeExpr
 
 
 class Tuple(msgspec.Struct, frozen=True):
-    """The first `needed` items must be there; `rest` is the type of further ones, None where there may be none."""
+    """An array with a type for each place.
+
+    The first `needed` items are required; `rest` is the type of further ones, None where there may be none."""
 
     items: tuple[TypeExpr, ...]
     needed: int = 0
@@ -175,23 +192,31 @@ class Tuple(msgspec.Struct, frozen=True):
 
 
 class UnionType(msgspec.Struct, frozen=True):
+    """Any of the members."""
+
     members: tuple[TypeExpr, ...]
 
 
 class IntersectionType(msgspec.Struct, frozen=True):
+    """All of the members at once."""
+
     members: tuple[TypeExpr, ...]
 
 
 class RefType(msgspec.Struct, frozen=True):
+    """A shared type, by name."""
+
     name: str
 
 
 class Unknown(msgspec.Struct, frozen=True):
-    pass
+    """A type of which nothing is known."""
 
 
 class FieldType(msgspec.Struct, frozen=True):
-    """`default` is a list of one value, or empty: null is a default too. `notes` are bounds and formats, in words."""
+    """A member of an object.
+
+    `default` is a list of one value, or empty: null is a default too. `notes` are limits and formats, in words."""
 
     name: str
     type: TypeExpr
@@ -203,7 +228,9 @@ class FieldType(msgspec.Struct, frozen=True):
 
 
 class ObjectType(msgspec.Struct, frozen=True):
-    """`rest` is the type of keys that are not fields, None where nothing is said of them."""
+    """An object.
+
+    `rest` is the type of keys that are not fields, None where nothing is declared about them."""
 
     fields: tuple[FieldType, ...] = ()
     rest: TypeExpr | None = None
@@ -238,17 +265,18 @@ def is_identifier(name: str) -> bool:
 
 
 def render(expr: TypeExpr, harmless: Harmless = _PLAIN) -> str:
-    """The TypeScript text of a type."""
+    """Return the TypeScript text of a type."""
     return TextType(harmless).type(expr)
 
 
 class TextType:
-    """Writes types, so that nothing in them speaks the markers of the format that `harmless` knows."""
+    """Writes types as TypeScript text that contains no marker of the format that `harmless` knows."""
 
     def __init__(self, harmless: Harmless) -> None:
         self.harmless = harmless
 
     def type(self, expr: TypeExpr) -> str:
+        """Return the text of a type; "unknown" for one that TypeScript cannot express."""
         match expr:
             case Primitive(name):
                 return _primitive(name)
@@ -275,24 +303,27 @@ class TextType:
         return self.inside(expr, UnionType, IntersectionType)
 
     def literal(self, value: Any) -> str:
-        """JSON, which TypeScript reads as a type and as a value alike."""
+        """Return a value as JSON, which TypeScript accepts as a type and as a value."""
         return self.harmless.strings(_JSON(value))
 
     def name(self, name: str) -> str:
         return name if is_identifier(name) else self.literal(name)
 
     def tuple(self, expr: Tuple) -> str:
+        """Return a tuple type; items beyond `needed` are optional."""
         items = [self.type(item) if at < expr.needed else self.single(item) + "?" for at, item in enumerate(expr.items)]
         rest = [] if expr.rest is None else [f"...{self.single(expr.rest)}[]"]
         return f"[{', '.join(items + rest)}]"
 
     def object(self, expr: ObjectType) -> str:
+        """Return an object type on one line, each field with a comment."""
         parts = [self.field(field) for field in expr.fields]
         if expr.rest is not None:
             parts.append(self.index(expr))
         return f"{{ {'; '.join(parts)} }}" if parts else "{}"
 
     def index(self, expr: ObjectType) -> str:
+        """Return the index signature of an object. Beside named fields it must accept any value."""
         assert expr.rest is not None
         # A signature binds the named fields as well, so beside such it must let everything through.
         if not expr.fields or isinstance(expr.rest, Unknown):
@@ -300,11 +331,12 @@ class TextType:
         return f"[key: string]: unknown {self.comment(['any other: ' + self.type(expr.rest)])}"
 
     def field(self, field: FieldType) -> str:
+        """Return one field with its type and its comment."""
         mark = "" if field.required else "?"
         return f"{self.name(field.name)}{mark}: {self.type(field.type)} {self.comment(self.about(field))}"
 
     def about(self, field: FieldType) -> list[str]:
-        """What is said of a field: required or optional, description, bounds, default, examples."""
+        """Return the parts of a field's comment: required or optional, description, limits, default, examples."""
         parts = ["required" if field.required else "optional", self.harmless.line(field.description)]
         parts += [self.harmless.line(note) for note in field.notes]
         parts += [f"default {self.literal(value)}" for value in field.default]
@@ -314,18 +346,18 @@ class TextType:
         return [part for part in parts if part]
 
     def comment(self, parts: list[str]) -> str:
-        return f"/* {closed(' — '.join(parts))} */"
+        return f"/* {escape_comment_end(' — '.join(parts))} */"
 
     def block(self, text: str) -> list[str]:
-        """A description as the lines of a comment; none for a blank one."""
+        """Return a description as the lines of a block comment; none for a blank one."""
         if not text.strip():
             return []
         lines = [f" * {self.harmless.prose(line)}".rstrip() for line in text.strip().splitlines()]
-        return ["/**", *[closed(line) for line in lines], " */"]
+        return ["/**", *[escape_comment_end(line) for line in lines], " */"]
 
 
-def closed(text: str) -> str:
-    """Text for a comment, which it cannot end."""
+def escape_comment_end(text: str) -> str:
+    """Return text for a comment, with "*/" escaped."""
     return text.replace("*/", "* /")
 
 
@@ -344,7 +376,7 @@ def is_reserved(name: str) -> bool:
 
 
 class _Place(msgspec.Struct, eq=False):
-    """Where some references of one document point. `kind` tells places apart, better with each round."""
+    """A target of references in one document. `kind` tells targets apart, more precisely with each round."""
 
     document: int
     refs: Refs
@@ -355,7 +387,9 @@ class _Place(msgspec.Struct, eq=False):
 
 
 class TypeNames:
-    """The type names of the references in these documents. Time is linear in their size, but for the rounds."""
+    """Type names for the targets of references in several documents; equal targets share a name.
+
+    Time is linear in their size, times the number of rounds."""
 
     def __init__(self, documents: Iterable[Json]) -> None:
         self._places: dict[tuple[int, int], _Place] = {}  # by document, and by what it points at
@@ -364,26 +398,28 @@ class TypeNames:
             self._roots.append(root)
             self._collect(number, Refs(root))
         self._link()
-        self._tell_apart()
+        self._refine_kinds()
         self._called: dict[int, str] = {}
         self._taken: dict[str, int] = {}
 
     def of(self, document: int, target: Any) -> str | None:
-        """What the type that a reference of this document points at is called; None where no reference points.
+        """Return the type name of a reference target; None for a schema that no reference points at.
 
-        The type that is asked for first gets the name without a number."""
+        Of several targets with the same preferred name, the first that is asked for gets it without a number."""
         place = self._places.get((document, id(target)))
         if place is not None and place.kind not in self._called:
             self._called[place.kind] = _fresh(place.name, self._taken)
         return None if place is None else self._called[place.kind]
 
     def _collect(self, number: int, refs: Refs) -> None:
+        """Add the targets of all references of one document."""
         for schema in reachable(refs):
             for ref, target in _targets(schema, refs):
                 if (number, id(target)) not in self._places:
-                    self._places[number, id(target)] = _Place(number, refs, target, preferred(ref, refs.root))
+                    self._places[number, id(target)] = _Place(number, refs, target, preferred_name(ref, refs.root))
 
     def _link(self) -> None:
+        """Connect each target with the targets of its own references, and give it a first kind."""
         for place in self._places.values():
             inner = {
                 ref: target for schema in all_schemas(place.target) for ref, target in _targets(schema, place.refs)
@@ -391,8 +427,8 @@ class TypeNames:
             place.inner = [self._places[place.document, id(inner[ref])] for ref in sorted(inner)]
             place.kind = hash((place.name, json.dumps(place.target, sort_keys=True)))
 
-    def _tell_apart(self) -> None:
-        """Two places of one kind whose inner places are of different kinds are of different kinds themselves."""
+    def _refine_kinds(self) -> None:
+        """Refine the kinds until targets that lead to different targets have different kinds."""
         places = list(self._places.values())
         count = len({place.kind for place in places})
         for _ in range(_ROUNDS):
@@ -406,13 +442,16 @@ class TypeNames:
 
 
 def _targets(schema: Json, refs: Refs) -> Iterator[tuple[str, Json]]:
+    """Yield each reference in a schema that resolves to an object, with its target."""
     for word in REFS:
         if isinstance(schema.get(word), str) and isinstance(target := refs.get(schema[word]), dict):
             yield schema[word], target
 
 
-def preferred(ref: str, root: Any = None) -> str:
-    """The name that a reference asks for: its last step, as an identifier. Empty for one that points at itself."""
+def preferred_name(ref: str, root: Any = None) -> str:
+    """Return the name that a reference suggests: its last step, as an identifier.
+
+    "" for a reference to the whole document, unless `root` is given: then its title or "Arguments"."""
     last = unescaped(ref.rstrip("/").rpartition("/")[2].strip("#"))
     if not last and isinstance(root, dict) and "$ref" not in root:
         last = root["title"] if isinstance(root.get("title"), str) and root["title"].strip() else "Arguments"
@@ -421,7 +460,9 @@ def preferred(ref: str, root: Any = None) -> str:
 
 
 def _fresh(name: str, taken: dict[str, int]) -> str:
-    """`taken` has how often each name was asked for, so that the next number is near."""
+    """Return an unused name: the preferred one, or with a number or an underscore appended.
+
+    `taken` counts how often each name was asked for, so that the next number is found quickly."""
     number = taken.get(name, 1)
     new = f"{name}{number}" if number > 1 else f"{name}_" if name in _RESERVED else name or "_"
     while new in taken:
@@ -437,20 +478,20 @@ _ARRAY = ("items", "prefixItems")
 
 
 def declarations(tools: Tools) -> str:
-    """TypeScript that declares these `tools`: shared types first, then one function each."""
+    """Return TypeScript that declares these `tools`: shared types first, then one function each."""
     made = Declarations(tools)
     types = [f"{line}\n" for line in made.aliases()]
     return "".join([*types, *(["\n"] if types else ()), *[made.full(tool) for tool in made.tools]])
 
 
 def to_type(schema: Any, root: Any = None) -> TypeExpr:
-    """The type that a schema says. References are followed in `root`, or else in the schema itself."""
+    """Return the type that a schema describes. References are resolved in `root`, or else in the schema itself."""
     document = schema if root is None else root
     return _TypeReader(Refs(document), TypeNames([document] if isinstance(document, dict) else [])).type(schema)
 
 
 class Declarations:
-    """The declarations of some tools. A type that several of them use has one name."""
+    """The TypeScript declarations of some tools. A type that several of them use has one name."""
 
     def __init__(self, tools: Tools, harmless: Harmless | None = None) -> None:
         self.tools = tools if isinstance(tools, Toolset) else Toolset(tools)
@@ -461,6 +502,7 @@ class Declarations:
         self._args = {tool.name: self._read(tool, names, number) for number, tool in enumerate(self.tools)}
 
     def _read(self, tool: Tool, names: TypeNames, number: int) -> TypeExpr:
+        """Read the type of a tool's arguments, and the shared types that it uses."""
         reader = _TypeReader(Refs(tool.parameters), names, number)
         args = reader.arguments(tool.parameters)
         while reader.waiting:
@@ -472,11 +514,11 @@ class Declarations:
         return args
 
     def args(self, tool: Tool) -> TypeExpr:
-        """A tool's arguments as one type."""
+        """Return a tool's arguments as one type."""
         return self._args[tool.name]
 
     def full(self, tool: Tool) -> str:
-        """The declaration of one tool, with a blank line behind it."""
+        """Return the declaration of one tool, followed by a blank line."""
         args = self.text.type(self.args(tool))
         if is_identifier(tool.name) and not is_reserved(tool.name):
             head = f"declare function {tool.name}(args: {args}): string;"
@@ -485,29 +527,31 @@ class Declarations:
         return "\n".join([head, *self.text.block(tool.description), "", ""])
 
     def compact(self, tool: Tool) -> str:
-        """One tool in one line, as an item of a list."""
+        """Return one tool in one line, as an item of a list."""
         said = summary(tool)
         line = f"- `{self.text.harmless.line(tool.name)}({self.text.type(self.args(tool))})`"
         return f"{line} — {self.text.harmless.line(said)}" if said else line
 
     def aliases(self, tools: Sequence[Tool] | None = None) -> list[str]:
-        """One line per shared type that these tools use, or all of them; a type comes after those that it uses."""
+        """Return one line per shared type that these tools use, or of all tools; a type follows the types it uses."""
         return [self._alias(name) for name in self.names(tools)]
 
     def names(self, tools: Sequence[Tool] | None = None) -> list[str]:
-        """The names of those types, in that order."""
+        """Return the names of those types, in that order."""
         return self._ordered([self.args(tool) for tool in (self.tools if tools is None else tools)])
 
     def type(self, name: str) -> TypeExpr:
-        """The shared type of this name."""
+        """Return the shared type of this name."""
         return self._types[name]
 
     def _alias(self, name: str) -> str:
+        """Return the declaration of a shared type, with its limits as a comment."""
         said = self._notes[name]
         comment = f" {self.text.comment([self.text.harmless.line(note) for note in said])}" if said else ""
         return f"type {name} = {self.text.type(self._types[name])}{comment};"
 
     def _ordered(self, starts: list[TypeExpr]) -> list[str]:
+        """Return the names of the shared types that are reachable from `starts`, each after the types it uses."""
         done: dict[str, None] = {}
         opened: set[str] = set()
         stack = [(name, False) for start in reversed(starts) for name in reversed(_used(start))]
@@ -523,17 +567,17 @@ class Declarations:
 
 
 def summary(tool: Tool) -> str:
-    """A tool's description up to the first full stop or line break."""
+    """Return a tool's description up to the first full stop or line break."""
     return tool.description.strip().split("\n", 1)[0].split(".", 1)[0].strip()
 
 
 def _used(expr: TypeExpr) -> list[str]:
-    """The names in a type, in the order written."""
+    """Return the names of shared types in a type, in the order written."""
     return [expr.name] if isinstance(expr, RefType) else [name for inner in _parts(expr) for name in _used(inner)]
 
 
 def _parts(expr: TypeExpr) -> tuple[TypeExpr, ...]:
-    """The types inside a type, in the order written."""
+    """Return the types inside a type, in the order written."""
     match expr:
         case ArrayType(item):
             return (item,)
@@ -547,7 +591,7 @@ def _parts(expr: TypeExpr) -> tuple[TypeExpr, ...]:
 
 
 class _TypeReader:
-    """From the schemas of one document to types. `waiting` are the targets whose names were given out."""
+    """Turns the schemas of one document into types. `waiting` holds the named targets that are not yet read."""
 
     def __init__(self, refs: Refs, names: TypeNames, document: int = 0) -> None:
         self.refs = refs
@@ -556,11 +600,12 @@ class _TypeReader:
         self.waiting: dict[str, Json] = {}
 
     def arguments(self, schema: Json) -> TypeExpr:
-        """Arguments are an object, whether the schema says so or not."""
+        """Return the type of a tool's arguments: an object, whether the schema says so or not."""
         found = self.type({"properties": {}, **schema} if not any(word in schema for word in _COMBINED) else schema)
         return Primitive("object") if isinstance(found, Unknown) else found
 
     def type(self, schema: Any) -> TypeExpr:
+        """Return the type of a schema; null is added for `nullable`. What is no schema is unknown."""
         if isinstance(schema, str):
             return Primitive(schema)
         if not isinstance(schema, dict):
@@ -571,7 +616,7 @@ class _TypeReader:
         return found
 
     def parts(self, schema: Json) -> Iterator[TypeExpr]:
-        """What its references, its constants and the schemas in it each say."""
+        """Yield the types of its references, its constants and its combined schemas."""
         for word in _COMBINED[:3]:
             if isinstance(schema.get(word), str):
                 yield self.reference(schema[word])
@@ -582,32 +627,36 @@ class _TypeReader:
                 yield join([self.type(item) for item in schema[word]])
 
     def without_null(self, schema: Json) -> TypeExpr:
+        """Return the intersection of its parts, and of its declared type where that adds something."""
         known: list[TypeExpr] = [part for part in self.parts(schema) if not isinstance(part, Unknown)]
         if not known or ("properties" in schema and "const" not in schema and "enum" not in schema):
             known.append(self.stated(schema))
         return _intersection(known)
 
     def reference(self, ref: str) -> TypeExpr:
+        """Return the named type of a reference, and queue its target; unknown for one that resolves to nothing
+        useful."""
         target = self.refs.get(ref)
-        name = self.names.of(self.document, target) if isinstance(target, dict) else preferred(ref)
-        if isinstance(target, bool) or not name or not preferred(ref, self.refs.root):
+        name = self.names.of(self.document, target) if isinstance(target, dict) else preferred_name(ref)
+        if isinstance(target, bool) or not name or not preferred_name(ref, self.refs.root):
             return UNKNOWN
         if isinstance(target, dict):
             self.waiting[name] = target
         return RefType(name)
 
     def stated(self, schema: Json) -> TypeExpr:
-        """What `type` says, and where it says nothing what the keywords of one type do."""
+        """Return the type that `type` declares, or that is implied by keywords of objects and arrays."""
         said = schema.get("type")
         if isinstance(said, list):
-            return _union([self.named(schema, name) for name in said if isinstance(name, str)])
+            return _union([self.type_named(schema, name) for name in said if isinstance(name, str)])
         if isinstance(said, str):
-            return self.named(schema, said)
+            return self.type_named(schema, said)
         if "properties" in schema:
             return self.object(schema)
         return self.array(schema) if any(word in schema for word in _ARRAY) else UNKNOWN
 
-    def named(self, schema: Json, name: str) -> TypeExpr:
+    def type_named(self, schema: Json, name: str) -> TypeExpr:
+        """Return the type for one type name of a schema."""
         if name == "array":
             return self.array(schema)
         if name == "object" and any(word in schema for word in _OBJECT):
@@ -615,6 +664,7 @@ class _TypeReader:
         return Primitive(name)
 
     def array(self, schema: Json) -> TypeExpr:
+        """Return an array type, or a tuple where items are declared one by one."""
         items = schema.get("items", {})
         first = items if isinstance(items, list) else schema.get("prefixItems")
         if not isinstance(first, list):
@@ -628,6 +678,7 @@ class _TypeReader:
         )
 
     def object(self, schema: Json) -> TypeExpr:
+        """Return an object type, required fields first; the primitive "object" where no member is declared."""
         required = dict.fromkeys(key for key in schema.get("required") or () if isinstance(key, str))
         fields = [self.field(key, item, key in required) for key, item in _members(schema, required).items()]
         fields.sort(key=lambda field: not field.required)
@@ -637,7 +688,7 @@ class _TypeReader:
         return ObjectType(tuple(fields), rest)
 
     def rest(self, schema: Json) -> TypeExpr | None:
-        """The type of keys without a field of their own, where the schema says one."""
+        """Return the type of keys without a field of their own, None where the schema says nothing."""
         said = schema.get("additionalProperties")
         if said is False:
             patterns = schema.get("patternProperties") or {}
@@ -647,6 +698,7 @@ class _TypeReader:
         return UNKNOWN if schema.get("patternProperties") else self.type(said)
 
     def field(self, name: str, schema: Any, required: bool) -> FieldType:
+        """Return one member of an object with its description, limits, default and examples."""
         said = schema if isinstance(schema, dict) else {}
         description = said.get("description")
         return FieldType(
@@ -661,7 +713,7 @@ class _TypeReader:
 
 
 def _different(members: Iterable[TypeExpr]) -> list[TypeExpr]:
-    """Without members that read the same as an earlier one."""
+    """Return the members without those whose text equals that of an earlier one."""
     members = list(members)
     if len(members) < 2:
         return members
@@ -673,26 +725,30 @@ def _flat(members: Iterable[TypeExpr], kind: type[UnionType] | type[Intersection
 
 
 def _constants(schema: Json) -> list[Any] | None:
+    """Return the constants of `const` or `enum`, or None."""
     if "const" in schema:
         return [schema["const"]]
     return schema["enum"] if isinstance(schema.get("enum"), list) else None
 
 
 def _members(schema: Json, required: Iterable[str]) -> Json:
-    """What an object may hold: the declared, and what is required without being declared."""
+    """Return the members of an object: the declared ones, and those that are required without being declared."""
     properties = schema["properties"] if isinstance(schema.get("properties"), dict) else {}
     allowed = {key: item for key, item in properties.items() if item is not False}
     return {**allowed, **{key: {} for key in required if key not in properties}}
 
 
 def _union(members: list[TypeExpr], *, keep: bool = False) -> TypeExpr:
-    """One of these; `keep` keeps what may be anything, which else is left out beside what is more telling."""
-    told = _different([member for member in _flat(members, UnionType) if keep or not isinstance(member, Unknown)])
-    if keep and UNKNOWN in told:
+    """Return the union of the members.
+
+    Unknown members are dropped; with `keep`, one of them makes the whole unknown."""
+    different = _different([member for member in _flat(members, UnionType) if keep or not isinstance(member, Unknown)])
+    if keep and UNKNOWN in different:
         return UNKNOWN
-    return UNKNOWN if not told else told[0] if len(told) == 1 else UnionType(tuple(told))
+    return UNKNOWN if not different else different[0] if len(different) == 1 else UnionType(tuple(different))
 
 
 def _intersection(members: list[TypeExpr]) -> TypeExpr:
-    told = _different([member for member in _flat(members, IntersectionType) if not isinstance(member, Unknown)])
-    return UNKNOWN if not told else told[0] if len(told) == 1 else IntersectionType(tuple(told))
+    """Return the intersection of the members without unknown ones."""
+    different = _different([member for member in _flat(members, IntersectionType) if not isinstance(member, Unknown)])
+    return UNKNOWN if not different else different[0] if len(different) == 1 else IntersectionType(tuple(different))
