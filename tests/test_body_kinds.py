@@ -11,13 +11,13 @@ import pytest
 from rightcall import Call, Parser, Text, Toolset, check, grammar, parse, render
 from rightcall.constrain.call_bodies import CALL_GRAMMARS
 from rightcall.errors import BadFormat
+from rightcall.formats.body_kinds import BODIES, BodyKind
 from rightcall.formats.spec import Body, Format
-from rightcall.parsing.bodies import BODIES
-from rightcall.parsing.bodies.kind import BodyKind
+from rightcall.parsing.bodies import READERS
 from rightcall.testing.laws import check_format
 from support.ebnf import Ebnf
 from support.generated import plainly
-from support.pairs_kind import Pairs, PairsKind, pairs_grammar
+from support.pairs_kind import Pairs, PairsKind, PairsReader, pairs_grammar
 from support.tag_judge import Tag
 
 FORMAT = Format("pairs", body=Pairs(), call=("<do>", "</do>"), between="\n")
@@ -42,6 +42,8 @@ CALLS = [Call("lookup", {"word": "a;b=c </do>", "n": 3}), Call("ping", {})]
 def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
     kinds: dict[Any, Any] = BODIES
     monkeypatch.setitem(kinds, Pairs, PairsKind())
+    readers: dict[Any, Any] = READERS
+    monkeypatch.setitem(readers, Pairs, PairsReader)
     grammars: dict[Any, Any] = CALL_GRAMMARS
     monkeypatch.setitem(grammars, Pairs, pairs_grammar)
 
@@ -95,6 +97,7 @@ def test_a_file_may_say_it() -> None:
 
 @pytest.mark.parametrize("data, kind", BODIES.items())
 def test_every_kind_says_all_there_is_to_say(data: type[Body], kind: BodyKind[Body]) -> None:
-    for word in ("reader", "write", "markers", "check"):
+    for word in ("write", "markers", "check"):
         assert word in vars(type(kind)), f"{data.__name__} says nothing of {word}"
+    assert data in READERS, f"READERS has no reader of {data.__name__}"
     assert data in CALL_GRAMMARS, f"CALL_GRAMMARS has no grammar of {data.__name__}"

@@ -8,8 +8,8 @@ import pytest
 
 from rightcall import Call, Toolset, render
 from rightcall.formats import FORMATS
+from rightcall.formats.body_kinds import BODIES
 from rightcall.formats.spec import Format, NameThenJson, Special, alternatives
-from rightcall.parsing.bodies import BODIES
 from support.cuts import Setting, hold_of_every_cut
 from support.format_sample import sampled, sampled_rows
 from support.replies import codes

@@ -8,8 +8,8 @@ import pytest
 
 from rightcall import Call, CannotCarry, parse, render
 from rightcall.formats import FORMATS
+from rightcall.formats.body_kinds import BODIES
 from rightcall.formats.spec import Format, alternatives
-from rightcall.parsing.bodies import BODIES
 from rightcall.testing.laws.samples import TOOLS
 from support.format_sample import sampled
 

@@ -10,8 +10,8 @@ from formats_page import page
 from rightcall import Format, formats, parse
 from rightcall.cli.formats_command import sample
 from rightcall.formats import Channels, Protocol
+from rightcall.formats.body_kinds import BODIES
 from rightcall.formats.toml import SPECIAL
-from rightcall.parsing.bodies import BODIES
 from rightcall.testing.laws import check_format
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "formats.md"

@@ -8,9 +8,9 @@ import pytest
 
 from rightcall import CallStart, CannotCarry, Parser, Reasoning, Recast, Reply, Text, render
 from rightcall.formats import FORMATS
+from rightcall.formats.body_kinds import BODIES
 from rightcall.formats.spec import Format, Special, alternatives
 from rightcall.formats.special_tokens import tokens_of
-from rightcall.parsing.bodies import BODIES
 from support.format_sample import sampled
 from support.replies import (
     TOOLS,

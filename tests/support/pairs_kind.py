@@ -12,9 +12,10 @@ from typing import Any
 from rightcall.constrain.algebra import NEVER, Lit, Member, Node, seq
 from rightcall.constrain.builder import Builder
 from rightcall.constrain.json_text import ArgumentsShape, Json, in_any_order
+from rightcall.formats.body_kinds import BodyKind
 from rightcall.formats.spec import Body, Format, Marker
 from rightcall.formats.toml_rules import LITERAL, template_rule
-from rightcall.parsing.bodies.kind import Around, BodyKind, BodyReader
+from rightcall.parsing.bodies.body_reader import Around, BodyReader
 from rightcall.parsing.buffer import Broken, Cut, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder
 from rightcall.parsing.json_stream import LostJsonEnd, json_value
@@ -37,7 +38,7 @@ class Pairs(Body, frozen=True):
 class PairsReader(BodyReader):
     begins = Probe(patterns(_NAME, literal(":")))
 
-    def __init__(self, body: Pairs) -> None:
+    def __init__(self, body: Pairs, format: Format, around: Around) -> None:
         self.then = Probe(patterns(blanks(), literal(body.then)))
         self.key = Probe(patterns(blanks(), _NAME, literal(body.is_)))
         self.size = len(body.is_)
@@ -88,9 +89,6 @@ class PairsReader(BodyReader):
 
 
 class PairsKind(BodyKind[Pairs]):
-    def reader(self, body: Pairs, format: Format, around: Around) -> BodyReader:
-        return PairsReader(body)
-
     def write(self, body: Pairs, call: Call, arguments: str, index: int) -> str:
         pairs = [f"{key}{body.is_}{json.dumps(value, ensure_ascii=False)}" for key, value in call.arguments.items()]
         return f"{call.name}:{body.then.join(pairs)}"

@@ -27,8 +27,8 @@ from rightcall.constrain.builder import QUOTED_ID, Builder, around, first, piece
 from rightcall.constrain.json_text import CONTROL, PLAIN_CHAR, ArgumentsShape, Json, in_any_order, json_string
 from rightcall.constrain.tagged_text import TagShapes
 from rightcall.constrain.value_shapes import NOTHING, Array, Field, Number, Object, OneOf, Shape, TextShape, options
+from rightcall.formats.body_kinds import write_literal
 from rightcall.formats.spec import Body, Braced, Envelope, NameThenJson, Params, Pythonic, TsCall
-from rightcall.parsing.bodies.ts_call import write_literal
 from rightcall.parsing.values.notation import BRACED_KEY
 
 _SINGLE = inverse(chars(CONTROL, "'\\"))

@@ -26,8 +26,8 @@ from rightcall.constrain.schema_shapes import Shapes
 from rightcall.constrain.value_shapes import ANYTHING, NOTHING, Field, Object
 from rightcall.errors import CallerError, EmptyToolList, GrammarCompileError
 from rightcall.formats import FORMATS, find
+from rightcall.formats.body_kinds import BODIES
 from rightcall.formats.spec import Format
-from rightcall.parsing.bodies import BODIES
 from rightcall.tools.toolset import ToolLike, Toolset
 from rightcall.types import Json, Tool
 

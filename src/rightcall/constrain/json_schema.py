@@ -15,8 +15,8 @@ import msgspec
 
 from rightcall.constrain.intersect import Relaxation
 from rightcall.errors import CallerError
+from rightcall.formats.body_kinds import BODIES
 from rightcall.json_pointer import step
-from rightcall.parsing.bodies import BODIES
 from rightcall.schema.walk import LISTS, MAPS, ONE, REFS, Refs, inner, references
 from rightcall.types import Json
 

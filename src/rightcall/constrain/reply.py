@@ -34,8 +34,8 @@ from rightcall.constrain.before_call import FENCES, OPENING, RESULTS
 from rightcall.constrain.builder import BLANKS, SPACE, Builder, edges, first, pieces, plain, text_of
 from rightcall.constrain.call_bodies import CALL_GRAMMARS
 from rightcall.constrain.json_text import JSON_CHAR, ArgumentsShape
+from rightcall.formats.body_kinds import BODIES
 from rightcall.formats.spec import Channels, Format, Pair, alternatives
-from rightcall.parsing.bodies import BODIES
 
 
 class ReplyFrame(msgspec.Struct, frozen=True):

@@ -17,7 +17,7 @@ from rightcall.constrain.gbnf import emit_with_limits as emit_gbnf
 from rightcall.constrain.intersect import Relaxation
 from rightcall.constrain.json_schema import project
 from rightcall.errors import GrammarCompileError
-from rightcall.parsing.bodies import BODIES
+from rightcall.formats.body_kinds import BODIES
 from rightcall.types import Json
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from rightcall.contracts.protocol import tool_schema
 from rightcall.contracts.typescript import Declarations, Harmless, TextType, summary
 from rightcall.errors import CallerError, CannotCarry
 from rightcall.formats import find
+from rightcall.formats.body_kinds import BODIES
 from rightcall.formats.spec import Format
-from rightcall.parsing.bodies import BODIES
 from rightcall.parsing.rendering import render
 from rightcall.schema.places import properties
 from rightcall.schema.walk import LISTS, MAPS, ONE, Refs, refs_of

@@ -17,6 +17,16 @@ import msgspec
 
 Marker = str | tuple[str, ...]
 Pair = tuple[Marker, Marker]
+# The holes of markers, with the pattern of the text that each stands for.
+HOLES = {
+    "name": r"[\w$][^<>\"'`{}()\[\]|=/\s,\\]{0,255}",
+    "id": r'[^<>"{}()\[\]|=/\s]{1,256}',
+    "key": r'[^<>"\r\n/][^<>"\r\n]{0,255}',
+    "type": r'[^<>"\s]{1,32}',
+    "index": r"[0-9]{1,9}",
+    "number": r"[0-9]{1,9}",
+    "cite": r"[^<>\r\n]{0,128}",
+}
 
 
 class Special(str):

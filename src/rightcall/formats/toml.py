@@ -20,6 +20,7 @@ from typing import Any, Union, get_type_hints
 
 import msgspec
 
+from rightcall.formats.body_kinds import BODIES
 from rightcall.formats.builtin import ALIASES, FORMATS
 from rightcall.formats.spec import Body, Channels, Format, Protocol, alternatives
 from rightcall.formats.special_tokens import is_in_a_marker, with_tokens
@@ -51,8 +52,6 @@ _ALIAS = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}").fullmatch
 
 def format_from_toml(text: str) -> Format:
     """The format that this TOML text defines. Raises `BadFormat`, and nothing else, whatever the text is."""
-    from rightcall.parsing.bodies import BODIES
-
     kinds = {kind.__struct_config__.tag: kind for kind in BODIES}
     data = _load(text)
     special = _special(data.pop(SPECIAL, ()))
@@ -80,8 +79,6 @@ def _special(given: Any) -> tuple[str, ...]:
 
 def check_format_value(format: Format) -> None:
     """Raises `BadFormat` unless a file could say this format, whether one did or not."""
-    from rightcall.parsing.bodies import BODIES
-
     _check_names(format)
     _check_around(format)
     if format.channels is not None:

@@ -11,19 +11,20 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
+from rightcall.formats.spec import HOLES
 from rightcall.parsing.bodies.name_then_json import read_arguments_of
 from rightcall.parsing.bodies.trailing_text import ARGUMENTS
 from rightcall.parsing.buffer import Broken, Capture, Cut, NotACall, Steps, broken_by
 from rightcall.parsing.call_builder import declared, name_at
 from rightcall.parsing.json_stream import whole_value
-from rightcall.parsing.markers import BLANKS, HOLES, RUN, Pat, Probe, Scan, blanks, literal, seq
+from rightcall.parsing.markers import BLANKS, RUN, Pat, Probe, Scan, blanks, literal, seq
 from rightcall.repairs.envelope_repair import Sketch
 from rightcall.repairs.finish import allowed, receipts
 from rightcall.repairs.loose_json import INFO
 from rightcall.types import Repair
 
 if TYPE_CHECKING:
-    from rightcall.parsing.bodies.kind import BodyReader
+    from rightcall.parsing.bodies.body_reader import BodyReader
     from rightcall.parsing.call_builder import CallBuilder
 
 

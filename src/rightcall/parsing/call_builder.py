@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from rightcall.formats.spec import HOLES
 from rightcall.ids import Ids
 from rightcall.parsing.buffer import Buffer, Capture, NotACall, Steps, TokenMap
 from rightcall.parsing.events import Output
-from rightcall.parsing.markers import HOLES, Probe
+from rightcall.parsing.markers import Probe
 from rightcall.parsing.options import ReadOptions
 from rightcall.repairs.envelope_repair import BesideMember, Sketch
 from rightcall.repairs.finish import RepairBudget, receipts, settle

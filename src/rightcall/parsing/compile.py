@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 import msgspec
 
+from rightcall.formats.body_kinds import BODIES
 from rightcall.formats.spec import Body, Channels, Format, Marker, Pair, Special, alternatives, likely_closes
 from rightcall.formats.special_tokens import texts_of
 from rightcall.formats.turn_ends import LAST_TOKENS
-from rightcall.parsing.bodies import BODIES
-from rightcall.parsing.bodies.kind import Around, BodyReader, Quick
+from rightcall.parsing.bodies import READERS
+from rightcall.parsing.bodies.body_reader import Around, BodyReader, Quick
 from rightcall.parsing.markers import (
     BLANKS,
     END,
@@ -148,7 +149,11 @@ class FormatMarkers:
 
     def _damaged(self) -> Entries:
         bodies = self.format.bodies
-        found = [(Sign("body"), pat) for body in bodies for pat in BODIES[type(body)].damaged(body, self.format)]
+        found = [
+            (Sign("body"), pat)
+            for body in bodies
+            for pat in READERS[type(body)].find_damaged_openers(body, self.format)
+        ]
         return found + [entry for body in bodies for entry in _misnamed_openings(body, self.is_bare)]
 
     def nameless(self) -> list[Pat]:
@@ -687,7 +692,7 @@ class CompiledFormat:
 def _compile_bodies(format: Format, markers: FormatMarkers) -> Bodies:
     around = Around(markers.after(), [pat for _, pat in markers.turns])
     kinds = [(BODIES[type(body)], body) for body in format.bodies]
-    readers = [kind.reader(body, format, around) for kind, body in kinds]
+    readers = [READERS[type(body)](body, format, around) for body in format.bodies]
     pairs = list(zip(readers, kinds, strict=True))
     outside = [reader for reader, (kind, body) in pairs if kind.is_named_outside(body)]
     nameless = markers.nameless()

@@ -14,10 +14,10 @@ from itertools import chain
 from typing import Literal, NamedTuple
 
 from rightcall.formats import NAMED_ONLY
+from rightcall.formats.body_kinds import BODIES
 from rightcall.formats.registered import KnownFormats, known_formats
 from rightcall.formats.spec import Channels, Format, Marker, NameThenJson, Special, alternatives
 from rightcall.parsing.blocks import FENCE_BEGIN
-from rightcall.parsing.bodies import BODIES
 from rightcall.parsing.compile import (
     THINK,
     THINK_CLOSES,

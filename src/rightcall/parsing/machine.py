@@ -22,7 +22,7 @@ import msgspec
 from rightcall.formats.spec import Special
 from rightcall.ids import Ids
 from rightcall.parsing.blocks import Block, Ending, read_message, take_whole_message
-from rightcall.parsing.bodies.kind import WholeBlock
+from rightcall.parsing.bodies.body_reader import WholeBlock
 from rightcall.parsing.bodies.ts_call import LINE, WRAPPED, call_parts, labelled
 from rightcall.parsing.buffer import MAX_PIECE, MAX_PIECES, Capture, Sink, Steps
 from rightcall.parsing.call_builder import CallBuilder, declared, names_in

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from functools import cached_property
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
-from rightcall.formats.spec import Marker, Special, alternatives
+from rightcall.formats.spec import HOLES, Marker, Special, alternatives
 
 Search = Callable[[str, int], "re.Match[str] | None"]
 BLANKS = " \t\r\n"
@@ -22,15 +22,6 @@ BLANKS = " \t\r\n"
 MAX_BLANKS = 128
 _LONGEST_WORDS = 128  # where a name belongs
 
-HOLES = {
-    "name": r"[\w$][^<>\"'`{}()\[\]|=/\s,\\]{0,255}",
-    "id": r'[^<>"{}()\[\]|=/\s]{1,256}',
-    "key": r'[^<>"\r\n/][^<>"\r\n]{0,255}',
-    "type": r'[^<>"\s]{1,32}',
-    "index": r"[0-9]{1,9}",
-    "number": r"[0-9]{1,9}",
-    "cite": r"[^<>\r\n]{0,128}",
-}
 # A key in quotation marks, where those of its own are escaped.
 _QUOTED_KEY = r'[^"\r\n]{1,256}'
 _HOLE_STARTS = {hole: f"(?:{HOLES[hole]}+)?+" for hole in ("name", "key")}

@@ -9,8 +9,8 @@ from itertools import islice
 import msgspec
 
 from rightcall.formats import FORMATS
+from rightcall.formats.body_kinds import BODIES
 from rightcall.formats.spec import alternatives
-from rightcall.parsing.bodies import BODIES
 from rightcall.parsing.shown import RECORD
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Problem, Span

@@ -13,9 +13,9 @@ from typing import Any
 
 from rightcall.errors import CannotCarry
 from rightcall.formats import find
+from rightcall.formats.body_kinds import BODIES
 from rightcall.formats.spec import Body, Format, alternatives
 from rightcall.json_pointer import escaped
-from rightcall.parsing.bodies import BODIES
 from rightcall.parsing.compile import compile_format
 from rightcall.parsing.detection import read_whole
 from rightcall.parsing.markers import BLANKS

@@ -1,21 +1,19 @@
-"""The body kinds: the only place that knows how arguments are written. A new kind is one file, and one line here."""
-
-from typing import Any
+"""The readers of bodies: one for each body kind. A kind is written and checked in `formats.body_kinds`."""
 
 from rightcall.formats.spec import Body, Braced, Envelope, NameThenJson, Params, Pythonic, TsCall
-from rightcall.parsing.bodies.braced import BracedKind
-from rightcall.parsing.bodies.envelope import EnvelopeKind
-from rightcall.parsing.bodies.kind import BodyKind
-from rightcall.parsing.bodies.name_then_json import NameThenJsonKind
-from rightcall.parsing.bodies.params import ParamsKind
-from rightcall.parsing.bodies.pythonic import PythonicKind
-from rightcall.parsing.bodies.ts_call import TsCallKind
+from rightcall.parsing.bodies.body_reader import BodyReader
+from rightcall.parsing.bodies.braced import BracedReader
+from rightcall.parsing.bodies.envelope import EnvelopeReader
+from rightcall.parsing.bodies.name_then_json import NameThenJsonReader
+from rightcall.parsing.bodies.params import ParamsReader
+from rightcall.parsing.bodies.pythonic import PythonicReader
+from rightcall.parsing.bodies.ts_call import TsCallReader
 
-BODIES: dict[type[Body], BodyKind[Any]] = {
-    Envelope: EnvelopeKind(),
-    NameThenJson: NameThenJsonKind(),
-    Params: ParamsKind(),
-    Pythonic: PythonicKind(),
-    Braced: BracedKind(),
-    TsCall: TsCallKind(),
+READERS: dict[type[Body], type[BodyReader]] = {
+    Envelope: EnvelopeReader,
+    NameThenJson: NameThenJsonReader,
+    Params: ParamsReader,
+    Pythonic: PythonicReader,
+    Braced: BracedReader,
+    TsCall: TsCallReader,
 }

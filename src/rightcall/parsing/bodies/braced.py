@@ -12,8 +12,8 @@ from functools import lru_cache
 from json.encoder import encode_basestring as quoted
 from typing import Any
 
-from rightcall.formats.spec import Braced, Format, Marker
-from rightcall.formats.toml_rules import LITERAL, OPENER, marker_rule, template_rule
+from rightcall.formats.body_kinds import first_alternative
+from rightcall.formats.spec import HOLES, Braced, Format
 from rightcall.json_pointer import step
 from rightcall.parsing.argument_values import (
     TEXT_KINDS,
@@ -28,12 +28,11 @@ from rightcall.parsing.argument_values import (
     typed,
     whole,
 )
-from rightcall.parsing.bodies.kind import Around, BodyKind, BodyReader, filled, first
+from rightcall.parsing.bodies.body_reader import Around, BodyReader
 from rightcall.parsing.buffer import Broken, Cut, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder
 from rightcall.parsing.markers import (
     END,
-    HOLES,
     NAME,
     TEXT_END,
     Holes,
@@ -64,8 +63,8 @@ from rightcall.parsing.values.notation import (
     easy_without,
 )
 from rightcall.parsing.values.value_reader import BadValue, Ends, Odd, Unfinished, ValueReader, opening
-from rightcall.strict_json import Undecodable, decode_unique, encode
-from rightcall.types import Call, Repair
+from rightcall.strict_json import Undecodable, decode_unique
+from rightcall.types import Repair
 
 PAIRS = (*[(mark, mark) for mark in "\"'`\u201d\u2019"], ("\u201c", "\u201d"), ("\u2018", "\u2019"))
 MARKS = "".join([opens for opens, _ in PAIRS])
@@ -266,7 +265,8 @@ def heads(body: Braced) -> list[str]:
 
 
 class BracedReader(BodyReader):
-    def __init__(self, body: Braced, after: list[Pat], calls: list[Pat], closes: list[Pat]) -> None:
+    def __init__(self, body: Braced, format: Format, around: Around) -> None:
+        after, calls, closes = around.after, templates(format.call[0]), templates(format.call[1])
         self.body = body
         self.open = Holes(body.open)
         nameless = seq(*[alt(*[literal(head) for head in heads(body)])], blanks(), literal("{"))
@@ -350,7 +350,7 @@ class BracedReader(BodyReader):
             found = found or (yield from p.test(probe))
         if found is None or p.policy(found["name"]) == "off":
             raise NotACall
-        before, after = found.group().rstrip(), first(self.body.open).replace("{name}", found["name"])
+        before, after = found.group().rstrip(), first_alternative(self.body.open).replace("{name}", found["name"])
         p.pos = found.end()
         p.begin(found["name"], repairs=(Repair("broken_opener", "exact", "", before, after),))
 
@@ -558,32 +558,3 @@ def _until(p: CallBuilder, notation: Notation) -> Steps[str]:
             p.drop(taken)
             raise Cut
         yield
-
-
-# -- the kind: written, constrained, known by its markers --------------------------------------------------------------
-
-
-class BracedKind(BodyKind[Braced]):
-    def reader(self, body: Braced, format: Format, around: Around) -> BodyReader:
-        return BracedReader(body, around.after, templates(format.call[0]), templates(format.call[1]))
-
-    def write(self, body: Braced, call: Call, arguments: str, index: int) -> str:
-        return filled(body.open, call, index) + _written(body, call.arguments)
-
-    def markers(self, body: Braced) -> tuple[Marker, ...]:
-        return (body.open, body.quote)
-
-    def opening(self, body: Braced) -> tuple[Marker, ...]:
-        return (body.open,)
-
-    def check(self, body: Braced, where: str, format: Format) -> None:
-        marker_rule(f"{where}.open", body.open, OPENER)
-        template_rule(f"{where}.quote", body.quote, LITERAL)
-
-
-def _written(body: Braced, value: Any) -> str:
-    if isinstance(value, dict):
-        return "{" + ",".join([f"{key}:{_written(body, item)}" for key, item in value.items()]) + "}"
-    if isinstance(value, list):
-        return "[" + ",".join([_written(body, item) for item in value]) + "]"
-    return body.quote + value + body.quote if isinstance(value, str) else encode(value)

@@ -12,9 +12,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from rightcall.formats.spec import Envelope, Format, Marker
-from rightcall.formats.toml_rules import ANY_TEXT, LITERAL, OPTIONAL, each, json_key, refuse, template_rule
-from rightcall.parsing.bodies.kind import Around, BodyKind, BodyReader, KeyPair, WholeBlock, Wrap
+from rightcall.formats.spec import Envelope, Format
+from rightcall.parsing.bodies.body_reader import Around, BodyReader, WholeBlock
 from rightcall.parsing.bodies.trailing_text import goes_on, is_member_lost, what_stands_behind
 from rightcall.parsing.buffer import Broken, Cut, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder, Whole
@@ -23,9 +22,9 @@ from rightcall.parsing.markers import Pat, Probe, alt, blanks, literal, lookahea
 from rightcall.repairs.envelope_repair import BesideMember, Keys, Role, Sketch, role_of, sketch_envelopes
 from rightcall.repairs.schema_repair import fold
 from rightcall.repairs.tool_meant import find_name, hoist_name, name_in_id, two_names
-from rightcall.strict_json import Undecodable, encode, is_deep, is_same, scan_unique
+from rightcall.strict_json import Undecodable, is_deep, is_same, scan_unique
 from rightcall.tools.toolset import Toolset
-from rightcall.types import Call, Repair
+from rightcall.types import Repair
 
 _B = r"[ \t\r\n]*+"
 _KEY = Pat(r'"[^"\\\x00-\x1f]{1,128}+"', r'(?:"[^"\\\x00-\x1f]{0,128}+"?+)?+')
@@ -307,7 +306,8 @@ _EXTRA_IN_LIST = Probe(seq(blanks(), Pat(r"\}{1,3}+", r"\}{0,3}"), blanks(), loo
 class EnvelopeReader(BodyReader):
     begins = _BEGINS
 
-    def __init__(self, body: Envelope, closes: list[Pat]) -> None:
+    def __init__(self, body: Envelope, format: Format, around: Around) -> None:
+        closes = templates(format.call[1])
         self.body = body
         self.names = frozenset(body.names)
         self.args = frozenset(body.args)
@@ -594,57 +594,3 @@ class EnvelopeReader(BodyReader):
         role = role_of(key, value, self.keys, p.tools, name=parts.name or "", has_args=parts.has_args)
         is_no_tool = role == "stranger" and parts.name is None and is_no_name(key, value, self.names)
         return "known" if is_no_tool else role
-
-
-# -- the kind: written, constrained, known by its markers --------------------------------------------------------------
-
-
-class EnvelopeKind(BodyKind[Envelope]):
-    first = "[{"
-    holds_json = True
-    is_object = True
-
-    def reader(self, body: Envelope, format: Format, around: Around) -> BodyReader:
-        return EnvelopeReader(body, templates(format.call[1]))
-
-    def write(self, body: Envelope, call: Call, arguments: str, index: int) -> str:
-        name = encode(call.name)
-        if not body.names:
-            return f"{{{name}: {arguments}}}"
-        fields = [f'"{body.names[0]}": {name}', f'"{body.args[0]}": {arguments}']
-        if body.write_id:
-            id = f'"{body.ids[0]}": {encode(call.id or str(index))}'
-            fields = [id, *fields] if body.write_id == "first" else [*fields, id]
-        return "{" + ", ".join(fields) + "}"
-
-    def markers(self, body: Envelope) -> tuple[Marker, ...]:
-        return body.wrap or ()
-
-    def wrap(self, body: Envelope) -> Wrap | None:
-        return body.wrap
-
-    def keys(self, body: Envelope) -> KeyPair | None:
-        return (body.names, body.args) if body.names else None
-
-    def outer(self, body: Envelope) -> tuple[str, ...]:
-        return body.outer
-
-    def content_key(self, body: Envelope) -> str:
-        return body.content
-
-    def carries_name(self, body: Envelope, name: str) -> bool:
-        return True
-
-    def check(self, body: Envelope, where: str, format: Format) -> None:
-        for field in ("names", "args", "ids", "outer"):
-            keys = getattr(body, field)
-            each(f"{where}.{field}", keys, LITERAL)
-            for key in keys:
-                json_key(f"{where}.{field}", key)
-        template_rule(f"{where}.content", body.content, OPTIONAL)
-        json_key(f"{where}.content", body.content)
-        each(f"{where}.wrap", body.wrap or (), ANY_TEXT)
-        if not body.args and body.names:
-            refuse(f"{where}.args", "it is empty", "name the key that holds the arguments")
-        if body.write_id and not body.ids:
-            refuse(f"{where}.ids", "it is empty, and write_id wants an id written", "name the key that holds the id")

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, NoReturn
 
-from rightcall.formats.spec import Format, Marker, NameThenJson, alternatives
-from rightcall.formats.toml_rules import OPENER, OPTIONAL, FieldRule, marker_rule, refuse, template_rule
-from rightcall.parsing.bodies.kind import Around, BodyKind, BodyReader, WholeBlock, filled, first
+from rightcall.formats.spec import Format, NameThenJson, alternatives
+from rightcall.parsing.bodies.body_reader import Around, BodyReader, WholeBlock
 from rightcall.parsing.bodies.trailing_text import ANOTHER_OBJECT, ARGUMENTS, HALF_A_KEY, what_stands_behind
 from rightcall.parsing.buffer import Broken, Capture, Cut, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder
@@ -29,7 +28,7 @@ from rightcall.repairs.envelope_repair import Sketch, sketch_arguments
 from rightcall.repairs.loose_json import LABEL
 from rightcall.repairs.tool_meant import find_name, settle_name
 from rightcall.strict_json import Undecodable, decode, is_deep, scan_unique
-from rightcall.types import Call, Repair
+from rightcall.types import Repair
 
 _B = r"[ \t\r\n]*+"
 _BLANK_RUN = re.compile(_B).match
@@ -45,7 +44,8 @@ _NO_MARKER = "what stands between the name of the tool and its arguments is not 
 
 
 class NameThenJsonReader(BodyReader):
-    def __init__(self, body: NameThenJson, ends: list[Pat]) -> None:
+    def __init__(self, body: NameThenJson, format: Format, around: Around) -> None:
+        ends = templates(format.call[1])
         self.body = body
         self.open = Holes(body.open) if any(alternatives(body.open)) else None
         closes = templates(body.close)
@@ -321,37 +321,3 @@ def _settle(p: CallBuilder, close: Probe | None, value: Any, *, empty: bool = Fa
         assert p.call is not None
         p.problem("trailing_content", f"unexpected {odd!r} after the call", call=p.call.index)
     p.finish(value, empty=empty)
-
-
-# -- the kind: written, constrained, known by its markers --------------------------------------------------------------
-
-
-class NameThenJsonKind(BodyKind[NameThenJson]):
-    holds_json = True
-    named_by_header = True
-
-    def reader(self, body: NameThenJson, format: Format, around: Around) -> BodyReader:
-        return NameThenJsonReader(body, templates(format.call[1]))
-
-    def write(self, body: NameThenJson, call: Call, arguments: str, index: int) -> str:
-        return filled(body.open, call, index) + arguments + first(body.close)
-
-    def markers(self, body: NameThenJson) -> tuple[Marker, ...]:
-        return (body.open, body.close)
-
-    def opening(self, body: NameThenJson) -> tuple[Marker, ...]:
-        return (body.open,)
-
-    def closing(self, body: NameThenJson) -> Marker:
-        return body.close
-
-    def is_named_outside(self, body: NameThenJson) -> bool:
-        return not first(body.open)
-
-    def check(self, body: NameThenJson, where: str, format: Format) -> None:
-        if body.open:
-            marker_rule(f"{where}.open", body.open, OPENER)
-        elif format.channels is None and len(format.bodies) == 1:
-            refuse(f"{where}.open", "without it nothing says the name of the call", "write a marker with {name}")
-        marker_rule(f"{where}.close", body.close, OPTIONAL)
-        template_rule(f"{where}.id", body.id, FieldRule(may=("name", "id", "index", "number"), empty=True))

@@ -10,11 +10,8 @@ import re
 from functools import cached_property
 from typing import Any, Literal
 
-import msgspec
-
-from rightcall.formats.spec import Format, Marker, Params, alternatives, escaped
-from rightcall.formats.toml_rules import LITERAL, OPENER, OPTIONAL, FieldRule, each, marker_rule, refuse, template_rule
-from rightcall.parsing.bodies.kind import Around, BodyKind, BodyReader, filled, first
+from rightcall.formats.spec import Format, Params, alternatives
+from rightcall.parsing.bodies.body_reader import Around, BodyReader
 from rightcall.parsing.bodies.swallowed import Swallowed
 from rightcall.parsing.bodies.tagged_values import TaggedValues
 from rightcall.parsing.bodies.tags import Tags
@@ -36,8 +33,7 @@ from rightcall.parsing.markers import (
     template,
 )
 from rightcall.repairs.envelope_repair import Sketch, sketch_arguments
-from rightcall.strict_json import encode
-from rightcall.types import Call, Repair
+from rightcall.types import Repair
 
 _MOST_ENDS = 8  # tokens in a row
 _FAR = 256  # blanks behind them
@@ -48,9 +44,9 @@ class ParamsReader(BodyReader):
     """`turns` are the end-of-turn tokens, and what begins a channel's header. `closers` are the patterns of what closes
     a value or a body: where one stands behind a call, the call may have ended too early."""
 
-    def __init__(self, body: Params, format: Format, turns: list[Pat]) -> None:
+    def __init__(self, body: Params, format: Format, around: Around) -> None:
         self.body = body
-        self.tags = tags = Tags(body, format, turns)
+        self.tags = tags = Tags(body, format, around.turns)
         self.closers = tuple(tags.closers)
         self.open = Holes(body.open)
         self.empty = Holes(body.empty) if any(alternatives(body.empty)) else None
@@ -89,6 +85,10 @@ class ParamsReader(BodyReader):
         )
         # Where nothing is wrong with the JSON, the trouble is what stands behind it, which this does not mend.
         return [each for each in found if each.liberties]
+
+    @staticmethod
+    def find_damaged_openers(body: Params, format: Format) -> list[Pat]:
+        return Tags(body, format, []).damaged_openers
 
     # -- the call ------------------------------------------------------------------------------------------------------
 
@@ -326,130 +326,3 @@ class ParamsReader(BodyReader):
 
 def _any(pats: list[Pat]) -> Probe | None:
     return Probe(alt(*pats)) if pats else None
-
-
-# -- the kind: written, constrained, known by its markers --------------------------------------------------------------
-
-_ENDS_IN_HOLE = re.compile(r"\{(?:key|type)\}[ \t]*\Z").search
-_ITEM = re.compile(r'[^<>"\s/]{1,64}').fullmatch
-_UNFIT_WORD = re.compile(r'[<>"\s]').search
-_JSON_TYPES = {bool: "boolean", int: "number", float: "number", dict: "object", list: "array", type(None): "null"}
-
-
-class ParamsKind(BodyKind[Params]):
-    declared_only = True
-
-    def reader(self, body: Params, format: Format, around: Around) -> BodyReader:
-        return ParamsReader(body, format, around.turns)
-
-    def write(self, body: Params, call: Call, arguments: str, index: int) -> str:
-        inside = "".join([_written(body, key, value) for key, value in call.arguments.items()])
-        call = msgspec.structs.replace(call, name=escaped(body, call.name)) if body.escapes else call
-        return filled(body.open, call, index) + inside + first(body.close)
-
-    def markers(self, body: Params) -> tuple[Marker, ...]:
-        return (
-            body.open,
-            body.param,
-            body.value_close,
-            body.close,
-            body.empty,
-            *(body.quote or ()),
-            *(body.json or ()),
-        )
-
-    def opening(self, body: Params) -> tuple[Marker, ...]:
-        return (body.open, body.empty)
-
-    def damaged(self, body: Params, format: Format) -> list[Pat]:
-        return Tags(body, format, []).damaged_openers
-
-    def closing(self, body: Params) -> Marker:
-        return body.close
-
-    def param_opening(self, body: Params) -> Marker:
-        return body.param
-
-    def value_closing(self, body: Params) -> Marker:
-        return body.value_close
-
-    def check(self, body: Params, where: str, format: Format) -> None:
-        typed = ("type",) if body.types else ()
-        marker_rule(f"{where}.open", body.open, OPENER)
-        marker_rule(f"{where}.param", body.param, FieldRule(may=typed, need=("key",)))
-        # The first is the one that is written, and must say the type; a model may leave it out.
-        template_rule(f"{where}.param", first(body.param), FieldRule(need=("key", *typed)))
-        marker_rule(f"{where}.value_close", body.value_close, FieldRule(may=("key",), empty=True))
-        if not alternatives(body.value_close)[0]:
-            refuse(f"{where}.value_close", "the marker is empty", "the first one is written and must be visible")
-        marker_rule(f"{where}.close", body.close, OPTIONAL)
-        marker_rule(f"{where}.empty", body.empty, FieldRule(may=OPENER.may, need=("name",), empty=True))
-        template_rule(f"{where}.item", body.item, OPTIONAL)
-        _check_item(where, body)
-        each(f"{where}.quote", body.quote or (), LITERAL)
-        each(f"{where}.json", body.json or (), LITERAL)
-        for text in alternatives(body.param):
-            if _ENDS_IN_HOLE(text):
-                said = f"nothing tells the end of {text[:80]!r} from the value"
-                refuse(f"{where}.param", said, "end it with a literal")
-        _check_types(f"{where}.types", body.types)
-        _check_escapes(f"{where}.escapes", body.escapes)
-
-
-def _check_item(where: str, body: Params) -> None:
-    """Nested tags are found by their keys: both tags must say it, behind something that tells a tag."""
-    if not body.item:
-        return
-    if not _ITEM(body.item):
-        refuse(f"{where}.item", f"{body.item[:80]!r} is no name of a tag", "write its name alone, such as item")
-    for field, tag in (("param", first(body.param)), ("value_close", first(body.value_close))):
-        if "{key}" not in tag or tag.strip().startswith("{key}") or "{type}" in tag:
-            refuse(f"{where}.{field}", f"{tag[:80]!r} cannot be nested, as item wants", "write <{key}> and </{key}>")
-
-
-def _check_types(where: str, types: dict[str, Any]) -> None:
-    each(where, types, LITERAL)
-    for word in types:
-        if len(word) > 32 or _UNFIT_WORD(word):
-            refuse(where, f"{word[:80]!r} is no type word", "write 1-32 characters without blanks, quotes, < or >")
-    if types and set(types.values()) != {"string", "json"}:
-        example = 'for example { text = "string", other = "json" }'
-        refuse(where, "it must have a word for string and one for json", example)
-
-
-def _check_escapes(where: str, escapes: dict[str, str]) -> None:
-    each(where, escapes.values(), LITERAL)
-    for char, written in escapes.items():
-        if len(char) != 1 or len(written) < 2 or written[0] not in escapes:
-            cure = "write one character and what stands for it, which begins with a character that is escaped too"
-            refuse(where, f"{char[:80]!r} = {written[:80]!r} is no escape", cure)
-    if escapes and '"' not in escapes:
-        refuse(where, "the quotation mark has no escape", "a key ends at one: say how it is written")
-
-
-def _written(body: Params, key: str, value: Any) -> str:
-    """One argument."""
-    key = escaped(body, key)
-    opener = first(body.param).replace("{type}", _type(body, value)).replace("{key}", key)
-    close = first(body.value_close).replace("{key}", key)
-    if isinstance(value, str):
-        before, after = _quotes(body, value, close.strip())
-        return opener + before + value + after + close
-    if body.item and isinstance(value, (dict, list)) and value:
-        entries = value.items() if isinstance(value, dict) else [(body.item, item) for item in value]
-        return opener + "".join([_written(body, k, v) for k, v in entries]) + close
-    return opener + ("" if body.item and value in ({}, []) else encode(value)) + close
-
-
-def _quotes(body: Params, text: str, close: str) -> tuple[str, str]:
-    """What stands around a text that holds the tag which closes it."""
-    return body.quote if body.quote and close and close in text else ("", "")
-
-
-def _type(body: Params, value: Any) -> str:
-    """What to write in a `{type}` hole."""
-    wanted = "string" if isinstance(value, str) else "json"
-    name = _JSON_TYPES.get(type(value), "string")
-    if body.types.get(name) == wanted:
-        return name
-    return next((word for word, kind in body.types.items() if kind == wanted), "")

@@ -10,8 +10,6 @@ import re
 from json.encoder import encode_basestring as quoted
 from typing import Any
 
-from rightcall.formats.spec import Format, Marker, Pythonic
-from rightcall.formats.toml_rules import ANY_TEXT, each
 from rightcall.parsing.argument_values import (
     TEXT_KINDS,
     Read,
@@ -25,16 +23,16 @@ from rightcall.parsing.argument_values import (
     to_json,
     whole,
 )
-from rightcall.parsing.bodies.kind import CALLED, Around, BodyKind, BodyReader, Wrap
+from rightcall.parsing.bodies.body_reader import BodyReader
 from rightcall.parsing.buffer import Broken, Cut, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder
 from rightcall.parsing.json_stream import whole_value
-from rightcall.parsing.markers import Pat, Probe, alt, blanks, literal, lookahead, seq, templates
+from rightcall.parsing.markers import Pat, Probe, alt, blanks, literal, lookahead, seq
 from rightcall.parsing.values.notation import HOLE, NOT_FINITE, PYTHON, PYTHON_ESCAPES
 from rightcall.parsing.values.value_reader import BadValue, Ends, Odd, Unfinished, ValueReader, not_finite, number_of
-from rightcall.strict_json import Undecodable, decode_unique, encode
+from rightcall.strict_json import Undecodable, decode_unique
 from rightcall.tools.checks import fits
-from rightcall.types import Call, Repair
+from rightcall.types import Repair
 
 _WORD = Pat(r"[^\W\d][\w.\-]{0,255}+", r"(?:[^\W\d][\w.\-]{0,255}+)?")
 STRICT = Probe(lookahead(seq(_WORD, blanks(), literal("("))))
@@ -229,9 +227,6 @@ def _is_no_tool(p: CallBuilder) -> bool:
 
 class PythonicReader(BodyReader):
     begins = Probe(alt(Pat(r"[^\[{\s]", ""), seq(literal("["), blanks(), Pat(r"[^{\s]", ""))))
-
-    def __init__(self, closes: list[Pat]) -> None:
-        pass
 
     def read(self, p: CallBuilder, *, bare: bool) -> Steps[None]:
         first = p.index
@@ -522,37 +517,3 @@ def _skip_to(p: CallBuilder, stack: tuple[str, ...], broken: Broken) -> Steps[No
         yield from skip(p, _ends(p, until=",]", stack=stack))
     except Broken:
         raise broken from None
-
-
-# -- the kind: written, constrained, known by its markers --------------------------------------------------------------
-
-
-class PythonicKind(BodyKind[Pythonic]):
-    first = "["
-    lines = True
-
-    def reader(self, body: Pythonic, format: Format, around: Around) -> BodyReader:
-        return PythonicReader(templates(format.call[1]))
-
-    def write(self, body: Pythonic, call: Call, arguments: str, index: int) -> str:
-        return f"{call.name}({', '.join([f'{key}={_written(value)}' for key, value in call.arguments.items()])})"
-
-    def markers(self, body: Pythonic) -> tuple[Marker, ...]:
-        return (*body.wrap, "print(")
-
-    def wrap(self, body: Pythonic) -> Wrap | None:
-        return body.wrap
-
-    def carries_name(self, body: Pythonic, name: str) -> bool:
-        return bool(CALLED(name))
-
-    def check(self, body: Pythonic, where: str, format: Format) -> None:
-        each(f"{where}.wrap", body.wrap, ANY_TEXT)
-
-
-def _written(value: Any) -> str:
-    if isinstance(value, list):
-        return "[" + ", ".join([_written(item) for item in value]) + "]"
-    if isinstance(value, dict):
-        return "{" + ", ".join([f"{encode(key)}: {_written(item)}" for key, item in value.items()]) + "}"
-    return repr(value) if value is None or isinstance(value, bool) else encode(value)

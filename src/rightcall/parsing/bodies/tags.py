@@ -10,10 +10,9 @@ import re
 from collections.abc import Callable
 from functools import cached_property
 
-from rightcall.formats.spec import Format, Params, Special, alternatives
+from rightcall.formats.spec import HOLES, Format, Params, Special, alternatives
 from rightcall.parsing.markers import (
     BLANKS,
-    HOLES,
     NAME,
     NAMED,
     Pat,

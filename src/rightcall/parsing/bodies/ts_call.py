@@ -11,17 +11,14 @@ import re
 from json.encoder import encode_basestring as quoted
 from typing import Any
 
-from rightcall.formats.spec import Format, Marker, TsCall, alternatives
-from rightcall.formats.toml_rules import LITERAL, each, refuse
+from rightcall.formats.spec import Format, TsCall
 from rightcall.parsing.argument_values import Read, all_there, meant, skip, skipped, string, string_at, to_json, whole
-from rightcall.parsing.bodies.kind import CALLED, Around, BodyKind, BodyReader
+from rightcall.parsing.bodies.body_reader import Around, BodyReader
 from rightcall.parsing.buffer import Broken, Capture, Cut, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder
-from rightcall.parsing.markers import END, Pat, Probe, alt, blanks, literal, seq, templates
-from rightcall.parsing.values.notation import TYPESCRIPT, closing
+from rightcall.parsing.markers import END, Pat, Probe, alt, blanks, literal, seq
+from rightcall.parsing.values.notation import TYPESCRIPT
 from rightcall.parsing.values.value_reader import BadValue, Ends, Odd, ValueReader, not_finite, number_of, same
-from rightcall.strict_json import encode
-from rightcall.types import Call
 
 _WORD, _SCALAR = TYPESCRIPT.bare_key, TYPESCRIPT.bare_value
 _NOT_FINITE = frozenset(("NaN", "Infinity", "-Infinity", "+Infinity"))
@@ -250,7 +247,7 @@ class TsCallReader(BodyReader):
     # A call; one without its name; a name at which the text ends.
     begins = Probe(alt(_CALL, seq(literal("("), blanks(), literal("{")), seq(_NAME, END)))
 
-    def __init__(self, body: TsCall, closes: list[Pat]) -> None:
+    def __init__(self, body: TsCall, format: Format, around: Around) -> None:
         self.labels = frozenset(body.labels)
 
     def read(self, p: CallBuilder, *, bare: bool) -> Steps[None]:
@@ -354,55 +351,3 @@ def _ends(found: re.Match[str]) -> str:
 def labelled(label: str, name: str) -> tuple[str, str]:
     """Code and message."""
     return "labelled_call", f"do not put {label + ':'!r} before a call; write {name}({{ ... }}) alone"
-
-
-# -- the kind: written, constrained, known by its markers --------------------------------------------------------------
-
-_IS_LABEL = re.compile(r"[A-Za-z_][\w\-]{0,39}").fullmatch
-_IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*").fullmatch
-
-
-class TsCallKind(BodyKind[TsCall]):
-    found_on_lines = True
-
-    def reader(self, body: TsCall, format: Format, around: Around) -> BodyReader:
-        return TsCallReader(body, templates(format.call[1]))
-
-    def write(self, body: TsCall, call: Call, arguments: str, index: int) -> str:
-        return f"{call.name}({write_literal(call.arguments)})"
-
-    def markers(self, body: TsCall) -> tuple[Marker, ...]:
-        return ("{name}({ city: ", " })", "<<EOF\n", "\nEOF", "// ", "/*", "*/", f"{body.labels[0]}: ")
-
-    def carries_name(self, body: TsCall, name: str) -> bool:
-        return bool(CALLED(name))
-
-    def check(self, body: TsCall, where: str, format: Format) -> None:
-        each(f"{where}.labels", body.labels, LITERAL)
-        for label in body.labels:
-            if not _IS_LABEL(label):
-                cure = "write a word of letters, digits, _ and -, at most 40"
-                refuse(f"{where}.labels", f"{label[:80]!r} is no label", cure)
-        if "" in alternatives(format.call[0]) or not any(alternatives(format.call[1])):
-            refuse(where, "without markers around a call nothing tells it from text", "write call with both markers")
-
-
-def write_literal(value: Any) -> str:
-    """A value as TypeScript writes it. A string of several lines is a heredoc, which needs no escapes."""
-    if isinstance(value, dict):
-        entries = [f"{key if _IDENTIFIER(key) else encode(key)}: {write_literal(v)}" for key, v in value.items()]
-        return f"{{ {', '.join(entries)} }}" if entries else "{}"
-    if isinstance(value, list):
-        return "[" + ", ".join([write_literal(item) for item in value]) + "]"
-    if isinstance(value, str) and "\n" in value and not value.endswith("\r"):
-        tag = _free_tag(value)
-        return f"<<{tag}\n{value}\n{tag}"
-    return encode(value)
-
-
-def _free_tag(text: str) -> str:
-    """A tag that no line of the text begins with."""
-    number = 1
-    while closing(tag := f"EOF{number}" if number > 1 else "EOF").search(f"\n{text}\n"):
-        number += 1
-    return tag

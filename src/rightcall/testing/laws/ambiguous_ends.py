@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
+from rightcall.formats.body_kinds import BODIES
 from rightcall.formats.spec import Format
-from rightcall.parsing.bodies import BODIES
 from rightcall.testing.laws.case import Case, Violation, raised
 from rightcall.testing.laws.marker_texts import closers_of
 from rightcall.testing.laws.reading import USUAL, How, read

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any
 
+from rightcall.formats.body_kinds import BODIES
 from rightcall.formats.spec import Format
-from rightcall.parsing.bodies import BODIES
 from rightcall.parsing.rendering import same
 from rightcall.testing.laws.case import Case, Violation, Written, raised
 from rightcall.testing.laws.reading import USUAL, How, read

@@ -6,10 +6,10 @@ import re
 from functools import lru_cache
 from itertools import pairwise
 
+from rightcall.formats.body_kinds import BODIES
 from rightcall.formats.registered import KnownFormats, known_formats
 from rightcall.formats.spec import Format, Special, alternatives
 from rightcall.formats.turn_ends import LAST_TOKENS
-from rightcall.parsing.bodies import BODIES
 from rightcall.parsing.compile import THINK
 from rightcall.testing.laws.case import Violation
 from rightcall.testing.laws.marker_texts import literals, pattern, templates

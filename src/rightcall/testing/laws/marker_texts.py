@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
+from rightcall.formats.body_kinds import BODIES
 from rightcall.formats.spec import Format, Marker, alternatives, likely_closes
-from rightcall.parsing.bodies import BODIES
 
 FILLED = {"name": "ping", "key": "city", "type": "string", "id": "call_7", "index": "0", "number": "1", "cite": "0:[1]"}
 _HOLE = re.compile(r"\{(" + "|".join(FILLED) + r")\}")

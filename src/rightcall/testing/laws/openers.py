@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from random import Random
 
+from rightcall.formats.body_kinds import BODIES
 from rightcall.formats.spec import Format, Marker, Special, alternatives
-from rightcall.parsing.bodies import BODIES
 from rightcall.parsing.compile import THINK
 from rightcall.parsing.markers import BLANKS
 from rightcall.testing.laws.case import Case, Violation, raised

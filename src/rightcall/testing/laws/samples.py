@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from rightcall.errors import CannotCarry
+from rightcall.formats.body_kinds import BODIES
 from rightcall.formats.spec import Format, alternatives
-from rightcall.parsing.bodies import BODIES
 from rightcall.parsing.rendering import render
 from rightcall.testing.laws.marker_texts import markers_of
 from rightcall.tools.toolset import Toolset

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any
 
+from rightcall.formats.body_kinds import BODIES
 from rightcall.formats.spec import Format, alternatives
-from rightcall.parsing.bodies import BODIES
 from rightcall.testing.laws.case import Case, Violation, raised
 from rightcall.testing.laws.marker_texts import fill, literals, openers_of
 from rightcall.testing.laws.reading import USUAL, How, read

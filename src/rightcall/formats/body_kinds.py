@@ -1,0 +1,453 @@
+"""The body kinds: how each kind of body writes a call, which markers it has, and what a format file may say of it.
+
+`BODIES` has one `BodyKind` for each subclass of `Body`; nothing else tells one kind from another. How a kind is parsed
+is in `parsing.bodies`, its grammar in `constrain.call_bodies`.
+
+    class Pairs(Body, frozen=True): ...                  the data: what one format of this kind is made of
+    class PairsKind(BodyKind[Pairs]): ...                how it is written and checked
+    BODIES = {..., Pairs: PairsKind()}
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from rightcall.formats.spec import (
+    HOLES,
+    Body,
+    Braced,
+    Envelope,
+    Format,
+    Marker,
+    NameThenJson,
+    Params,
+    Pythonic,
+    TsCall,
+    alternatives,
+    escaped,
+)
+from rightcall.formats.toml_rules import (
+    ANY_TEXT,
+    LITERAL,
+    OPENER,
+    OPTIONAL,
+    FieldRule,
+    each,
+    json_key,
+    marker_rule,
+    refuse,
+    template_rule,
+)
+from rightcall.parsing.values.notation import closing
+from rightcall.strict_json import encode
+from rightcall.types import Call
+
+B = TypeVar("B", bound=Body)
+Wrap = tuple[str, str, str]
+KeyPair = tuple[tuple[str, ...], tuple[str, ...]]
+_is_name = re.compile(HOLES["name"]).fullmatch
+_is_function_name = re.compile(r"[^\W\d][\w.\-]{0,255}").fullmatch  # a name before a parenthesis
+
+
+class BodyKind(Generic[B]):
+    first = ""
+    """The characters with which a call without an opening marker begins; it can only start a reply."""
+    holds_json = False
+    """The arguments are one JSON object."""
+    named_by_header = False
+    """In a channel's message the header contains the name, and the message contains only the arguments."""
+    declared_only = False
+    """A grammar of arbitrary arguments needs their names, because each name is part of a marker."""
+    lines = False
+    """Several calls are written on separate lines, with nothing else between them."""
+    found_on_lines = False
+    """A line that is a call is parsed as one outside the blocks of a protocol too."""
+    is_object = False
+    """A call is one JSON object that contains its name and its arguments."""
+
+    def write(self, body: B, call: Call, arguments: str, index: int) -> str:
+        """Return the text of one call. `arguments` is their JSON, `index` the position of the call in the reply."""
+        raise NotImplementedError
+
+    def markers(self, body: B) -> tuple[Marker, ...]:
+        """Return every marker of the body, and other texts with a meaning in it: hostile texts are made of them."""
+        return ()
+
+    def check(self, body: B, where: str, format: Format) -> None:
+        """Raise `BadFormat` if a format file must not contain this body; `where` is its place in the file."""
+
+    # -- the markers by which a call is found --------------------------------------------------------------------------
+
+    def opening(self, body: B) -> tuple[Marker, ...]:
+        """Return the tags by which a call is found in text. The first is the one before the arguments."""
+        return ()
+
+    def param_opening(self, body: B) -> Marker:
+        """Return the marker before an argument whose value is raw text."""
+        return ""
+
+    def value_closing(self, body: B) -> Marker:
+        """Return the marker that ends a value of raw text."""
+        return ""
+
+    def closing(self, body: B) -> Marker:
+        """Return the marker that ends the body."""
+        return ""
+
+    def wrap(self, body: B) -> Wrap | None:
+        """Return what is written before, between and after several calls in one block."""
+        return None
+
+    def keys(self, body: B) -> KeyPair | None:
+        """Return the keys of the name and of the arguments, if a call is an object with both; the first is written."""
+        return None
+
+    def outer(self, body: B) -> tuple[str, ...]:
+        """Return the keys of the list of calls, if a reply is one object with all of them; the first is written."""
+        return ()
+
+    def content_key(self, body: B) -> str:
+        """Return the key of the text, if a reply is one object."""
+        return ""
+
+    def is_named_outside(self, body: B) -> bool:
+        """Does the body contain only arguments, because a header or the request contains the name?"""
+        return False
+
+    def carries_name(self, body: B, name: str) -> bool:
+        """Can the body be written with this name so that it is parsed with the same name?"""
+        return bool(_is_name(name))
+
+
+def first_alternative(marker: Marker) -> str:
+    """Return the alternative of a marker that is written."""
+    return alternatives(marker)[0]
+
+
+def fill_marker(marker: Marker, call: Call, index: int) -> str:
+    """Return the text of a marker with the name, the id and the numbers of a call."""
+    text = first_alternative(marker).replace("{name}", call.name).replace("{id}", call.id or f"call_{index}")
+    return text.replace("{index}", str(index)).replace("{number}", str(index + 1))
+
+
+# -- JSON envelopes ----------------------------------------------------------------------------------------------------
+
+
+class EnvelopeKind(BodyKind[Envelope]):
+    first = "[{"
+    holds_json = True
+    is_object = True
+
+    def write(self, body: Envelope, call: Call, arguments: str, index: int) -> str:
+        name = encode(call.name)
+        if not body.names:
+            return f"{{{name}: {arguments}}}"
+        fields = [f'"{body.names[0]}": {name}', f'"{body.args[0]}": {arguments}']
+        if body.write_id:
+            id = f'"{body.ids[0]}": {encode(call.id or str(index))}'
+            fields = [id, *fields] if body.write_id == "first" else [*fields, id]
+        return "{" + ", ".join(fields) + "}"
+
+    def markers(self, body: Envelope) -> tuple[Marker, ...]:
+        return body.wrap or ()
+
+    def wrap(self, body: Envelope) -> Wrap | None:
+        return body.wrap
+
+    def keys(self, body: Envelope) -> KeyPair | None:
+        return (body.names, body.args) if body.names else None
+
+    def outer(self, body: Envelope) -> tuple[str, ...]:
+        return body.outer
+
+    def content_key(self, body: Envelope) -> str:
+        return body.content
+
+    def carries_name(self, body: Envelope, name: str) -> bool:
+        return True
+
+    def check(self, body: Envelope, where: str, format: Format) -> None:
+        for field in ("names", "args", "ids", "outer"):
+            keys = getattr(body, field)
+            each(f"{where}.{field}", keys, LITERAL)
+            for key in keys:
+                json_key(f"{where}.{field}", key)
+        template_rule(f"{where}.content", body.content, OPTIONAL)
+        json_key(f"{where}.content", body.content)
+        each(f"{where}.wrap", body.wrap or (), ANY_TEXT)
+        if not body.args and body.names:
+            refuse(f"{where}.args", "it is empty", "name the key that holds the arguments")
+        if body.write_id and not body.ids:
+            refuse(f"{where}.ids", "it is empty, and write_id wants an id written", "name the key that holds the id")
+
+
+# -- a name, then JSON -------------------------------------------------------------------------------------------------
+
+
+class NameThenJsonKind(BodyKind[NameThenJson]):
+    holds_json = True
+    named_by_header = True
+
+    def write(self, body: NameThenJson, call: Call, arguments: str, index: int) -> str:
+        return fill_marker(body.open, call, index) + arguments + first_alternative(body.close)
+
+    def markers(self, body: NameThenJson) -> tuple[Marker, ...]:
+        return (body.open, body.close)
+
+    def opening(self, body: NameThenJson) -> tuple[Marker, ...]:
+        return (body.open,)
+
+    def closing(self, body: NameThenJson) -> Marker:
+        return body.close
+
+    def is_named_outside(self, body: NameThenJson) -> bool:
+        return not first_alternative(body.open)
+
+    def check(self, body: NameThenJson, where: str, format: Format) -> None:
+        if body.open:
+            marker_rule(f"{where}.open", body.open, OPENER)
+        elif format.channels is None and len(format.bodies) == 1:
+            refuse(f"{where}.open", "without it nothing says the name of the call", "write a marker with {name}")
+        marker_rule(f"{where}.close", body.close, OPTIONAL)
+        template_rule(f"{where}.id", body.id, FieldRule(may=("name", "id", "index", "number"), empty=True))
+
+
+# -- tagged arguments --------------------------------------------------------------------------------------------------
+
+_ENDS_IN_HOLE = re.compile(r"\{(?:key|type)\}[ \t]*\Z").search
+_ITEM = re.compile(r'[^<>"\s/]{1,64}').fullmatch
+_UNFIT_WORD = re.compile(r'[<>"\s]').search
+_JSON_TYPES = {bool: "boolean", int: "number", float: "number", dict: "object", list: "array", type(None): "null"}
+
+
+class ParamsKind(BodyKind[Params]):
+    declared_only = True
+
+    def write(self, body: Params, call: Call, arguments: str, index: int) -> str:
+        inside = "".join([_write_param(body, key, value) for key, value in call.arguments.items()])
+        call = msgspec.structs.replace(call, name=escaped(body, call.name)) if body.escapes else call
+        return fill_marker(body.open, call, index) + inside + first_alternative(body.close)
+
+    def markers(self, body: Params) -> tuple[Marker, ...]:
+        return (
+            body.open,
+            body.param,
+            body.value_close,
+            body.close,
+            body.empty,
+            *(body.quote or ()),
+            *(body.json or ()),
+        )
+
+    def opening(self, body: Params) -> tuple[Marker, ...]:
+        return (body.open, body.empty)
+
+    def closing(self, body: Params) -> Marker:
+        return body.close
+
+    def param_opening(self, body: Params) -> Marker:
+        return body.param
+
+    def value_closing(self, body: Params) -> Marker:
+        return body.value_close
+
+    def check(self, body: Params, where: str, format: Format) -> None:
+        typed = ("type",) if body.types else ()
+        marker_rule(f"{where}.open", body.open, OPENER)
+        marker_rule(f"{where}.param", body.param, FieldRule(may=typed, need=("key",)))
+        # The first is the one that is written, and must say the type; a model may leave it out.
+        template_rule(f"{where}.param", first_alternative(body.param), FieldRule(need=("key", *typed)))
+        marker_rule(f"{where}.value_close", body.value_close, FieldRule(may=("key",), empty=True))
+        if not alternatives(body.value_close)[0]:
+            refuse(f"{where}.value_close", "the marker is empty", "the first one is written and must be visible")
+        marker_rule(f"{where}.close", body.close, OPTIONAL)
+        marker_rule(f"{where}.empty", body.empty, FieldRule(may=OPENER.may, need=("name",), empty=True))
+        template_rule(f"{where}.item", body.item, OPTIONAL)
+        _check_item(where, body)
+        each(f"{where}.quote", body.quote or (), LITERAL)
+        each(f"{where}.json", body.json or (), LITERAL)
+        for text in alternatives(body.param):
+            if _ENDS_IN_HOLE(text):
+                said = f"nothing tells the end of {text[:80]!r} from the value"
+                refuse(f"{where}.param", said, "end it with a literal")
+        _check_types(f"{where}.types", body.types)
+        _check_escapes(f"{where}.escapes", body.escapes)
+
+
+def _check_item(where: str, body: Params) -> None:
+    """Nested tags are found by their keys: both tags must say it, behind something that tells a tag."""
+    if not body.item:
+        return
+    if not _ITEM(body.item):
+        refuse(f"{where}.item", f"{body.item[:80]!r} is no name of a tag", "write its name alone, such as item")
+    for field, tag in (("param", first_alternative(body.param)), ("value_close", first_alternative(body.value_close))):
+        if "{key}" not in tag or tag.strip().startswith("{key}") or "{type}" in tag:
+            refuse(f"{where}.{field}", f"{tag[:80]!r} cannot be nested, as item wants", "write <{key}> and </{key}>")
+
+
+def _check_types(where: str, types: dict[str, Any]) -> None:
+    each(where, types, LITERAL)
+    for word in types:
+        if len(word) > 32 or _UNFIT_WORD(word):
+            refuse(where, f"{word[:80]!r} is no type word", "write 1-32 characters without blanks, quotes, < or >")
+    if types and set(types.values()) != {"string", "json"}:
+        example = 'for example { text = "string", other = "json" }'
+        refuse(where, "it must have a word for string and one for json", example)
+
+
+def _check_escapes(where: str, escapes: dict[str, str]) -> None:
+    each(where, escapes.values(), LITERAL)
+    for char, written in escapes.items():
+        if len(char) != 1 or len(written) < 2 or written[0] not in escapes:
+            cure = "write one character and what stands for it, which begins with a character that is escaped too"
+            refuse(where, f"{char[:80]!r} = {written[:80]!r} is no escape", cure)
+    if escapes and '"' not in escapes:
+        refuse(where, "the quotation mark has no escape", "a key ends at one: say how it is written")
+
+
+def _write_param(body: Params, key: str, value: Any) -> str:
+    """One argument."""
+    key = escaped(body, key)
+    opener = first_alternative(body.param).replace("{type}", _find_type_word(body, value)).replace("{key}", key)
+    close = first_alternative(body.value_close).replace("{key}", key)
+    if isinstance(value, str):
+        before, after = _find_quotes(body, value, close.strip())
+        return opener + before + value + after + close
+    if body.item and isinstance(value, (dict, list)) and value:
+        entries = value.items() if isinstance(value, dict) else [(body.item, item) for item in value]
+        return opener + "".join([_write_param(body, k, v) for k, v in entries]) + close
+    return opener + ("" if body.item and value in ({}, []) else encode(value)) + close
+
+
+def _find_quotes(body: Params, text: str, close: str) -> tuple[str, str]:
+    """What stands around a text that holds the tag which closes it."""
+    return body.quote if body.quote and close and close in text else ("", "")
+
+
+def _find_type_word(body: Params, value: Any) -> str:
+    """What to write in a `{type}` hole."""
+    wanted = "string" if isinstance(value, str) else "json"
+    name = _JSON_TYPES.get(type(value), "string")
+    if body.types.get(name) == wanted:
+        return name
+    return next((word for word, kind in body.types.items() if kind == wanted), "")
+
+
+# -- Python calls ------------------------------------------------------------------------------------------------------
+
+
+class PythonicKind(BodyKind[Pythonic]):
+    first = "["
+    lines = True
+
+    def write(self, body: Pythonic, call: Call, arguments: str, index: int) -> str:
+        arguments = ", ".join([f"{key}={_write_python_value(value)}" for key, value in call.arguments.items()])
+        return f"{call.name}({arguments})"
+
+    def markers(self, body: Pythonic) -> tuple[Marker, ...]:
+        return (*body.wrap, "print(")
+
+    def wrap(self, body: Pythonic) -> Wrap | None:
+        return body.wrap
+
+    def carries_name(self, body: Pythonic, name: str) -> bool:
+        return bool(_is_function_name(name))
+
+    def check(self, body: Pythonic, where: str, format: Format) -> None:
+        each(f"{where}.wrap", body.wrap, ANY_TEXT)
+
+
+def _write_python_value(value: Any) -> str:
+    if isinstance(value, list):
+        return "[" + ", ".join([_write_python_value(item) for item in value]) + "]"
+    if isinstance(value, dict):
+        return "{" + ", ".join([f"{encode(key)}: {_write_python_value(item)}" for key, item in value.items()]) + "}"
+    return repr(value) if value is None or isinstance(value, bool) else encode(value)
+
+
+# -- bare keys in braces -----------------------------------------------------------------------------------------------
+
+
+class BracedKind(BodyKind[Braced]):
+    def write(self, body: Braced, call: Call, arguments: str, index: int) -> str:
+        return fill_marker(body.open, call, index) + _write_braced_value(body, call.arguments)
+
+    def markers(self, body: Braced) -> tuple[Marker, ...]:
+        return (body.open, body.quote)
+
+    def opening(self, body: Braced) -> tuple[Marker, ...]:
+        return (body.open,)
+
+    def check(self, body: Braced, where: str, format: Format) -> None:
+        marker_rule(f"{where}.open", body.open, OPENER)
+        template_rule(f"{where}.quote", body.quote, LITERAL)
+
+
+def _write_braced_value(body: Braced, value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ",".join([f"{key}:{_write_braced_value(body, item)}" for key, item in value.items()]) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join([_write_braced_value(body, item) for item in value]) + "]"
+    return body.quote + value + body.quote if isinstance(value, str) else encode(value)
+
+
+# -- TypeScript calls --------------------------------------------------------------------------------------------------
+
+_IS_LABEL = re.compile(r"[A-Za-z_][\w\-]{0,39}").fullmatch
+_IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*").fullmatch
+
+
+class TsCallKind(BodyKind[TsCall]):
+    found_on_lines = True
+
+    def write(self, body: TsCall, call: Call, arguments: str, index: int) -> str:
+        return f"{call.name}({write_literal(call.arguments)})"
+
+    def markers(self, body: TsCall) -> tuple[Marker, ...]:
+        return ("{name}({ city: ", " })", "<<EOF\n", "\nEOF", "// ", "/*", "*/", f"{body.labels[0]}: ")
+
+    def carries_name(self, body: TsCall, name: str) -> bool:
+        return bool(_is_function_name(name))
+
+    def check(self, body: TsCall, where: str, format: Format) -> None:
+        each(f"{where}.labels", body.labels, LITERAL)
+        for label in body.labels:
+            if not _IS_LABEL(label):
+                cure = "write a word of letters, digits, _ and -, at most 40"
+                refuse(f"{where}.labels", f"{label[:80]!r} is no label", cure)
+        if "" in alternatives(format.call[0]) or not any(alternatives(format.call[1])):
+            refuse(where, "without markers around a call nothing tells it from text", "write call with both markers")
+
+
+def write_literal(value: Any) -> str:
+    """A value as TypeScript writes it. A string of several lines is a heredoc, which needs no escapes."""
+    if isinstance(value, dict):
+        entries = [f"{key if _IDENTIFIER(key) else encode(key)}: {write_literal(v)}" for key, v in value.items()]
+        return f"{{ {', '.join(entries)} }}" if entries else "{}"
+    if isinstance(value, list):
+        return "[" + ", ".join([write_literal(item) for item in value]) + "]"
+    if isinstance(value, str) and "\n" in value and not value.endswith("\r"):
+        tag = _free_tag(value)
+        return f"<<{tag}\n{value}\n{tag}"
+    return encode(value)
+
+
+def _free_tag(text: str) -> str:
+    """A tag that no line of the text begins with."""
+    number = 1
+    while closing(tag := f"EOF{number}" if number > 1 else "EOF").search(f"\n{text}\n"):
+        number += 1
+    return tag
+
+
+BODIES: dict[type[Body], BodyKind[Any]] = {
+    Envelope: EnvelopeKind(),
+    NameThenJson: NameThenJsonKind(),
+    Params: ParamsKind(),
+    Pythonic: PythonicKind(),
+    Braced: BracedKind(),
+    TsCall: TsCallKind(),
+}

@@ -1,0 +1,70 @@
+"""The interface of the readers of bodies: each parses the calls of one block, step by step, as the text arrives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from rightcall.formats.spec import Format
+from rightcall.parsing.buffer import Steps
+from rightcall.parsing.call_builder import CallBuilder, Whole
+from rightcall.parsing.markers import Pat, Probe
+from rightcall.repairs.envelope_repair import Sketch
+
+
+class Around(NamedTuple):
+    """The markers around the body of a format."""
+
+    after: list[Pat]  # those that may follow its end
+    turns: list[Pat]  # those that end a turn
+
+
+# The calls of a block, its end, and whether the block is over; if not, the text that follows decides.
+WholeBlock = tuple[list[Whole], int, bool]
+# Parse a block that has arrived completely and is written as usual. The result is the same as that of `read`.
+Quick = Callable[[CallBuilder, int, bool], WholeBlock | None]
+
+
+class BodyReader:
+    """Parses one block of calls.
+
+    - `begins` tells a body from the other bodies of its format, `tells` from prose that follows a marker.
+    - `closers` are the markers that end a raw value or the body. One of them after a call shows that the call did not
+      end where it seemed to.
+    - `labels` are words that may precede a call.
+    - `quick` is a shortcut for complete texts. The laws compare it with `read`.
+    """
+
+    begins: Probe
+    tells: Probe | None = None
+    closers: tuple[Pat, ...] = ()
+    labels: frozenset[str] = frozenset()
+    quick: Quick | None = None
+
+    def __init__(self, body: Any, format: Format, around: Around) -> None:
+        """Compile the patterns of a body of this kind."""
+
+    def read(self, p: CallBuilder, *, bare: bool) -> Steps[None]:
+        """Parse the calls; with `bare` no marker precedes them."""
+        raise NotImplementedError
+
+    def read_choice(self, p: CallBuilder, name: str) -> Steps[None]:
+        """Parse the arguments of a call whose name is given in the request."""
+        raise NotImplementedError
+
+    def is_over(self, p: CallBuilder, end: int) -> bool:
+        """Does the text that has arrived show that a block which `quick` parsed up to `end` is over?"""
+        return False
+
+    def sketch(self, p: CallBuilder, text: str, closed: bool) -> list[Sketch]:
+        """Parse a broken block loosely and return its calls, or nothing if that does not help."""
+        return []
+
+    def tail(self, text: str, end: int) -> int:
+        """Return the end of a block whose last call, parsed loosely, ends at `end`."""
+        return end
+
+    @staticmethod
+    def find_damaged_openers(body: Any, format: Format) -> list[Pat]:
+        """Return patterns of damaged opening tags that only a call can follow."""
+        return []
