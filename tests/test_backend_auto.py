@@ -276,9 +276,9 @@ def test_a_server_that_does_not_say_what_it_is_in_time_is_probed(monkeypatch: py
 def test_a_way_that_turns_out_impossible_is_skipped_even_after_a_demotion() -> None:
     modes = ModeSelector("chat", "http://h", PROFILES["vllm"])
     refusal = StatusError("", 400, "no tools")
-    first = modes.refused("m", ModeChoice("native", PROFILES["vllm"], is_auto=True), refusal)
-    assert first is not None and modes.refused("m", first, refusal) is None
-    skipped = modes.refused(
+    first = modes.fallback_after_error("m", ModeChoice("native", PROFILES["vllm"], is_auto=True), refusal)
+    assert first is not None and modes.fallback_after_error("m", first, refusal) is None
+    skipped = modes.fallback_after_error(
         "m", ModeChoice("grammar", PROFILES["vllm"], is_auto=True), Unsupported("no grammar for this")
     )
     assert skipped is not None and skipped.mode == "text" and "no grammar for this" in skipped.evidence[-1]

@@ -314,7 +314,7 @@ def test_progress_is_shown_in_a_terminal_and_nowhere_else(tiny: Model, monkeypat
     for stream in (terminal, pipe):
         monkeypatch.setattr("sys.stderr", stream)
         with _progress_bar(tiny) as tell:
-            (tell or models._quiet)("fetching", 1, 2)
+            (tell or models._ignore_progress)("fetching", 1, 2)
     assert "fetching tiny" in terminal.getvalue() and pipe.getvalue() == ""
 
 

@@ -1,10 +1,10 @@
-"""Talking to a model: one way to ask any server, a recording, or a model of one's own.
+"""Call a model through one interface: any server, a recording, or a local model.
 
     backend = Backend("http://127.0.0.1:8080", model="qwen3")
     answer = await backend.complete(Request(messages=[{"role": "user", "content": "Hi"}], tools=[get_weather]))
 
-A request and an answer are values (`request`); `body` writes a request in a server's dialect and `apis` reads what
-comes back; an `Exchange` carries bytes and nothing else, so that a recording can stand in for a network.
+A request and an answer are values (`request`). `request_body` writes a request for a server's API, and `providers`
+reads the answer. An `Exchange` only transports bytes, so that a recording can replace the network.
 """
 
 from __future__ import annotations

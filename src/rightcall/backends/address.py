@@ -1,8 +1,8 @@
-"""Where a server listens, and under which key: base URLs made whole, and the names that people keep keys under.
+"""Base URLs, API addresses and keys of model servers, given or from the environment.
 
-    address("http://127.0.0.1:8081/v1/", "chat")   ->   http://127.0.0.1:8081/v1/chat/completions
+    api_address("http://127.0.0.1:8081/v1/", "chat")   ->   http://127.0.0.1:8081/v1/chat/completions
 
-A key goes to the address it is meant for: not through plain http to another machine, unless its variable was named.
+A key from a variable that the user did not name is sent over https or to this machine only.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rightcall.request_gate import is_loopback
 
 
 class ApiDefaults(NamedTuple):
-    """How servers of one dialect are usually found: path, usual base URL, and the names in the environment."""
+    """Defaults of one API: its path, its usual base URL, and the environment variables for base URL and key."""
 
     path: str
     usual: str
@@ -55,18 +55,19 @@ _ENDS = (*_PATHS, "/v1beta", "/v1")
 
 
 def check_api(api: str) -> Api:
+    """Return the API with this name or alias. Raises `CallerError` if there is none."""
     return cast(Api, api_name(api, API_DEFAULTS))
 
 
 def find_base_url(base_url: str | None, api: Api, environ: Mapping[str, str] | None = None) -> str:
-    """The base URL given, else the one in the environment, else the dialect's usual one."""
+    """Return the given base URL, else the one in the environment, else the default of the API."""
     habit, environ = API_DEFAULTS[api], os.environ if environ is None else environ
     found = base_url or next((environ[name] for name in habit.url_names if environ.get(name)), habit.usual)
-    return _ollama_host(found) if api == "ollama" else found
+    return _ollama_base_url(found) if api == "ollama" else found
 
 
-def _ollama_host(host: str) -> str:
-    """OLLAMA_HOST is often an address without a scheme or port, or the one to listen on."""
+def _ollama_base_url(host: str) -> str:
+    """Return OLLAMA_HOST as a URL: it may lack scheme or port, or be the address to listen on."""
     if "://" not in host:
         bare = host.rstrip("/")
         with_port = bare if ":" in bare.rpartition("]")[2] else f"{bare}:11434"
@@ -75,7 +76,7 @@ def _ollama_host(host: str) -> str:
 
 
 def root_url(base_url: str) -> str:
-    """The base URL without the path of an API. Raises `CallerError` for what is no base URL."""
+    """Return the base URL without the path of an API. Raises `CallerError` if it is not a base URL."""
     parts = _parse_base_url(base_url)
     path = parts.path.rstrip("/")
     end = next((each for each in _ENDS if path.endswith(each)), "")
@@ -83,7 +84,7 @@ def root_url(base_url: str) -> str:
 
 
 def api_address(base_url: str, api: Api) -> str:
-    """Where requests go. A URL that already ends in the path of this API, under any version, stays as it is."""
+    """Return the URL of the API below a base URL. A URL that already ends in the path of this API stays as it is."""
     path, stripped = API_DEFAULTS[api].path, base_url.rstrip("/")
     ends = [short for each in API_DEFAULTS.values() if stripped.endswith(short := _unversioned(each.path))]
     if ends and max(ends, key=len) == _unversioned(path):
@@ -97,7 +98,7 @@ def _unversioned(path: str) -> str:
 
 
 def request_address(address: str, api: Api, model: str, *, stream: bool) -> str:
-    """Where one request goes. Gemini has the model in the address, and another one for a stream."""
+    """Return the URL of one request. Gemini has the model in the URL, and another URL for streams."""
     if api != "gemini":
         return address
     verb = "streamGenerateContent?alt=sse" if stream else "generateContent"
@@ -105,7 +106,9 @@ def request_address(address: str, api: Api, model: str, *, stream: bool) -> str:
 
 
 def _parse_base_url(base_url: str) -> SplitResult:
-    parts = _split(base_url)
+    """Split a base URL. Raises `CallerError` for credentials, a query, a missing scheme or host, and control
+    characters."""
+    parts = _split_url(base_url)
     host = parts.hostname
     if parts.username or parts.password or "@" in parts.netloc:
         raise CallerError(
@@ -120,7 +123,8 @@ def _parse_base_url(base_url: str) -> SplitResult:
     return parts
 
 
-def _split(base_url: str) -> SplitResult:
+def _split_url(base_url: str) -> SplitResult:
+    """Split a URL. Raises `CallerError` if it cannot be parsed."""
     try:
         parts = urlsplit(base_url.strip())
         _ = parts.hostname, parts.port
@@ -130,13 +134,14 @@ def _split(base_url: str) -> SplitResult:
 
 
 def own_secrets(key: Key | None, headers: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    """What of an exchange must never be shown, whatever it looks like: the key, and headers that are one."""
+    """Return the secrets to hide from all output: the key, and headers that carry one."""
     own = [] if key is None else [key.reveal()]
     return (*own, *[value for name, value in (headers or {}).items() if is_secret_name(name)])
 
 
 def find_key(api: Api, api_key_env: str | None, url: str, environ: Mapping[str, str] | None = None) -> Key | None:
-    """The key to send to this address, or None. Raises `CallerError` if a variable was named and is not set."""
+    """Return the key to send to this address, or None. Raises `CallerError` if `api_key_env` names a variable that is
+    not set."""
     environ = os.environ if environ is None else environ
     if api_key_env:
         text = environ.get(api_key_env, "").strip()
@@ -144,18 +149,19 @@ def find_key(api: Api, api_key_env: str | None, url: str, environ: Mapping[str, 
             raise CallerError(f"the environment has no {api_key_env}; set it to the key, or name another variable")
         return _check_key(Key(text, api_key_env))
     name = next((name for name in API_DEFAULTS[api].key_names if environ.get(name, "").strip()), None)
-    if name is None or not is_private(url):
+    if name is None or not is_private_connection(url):
         return None
     return _check_key(Key(environ[name].strip(), name))
 
 
 def _check_key(key: Key) -> Key:
+    """Return the key. Raises `CallerError` if a header cannot carry it."""
     if not key.reveal().isascii() or not key.reveal().isprintable():
         raise CallerError(f"the key in {key.name} has characters that no header can carry; set it again")
     return key
 
 
-def is_private(url: str) -> bool:
-    """Can nobody on the way read what is sent: https, or this very machine?"""
+def is_private_connection(url: str) -> bool:
+    """Return True if nobody on the way can read the connection: https, or this machine."""
     parts = urlsplit(url)
     return parts.scheme == "https" or is_loopback(parts.hostname or "")

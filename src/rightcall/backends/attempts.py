@@ -80,7 +80,7 @@ class Asking:
                     raw.append(payload)
                     payload = first_choice(payload)
                 for event in reader.feed(payload):
-                    yield plan.naming.event(event)
+                    yield plan.naming.restore_event(event)
         if not facts.is_answer and not (reader.reply.parts or reader.reply.problems):
             raise DecodeError(_no_answer(sent.url, plan.api, raw))
         for event in _ending(plan, reader, facts):
@@ -89,7 +89,7 @@ class Asking:
 
     def _answer(self, plan: RequestPlan, reader: Stream, facts: AnswerMetadata, raw: list[Json]) -> Answer:
         return to_answer(
-            plan.naming.reply(reader.reply),
+            plan.naming.restore_reply(reader.reply),
             tokens=facts.tokens,
             model=facts.model or plan.model,
             api=plan.api,
@@ -316,7 +316,7 @@ def _ending(plan: RequestPlan, reader: Stream, facts: AnswerMetadata) -> Iterato
     if plan.stream and not facts.is_over and not _faulty(reader):
         yield from reader.feed(Fault("truncated", _UNFINISHED))
     for event in reader.close():
-        yield plan.naming.event(event)
+        yield plan.naming.restore_event(event)
 
 
 def _faulty(reader: Stream) -> bool:

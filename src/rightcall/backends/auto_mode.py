@@ -1,9 +1,8 @@
-"""mode="auto": how tools are best offered to this server and model, found out once and shown in every answer.
+"""Mode "auto": detect once how tools are best offered to a server and model, and report the evidence in every answer.
 
-A kind of server that is known says it, and llama.cpp also whether its model's chat template shows tools. Otherwise a
-tool without arguments is asked for, by the server's own means, then held to a grammar, then as text, and the first way
-that brings the call is taken. A way that later fails to bring a call that was forced, or that the server refuses, is
-given up for the next one, once.
+A recognised kind of server decides it; llama.cpp also reports whether its model's chat template shows tools. Otherwise
+a tool without arguments is probed natively, then with a grammar, then as text, and the first mode that yields the call
+is chosen. A mode that later fails on a forced call, or that the server rejects, is replaced by the next one, once.
 """
 
 from __future__ import annotations
@@ -57,21 +56,23 @@ _PROBING = Request(
     temperature=0.0,
     max_tokens=512,
 )
-_PATIENCE = 5.0  # seconds for each question that tells what kind of server it is
-_WAYS = ("native", "grammar", "text")  # in the order they are tried
+_PATIENCE = 5.0  # seconds for each request that identifies the server
+_MODE_ORDER = ("native", "grammar", "text")  # in the order they are tried
 
 
 class ModeSelector:
-    """What is known of one server: its profile, and the way that works for each model."""
+    """What is known of one server: its profile, and the chosen mode of each model."""
 
     def __init__(self, api: Api, root: str, profile: Profile | None) -> None:
         self._api, self._root = api, root
-        self._known: tuple[Profile | None, str] | None = (profile, "you said so") if profile else self._obvious()
+        self._known: tuple[Profile | None, str] | None = (
+            (profile, "you said so") if profile else self._recognise_by_address()
+        )
         self._chosen: dict[str, ModeChoice] = {}
         self._demoted: set[str] = set()
 
-    def _obvious(self) -> tuple[Profile, str] | None:
-        """What the address or the API alone gives away."""
+    def _recognise_by_address(self) -> tuple[Profile, str] | None:
+        """Return the profile that the address or the API alone implies."""
         host = urlsplit(self._root).hostname or ""
         found = identify_by_host(host)
         if found is not None:
@@ -81,13 +82,13 @@ class ModeSelector:
         return None
 
     async def recognise(self, get: Get) -> tuple[Profile | None, str]:
-        """The server's profile and what gave it away; asked once."""
+        """Return the server's profile and how it was recognised. The server is asked only once."""
         if self._known is None:
-            self._known = await self._recognised(get)
+            self._known = await self._probe_server(get)
         return self._known
 
-    async def _as_far_as_it_goes(self, profile: Profile | None, get: Get) -> Profile | None:
-        """llama.cpp drops tools without a word if the model's chat template shows none; it says so if asked."""
+    async def _check_template_tools(self, profile: Profile | None, get: Get) -> Profile | None:
+        """Return the profile, without native tools if llama.cpp reports a chat template that does not show them."""
         if profile is None or profile.name != "llama.cpp" or not profile.native:
             return profile
         try:
@@ -96,30 +97,35 @@ class ModeSelector:
             return profile
         return without_template_tools(profile, body)
 
-    async def _recognised(self, get: Get) -> tuple[Profile | None, str]:
-        heard = False
+    async def _probe_server(self, get: Get) -> tuple[Profile | None, str]:
+        """Send the identifying requests of all profiles until one matches.
+
+        Raises `TransportError` if the server answers none of them, `Unauthorised` or `RateLimited` at once.
+        """
+        has_answered = False
         for path in identifying_paths():
             try:
                 headers, body = await get(path, within=_PATIENCE)
             except TransportError:
-                if heard:
-                    continue  # it does answer, and takes long to describe itself
+                if has_answered:
+                    continue  # the server answers, but this description takes too long
                 raise
             except StatusError as error:
-                heard = True
+                has_answered = True
                 if isinstance(error, Unauthorised | RateLimited):
                     raise
                 continue
             except BackendError:
                 continue
-            heard = True
+            has_answered = True
             found = identify_by_answer(path, headers, body)
             if found is not None:
                 return found
         return None, "the server is of no kind that is known"
 
     async def choose(self, request: Request, default: str, model: str, probe: Probe, get: Get) -> ModeChoice:
-        """The way for this request. Raises a `BackendError` if the server cannot be reached."""
+        """Return the mode for this request. Raises a `BackendError` if the server must be asked and cannot be
+        reached."""
         mode = request.mode or default
         if not request.tools:
             return ModeChoice("native", self._profile, ("the request has no tools",))
@@ -135,32 +141,36 @@ class ModeSelector:
     def _profile(self) -> Profile:
         return (self._known[0] if self._known else None) or UNKNOWN
 
-    def _order(self, profile: Profile) -> list[str]:
+    def _possible_modes(self, profile: Profile) -> list[str]:
+        """Return the modes that this kind of server supports, best first."""
         native = [] if self._api == "completions" or not profile.native else ["native"]
         return [*native, *(["grammar"] if can_constrain(profile, self._api) else []), "text"]
 
     async def _decide(self, model: str, probe: Probe, get: Get) -> ModeChoice:
+        """Choose a mode for a model: by the server's profile, else by probes."""
         try:
             profile, why = await self.recognise(get)
-            profile = await self._as_far_as_it_goes(profile, get)
-        except TransportError:  # what follows is tried more than once, and says why it fails
+            profile = await self._check_template_tools(profile, get)
+        except TransportError:  # the request itself is retried and reports its failure
             profile, why = None, "the server did not say of what kind it is"
-        order = self._order(profile or UNKNOWN)
+        order = self._possible_modes(profile or UNKNOWN)
         if profile is not None or len(order) == 1:
             named = profile.title if profile is not None else "no other way"
             return ModeChoice(order[0], profile or UNKNOWN, (f"{named}: {why}",), is_auto=True)
-        return await self._probed(model, probe, order, why)
+        return await self._decide_by_probes(model, probe, order, why)
 
-    async def _probed(self, model: str, probe: Probe, order: list[str], why: str) -> ModeChoice:
+    async def _decide_by_probes(self, model: str, probe: Probe, order: list[str], why: str) -> ModeChoice:
+        """Probe the modes in order and choose the first one that yields the call; text if none does."""
         evidence = [why]
         for mode in order:
-            came, seen = await self._try(model, probe, mode)
-            evidence.append(f"{mode}: {seen}")
-            if came:
+            was_called, finding = await self._probe_mode(model, probe, mode)
+            evidence.append(f"{mode}: {finding}")
+            if was_called:
                 return ModeChoice(mode, UNKNOWN, tuple(evidence), is_auto=True)
         return ModeChoice(order[-1], UNKNOWN, (*evidence, "no way worked; text asks least of a server"), is_auto=True)
 
-    async def _try(self, model: str, probe: Probe, mode: str) -> tuple[bool, str]:
+    async def _probe_mode(self, model: str, probe: Probe, mode: str) -> tuple[bool, str]:
+        """Probe one mode. Return whether the tool was called, and the finding as a sentence."""
         request = msgspec.structs.replace(_PROBING, model=model)
         try:
             answer = await probe(request, ModeChoice(mode))
@@ -174,38 +184,47 @@ class ModeSelector:
 
     # -- second thoughts -----------------------------------------------------------------------------------------------
 
-    def judge(self, request: Request, model: str, choice: ModeChoice, answer: Answer) -> ModeChoice | None:
-        """Another way, if a forced call did not come by this one."""
+    def fallback_after_answer(
+        self, request: Request, model: str, choice: ModeChoice, answer: Answer
+    ) -> ModeChoice | None:
+        """Return another mode if a forced call is missing from the answer; otherwise None."""
         if not request.is_forced or answer.attempts:
             return None
         if answer.finish == "length" and not answer.content:
-            return None  # it was still thinking
-        return self._next(model, choice, "a forced call did not come")
+            return None  # the limit was reached while reasoning
+        return self._demote(model, choice, "a forced call did not come")
 
-    def refused(self, model: str, choice: ModeChoice, error: BackendError) -> ModeChoice | None:
-        """Another way, if the server does not take this one."""
+    def fallback_after_error(self, model: str, choice: ModeChoice, error: BackendError) -> ModeChoice | None:
+        """Return another mode if the server rejects this one; None if the error has another cause or no mode is
+        left."""
         if isinstance(error, Unsupported):
-            return self._next(model, choice, str(error), again=True)  # it was not even tried
+            return self._demote(model, choice, str(error), repeatable=True)  # it was rejected before it was sent
         if choice.mode == "text" or not about_tools(error):
             return None
-        if about_schemas(error):  # of the tools of this request; others it may take
-            return self._later(choice, f"refused: {error!s:.200}")
-        return self._next(model, choice, f"refused: {error!s:.200}")
+        if about_schemas(error):  # the schemas of this request; other tools may work
+            return self._later_mode(choice, f"refused: {error!s:.200}")
+        return self._demote(model, choice, f"refused: {error!s:.200}")
 
-    def _next(self, model: str, choice: ModeChoice, why: str, *, again: bool = False) -> ModeChoice | None:
+    def _demote(self, model: str, choice: ModeChoice, why: str, *, repeatable: bool = False) -> ModeChoice | None:
+        """Replace the chosen mode of a model by the next one, and return it; None if that happened before (unless
+        `repeatable`)."""
         now = self._chosen.get(model)
-        if choice.is_auto and now is not None and _WAYS.index(now.mode) > _WAYS.index(choice.mode):
-            return now  # which another request has found out meanwhile
-        found = self._later(choice, why)
-        if found is None or (model in self._demoted and not again):
+        if choice.is_auto and now is not None and _MODE_ORDER.index(now.mode) > _MODE_ORDER.index(choice.mode):
+            return now  # another request has changed the mode meanwhile
+        fallback = self._later_mode(choice, why)
+        if fallback is None or (model in self._demoted and not repeatable):
             return None
         self._demoted.add(model)
-        self._chosen[model] = found
-        return found
+        self._chosen[model] = fallback
+        return fallback
 
-    def _later(self, choice: ModeChoice, why: str) -> ModeChoice | None:
-        """The next way, if there is one."""
-        later = [mode for mode in self._order(choice.profile) if _WAYS.index(mode) > _WAYS.index(choice.mode)]
+    def _later_mode(self, choice: ModeChoice, why: str) -> ModeChoice | None:
+        """Return the next mode after this one, or None. A mode that the caller fixed has no successor."""
+        later = [
+            mode
+            for mode in self._possible_modes(choice.profile)
+            if _MODE_ORDER.index(mode) > _MODE_ORDER.index(choice.mode)
+        ]
         if not choice.is_auto or not later:
             return None
         evidence = (*choice.evidence, f"{later[0]} instead of {choice.mode}: {why}")

@@ -26,7 +26,8 @@ T = TypeVar("T")
 
 
 class LoopThread:
-    """Runs one awaitable after the other. What interrupts the waiting (Ctrl-C) cancels what is being waited for."""
+    """Run awaitables one after the other on an event loop in another thread. An interrupt while waiting (Ctrl-C)
+    cancels the awaitable."""
 
     def __enter__(self) -> Self:
         self._loop = asyncio.new_event_loop()
@@ -35,10 +36,11 @@ class LoopThread:
         return self
 
     def start(self, work: Awaitable[T]) -> Future[T]:
-        """Begins with it, and does not wait. Whoever lets go of what is given lets go of the work, too."""
-        return asyncio.run_coroutine_threadsafe(_awaited(work), self._loop)
+        """Start the awaitable without waiting. Cancelling the returned future cancels it."""
+        return asyncio.run_coroutine_threadsafe(_await(work), self._loop)
 
     def run(self, work: Awaitable[T]) -> T:
+        """Run the awaitable and return its result."""
         done = self.start(work)
         try:
             return done.result()
@@ -53,12 +55,12 @@ class LoopThread:
         self._loop.close()
 
 
-async def _awaited(work: Awaitable[T]) -> T:
+async def _await(work: Awaitable[T]) -> T:
     return await work
 
 
 async def _cancel_all_tasks() -> None:
-    """Waits for what was cancelled to be over, and for generators that were left in the middle."""
+    """Cancel all other tasks of the loop, wait for them, and close abandoned generators."""
     loop = asyncio.get_running_loop()
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
@@ -68,8 +70,8 @@ async def _cancel_all_tasks() -> None:
 
 
 class Streaming(AsyncIterator[Event]):
-    """The events of one answer as they come, then `.answer`; an async iterator and context manager. Leaving it early,
-    or cancelling, closes the connection. `events` is what it is made of: the events, then the answer."""
+    """The events of one answer as they arrive, then `.answer`. An async iterator and context manager; leaving it early,
+    or cancelling, closes the connection. `events` yields the events, then the answer."""
 
     def __init__(self, events: AsyncGenerator[Event | Answer]) -> None:
         self._events = events
@@ -84,13 +86,13 @@ class Streaming(AsyncIterator[Event]):
 
     @property
     def answer(self) -> Answer:
-        """The whole answer, once every event has been taken."""
+        """The complete answer, available once every event was consumed."""
         if self._answer is None:
             raise CallerError("the stream has not ended; take all of its events first")
         return self._answer
 
     async def aclose(self) -> None:
-        """Ends the answer and closes its connection. May be called twice."""
+        """Stop the answer and close its connection. May be called twice."""
         await self._events.aclose()
 
     async def __aenter__(self) -> Self:
@@ -116,13 +118,13 @@ class SyncStreaming(Iterator[Event]):
 
     @property
     def answer(self) -> Answer:
-        """The whole answer, once every event has been taken."""
+        """The complete answer, available once every event was consumed."""
         if self._answer is None:
             raise CallerError("the stream has not ended; take all of its events first")
         return self._answer
 
     def close(self) -> None:
-        """Ends the answer and closes its connection. May be called twice."""
+        """Stop the answer and close its connection. May be called twice."""
         self._events.close()
 
     def __enter__(self) -> Self:
@@ -133,23 +135,23 @@ class SyncStreaming(Iterator[Event]):
 
 
 class BaseBackend:
-    """A model that can be asked. A backend of your own says how to `stream`; it may have a cheaper way to `complete`.
-    As a context manager (`async with`) it keeps its connections open between two requests."""
+    """The interface of a model that answers requests. A subclass implements `stream`, and `complete` if it has a
+    cheaper implementation. As a context manager (`async with`) it keeps its connections open between requests."""
 
     def stream(self, request: Request) -> Streaming:
-        """The events of the answer to this `request`, the same as a `Parser` gives, as they come. Raises a
-        `BackendError` before the first of them, or not at all: what breaks later is a problem of the answer."""
+        """Stream the events of the answer to `request`, the same as those of a `Parser`. Raises a `BackendError` before
+        the first event or not at all: a later failure is a problem of the answer."""
         raise NotImplementedError
 
     async def complete(self, request: Request) -> Answer:
-        """The whole answer to this `request`. Raises a `BackendError` if there is none."""
+        """Return the complete answer to `request`. Raises a `BackendError` if there is none."""
         async with self.stream(request) as stream:
             async for _ in stream:
                 pass
         return stream.answer
 
     async def aclose(self) -> None:
-        """Lets go of what the backend holds open. It can be asked again afterwards."""
+        """Release what the backend holds open. The backend can be used again afterwards."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -160,13 +162,13 @@ class BaseBackend:
         await self.aclose()
 
     def complete_sync(self, request: Request) -> Answer:
-        """`complete` for programs without an event loop: the answer to this `request`. Works inside a running loop too,
-        on a thread of its own."""
+        """Return the complete answer to `request`, for programs without an event loop. It also works inside a running
+        loop, since it runs on another thread."""
         with LoopThread() as thread:
             return thread.run(self.complete(request))
 
     def stream_sync(self, request: Request) -> SyncStreaming:
-        """`stream` for programs without an event loop: the events of the answer to this `request`."""
+        """Stream the events of the answer to `request`, for programs without an event loop."""
         return SyncStreaming(self._stream_sync(request))
 
     def _stream_sync(self, request: Request) -> Generator[Event | Answer]:

@@ -45,7 +45,7 @@ CASSETTE = json_lines("cassette", "rightcall_cassette", VERSION)
 
 
 class RecordedRequest(msgspec.Struct, frozen=True):
-    """What was sent, without its headers."""
+    """One request as recorded: method, path and body, without headers."""
 
     method: Literal["GET", "POST"]
     path: str
@@ -53,7 +53,8 @@ class RecordedRequest(msgspec.Struct, frozen=True):
 
 
 class RecordedResponse(msgspec.Struct, frozen=True):
-    """What came: pieces as they came, milliseconds before each, and what broke it off, if something did.
+    """One response as recorded: its chunks as they arrived, the milliseconds before each, and why it broke off, if it
+    did.
 
     `status` 0 means that no answer began; `broken` says why.
     """
@@ -65,28 +66,30 @@ class RecordedResponse(msgspec.Struct, frozen=True):
     broken: str = ""
 
     def pieces(self) -> list[bytes]:
-        return [_bytes(chunk) for chunk in self.chunks]
+        return [_decode_piece(chunk) for chunk in self.chunks]
 
 
 class RecordedExchange(msgspec.Struct, frozen=True):
-    """One exchange."""
+    """One recorded request and its response."""
 
     request: RecordedRequest
     response: RecordedResponse
 
 
 class CassetteHead(msgspec.Struct, frozen=True):
-    """The first line: what it is, and how the backend was set up."""
+    """The first line of a cassette: its version, and the settings of the recorded backend."""
 
     rightcall_cassette: int = VERSION
     api: str = "chat"
     model: str = ""
     mode: str = "native"
-    profile: str = ""  # the kind of server, where that was known from the start
-    native: bool = True  # and whether it takes tools
+    profile: str = ""  # name of the server's profile, if it was known from the start
+    native: bool = True  # whether the server takes tools
 
 
 class Cassette(msgspec.Struct, frozen=True):
+    """A cassette that was loaded from `path`."""
+
     path: str
     head: CassetteHead
     exchanges: tuple[RecordedExchange, ...]
@@ -96,28 +99,30 @@ class Cassette(msgspec.Struct, frozen=True):
 
 
 def scrub_json(value: Any, *own: str) -> Any:
-    """JSON data without what is secret; `own` are keys that are known."""
+    """Return JSON data without secrets; `own` are known secret values."""
     return Scrubber(own).value(value)
 
 
 def scrub_response(
     status: int, headers: dict[str, str], pieces: list[bytes], delays: list[int], broken: str, *own: str
 ) -> RecordedResponse:
-    """A response as it may be written down. Pieces that a secret stands across are joined."""
+    """Return a response without secrets. Pieces that a secret spans are joined; `own` are known secret values."""
     scrubber = Scrubber(own)
     kept = {name: scrubber.text(headers[name]) for name in KEPT_HEADERS if name in headers}
     clean, waits = without_secrets(pieces, delays, scrubber)
-    return RecordedResponse(status, kept, [_text(piece) for piece in clean], waits, scrubber.text(broken))
+    return RecordedResponse(status, kept, [_encode_piece(piece) for piece in clean], waits, scrubber.text(broken))
 
 
-def _text(piece: bytes) -> str | dict[str, str]:
+def _encode_piece(piece: bytes) -> str | dict[str, str]:
+    """Return a piece as text, or as base64 if a chunk boundary splits a character."""
     try:
         return piece.decode("utf-8")
     except UnicodeDecodeError:  # cut inside a character, which is worth keeping
         return {"base64": base64.b64encode(piece).decode("ascii")}
 
 
-def _bytes(chunk: str | dict[str, str]) -> bytes:
+def _decode_piece(chunk: str | dict[str, str]) -> bytes:
+    """Return the bytes of a recorded chunk; invalid base64 gives none."""
     if isinstance(chunk, str):
         return chunk.encode("utf-8", "surrogatepass")
     try:
@@ -130,7 +135,10 @@ def _bytes(chunk: str | dict[str, str]) -> bytes:
 
 
 def check_cassette(path: str | os.PathLike[str], *, force: bool = False) -> None:
-    """Raises `BadCassette` if the file is something else (unless forced), or if its folder is not there."""
+    """Check that a cassette can be written to `path`.
+
+    Raises `BadCassette` if the file is something else (unless `force`), or if its folder does not exist.
+    """
     if is_stream(path):
         return
     try:
@@ -146,8 +154,10 @@ def check_cassette(path: str | os.PathLike[str], *, force: bool = False) -> None
 def start_cassette(
     path: str | os.PathLike[str], head: CassetteHead, *first: RecordedExchange, fresh: bool = False, force: bool = False
 ) -> None:
-    """Makes the file ready to be written to. What it holds stays, but for a last line that was torn; with `fresh` it
-    begins anew, and with `force` so does one that is no cassette. Raises `BadCassette`, `FileFailed`."""
+    """Prepare the file for recording. Existing exchanges stay, except a torn last line.
+
+    `fresh` starts it anew; `force` also replaces a file that is not a cassette. Raises `BadCassette`, `FileFailed`.
+    """
     check_cassette(path, force=force)
     with Journal(path, CASSETTE, torn="cut", fresh=fresh, force=force) as journal:
         begins: list[CassetteHead | RecordedExchange] = [head] if journal.is_empty or journal.begins_anew else []
@@ -156,13 +166,16 @@ def start_cassette(
 
 
 def append_exchange(path: str | os.PathLike[str], recorded: RecordedExchange) -> None:
-    """One more line, whole or not at all. Raises `FileFailed`; what was there before is there then."""
+    """Append one exchange atomically.
+
+    Raises `FileFailed`; the file then has its previous content.
+    """
     with Journal(path, CASSETTE, torn="cut") as journal:
         journal.append_bytes(cassette_line(recorded))
 
 
 class CassetteWriter:
-    """A cassette that is recorded to. What is to go is there until the first exchange has come."""
+    """Write exchanges to a cassette. With `fresh` or `force`, the old file is kept until the first exchange arrives."""
 
     def __init__(
         self, path: str | os.PathLike[str], head: CassetteHead, *, fresh: bool = False, force: bool = False
@@ -182,35 +195,36 @@ class CassetteWriter:
 
 
 def cassette_line(value: CassetteHead | RecordedExchange) -> bytes:
-    """A line of a cassette: its first one, or an exchange."""
+    """Return the head or an exchange as one line of a cassette."""
     return json.dumps(msgspec.to_builtins(value), separators=(",", ":")).encode("ascii") + b"\n"
 
 
 def load_cassette(path: str | os.PathLike[str]) -> Cassette:
-    """The cassette in a file. Raises `BadCassette`, naming the line that cannot be read."""
+    """Load a cassette. Raises `BadCassette` that names the line that cannot be read."""
     name = str(path)
     try:
         with open(path, "rb") as file:
             is_long = os.fstat(file.fileno()).st_size > MAX_BYTES
             data = b"" if is_long else file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
-        raise BadCassette(f"cannot read the cassette {name!r}: {_why(error)}") from None
+        raise BadCassette(f"cannot read the cassette {name!r}: {_reason(error)}") from None
     if is_long or len(data) > MAX_BYTES:
         raise BadCassette(f"the cassette {name!r} is larger than {MAX_BYTES:,} bytes; nothing that long is read")
     lines = data.split(b"\n")
-    return Cassette(name, _head(lines[0], name), tuple(_exchanges(lines[1:], name)))
+    return Cassette(name, _parse_head(lines[0], name), tuple(_parse_exchanges(lines[1:], name)))
 
 
-def _exchanges(lines: list[bytes], name: str) -> Iterator[RecordedExchange]:
+def _parse_exchanges(lines: list[bytes], name: str) -> Iterator[RecordedExchange]:
     for number, line in enumerate(lines, start=2):
         if line.strip():
-            yield _read(line, RecordedExchange, f"{name!r}, line {number}")
+            yield _parse_line(line, RecordedExchange, f"{name!r}, line {number}")
 
 
-def _head(line: bytes, name: str) -> CassetteHead:
+def _parse_head(line: bytes, name: str) -> CassetteHead:
+    """Parse the first line. Raises `BadCassette` if it is not the head of a cassette of this version."""
     if b'"rightcall_cassette"' not in line:
         raise BadCassette(f"{name!r} is no cassette: its first line does not say so; make one with --record")
-    head = _read(line, CassetteHead, f"{name!r}, line 1")
+    head = _parse_line(line, CassetteHead, f"{name!r}, line 1")
     if head.rightcall_cassette != VERSION:
         raise BadCassette(
             f"the cassette {name!r} is of version {head.rightcall_cassette}; this reads version {VERSION}"
@@ -218,7 +232,8 @@ def _head(line: bytes, name: str) -> CassetteHead:
     return head
 
 
-def _read(line: bytes, kind: type[T], where: str) -> T:
+def _parse_line(line: bytes, kind: type[T], where: str) -> T:
+    """Parse one line as `kind`. Raises `BadCassette`."""
     value = decode(line.decode("utf-8", "replace"), _DEPTH)
     if isinstance(value, Undecodable):
         reason = value.message.replace("the arguments are", "it is")
@@ -229,13 +244,13 @@ def _read(line: bytes, kind: type[T], where: str) -> T:
         raise BadCassette(f"the cassette {where} cannot be read: {error}; record it again") from None
 
 
-def _why(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
 
 
 _IGNORED = frozenset(("user", "metadata", "stream_options", "prompt_cache_key", "safety_identifier"))
 _IDS = frozenset(("id", "call_id", "tool_call_id", "tool_use_id"))
-_ARGUMENTS = frozenset(("input", "arguments"))  # of a call, where an id is the model's own word
+_ARGUMENTS = frozenset(("input", "arguments"))  # of a call: an id in there was written by the model
 _ROUTE = re.compile(
     r"/(?:v\d[^/]*/)?(?:chat/completions|completions|responses|messages|models)$|/api/\w+(?:/\w+)?$"
     r"|/v\d[^/]*/models/[^/:]+:\w+$"  # of Gemini
@@ -243,64 +258,67 @@ _ROUTE = re.compile(
 
 
 def canonical_request(asked: RecordedRequest) -> Json:
-    """The request where it matters. What two requests have in common here is what they have in common."""
+    """Return the parts of a request that two equal requests have in common: ids numbered, irrelevant fields removed."""
     body = {name: value for name, value in (asked.body or {}).items() if name not in _IGNORED and value is not None}
-    seen: dict[str, str] = {}
+    numbers: dict[str, str] = {}
     path, body = scrub_json([api_route(asked.path), body])
-    return {"method": asked.method, "path": path, "body": _number_ids(body, seen)}
+    return {"method": asked.method, "path": path, "body": _number_ids(body, numbers)}
 
 
 def api_route(path: str) -> str:
-    """The path without what a base URL puts before it, and without its query."""
+    """Return the path of the API without the prefix of a base URL and without the query."""
     path = path.partition("?")[0].rstrip("/")
     found = _ROUTE.search(path)
     return found.group() if found else path
 
 
-def _number_ids(value: Any, seen: dict[str, str]) -> Any:
+def _number_ids(value: Any, numbers: dict[str, str]) -> Any:
+    """Replace every id by its number of first appearance; `numbers` collects them."""
     if isinstance(value, list):
-        return [_number_ids(each, seen) for each in value]
+        return [_number_ids(each, numbers) for each in value]
     if not isinstance(value, dict):
         return value
-    return {name: _number_field(name, each, seen) for name, each in value.items()}
+    return {name: _number_field(name, each, numbers) for name, each in value.items()}
 
 
-def _number_field(name: str, value: Any, seen: dict[str, str]) -> Any:
+def _number_field(name: str, value: Any, numbers: dict[str, str]) -> Any:
+    """Number one field. Ids inside the arguments of a call belong to the model and stay."""
     if name in _ARGUMENTS and isinstance(value, dict):
         return value
     if name in _IDS and isinstance(value, str):
-        return seen.setdefault(value, f"id_{len(seen)}")
-    return _number_ids(value, seen)
+        return numbers.setdefault(value, f"id_{len(numbers)}")
+    return _number_ids(value, numbers)
 
 
-def _key(asked: RecordedRequest) -> str:
+def _request_key(asked: RecordedRequest) -> str:
     return json.dumps(canonical_request(asked), sort_keys=True)
 
 
 class RequestMatcher:
-    """Gives each request its answer. With `strict=False` one that was not recorded gets the nearest one's."""
+    """Return the recorded answer to each request. With `strict=False`, an unknown request gets the answer of the
+    nearest one."""
 
     def __init__(self, cassette: Cassette, *, strict: bool = True) -> None:
         self._cassette, self._strict = cassette, strict
         self._by_key: dict[str, list[RecordedExchange]] = {}
         for exchange in cassette.exchanges:
-            self._by_key.setdefault(_key(exchange.request), []).append(exchange)
-        self._given: Counter[str] = Counter()
+            self._by_key.setdefault(_request_key(exchange.request), []).append(exchange)
+        self._answered: Counter[str] = Counter()
 
     def answer(self, asked: RecordedRequest) -> RecordedExchange:
-        """Raises `NotRecorded`, naming the nearest request that was."""
-        key = _key(asked)
+        """Return the exchange recorded for a request. Raises `NotRecorded` that names the nearest recorded request."""
+        key = _request_key(asked)
         if key not in self._by_key:
             near = self._nearest(asked)
             if self._strict or near is None or asked.method == "GET":
                 raise NotRecorded(self._unknown(asked, near))
-            key = _key(near.request)
+            key = _request_key(near.request)
         found = self._by_key[key]
-        self._given[key] += 1
-        return found[min(self._given[key], len(found)) - 1]
+        self._answered[key] += 1
+        return found[min(self._answered[key], len(found)) - 1]
 
     def _nearest(self, asked: RecordedRequest) -> RecordedExchange | None:
-        """The most alike of those that are answered in the same way: same path, streamed or not."""
+        """Return the most similar exchange with the same route and the same choice to stream; None if there is none."""
         wanted = set(leaf_values(canonical_request(asked)))
         best: tuple[float, RecordedExchange | None] = (-1.0, None)
         for exchange in self._cassette.exchanges:
@@ -312,6 +330,7 @@ class RequestMatcher:
         return best[1]
 
     def _unknown(self, asked: RecordedRequest, near: RecordedExchange | None) -> str:
+        """Return the message for a request that was not recorded."""
         what = f"the cassette {self._cassette.path!r} has no answer to this {asked.method} {api_route(asked.path)}"
         cure = "record it again, or replay it leniently"
         if near is None:
@@ -327,7 +346,7 @@ def _is_comparable(one: RecordedRequest, other: RecordedRequest) -> bool:
 
 
 def leaf_values(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Every value of JSON data that holds no others, with the way to it."""
+    """Yield every leaf of JSON data as path and JSON text."""
     if isinstance(value, dict | list) and value:
         for name, each in value.items() if isinstance(value, dict) else enumerate(value):
             yield from leaf_values(each, f"{path}/{name}")
@@ -336,7 +355,7 @@ def leaf_values(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def describe_differences(here: Json, recorded: Json) -> Iterator[str]:
-    """Where two requests differ, in words."""
+    """Yield one phrase for each place where two requests differ."""
     ours, theirs = dict(leaf_values(here)), dict(leaf_values(recorded))
     for path in dict.fromkeys([*ours, *theirs]):
         one, other = ours.get(path, "nothing"), theirs.get(path, "nothing")

@@ -28,8 +28,8 @@ from rightcall.types import Call, Json
 
 
 class HistoryTurn(msgspec.Struct, frozen=True):
-    """One message. `content` is what it holds, text or parts; of a result `call` is the call it belongs to, and
-    `is_error` what its API said of it."""
+    """One message of a history. `content` is its text or list of parts; a tool result has the `call` that it answers,
+    and `is_error` as its API reported it."""
 
     role: str
     content: Any = ""
@@ -49,7 +49,7 @@ class HistoryTurn(msgspec.Struct, frozen=True):
 
 
 def content_text(content: Any) -> str:
-    """Text as it is; of parts, those that are text, joined."""
+    """Return the text of a message content: a string as it is, the text parts of a list joined by newlines."""
     if isinstance(content, str):
         return content
     said = [text(part.get("text")) if isinstance(part, dict) else text(part) for part in items(content)]
@@ -57,17 +57,18 @@ def content_text(content: Any) -> str:
 
 
 def read_turns(messages: Sequence[Json]) -> list[HistoryTurn]:
-    """The history, with every result beside the call that it answers."""
+    """Read a Chat history; every tool result is joined with the call that it answers."""
     made: dict[str, Call] = {}
     out: list[HistoryTurn] = []
     for message in messages:
-        turn = _turn(message, made)
+        turn = _read_turn(message, made)
         made |= {call.id: call for call in turn.calls}
         out.append(turn)
     return out
 
 
-def _turn(message: Json, made: dict[str, Call]) -> HistoryTurn:
+def _read_turn(message: Json, made: dict[str, Call]) -> HistoryTurn:
+    """Read one Chat message; `made` has the earlier calls by id."""
     role = text(message.get("role"))
     content = message.get("content")
     content = "" if content is None else content
@@ -75,30 +76,33 @@ def _turn(message: Json, made: dict[str, Call]) -> HistoryTurn:
         id, name = text(message.get("tool_call_id")), text(message.get("name"))
         call = made.get(id) or Call(name, {}, "{}", id)
         failed, extras = message.get("is_error") is True, obj(message.get(OPAQUE)) or {}
-        return HistoryTurn("tool", _result(content), call=call, extras=extras, is_error=failed)
+        return HistoryTurn("tool", _result_content(content), call=call, extras=extras, is_error=failed)
     if role != "assistant":
         return HistoryTurn("system" if role == "developer" else role, content)
     thought = text(message.get("reasoning_content")) or text(message.get("reasoning"))
-    return HistoryTurn(role, content, thought, _calls(message), extras=obj(message.get(OPAQUE)) or {})
+    return HistoryTurn(role, content, thought, _read_calls(message), extras=obj(message.get(OPAQUE)) or {})
 
 
-def _result(content: Any) -> Any:
-    """A result is text: servers drop or refuse anything else. Parts that are all text are that text."""
+def _result_content(content: Any) -> Any:
+    """Return the content of a tool result: text where possible, since servers drop or reject anything else. A list with
+    other parts than text stays a list."""
     if isinstance(content, list) and all(isinstance(part, dict) and part.get("type") == "text" for part in content):
         return "\n".join([text(part.get("text")) for part in content])
     return content if isinstance(content, list) else output_text(content)
 
 
-def _calls(message: Json) -> tuple[Call, ...]:
+def _read_calls(message: Json) -> tuple[Call, ...]:
+    """Return the calls of an assistant message."""
     found = [
         delta
         for _, delta in response_deltas({"tool_calls": message.get("tool_calls") or []})
         if isinstance(delta, CallDelta)
     ]
-    return tuple([_call(piece) for piece in found])
+    return tuple([_build_call(piece) for piece in found])
 
 
-def _call(piece: CallDelta) -> Call:
+def _build_call(piece: CallDelta) -> Call:
+    """Return the call of a history; arguments that are not an object become {}."""
     value = {"input": piece.arguments} if piece.custom else decode(piece.arguments or "{}", MAX_DEPTH)
     sent = dumps(value) if piece.custom else piece.arguments
     is_object = isinstance(value, dict)
@@ -109,19 +113,19 @@ PartWriter = Callable[[Json], Json]
 
 
 def image_urls(content: Any) -> list[str]:
-    """The addresses of the images among the parts."""
+    """Return the URLs of the images among the content parts."""
     found = [obj(part.get("image_url")) or {"url": part.get("image_url")} for part in objects(content)]
     return [text(each.get("url")) for each in found if text(each.get("url"))]
 
 
-def _parts(content: Any, writers: dict[str, PartWriter]) -> Any:
-    """Text as it is; parts in the dialect's words."""
+def _write_parts(content: Any, writers: dict[str, PartWriter]) -> Any:
+    """Return the content with every part written by the writer of its kind; a string stays as it is."""
     if not isinstance(content, list):
         return content
-    return [_part(each, writers) for each in content]
+    return [_write_part(each, writers) for each in content]
 
 
-def _part(part: Any, writers: dict[str, PartWriter]) -> Any:
+def _write_part(part: Any, writers: dict[str, PartWriter]) -> Any:
     found = {"type": "text", "text": part} if isinstance(part, str) else obj(part)
     if found is None:
         return part
@@ -130,17 +134,17 @@ def _part(part: Any, writers: dict[str, PartWriter]) -> Any:
     return found if write is None else write(found)
 
 
-def _data_url(url: str) -> tuple[str, str] | None:
-    """Kind and data of an address that is the thing itself."""
+def _split_data_url(url: str) -> tuple[str, str] | None:
+    """Return media type and data of a base64 data URL; None for any other URL."""
     media, found, data = url.removeprefix("data:").partition(";base64,")
     return (media, data) if url.startswith("data:") and found else None
 
 
-def _file(part: Json) -> Json:
+def _file_object(part: Json) -> Json:
     return obj(part.get("file")) or {}
 
 
-def _audio(part: Json) -> tuple[str, str]:
+def _audio_data(part: Json) -> tuple[str, str]:
     found = obj(part.get("input_audio")) or {}
     return f"audio/{text(found.get('format')) or 'wav'}", text(found.get("data"))
 
@@ -149,7 +153,7 @@ def _audio(part: Json) -> tuple[str, str]:
 
 
 def write_responses_parts(content: Any) -> Any:
-    return _parts(content, _RESPONSES)
+    return _write_parts(content, _RESPONSES)
 
 
 def _responses_text(part: Json) -> Json:
@@ -163,7 +167,7 @@ def _responses_image(part: Json) -> Json:
 
 
 def _responses_file(part: Json) -> Json:
-    return {"type": "input_file", **_file(part)}
+    return {"type": "input_file", **_file_object(part)}
 
 
 _RESPONSES: dict[str, PartWriter] = {
@@ -177,24 +181,25 @@ _RESPONSES: dict[str, PartWriter] = {
 
 
 def write_anthropic_parts(content: Any) -> Any:
-    return _parts(content, _ANTHROPIC)
+    return _write_parts(content, _ANTHROPIC)
 
 
-def _source(url: str) -> Json:
-    inline = _data_url(url)
+def _anthropic_source(url: str) -> Json:
+    """Return Anthropic's `source` of an image or a document."""
+    inline = _split_data_url(url)
     if inline is None:
         return {"type": "url", "url": url}
     return {"type": "base64", "media_type": inline[0], "data": inline[1]}
 
 
 def _anthropic_image(part: Json) -> Json:
-    return {"type": "image", "source": _source(image_urls([part])[0])}
+    return {"type": "image", "source": _anthropic_source(image_urls([part])[0])}
 
 
 def _anthropic_file(part: Json) -> Json:
-    found = _file(part)
+    found = _file_object(part)
     url, name = text(found.get("file_data")) or text(found.get("file_url")), text(found.get("filename"))
-    source = _source(url) if url else {"type": "file", "file_id": text(found.get("file_id"))}
+    source = _anthropic_source(url) if url else {"type": "file", "file_id": text(found.get("file_id"))}
     return {"type": "document", "source": source, **({"title": name} if name else {})}
 
 
@@ -207,7 +212,7 @@ _ANTHROPIC: dict[str, PartWriter] = {"image_url": _anthropic_image, "file": _ant
 def write_gemini_parts(content: Any) -> list[Json]:
     if not isinstance(content, list):
         return [{"text": text(content)}]
-    return _parts(content, _GEMINI) or [{"text": ""}]
+    return _write_parts(content, _GEMINI) or [{"text": ""}]
 
 
 def _gemini_text(part: Json) -> Json:
@@ -215,10 +220,11 @@ def _gemini_text(part: Json) -> Json:
 
 
 def _gemini_data(url: str, media: str, name: str = "") -> Json:
-    inline, shown = _data_url(url), {"displayName": name} if name else {}
+    """Return Gemini's part for a file: inline for a data URL, by reference otherwise."""
+    inline, images_of_results = _split_data_url(url), {"displayName": name} if name else {}
     if inline is None:
-        return {"fileData": {"mimeType": media, "fileUri": url, **shown}}
-    return {"inlineData": {"mimeType": inline[0], "data": inline[1], **shown}}
+        return {"fileData": {"mimeType": media, "fileUri": url, **images_of_results}}
+    return {"inlineData": {"mimeType": inline[0], "data": inline[1], **images_of_results}}
 
 
 def _gemini_image(part: Json) -> Json:
@@ -226,13 +232,13 @@ def _gemini_image(part: Json) -> Json:
 
 
 def _gemini_file(part: Json) -> Json:
-    found = _file(part)
+    found = _file_object(part)
     url = text(found.get("file_data")) or text(found.get("file_url")) or text(found.get("file_id"))
     return _gemini_data(url, "application/pdf", text(found.get("filename")))
 
 
 def _gemini_audio(part: Json) -> Json:
-    media, data = _audio(part)
+    media, data = _audio_data(part)
     return {"inlineData": {"mimeType": media, "data": data}}
 
 
@@ -245,12 +251,12 @@ _GEMINI: dict[str, PartWriter] = {
 
 
 ANY_ID = IdRule()
-# What Gemini takes in place of the signature of a call that another model made.
+# Gemini's placeholder for the signature of a call of another model.
 _UNSIGNED = "skip_thought_signature_validator"
 
 
 def write_history(api: Api, messages: Sequence[Json], rule: IdRule = ANY_ID) -> list[Json]:
-    """Messages in the shape of Chat, as this dialect has them."""
+    """Convert messages in the shape of Chat to those of the API `api`; `rule` limits the call ids."""
     if api in ("chat", "completions"):
         return write_chat_messages(messages, rule)
     return _WRITERS[api](read_turns_for_server(messages, rule))
@@ -260,7 +266,7 @@ def write_history(api: Api, messages: Sequence[Json], rule: IdRule = ANY_ID) -> 
 
 
 def fit_call_id(id: str, rule: IdRule) -> str:
-    """The id, or one that stands for it, where the server does not take it. The same id gives the same."""
+    """Return the id if the server accepts it, otherwise a replacement. Equal ids get equal replacements."""
     longest = rule.longest or len(id)
     if not rule.chars or re.fullmatch(f"[{rule.chars}]{{{rule.shortest},{longest}}}", id):
         return id
@@ -269,12 +275,12 @@ def fit_call_id(id: str, rule: IdRule) -> str:
 
 
 def read_turns_for_server(messages: Sequence[Json], rule: IdRule) -> list[HistoryTurn]:
-    """The history, read, with ids that the server takes."""
+    """Read a Chat history and replace call ids that the server does not accept."""
     found = read_turns(messages)
-    return [_with_ids(turn, rule) for turn in found] if rule.chars else found
+    return [_fit_turn_ids(turn, rule) for turn in found] if rule.chars else found
 
 
-def _with_ids(turn: HistoryTurn, rule: IdRule) -> HistoryTurn:
+def _fit_turn_ids(turn: HistoryTurn, rule: IdRule) -> HistoryTurn:
     calls = tuple([msgspec.structs.replace(call, id=fit_call_id(call.id, rule)) for call in turn.calls])
     call = turn.call and msgspec.structs.replace(turn.call, id=fit_call_id(turn.call.id, rule))
     extras = {
@@ -287,28 +293,31 @@ def _with_ids(turn: HistoryTurn, rule: IdRule) -> HistoryTurn:
 
 
 def write_chat_messages(messages: Sequence[Json], rule: IdRule) -> list[Json]:
+    """Convert a history for a Chat server. Images of tool results follow the results in a user message."""
     out: list[Json] = []
-    shown: list[Json] = []  # images of results, which must wait until all results of the turn are there
+    images_of_results: list[Json] = []  # images of results, sent after all results of the turn
     for message in messages:
         if message.get("role") != "tool":
-            out += [{"role": "user", "content": shown}] if shown else []
-            shown = []
+            out += [{"role": "user", "content": images_of_results}] if images_of_results else []
+            images_of_results = []
             out.append(_chat_message(message, rule))
             continue
         images = [part for part in objects(message.get("content")) if image_urls([part])]
-        out.append(_chat_message(_without(message, images) if images else message, rule))
-        shown += images
-    return [*out, {"role": "user", "content": shown}] if shown else out
+        out.append(_chat_message(_move_images_out(message, images) if images else message, rule))
+        images_of_results += images
+    return [*out, {"role": "user", "content": images_of_results}] if images_of_results else out
 
 
-def _without(message: Json, images: list[Json]) -> Json:
+def _move_images_out(message: Json, images: list[Json]) -> Json:
+    """Return a tool result without its images and with a note that they follow."""
     kept = [part for part in items(message["content"]) if not image_urls([part])]
     note = "(an image, which follows)" if len(images) == 1 else f"({len(images)} images, which follow)"
     return {**message, "content": "\n".join([said for said in (content_text(kept), note) if said])}
 
 
 def _chat_message(message: Json, rule: IdRule) -> Json:
-    """As it is, but for what is ours, names and ids that the server takes, and null, which some templates cannot."""
+    """Return a message without our own fields, with ids that the server accepts. Null content becomes "", since some
+    chat templates fail on null."""
     out = {key: value for key, value in message.items() if key != OPAQUE}
     if out.get("content", "") is None:
         out["content"] = ""
@@ -317,11 +326,11 @@ def _chat_message(message: Json, rule: IdRule) -> Json:
     if isinstance(out.get("tool_call_id"), str):
         out["tool_call_id"] = fit_call_id(out["tool_call_id"], rule)
     if isinstance(out.get("tool_calls"), list):
-        out["tool_calls"] = [_with_id(each, rule) for each in out["tool_calls"]]
+        out["tool_calls"] = [_fit_entry_id(each, rule) for each in out["tool_calls"]]
     return out
 
 
-def _with_id(entry: Any, rule: IdRule) -> Any:
+def _fit_entry_id(entry: Any, rule: IdRule) -> Any:
     return (
         {**entry, "id": fit_call_id(entry["id"], rule)} if isinstance(entry, dict) and text(entry.get("id")) else entry
     )
@@ -331,10 +340,12 @@ def _with_id(entry: Any, rule: IdRule) -> Any:
 
 
 def write_responses_items(history: Sequence[HistoryTurn]) -> list[Json]:
+    """Convert turns to the items of `input`."""
     return [item for turn in history for item in _responses_items(turn)]
 
 
 def _responses_items(turn: HistoryTurn) -> list[Json]:
+    """Convert one turn. Reasoning that the server did not sign cannot be sent back and is left out."""
     extras = turn.extras.get("responses")
     if turn.role == "tool" and turn.call is not None:
         made = openai_responses.tool_result(turn.call, turn.text, is_error=turn.is_error)
@@ -351,11 +362,12 @@ def _responses_items(turn: HistoryTurn) -> list[Json]:
 
 
 def write_anthropic_messages(history: Sequence[HistoryTurn]) -> list[Json]:
+    """Convert turns to `messages`; all results of one turn share one message. System turns are left out."""
     return list(_anthropic_messages(history))
 
 
 def _anthropic_messages(history: Sequence[HistoryTurn]) -> Iterator[Json]:
-    results: list[Json] = []  # of one turn: they must come in one message
+    results: list[Json] = []  # results of one turn share one message
     for turn in history:
         if turn.role == "tool" and turn.call is not None:
             parts = write_anthropic_parts(turn.content)
@@ -377,6 +389,7 @@ def _anthropic_messages(history: Sequence[HistoryTurn]) -> Iterator[Json]:
 
 
 def write_ollama_messages(history: Sequence[HistoryTurn]) -> list[Json]:
+    """Convert turns to `messages`; only images given as data URLs are kept."""
     return [_ollama_message(turn) for turn in history]
 
 
@@ -395,11 +408,12 @@ def _ollama_message(turn: HistoryTurn) -> Json:
 
 
 def write_gemini_contents(history: Sequence[HistoryTurn]) -> list[Json]:
+    """Convert turns to `contents`; all results of one turn share one content. System turns are left out."""
     return list(_gemini_contents(history))
 
 
 def _gemini_contents(history: Sequence[HistoryTurn]) -> Iterator[Json]:
-    results: list[Json] = []  # of one turn: they must come in one content
+    results: list[Json] = []  # results of one turn share one content
     for turn in history:
         if turn.role == "tool" and turn.call is not None:
             results += _gemini_result(turn)
@@ -408,7 +422,7 @@ def _gemini_contents(history: Sequence[HistoryTurn]) -> Iterator[Json]:
             yield {"role": "user", "parts": results}
             results = []
         if turn.role == "assistant":
-            yield _gemini_model(turn)
+            yield _gemini_assistant(turn)
         elif turn.role != "system":
             yield {"role": "user", "parts": write_gemini_parts(turn.content)}
     if results:
@@ -416,6 +430,7 @@ def _gemini_contents(history: Sequence[HistoryTurn]) -> Iterator[Json]:
 
 
 def _gemini_result(turn: HistoryTurn) -> list[Json]:
+    """Return the parts of a tool result: the response, then its images."""
     call = turn.call
     assert call is not None
     named = call if call.name else msgspec.structs.replace(call, name="tool")  # the API demands one
@@ -424,8 +439,9 @@ def _gemini_result(turn: HistoryTurn) -> list[Json]:
     return [*made, *write_gemini_parts(images)] if images else list(made)
 
 
-def _gemini_model(turn: HistoryTurn) -> Json:
-    """Gemini wants the signature of the first call of a turn, and takes a word for one that it did not make."""
+def _gemini_assistant(turn: HistoryTurn) -> Json:
+    """Return an assistant turn. Gemini requires a signature on the first call of a turn; a call of another model gets a
+    placeholder."""
     extras = dict(turn.extras.get("gemini", {}))
     if turn.calls and not extras.get(turn.calls[0].id):
         extras[turn.calls[0].id] = {"thoughtSignature": _UNSIGNED}

@@ -1,11 +1,11 @@
-"""One way to ask any server that speaks OpenAI's Chat or Responses, Anthropic's Messages, Ollama's own, Gemini's, or
-completions.
+"""`Backend`: call any server that has OpenAI's Chat or Responses, Anthropic's Messages, Ollama's, Gemini's or a
+completions API.
 
     backend = Backend("http://127.0.0.1:8080", api="chat", model="qwen3")
     answer = backend.complete_sync(Request(messages=[{"role": "user", "content": "Weather in Oslo?"}], tools=[weather]))
 
-An answer that could not be had is a `BackendError`. What a server or a model got wrong in an answer is a problem of it:
-a stream that breaks in the middle gives what came, a problem `truncated`, and never a call that was not whole.
+If there is no answer, a `BackendError` is raised. Mistakes of the server or the model inside an answer are its
+problems: a stream that breaks off gives the part that arrived and a problem `truncated`, and never an incomplete call.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ from rightcall.types import Event
 
 
 class Backend(BaseBackend):
-    """A model behind an address, asked through any of the known APIs. Use it as it is, or with `async with` to keep
-    connections open.
+    """A model server, called through any of the known APIs. Use it as it is, or with `async with` to keep connections
+    open.
 
-    - `base_url`: where it is; None: what OPENAI_BASE_URL, ANTHROPIC_BASE_URL, OLLAMA_HOST or GOOGLE_GEMINI_BASE_URL
-      says.
+    - `base_url`: the server's base URL; None: from OPENAI_BASE_URL, ANTHROPIC_BASE_URL, OLLAMA_HOST or
+      GOOGLE_GEMINI_BASE_URL.
     - `api`: `chat`, `responses`, `messages`, `ollama`, `gemini` or `completions`, or the name of its SDK.
-    - `model`: the model to ask, unless a request names another.
-    - `mode`: how tools are offered, unless a request says otherwise: "native" (the API's own field), "text" (in the
-      prompt), "grammar" (in the prompt, and the server is held to it), or "auto", which finds out what works.
-    - `api_key_env`: the name of the variable that holds the key; None: OPENAI_API_KEY, ANTHROPIC_API_KEY and the like.
-      A key is never passed, so that none is written into a program.
-    - `profile`: what kind of server it is, by name, if you know; None: it is recognised.
-    - `timeouts`, `retries`: how long is waited for what, and how often a request is tried again; None for the usual.
-    - `headers`: go with every request.
-    - `exchange`: carries the bytes; None: the network, by aiohttp (extra `http`).
-    - `environ`: is looked at in place of the environment of this process.
+    - `model`: the default model; a request can name another.
+    - `mode`: the default mode of offering tools: "native" (the API's own field), "text" (in the prompt), "grammar" (in
+      the prompt, with a grammar that constrains the server), or "auto", which detects what works.
+    - `api_key_env`: the name of the environment variable with the key; None: OPENAI_API_KEY, ANTHROPIC_API_KEY and the
+      like. A key is never a parameter, so that none is written into a program.
+    - `profile`: the kind of server, by name or as a profile; None: it is detected.
+    - `timeouts`, `retries`: time limits, and how often a request is retried; None for the defaults.
+    - `headers`: sent with every request.
+    - `exchange`: transports the bytes; None: the network, by aiohttp (extra `http`).
+    - `environ`: used instead of the environment of this process.
     """
 
     def __init__(
@@ -72,13 +72,13 @@ class Backend(BaseBackend):
         if mode not in MODES:
             raise CallerError(f"mode={mode!r} is not one of {', '.join(MODES)}")
         self.api = check_api(api)
-        found = find_base_url(base_url, self.api, environ)
-        self.root, self.address = root_url(found), api_address(found, self.api)
+        url = find_base_url(base_url, self.api, environ)
+        self.root, self.address = root_url(url), api_address(url, self.api)
         self.model, self.mode = model, mode
         self.timeouts, self.retries = timeouts or Timeouts(), retries or Retries()
         self.key = None if exchange is not None else find_key(self.api, api_key_env, self.address, environ)
         self.exchange: Exchange = exchange or Wire(self.key, self.api, self.timeouts)
-        self.headers = _headers(headers or {}, self.api)
+        self.headers = _build_headers(headers or {}, self.api)
         self.scrubber = Scrubber(own_secrets(self.key, self.headers))
         self.known = find_profile(profile) if isinstance(profile, str) else profile
         self._modes = ModeSelector(self.api, self.root, self.known)
@@ -91,16 +91,16 @@ class Backend(BaseBackend):
         return self
 
     async def aclose(self) -> None:
-        """Closes the connections that were kept. It can be asked again afterwards."""
+        """Close the connections that were kept open. The backend can be used again afterwards."""
         await self.exchange.aclose()
 
     def stream(self, request: Request) -> Streaming:
-        """The events of the answer to this `request` as they come, the same as a `Parser` gives. Raises a
-        `BackendError` before the first of them, or not at all: what breaks later is a problem of the answer."""
+        """Stream the events of the answer to `request`, the same as those of a `Parser`. Raises a `BackendError` before
+        the first event or not at all: a later failure is a problem of the answer."""
         return Streaming(self._answer(request, stream=True))
 
     async def complete(self, request: Request) -> Answer:
-        """The whole answer to this `request`, asked for at once. Raises a `BackendError` if there is none."""
+        """Return the complete answer to `request`, without streaming. Raises a `BackendError` if there is none."""
         async with aclosing(self._answer(request, stream=False)) as events:
             async for event in events:
                 if isinstance(event, Answer):
@@ -108,72 +108,74 @@ class Backend(BaseBackend):
         raise AssertionError("an answer ends the events")
 
     async def models(self) -> list[str]:
-        """The names of the models that the server lists. Raises a `BackendError`."""
-        listed = await self.get(LISTS.get(self.api, "/v1/models"))
-        body = listed[1] if isinstance(listed[1], dict) else {}
+        """Return the names of the models that the server lists. Raises a `BackendError`."""
+        _, payload = await self.get(MODEL_LIST_PATHS.get(self.api, "/v1/models"))
+        body = payload if isinstance(payload, dict) else {}
         entries = body.get("data") or body.get("models") or []
         names = [each.get("id") or each.get("name") for each in entries if isinstance(each, dict)]
         return [name.removeprefix("models/") for name in names if isinstance(name, str)]
 
     async def profile(self) -> tuple[Profile | None, str]:
-        """What kind of server this is, if it can be told, and by what."""
+        """Return the profile of the server and how it was recognised; None if it is unknown."""
         return await self._modes.recognise(self.get)
 
     async def get(self, path: str, *, within: float | None = None) -> tuple[dict[str, str], Any]:
-        """Headers and JSON of the answer to a GET of `path` below the base URL, `within` so many seconds. Raises a
+        """Return headers and JSON of a GET of `path` below the base URL, `within` that many seconds. Raises a
         `BackendError`."""
         asking = Asking(self, within=within)
         return await asking.get(Sent("GET", self.root + path, None, self.headers))
 
     async def way(self, request: Request) -> ModeChoice:
-        """How tools are best offered for this `request`, and why. Raises a `BackendError` where that must be asked and
-        cannot be."""
+        """Return how tools are best offered for this `request`, and why. Raises a `BackendError` if the server must be
+        asked and does not answer."""
         return await self._modes.choose(request, self.mode, self._model(request), self._probe, self.get)
 
     def other_way(self, request: Request, choice: ModeChoice, error: BackendError) -> ModeChoice | None:
-        """Another way for this `request`, if the server does not take the one of `choice`; None where the `error` is no
-        matter of that."""
-        return self._modes.refused(self._model(request), choice, error)
+        """Return another mode for this `request` if the `error` shows that the server does not support the mode of
+        `choice`; otherwise None."""
+        return self._modes.fallback_after_error(self._model(request), choice, error)
 
     # -- asking --------------------------------------------------------------------------------------------------------
 
     async def _answer(self, request: Request, *, stream: bool) -> AsyncGenerator[Event | Answer]:
-        """The events, then the answer. In mode auto a way that does not work is given up for the next one, once."""
+        """Yield the events, then the answer. In mode auto, a mode that does not work is replaced by the next one,
+        once."""
         asking = Asking(self)
         choice = await self._modes.choose(request, self.mode, self._model(request), self._probe, self.get)
         while True:
-            given = False
+            has_output = False
             try:
-                async with aclosing(self._once(request, choice, asking, stream=stream)) as events:
+                async with aclosing(self._send_once(request, choice, asking, stream=stream)) as events:
                     async for event in events:
                         if isinstance(event, Answer):
-                            demoted = self._modes.judge(request, self._model(request), choice, event)
-                            if demoted is not None and not stream:
+                            fallback = self._modes.fallback_after_answer(request, self._model(request), choice, event)
+                            if fallback is not None and not stream:
                                 break
                             yield event
                             return
-                        given = True
+                        has_output = True
                         if stream:
                             yield event
             except BackendError as error:
-                demoted = None if given else self._modes.refused(self._model(request), choice, error)
-                if demoted is None:
+                fallback = None if has_output else self._modes.fallback_after_error(self._model(request), choice, error)
+                if fallback is None:
                     error.tries = tuple(asking.tries)
                     raise
-            assert demoted is not None
-            choice = demoted
+            assert fallback is not None
+            choice = fallback
 
-    async def _once(
+    async def _send_once(
         self, request: Request, choice: ModeChoice, asking: Asking, *, stream: bool
     ) -> AsyncGenerator[Event | Answer]:
+        """Send the request in one mode; yield the events, then the answer."""
         plan = make_plan(request, choice, self.api, self._model(request), stream=stream)
         async with aclosing(asking.events(plan)) as events:
             async for event in events:
                 yield event
 
     async def _probe(self, request: Request, choice: ModeChoice) -> Answer:
-        """One request in one way, outside of every other rule."""
-        async with aclosing(self._once(request, choice, Asking(self), stream=False)) as events:
+        """Send one request in one mode, without retries of other modes."""
+        async with aclosing(self._send_once(request, choice, Asking(self), stream=False)) as events:
             async for event in events:
                 if isinstance(event, Answer):
                     return event
@@ -183,11 +185,11 @@ class Backend(BaseBackend):
         return request.model or self.model
 
 
-LISTS = {"ollama": "/api/tags", "gemini": "/v1beta/models"}
+MODEL_LIST_PATHS = {"ollama": "/api/tags", "gemini": "/v1beta/models"}
 _SECRET = ("authorization", "x-api-key", "x-goog-api-key", "cookie", "proxy-authorization")
 
 
-def _headers(given: Mapping[str, str], api: str) -> dict[str, str]:
+def _build_headers(given: Mapping[str, str], api: str) -> dict[str, str]:
     usual = {
         "Content-Type": "application/json",
         "Accept": "application/json, text/event-stream",

@@ -1,9 +1,9 @@
-"""Serves one GGUF file with llama.cpp. Run as a program of its own (`python -I llama_child.py`), by `local` only.
+"""Serve one GGUF file with llama.cpp. `local` runs this file as a program (`python -I llama_child.py`).
 
-The order comes as one line of JSON on standard input, and one line of JSON on standard output says how it went:
+The order arrives as one line of JSON on standard input. One line of JSON on standard output reports the outcome:
 `{"address": "http://127.0.0.1:43211", "native": true}` once the model answers, else `{"error": ..., "reason": ...}`.
-Standard input stays open as long as the parent lives: its end is the end of this process, however the parent came to
-its own. llama.cpp listens on a socket file; `relay` is the only thing of rightcall that is imported, and its address.
+Standard input stays open while the parent lives: when it closes, this process ends, however the parent ended. llama.cpp
+listens on a socket file; `relay`, the only part of rightcall that is imported, listens on the address.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from typing import Any
 
 
 def main() -> None:
+    """Read the order, load the model, report the address, and serve until the parent ends."""
     order = json.loads(sys.stdin.buffer.readline())
     sys.path[:] = order["sys_path"]
     answers = os.dup(1)
-    os.dup2(2, 1)  # whatever the library prints is no answer
+    os.dup2(2, 1)  # output of the library must not reach the parent
     exit_on_closed_pipe()
     threading.Thread(target=exit_with_parent, args=(order["parent"], order["folder"]), daemon=True).start()
     path = os.path.join(order["folder"], "llama.sock")
@@ -39,24 +40,26 @@ def main() -> None:
 
     try:
         asyncio.run(relay(order, path, lambda address: send_answer(answers, {**answer, "address": address})))
-    except CallerError as error:  # the port was taken meanwhile
+    except CallerError as error:  # another process bound the port meanwhile
         send_answer(answers, {"error": "port", "reason": str(error)})
 
 
 def send_answer(answers: int, answer: dict[str, Any]) -> None:
+    """Write the answer as one line and close the pipe."""
     os.write(answers, json.dumps(answer).encode() + b"\n")
     os.close(answers)
 
 
 def exit_on_closed_pipe() -> None:
-    """No thread of Python runs while a model is loaded, so the kernel is told to end this process with the pipe."""
-    if sys.platform == "linux":  # elsewhere this signal does nothing unless it is caught, and the thread comes later
+    """Ask the kernel to end this process when the pipe closes: no Python thread runs while a model is being loaded."""
+    if sys.platform == "linux":  # on other systems the signal has no effect; the thread ends the process later
         fcntl.fcntl(0, fcntl.F_SETOWN, os.getpid())
         fcntl.fcntl(0, fcntl.F_SETFL, fcntl.fcntl(0, fcntl.F_GETFL) | os.O_ASYNC)
 
 
 def exit_with_parent(parent: int, folder: str) -> None:
-    """Ends this process with its parent. A pipe may live on in a fork of the parent, so its id is looked at too."""
+    """End this process with its parent. A fork of the parent may keep the pipe open, so the parent's id is checked
+    too."""
     while os.getppid() == parent and not select.select([0], [], [], 1.0)[0]:
         pass
     shutil.rmtree(folder, ignore_errors=True)
@@ -64,7 +67,8 @@ def exit_with_parent(parent: int, folder: str) -> None:
 
 
 def start_server(order: dict[str, Any], path: str) -> tuple[Any, dict[str, Any]]:
-    """llama.cpp's server, which listens at this path, and what is known of its model."""
+    """Start llama.cpp's server on the socket file `path`. Return it and the answer for the parent; None if it
+    failed."""
     try:
         xllamacpp = importlib.import_module("xllamacpp")
     except ImportError as error:
@@ -72,14 +76,14 @@ def start_server(order: dict[str, Any], path: str) -> tuple[Any, dict[str, Any]]
     if reason := port_error(order["port"]):
         return None, {"error": "port", "reason": reason}
     try:
-        server = xllamacpp.Server(server_settings(xllamacpp, order, path))
-    except RuntimeError as error:  # the library's one error; its log says more
+        server = xllamacpp.Server(llama_parameters(xllamacpp, order, path))
+    except RuntimeError as error:  # the library's only error type; its log has the details
         return None, {"error": "model", "reason": str(error)}
     return server, {"native": has_native_tools(path)}
 
 
 class SocketFileConnection(http.client.HTTPConnection):
-    """A connection to a socket file."""
+    """An HTTP connection to a socket file."""
 
     def connect(self) -> None:
         self.sock = socket.socket(socket.AF_UNIX)
@@ -88,7 +92,7 @@ class SocketFileConnection(http.client.HTTPConnection):
 
 
 def has_native_tools(path: str) -> bool:
-    """Does the model's chat template show it the tools? If not, llama.cpp drops them without a word."""
+    """Return True if the model's chat template shows tools. If not, llama.cpp drops them without an error."""
     connection = SocketFileConnection(path)
     try:
         connection.request("GET", "/props", headers={"Host": "localhost"})
@@ -99,7 +103,7 @@ def has_native_tools(path: str) -> bool:
 
 
 def port_error(port: int) -> str:
-    """Why nothing can listen on this port, or nothing."""
+    """Return why nothing can listen on this port; "" if something can."""
     try:
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -109,14 +113,14 @@ def port_error(port: int) -> str:
     return ""
 
 
-def server_settings(xllamacpp: Any, order: dict[str, Any], path: str) -> Any:
+def llama_parameters(xllamacpp: Any, order: dict[str, Any], path: str) -> Any:
     params = xllamacpp.CommonParams()
     params.model.path = order["model"]
     params.model_alias = {order["name"]}
     if order["lora"]:
         params.lora_adapters = [xllamacpp.CommonAdapterLoraInfo(order["lora"], 1.0)]
     params.hostnames = [path]
-    params.cors_origins = "http://127.0.0.1"  # the library's own default lets every web page read from it
+    params.cors_origins = "http://127.0.0.1"  # the library's default allows every web page
     params.cors_credentials = False
     params.ui = False
     params.endpoint_slots = False

@@ -1,14 +1,15 @@
-"""A model that runs here: llama.cpp in a child process, speaking the OpenAI dialect on loopback.
+"""A model on this machine: llama.cpp in a child process, with the Chat API on loopback.
 
     with LocalBackend("smollm2") as backend:
         backend.complete_sync(Request(messages=[{"role": "user", "content": "Hi"}]))
 
     with LocalServer("any.gguf") as server:
         server.base_url  # "http://127.0.0.1:43211/v1"
-        server.key.reveal()  # what a client must send, made for this start
+        server.key.reveal()  # the key that clients must send, created at this start
 
-The child is a process of its own, because a model can end its process (memory, a CPU too old) and must not end the
-caller's. It ends with `close`, and when this process ends in whatever way: it watches a pipe that this process holds.
+The child is a separate process because a model can crash its process (memory, a missing CPU instruction) and must not
+crash the caller's. It ends with `close`, and with this process in any case: it watches a pipe that this process holds
+open.
 """
 
 from __future__ import annotations
@@ -46,20 +47,20 @@ class LocalServerError(BackendError):
 
 
 class LocalServer:
-    """One model, served on loopback by a process of its own until `close`. A context manager. Needs the extra `local`.
+    """Serve one model on loopback from a child process until `close`. A context manager. Needs the extra `local`.
 
-    - `model`: a name of `rightcall model list`, or the path of a GGUF file.
-    - `port`: 0 for any that is free; `base_url` has it.
-    - `threads`: None: half the processors, four at most. llama.cpp's threads wait for each other, and more of them than
-      are free make it many times slower.
+    - `model`: a name from `rightcall model list`, or the path of a GGUF file.
+    - `port`: 0 for any free port; `base_url` contains it.
+    - `threads`: None: half the processors, at most four. llama.cpp's threads wait for each other: more threads than
+      free processors make it many times slower.
     - `context`: tokens of prompt and answer together.
-    - `wait`: seconds until it must be ready.
-    - `lora`: an adapter that was trained for the model, by its name or the path of its GGUF file.
-    - `key`: what clients must send; one is made for each start unless it is given.
-    - `no_key`: none is asked for.
-    - `origins`: web pages that may use it too.
+    - `wait`: seconds within which it must be ready.
+    - `lora`: an adapter trained for the model, by its name or the path of its GGUF file.
+    - `key`: the key that clients must send; by default, a new one is created at each start.
+    - `no_key`: clients need no key.
+    - `origins`: web pages that may use the server too.
 
-    Raises `LocalServerError` or `ModelUnavailable` when the model cannot be had.
+    Raises `LocalServerError` or `ModelUnavailable` if the model cannot be served.
     """
 
     def __init__(
@@ -88,7 +89,7 @@ class LocalServer:
             "lora": "" if self.lora is None else str(self.lora.resolve()),
             "name": self.model,
             "port": port,
-            "threads": threads or max(1, min(4, _processors() // 2)),
+            "threads": threads or max(1, min(4, _count_processors() // 2)),
             "context": context,
             "parent": os.getpid(),
             "folder": folder,
@@ -106,25 +107,25 @@ class LocalServer:
 
     @property
     def base_url(self) -> str:
-        """Where clients find it."""
+        """The base URL for clients."""
         return self.address + "/v1"
 
     @property
     def pid(self) -> int:
-        """The number of its process."""
+        """The id of the child process."""
         return self._process.pid
 
     @property
     def has_ended(self) -> bool:
-        """Has its process ended?"""
+        """True once the child process has ended."""
         return self._process.poll() is not None
 
     def wait(self) -> None:
-        """Returns when the child has ended, which it does not do by itself."""
+        """Wait until the child has ended, which it does not do by itself."""
         self._process.wait()
 
     def close(self) -> None:
-        """Ends the child. May be called twice."""
+        """Stop the child. May be called twice."""
         self._finish()
 
     def __enter__(self) -> Self:
@@ -136,12 +137,16 @@ class LocalServer:
         self.close()
 
     def why(self) -> LocalServerError:
-        """Why the child ended, after it did."""
+        """Return the reason why the child has ended."""
         if not self._finish.alive:
             return LocalServerError(f"the server of {self.model} was closed; start another one")
         return _exit_error(self.model, self._process.wait(), _last_error(self._log))
 
     def _ready(self, order: dict[str, Any], wait: float) -> dict[str, Any]:
+        """Send the order to the child and return its answer once the model is ready.
+
+        Raises `LocalServerError` if the child ends, reports an error, or takes longer than `wait` seconds.
+        """
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps(order).encode() + b"\n")
@@ -161,7 +166,7 @@ class LocalServer:
         return answer
 
     def _line(self, until: float) -> bytes | None:
-        """What the child says, nothing if it ended without a word, None if it took too long."""
+        """Read one line from the child: b"" if it ended without one, None if the deadline passed."""
         assert self._process.stdout is not None
         said = b""
         with selectors.DefaultSelector() as selector:
@@ -177,12 +182,11 @@ class LocalServer:
 
 
 class LocalBackend(Backend):
-    """A `Backend` of a model that runs here, with the server that it needs. Closing it ends the server.
+    """A `Backend` for a model that runs on this machine, together with its server. Closing it stops the server.
 
     - `model`, `threads`, `context`, `wait`, `lora`: as in `LocalServer`.
-    - `mode`: how tools are offered, as in `Backend`. Where the model's chat template does not show tools, "auto" does
-      not use it.
-    - `timeouts`: how long is waited for what; None for the usual.
+    - `mode`: how tools are offered, as in `Backend`. "auto" does not use a chat template that does not show tools.
+    - `timeouts`: time limits; None for the defaults.
     """
 
     def __init__(
@@ -202,20 +206,22 @@ class LocalBackend(Backend):
                 self.server.base_url,
                 model=self.server.model,
                 mode=mode,
-                profile=_profile(self.server),
+                profile=_local_profile(self.server),
                 timeouts=timeouts,
-                environ=_environ(self.server.key),  # keys and addresses of other servers are none of its business
+                environ=_key_environment(
+                    self.server.key
+                ),  # keys and addresses of other servers are none of its business
             )
         except BaseException:
             self.close()
             raise
 
     def close(self) -> None:
-        """Ends the server. May be called twice."""
+        """Stop the server. May be called twice."""
         self.server.close()
 
     async def aclose(self) -> None:
-        """Ends the server. May be called twice."""
+        """Stop the server. May be called twice."""
         await super().aclose()
         self.close()
 
@@ -228,7 +234,7 @@ class LocalBackend(Backend):
         self.close()
 
     async def _answer(self, request: Request, *, stream: bool) -> AsyncGenerator[Event | Answer]:
-        """What the server says; if it died, why, instead of a connection that was refused."""
+        """Yield the events of the answer. If the child has died, raise the reason instead of the refused connection."""
         try:
             async with aclosing(super()._answer(request, stream=stream)) as events:
                 async for event in events:
@@ -239,12 +245,12 @@ class LocalBackend(Backend):
             raise
 
 
-def _environ(key: Key | None) -> dict[str, str]:
+def _key_environment(key: Key | None) -> dict[str, str]:
     return {} if key is None else {"OPENAI_API_KEY": key.reveal()}
 
 
-def _profile(server: LocalServer) -> Profile:
-    """llama.cpp, as far as it goes with this model."""
+def _local_profile(server: LocalServer) -> Profile:
+    """Return the profile of llama.cpp, without native tools if the model's chat template does not show them."""
     known = PROFILES["llama.cpp"]
     return known if server.has_native_tools else without_native_tools(known)
 
@@ -269,14 +275,14 @@ def _end_child(process: subprocess.Popen[bytes], log: IO[bytes], folder: str, ow
             pipe.close()
 
 
-def _processors() -> int:
+def _count_processors() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def _last_error(log: IO[bytes]) -> str:
-    """The last complaint of llama.cpp, without its clock; the first of a chain says most."""
+    """Return the most telling error in llama.cpp's log, without its timestamp. The first error of a chain says most."""
     log.seek(max(0, log.seek(0, os.SEEK_END) - 20_000))
     lines = log.read().decode("utf-8", "replace").splitlines()
     complaints = [line.partition(" E ")[2] for line in lines if " E " in line] or lines[-1:]
@@ -285,6 +291,7 @@ def _last_error(log: IO[bytes]) -> str:
 
 
 def _start_error(model: str, answer: dict[str, str], port: int, words: str) -> LocalServerError:
+    """Return the error for a child that could not start: missing library, busy port, or unreadable model."""
     if answer["error"] == "missing":
         return LocalServerError(
             missing("local") + ("" if "xllamacpp" in answer["reason"] else f" ({answer['reason']})")
@@ -299,7 +306,7 @@ def _start_error(model: str, answer: dict[str, str], port: int, words: str) -> L
     )
 
 
-_DEATHS: dict[int, tuple[str, str]] = {
+_EXIT_CAUSES: dict[int, tuple[str, str]] = {
     signal.SIGILL: (
         "this processor lacks an instruction that the wheel of xllamacpp was built for (SIGILL)",
         "build it here with `pip install --no-binary xllamacpp xllamacpp`, or use a model server with --base-url",
@@ -310,6 +317,9 @@ _DEATHS: dict[int, tuple[str, str]] = {
 
 
 def _exit_error(model: str, code: int, words: str) -> LocalServerError:
+    """Return the error for a child that ended with exit code `code`."""
     said = f"its process ended with {code}" + (f": {words}" if words else "")
-    cause, cure = _DEATHS.get(-code, (said, "start it again; another model file tells whether this one is the cause"))
+    cause, cure = _EXIT_CAUSES.get(
+        -code, (said, "start it again; another model file tells whether this one is the cause")
+    )
     return LocalServerError(f"the server of {model} ended: {cause}; {cure}")

@@ -1,6 +1,6 @@
-"""What a server says beside its answer: tokens used, which model it was, and that it is over.
+"""Metadata of an answer: token counts, model name, and whether the answer is finished.
 
-One reader per dialect, asked of every payload: a whole response, or a chunk of a stream.
+One reader per API, called for every payload: a whole response, or one chunk of a stream.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from rightcall.providers.gemini import field
 from rightcall.providers.sdk_view import obj, objects, text
 from rightcall.types import Json
 
-_WORDS = ("message", "text")  # parts after which an answer may be over: a thought is none, and a call may be cut
+_FINAL_PARTS = ("message", "text")  # parts after which an answer may be over: a thought is none, and a call may be cut
 
 
 class AnswerMetadata:
-    """Collects; the last word counts."""
+    """Collect the metadata of one answer; later values win."""
 
     def __init__(self, api: Api) -> None:
         self._read = _READERS[api]
@@ -37,31 +37,34 @@ class AnswerMetadata:
         return Usage(**self.counts)
 
     def count(self, **found: Any) -> None:
+        """Store the token counts that are integers of at least 0."""
         self.counts |= {name: value for name, value in found.items() if type(value) is int and value >= 0}
 
     @property
     def is_over(self) -> bool:
-        """The server said so; or its last words have their end, which is as much if the connection did not break."""
+        """Return True if the server said that the answer is finished, or its last part is: that is enough unless the
+        connection broke."""
         return self.ended or self._is_rounded
 
     def begin_part(self, part: Any) -> None:
-        """An item or a block begins."""
+        """Note that an item or a block begins."""
         self._open.append((obj(part) or {}).get("type"))
         self._is_rounded = False
 
     def end_part(self, part: Any = None) -> None:
-        """It ends; `part` is what it became, where that is said."""
+        """Note that an item or a block ends; `part` is its final form, if the API sends it."""
         begun, ended = self._open.pop() if self._open else None, obj(part) or {}
         is_whole = text(ended.get("status")) in ("", "completed")
-        self._is_rounded = not self._open and is_whole and (ended.get("type") or begun) in _WORDS
+        self._is_rounded = not self._open and is_whole and (ended.get("type") or begun) in _FINAL_PARTS
 
     def end(self, reason: Any) -> None:
+        """Mark the answer as finished if there is a finish reason."""
         if text(reason):
             self.ended = True
 
 
 def _sum_counts(count: Any, *beside: Any) -> int | None:
-    """A count with those that stand beside it; None where there is none."""
+    """Add counts; None if the first one is missing."""
     return sum([each for each in (count, *beside) if type(each) is int]) if type(count) is int else None
 
 
@@ -96,6 +99,7 @@ def _responses(facts: AnswerMetadata, payload: Json) -> None:
 
 
 def _responses_ends(facts: AnswerMetadata, kind: str, payload: Json) -> None:
+    """Track the items of a Responses stream."""
     if kind == "response.output_item.added":
         facts.begin_part(payload.get("item"))
     elif kind == "response.output_item.done":
@@ -112,7 +116,7 @@ def _anthropic(facts: AnswerMetadata, payload: Json) -> None:
     _anthropic_ends(facts, text(payload.get("type")), payload)
     usage = obj(message.get("usage")) or obj(payload.get("usage")) or {}
     facts.count(
-        # what is read from a cache, or put there, is counted beside the input
+        # tokens read from or written to a cache are counted separately from the input
         prompt=_sum_counts(*[usage.get(f"{name}input_tokens") for name in ("", "cache_read_", "cache_creation_")]),
         completion=usage.get("output_tokens"),
         cached=usage.get("cache_read_input_tokens"),
@@ -120,6 +124,7 @@ def _anthropic(facts: AnswerMetadata, payload: Json) -> None:
 
 
 def _anthropic_ends(facts: AnswerMetadata, kind: str, payload: Json) -> None:
+    """Track the content blocks of a Messages stream."""
     if kind == "content_block_start":
         facts.begin_part(payload.get("content_block"))
     elif kind == "content_block_stop":
@@ -146,14 +151,14 @@ def _gemini(facts: AnswerMetadata, payload: Json) -> None:
     usage = obj(field(payload, "usageMetadata")) or {}
     facts.count(
         prompt=field(usage, "promptTokenCount"),
-        # what was thought is counted beside the answer
+        # reasoning is counted separately from the answer
         completion=_sum_counts(field(usage, "candidatesTokenCount"), field(usage, "thoughtsTokenCount")),
         cached=field(usage, "cachedContentTokenCount"),
         reasoning=field(usage, "thoughtsTokenCount"),
     )
 
 
-# What every answer of a dialect has, for an error that says what is missing.
+# The fields that every answer of an API has, for the error about a missing one.
 SHAPES: dict[str, str] = {
     "chat": "`choices` with a message",
     "completions": "`choices` with a text",

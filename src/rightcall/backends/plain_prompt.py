@@ -1,7 +1,7 @@
-"""A conversation as plain text, for models and servers that have no tools of their own.
+"""Convert a conversation to plain text, for models and servers without native tools.
 
-The tools go into the system message with the way to call them (`contract`), calls and results of the history become
-text in the same format, and what comes back is parsed in it. For a server that completes text, turns are framed.
+The system message gets the tools and the call syntax (`contract`); calls and results of the history become text in the
+same format, and the answer is parsed in it. For a completion server, the turns are framed by markers.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ _ONE_CALL = "Make at most one call in a reply, and wait for its result before th
 
 
 def text_format(format: str | Format) -> Format:
-    """The format to ask for: the one given, or the one most models have seen."""
+    """Return the format to ask for: the given one, or hermes for "auto", which most models know."""
     return find(DEFAULT if format == "auto" else format)
 
 
 def contract_text(tools: Toolset, format: Format, choice: str, *, parallel: bool = True) -> str:
-    """What the model is told: the tools, how to call one, whether it must, and whether only one. Of a choice that names
-    a tool, only that one is shown."""
+    """Return the prompt for the tools: their list, the call syntax, and whether a call is required. With a named
+    choice, only that tool is listed."""
     shown = tools if choice in ("auto", "required") else tools.scoped([choice])
     told = contract(shown, format=format, require_action=choice != "auto").text.strip()
     return told if parallel else f"{told}\n\n{_ONE_CALL}"
 
 
 def write_as_text(request: Request, format: Format) -> list[Json]:
-    """The same conversation in messages that hold nothing but text."""
+    """Return the messages of the request with tools, calls and results as text."""
     tools = request.toolset
     out = [_as_text_message(turn, tools, format) for turn in read_turns(request.messages)]
     if not tools or request.choice == "none":
@@ -51,6 +51,7 @@ def write_as_text(request: Request, format: Format) -> list[Json]:
 
 
 def _as_text_message(turn: HistoryTurn, tools: Toolset | None, format: Format) -> Json:
+    """Return one turn as a message that contains text only."""
     if turn.role == "tool":
         return {"role": "user", "content": result_text(turn.text, name=turn.name, format=format)}
     if turn.calls:
@@ -59,10 +60,12 @@ def _as_text_message(turn: HistoryTurn, tools: Toolset | None, format: Format) -
 
 
 def _render_with_calls(turn: HistoryTurn, tools: Toolset | None, format: Format) -> str:
+    """Return the text of an assistant turn and its calls in the format. A damaged call is shown as it was, so that the
+    model can see it."""
     parts: list[Part] = [*([Text(turn.text)] if turn.text else []), *turn.calls]
     try:
         return render(parts, format=format, tools=tools)
-    except CannotCarry:  # a call that was broken when it was made: shown as it was, so that the model can see it
+    except CannotCarry:  # a damaged call
         return "\n".join([turn.text, *[f"{call.name} {call.json}" for call in turn.calls]]).strip()
 
 
@@ -70,8 +73,8 @@ def _render_with_calls(turn: HistoryTurn, tools: Toolset | None, format: Format)
 
 
 class PromptFrame(msgspec.Struct, frozen=True):
-    """How turns stand in a prompt: before and after each, what ends the model's own, and what no message may hold, or
-    it could forge a turn."""
+    """The markers of a prompt format: before and after each turn, the stop text of the model's turn, and the markers
+    that no message may contain, since they would forge a turn."""
 
     before: str
     after: str
@@ -105,11 +108,12 @@ FRAMES: dict[str, PromptFrame] = {  # by the token that ends a turn in a format
 
 
 def frame_of(format: Format) -> PromptFrame:
+    """Return the frame whose turn end is one of the format's; a plain one otherwise."""
     return next((FRAMES[str(end)] for end in format.ends if str(end) in FRAMES), PLAIN)
 
 
 def write_prompt(messages: Iterable[Json], frame: PromptFrame) -> str:
-    """The prompt of a server that goes on with a text: every turn, then the beginning of the model's."""
+    """Return the prompt for a completion server: all turns, then the start of the model's turn."""
     said = [_frame_turn(message, frame) for message in messages]
     return "".join(said) + _turn_start("assistant", frame)
 
@@ -119,7 +123,7 @@ def _frame_turn(message: Json, frame: PromptFrame) -> str:
 
 
 def _break_markers(text: str, frame: PromptFrame) -> str:
-    """The text with a blank in every marker, so that no message ends its own turn and begins another's."""
+    """Return the text with a blank inside every marker, so that no message can forge a turn."""
     for marker in frame.markers:
         text = text.replace(marker, f"{marker[0]} {marker[1:]}")
     return text

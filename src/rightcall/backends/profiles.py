@@ -1,7 +1,7 @@
-"""What a server can do, as data, and how it is recognised.
+"""Profiles of model servers: what each kind of server supports, and how it is recognised.
 
-A profile is knowledge of a kind of server, not of a model: a server that has native tools may serve a model that has
-none. So `mode="auto"` starts from here and believes its own eyes. `docs/backends.md` shows the table.
+A profile describes a kind of server, not a model: a server with native tools may serve a model without them. Mode
+"auto" starts from the profile and then trusts what it observes. `docs/backends.md` shows the table.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ ToolChoiceKind = Literal["required", "none", "named"]
 
 
 class ServerSign(msgspec.Struct, frozen=True, kw_only=True):
-    """One way to recognise a server: all that is said must hold.
+    """One way to recognise a server; all conditions that are set must hold.
 
-    `host` is how the address ends. `path` is asked for with GET; its answer has this `header` (name, and how the value
-    begins), this `key` in its JSON, a model `owned_by` that, or, where it describes the server (OpenAPI), this `route`.
+    `host` is the end of the address. `path` is requested with GET; its answer must have this `header` (name, and start
+    of the value), this `key` in its JSON, a model with this `owned_by`, or, in an OpenAPI description, this `route`.
     """
 
     host: str = ""
@@ -32,7 +32,7 @@ class ServerSign(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IdRule(msgspec.Struct, frozen=True):
-    """Ids of calls that a server takes: characters as the inside of a regex class, shortest and longest."""
+    """The call ids that a server accepts: a regex character class, the shortest and the longest length."""
 
     chars: str = ""
     shortest: int = 1
@@ -40,19 +40,19 @@ class IdRule(msgspec.Struct, frozen=True):
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a kind of server.
+    """The properties of a kind of server.
 
     - `name`, `title`: for programs, and for people.
-    - `native`: it takes tools in a field of their own.
-    - `choices`: the tool choices it takes, beside "auto".
-    - `parallel`: it takes the wish for one call at a time, where its API has a word for that.
-    - `grammar`: its name in `Grammar.for_server`; empty if that has none.
-    - `grammar_apis`, `grammar_fields`: where a grammar goes: into these fields of requests by one of these APIs.
-    - `reasoning`: the fields that reasoning comes in.
-    - `ids`: the ids of calls that it takes.
+    - `native`: its API has a field for tools.
+    - `choices`: the tool choices that it supports, besides "auto".
+    - `parallel`: it supports the request for one call at a time, if its API has a field for that.
+    - `grammar`: its name in `Grammar.for_server`; empty if it takes no grammar.
+    - `grammar_apis`, `grammar_fields`: a grammar goes into these fields of a request to one of these APIs.
+    - `reasoning`: the fields that contain reasoning.
+    - `ids`: the call ids that it accepts.
     - `max_tokens`: the field that limits the answer.
-    - `signs`: by what it is recognised.
-    - `note`: what else there is to know.
+    - `signs`: how it is recognised.
+    - `note`: other peculiarities.
     """
 
     name: str
@@ -187,18 +187,20 @@ PROFILES: dict[str, Profile] = {
 }
 UNKNOWN = Profile(name="", title="unknown")
 
-# Dialects that have tools by their own definition, whoever speaks them.
+# APIs whose definition includes tools, on any server.
 BY_API: dict[str, str] = {"messages": "anthropic", "responses": "openai", "ollama": "ollama", "gemini": "gemini"}
 
 
 def find_profile(name: str) -> Profile:
+    """Return the profile with this name. Raises `CallerError` if there is none."""
     if name in PROFILES:
         return PROFILES[name]
     raise CallerError(f"no profile {name!r}; there are {', '.join(PROFILES)}")
 
 
 def without_template_tools(profile: Profile, properties: object) -> Profile:
-    """llama.cpp as far as it goes with its model, by its own properties."""
+    """Return the profile, without native tools if llama.cpp's `/props` reports a chat template that does not show
+    them."""
     caps = properties.get("chat_template_caps") if isinstance(properties, dict) else None
     if not isinstance(caps, dict) or caps.get("supports_tools") is not False:
         return profile
@@ -206,12 +208,13 @@ def without_template_tools(profile: Profile, properties: object) -> Profile:
 
 
 def without_native_tools(profile: Profile) -> Profile:
+    """Return the profile of the same server with a model whose chat template shows no tools."""
     title = f"{profile.title}, and a chat template that shows no tools"
     return msgspec.structs.replace(profile, native=False, title=title)
 
 
 def identify_by_host(host: str) -> Profile | None:
-    """The profile whose host this is, or is below."""
+    """Return the profile with this host name or a parent domain of it."""
     for profile in PROFILES.values():
         if any(sign.host and (host == sign.host or host.endswith("." + sign.host)) for sign in profile.signs):
             return profile
@@ -219,12 +222,12 @@ def identify_by_host(host: str) -> Profile | None:
 
 
 def identifying_paths() -> list[str]:
-    """What to ask an unknown server for, in this order."""
+    """Return the paths to request from an unknown server, in order."""
     return list(dict.fromkeys(sign.path for profile in PROFILES.values() for sign in profile.signs if sign.path))
 
 
 def identify_by_answer(path: str, headers: dict[str, str], body: object) -> tuple[Profile, str] | None:
-    """The profile that this answer to a GET gives away, and by what."""
+    """Return the profile that this answer to a GET identifies, and the evidence; None if it fits no profile."""
     for profile in PROFILES.values():
         for sign in profile.signs:
             if sign.path == path and (shown := _match_sign(sign, headers, body)):
@@ -232,12 +235,12 @@ def identify_by_answer(path: str, headers: dict[str, str], body: object) -> tupl
     return None
 
 
-def _owners(models: object) -> list[object]:
+def _model_owners(models: object) -> list[object]:
     return [each.get("owned_by") for each in models if isinstance(each, dict)] if isinstance(models, list) else []
 
 
 def _match_sign(sign: ServerSign, headers: dict[str, str], body: object) -> str:
-    """In which way an answer shows the sign; "" if it does not."""
+    """Return how an answer shows the sign, as a phrase; "" if it does not."""
     if sign.header is not None:
         name, begins = sign.header
         value = headers.get(name)
@@ -245,7 +248,7 @@ def _match_sign(sign: ServerSign, headers: dict[str, str], body: object) -> str:
     if not isinstance(body, dict) or "error" in body:
         return ""
     if sign.owned_by:
-        return f"says owned_by {sign.owned_by}" if sign.owned_by in _owners(body.get("data")) else ""
+        return f"says owned_by {sign.owned_by}" if sign.owned_by in _model_owners(body.get("data")) else ""
     if sign.route:
         routes = body.get("paths")
         return f"has the route {sign.route}" if isinstance(routes, dict) and sign.route in routes else ""

@@ -57,13 +57,13 @@ if TYPE_CHECKING:
 
 
 class Recorder(BaseBackend):
-    """A backend that records another one into a cassette. What is already in the file stays; more is added. Keys and
-    other secrets that are known by their shape are not written down.
+    """Record another backend into a cassette. Exchanges that are already in the file stay. Keys and other secrets that
+    are recognized by their shape are not written.
 
-    - `backend`: whom to ask.
+    - `backend`: the backend to record.
     - `path`: the cassette.
-    - `fresh`: begin it anew: the first exchange takes the place of what was there.
-    - `force`: also where the file is no cassette.
+    - `fresh`: start it anew; the first exchange replaces the old content.
+    - `force`: also replace a file that is not a cassette.
 
     Raises `BadCassette`, `FileFailed`.
     """
@@ -89,37 +89,37 @@ class Recorder(BaseBackend):
         return self
 
     async def aclose(self) -> None:
-        """Lets go of what the backend behind it holds open."""
+        """Close the recorded backend."""
         await self.backend.aclose()
 
     def stream(self, request: Request) -> Streaming:
-        """The events of the answer to this `request`, as the backend behind it gives them; written down when it has
+        """Return the events of the recorded backend's answer to `request`. The exchange is written when the stream has
         ended."""
         stream = self.backend.stream(request)
-        return stream if isinstance(self.backend, Backend) else Streaming(self._noted(request, stream))
+        return stream if isinstance(self.backend, Backend) else Streaming(self._record_stream(request, stream))
 
     async def complete(self, request: Request) -> Answer:
-        """The answer of the backend behind it to this `request`, which is then written down."""
+        """Return the recorded backend's answer to `request`, and write the exchange."""
         answer = await self.backend.complete(request)
         if not isinstance(self.backend, Backend):
-            self._note(request, answer, stream=False)
+            self._record(request, answer, stream=False)
         return answer
 
-    async def _noted(self, request: Request, stream: Streaming) -> AsyncGenerator[Event | Answer]:
+    async def _record_stream(self, request: Request, stream: Streaming) -> AsyncGenerator[Event | Answer]:
         async with stream:
             async for event in stream:
                 yield event
-        self._note(request, stream.answer, stream=True)
+        self._record(request, stream.answer, stream=True)
         yield stream.answer
 
-    def _note(self, request: Request, answer: Answer, *, stream: bool) -> None:
+    def _record(self, request: Request, answer: Answer, *, stream: bool) -> None:
         plan = make_plan(request, ModeChoice("native"), "chat", request.model, stream=stream)
         asked = RecordedRequest("POST", "/v1/chat/completions", scrub_json(write_body(plan)))
         self._tape.add(RecordedExchange(asked, _chat_response(answer, stream=stream)))
 
 
 def _chat_response(answer: Answer, *, stream: bool) -> RecordedResponse:
-    """The answer as a server that speaks Chat gives it."""
+    """Return the answer as a Chat server would have sent it."""
     message = openai_chat.assistant_message(answer, reasoning_key="reasoning_content")
     finish = answer.finish or ("tool_calls" if answer.attempts else "stop")
     head: Json = {"id": "chatcmpl-recorded", "created": 0, "model": answer.model}
@@ -136,13 +136,14 @@ def _chat_response(answer: Answer, *, stream: bool) -> RecordedResponse:
 
 
 def _cassette_head(backend: Backend) -> CassetteHead:
+    """Return the head for a recording of this backend."""
     known = backend.known
     profile, native = ("", True) if known is None else (known.name, known.native)
     return CassetteHead(api=backend.api, model=backend.model, mode=backend.mode, profile=profile, native=native)
 
 
 class RecordingExchange:
-    """An exchange that writes down what another one carries."""
+    """An exchange that records what another exchange carries."""
 
     def __init__(self, inner: Exchange, tape: CassetteWriter, own: tuple[str, ...]) -> None:
         self._inner, self._tape, self._own = inner, tape, own
@@ -155,23 +156,24 @@ class RecordingExchange:
 
     @asynccontextmanager
     async def open(self, sent: Sent) -> AsyncIterator[Received]:
+        """Open the inner exchange; record request and response when it closes, also after an error."""
         path, body = scrub_json([urlsplit(sent.url).path, sent.body], *self._own)
         asked = RecordedRequest(sent.method, path, body)
-        taken = _ReceivedResponse()
+        response = _ReceivedResponse()
         try:
             async with self._inner.open(sent) as received:
-                taken.begin(received)
-                async with aclosing(taken.pass_on(received.chunks)) as chunks:
+                response.begin(received)
+                async with aclosing(response.pass_on(received.chunks)) as chunks:
                     yield msgspec.structs.replace(received, chunks=chunks)
         except BackendError as error:
-            taken.broken = taken.broken or (str(error) if not taken.status else "")
+            response.broken = response.broken or (str(error) if not response.status else "")
             raise
         finally:
-            self._tape.add(RecordedExchange(asked, taken.response(*self._own)))
+            self._tape.add(RecordedExchange(asked, response.response(*self._own)))
 
 
 class _ReceivedResponse:
-    """A response as far as it was read."""
+    """A response as far as it was received."""
 
     def __init__(self) -> None:
         self.status = 0
@@ -185,6 +187,7 @@ class _ReceivedResponse:
         self.status, self.headers = received.status, received.headers
 
     async def pass_on(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
+        """Yield the chunks unchanged while collecting them with their delays."""
         try:
             async for chunk in chunks:
                 now = time.monotonic()
@@ -206,17 +209,17 @@ _NOWHERE = "http://replay.localhost"
 
 
 class Player:
-    """The exchange of a recording."""
+    """An exchange that answers from a cassette."""
 
     def __init__(self, cassette: Cassette, *, strict: bool = True, timing: bool = False) -> None:
         self.matcher = RequestMatcher(cassette, strict=strict)
         self._timing = timing
 
     def keep(self) -> None:
-        """Nothing is open."""
+        """Do nothing: a replay has no connections."""
 
     async def aclose(self) -> None:
-        """Nothing is open."""
+        """Do nothing: a replay has no connections."""
 
     @asynccontextmanager
     async def open(self, sent: Sent) -> AsyncIterator[Received]:
@@ -228,7 +231,7 @@ class Player:
 
 
 async def replay_pieces(response: RecordedResponse, *, timing: bool) -> AsyncGenerator[bytes]:
-    """The body as it came. Raises `BodyError` where it broke."""
+    """Yield the recorded body, at the recorded pace if `timing`. Raises `BodyError` where the recording broke off."""
     delays = response.delays if timing else []
     for at, piece in enumerate(response.pieces()):
         if at < len(delays):
@@ -239,13 +242,14 @@ async def replay_pieces(response: RecordedResponse, *, timing: bool) -> AsyncGen
 
 
 class ReplayBackend(Backend):
-    """A backend that answers from a cassette, without a network. What is not given is as it was when the cassette was
-    recorded.
+    """A backend that answers from a cassette, without a network. A setting that is not given is taken from the
+    recording.
 
-    - `cassette`: the file, or one that was read.
+    - `cassette`: the file, or a loaded cassette.
     - `api`, `model`, `mode`, `profile`, `timeouts`: as in `Backend`.
-    - `strict`: a request that was not recorded is `NotRecorded`; otherwise it gets the answer of the nearest one.
-    - `timing`: the pieces come at the pace they were recorded at.
+    - `strict`: raise `NotRecorded` for a request that was not recorded; otherwise it gets the answer of the nearest
+      one.
+    - `timing`: deliver the pieces at the recorded pace.
     """
 
     def __init__(
@@ -279,19 +283,19 @@ class ReplayBackend(Backend):
 
 
 def _recorded_profile(head: CassetteHead) -> Profile | None:
-    """The kind of server that was recorded; None where that is not said, or not known to this version."""
+    """Return the profile of the recorded server; None if it is missing or unknown to this version."""
     found = PROFILES.get(head.profile)
     return found if found is None or head.native else without_native_tools(found)
 
 
 class ReplayServer:
-    """A recording behind an address of this machine, for clients of any make. An async context manager.
+    """Serve a recording on this machine for any client. An async context manager.
 
     - `cassette`, `strict`, `timing`: as in `ReplayBackend`.
-    - `port`: 0 for any that is free; `url` has it.
-    - `key`: what clients must send; one is made for each start unless it is given.
-    - `no_key`: none is asked for.
-    - `origins`: web pages that may use it too.
+    - `port`: 0 for any free port; `url` contains it.
+    - `key`: the key that clients must send; by default, a new one is created at each start.
+    - `no_key`: clients need no key.
+    - `origins`: web pages that may use the server too.
     """
 
     def __init__(
@@ -326,13 +330,14 @@ class ReplayServer:
         await self._server.__aexit__()
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
+        """Answer one HTTP request from the cassette."""
         if request.method not in ("GET", "POST"):
-            return _error(405, f"{request.method} is not answered here", "method_not_allowed")
+            return _error_response(405, f"{request.method} is not answered here", "method_not_allowed")
         body: Any = None
         if request.method == "POST":
             body = decode((await request.read()).decode("utf-8", "replace"), _DEPTH)
             if isinstance(body, Undecodable) or not isinstance(body, dict):
-                return _error(400, "the body must be a JSON object", "invalid_request_error")
+                return _error_response(400, "the body must be a JSON object", "invalid_request_error")
         try:
             found = self._matcher.answer(RecordedRequest(request.method, request.path, body))  # type: ignore[arg-type]
         except NotRecorded as error:
@@ -340,14 +345,15 @@ class ReplayServer:
         return await self._send(request, found)
 
     def _unrecorded(self, request: web.Request, message: str) -> web.StreamResponse:
+        """Answer a request that was not recorded: an invented model list or health check, otherwise an error."""
         from aiohttp import web
 
         path = api_route(request.path)
         if request.method == "GET" and path in ("/v1/models", "/models"):
-            return web.json_response({"object": "list", "data": list(map(_model, self._models()))})
+            return web.json_response({"object": "list", "data": list(map(_model_entry, self._models()))})
         if request.method == "GET" and path == "/health":
             return web.json_response({"status": "ok"})
-        return _error(404, message, "not_recorded")
+        return _error_response(404, message, "not_recorded")
 
     def _models(self) -> list[str]:
         bodies = [exchange.request.body or {} for exchange in self.cassette.exchanges]
@@ -355,12 +361,13 @@ class ReplayServer:
         return list(dict.fromkeys(named)) or [self.cassette.head.model or "recorded"]
 
     async def _send(self, request: web.Request, found: RecordedExchange) -> web.StreamResponse:
+        """Send the recorded response; where the recording broke off, abort the connection."""
         from aiohttp import web
 
         recorded = found.response
         if recorded.status < 200:
             return self._hang_up(request, web.Response())
-        response = web.StreamResponse(status=recorded.status, headers=_headers(recorded))
+        response = web.StreamResponse(status=recorded.status, headers=_replayed_headers(recorded))
         response.enable_chunked_encoding()
         await response.prepare(request)
         try:
@@ -378,16 +385,16 @@ class ReplayServer:
         return response
 
 
-def _headers(recorded: RecordedResponse) -> dict[str, str]:
-    """As recorded, if they are headers: a cassette may come from anywhere."""
+def _replayed_headers(recorded: RecordedResponse) -> dict[str, str]:
+    """Return the recorded headers that are safe to send, since a cassette may come from anywhere."""
     return {name: value for name, value in recorded.headers.items() if name in KEPT_HEADERS and value.isprintable()}
 
 
-def _model(name: str) -> Json:
+def _model_entry(name: str) -> Json:
     return {"id": name, "object": "model", "created": 0, "owned_by": "rightcall"}
 
 
-def _error(status: int, message: str, kind: str) -> web.StreamResponse:
+def _error_response(status: int, message: str, kind: str) -> web.StreamResponse:
     from aiohttp import web
 
     return web.json_response({"error": {"message": message, "type": kind, "code": kind}}, status=status)

@@ -1,8 +1,8 @@
-"""What is asked of a model, and what comes back: two values, the same for every server.
+"""`Request` and `Answer`: the same two values for every server.
 
     Request(messages=[{"role": "user", "content": "Weather in Oslo?"}], tools=[get_weather], choice="required")
 
-Messages have the shape of OpenAI's Chat, whatever the server speaks. An answer is a reply that knows how it came about.
+Messages have the shape of OpenAI's Chat, whatever API the server has. An answer is a reply with its circumstances.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ MODES: tuple[Mode, ...] = ("native", "text", "grammar", "auto")
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """One question to a model, the same for every server. What is None or empty is left to the backend, or to the
+    """One request to a model, the same for every server. A field that is None or empty is left to the backend or the
     server.
 
-    - `messages`: the conversation, in the shape of OpenAI's Chat whatever the server speaks.
-    - `tools`: what may be called, as `parse` takes it; None for a request without tools.
+    - `messages`: the conversation, in the shape of OpenAI's Chat for every server.
+    - `tools`: the callable tools, as `parse` takes them; None for a request without tools.
     - `choice`: "auto", "required", "none" or the name of the one tool to call.
-    - `parallel`: the answer may hold several calls; else the server is told so as far as it can be, and a `Guard` holds
-      it to that.
-    - `model`: instead of the backend's.
-    - `mode`: how tools are offered, instead of the backend's `mode`.
-    - `format`: what to read calls in text as; "auto" finds out.
+    - `parallel`: the answer may contain several calls. If False, the server is told so if its API allows it, and a
+      `Guard` enforces it.
+    - `model`: overrides the backend's model.
+    - `mode`: overrides the backend's mode of offering tools.
+    - `format`: the format of calls in text; "auto" detects it.
     - `reasoning`, `repair`, `limits`: how the answer is read, as in `parse`.
     - `temperature`, `max_tokens`, `seed`, `stop`: as servers take them; `stop` is a tuple of strings.
-    - `sampling`: how else the answer is to be written, under the names of OpenAI's Chat (`top_p`, `response_format`,
-      `reasoning_effort` ...); what the server's API has no field for is left out.
-    - `extra`: fields that go into the body as they are, and win over what would stand there.
-    - `ids`: the ids of the conversation, so that none comes twice.
-    - `live`: string arguments go out while they arrive, as in `Parser`.
+    - `sampling`: further parameters of the answer under the names of OpenAI's Chat (`top_p`, `response_format`,
+      `reasoning_effort` ...); those without a field in the server's API are left out.
+    - `extra`: fields that are copied into the body and override all others.
+    - `ids`: the call ids of the conversation, so that none is used twice.
+    - `live`: stream string arguments while they arrive, as in `Parser`.
 
-    Raises `CallerError` for messages, a mode or a choice that cannot be.
+    Raises `CallerError` for invalid messages, an unknown mode or an unknown choice.
     """
 
     messages: Sequence[Json]
@@ -76,7 +76,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         if not _are_messages(self.messages):
             raise CallerError('messages must be a list of messages such as {"role": "user", "content": "Hi"}')
         toolset = Toolset.of(self.tools)
-        msgspec.structs.force_setattr(self, "tools", toolset)  # an iterator can be asked only once
+        msgspec.structs.force_setattr(self, "tools", toolset)  # an iterator can be consumed only once
         named = self.choice not in ("auto", "required", "none")
         if named and (toolset is None or self.choice not in toolset):
             have = ", ".join(toolset.names) if toolset else "none"
@@ -86,26 +86,26 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def toolset(self) -> Toolset | None:
-        """`tools`, as the toolset that they become when the request is made."""
+        """The tools as a `Toolset`, converted when the request was created."""
         return Toolset.of(self.tools)
 
     @property
     def is_forced(self) -> bool:
-        """Must the answer hold a call?"""
+        """True if the answer must contain a call."""
         return self.choice not in ("auto", "none") and bool(self.toolset)
 
 
 def _are_messages(value: object) -> bool:
+    """Return True for a sequence of objects that have a role."""
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
         return False
-    kinds = (dict, Mapping)  # most are plain, and an abstract class is slow to ask
+    kinds = (dict, Mapping)  # most are dict, and isinstance with an abstract class is slow
     return all(isinstance(each, kinds) and isinstance(each.get("role"), str) for each in value)
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """Tokens as the server counted them; None where it did not say. `prompt` and `completion` are what was sent and
-    what was written; `cached` are those of the prompt that it had at hand, `reasoning` those of the answer that were
-    thought."""
+    """Token counts as reported by the server; None where it reported none. `prompt` and `completion` are input and
+    output; `cached` is the cached part of the prompt, `reasoning` the reasoning part of the completion."""
 
     prompt: int | None = None
     completion: int | None = None
@@ -114,14 +114,14 @@ class Usage(msgspec.Struct, frozen=True):
 
 
 class Timing(msgspec.Struct, frozen=True):
-    """Seconds since the request was made: to the `first_byte` of the answer that counted, and to its end (`total`)."""
+    """Seconds since the request was made: to the `first_byte` of the successful answer, and to its end (`total`)."""
 
     first_byte: float = 0.0
     total: float = 0.0
 
 
 class Try(msgspec.Struct, frozen=True):
-    """One try: the HTTP `status`, or 0 and the `error`; then how many seconds were `waited` before the next."""
+    """One try: the HTTP `status`, or 0 and the `error`; then the seconds `waited` before the next try."""
 
     status: int
     error: str = ""
@@ -129,16 +129,16 @@ class Try(msgspec.Struct, frozen=True):
 
 
 class Answer(Reply, frozen=True):
-    """A `Reply`, and how it came about. Of `parts`, `problems`, `format`, `done`, `spans`, `finish`, `usage`, `api` and
-    `extras` see there. And:
+    """A `Reply` with its circumstances. `parts`, `problems`, `format`, `done`, `spans`, `finish`, `usage`, `api` and
+    `extras` are those of `Reply`. And:
 
-    - `tokens`: those of `usage`, under the same names for every server.
-    - `model`: the one that answered, as the server calls it.
+    - `tokens`: the counts in `usage`, under the same names for every server.
+    - `model`: the model that answered, as the server names it.
     - `mode`: how tools were offered: "native", "text" or "grammar".
-    - `evidence`: why in that way, in words.
-    - `raw`: the server's answer: an object, or a list of what was streamed.
-    - `tries`: those that were made, the last one included.
-    - `timing`: how long it took.
+    - `evidence`: why this mode was used, as sentences.
+    - `raw`: the server's answer: an object, or the list of streamed payloads.
+    - `tries`: all tries, including the last one.
+    - `timing`: how long the answer took.
     """
 
     tokens: Usage = Usage()
@@ -150,8 +150,8 @@ class Answer(Reply, frozen=True):
     timing: Timing = Timing()
 
     def message(self, api: str = "chat") -> Any:
-        """The assistant's turn for the `messages` of the next request, with what this provider wants back; with another
-        `api` than "chat", as `Reply.message` gives it."""
+        """Return the assistant message for the `messages` of the next request, with the fields that this provider needs
+        back. For another `api` than "chat", see `Reply.message`."""
         if api_name(api) != "chat":
             return super().message(api)
         chat = self.api in ("chat", "completions", "")
@@ -164,6 +164,6 @@ class Answer(Reply, frozen=True):
 
 
 def to_answer(reply: Reply, **fields: Any) -> Answer:
-    """The answer that this reply is."""
+    """Return the reply as an `Answer` with these fields."""
     own = {name: getattr(reply, name) for name in Reply.__struct_fields__}
     return Answer(**own | fields)

@@ -26,7 +26,7 @@ from rightcall.backends.history_bodies import (
     write_responses_items,
 )
 from rightcall.backends.plain_prompt import frame_of, text_format, write_prompt
-from rightcall.backends.request_plan import PROVIDERS, RequestPlan
+from rightcall.backends.request_plan import TOOL_DIALECTS, RequestPlan
 from rightcall.providers import anthropic, gemini, ollama, openai_chat, openai_responses
 from rightcall.providers.sdk_view import obj, text
 from rightcall.tools.provider_forms import from_openapi, is_openapi, to_provider
@@ -37,39 +37,45 @@ ANTHROPIC_MAX_TOKENS = 4096  # the API demands a number
 
 
 def write_body(plan: RequestPlan) -> Json:
-    """The body to send."""
+    """Return the body to send: the fields of the API, sampling, grammar, and the request's `extra` last."""
     local = plan.profile.name != "openai"
     body = merge_objects(_WRITERS[plan.api](plan), write_sampling(plan.api, plan.request.sampling, local=local))
     return {**body, **plan.fields, **plan.request.extra}
 
 
 def write_tool_fields(plan: RequestPlan) -> Json:
-    """Of the body, what is said of tools."""
+    """Return the fields of the body that declare tools and the tool choice."""
     body = _WRITERS[plan.api](plan)
     return {name: body[name] for name in TOOL_FIELDS if name in body}
 
 
 def _chat(plan: RequestPlan) -> Json:
-    messages = write_chat_messages([plan.naming.message(each) for each in plan.messages], plan.profile.ids)
-    body = {"model": plan.model, "messages": messages, **_tools(plan, openai_chat.tool_choice), "stream": plan.stream}
+    messages = write_chat_messages([plan.naming.rename_message(each) for each in plan.messages], plan.profile.ids)
+    body = {
+        "model": plan.model,
+        "messages": messages,
+        **_tool_fields(plan, openai_chat.tool_choice),
+        "stream": plan.stream,
+    }
     if plan.stream:
         body["stream_options"] = {"include_usage": True}
-    return {**body, **_sampling(plan, plan.profile.max_tokens)}
+    return {**body, **_core_sampling(plan, plan.profile.max_tokens)}
 
 
-def _tools(plan: RequestPlan, say: Callable[[str], Any]) -> Json:
+def _tool_fields(plan: RequestPlan, write_choice: Callable[[str], Any]) -> Json:
+    """Return `tools` and `tool_choice` of the body; {} without tools. `write_choice` writes the choice of this API."""
     tools = plan.offered
     if tools is None:
         return {}
-    fields: Json = {"tools": to_provider(tools, PROVIDERS[plan.api])}
-    word = None if plan.choice == "auto" else say(plan.choice)
-    if word is not None:
-        fields["tool_choice"] = word
-    return fields if plan.request.parallel or not plan.profile.parallel else _one_at_a_time(fields, plan)
+    fields: Json = {"tools": to_provider(tools, TOOL_DIALECTS[plan.api])}
+    choice = None if plan.choice == "auto" else write_choice(plan.choice)
+    if choice is not None:
+        fields["tool_choice"] = choice
+    return fields if plan.request.parallel or not plan.profile.parallel else _disable_parallel_calls(fields, plan)
 
 
-def _one_at_a_time(fields: Json, plan: RequestPlan) -> Json:
-    """One call in an answer, in the API's word for it; Ollama's own has none."""
+def _disable_parallel_calls(fields: Json, plan: RequestPlan) -> Json:
+    """Add the API's field for one call per answer, if it has one."""
     if plan.api in ("chat", "responses"):
         return {**fields, "parallel_tool_calls": False}
     if plan.api == "messages" and plan.choice != "none":
@@ -78,7 +84,8 @@ def _one_at_a_time(fields: Json, plan: RequestPlan) -> Json:
     return fields
 
 
-def _sampling(plan: RequestPlan, max_tokens: str, *, stop: str = "stop", seed: str = "seed") -> Json:
+def _core_sampling(plan: RequestPlan, max_tokens: str, *, stop: str = "stop", seed: str = "seed") -> Json:
+    """Return temperature, token limit, seed and stop under the names of the API; an empty name leaves a field out."""
     request = plan.request
     fields = {
         "temperature": request.temperature,
@@ -95,24 +102,29 @@ def _sampling(plan: RequestPlan, max_tokens: str, *, stop: str = "stop", seed: s
 def _responses(plan: RequestPlan) -> Json:
     body = {
         "model": plan.model,
-        "input": write_responses_items(_turns(plan)),
-        **_tools(plan, openai_responses.tool_choice),
+        "input": write_responses_items(_read_plan_turns(plan)),
+        **_tool_fields(plan, openai_responses.tool_choice),
         "stream": plan.stream,
     }
-    return {**body, **_sampling(plan, "max_output_tokens", stop="", seed="")}
+    return {**body, **_core_sampling(plan, "max_output_tokens", stop="", seed="")}
 
 
 # -- Anthropic ---------------------------------------------------------------------------------------------------------
 
 
 def _anthropic(plan: RequestPlan) -> Json:
-    spoken = _turns(plan)
-    system = "\n\n".join([turn.text for turn in spoken if turn.role == "system"])
-    body: Json = {"model": plan.model, "max_tokens": ANTHROPIC_MAX_TOKENS, "messages": write_anthropic_messages(spoken)}
+    turns = _read_plan_turns(plan)
+    system = "\n\n".join([turn.text for turn in turns if turn.role == "system"])
+    body: Json = {"model": plan.model, "max_tokens": ANTHROPIC_MAX_TOKENS, "messages": write_anthropic_messages(turns)}
     if system:
         body["system"] = system
-    tools = _tools(plan, anthropic.tool_choice)
-    return {**body, **tools, "stream": plan.stream, **_sampling(plan, "max_tokens", stop="stop_sequences", seed="")}
+    tools = _tool_fields(plan, anthropic.tool_choice)
+    return {
+        **body,
+        **tools,
+        "stream": plan.stream,
+        **_core_sampling(plan, "max_tokens", stop="stop_sequences", seed=""),
+    }
 
 
 # -- Ollama ------------------------------------------------------------------------------------------------------------
@@ -121,11 +133,11 @@ def _anthropic(plan: RequestPlan) -> Json:
 def _ollama(plan: RequestPlan) -> Json:
     body: Json = {
         "model": plan.model,
-        "messages": write_ollama_messages(_turns(plan)),
-        **_tools(plan, ollama.tool_choice),
+        "messages": write_ollama_messages(_read_plan_turns(plan)),
+        **_tool_fields(plan, ollama.tool_choice),
         "stream": plan.stream,
     }
-    options = _sampling(plan, "num_predict")
+    options = _core_sampling(plan, "num_predict")
     return {**body, "options": options} if options else body
 
 
@@ -133,16 +145,16 @@ def _ollama(plan: RequestPlan) -> Json:
 
 
 def _gemini(plan: RequestPlan) -> Json:
-    """The model and whether to stream stand in the address."""
-    spoken = _turns(plan)
-    system = "\n\n".join([turn.text for turn in spoken if turn.role == "system"])
-    body: Json = {"contents": write_gemini_contents(spoken)}
+    """Write a Gemini body. The model and the choice to stream are part of its address, not of the body."""
+    turns = _read_plan_turns(plan)
+    system = "\n\n".join([turn.text for turn in turns if turn.role == "system"])
+    body: Json = {"contents": write_gemini_contents(turns)}
     if system:
         body["systemInstruction"] = {"parts": [{"text": system}]}
-    tools = _tools(plan, gemini.tool_choice)
+    tools = _tool_fields(plan, gemini.tool_choice)
     if "tool_choice" in tools:
         tools["toolConfig"] = tools.pop("tool_choice")
-    config = _sampling(plan, "maxOutputTokens", stop="stopSequences")
+    config = _core_sampling(plan, "maxOutputTokens", stop="stopSequences")
     return {**body, **tools, **({"generationConfig": config} if config else {})}
 
 
@@ -154,11 +166,11 @@ def _completions(plan: RequestPlan) -> Json:
     body = {"model": plan.model, "prompt": write_prompt(plan.messages, frame), "stream": plan.stream}
     if plan.stream:
         body["stream_options"] = {"include_usage": True}
-    return {**body, **_sampling(plan, "max_tokens"), "stop": [*plan.request.stop, frame.stop]}
+    return {**body, **_core_sampling(plan, "max_tokens"), "stop": [*plan.request.stop, frame.stop]}
 
 
-def _turns(plan: RequestPlan) -> list[HistoryTurn]:
-    return read_turns_for_server([plan.naming.message(each) for each in plan.messages], plan.profile.ids)
+def _read_plan_turns(plan: RequestPlan) -> list[HistoryTurn]:
+    return read_turns_for_server([plan.naming.rename_message(each) for each in plan.messages], plan.profile.ids)
 
 
 _WRITERS: dict[Api, Callable[[RequestPlan], Json]] = {
@@ -175,11 +187,11 @@ _OPENAI = (
     *("top_p", "presence_penalty", "frequency_penalty", "logit_bias", "logprobs", "top_logprobs", "response_format"),
     *("reasoning_effort", "verbosity", "user", "metadata", "service_tier", "prompt_cache_key", "safety_identifier"),
 )
-_LOCAL = ("top_k", "min_p", "repetition_penalty")  # of servers that speak Chat too; OpenAI's own refuses them
+_LOCAL = ("top_k", "min_p", "repetition_penalty")  # of local Chat servers; OpenAI's own rejects them
 _OPTIONS = ("top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty")
 _CONFIG = "generationConfig"
 
-# Where each dialect says it: the way to a field of the body.
+# The path of each parameter in the body of each API.
 SAMPLING_FIELDS: dict[Api, dict[str, tuple[str, ...]]] = {
     "chat": {name: (name,) for name in (*_OPENAI, *_LOCAL)},
     "completions": {name: (name,) for name in (*_OPENAI[:6], *_LOCAL)},
@@ -216,8 +228,11 @@ SAMPLING_FIELDS: dict[Api, dict[str, tuple[str, ...]]] = {
 
 
 def write_sampling(api: Api, sampling: Mapping[str, Any], *, local: bool = True) -> Json:
-    """The fields of a body of this dialect; what it has no place for is left out. `local=False`: the server is
-    OpenAI's own, which knows only its own fields."""
+    """Return the body fields for sampling parameters given under Chat's names.
+
+    A parameter without a place in this API is left out. `local=False` means that the server is OpenAI's own, which
+    rejects fields that local servers take.
+    """
     body: Json = {}
     for name, value in sampling.items():
         place = SAMPLING_FIELDS[api].get(name)
@@ -231,14 +246,14 @@ def write_sampling(api: Api, sampling: Mapping[str, Any], *, local: bool = True)
 
 
 def unsupported_sampling(api: Api, sampling: Mapping[str, Any], *, local: bool = True) -> list[str]:
-    """The names of what this dialect cannot say."""
+    """Return the names of the parameters that this API has no field for."""
     places = SAMPLING_FIELDS[api]
     return [name for name in sampling if name not in places or (not local and api == "chat" and name in _LOCAL)]
 
 
 def read_sampling(api: Api, body: Json) -> Json:
-    """What a body of this dialect says, under Chat's names."""
-    found: Json = {}
+    """Return the sampling parameters of a body of this API, under Chat's names."""
+    sampling: Json = {}
     for name, place in SAMPLING_FIELDS[api].items():
         if place[0] not in body and _snake_case(place[0]) not in body:
             continue
@@ -246,12 +261,12 @@ def read_sampling(api: Api, body: Json) -> Json:
         read = _SAMPLING_READERS.get((api, name))
         value = given if read is None or given is None else read(given)
         if value is not None:
-            found[name] = value
-    return found
+            sampling[name] = value
+    return sampling
 
 
 def merge_objects(body: Json, more: Json) -> Json:
-    """Two bodies as one: objects that both have are joined, else the second wins."""
+    """Return both objects as one. Objects under the same key are merged; otherwise `more` wins."""
     out = dict(body)
     for key, value in more.items():
         before = out.get(key)
@@ -260,14 +275,16 @@ def merge_objects(body: Json, more: Json) -> Json:
 
 
 def _set_field(body: Json, place: tuple[str, ...], value: Any) -> None:
-    *way, last = place
-    for step in way:
+    """Set the value at a path of keys, creating objects on the way; two objects at the same place are merged."""
+    *parents, last = place
+    for step in parents:
         body = body.setdefault(step, {})
     before = body.get(last)
     body[last] = {**before, **value} if isinstance(before, dict) and isinstance(value, dict) else value
 
 
 def _get_field(body: Any, place: tuple[str, ...]) -> Any:
+    """Return the value at a path of keys, in camel or snake case; None if it is missing."""
     for step in place:
         found = obj(body)
         if found is None:
@@ -283,11 +300,11 @@ def _snake_case(name: str) -> str:
     return "".join(["_" + char.lower() if char.isupper() else char for char in name])
 
 
-# -- formats of an answer, in the words of each dialect ----------------------------------------------------------------
+# -- response formats of each API --------------------------------------------------------------------------------------
 
 
-def _schema_of(format: Any) -> Json | None:
-    """The schema that Chat's `response_format` asks for; {} for any JSON, None for text."""
+def _requested_schema(format: Any) -> Json | None:
+    """Return the schema that Chat's `response_format` asks for; {} for any JSON, None for text."""
     found = obj(format) or {}
     if found.get("type") == "json_object":
         return {}
@@ -301,46 +318,47 @@ def _chat_format(schema: Json, name: str = "") -> Json:
     return {"type": "json_schema", "json_schema": {"name": name or "answer", "schema": schema}}
 
 
-def _responses_format(format: Any) -> Any:
+def _write_responses_format(format: Any) -> Any:
     found = obj(format) or {}
     inner = obj(found.get("json_schema"))
     return {"type": "json_schema", "name": "answer", **inner} if inner is not None else found or None
 
 
-def _from_responses(format: Any) -> Any:
+def _read_responses_format(format: Any) -> Any:
     found = obj(format) or {}
     if found.get("type") != "json_schema":
         return None if found.get("type") == "text" else found or None
     return {"type": "json_schema", "json_schema": {key: value for key, value in found.items() if key != "type"}}
 
 
-def _messages_format(format: Any) -> Any:
-    schema = _schema_of(format)
+def _write_messages_format(format: Any) -> Any:
+    schema = _requested_schema(format)
     return {"type": "json_schema", "schema": schema} if schema else None
 
 
-def _from_messages(format: Any) -> Any:
+def _read_messages_format(format: Any) -> Any:
     schema = obj((obj(format) or {}).get("schema"))
     return None if schema is None else _chat_format(schema)
 
 
-def _ollama_format(format: Any) -> Any:
-    schema = _schema_of(format)
+def _write_ollama_format(format: Any) -> Any:
+    schema = _requested_schema(format)
     return None if schema is None else schema or "json"
 
 
-def _from_ollama(format: Any) -> Any:
+def _read_ollama_format(format: Any) -> Any:
     return _chat_format({}) if format == "json" else _chat_format(found) if (found := obj(format)) else None
 
 
-def _gemini_format(format: Any) -> Any:
-    schema = _schema_of(format)
+def _write_gemini_format(format: Any) -> Any:
+    schema = _requested_schema(format)
     if schema is None:
         return None
     return {"responseMimeType": "application/json", **({"responseJsonSchema": schema} if schema else {})}
 
 
-def _from_gemini(config: Any) -> Any:
+def _read_gemini_format(config: Any) -> Any:
+    """Return the `response_format` that a Gemini `generationConfig` stands for; None if it asks for text."""
     for name in ("responseJsonSchema", "responseSchema"):
         schema = obj(_get_field(config, (name,)))
         if schema is not None:
@@ -358,16 +376,16 @@ def _upper(value: Any) -> Any:
 
 Convert = Callable[[Any], Any]
 _SAMPLING_WRITERS: dict[tuple[Api, str], Convert] = {
-    ("responses", "response_format"): _responses_format,
-    ("messages", "response_format"): _messages_format,
-    ("ollama", "response_format"): _ollama_format,
-    ("gemini", "response_format"): _gemini_format,
+    ("responses", "response_format"): _write_responses_format,
+    ("messages", "response_format"): _write_messages_format,
+    ("ollama", "response_format"): _write_ollama_format,
+    ("gemini", "response_format"): _write_gemini_format,
     ("gemini", "reasoning_effort"): _upper,
 }
 _SAMPLING_READERS: dict[tuple[Api, str], Convert] = {
-    ("responses", "response_format"): _from_responses,
-    ("messages", "response_format"): _from_messages,
-    ("ollama", "response_format"): _from_ollama,
-    ("gemini", "response_format"): _from_gemini,
+    ("responses", "response_format"): _read_responses_format,
+    ("messages", "response_format"): _read_messages_format,
+    ("ollama", "response_format"): _read_ollama_format,
+    ("gemini", "response_format"): _read_gemini_format,
     ("gemini", "reasoning_effort"): _lower,
 }

@@ -16,7 +16,7 @@ from rightcall.formats.spec import Format
 from rightcall.tools.toolset import Provider, Toolset
 from rightcall.types import Call, CallEnd, CallStart, Event, Json, Reply
 
-PROVIDERS: dict[Api, Provider] = {
+TOOL_DIALECTS: dict[Api, Provider] = {
     "chat": "chat",
     "responses": "responses",
     "messages": "messages",
@@ -27,57 +27,69 @@ PROVIDERS: dict[Api, Provider] = {
 
 
 class ToolNames:
-    """`tools` have the server's names; what the server says of them is given back under their own."""
+    """Map between the tools' names and the names that a server accepts. `tools` carries the server's names; answers are
+    mapped back to the tools' own names. A name that the server accepts as it is stays as it is."""
 
     def __init__(self, tools: Toolset | None, api: Api) -> None:
-        forth = tools.wire_names(PROVIDERS[api]) if tools is not None else {}
-        self._forth = {name: wire for name, wire in forth.items() if name != wire}
-        self._back = {wire: name for name, wire in self._forth.items()}
+        server_names = tools.wire_names(TOOL_DIALECTS[api]) if tools is not None else {}
+        self._to_server = {name: wire for name, wire in server_names.items() if name != wire}
+        self._to_own = {wire: name for name, wire in self._to_server.items()}
         self.tools = tools
-        if tools is not None and self._forth:
-            self.tools = Toolset([msgspec.structs.replace(tool, name=self.out(tool.name)) for tool in tools])
+        if tools is not None and self._to_server:
+            self.tools = Toolset([msgspec.structs.replace(tool, name=self.server_name(tool.name)) for tool in tools])
 
     @property
-    def renames(self) -> bool:
-        """Has the server a name of its own for any of them?"""
-        return bool(self._forth)
+    def has_renames(self) -> bool:
+        """Return True if any tool has another name on the server."""
+        return bool(self._to_server)
 
-    def out(self, name: str) -> str:
-        return self._forth.get(name, name)
+    def server_name(self, name: str) -> str:
+        """Return the server's name of the tool `name`; a name without a mapping is returned as it is."""
+        return self._to_server.get(name, name)
 
-    def event(self, event: Event) -> Event:
-        if isinstance(event, CallStart) and event.name in self._back:
-            return CallStart(event.index, event.id, self._back[event.name])
-        return CallEnd(event.index, self._call(event.call)) if isinstance(event, CallEnd) else event
+    def restore_event(self, event: Event) -> Event:
+        """Return the event with the tool's own name in it."""
+        if isinstance(event, CallStart) and event.name in self._to_own:
+            return CallStart(event.index, event.id, self._to_own[event.name])
+        return CallEnd(event.index, self._restore_call(event.call)) if isinstance(event, CallEnd) else event
 
-    def reply(self, reply: Reply) -> Reply:
-        if not self._back:
+    def restore_reply(self, reply: Reply) -> Reply:
+        """Return the reply with the tools' own names in its calls."""
+        if not self._to_own:
             return reply
-        parts = tuple([self._call(part) if isinstance(part, Call) else part for part in reply.parts])
+        parts = tuple([self._restore_call(part) if isinstance(part, Call) else part for part in reply.parts])
         return msgspec.structs.replace(reply, parts=parts)
 
-    def _call(self, call: Call) -> Call:
-        own = self._back.get(call.name)
+    def _restore_call(self, call: Call) -> Call:
+        own = self._to_own.get(call.name)
         return call if own is None else msgspec.structs.replace(call, name=own)
 
-    def message(self, message: Json) -> Json:
-        """A message of a history, in the shape of Chat, with the server's names."""
-        if not self._forth:
+    def rename_message(self, message: Json) -> Json:
+        """Return a history message, in the shape of Chat, with the server's names in its calls and its `name`."""
+        if not self._to_server:
             return message
-        message = {**message, "name": self.out(message["name"])} if message.get("name") in self._forth else message
+        message = (
+            {**message, "name": self.server_name(message["name"])}
+            if message.get("name") in self._to_server
+            else message
+        )
         calls = message.get("tool_calls")
-        return {**message, "tool_calls": [self._entry(each) for each in calls]} if isinstance(calls, list) else message
+        return (
+            {**message, "tool_calls": [self._rename_entry(each) for each in calls]}
+            if isinstance(calls, list)
+            else message
+        )
 
-    def _entry(self, entry: object) -> object:
+    def _rename_entry(self, entry: object) -> object:
         function = entry.get("function") if isinstance(entry, dict) else None
-        if not isinstance(entry, dict) or not isinstance(function, dict) or function.get("name") not in self._forth:
+        if not isinstance(entry, dict) or not isinstance(function, dict) or function.get("name") not in self._to_server:
             return entry
-        return {**entry, "function": {**function, "name": self.out(function["name"])}}
+        return {**entry, "function": {**function, "name": self.server_name(function["name"])}}
 
 
 class ModeChoice(msgspec.Struct, frozen=True):
-    """How tools are offered: the `mode`, the `profile` of the server, the `evidence` for it in words, and whether it
-    was found out (`is_auto`) and so may be thought over."""
+    """How tools are offered to a server: the `mode`, the `profile` of the server, the `evidence` for the choice as
+    sentences, and `is_auto`: the mode was detected, so another one may replace it."""
 
     mode: str
     profile: Profile = UNKNOWN
@@ -86,7 +98,8 @@ class ModeChoice(msgspec.Struct, frozen=True):
 
 
 class RequestPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """A request made ready: the messages to send, the tools to offer by the server's own means, and how to read."""
+    """A request prepared for one server: the messages to send, the tools to offer natively, and how to read the answer.
+    `fields` are body fields of a grammar."""
 
     request: Request
     api: Api
@@ -102,23 +115,24 @@ class RequestPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def offered(self) -> Toolset | None:
-        """The tools that go into the body."""
+        """Return the tools that go into the body; None if the body has no tools. A named tool goes alone if the server
+        has no named tool choice."""
         tools, choice = self.naming.tools, self.request.choice
         if self.mode != "native" or not tools:
             return None
         if choice == "none" and "none" not in self.profile.choices:
             return None
         if self.is_narrowed:
-            return tools.scoped([self.naming.out(choice)])  # the only one there is
+            return tools.scoped([self.naming.server_name(choice)])
         return tools
 
     @property
     def allowed(self) -> Toolset | None:
-        """The tools that the answer may call, under the names that the server has for them."""
+        """Return the tools that the answer may call, under the server's names. None if the request has no tools."""
         tools = self.naming.tools or self.request.toolset
         if tools is None or self.request.choice in ("auto", "required"):
             return tools
-        return tools.scoped([self.naming.out(self.request.choice)] if self.is_named else ())
+        return tools.scoped([self.naming.server_name(self.request.choice)] if self.is_named else ())
 
     @property
     def is_named(self) -> bool:
@@ -126,37 +140,41 @@ class RequestPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_narrowed(self) -> bool:
-        """Is the named tool the only one that is offered, since the server takes no name?"""
+        """Return True if only the named tool is offered because the server has no named tool choice."""
         return self.is_named and "named" not in self.profile.choices
 
     @property
     def choice(self) -> str:
-        """What to say of it to the server; "auto" is not said."""
+        """Return the tool choice to write into the body: "auto", "required", "none" or the server's name of a tool. A
+        choice that the server lacks becomes the nearest one it has."""
         choice = self.request.choice
         if not self.is_named:
             return choice if choice in self.profile.choices else "auto"
         if "named" in self.profile.choices:
-            return self.naming.out(choice)
+            return self.naming.server_name(choice)
         return "required" if "required" in self.profile.choices else "auto"
 
 
 def without_named_choice(choice: ModeChoice) -> ModeChoice:
-    """The same, for a server that does not keep to the tool that is named: it is offered no other."""
+    """Return the choice for a server that ignores a named tool choice: only the named tool will be offered."""
     left = tuple([each for each in choice.profile.choices if each != "named"])
     return msgspec.structs.replace(choice, profile=msgspec.structs.replace(choice.profile, choices=left))
 
 
 def make_plan(request: Request, choice: ModeChoice, api: Api, model: str, *, stream: bool) -> RequestPlan:
-    """Raises `Unsupported` where the mode cannot work with this API."""
+    """Prepare a request for one server.
+
+    Raises `Unsupported` if the mode cannot work with this API.
+    """
     tools, mode = request.toolset, choice.mode
     if mode == "native" and api == "completions" and tools and request.choice != "none":
         raise Unsupported("api='completions' has no tools of its own; use mode='text' or 'grammar', or api='chat'")
     format: str | Format = text_format(request.format)
     fields = grammar_fields(request, tools, format, choice.profile, api) if mode == "grammar" and tools else {}
-    if api != "completions" and (mode == "native" or "tools" in fields):  # or a grammar of the server's own tools
+    if api != "completions" and (mode == "native" or "tools" in fields):  # or the grammar consists of native tools
         naming, messages, format = ToolNames(tools, api), list(request.messages), request.format
     else:
-        naming = ToolNames(None, api)  # names stand in the text as they are
+        naming = ToolNames(None, api)  # names appear in the text as they are
         messages = write_as_text(request, text_format(request.format))
     return RequestPlan(
         request=request,
@@ -174,12 +192,15 @@ def make_plan(request: Request, choice: ModeChoice, api: Api, model: str, *, str
 
 
 def can_constrain(profile: Profile, api: Api) -> bool:
-    """Is there a grammar for this server?"""
+    """Return True if a grammar can be sent to this server through this API."""
     return bool(profile.grammar) and api in profile.grammar_apis
 
 
 def grammar_fields(request: Request, tools: Toolset, format: str | Format, profile: Profile, api: Api) -> Json:
-    """The fields of a body that hold a server to these tools. Which ones they are is the grammar's knowledge."""
+    """Return the body fields that constrain the server to calls of these tools.
+
+    Raises `Unsupported` if the server takes no grammar, or none can be made for it.
+    """
     server = profile.grammar
     if not server or not can_constrain(profile, api):
         kind = f"{profile.title} takes" if profile.name else "a server of a kind that is not known takes"

@@ -1,4 +1,4 @@
-"""When a request is tried again, and how long is waited before. Pure: nothing here waits."""
+"""Retry policy: which errors are retried, and how long to wait before. Pure functions without waiting."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LASTING = ("certificate", "name or service not known", "nodename nor servname",
 
 
 def is_passing(error: BackendError) -> bool:
-    """May the same request work in a moment?"""
+    """Return True if the same request may succeed in a moment."""
     if isinstance(error, StatusError):
         return error.status in AGAIN and not about_tools(error)
     if isinstance(error, TimedOut):
@@ -48,8 +48,8 @@ def is_passing(error: BackendError) -> bool:
 
 
 def about_tools(error: BackendError) -> bool:
-    """Does the server say that it, or its model, has no tools, or cannot make a grammar of these? Such an answer does
-    not change by waiting."""
+    """Return True if the server says that it or its model has no tools, or cannot compile a grammar for these. Retrying
+    does not help."""
     if not isinstance(error, StatusError | ProviderError):
         return False
     if isinstance(error, StatusError) and error.status not in (400, 404, 405, 422, 500, 501):
@@ -59,13 +59,13 @@ def about_tools(error: BackendError) -> bool:
 
 
 def about_schemas(error: BackendError) -> bool:
-    """Does it say so of what these tools declare, and not of tools as such?"""
+    """Return True if the server rejects the schemas of these tools, not tools in general."""
     said = (error.body if isinstance(error, StatusError) else str(error)).lower()
     return about_tools(error) and any(word in said for word in ("grammar", "schema"))
 
 
 def wait_before(tried: int, error: BackendError, retries: Retries) -> float | None:
-    """Seconds to wait before try number `tried` + 1 is made; None if none should be made."""
+    """Return the seconds to wait after try number `tried`; None if the request must not be retried."""
     if tried > retries.most or not is_passing(error):
         return None
     asked = error.retry_after if isinstance(error, StatusError) else None
@@ -76,7 +76,7 @@ def wait_before(tried: int, error: BackendError, retries: Retries) -> float | No
 
 
 def retry_after(headers: dict[str, str], now: datetime | None = None) -> float | None:
-    """Seconds that a server asks to wait: `retry-after-ms`, or `retry-after` in seconds or as a date."""
+    """Return the seconds that a server asks to wait: `retry-after-ms`, or `retry-after` in seconds or as a date."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         try:
             seconds = float(headers[name]) * unit

@@ -1,10 +1,10 @@
-"""`wrap`: an `openai` or `anthropic` client whose answers hold only calls that may run.
+"""`wrap`: an `openai` or `anthropic` client whose answers contain only runnable calls.
 
     client = wrap(OpenAI())
     client.chat.completions.create(model=..., messages=..., tools=[...])
 
-It is the client's own kind, with everything it can do: only the bytes of an answer to a request with tools are put
-right, below the client, before it reads them. So its streams, helpers and types are its own.
+The result is an ordinary client of its SDK: only the bytes of an answer to a request with tools are rewritten, below
+the SDK, before it parses them. Its streams, helpers and types are those of the SDK.
 """
 
 from __future__ import annotations
@@ -39,19 +39,20 @@ def wrap(
     on_reply: Callable[[Reply], None] | None = None,
     limits: Limits | None = None,
 ) -> Client:
-    """A copy of an `openai` or `anthropic` client whose answers have trustworthy tool calls, streamed or not:
-    `chat.completions`, `responses` and `messages`. Calls are read, repaired and checked as `read` does it, whether they
-    came as calls or leaked as text, and those that may run are kept. Everything else is the client's own; requests
-    without tools are left alone.
+    """Return a copy of an `openai` or `anthropic` client whose answers have reliable tool calls, streamed or not:
+    `chat.completions`, `responses` and `messages`. Calls are read, repaired and checked as by `read`, whether they
+    arrived as calls or leaked into the text; runnable calls are kept. Requests without tools, and everything else, are
+    unchanged.
 
     - `client`: sync or async.
-    - `tools`: what may be called, as in `parse`; None: what each request declares.
+    - `tools`: the callable tools, as in `parse`; None: those that each request declares.
     - `format`, `reasoning`, `repair`, `rescue`, `reasoning_calls`, `limits`: as in `read`.
-    - `refused`: where calls were made and none may run. "error": the client raises its own error for status 422, which
-      says what to send instead; "drop": the answer comes without them; "pass": with them, as they were written.
-    - `on_reply`: is called with every reply, so that receipts and refusals can be seen.
+    - `refused`: for an answer with calls of which none is runnable. "error": the client raises its own error for status
+      422, which says what the model should send instead; "drop": the answer without the calls; "pass": the answer with
+      the calls as they were written.
+    - `on_reply`: called with every reply, to see repairs and rejected calls.
 
-    Raises `CallerError` for a client of another kind.
+    Raises `CallerError` for a client of another library.
     """
     inner = getattr(client, "_client", None)
     copy = getattr(client, "copy", None)
@@ -77,7 +78,7 @@ def wrap(
 
 
 def _http_client_class(inner: Any) -> type[Any] | None:
-    """The HTTP client's class of the library that the SDK is built on."""
+    """Return the httpx client class that the SDK client is built on; None for other clients."""
     for each in type(inner).__mro__:
         if each.__module__.split(".")[0] in ("httpx", "httpx2") and each.__name__ in ("Client", "AsyncClient"):
             return each
@@ -85,7 +86,7 @@ def _http_client_class(inner: Any) -> type[Any] | None:
 
 
 def _parse_request(request: Any, tools: Toolset | None) -> tuple[str, Toolset, bool] | None:
-    """The API, the tools and whether to stream, of a request whose answer may hold calls."""
+    """Return API, tools and `stream` of a request whose answer may contain calls; None for any other request."""
     path = urlsplit(str(request.url)).path
     api = next((api for end, api in _APIS.items() if path.endswith(end)), "")
     if request.method != "POST" or not api:
@@ -101,7 +102,7 @@ def _parse_request(request: Any, tools: Toolset | None) -> tuple[str, Toolset, b
 
 
 def _rewriting_client(base: type[Any], inner: Any, rewriter: Callable[[Any], Rewriter | None]) -> Any:
-    """An HTTP client that sends through `inner`, and puts answers right on their way back."""
+    """Return an HTTP client that sends through `inner` and rewrites the responses."""
     library = __import__(base.__module__.split(".")[0])
 
     class Trusting(base):  # type: ignore[misc]
@@ -129,7 +130,7 @@ def _rewriting_client(base: type[Any], inner: Any, rewriter: Callable[[Any], Rew
 
 
 def _rewrite_response(library: Any, request: Any, response: Any, rewriter: Rewriter) -> Any:
-    """The response with its body put right. One that is no success stays as it is."""
+    """Return the response with its calls repaired. A response without status 200 stays as it is."""
     if response.status_code != 200:
         return response
     headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in _DROPPED]
@@ -142,6 +143,8 @@ def _rewrite_response(library: Any, request: Any, response: Any, rewriter: Rewri
 
 
 def _rewritten_stream(library: Any, response: Any, rewriter: Rewriter) -> Any:
+    """Return a byte stream that rewrites the body of the response while it arrives."""
+
     class RewrittenBody(library.SyncByteStream, library.AsyncByteStream):  # type: ignore[misc]
         def __iter__(self) -> Iterator[bytes]:
             for piece in response.iter_bytes():

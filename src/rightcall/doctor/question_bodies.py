@@ -59,7 +59,7 @@ def body_of(question: ServerQuestion, api: Api, model: str, *, stream: bool, sen
     elif api == "responses":
         _spoil(body, question)
     for tool in question.tools:
-        if (name := plan.naming.out(tool.name)) != tool.name:
+        if (name := plan.naming.server_name(tool.name)) != tool.name:
             body = json.loads(json.dumps(body).replace(json.dumps(name), json.dumps(tool.name)))
     return body
 

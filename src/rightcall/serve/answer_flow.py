@@ -182,7 +182,7 @@ class AnswerFlow:
         if not self.error and ((broken and not self._facts.ended) or unfinished):
             self._process(self._stream.feed(Fault("truncated", _BROKEN)))
         self._process(self._stream.close())
-        self.reply = self._naming.reply(self._stream.reply)
+        self.reply = self._naming.restore_reply(self._stream.reply)
         return self._taken()
 
     # -- events --------------------------------------------------------------------------------------------------------
@@ -194,11 +194,11 @@ class AnswerFlow:
             elif isinstance(event, Reasoning):
                 self._reasoning(event.text)
             elif isinstance(event, CallEnd):
-                named = self._naming.event(event)
+                named = self._naming.restore_event(event)
                 assert isinstance(named, CallEnd)
                 self._call(named.index, named.call)
             elif self._rules.live and isinstance(event, CallStart | Arguments):
-                self._live(self._naming.event(event))
+                self._live(self._naming.restore_event(event))
 
     def _text(self, said: str) -> None:
         if not said or not self._rules.streamed:
@@ -312,7 +312,7 @@ class AnswerFlow:
 
     def _declared(self, name: str) -> bool:
         tools = self._naming.tools
-        return tools is None or self._naming.out(name) in tools
+        return tools is None or self._naming.server_name(name) in tools
 
     def _end_live(self, call: Call, sent: str) -> None:
         """What has gone out of it can only go on. If it should have been another, it stays as it was written where

@@ -294,7 +294,7 @@ class Answering:
     def _is_same(self, reached: Reached, plan: RequestPlan) -> bool:
         """May the client's own body go up, and the server's own answer come down?"""
         request, link = self._request, reached.link
-        if link.api != request.api or plan.mode != "native" or plan.naming.renames or request.previous:
+        if link.api != request.api or plan.mode != "native" or plan.naming.has_renames or request.previous:
             return False
         kinds = {each.kind for each in request.tools or ()}
         return kinds <= {"function"} or (

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from rightcall.backends.http import LISTS
+from rightcall.backends.http import MODEL_LIST_PATHS
 from rightcall.errors import BackendError, TransportError
 from rightcall.serve.answer_writers import encoded
 from rightcall.serve.client_answer import ClientAnswer
@@ -55,7 +55,7 @@ async def _ready(
     said: Json = {}
     for name, link in board.links.items():
         try:
-            await link.backend.get(LISTS.get(link.api, "/v1/models"), within=_LISTING)
+            await link.backend.get(MODEL_LIST_PATHS.get(link.api, "/v1/models"), within=_LISTING)
             said[name] = "ok"
         except BackendError as error:
             said[name] = f"{type(error).__name__}"
@@ -113,7 +113,7 @@ async def _listed(board: Switchboard) -> list[ListedModel]:
 
 async def _models_of(link: UpstreamLink) -> list[ListedModel] | None:
     try:
-        _, body = await link.backend.get(LISTS.get(link.api, "/v1/models"), within=_LISTING)
+        _, body = await link.backend.get(MODEL_LIST_PATHS.get(link.api, "/v1/models"), within=_LISTING)
     except BackendError:
         return None
     return read_models(link.api, body)

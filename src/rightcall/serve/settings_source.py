@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 import msgspec
 
 from rightcall.api_names import APIS, api_name
-from rightcall.backends.address import API_DEFAULTS, find_key, is_private
+from rightcall.backends.address import API_DEFAULTS, find_key, is_private_connection
 from rightcall.backends.profiles import find_profile
 from rightcall.errors import BadFormat, CallerError
 from rightcall.formats import find
@@ -263,7 +263,7 @@ def upstream_key(upstream: UpstreamSettings, environ: Mapping[str, str]) -> Key 
     if upstream.api in API_DEFAULTS or upstream.api_key_env:
         return find_key(upstream.api, upstream.api_key_env or None, upstream.url, environ)
     name = next((name for name in _GEMINI_KEYS if environ.get(name, "").strip()), None)
-    return find_key(upstream.api, name, upstream.url, environ) if name and is_private(upstream.url) else None
+    return find_key(upstream.api, name, upstream.url, environ) if name and is_private_connection(upstream.url) else None
 
 
 def _own_key(settings: ProxySettings, environ: Mapping[str, str]) -> Key | None:
