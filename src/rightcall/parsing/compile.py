@@ -1,7 +1,7 @@
-"""Compile a format into what the machine runs on: its markers, a scan for each state, a reader for each body.
+"""Compile a format into the values that the machine runs on.
 
-`FormatMarkers` lists the markers of a format, each with its action. `Compiled` makes the scans and probes of them;
-it is made once per format, kept, immutable and shared.
+`FormatMarkers` lists the markers of a format, each with its action. `CompiledFormat` makes scans, probes and readers of
+them. It is made once for each format, cached, immutable and shared between parsers.
 """
 
 from __future__ import annotations
@@ -48,19 +48,22 @@ from rightcall.parsing.shown import BODY, CALL, INNERMOST, SECTION, Closes
 if TYPE_CHECKING:
     from rightcall.parsing.headers import Header
 
-_MOST = 2  # tokens behind the one that ends the turn
+_MAX_FURTHER_TOKENS = 2  # after the one that ends the turn
 _BLANKS = f"[ \\t\\r\\n]{{0,{MAX_BLANKS}}}+"
 
 
 def last_tokens(own: str) -> list[Pat]:
-    """The patterns of those that are no part of these markers, one for each way to begin."""
+    """Return the patterns of end-of-turn tokens of all model families that are not part of `own`, one pattern for each
+    beginning."""
     foreign = [str(token) for token in LAST_TOKENS if token not in own]
     starts = dict.fromkeys(token[:2] for token in foreign)
     return [_pattern(start, frozenset(token[2:] for token in foreign if token.startswith(start))) for start in starts]
 
 
-@cache  # many formats have the same
+@cache  # many formats share them
 def _pattern(start: str, rests: frozenset[str]) -> Pat:
+    """Return the pattern of the tokens that begin with `start` and end with one of `rests`, where at most a few more
+    such tokens and the end of the text follow."""
     whole, begun = build_trie(rests), build_trie(rests, begun=True)
     more, next_begun = _further_tokens()
     second = re.escape(start[1:])
@@ -73,14 +76,15 @@ def _pattern(start: str, rests: frozenset[str]) -> Pat:
 
 @cache
 def _further_tokens() -> tuple[str, str]:
-    """Expressions for whole tokens behind the one that ends the turn, and for one that has only begun."""
+    """Return the sources for tokens after the one that ends the turn: for whole tokens, and for one at the end of the
+    text that is still arriving."""
     behind = {token[1:] for token in LAST_TOKENS}
-    more = f"(?:<{build_trie(behind)}{_BLANKS}){{0,{_MOST}}}+"
+    more = f"(?:<{build_trie(behind)}{_BLANKS}){{0,{_MAX_FURTHER_TOKENS}}}+"
     return more, f"(?:<(?:{build_trie(behind, begun=True)}|\\Z))?+"
 
 
 def _shared(texts: Set[str]) -> str:
-    """What all of them begin with."""
+    """Return the longest common beginning of these texts."""
     first, last = min(texts), max(texts)
     differ = (i for i, (one, other) in enumerate(zip(first, last, strict=False)) if one != other)
     return first[: next(differ, len(first))]
@@ -108,28 +112,29 @@ Action = Literal[
 
 
 class Sign(msgspec.Struct, frozen=True):
-    """What a marker in the text does, and whether it is a special token, which nobody writes by chance."""
+    """The action of a marker. `special`: it is a special token, or contains one. `is_token`: it has a token of its own
+    in the vocabulary, which no other text spells."""
 
     action: Action
     special: bool = False
-    is_token: bool = False  # it holds a token of its own, which nothing else in the vocabulary spells
+    is_token: bool = False
 
 
 A = TypeVar("A")
 Entries = list[tuple[Sign, Pat]]
 _LINE_END = Pat(r"[ \t\r]{0,4}+", r"[ \t\r]{0,4}+", sure=RUN)
 _WORD_END = alt(lookahead(Pat(r"\W", "")), END)
-_SURE = 3  # characters of a tag that tell it
+_MIN_TAG = 3  # characters by which a tag is recognizable
 
 
 class FormatMarkers:
-    """What of a format stands in a text."""
+    """The markers of a format as lists of entries, which are pairs of `Sign` and `Pat`."""
 
     def __init__(self, format: Format) -> None:
         self.format = format
-        # Without a marker before it, a body is found by its own opening tag, or opens only where a reply may begin.
+        # A body without a marker before it is found by its own opening tag, or begins only where a reply may begin.
         self.is_bare = "" in alternatives(format.call[0])
-        # A code fence is how prose shows an example: it opens a call only where a reply may begin.
+        # Prose shows examples in code fences: a fence opens a call only where a reply may begin.
         self.fences = [pat for pat in templates(format.call[0]) if pat.head == "`"]
         self.bodies = [entry for body in format.bodies for entry in _opening(body, self.is_bare)]
         self.inner = self._calls() + self.bodies + self._damaged()
@@ -139,15 +144,17 @@ class FormatMarkers:
         self.closes = entries("closer", format.call[1])
         self.body_closes = [pat for body in format.bodies for pat in _closing(body)]
         self.turns = _turns(format)
-        # Models of other families end a turn in other ways.
+        # End-of-turn tokens of other model families also occur.
         self.last: Entries = [(Sign("end", True, True), pat) for pat in last_tokens(" ".join(texts_of(format)))]
 
     def _calls(self) -> Entries:
+        """List the openers of calls except code fences, and those that the text ends in after the name."""
         named = [text for text in longest_first(self.format.call[0]) if "{name}" in text]
         cut = [(sign_of("call", text), truncated_after_name(text)) for text in named]
         return [entry for entry in entries("call", self.format.call[0]) if entry[1].head != "`"] + cut
 
     def _damaged(self) -> Entries:
+        """List the damaged opening tags of bodies: misspelt, or with other text in place of the name."""
         bodies = self.format.bodies
         found = [
             (Sign("body"), pat)
@@ -157,11 +164,11 @@ class FormatMarkers:
         return found + [entry for body in bodies for entry in _misnamed_openings(body, self.is_bare)]
 
     def nameless(self) -> list[Pat]:
-        """How bodies begin whose name was left out, where it can be told then."""
+        """Return how bodies without their name begin, where that is recognizable."""
         return [pat for body in self.format.bodies for pat in _nameless(body)]
 
     def hints(self) -> list[Pat]:
-        """How the tags of a body begin, whatever becomes of them: their first word."""
+        """Return the first word of each tag of a body, by which a malformed body is recognized."""
         kinds = [(BODIES[type(body)], body) for body in self.format.bodies]
         texts = [
             text
@@ -169,30 +176,31 @@ class FormatMarkers:
             for text in (*longest_first(body_open(body)), *longest_first(kind.param_opening(body)))
         ]
         starts = dict.fromkeys(text.partition("{")[0].rstrip('=" ').partition(" ")[0] for text in texts)
-        return [literal(start) for start in starts if len(start) > _SURE and not start[0].isalnum()]
+        return [literal(start) for start in starts if len(start) > _MIN_TAG and not start[0].isalnum()]
 
     def named(self) -> list[Pat]:
-        """What stands before JSON arguments, where it is more than a name."""
+        """Return what precedes JSON arguments, where that is more than a name."""
         return [template(text) for body in self.format.bodies for text in _named_openings(body)]
 
     def beside(self) -> list[Pat]:
-        """What no call goes on behind: its close, and what opens or closes anything else that stands beside calls."""
+        """Return the markers after which no call continues: the closing marker of calls, and those of content."""
         pairs = (self.format.call, *self.format.content)
         return [pat for pair in pairs for side in pair for pat in templates(side)]
 
     def after(self) -> list[Pat]:
-        """What may follow the end of a body: the call's close, or where there is none whatever else is structure."""
+        """Return what may follow the end of a body: the closing marker of a call, or other structure where there is
+        none."""
         return [pat for _, pat in self.closes + self.section_closes + self.inner + self.turns]
 
     def lone_tokens(self) -> Entries:
-        """The special tokens of which a call's markers are made, where they stand alone."""
+        """List the special tokens at the edges of a call's markers, which may be alone in a text."""
         texts = [text for marker in self._around_calls() for text in alternatives(marker) if isinstance(text, Special)]
         tokens = {token for text in texts for token in text.tokens if token != text and _is_at_edge(text, token)}
         return [(Sign("closer", True, True), literal(token)) for token in sorted(tokens)]
 
     def stray_tokens(self) -> Entries:
-        """Every other special token of the format: none of them belongs into text. What begins a header is one only
-        where no header follows, which is for the header to tell."""
+        """List all other special tokens of the format, none of which belongs into text. The token that begins a header
+        is not one of them, because a header may follow."""
         format, channels = self.format, self.format.channels
         markers = [marker for body in format.bodies for marker in BODIES[type(body)].markers(body)]
         begins: tuple[str, ...] = ()
@@ -205,14 +213,14 @@ class FormatMarkers:
         return [(Sign("stray", True, True), literal(token)) for token in sorted(tokens)]
 
     def tokens_in_thought(self) -> Entries:
-        """What is made of special tokens and means nothing in a thought: its words are none of it. The tokens of a
-        header tell that a thought holds a call."""
+        """List the special tokens that have no meaning in a thought and are dropped there. Those of headers are kept,
+        because they show that a thought contains a call."""
         texts = [text for close in self._closes() for text in alternatives(close) if isinstance(text, Special)]
         closes: Entries = [(Sign("stray", True, True), template(text)) for text in texts]
         return closes + self.lone_tokens() + (self.stray_tokens() if self.format.channels is None else [])
 
     def _closes(self) -> list[Marker]:
-        """What closes anything but a thought."""
+        """List the closing markers of everything but thoughts."""
         format = self.format
         pairs = [pair for pair in (format.call, format.section, *format.content) if pair]
         kinds = [(BODIES[type(body)], body) for body in format.bodies]
@@ -220,6 +228,7 @@ class FormatMarkers:
         return [closes for _, closes in pairs] + bodies
 
     def _around_calls(self) -> list[Marker]:
+        """List the markers around calls, sections and thoughts, and the outer tags of bodies."""
         format = self.format
         outside = [*format.call, *(format.section or ()), *(format.reasoning or ())]
         sides = [(body_open(body), BODIES[type(body)].closing(body)) for body in format.bodies]
@@ -227,40 +236,45 @@ class FormatMarkers:
 
 
 def entries(action: Action, marker: Marker) -> Entries:
+    """Return an entry for each alternative of a marker, longest first."""
     return [(sign_of(action, text), template(text)) for text in longest_first(marker)]
 
 
 def entries_of_pair(pair: Pair | None, opens: Action, closes: Action) -> Entries:
+    """Return the entries of an opening and a closing marker."""
     opening, closing = _sides(pair, opens, closes)
     return opening + closing
 
 
 def _sides(pair: Pair | None, opens: Action, closes: Action) -> tuple[Entries, Entries]:
+    """Return the entries of the opening markers and of the closing ones; none for a missing pair."""
     return ([], []) if pair is None else (entries(opens, pair[0]), entries(closes, pair[1]))
 
 
 def _whole_labels(found: Entries) -> Entries:
-    """A word behind a token is a label only if it is all of the word:  `<|channel>thoughtful`"""
+    """Require the end of a word after markers that are a token and a label: `<|channel>thoughtful` is not
+    `<|channel>thought`."""
     return [(sign, seq(pat, _WORD_END) if sign.is_token and pat.whole[-1].isalpha() else pat) for sign, pat in found]
 
 
 def sign_of(action: Action, text: str) -> Sign:
+    """Return the sign of one alternative of a marker."""
     return Sign(action, isinstance(text, Special), bool(getattr(text, "tokens", ())))
 
 
 def unique(entries: list[tuple[A, Pat]]) -> list[tuple[A, Pat]]:
-    """Each pattern once: what stands first says what it does."""
+    """Return the entries without repeated patterns; the first of equal patterns counts."""
     return list({pat.whole: (sign, pat) for sign, pat in reversed(entries)}.values())
 
 
 def is_sentence(marker: str) -> bool:
-    """Words, and no tag, or the rest of a header that the prompt began: such a marker counts only where a reply
-    begins."""
+    """Return whether a marker is plain words, or the remainder of a header that the prompt began. Such a marker counts
+    only at the beginning of a reply."""
     return marker[:1].isalpha() or marker[:1] == "/"
 
 
 def closing_sources(format: Format, level: int) -> list[str]:
-    """The patterns of what closes what stands so far out."""
+    """Return the sources of the markers that close a section, a call or a body, code fences excepted."""
     if level == BODY:
         pats = [pat for body in format.bodies for pat in _closing(body)]
     else:
@@ -270,15 +284,15 @@ def closing_sources(format: Format, level: int) -> list[str]:
 
 
 def _is_at_edge(text: str, token: str) -> bool:
-    """Inside a tag a token means nothing alone."""
+    """Return whether a marker begins or ends with this token. Inside a tag a token has no meaning alone."""
     return text.strip().startswith(token) or text.strip().endswith(token)
 
 
-# -- of turns and their headers ----------------------------------------------------------------------------------------
+# -- turns and their headers -------------------------------------------------------------------------------------------
 
 
 def _turns(format: Format) -> Entries:
-    """End-of-turn tokens, and what begins a channel's header."""
+    """List end-of-turn tokens, and what begins the header of a channel."""
     ends = [entry for end in format.ends for entry in entries("end", end)]
     if format.channels is None:
         return ends
@@ -286,6 +300,7 @@ def _turns(format: Format) -> Entries:
 
 
 def _headers(channels: Channels) -> Entries:
+    """List how the header of a message begins, whole, truncated at the end of the text, or without its role."""
     starts = list(alternatives(channels.start))
     sign = Sign("header", True, any(isinstance(start, Special) for start in starts))
     if channels.to:
@@ -300,7 +315,7 @@ def _headers(channels: Channels) -> Entries:
         tokens = [literal(start.tokens[0]) for start in starts[:1] if isinstance(start, Special)]
         short = [seq(token, blanks(), header) for token in tokens for header in _to_someone(channels)]
         return [(sign, lookahead(pat)) for pat in [*map(template, starts), *short]] + cut
-    # The header is the recipient itself: only a whole one, or one that the text ends in, tells a header from text.
+    # The header is only a recipient: it counts if it is whole, or if the text ends in it.
     whole = recipient_headers(channels)
     rests = [*whole, seq(NAME, blanks(), END)]
     found = [(sign, lookahead(seq(template(start), *_gap_behind(start), rest))) for start in starts for rest in rests]
@@ -310,7 +325,7 @@ def _headers(channels: Channels) -> Entries:
 
 
 def _cut(start: Special, *rest: Pat) -> Pat:
-    """A header that the text ends in, behind its first token at least."""
+    """Return the pattern of a header that the text ends in, after its first token at least."""
     token = start.tokens[0]
     behind = Special(start.strip(BLANKS).removeprefix(token), start.tokens)
     begun = seq(*([template(behind)] if behind else []), *rest)
@@ -318,41 +333,43 @@ def _cut(start: Special, *rest: Pat) -> Pat:
 
 
 def _without_role(start: Special, channel: str) -> Pat:
-    """A header whose token stands right before its channel."""
+    """Return the pattern of a header whose token directly precedes its channel."""
     return seq(literal(start.tokens[0]), blanks(), template(channel))
 
 
 def _to_someone(channels: Channels) -> list[Pat]:
-    """A recipient right before the token that begins a message, where nothing else introduces one."""
+    """Return the header that is a recipient and the token that begins a message, for formats without channels in
+    headers."""
     if channels.channel or not channels.to or not isinstance(channels.message, Special):
         return []
     return [seq(literal(channels.to.strip(BLANKS)), NAME, blanks(), template(channels.message))]
 
 
 def lone_headers(format: Format) -> Entries:
-    """Headers that lost their start."""
+    """List headers without their start token."""
     pats = _to_someone(format.channels) if format.channels is not None else []
     return [(Sign("header", True, True), lookahead(pat)) for pat in pats]
 
 
 def _gap_behind(start: str) -> list[Pat]:
-    """Detokenizers write blanks behind a token."""
+    """Return the blanks that detokenizers write after a token."""
     return [blanks()] if isinstance(start, Special) else []
 
 
 def recipient_headers(channels: Channels) -> list[Pat]:
-    """A header that is nothing but its recipient. Before a token, which nobody writes by chance, it may be missing."""
+    """Return the patterns of a header that is only a recipient. Before a token, which nobody writes by chance, the
+    recipient may be missing."""
     message = channels.message.strip(BLANKS)
     if not message:
         return [seq(NAME, _LINE_END, literal(channels.message))]
     return [seq(NAME, blanks(), literal(message)), literal(message)]
 
 
-# -- of bodies ---------------------------------------------------------------------------------------------------------
+# -- bodies ------------------------------------------------------------------------------------------------------------
 
 
 def body_open(body: Body) -> Marker:
-    """What stands before its arguments."""
+    """Return the marker that precedes the arguments of a body."""
     return next(iter(BODIES[type(body)].opening(body)), "")
 
 
@@ -361,24 +378,27 @@ def _closing(body: Body) -> list[Pat]:
 
 
 def _named_openings(body: Body) -> list[str]:
+    """List the markers before the arguments of bodies that a header names, if they contain more than holes."""
     texts = longest_first(body_open(body)) if BODIES[type(body)].named_by_header else []
-    return [text for text in texts if len(re.sub(r"\{\w+\}", "", text)) > _SURE]
+    return [text for text in texts if len(re.sub(r"\{\w+\}", "", text)) > _MIN_TAG]
 
 
 def _nameless(body: Body) -> list[Pat]:
+    """Return how a body without its name begins: its opening tag without the name, the token between name and
+    arguments, or the first argument."""
     opening = BODIES[type(body)].opening(body)[:1]
     texts = [text for marker in opening for text in alternatives(marker)]
-    # What stands between a name and its arguments, alone.
+    # The token between a name and its arguments.
     marks = [token for text in texts for token in getattr(text, "tokens", ())[:1] if _is_next(text, token)]
-    # An argument, where nothing but the name stands before the first.
+    # An argument, if only the name precedes the first one.
     if any(text.strip() == "{name}" for text in texts):
         marks += alternatives(BODIES[type(body)].param_opening(body))
-    named = [text for text in texts if len(text.replace("{name}", "").strip()) > _SURE]
-    return [_without_name(text) for text in named] + [template(mark) for mark in marks if len(mark) > _SURE]
+    named = [text for text in texts if len(text.replace("{name}", "").strip()) > _MIN_TAG]
+    return [_without_name(text) for text in named] + [template(mark) for mark in marks if len(mark) > _MIN_TAG]
 
 
 def _without_name(text: str) -> Pat:
-    """The marker where nothing but blanks stands for the name."""
+    """Return the pattern of a marker with only blanks in place of the name."""
     tokens = getattr(text, "tokens", ())
     sides = [Special(side, tokens) if tokens else side for side in text.split("{name}")]
     pats = [template(side) for side in sides if side.strip()]
@@ -386,12 +406,13 @@ def _without_name(text: str) -> Pat:
 
 
 def _is_next(text: str, token: str) -> bool:
+    """Return whether a marker is a name directly followed by this token."""
     return text.startswith("{name}" + token)
 
 
 def _opening(body: Body, is_bare: bool) -> Entries:
-    """The tags by which a body is found in text. A bare name is none, nor, where a call has markers of its own, is what
-    begins with a word."""
+    """List the tags by which a body is found in text. A bare name is none. If calls have markers of their own, tags
+    that begin with a word are none either."""
     opening = BODIES[type(body)].opening(body)
     tags = [entry for marker in opening for entry in entries("body", marker)]
     tags += [entry for marker in opening[:1] for text in longest_first(marker) for entry in _odd_openings(text)]
@@ -400,31 +421,33 @@ def _opening(body: Body, is_bare: bool) -> Entries:
 
 
 def _misnamed_openings(body: Body, is_bare: bool) -> Entries:
-    """A body's opening tag with something else than a name in it."""
+    """List the opening tags of a body with other text in place of the name."""
     texts = [text for text in longest_first(body_open(body)) if text.count("{") == 1 and text[-1] != "}"]
-    tags = [text for text in texts if len(text.partition("{name}")[0]) >= _SURE and _is_sure(text, is_bare)]
+    tags = [text for text in texts if len(text.partition("{name}")[0]) >= _MIN_TAG and _is_sure(text, is_bare)]
     return [(sign_of("body", text), _misnamed(text, body)) for text in tags]
 
 
 def _is_sure(text: str, is_bare: bool) -> bool:
-    """What begins with a word is told from prose by another behind the name, where a call has no markers of its own."""
+    """Return whether a tag is distinguishable from prose. One that begins with a word needs another word after the
+    name."""
     return not text[0].isalnum() or (is_bare and any(map(str.isalpha, text.partition("{name}")[2])))
 
 
 def _misnamed(text: str, body: Body) -> Pat:
+    """Return the pattern of an opening tag with other text in place of the name, before an argument."""
     params = longest_first(BODIES[type(body)].param_opening(body))
     return with_invalid_name(text, [template(param.partition("{")[0]) for param in params] or [literal("{")])
 
 
 def _cut_openings(marker: Marker) -> Entries:
-    """Where the text ends, an opening tag that was not written to its end."""
+    """List opening tags that the text ends in."""
     return [(sign_of("body", text), truncated_after_name(text)) for text in longest_first(marker)]
 
 
 def _odd_openings(text: str) -> Entries:
-    """A body's opening tag without a name in it; and where the text ends, one that was not written to its end."""
+    """List an opening tag without its name, and one that the text ends in."""
     before, hole, behind = text.partition("{name}")
-    if len(before.strip()) < _SURE or not hole:
+    if len(before.strip()) < _MIN_TAG or not hole:
         return []
     sign = sign_of("body", text)
     nameless = [(sign, _without_name(text))] if behind.strip() else []
@@ -478,6 +501,7 @@ class BareCalls(msgspec.Struct, frozen=True):
 
     @property
     def is_possible(self) -> bool:
+        """Return whether a call without markers may begin anywhere."""
         return self.can_begin_reply or self.can_begin_line or self.headless is not None
 
 
@@ -546,6 +570,7 @@ class FirstMarkers(msgspec.Struct, frozen=True):
 
     @property
     def has_any(self) -> bool:
+        """Return whether the format has any of them."""
         return bool(self.header or self.opener or self.reasoning_label)
 
 
@@ -632,10 +657,11 @@ class CompiledFormat:
         return found + markers.cites + markers.turns + markers.last
 
     def _compile_scans(self, markers: FormatMarkers, openers: Entries) -> Scans:
+        """Build the scan of each state of the machine."""
         strays = self._stray_markers(markers)
         lines: Entries = [(Sign("line"), literal("\n"))] if self.bare_calls.can_begin_line else []
         turns = markers.turns + lone_headers(self.format) + markers.last
-        # A special token says that the model has stopped thinking; what is plain text may be a thought about a call.
+        # A special token shows that the model has stopped thinking; plain text may be a thought about a call.
         tokens = [entry for entry in openers if entry[0].special and entry[0].action in _OPENERS]
         special_turns = [entry for entry in markers.turns if entry[0].special or entry[0].action != "header"]
         thought = markers.thinks + markers.think_closes + special_turns + markers.last + tokens
@@ -690,6 +716,7 @@ class CompiledFormat:
 
 
 def _compile_bodies(format: Format, markers: FormatMarkers) -> Bodies:
+    """Build the readers of a format's bodies and the probes for their beginnings."""
     around = Around(markers.after(), [pat for _, pat in markers.turns])
     kinds = [(BODIES[type(body)], body) for body in format.bodies]
     readers = [READERS[type(body)](body, format, around) for body in format.bodies]
@@ -700,7 +727,7 @@ def _compile_bodies(format: Format, markers: FormatMarkers) -> Bodies:
         readers=readers,
         quick=readers[0].quick,
         envelope=next((reader for reader, (kind, _) in pairs if kind.is_object), None),
-        # A message to a tool is nothing but its arguments.
+        # A message to a tool has only arguments.
         named_outside=outside[0] if outside and format.channels is None else None,
         openers=[(pat, sign) for sign, pat in markers.bodies],
         tags=tuple(dict.fromkeys(pat.prefix for _, pat in markers.bodies if len(pat.prefix) > 1)),
@@ -710,6 +737,7 @@ def _compile_bodies(format: Format, markers: FormatMarkers) -> Bodies:
 
 
 def _compile_bare_calls(format: Format, markers: FormatMarkers) -> BareCalls:
+    """Describe calls without a marker of their own; `first_characters` is empty if the format has none."""
     firsts = "".join(BODIES[type(body)].first for body in format.bodies)
     firsts = firsts if markers.is_bare and format.channels is None else ""
     between, fence = _between(format, firsts), _any_of_some(markers.fences)
@@ -746,6 +774,7 @@ def _headless(format: Format, markers: FormatMarkers) -> Probe | None:
 
 
 def _compile_call_ends(format: Format, markers: FormatMarkers) -> CallEnds:
+    """Build the probes and matchers for what ends a call."""
     closes = [pat for _, pat in markers.closes]
     closing = markers.section_closes + markers.closes
     message_ends = _message_ends(format)
@@ -767,10 +796,13 @@ def _compile_call_ends(format: Format, markers: FormatMarkers) -> CallEnds:
 
 
 def _message_ends(format: Format) -> list[Pat]:
+    """Return the patterns of what ends a message."""
     return [pat for end in format.channels.ends for pat in templates(end)] if format.channels else []
 
 
 def _compile_recovery(markers: FormatMarkers, *, closes_with_turn: bool) -> Recovery:
+    """Build the scans for the end of a broken call. With `closes_with_turn` the end of a turn counts as a closing
+    marker."""
     turns = [pat for _, pat in markers.turns + markers.last]
     closes = [("close", pat) for _, pat in markers.closes]
     closes += [("close", pat) for pat in turns] if closes_with_turn else []
@@ -782,6 +814,7 @@ def _compile_recovery(markers: FormatMarkers, *, closes_with_turn: bool) -> Reco
 
 
 def _compile_headers(format: Format) -> Headers:
+    """Describe the headers of messages; empty for formats without channels."""
     channels = format.channels
     starts = alternatives(channels.start) if channels is not None else ()
     message = channels.message if channels is not None else ""
@@ -809,8 +842,10 @@ def _first_header(channels: Channels | None) -> Probe | None:
 
 
 def _compile_openers(format: Format, markers: FormatMarkers, openers: Entries) -> Openers:
+    """Build the probes and searches for what opens calls. `openers` are all entries that open or close structure in
+    text."""
     calls = [(sign, pat) for sign, pat in openers if sign.action in _OPEN_CALLS]
-    # A section really opens where calls, or its closing marker, follow.
+    # A section counts only if calls or its closing marker follow.
     follows = lookahead(alt(*(pat for _, pat in markers.inner + markers.section_closes), END))
     opens = [seq(pat, blanks(), follows) for _, pat in markers.sections]
     return Openers(
@@ -831,16 +866,17 @@ def _first_tokens(format: Format) -> tuple[str, ...]:
 
 
 def _tokens(marker: Marker) -> list[Special]:
+    """List the alternatives of a marker that contain special tokens."""
     return [text for text in alternatives(marker) if isinstance(text, Special)]
 
 
-THINK: Pair = ("<think>\n", "\n</think>\n\n")  # how most models write reasoning, in whatever format they call
+THINK: Pair = ("<think>\n", "\n</think>\n\n")  # how most models mark reasoning
 THINK_OPENS, THINK_CLOSES = "<think>", "</think>"
 THINK_TAG = Probe(literal(THINK_OPENS))
 
 
 def _knows_no_tag(format: Format) -> bool:
-    """Does the tag mean nothing in this format?"""
+    """Return whether `<think>` has no meaning in this format."""
     pairs = [format.call, *format.content, *(pair for pair in (format.section, format.reasoning) if pair)]
     return not any(THINK_OPENS in text for pair in pairs for marker in pair for text in alternatives(marker))
 
@@ -857,7 +893,7 @@ _OPEN_CALLS = frozenset(("section", "call", "body", "header"))
 
 
 def search_any(sources: list[str]) -> Closes | None:
-    """A search for the first of these; compiled when it is first made."""
+    """Return a search for the first match of these sources, compiled at its first call; None if there are none."""
     found: Closes | None = None
 
     def search(text: str, pos: int) -> re.Match[str] | None:
@@ -870,32 +906,36 @@ def search_any(sources: list[str]) -> Closes | None:
 
 
 def first_opener(marker: Marker) -> Probe | None:
-    """How a call opens at a reply's beginning where the prompt ended with the token that its opener begins with."""
+    """Return the probe for an opener of a call without its first token, which the prompt ended with; None if no opener
+    has a token and a name."""
     texts = [text for text in alternatives(marker) if isinstance(text, Special) and "{name}" in text]
     rests = [Special(str(text).removeprefix(text.tokens[0]), text.tokens) for text in texts]
     return Probe(alt(*[template(rest) for rest in rests])) if rests else None
 
 
 def _name_edges(marker: Marker) -> tuple[str, str] | None:
-    """What stands around the name in a call's opener, where it says the name that its body says again."""
+    """Return the text before and after the name in the opener of a call whose body repeats the name; None if the opener
+    has no name."""
     named = [str(text) for text in alternatives(marker) if "{name}" in text]
     before, _, after = named[0].partition("{name}") if named else ("", "", "")
     return (before.strip(), after.strip()) if named else None
 
 
 def _label(marker: Marker) -> Probe | None:
-    """The word that a reply begins with where the prompt ended with the token that opens reasoning."""
+    """Return the probe for the label of reasoning at the beginning of a reply, where the prompt ended with the token
+    before it."""
     texts = [text for text in alternatives(marker) if isinstance(text, Special) and str(text).endswith("\n")]
     words = [str(text).removeprefix(text.tokens[0]) for text in texts]
     return Probe(alt(*[literal(word) for word in words if word.strip()])) if any(map(str.strip, words)) else None
 
 
 def _no_opener(close: Pat) -> Pat:
-    """A code fence closes a body only where it does not open one."""
+    """Return the pattern of a closing marker; a code fence only counts if it does not open a block."""
     return seq(close, alt(lookahead(Pat(r"[^A-Za-z]", "")), END)) if close.head == "`" else close
 
 
 def _tags(content: tuple[Pair, ...]) -> dict[str, str]:
+    """Return the tags of content: opening tags with the name of their block, closing tags with ""."""
     found = {}
     for opens, closes in content:
         found[str(opens).strip()] = str(opens).strip("<> \t\r\n")
@@ -904,7 +944,8 @@ def _tags(content: tuple[Pair, ...]) -> dict[str, str]:
 
 
 def _done(opens: str, closes: str, others: list[str]) -> Pat:
-    """A whole block that says the task is done: short, and without the beginning of another in it."""
+    """Return the pattern of a whole block that reports the end of the task: short, and without the beginning of another
+    block."""
     head = opens[0]
     stops = "|".join([re.escape(marker[1:]) for marker in (opens, closes, *others) if marker[0] == head])
     body = f"(?:[^{re.escape(head)}]|{re.escape(head)}(?!{stops})){{0,2000}}+"
@@ -912,15 +953,18 @@ def _done(opens: str, closes: str, others: list[str]) -> Pat:
 
 
 def _any(pats: list[Pat]) -> Probe:
+    """Return a probe for any of these patterns; one that never matches if there are none."""
     return Probe(alt(*pats)) if pats else Probe.never()
 
 
 def _any_of_some(pats: list[Pat]) -> Probe | None:
+    """Return a probe for any of these patterns, or None if there are none."""
     return Probe(alt(*pats)) if pats else None
 
 
 def _extra(closes: list[Pat]) -> Probe | None:
-    """One to three brackets too many before what closes a call. One that closes it itself is none too many."""
+    """Return a probe for one to three superfluous brackets before what closes a call. A bracket that closes a call
+    itself is not superfluous."""
     heads = {pat.head for pat in closes}
     brackets = "".join([re.escape(bracket) for bracket in "}])" if bracket not in heads])
     if not closes or not brackets:
@@ -932,19 +976,21 @@ _CACHE: dict[tuple[int, bool], tuple[Format, CompiledFormat]] = {}
 
 
 def compile_format(format: Format, *, reasoning: bool = True) -> CompiledFormat:
-    """The format as the machine runs on it; without `reasoning` its reasoning is text."""
+    """Return the compiled format, from the cache if it was compiled before. Without `reasoning` its reasoning is
+    text."""
     key = id(format), reasoning
     found = _CACHE.get(key)
     if found is None:
         if len(_CACHE) > 256:
             _CACHE.clear()
-        # The format is kept beside what was made of it: an id is only unique among living objects.
+        # The format is kept in the cache, because an id is only unique among living objects.
         made = CompiledFormat(format) if reasoning else CompiledFormat(_without_reasoning(format), reasoning=False)
         found = _CACHE[key] = (format, made)
     return found[1]
 
 
 def _without_reasoning(format: Format) -> Format:
+    """Return a copy of the format in which reasoning is content."""
     channels = format.channels
     if channels is not None:
         kinds: dict[str, Literal["reasoning", "content"]] = dict.fromkeys(channels.kinds, "content")

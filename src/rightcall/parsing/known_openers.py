@@ -1,8 +1,8 @@
-"""The openers of all formats, and for each the formats that it may belong to: `auto` finds the format by them.
+"""The openers of all formats, and the formats that each may belong to: `auto` finds the format by them.
 
-A process uses few formats, and each costs milliseconds to compile. So the text is first searched for the literal
-beginnings of the openers. Only the openers that begin so are made into patterns, and a format is compiled when what
-follows its opener has to be looked at.
+A process uses few formats, and each takes milliseconds to compile. So the text is first searched for the literal
+beginnings of openers. Only the openers with these beginnings become patterns, and a format is compiled when the text
+after its opener has to be tested.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ _RECIPIENT = Pat(r"(?!functions\.)[^\W\d][\w.\-]{0,255}+", r"(?:[^\W\d][\w.\-]{0
 _CAPITALS = re.compile(r"\[[A-Z ]+\]").fullmatch
 _HOLE_OR_BLANK = re.compile(r"\{[a-z]+\}|\s").search
 _MAX_START = 8  # characters of an opener that are searched for
-_MANY_TRIES = 8  # from then on, all formats of an opener are asked at once
-_MAX_BEGUN = 8_192  # no longer beginning of an opener is looked for at the end of the text
+_MANY_TRIES = 8  # after so many, all formats of an opener are tested with one probe
+_MAX_BEGUN = 8_192  # characters of the longest partial opener at the end of the text
 Kind = Literal["section", "call", "body", "header", "mark"]
 
 
 class Candidate:
-    """A format that an opener may belong to; `probe` says whether what follows the opener is of that format."""
+    """A format that an opener may belong to. `probe` tests whether the text at an opener is of that format."""
 
     def __init__(self, format: Format, pat: Pat | None = None) -> None:
         self.format = format
@@ -79,7 +79,7 @@ class Candidate:
 
 
 class _CallCandidate(Candidate):
-    """One of an opener of a call or a section: how a body begins is only known when the format is compiled."""
+    """A candidate for an opener of a call or a section. How a body begins is known only when the format is compiled."""
 
     def __init__(self, format: Format, opener: Pat, kind: Kind) -> None:
         super().__init__(format)
@@ -87,6 +87,7 @@ class _CallCandidate(Candidate):
 
     @cached_property
     def pat(self) -> Pat:
+        """Return the pattern of the opener and the beginning of a body."""
         inside = _inside_call(self.compiled)
         if self._kind == "section":
             openers = [pat for pat in templates(self.format.call[0]) if pat.head != "`"]
@@ -96,7 +97,7 @@ class _CallCandidate(Candidate):
 
 
 def _inside_call(found: CompiledFormat) -> Pat:
-    """What may follow the opener of a call."""
+    """Return the pattern of what may follow the opener of a call."""
     begins = [lookahead((reader.tells or reader.begins).pat) for reader in found.bodies.readers]
     is_fenced = found.bodies.envelope is not None
     fences = [lookahead(seq(FENCE_BEGIN.pat, blanks(), begin)) for begin in begins] if is_fenced else []
@@ -110,12 +111,13 @@ class Opener:
         self.pat = pat
         self.level = INNERMOST
         self.is_special = self.is_token = False
-        self.opens_call = False  # it is the opener of a call or a section, which nobody writes by chance
+        self.opens_call = False  # it opens a call or a section, and nobody writes it by chance
         self.candidates: list[Candidate] = []
-        self._added: list[tuple[Candidate, int]] = []  # with the level of each
+        self._added: list[tuple[Candidate, int]] = []  # with their levels
         self._tries = 0
 
     def add(self, candidate: Candidate, kind: Kind, sign: Sign) -> None:
+        """Add a format that has this opener."""
         self.candidates.append(candidate)
         self._added.append((candidate, _LEVELS[kind]))
         self.level = min(level for _, level in self._added)
@@ -124,11 +126,11 @@ class Opener:
         self.opens_call = self.opens_call or (kind in ("call", "section") and not self.pat.head.isalnum())
 
     def sort(self) -> None:
-        """Put the formats that write this opener first. A header that says nothing more belongs to its format only if
-        it belongs to no other."""
+        """Put the formats that write this opener first. A header without further text belongs to its format only if it
+        belongs to no other."""
         self.candidates.sort(
             key=lambda each: (
-                not _writes(each.format, self.pat.whole),
+                not _is_preferred(each.format, self.pat.whole),
                 each.format.channels is not None and type(each) is Candidate and each.pat.whole == self.pat.whole,
             )
         )
@@ -139,7 +141,7 @@ class Opener:
 
     @cached_property
     def closes(self) -> Closes | None:
-        """What ends this opener if it is only shown."""
+        """Return a search for what ends this opener if it is only shown."""
         sources = [closing_sources(each.format, level) for each, level in self._added]
         return search_any(list(dict.fromkeys(chain.from_iterable(sources))))
 
@@ -148,20 +150,20 @@ class Opener:
         return Probe(alt(*[each.pat for each in self.candidates]))
 
     def may_follow(self, text: str, pos: int, ended: bool) -> bool:
-        """Can the text after the opener belong to any of its formats?"""
+        """Return whether the text after the opener may belong to any of its formats."""
         self._tries += 1
         return self._tries < _MANY_TRIES or self._any.at(text, pos, ended) is not False
 
     @cached_property
     def body(self) -> Probe:
-        """How a body of any of these formats begins, even if it is malformed."""
+        """Return a probe for the beginning of a body of any of these formats, even a malformed one."""
         pats = {each.compiled.bodies.begin.pat.whole: each.compiled.bodies.begin.pat for each in self.candidates}
         return Probe(alt(*pats.values()))
 
 
-class Found(NamedTuple):
-    """A place in the text. Without `opener` it is the usual end of a thought, or, if `is_begun`, the text ends in what
-    may become an opener."""
+class FoundOpener(NamedTuple):
+    """An opener at a place in the text. Without `opener` it is the usual end of a thought, or, with `is_begun`, the end
+    of the text that may become an opener."""
 
     start: int
     end: int
@@ -171,13 +173,15 @@ class Found(NamedTuple):
 
 
 class _Marker(NamedTuple):
+    """A marker that identifies a format, before its pattern is built."""
+
     format: Format
     kind: Kind
     text: str
 
 
 class KnownOpeners:
-    """The openers of all known formats: see `known_openers`."""
+    """The openers of all known formats. Use `known_openers()`."""
 
     def __init__(self, known: KnownFormats) -> None:
         self.known = known
@@ -193,8 +197,8 @@ class KnownOpeners:
         self._starts = frozenset(starts)
         self._scans: dict[tuple[str, ...], Scan[Opener | None]] = {}
 
-    def search(self, text: str, pos: int, *, ended: bool) -> Found | None:
-        """Find the next opener from `pos` on."""
+    def search(self, text: str, pos: int, *, ended: bool) -> FoundOpener | None:
+        """Return the next opener from `pos` on, or None. `ended`: no more text comes."""
         while (place := self._places(text, pos)) is not None:
             start = place.start()
             scan = self._scan_at(text, start)
@@ -202,22 +206,23 @@ class KnownOpeners:
             found = (scan.match_ended if ended else scan.match_whole if is_far else scan.match)(text, start)
             if found is not None:
                 opener = scan.actions[found.lastindex] if found.lastindex else None
-                return Found(start, found.end(), found.group(), opener, found.lastindex is None)
+                return FoundOpener(start, found.end(), found.group(), opener, found.lastindex is None)
             pos = start + 1
         return None
 
     def _scan_at(self, text: str, pos: int) -> Scan[Opener | None]:
-        """The openers that may be here: those whose literal beginning is here, or is still arriving."""
+        """Return the scan for the openers whose literal beginning is here, or may still be arriving."""
         here = text[pos : pos + _MAX_START]
         starts = [here[:size] for size in range(1, len(here) + 1) if here[:size] in self._starts]
         if pos + _MAX_START > len(text):
             starts += [start for start in self._starts if len(start) > len(here) and start.startswith(here)]
         key = tuple(starts)
         if key not in self._scans:
-            self._scans[key] = self._made_scan(key)
+            self._scans[key] = self._build_scan(key)
         return self._scans[key]
 
-    def _made_scan(self, starts: tuple[str, ...]) -> Scan[Opener | None]:
+    def _build_scan(self, starts: tuple[str, ...]) -> Scan[Opener | None]:
+        """Build the scan for the openers with these literal beginnings."""
         openers: dict[str, Opener] = {}
         order = {format.name: i for i, format in enumerate(self._formats)}
         markers = [marker for start in starts for marker in self._markers.get(start, ())]
@@ -232,16 +237,17 @@ class KnownOpeners:
             entries.append((None, literal(THINK_CLOSES)))
         return Scan(entries)
 
-    # -- what a reply begins with ----------------------------------------------------------------------------------
+    # -- the beginning of a reply ----------------------------------------------------------------------------------
 
     @cached_property
     def headers(self) -> list[Candidate]:
-        """Formats whose first header has no start, because the prompt ended with it."""
+        """List the formats whose first header has no start, because the prompt ended with it."""
         return [Candidate(self.known.formats[name], probe.pat) for name, probe in first_headers(self.known).items()]
 
     @cached_property
     def first(self) -> list[Candidate]:
-        """What only a reply begins with: such a header, a sentence, an opener without its first token."""
+        """List the formats that only the beginning of a reply identifies: by such a header, a sentence, or an opener
+        without its first token."""
         found = [*self.headers]
         for format in self._formats:
             sentences = longest_first(format.reasoning[0]) if format.reasoning else []
@@ -255,8 +261,8 @@ class KnownOpeners:
 
     @cached_property
     def marks(self) -> frozenset[str]:
-        """The markers of reasoning and content that tell a format."""
-        texts = [mark for format in self._formats for mark in _marks(format, self._ends)]
+        """Return the markers of reasoning and content that identify a format."""
+        texts = [mark for format in self._formats for mark in _distinctive_marks(format, self._ends)]
         return frozenset([template(text).whole for text in texts])
 
     @cached_property
@@ -268,12 +274,13 @@ class KnownOpeners:
         return self._reasoning_side(1) - self.thought_opens
 
     def _reasoning_side(self, side: int) -> frozenset[str]:
+        """Return the opening (0) or closing (1) markers of reasoning of all formats."""
         pairs = [format.reasoning for format in self._formats if format.reasoning is not None]
         return frozenset([template(mark).whole for pair in pairs for mark in alternatives(pair[side])])
 
     @cached_property
     def plain(self) -> Format:
-        """A format without an opener: before the format is found there are no calls, whatever the text holds."""
+        """Return a format without openers: before the format is found there are no calls."""
         ends = dict.fromkeys([end for end in _all_ends(self._formats) if isinstance(end, Special)])
         return Format("auto", body=NameThenJson(), reasoning=THINK, ends=tuple(ends))
 
@@ -283,7 +290,7 @@ _KINDS: tuple[Kind, ...] = ("section", "call", "body", "header", "mark")
 
 
 def _markers(format: Format, ends: Counter[str]) -> list[_Marker]:
-    """The markers that tell this format."""
+    """List the markers that identify this format. `ends` counts the end markers of all formats."""
     sections = longest_first(format.section[0]) if format.section else []
     found = [_Marker(format, "section", text) for text in sections]
     found += [_Marker(format, "call", text) for text in longest_first(format.call[0]) if text[0] != "`"]
@@ -291,17 +298,17 @@ def _markers(format: Format, ends: Counter[str]) -> list[_Marker]:
     opening = [marker for body in format.bodies for marker in BODIES[type(body)].opening(body)]
     texts = [text for marker in opening for text in longest_first(marker) if is_bare or not text[0].isalnum()]
     starts = {_start(text): text for text in texts if _start(text)}
-    # The patterns of a longer beginning are among those of the shorter one.
+    # The patterns of a longer beginning are also found by the shorter one.
     shortest = [start for start in starts if not any(start != other and start.startswith(other) for other in starts)]
     found += [_Marker(format, "body", starts[start]) for start in shortest]
     if format.channels is not None:
         headers = [*alternatives(format.channels.start), format.channels.channel]
         found += [_Marker(format, "header", text) for text in headers if isinstance(text, Special)]
-    return found + [_Marker(format, "mark", text) for text in _marks(format, ends)]
+    return found + [_Marker(format, "mark", text) for text in _distinctive_marks(format, ends)]
 
 
 def _start(text: str) -> str:
-    """The literal beginning of a marker, up to its first hole, blank, or the gap next to a special token."""
+    """Return the literal beginning of a marker, up to its first hole, blank, or gap next to a special token."""
     text = text.strip()
     hole = _HOLE_OR_BLANK(text)
     start = text[: hole.start()] if hole is not None else text
@@ -314,12 +321,12 @@ def _start(text: str) -> str:
 
 
 def _candidates(marker: _Marker) -> list[tuple[Pat, Candidate, Sign]]:
-    """The patterns of a marker; a body may be opened by several."""
+    """Return the patterns of a marker; a body may be opened by several."""
     format, kind, text = marker
     if kind == "body":
         found = compile_format(format).bodies.openers
         start = _start(text)
-        alone = [(pat, sign) for pat, sign in found if pat.prefix.startswith(start) and _tells(pat, format)]
+        alone = [(pat, sign) for pat, sign in found if pat.prefix.startswith(start) and _is_unambiguous(pat, format)]
         return [(pat, Candidate(format, pat), sign) for pat, sign in alone]
     pat = template(text)
     if kind == "header":
@@ -332,8 +339,8 @@ def _candidates(marker: _Marker) -> list[tuple[Pat, Candidate, Sign]]:
 
 
 def _required_recipient(format: Format, channels: Channels) -> list[Pat]:
-    """What must follow the start of a header that other formats begin alike: where nothing introduces a channel, a
-    recipient and no arguments, or none before what opens calls."""
+    """Return what must follow the start of a header that is the same in other formats. If nothing introduces a channel,
+    it is a recipient without arguments, or no recipient and the opener of calls."""
     if channels.channel or not channels.to:
         return []
     message = template(channels.message)
@@ -343,26 +350,27 @@ def _required_recipient(format: Format, channels: Channels) -> list[Pat]:
 
 
 def _has_no_opener(format: Format) -> bool:
+    """Return whether calls of this format have no marker at all."""
     untagged = not any(alternatives(tag)[0] for body in format.bodies for tag in BODIES[type(body)].opening(body))
     return format.call == ("", "") and not format.section and not format.channels and untagged
 
 
-def _writes(format: Format, opener: str) -> bool:
-    """Does the format itself write its section so, and not only accept it?"""
+def _is_preferred(format: Format, opener: str) -> bool:
+    """Return whether the format writes its section with this opener, and not only accepts it."""
     section = alternatives(format.section[0]) if format.section else ()
     return opener not in [template(text).whole for text in section[1:]]
 
 
-def _tells(pat: Pat, format: Format) -> bool:
-    """Does a body's opening tag alone tell the format? Plain `<invoke` and `<function` do not."""
+def _is_unambiguous(pat: Pat, format: Format) -> bool:
+    """Return whether the opening tag of a body identifies the format. Plain `<invoke` and `<function` do not."""
     if "" in alternatives(format.call[0]) and format.section is None:
         return True
     return not pat.prefix.startswith(("<invoke", "<function"))
 
 
-def _marks(format: Format, ends: Counter[str]) -> list[str]:
-    """Markers of reasoning and content that only a few formats have and that end no turn or message. A first token that
-    is alone counts if no other format ends a turn or message with a marker that begins with it."""
+def _distinctive_marks(format: Format, ends: Counter[str]) -> list[str]:
+    """List the markers of reasoning and content that few formats have and that end no turn or message. The first token
+    of one counts alone if no other format ends a turn or message with a marker that begins with it."""
     marks: list[str] = [mark for side in _rare_sides(format) for mark in alternatives(side) if _is_tag(mark)]
     own = Counter([end.strip() for end in ends_of(format)])
     tokens = [
@@ -374,6 +382,8 @@ def _marks(format: Format, ends: Counter[str]) -> list[str]:
 
 
 def _is_tag(mark: str) -> bool:
+    """Return whether a marker is a special token, a word in capitals and brackets, or a tag with punctuation in its
+    name."""
     text = mark.strip()
     return (
         isinstance(mark, Special) or _CAPITALS(text) is not None or (text[:1] == "<" and bool(set(text) & set(":_|")))
@@ -381,28 +391,30 @@ def _is_tag(mark: str) -> bool:
 
 
 def _first_tokens(marks: list[str]) -> list[str]:
-    """A token that a marker begins with may be alone."""
+    """List the special tokens that these markers begin with, which may be alone in a text."""
     tokens = [(mark, token) for mark in marks if isinstance(mark, Special) for token in mark.tokens[:1]]
     return [token for mark, token in tokens if mark.strip().startswith(token)]
 
 
 def _rare_sides(format: Format) -> list[Marker]:
+    """List the markers of content, and of reasoning unless they are `<think>`."""
     is_usual = format.reasoning is None or format.reasoning[0] == THINK[0]
     pairs = [*format.content, *([] if is_usual else [format.reasoning])]
     return [side for pair in pairs if pair is not None for side in pair]
 
 
 def _all_ends(formats: list[Format]) -> list[str]:
+    """List the end markers of turns and messages of these formats, with repetitions."""
     return [end for format in formats for end in ends_of(format)]
 
 
 def ends_of(format: Format) -> tuple[str, ...]:
-    """The markers that end a turn or a message."""
+    """Return the markers that end a turn or a message."""
     return format.ends + (format.channels.ends if format.channels is not None else ())
 
 
 def known_openers() -> KnownOpeners:
-    """The openers of the formats that are known now."""
+    """Return the openers of the formats that are registered now."""
     return _openers_of(known_formats())
 
 

@@ -1,9 +1,9 @@
-"""Patterns of markers in a text that is still arriving. They know three answers: yes, no, and cannot tell yet.
+"""Patterns of markers in a text that is still arriving, which answer yes, no or "more text is needed".
 
-`Pat(whole, part)` is a pair of regex sources: one matches the marker, the other any beginning of it. `Probe` asks
-whether a marker is at a place, `Scan` finds the next of many. A beginning only counts at the end of what has arrived.
+`Pat` has two regular expressions: one matches the whole marker, the other any beginning of it. `Probe` tests whether a
+marker is at a place, `Scan` finds the next of many markers. A beginning only counts at the end of the text so far.
 
-    Probe(template("<parameter={key}>")).at("<parameter=ci", 0, False)  -> None, waiting
+    Probe(template("<parameter={key}>")).at("<parameter=ci", 0, False)  -> None: more text is needed
 """
 
 from __future__ import annotations
@@ -18,46 +18,59 @@ from rightcall.formats.spec import HOLES, Marker, Special, alternatives
 
 Search = Callable[[str, int], "re.Match[str] | None"]
 BLANKS = " \t\r\n"
-# Longer runs of white space inside one marker are not a marker: unbounded runs would be read again with every chunk.
+# Longer runs of blanks are not part of a marker: unbounded runs would be scanned again with every chunk.
 MAX_BLANKS = 128
-_LONGEST_WORDS = 128  # where a name belongs
+_MAX_INVALID_NAME = 128  # characters of text in place of a name
 
-# A key in quotation marks, where those of its own are escaped.
+# A key in quotation marks, whose own quotation marks are escaped.
 _QUOTED_KEY = r'[^"\r\n]{1,256}'
 _HOLE_STARTS = {hole: f"(?:{HOLES[hole]}+)?+" for hole in ("name", "key")}
 _DIGITS, _LETTERS = "0123456789", "abcdefghijklmnopqrstuvwxyz"
 _HOLE = re.compile(r"\{(name|key|type|id|index|number|cite)\}")
-# Blanks that may be any blanks: a line break, and where one tag touches another there may be some.
+# Where any blanks may be: in place of a line break, and between two tags.
 _ANY_BLANKS = re.compile(r"((?<![ \t\r])[ \t\r]*+\n[ \t\r\n]*+|(?<=[a-z_]>)(?=<[a-z_]))")
 
 
-# How far a whole match can be relied on while more text may come.
+# How certain a whole match is while more text may come.
 FINAL, RUN, OPEN = 2, 1, 0
 
 
 class Pat(NamedTuple):
+    """A pattern of a marker, as sources of regular expressions.
+
+    - `whole` matches the marker; `part` any proper beginning of it, the empty one included.
+    - `head`: its first character, if that is always the same. A search skips to it at C speed. `tail` has whole and
+      part of what follows it.
+    - `prefix`: the literal text that it begins with. `opening`: the same beyond the gaps next to special tokens, which
+      are `ANY_GAP` in it.
+    - `sure`: FINAL if no later text can change a whole match, RUN if later text can only make it longer, else OPEN.
+    """
+
     whole: str
-    part: str  # any proper beginning, the empty one included
-    head: str = ""  # the first character, where it is always the same: lets a search skip at C speed
-    tail: tuple[str, str] = ("", "")  # whole and part of what follows the head
-    prefix: str = ""  # literal text that it begins with
-    sure: int = OPEN  # FINAL: no later text can make the match another; RUN: only by making it longer
-    opening: str = ""  # as `prefix`, past the gaps beside special tokens, which stand in it as `ANY_GAP`
+    part: str
+    head: str = ""
+    tail: tuple[str, str] = ("", "")
+    prefix: str = ""
+    sure: int = OPEN
+    opening: str = ""
 
 
 def literal(text: str) -> Pat:
+    """Return the pattern of a literal text."""
     whole, part = _literal(text)
     return Pat(whole, part, text[:1], _literal(text[1:]), text, FINAL, text)
 
 
 def _literal(text: str) -> tuple[str, str]:
+    """Return the sources for a literal text and for any proper beginning of it."""
     part = ""
     for char in reversed(text[:-1]):
-        part = f"(?:{re.escape(char)}{part})?+"  # only the longest can reach the end: nothing to try again
+        part = f"(?:{re.escape(char)}{part})?+"  # possessive: only the longest beginning can reach the end
     return re.escape(text), part
 
 
 def blanks(most: int = MAX_BLANKS) -> Pat:
+    """Return the pattern of at most so many blanks, or none."""
     run = f"[ \\t\\r\\n]{{0,{most}}}+"
     return Pat(run, run, sure=RUN)
 
@@ -69,8 +82,11 @@ _BLANK_RUNS = re.compile(r"\[ \\t\\r\\n\]\{0,\d++\}\+")  # as `blanks` writes th
 
 
 def build_trie(texts: Set[str], *, begun: bool = False) -> str:
-    """An expression for any of these texts, the shortest where one begins with another; `begun`: or for the beginning
-    of one, a character at least, at the end of what has arrived. However many they are, it costs one try."""
+    """Return the source for any of these texts, the shortest where one begins with another.
+
+    With `begun` it also matches a beginning of one, of at least a character, at the end of the text so far. Its cost
+    does not depend on the number of texts.
+    """
     if "" in texts:
         return ""
     branches = []
@@ -82,6 +98,7 @@ def build_trie(texts: Set[str], *, begun: bool = False) -> str:
 
 
 def seq(*pats: Pat) -> Pat:
+    """Return the pattern of these patterns one after another."""
     whole, part = _seq([(p.whole, p.part) for p in pats])
     tail = _seq([pats[0].tail, *((p.whole, p.part) for p in pats[1:])])
     sure = pats[-1].sure if all(p.sure for p in pats) and _ends_holes(pats) else OPEN
@@ -89,7 +106,8 @@ def seq(*pats: Pat) -> Pat:
 
 
 def _ends_holes(pats: tuple[Pat, ...]) -> bool:
-    """Does a character follow each hole that cannot stand in it? Else, of `{name}:`, the name may still go on."""
+    """Return whether each hole is followed by a character that cannot be in it. In `{name}:` the name may go on after
+    the colon."""
     for i, pat in enumerate(pats[:-1]):
         literals = "".join([after.prefix for after in pats[i + 1 :]])
         if pat.sure == RUN and literals and re.fullmatch(pat.whole, "a" + literals):
@@ -98,6 +116,7 @@ def _ends_holes(pats: tuple[Pat, ...]) -> bool:
 
 
 def _opening(pats: tuple[Pat, ...]) -> str:
+    """Return the `Pat.opening` of a sequence: up to the end of its first pattern that is not literal."""
     found = ""
     for pat in pats:
         found += pat.opening
@@ -107,6 +126,7 @@ def _opening(pats: tuple[Pat, ...]) -> str:
 
 
 def _seq(pairs: list[tuple[str, str]]) -> tuple[str, str]:
+    """Join pairs of sources, whole and part, of patterns one after another."""
     whole, part = pairs[-1]
     for before, start in reversed(pairs[:-1]):
         if before:
@@ -115,6 +135,7 @@ def _seq(pairs: list[tuple[str, str]]) -> tuple[str, str]:
 
 
 def alt(*pats: Pat) -> Pat:
+    """Return the pattern of any of these patterns; the first that matches counts."""
     if len(pats) == 1:
         return pats[0]
     solids = sorted({without_blanks(pat) for pat in pats})
@@ -124,13 +145,16 @@ def alt(*pats: Pat) -> Pat:
 
 
 def without_blanks(pat: Pat) -> str:
-    """A pattern without the blanks that may stand in it: they do not tell two apart."""
+    """Return the source of a pattern without optional blanks, which do not distinguish two patterns."""
     return _BLANK_RUNS.sub("", pat.whole)
 
 
 def is_certain(pat: Pat, others: list[str]) -> bool:
-    """Can no later text make a match of this another? Where another begins with it, that may still be arriving. The
-    others are sorted, so that the first of those that begin with it is the next."""
+    """Return whether no later text can turn a match of this pattern into a match of another.
+
+    If another pattern begins with this one, it may still be arriving. `others` is sorted, so that only the next one
+    after this pattern has to be compared.
+    """
     if pat.sure != FINAL:
         return False
     own = without_blanks(pat)
@@ -139,11 +163,11 @@ def is_certain(pat: Pat, others: list[str]) -> bool:
 
 
 def lookahead(pat: Pat) -> Pat:
-    """Must follow, but is not taken."""
+    """Return a pattern that must follow, but is not consumed."""
     return pat._replace(whole=f"(?={pat.whole})")
 
 
-# The end of the text. While more may come it never matches.
+# The end of the text. It never matches while more text may come.
 TEXT_END = r"(?:\Z)"
 END = Pat(TEXT_END, "", sure=FINAL)
 NAME = Pat(f"(?:{HOLES['name']})", _HOLE_STARTS["name"], sure=RUN)
@@ -154,10 +178,13 @@ LINE_END = lookahead(Pat(r"[ \t]{0,4}+\r?\n", r"[ \t]{0,4}+\r?", sure=FINAL))
 
 
 def template(text: str, *, named: str = "", group: str = "", quoted: bool = False, unended: bool = False) -> Pat:
-    """The pattern of one marker template, without white space at its edges. `named` makes its holes groups whose names
-    end in it, `group` makes the hole of that name a numbered one; `quoted`: a key may be anything but a quotation mark;
-    `unended`: it counts at the end of a line only. Beside a special token blanks are allowed: detokenizers write
-    them."""
+    """Return the pattern of one marker template, without white space at its edges. Next to a special token blanks are
+    allowed, because detokenizers write them.
+
+    - `named`: make its holes groups whose names end in this text. `group`: make the hole of that name a numbered group.
+    - `quoted`: a key may contain anything but a quotation mark.
+    - `unended`: the marker counts only at the end of a line.
+    """
     tokens = text.tokens if isinstance(text, Special) else ()
     pats: list[Pat] = []
     for i, piece in enumerate(_HOLE.split(text.strip(BLANKS))):
@@ -169,6 +196,7 @@ def template(text: str, *, named: str = "", group: str = "", quoted: bool = Fals
 
 
 def _hole(hole: str, named: str, group: str, quoted: bool) -> Pat:
+    """Return the pattern of one hole; the other arguments are those of `template`."""
     source = _QUOTED_KEY if quoted and hole == "key" else HOLES[hole]
     start = _HOLE_STARTS.get(hole, "") if source is HOLES[hole] else ""
     opener = f"(?P<{hole}{named}>" if named else "(" if hole == group else "(?:"
@@ -176,7 +204,8 @@ def _hole(hole: str, named: str, group: str, quoted: bool) -> Pat:
 
 
 def _literals(piece: str, tokens: tuple[str, ...], *, first: bool) -> list[Pat]:
-    """The patterns of literal text, with a gap on both sides of each special token but at the marker's beginning."""
+    """Return the patterns of literal text, with a gap on both sides of each special token except at the beginning of
+    the marker."""
     pats: list[Pat] = []
     runs = _split_at_tokens(piece, tokens)
     for i, run in enumerate(runs):
@@ -192,29 +221,32 @@ def _literals(piece: str, tokens: tuple[str, ...], *, first: bool) -> list[Pat]:
 
 
 def _split_at_tokens(piece: str, tokens: tuple[str, ...]) -> list[str]:
-    """Text and token in turn."""
+    """Split a text into text and token in turn, beginning with text."""
     if not tokens:
         return [piece]
     return re.split("(" + "|".join(map(re.escape, sorted(tokens, key=len, reverse=True))) + ")", piece)
 
 
 def _with_any_blanks(run: str) -> list[Pat]:
+    """Return the patterns of a text in which line breaks, and gaps between two tags, may be any blanks."""
     parts = enumerate(_ANY_BLANKS.split(run))
     return [blanks() if i % 2 else literal(part) for i, part in parts if i % 2 or part]
 
 
 def longest_first(marker: Marker) -> list[str]:
-    """The alternatives of a marker, longest first, without the empty one and without white space at their edges."""
+    """Return the alternatives of a marker, longest first, without the empty one and without white space at their
+    edges."""
     texts = {str(text): text for text in [text.strip(BLANKS) for text in alternatives(marker)] if text}
     return sorted(texts.values(), key=lambda text: (-len(text), str(text)))
 
 
 def templates(marker: Marker, *, quoted: bool = False) -> list[Pat]:
+    """Return the pattern of each alternative of a marker, longest first."""
     return [template(text, quoted=quoted) for text in longest_first(marker)]
 
 
 def truncated_after_name(text: str, name: Pat = NAME) -> Pat:
-    """A marker that the text ends in, at or behind its name."""
+    """Return the pattern of a marker that the text ends in, in or after its name."""
     tokens = getattr(text, "tokens", ())
     before, _, after = [Special(side, tokens) if tokens else side for side in text.partition("{name}")]
     begun = template(after).part if after.strip() else ""
@@ -222,23 +254,21 @@ def truncated_after_name(text: str, name: Pat = NAME) -> Pat:
 
 
 def with_invalid_name(text: str, follows: list[Pat], *, named: bool = False) -> Pat:
-    """A marker with anything else than a name in it, before what can only follow it: words with nothing behind them are
-    prose about the marker. `named` makes a group of what stands for the name."""
+    """Return the pattern of a marker with other text where its name belongs, before what can only follow it. Text with
+    nothing after it is prose about the marker. `named` makes a group of the text in place of the name."""
     tokens = getattr(text, "tokens", ())
     before, behind = [Special(side, tokens) if tokens else side for side in text.split("{name}")]
     is_line = behind[:1].isspace()
     words = rf"[^{'' if is_line else '<>'}\r\n]"
-    whole = f"{words}{{1,{_LONGEST_WORDS}}}{'+' * is_line}"
-    hole = Pat(f"(?P<name>{whole})" if named else whole, f"{words}{{0,{_LONGEST_WORDS}}}+", sure=RUN)
+    whole = f"{words}{{1,{_MAX_INVALID_NAME}}}{'+' * is_line}"
+    hole = Pat(f"(?P<name>{whole})" if named else whole, f"{words}{{0,{_MAX_INVALID_NAME}}}+", sure=RUN)
     gap = [blanks()] if is_line else []
     return seq(template(before), hole, *gap, template(behind), blanks(), lookahead(alt(*follows)))
 
 
 class Probe:
-    """Is this pattern at this place? `at` gives the match, False for no, None when more text is needed to tell.
-
-    Expressions are compiled when they are first asked: of the thousands of all formats a process uses few.
-    """
+    """Tests whether a pattern is at a place in a text. Its expressions are compiled when they are first used, because a
+    process uses few of the thousands of all formats."""
 
     __slots__ = ("_ended", "_final", "_part", "pat", "whole")
     _ended: Search
@@ -250,7 +280,7 @@ class Probe:
         self._final = pat.sure == FINAL
 
     def __getattr__(self, name: str) -> Search:
-        """Of what is not compiled yet."""
+        """Compile an expression that is used for the first time."""
         sources = {
             "_ended": self.pat.whole,
             "whole": self.pat.whole.replace(TEXT_END, "(?!)"),
@@ -261,42 +291,45 @@ class Probe:
         return made
 
     def at(self, text: str, pos: int, ended: bool) -> re.Match[str] | Literal[False] | None:
+        """Return the match at this place, False if there is none, None if more text is needed to tell. `ended`: no more
+        text comes."""
         if ended:
             return self._ended(text, pos) or False
         found = self.whole(text, pos)
         if found is not None and self._final:
             return found
-        # A beginning counts before the whole: of two alternatives the longer may still be arriving.
+        # A beginning takes precedence: of two alternatives the longer may still be arriving.
         if self._part(text, pos):
             return None
         return found or False
 
     def is_begun(self, text: str, pos: int) -> bool:
-        """Does the text end here inside of it?"""
+        """Return whether the text ends inside this pattern."""
         return self._part(text, pos) is not None
 
     @staticmethod
     def never() -> Probe:
+        """Return a probe that matches nowhere."""
         return Probe(Pat("(?!)", "(?!)"))
 
 
-_FEW_SIGNS = 2
+_SHORT_PREFIX = 2
 
 
 class Finder:
-    """Where a pattern stands first. One that begins with a sign or two and a gap, as `<`, `｜DSML｜`, is found by what
-    follows the gap: the signs alone may stand anywhere, and often."""
+    """Finds the first place of a pattern. If it begins with one or two characters and a gap, as `<` and `｜DSML｜`, it
+    is found by what follows the gap, because the characters alone may be frequent."""
 
     def __init__(self, pat: Pat) -> None:
         first, gap, _ = pat.opening.partition(ANY_GAP)
-        # What is only looked ahead at is searched for as itself: that finds the same place, many times quicker.
+        # A lookahead is searched for as its content: that finds the same place many times faster.
         whole = re.escape(pat.head) + pat.tail[0] if pat.head else pat.whole
         rest = whole.removeprefix(re.escape(first) + GAP.whole)
-        is_late = bool(gap) and len(first) <= _FEW_SIGNS and rest != whole
+        is_late = bool(gap) and len(first) <= _SHORT_PREFIX and rest != whole
         self._first, self._rest = (first, rest) if is_late else ("", whole)
-        # What it begins with, where that is enough to go by.
-        self.anchor = pat.prefix if not is_late and pat.head and len(pat.prefix) > _FEW_SIGNS else ""
-        # A damaged marker, of which but a sign or two are certain.
+        # Literal text by which the pattern can be found.
+        self.anchor = pat.prefix if not is_late and pat.head and len(pat.prefix) > _SHORT_PREFIX else ""
+        # A damaged marker, of which only one or two characters are certain.
         self.is_loose = not is_late and not self.anchor
 
     @cached_property
@@ -304,7 +337,7 @@ class Finder:
         return re.compile(self._rest), re.compile(f"{re.escape(self._first)}{GAP.whole}\\Z")
 
     def first(self, text: str, pos: int, end: int | None = None) -> int:
-        """From `pos` on, up to `end`; -1 for nowhere."""
+        """Return the first place of the pattern from `pos` up to `end`, or -1."""
         search, before = self._patterns
         stop = len(text) if end is None else end
         while (found := search.search(text, pos, stop)) is not None:
@@ -318,24 +351,25 @@ class Finder:
         return -1
 
     def first_of(self, text: str, places: list[int]) -> int:
-        """Of the places where its anchor stands; -1 for none of them."""
+        """Return the first of these places, of its `anchor`, where the pattern is; -1 for none."""
         at = self._patterns[0].match
         return next((place for place in places if at(text, place)), -1)
 
 
 def presence(pat: Pat) -> Probe:
-    """A probe that tells whether this is there, and not how much of it: what is there stays, whatever arrives."""
+    """Return a probe that only tells whether a pattern is at a place. Later text cannot change its answer, because it
+    does not tell how long the match is."""
     return Probe(lookahead(pat)._replace(sure=FINAL))
 
 
 class Holes:
-    """A marker with holes: `fill` gives what stands in those of a match of `probe`. `unended` are templates that count
-    at the end of a line only."""
+    """Reads what is in the holes of a marker. `probe` finds the marker; `unended` are further templates, which count
+    only at the end of a line."""
 
     __slots__ = ("groups", "probe")
 
     def __init__(self, marker: Marker, *, quoted: bool = False, unended: Sequence[str] = ()) -> None:
-        # Group names must be unique in an expression: each alternative has its own.
+        # Group names must be unique in an expression, so each alternative has its own.
         texts = longest_first(marker)
         pats = [template(text, named=str(i), quoted=quoted) for i, text in enumerate(texts)]
         more = enumerate(unended, len(texts))
@@ -344,10 +378,11 @@ class Holes:
         holes: dict[str, list[tuple[str, int]]] = {}
         for name, group in re.compile(self.probe.pat.whole).groupindex.items():
             holes.setdefault(name.lstrip(_LETTERS), []).append((name.rstrip(_DIGITS), group))
-        # The last group of a match tells which alternative it is of.
+        # The last group of a match identifies its alternative.
         self.groups = {found[-1][1]: found for found in holes.values()}
 
     def fill(self, match: re.Match[str]) -> dict[str, str]:
+        """Return the text of each hole in a match of `probe`."""
         filled = {}
         for hole, group in self.groups.get(match.lastindex or 0, ()):
             filled[hole] = match[group]
@@ -362,17 +397,19 @@ _NEVER = "(?!)"
 
 
 class Scan(Generic[A]):
-    """Finds the next of several markers. `search(text, pos)` gives a match or None; `actions[match.lastindex]` says
-    which it is, and no `lastindex` means that the text ends in what may become one. A marker that no later text can
-    make another is tried first."""
+    """Finds the next of several markers.
+
+    `search(text, pos)` returns a match or None. `actions[match.lastindex]` is the action of the marker; without
+    `lastindex` the text ends in what may become a marker. Markers that no later text can change are tried first.
+    """
 
     __slots__ = ("_groups", "actions", "ended", "finditer", "match", "match_ended", "match_whole", "search")
     search: Search
-    ended: Search  # of a text of which no more comes
+    ended: Search  # when no more text comes
     finditer: Callable[..., Iterator[re.Match[str]]]
     match: Search  # at a place
     match_ended: Search
-    match_whole: Search  # no marker that is still arriving
+    match_whole: Search  # without beginnings of markers
 
     def __init__(self, entries: Entries[A]) -> None:
         self._groups = _by_head(*_by_certainty(entries))
@@ -380,7 +417,7 @@ class Scan(Generic[A]):
         self.actions = actions[:1] + actions  # groups count from 1
 
     def __getattr__(self, name: str) -> Any:
-        """Compiled when it is first asked, as a `Probe` is."""
+        """Compile an expression that is used for the first time."""
         if name in ("ended", "match_ended", "finditer"):
             ended = re.compile(self._source())
             self.ended, self.match_ended, self.finditer = ended.search, ended.match, ended.finditer
@@ -399,8 +436,8 @@ class Scan(Generic[A]):
         return getattr(self, name)
 
     def _source(self, *, starts: bool = False) -> str:
-        """An expression for any of the markers; with `starts` also for what the text ends in and may become one. As in
-        `Probe`: that is looked for first only where a longer marker may still be arriving."""
+        """Return the source for any of the markers. With `starts` it also matches the beginning of a marker at the end
+        of the text; that is tried first only where a longer marker may still be arriving."""
         made = []
         for head, certain, others in self._groups:
             begun = [f"(?:{pat.tail[1]})\\Z" for _, pat in certain + others] if starts else []
@@ -410,8 +447,8 @@ class Scan(Generic[A]):
 
 
 def _by_certainty(entries: Entries[A]) -> tuple[Entries[A], Entries[A]]:
-    """Those that no later text can make others, and the rest. By length of the pattern: of two markers, one beginning
-    with the other, the longer is tried first."""
+    """Split entries into those that no later text can change, and the others; in each the longest pattern first, so
+    that of two markers, one beginning with the other, the longer is tried first."""
     entries = sorted(entries, key=lambda entry: -len(entry[1].whole))
     solids = sorted({without_blanks(pat) for _, pat in entries})
     certain: Entries[A] = []
@@ -422,7 +459,7 @@ def _by_certainty(entries: Entries[A]) -> tuple[Entries[A], Entries[A]]:
 
 
 def _by_head(certain: Entries[A], others: Entries[A]) -> list[tuple[str, Entries[A], Entries[A]]]:
-    """The same by their first character, which is looked at once for all that begin with it."""
+    """Group entries by their first character, which is compared once for all that begin with it."""
     heads = dict.fromkeys(pat.head for _, pat in certain + others)
     return [(head, _of_head(head, certain), _of_head(head, others)) for head in heads]
 
@@ -432,8 +469,8 @@ def _of_head(head: str, entries: Entries[A]) -> Entries[A]:
 
 
 def _places_first(places: Search, whole: Search, at: Search) -> Search:
-    """A search for hundreds of markers: a tree of their first characters finds the places worth a look. Far from the
-    end of the text no beginning of a marker is looked for: none is so long."""
+    """Return a search for hundreds of markers. `places`, a trie of their first characters, finds the places to test.
+    Far from the end of the text no beginning of a marker is looked for: none is that long."""
 
     def search(text: str, pos: int) -> re.Match[str] | None:
         while (place := places(text, pos)) is not None:

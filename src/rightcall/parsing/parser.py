@@ -1,10 +1,10 @@
-"""`Parser` and `parse`: text in, events and a reply out.
+"""Parse text into events and a reply: `Parser` for streams, `parse` for whole texts, `select` for one call.
 
     parser = Parser("hermes", tools=tools)
     for event in parser.events(stream): ...
     parser.reply
 
-Parsing a whole text is feeding it and closing: there is no second implementation to disagree with.
+`parse` feeds the whole text and closes the parser: there is only one implementation.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from rightcall.tools.checks import check
 from rightcall.tools.toolset import ToolLike, Toolset
 from rightcall.types import Call, Event, Reply, as_error
 
-_MOST_GIVEN = 64  # events
+_MAX_UNFOLDED = 64  # events
 
 
 class Parser:
-    """Reads one reply as it arrives. `feed` gives the events that the text so far has made certain, `close` the rest;
-    `reply` is then the one that `parse` makes of the whole text.
+    """Parse one reply as it arrives. `feed` returns the events that the text so far makes certain, `close` the
+    remaining ones; `reply` is then the same as that of `parse` for the whole text.
 
     A parser belongs to one stream; formats and toolsets may be shared. The options are those of `parse`: `format`,
     `tools`, `reasoning`, `repair`, `rescue`, `reasoning_calls`, `choice`, `ids`, `spans` and `limits`. And two:
 
-    - `live`: string arguments go out while they arrive, as a preview; `CallEnd` has the call that counts.
-    - `hold`: text that may turn out to be reasoning or a call waits, so that nothing is ever taken back by a `Recast`.
+    - `live`: string arguments are emitted while they arrive, as a preview; `CallEnd` has the call that counts.
+    - `hold`: text that may turn out to be reasoning or a call waits, so that no `Recast` takes anything back.
 
-    Raises `UnknownFormat` and `CallerError` for options that cannot be; never because of what a model wrote.
+    Raises `UnknownFormat` and `CallerError` for invalid options, never because of what a model wrote.
     """
 
-    __slots__ = ("_closed", "_fold", "_given", "_hold", "_read", "_reading", "_source", "_take_events", "_told")
+    __slots__ = ("_closed", "_fold", "_hold", "_read", "_reading", "_source", "_take_events", "_token_map", "_unfolded")
 
     def __init__(
         self,
@@ -66,69 +66,70 @@ class Parser:
         self._reading = _start(format, options, ids)
         self._read, self._take_events = self._reading.feed, self._reading.take
         self._source: list[str] = []
-        self._told: TokenMap | None = None
+        self._token_map: TokenMap | None = None
         self._fold = Fold()
-        self._given: list[Event] = []  # events that were not added up yet
+        self._unfolded: list[Event] = []  # events that are not part of the reply yet
         self._closed = False
         self._hold = Hold() if hold else None
 
     def feed(self, text: str, special: bool | None = None) -> list[Event]:
-        """The events that this piece of text made certain. Raises `CallerError` once the parser is closed.
+        """Parse a piece of text and return the events that it makes certain. Raises `CallerError` after `close`.
 
         - `text`: the next piece, of any size.
-        - `special`: for those who decode token by token. True: the text is exactly one special token; False: it is
-          plain text; None: that is not known. A marker that came as a special token counts wherever it stands, in code
-          too, and the same letters in plain text never do. Markers that are tags and no special tokens of their format
-          are told from shown ones as always.
+        - `special`: for callers who decode token by token. True: the text is exactly one special token; False: it is
+          plain text; None: unknown. A marker that came as a special token counts everywhere, in code too, and the same
+          letters in plain text never do. Markers that are tags and no special tokens of their format are recognized as
+          always.
         """
         direct, source = self._reading.direct, self._source
         if direct is not None and special is None and self._hold is None and type(text) is str:
             events = direct(text)
             if events is not None:
                 source.append(text)
-                return events  # nothing but arguments, which the reply has no use for
+                return events  # deltas of arguments, which are not part of the reply
         if self._closed:
             raise CallerError("this parser is closed; a new reply needs a new Parser")
         if not isinstance(text, str):
             raise _no_text(text)
         if not text:
             return []
-        if special is not None or self._told is not None:
-            self._tell(text, special)
+        if special is not None or self._token_map is not None:
+            self._record_kind(text, special)
         self._source.append(text)
         self._read(text)
         events = self._take_events()
         if events:
-            self._given += events
-            if len(self._given) > _MOST_GIVEN:
+            self._unfolded += events
+            if len(self._unfolded) > _MAX_UNFOLDED:
                 self._add_up()
         return events if self._hold is None else self._hold.pass_on(events, closed=False)
 
     def _add_up(self) -> None:
-        self._fold.add(self._given)
-        self._given.clear()
+        self._fold.add(self._unfolded)
+        self._unfolded.clear()
 
-    def _tell(self, text: str, special: bool | None) -> None:
-        if self._told is None:
-            self._told = TokenMap(sum(map(len, self._source)))
+    def _record_kind(self, text: str, special: bool | None) -> None:
+        """Record whether this piece is a special token, for the machine."""
+        if self._token_map is None:
+            self._token_map = TokenMap(sum(map(len, self._source)))
             machine = _machine(self._reading)
-            machine.builder.token_map = self._told
+            machine.builder.token_map = self._token_map
             machine.direct = self._reading.direct = None  # each piece is recorded from here on
-        self._told.add(len(text), special)
+        self._token_map.add(len(text), special)
 
     def close(self, finish: str | None = None) -> list[Event]:
-        """The stream ended: the events that only the end could decide. Closing twice does nothing.
+        """End the stream and return the events that only the end decides. Closing twice does nothing.
 
-        `finish` is how the provider says that the answer ended: `length`, `content_filter`, `error` or its own word for
-        one of them (`max_tokens`, `SAFETY`) means that it was cut off, and then nothing is rescued and nothing taken
-        out of reasoning.
+        `finish` is the finish reason of the provider. `length`, `content_filter`, `error` or a provider's word for one
+        of them (`max_tokens`, `SAFETY`) means that the reply was truncated: then nothing is rescued, and no call is
+        taken out of reasoning.
         """
         if self._closed:
             return []
         self._closed = True
         conclude(self._reading, "".join(self._source), finish)
         events = self._take_events()
-        self._given += events
+        self._unfolded += events
         return events if self._hold is None else self._hold.pass_on(events, closed=True)
 
     @overload
@@ -136,13 +137,13 @@ class Parser:
     @overload
     def events(self, chunks: AsyncIterable[str]) -> AsyncIterator[Event]: ...
     def events(self, chunks: Iterable[str] | AsyncIterable[str]) -> Iterator[Event] | AsyncIterator[Event]:
-        """All the events of a stream: feeds every piece of `chunks`, then closes. Over an async stream with `async
-        for`."""
+        """Return all events of a stream: feed every piece of `chunks`, then close. Use `async for` with an async
+        stream."""
         return all_events(self, chunks)
 
     @property
     def reply(self) -> Reply:
-        """What has been read so far; whole once the parser is closed."""
+        """Return what was parsed so far; whole once the parser is closed."""
         self._add_up()
         return _reply(self._fold, self._reading)
 
@@ -154,14 +155,15 @@ _MAX_SENTENCE = 1_000  # characters; parsing a longer text costs less than this 
 
 
 def is_plain_sentence(text: str) -> bool:
-    """Does "auto" certainly parse this whole reply as one text without problems? False if formats are registered."""
+    """Return whether "auto" certainly parses this whole reply as one text without problems. False if formats are
+    registered."""
     if len(text) > _MAX_SENTENCE or "assistant" in text or _PLAIN_SENTENCE(text) is None:
         return False
     return len(known_formats().formats) == len(FORMATS)
 
 
 def format_of(parser: Parser) -> str:
-    """The name of the format that its text is read in, as far as that is known."""
+    """Return the name of the format that the parser uses, as far as it is known."""
     return _machine(parser._reading).format_name
 
 
@@ -175,13 +177,14 @@ def _reply(fold: Fold, reading: Machine | AutoMachine) -> Reply:
 
 
 def _start(format: str | Format, options: ReadOptions, ids: Ids | None) -> Machine | AutoMachine:
+    """Return the machine for a format, or for finding the format."""
     if format == "auto":
         return AutoMachine(options, ids or Ids())
     return Machine(compile_format(find(format), reasoning=options.reasoning != "off"), options, ids or Ids())
 
 
 def _no_text(given: object) -> CallerError:
-    """What to pass instead of what is no text."""
+    """Return the error for an input that is not text, with what to pass instead."""
     if given is None:
         cure = 'an answer without text is "" (`message.content or ""`)'
     elif isinstance(given, (bytes, bytearray)):
@@ -192,20 +195,20 @@ def _no_text(given: object) -> CallerError:
 
 
 def _feed_pairs(reading: Machine | AutoMachine, pairs: Iterable[tuple[str, bool | None]]) -> str:
-    """Reads text of which it is known what came as special tokens. Gives the whole text."""
+    """Feed pairs of text and whether it is a special token. Return the whole text."""
     if isinstance(pairs, (bytes, bytearray, Mapping)) or not isinstance(pairs, Iterable):
         raise _no_text(pairs)
-    told: TokenMap | None = None  # while nothing was said of any piece, as in a text
+    token_map: TokenMap | None = None  # from the first piece of known kind on
     pieces: list[str] = []
     for pair in pairs:
         if type(pair) is not tuple or len(pair) != 2:
             raise CallerError(f"parse takes a text, or pairs (text, special), not {pair!r:.80}")
         text, special = pair
         if text:
-            if told is None and special is not None:
-                told = _machine(reading).builder.token_map = TokenMap(sum(map(len, pieces)))
-            if told is not None:
-                told.add(len(text), special)
+            if token_map is None and special is not None:
+                token_map = _machine(reading).builder.token_map = TokenMap(sum(map(len, pieces)))
+            if token_map is not None:
+                token_map.add(len(text), special)
             reading.feed(text)
             pieces.append(text)
     return "".join(pieces)
@@ -226,28 +229,28 @@ def parse(
     spans: bool = False,
     limits: Limits | None = None,
 ) -> Reply:
-    """The reply that a model's whole text holds. Never raises because of what the text is.
+    """Parse a model's whole text and return the reply. Never raises because of what the text is.
 
     - `text`: what the model wrote; or pairs of text and whether it came as a special token, as `Parser.feed` takes
       them.
     - `tools`: what may be called: functions, definitions of any provider, a `Toolset`, or a list of these. None: names
       and arguments are not checked.
-    - `format`: a name or alias of `rightcall.formats`, or a `Format`. "auto" finds out which it is.
-    - `reasoning`: "auto" reads thinking sections as reasoning; "open": the prompt has begun one already; "off" leaves
+    - `format`: a name or alias of `rightcall.formats`, or a `Format`. "auto" detects it.
+    - `reasoning`: "auto" reads thinking sections as reasoning; "open": the prompt has opened one; "off" leaves
       them in the text.
-    - `repair`: "safe" makes the changes that leave no doubt, and guesses only for tools declared `read_only`; "lenient"
-      guesses for all; "off" changes nothing. A dict says it by tool, `{"delete_file": "off", "*": "safe"}`.
-    - `rescue`: whether calls that are not written in the format count. "safe" accepts them only where the text can
-      hardly be anything else; "off" never does. Text that resembles a call and is not accepted gets a note.
+    - `repair`: "safe" makes unambiguous changes, and guesses only for tools declared `read_only`; "lenient" guesses for
+      all; "off" changes nothing. A dict sets it by tool, `{"delete_file": "off", "*": "safe"}`.
+    - `rescue`: whether calls outside the format count. "safe" accepts them only where the text can hardly be anything
+      else; "off" never does. Text that resembles a call and is not accepted gets a note.
     - `reasoning_calls`: "safe" takes calls out of reasoning where the model put its answer there; "never" leaves them.
-    - `choice`: the request's tool choice, in any provider's spelling. Where it names one tool, bare arguments are that
-      tool's; where it is "none", nothing may be called.
-    - `finish`: how the provider says that the answer ended; see `Parser.close`.
-    - `ids`: the ids of the conversation, so that none comes twice; without it they are unique in this reply.
+    - `choice`: the tool choice of the request, in any notation of a provider. If it names one tool, bare arguments are
+      its arguments; if it is "none", no call is runnable.
+    - `finish`: the finish reason of the provider; see `Parser.close`.
+    - `ids`: the ids of the conversation, so that none is repeated; without it they are unique in this reply.
     - `spans`: fill `Reply.spans`.
-    - `limits`: how much is read; None for the usual.
+    - `limits`: how much is parsed; None for the defaults.
 
-    Raises `CallerError` for what is no text, `UnknownFormat`, and `BadTools` for tools of your own that cannot be used.
+    Raises `CallerError` for an input that is not text, `UnknownFormat`, and `BadTools` for invalid tools of your own.
     """
     options = read_options(tools, reasoning, repair, rescue, reasoning_calls, choice, spans, False, limits, False)
     reading = _start(format, options, ids)

@@ -1,7 +1,7 @@
-"""The other direction: a reply, or some calls, written in a format.
+"""Render a reply, or some calls, in a format.
 
-What is written is read back before it is given out, so that nothing goes out which would read back differently:
-`CannotCarry` says what the wire would change. White space at the edge of a text belongs to the markers and does not
+The rendered text is parsed before it is returned, so that no text is returned that would be parsed differently:
+`CannotCarry` says what the format would change. White space at the edges of a text belongs to the markers and does not
 count.
 """
 
@@ -25,7 +25,7 @@ from rightcall.tools.toolset import ToolLike, Toolset
 from rightcall.types import Call, Part, Reasoning, Reply, Text
 
 _DEPTH = 1_000
-_UNSURE = frozenset(("ambiguous_end", "duplicate_argument"))  # what is read is not what was meant for certain
+_UNCERTAIN = frozenset(("ambiguous_end", "duplicate_argument"))  # the parsed call may differ from the rendered one
 
 
 def render(
@@ -34,13 +34,13 @@ def render(
     format: str | Format,
     tools: Toolset | Iterable[ToolLike] | None = None,
 ) -> str:
-    """The text a model would have written in this format. It is read back before it is given out.
+    """Render a reply or calls as a model writes them in this format. The text is parsed before it is returned.
 
     - `reply`: a `Reply`, one `Call`, or a list of parts.
-    - `format`: a name, an alias or a `Format`; of formats with several bodies the first is written.
-    - `tools`: what the calls are of, for wires that need the schema to tell a number from a text.
+    - `format`: a name, an alias or a `Format`; of formats with several bodies the first is rendered.
+    - `tools`: the tools of the calls, for formats that need the schema to distinguish a number from a text.
 
-    Raises `CannotCarry` where the format cannot say it, or it would read back as something else.
+    Raises `CannotCarry` if the format has no place for it, or the text would be parsed differently.
     """
     chosen = find(format)
     parts: Sequence[Part] = reply.parts if isinstance(reply, Reply) else [reply] if isinstance(reply, Call) else reply
@@ -50,14 +50,17 @@ def render(
 
 
 class _Writer:
+    """Renders the parts of one reply in one format."""
+
     def __init__(self, format: Format, parts: Sequence[Part]) -> None:
         self.format = format
-        self.body: Body = format.bodies[0]  # of several the first is rendered
+        self.body: Body = format.bodies[0]  # of several bodies the first is rendered
         self.kind = BODIES[type(self.body)]
         self.parts = parts
         self.index = 0  # of the next call
 
     def write(self) -> str:
+        """Return the text of all parts."""
         if self.format.channels is not None:
             return "".join([self._message(i, part) for i, part in enumerate(self.parts)])
         if outer := self.kind.outer(self.body):
@@ -78,13 +81,14 @@ class _Writer:
         return self._join(out)
 
     def _join(self, out: list[str]) -> str:
-        """Blocks that stand on lines of their own stay so."""
+        """Join rendered parts. Blocks on lines of their own stay on them."""
         opener = _first(self.format.section[0]) if self.format.section else _first(self.format.call[0])
         if not opener.endswith("\n"):
             return "".join(out)
         return "\n".join([text.removesuffix("\n") for text in out[:-1]] + out[-1:])
 
     def _prose(self, part: Text | Reasoning, i: int) -> str:
+        """Render text or reasoning."""
         if isinstance(part, Reasoning):
             if self.format.reasoning is None:
                 raise CannotCarry(self.format.name, f"/parts/{i}", "this format has no place for reasoning")
@@ -98,6 +102,7 @@ class _Writer:
         return part.text
 
     def _calls(self, calls: list[Call], i: int) -> str:
+        """Render consecutive calls, the first of which is part `i`, in one section."""
         bodies = [self._call(call, i + n) for n, call in enumerate(calls)]
         wrap = self.kind.wrap(self.body)
         opens, closes = _first(self.format.call[0]), _first(self.format.call[1])
@@ -111,6 +116,7 @@ class _Writer:
         return _first(self.format.section[0]) + text + _first(self.format.section[1])
 
     def _call(self, call: Call, i: int) -> str:
+        """Render the body of one call, which is part `i`."""
         if not call.complete:
             raise CannotCarry(self.format.name, f"/parts/{i}", "the call was cut off")
         text = self.kind.write(self.body, call, _arguments(call, self.format, i), self.index)
@@ -121,6 +127,7 @@ class _Writer:
         return marker.replace("{name}", call.name)
 
     def _message(self, i: int, part: Part) -> str:
+        """Render a part as a message with a header."""
         channels = self.format.channels
         assert channels is not None
         kind: Any = "call" if isinstance(part, Call) else "reasoning" if isinstance(part, Reasoning) else "content"
@@ -137,6 +144,7 @@ class _Writer:
         return start + self._fill(opens, part) + inside + closes
 
     def _outer(self, key: str) -> str:
+        """Render all parts as one JSON object, with the calls under this key."""
         match self.parts:
             case [Text(text=text)]:
                 return json.dumps({self.kind.content_key(self.body): text}, ensure_ascii=False)
@@ -149,11 +157,12 @@ class _Writer:
 
 
 def _first(marker: str | tuple[str, ...]) -> str:
+    """Return the alternative of a marker that is written."""
     return alternatives(marker)[0]
 
 
 def _arguments(call: Call, format: Format, i: int) -> str:
-    """The exact text of the arguments where it still says what they are, else new JSON."""
+    """Return the exact text of the arguments if it still has their value, else new JSON."""
     if call.json and same(decode(call.json, _DEPTH), call.arguments) is None:
         return call.json
     try:
@@ -163,6 +172,7 @@ def _arguments(call: Call, format: Format, i: int) -> str:
 
 
 def _verify(text: str, parts: Sequence[Part], format: Format, tools: Toolset | None) -> None:
+    """Raise `CannotCarry` if the text would be parsed as other parts."""
     reply = read_whole(text, compile_format(format), ReadOptions(tools, repair="off", rescue="off"))
     for i, (sent, got) in enumerate(zip(parts, reply.parts, strict=False)):
         if isinstance(sent, Call) and isinstance(got, Call):
@@ -178,10 +188,10 @@ def _verify(text: str, parts: Sequence[Part], format: Format, tools: Toolset | N
 
 
 def _changed(sent: Call, got: Call, tools: Toolset | None) -> tuple[str, str] | None:
-    """Where and how a call would read back as another; None where it would not."""
+    """Return the path and cause of a difference between a rendered and a parsed call, or None."""
     if sent.name != got.name:
         return "/name", f"the name would read back as {got.name[:60]!r}"
-    unsure = next((problem for problem in got.problems if problem.code in _UNSURE), None)
+    unsure = next((problem for problem in got.problems if problem.code in _UNCERTAIN), None)
     if unsure is not None:
         return f"/arguments{unsure.path}", unsure.message
     path = same(sent.arguments, got.arguments)
@@ -189,11 +199,13 @@ def _changed(sent: Call, got: Call, tools: Toolset | None) -> tuple[str, str] | 
 
 
 def _cause(tools: Toolset | None) -> str:
+    """Return why a value would read back as another; without tools, types may be ambiguous."""
     hint = "" if tools is not None else " (pass the tools: this wire may need the schema to tell types apart)"
     return "it would read back as another value" + hint
 
 
 def _bare(part: Any) -> str:
+    """Return the text of a part without white space at its edges; "" for calls."""
     return str(part.text).strip(BLANKS) if isinstance(part, (Text, Reasoning)) else ""
 
 
