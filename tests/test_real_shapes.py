@@ -5,7 +5,7 @@ Every text is parsed under every cut, with its format named and, where it has ma
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -94,3 +94,148 @@ def test_a_declared_argument_named_properties_is_not_unwrapped() -> None:
         text = PYTHONIC["lfm2"] % 'make(properties={"city": "Oslo"})'
         reply = hold_of_every_cut(text, Setting("lfm2", tools))
         assert [call.arguments for call in reply.calls] == [{"properties": {"city": "Oslo"}}]
+
+
+# -- GLM: damaged tags around keys and values (vllm#49249, #47190, #54971, fw-ai-external/python-sdk#119, sigit#95) ---
+
+
+class SplitTags(NamedTuple):
+    """The markers of a format whose keys and values have separate tags."""
+
+    opens: str  # the call
+    name_end: str  # after the name of the tool
+    key: str
+    key_close: str
+    value: str
+    value_close: str
+    closes: str
+
+
+_GLM = SplitTags("<tool_call>", "\n", "<arg_key>", "</arg_key>\n", "<arg_value>", "</arg_value>\n", "</tool_call>")
+_INLINE = SplitTags("<tool_call>", "", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>", "</tool_call>")
+SPLIT_TAGS = {
+    "glm45": _GLM,
+    "glm47": _INLINE,
+    "ling3": _INLINE,
+    "poolside_v1": _GLM,
+    "auto": _GLM,
+    "auto inline": _INLINE,
+    "hy_v3": _GLM._replace(
+        opens="<tool_calls>\n<tool_call>", name_end="<tool_sep>\n", closes="</tool_call>\n</tool_calls>"
+    ),
+    "hy_v4": _GLM._replace(opens="<tool_calls>\n<tool_call>", closes="</tool_call>\n</tool_calls>"),
+    "iquest": _INLINE._replace(opens="<iquest_tool_call>", closes="</iquest_tool_call>"),
+    "xing4": SplitTags(
+        *("<tool_call>", "", "<param_key>", "</param_key>", "<param_value>", "</param_value>", "</tool_call>")
+    ),
+    "longcat": SplitTags(
+        *("<longcat_tool_call>", "\n", "<longcat_arg_key>", "</longcat_arg_key>\n", "<longcat_arg_value>"),
+        *("</longcat_arg_value>\n", "</longcat_tool_call>"),
+    ),
+}
+# `{O}` opens the call, `{again}` does so once more, `{n}` follows the name, `{C}` closes the call; `{k}` and `{_k}` are
+# around a key, `{v}` and `{_v}` around a value.
+DAMAGED_TAGS = {
+    "no value tag": ("{O}bash{n}{k}command{_k}ls -la{_v}{C}", [("bash", {"command": "ls -la"})]),
+    "no value tag before a later argument": (
+        "{O}search{n}{k}query{_k}how many days{_v}{k}limit{_k}{v}3{_v}{C}",
+        [("search", {"query": "how many days", "limit": 3})],
+    ),
+    "no value tag of the last argument": (
+        "{O}search{n}{k}query{_k}{v}how many days{_v}{k}limit{_k}3{_v}{C}",
+        [("search", {"query": "how many days", "limit": 3})],
+    ),
+    "no value tag at all": (
+        "{O}write_file{n}{k}path{_k}a.txt{_v}{k}content{_k}a\n<b>{_v}{C}",
+        [("write_file", {"path": "a.txt", "content": "a\n<b>"})],
+    ),
+    "no value tag, other types": (
+        "{O}view{n}{k}path{_k}{v}q.py{_v}{k}view_range{_k}[1, 20]{_v}{C}",
+        [("view", {"path": "q.py", "view_range": [1, 20]})],
+    ),
+    "no value tag in the second call": (
+        "{O}view{n}{k}path{_k}{v}a.py{_v}{C}\n{O}view{n}{k}path{_k}b.py{_v}{C}",
+        [("view", {"path": "a.py"}), ("view", {"path": "b.py"})],
+    ),
+    "key tag doubled": ("{O}bash{n}{k}{k}command{_k}{v}ls{_v}{C}", [("bash", {"command": "ls"})]),
+    "closing key tag doubled": ("{O}bash{n}{k}command{_k}{_k}{v}ls{_v}{C}", [("bash", {"command": "ls"})]),
+    "key tags doubled later": (
+        "{O}search{n}{k}query{_k}{v}x{_v}{k}{k}limit{_k}{v}3{_v}{k}exact{_k}{_k}{v}true{_v}{C}",
+        [("search", {"query": "x", "limit": 3, "exact": True})],
+    ),
+    "key doubled and no value tag": ("{O}bash{n}{k}{k}command{_k}ls{_v}{C}", [("bash", {"command": "ls"})]),
+    "stray close, no arguments": ("{O}list_mailboxes{n}{_v}{C}", [("list_mailboxes", {})]),
+    "stray close before the arguments": ("{O}bash{n}{_v}{k}command{_k}{v}ls{_v}{C}", [("bash", {"command": "ls"})]),
+    "text before and after": ("I look.\n{O}view{n}{k}path{_k}a.py{_v}{C}\nDone.", [("view", {"path": "a.py"})]),
+}
+DAMAGED_FIRST_TAGS = {
+    "name and key on one line": ("{O}bash command{_k}{v}echo test{_v}{C}", [("bash", {"command": "echo test"})]),
+    "key on the next line": (
+        "{O}bash\ncommand{_k}{v}ls{_v}{k}timeout{_k}{v}3{_v}{C}",
+        [("bash", {"command": "ls", "timeout": 3})],
+    ),
+    "name glued to the key": ("{O}bashcommand{_k}{v}echo test{_v}{C}", [("bash", {"command": "echo test"})]),
+    "name glued to the key of two": (
+        "{O}write_filepath{_k}{v}a{_v}{k}content{_k}{v}b{_v}{C}",
+        [("write_file", {"path": "a", "content": "b"})],
+    ),
+    "neither key tag nor value tag": ("{O}bash{n}command{_k}echo test{_v}{C}", [("bash", {"command": "echo test"})]),
+    "stray close behind the name": ("{O}list_mailboxes{_v}{C}", [("list_mailboxes", {})]),
+    "a second opener": ("{O}bash{again}command{_k}{v}ls{_v}{C}", [("bash", {"command": "ls"})]),
+    "a second opener on a line": (
+        "{O}bash\n{again}command{_k}{v}ls{_v}{k}timeout{_k}{v}3{_v}{C}",
+        [("bash", {"command": "ls", "timeout": 3})],
+    ),
+    "a second opener, no value tag": ("{O}bash{n}{again}command{_k}ls{_v}{C}", [("bash", {"command": "ls"})]),
+}
+UNCERTAIN_TAGS = {
+    "the value tag inside the value": "{O}bash{n}{k}command{_k}echo {v}ls{_v}{C}",
+    "the value tag twice": "{O}bash{n}{k}command{_k}echo {v}ls{v}{_v}{C}",
+    "no value": "{O}bash{n}{k}command{_k}{_v}{C}",
+    "the value and its tags missing": "{O}search{n}{k}query{_k}{k}limit{_k}{v}3{_v}{C}",
+    "the end of the value tag": "{O}bash{n}{k}command{_k}value>ls{_v}{C}",
+    "a damaged value tag": "{O}bash{n}{k}command{_k}<arg_vlue>ls{_v}{C}",
+    "an undeclared argument": "{O}bash{n}{k}command{_k}{v}ls{_v}{k}cwd{_k}/tmp{_v}{C}",
+    "an undeclared argument after a second opener": "{O}bash{again}cwd{_k}{v}/tmp{_v}{C}",
+    "another call after a second opener": "{O}bash{again}search{_k}{v}x{_v}{C}",
+    "an undeclared argument glued": "{O}bashcwd{_k}{v}/tmp{_v}{C}",
+    "an unknown tool": "{O}zshcommand{_k}{v}ls{_v}{C}",
+    "an argument twice": "{O}bash{n}{k}command{_k}ls{_v}{k}command{_k}pwd{_v}{C}",
+    "cut in the value": "{O}bash{n}{k}command{_k}ls",
+    "cut in the key": "{O}bash{n}{k}{k}comm",
+    "required arguments lost": "{O}bash{_v}{C}",
+    "optional arguments lost": "{O}search{n}{_v}{C}",
+}
+
+
+def with_tags(text: str, tags: SplitTags) -> str:
+    again = tags.opens[tags.opens.rindex("<") :]
+    return text.format(
+        O=tags.opens,
+        C=tags.closes,
+        n=tags.name_end,
+        again=again,
+        k=tags.key,
+        _k=tags.key_close,
+        v=tags.value,
+        _v=tags.value_close,
+    )
+
+
+@pytest.mark.parametrize("format", SPLIT_TAGS)
+@pytest.mark.parametrize("case", [*DAMAGED_TAGS, *DAMAGED_FIRST_TAGS])
+def test_damaged_tags_around_keys_and_values_are_repaired(case: str, format: str) -> None:
+    text, calls = (DAMAGED_TAGS | DAMAGED_FIRST_TAGS)[case]
+    tags = SPLIT_TAGS[format]
+    if case in DAMAGED_FIRST_TAGS and tags.name_end.strip():
+        pytest.skip("a marker follows the name of the tool")
+    reply = parsed(with_tags(text, tags), format.split()[0])
+    assert [(call.name, call.arguments) for call in reply.calls] == calls
+    assert set(rules(reply)) == {"broken_opener"}
+
+
+@pytest.mark.parametrize("format", SPLIT_TAGS)
+@pytest.mark.parametrize("case", UNCERTAIN_TAGS)
+def test_damaged_tags_that_leave_a_doubt_are_reported(case: str, format: str) -> None:
+    reply = parsed(with_tags(UNCERTAIN_TAGS[case], SPLIT_TAGS[format]), format.split()[0])
+    assert not reply.calls and reply.problems

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from rightcall.formats.spec import Format, Params, alternatives
 from rightcall.parsing.bodies.body_reader import Around, BodyReader
 from rightcall.parsing.bodies.swallowed import Swallowed
-from rightcall.parsing.bodies.tagged_values import TaggedValues
+from rightcall.parsing.bodies.tagged_values import TaggedValues, break_at
 from rightcall.parsing.bodies.tags import Tags
 from rightcall.parsing.buffer import Broken, Cut, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder
@@ -31,6 +31,7 @@ from rightcall.parsing.markers import (
     lookahead,
     seq,
     template,
+    templates,
 )
 from rightcall.repairs.envelope_repair import Sketch, sketch_arguments
 from rightcall.types import Repair
@@ -38,6 +39,7 @@ from rightcall.types import Repair
 _MOST_ENDS = 8  # tokens in a row
 _FAR = 256  # blanks behind them
 _BLANKS = Probe(blanks())
+_BEGINS_IN_TAG = re.compile(r"[<\r\n]|[^\s<>]{0,32}+>").match  # what may be left of the tag before a value
 
 
 class ParamsReader(BodyReader):
@@ -55,7 +57,8 @@ class ParamsReader(BodyReader):
         self.begins = Probe(alt(*tags.opens, *tags.damaged_openers))
         self.is_name_only = "{name}" in longest_first(body.open)
         if self.is_name_only:  # any word of prose is a name too
-            follows = alt(*tags.param_starts, *tags.call_closes, literal("{"), END)
+            glued = [literal(behind) for _, behind, _ in tags.split_params]
+            follows = alt(*tags.param_starts, *tags.call_closes, *glued, literal("{"), END)
             self.tells = Probe(seq(self.begins.pat, blanks(), lookahead(follows)))
             self.begins = Probe(alt(*tags.opens, *tags.damaged_openers, *tags.params))  # the name may be missing
         self.close = _any(tags.body_closes)
@@ -63,6 +66,8 @@ class ParamsReader(BodyReader):
         self.other_end = _any(tags.section_closes + tags.openers + tags.turns)
         self.begins_anew = _any(tags.sections)
         self.json = (Probe(template(body.json[0])), Probe(template(body.json[1]))) if body.json else None
+        self.damaged_params = [[Probe(pat) for pat in tags.damaged_params(first=first)] for first in (False, True)]
+        self.stray_close = Probe(alt(*templates(body.value_close))) if tags.split_params else None
         self.false_end = Probe(seq(blanks(), alt(*tags.nameless_openers, *tags.turns)))
 
     @cached_property
@@ -108,7 +113,10 @@ class ParamsReader(BodyReader):
         if found:
             holes = self.open.fill(found)
             name = self.tags.plain(holes.get("name", ""))
-            p.pos = found.end()
+            size = found.end() - p.pos
+            if self.is_name_only and (key := (yield from self._find_glued_key(p, name, size))):
+                name, size = name.removesuffix(key), size - len(key)
+            p.pos += size
             if self.is_name_only and not (yield from self._really_opens(p, name)):
                 raise NotACall
             p.begin(name, holes.get("id", ""))
@@ -122,6 +130,17 @@ class ParamsReader(BodyReader):
             yield from self._json(p, self.json[1])
         else:
             yield from self._params(p)
+
+    def _find_glued_key(self, p: CallBuilder, name: str, size: int) -> Steps[str]:
+        """Return the name of the first argument if it is glued to the tool's: `bashcommand</arg_key>` (vllm#47190)."""
+        if p.tools is None or name in p.tools:
+            return ""
+        for _, closes, _ in self.tags.split_params:
+            if (yield from p.test(Probe(literal(closes)), size)):
+                tools = [name[:end] for end in range(1, len(name)) if name[:end] in p.tools]
+                keys = [name.removeprefix(tool) for tool in tools if name.removeprefix(tool) in p.tools.kinds(tool)]
+                return keys[0] if len(keys) == 1 else ""
+        return ""
 
     def _really_opens(self, p: CallBuilder, name: str) -> Steps[bool]:
         """A bare name is a call's if it is declared, or an argument or the call's close follows; else it is prose about
@@ -211,6 +230,12 @@ class ParamsReader(BodyReader):
             if not p.char():
                 yield from p.peek()
             found = whole(p.buf, p.pos) if p.ended else (yield from self._arriving_param(p))
+            if found is None and not values and (yield from self._take_stray_close(p)):
+                continue
+            if found is None and (damaged := (yield from self._damaged_param(p, values))):
+                key, value = damaged
+                values[key] = value
+                continue
             if found is None:
                 break
             holes = param.fill(found) if types else {"key": found[found.lastindex or 0]}  # else it has no other hole
@@ -228,6 +253,61 @@ class ParamsReader(BodyReader):
             p.give("}")
             self.swallowed.tell(p, values)
         p.finish(values, empty=not values)
+
+    def _damaged_param(self, p: CallBuilder, values: dict[str, Any]) -> Steps[tuple[str, Any] | None]:
+        """Read a declared argument whose opening tag is damaged. Return its key and its value."""
+        if p.call is None or p.raw is None or not self.tags.split_params or p.policy(p.call.name) == "off":
+            return None
+        for probe, (opens, closes, value_tag) in zip(
+            self.damaged_params[not values], self.tags.split_params, strict=True
+        ):
+            found = yield from p.test(probe)
+            key = self.tags.plain(found[1]) if found else ""
+            is_name = p.tools is not None and key in p.tools  # of another call, unless it has its own tag
+            if not found or p.kind(key) is None or key in values or (is_name and not found.group().startswith(opens)):
+                continue
+            is_on_line = p.captured(p.raw).endswith("\n")
+            p.pos = found.end()
+            p.repaired("broken_opener", found.group().strip(), f"{opens}{key}{closes}{value_tag}")
+            if found[2]:
+                return key, (yield from self.values.read(p, key, None, values))
+            return key, (yield from self._value_without_tag(p, key, value_tag, values, is_on_line))
+        return None
+
+    def _value_without_tag(
+        self, p: CallBuilder, key: str, tag: str, values: dict[str, Any], is_on_line: bool
+    ) -> Steps[Any]:
+        """Read a value without the tag before it (vllm#49249), if it is certain where the value begins.
+
+        A line break before the value is that of the missing tag if the argument's tag is on a line of its own.
+        """
+        size = break_at(p)
+        p.pos += size if is_on_line else 0
+        taken = p.capture()
+        value = yield from self.values.read(p, key, None, values)
+        text = p.release(taken)
+        if tag in text or _BEGINS_IN_TAG(text) or (isinstance(value, str) and not value.strip()):
+            message = f"the tag {tag} before the value of {key!r} is missing, and where the value begins is not certain"
+            raise Broken("ambiguous_end", f"{message}; send the call again", f"/{key}")
+        return value
+
+    def _take_stray_close(self, p: CallBuilder) -> Steps[bool]:
+        """Take the closing tag of a value between the name and the first argument, or after the name of a tool that
+        has no arguments (fw-ai-external/python-sdk#119)."""
+        if p.call is None or self.stray_close is None or p.policy(p.call.name) == "off":
+            return False
+        found = yield from p.test(self.stray_close)
+        if not found:
+            return False
+        has_none = p.tools is not None and p.call.name in p.tools and not p.tools.kinds(p.call.name)
+        follows = Probe(seq(blanks(), alt(*self.tags.params, *(self.tags.call_closes if has_none else ()))))
+        size = found.end() - p.pos
+        if not (yield from p.test(follows, size)):
+            return False
+        p.pos += size
+        p.repaired("broken_opener", p.call.name + found.group(), p.call.name)
+        yield from p.peek()
+        return True
 
     def _arriving_param(self, p: CallBuilder) -> Steps[re.Match[str] | None]:
         """As `whole_param`, where more text may come."""

@@ -299,7 +299,8 @@ class ValueEnd:
         tags = self.tags
         over = alt(*tags.call_closes, *tags.section_closes, *tags.openers, *tags.turns)
         ends = [seq(close, blanks(), over) for close in tags.body_closes]
-        whole = seq(blanks(), alt(*tags.param_pats(group="key"), *ends, over, END))
+        params = [*tags.param_pats(group="key"), *tags.damaged_params()]
+        whole = seq(blanks(), alt(*params, *ends, over, END))
         return alt(whole, *tags.body_closes, *[seq(_LINES, close) for close in tags.body_closes])
 
     def at_once(self, p: CallBuilder, key: str, given: dict[str, Any]) -> tuple[str, bool] | None:
@@ -310,7 +311,7 @@ class ValueEnd:
         if found is None or found.lastindex is None or scan.actions[found.lastindex] != "close":
             return None
         follows = self.chain.at(buf, found.end(), p.ended)
-        if not follows or not self._is_close(follows, key, given):
+        if not follows or not self._is_close(p, follows, key, given):
             return None
         start, end = found.span()
         text = buf[p.pos : start]
@@ -365,7 +366,7 @@ class ValueEnd:
                 follows = self.chain.at(p.buf, end + size, p.ended)
                 if follows is None:
                     follows = yield from self._behind(self.chain, p, size)
-                if self._is_close(follows, value.key, value.given):
+                if self._is_close(p, follows, value.key, value.given):
                     value.edges.append(break_at(p) > 0)
                     p.pos += size
                     return self._doubt(seen, value)
@@ -421,13 +422,17 @@ class ValueEnd:
                 return found
             yield
 
-    def _is_close(self, follows: Found, key: str, given: dict[str, Any]) -> bool:
-        """Is a close before this really one? A repeated key is no argument that could follow."""
+    def _is_close(self, p: CallBuilder, follows: Found, key: str, given: dict[str, Any]) -> bool:
+        """Is a close before this really one? A repeated key is no argument that could follow, nor is an undeclared one
+        whose opening tag is damaged."""
         if not follows or not follows.lastindex or self.is_named:
             # Where the close has the argument's own name, a repeated one is for the call to tell.
             return bool(follows)
-        other = self.tags.plain(follows[follows.lastindex])
-        return other != key and other not in given
+        group = follows.lastindex
+        if (is_damaged := group > len(self.tags.params)) and follows[group - 1] is not None:
+            group -= 1  # the last group is the tag before the value
+        other = self.tags.plain(follows[group])
+        return other != key and other not in given and not (is_damaged and p.kind(other) is None)
 
     def _is_repeated(self, key: str, value: Value) -> bool:
         return key in value.given or key == value.key

@@ -31,6 +31,8 @@ from rightcall.parsing.markers import (
 _SLIPS = Pat(r"[\"'>]{0,2}+", r"[\"'>]{0,2}+")
 _LAST_SLIPS = Pat(r"(?:[\"']?+>{1,2}+)?+", r"[\"'>]{0,3}+")
 _KEY = Pat(r"[\w.$\-]{1,64}+", r"[\w.$\-]{0,64}+")
+# An argument whose key and value have tags of their own: `<arg_key>{key}</arg_key>\n<arg_value>`.
+_SPLIT_PARAM = re.compile(r"(<[^<>{}/]+>)\{key\}(</[^<>{}]+>)\s*(<[^<>{}/]+>)").fullmatch
 _LONGEST_CLOSE = 80
 _SURE = 4  # so much of a tag tells it from other text
 
@@ -60,6 +62,28 @@ class Tags:
         """An argument's opening tags; `group` makes the hole of that name a numbered one."""
         return [template(text, group=group, quoted=self.quoted) for text in longest_first(self.body.param)]
 
+    @cached_property
+    def split_params(self) -> list[tuple[str, str, str]]:
+        """The tags around the key and before the value of an argument, where they are separate tags without a type."""
+        found = [_SPLIT_PARAM(text) for text in longest_first(self.body.param)] if not self.body.types else []
+        return [(each[1], each[2], each[3]) for each in found if each]
+
+    def damaged_params(self, *, first: bool = False) -> list[Pat]:
+        """An argument's opening tags as GLM damages them; the key is a numbered group.
+
+        A tag around the key is doubled (vllm#54971), or the tag before the value is missing, whose place is the second
+        group (vllm#49249). Before the `first` argument, the call's opener replaces the tag before the key (sigit#95),
+        or that tag is missing (vllm#47190).
+        """
+        key = template("{key}", group="key")
+        pats = []
+        for before, behind, value in self.split_params:
+            begins = [seq(literal(before), _optional(literal(before)))]
+            begins += [*self.calls, Pat("", "")] if first else []
+            ends = (literal(behind), _optional(literal(behind)), _optional(literal(value), group=True))
+            pats.append(seq(alt(*begins), key, *ends))
+        return pats
+
     def _add_shuts(self, format: Format) -> None:
         self.body_closes = templates(self.body.close)
         self.call_closes = templates(format.call[1])
@@ -70,7 +94,7 @@ class Tags:
 
     def _add_openers(self, format: Format) -> None:
         self.opens = templates(self.body.open) + templates(self.body.empty)
-        calls = [pat for pat in templates(format.call[0]) if pat.head != "`"]
+        self.calls = calls = [pat for pat in templates(format.call[0]) if pat.head != "`"]
         tags = [pat for pat in self.opens if pat.head]
         self.sections = templates(format.section[0]) if format.section else []
         self.openers = self.sections + calls + tags
@@ -194,6 +218,12 @@ class Tags:
         """How the body's opening tag begins, whatever becomes of it."""
         starts = {text.partition("{")[0].rstrip('=" ') for text in longest_first(self.body.open)} - {""}
         return Probe(_any_of(sorted(starts, key=len, reverse=True))) if starts else None
+
+
+def _optional(tag: Pat, *, group: bool = False) -> Pat:
+    """A tag that may be here, with the blanks before it."""
+    found = seq(blanks(), tag)
+    return Pat(f"({'' if group else '?:'}{found.whole})?+", found.part)
 
 
 def _nameless(format: Format) -> list[Pat]:
