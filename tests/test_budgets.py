@@ -26,7 +26,7 @@ from rightcall.dispatching.budgets import (
     retry_class,
 )
 from rightcall.dispatching.hook import Hook, Invocation, Skip, Terminate
-from rightcall.dispatching.result import FINE, Kind, not_run
+from rightcall.dispatching.result import FINE, Kind, not_run_result
 from rightcall.errors import CallerError, DispatchTerminated, HookFailed
 
 
@@ -257,7 +257,7 @@ def test_only_what_the_tool_itself_got_wrong_is_worth_another_try(kind: Kind) ->
 @pytest.mark.parametrize("kind", sorted(FINE))
 def test_what_went_well_is_not_tried_again(kind: Kind) -> None:
     assert retry_class(Result(call(), kind=kind)) is None
-    assert retry_class(not_run(call(), "x")) == "permanent"
+    assert retry_class(not_run_result(call(), "x")) == "permanent"
 
 
 json_values = st.recursive(

@@ -22,7 +22,7 @@ from rightcall.dispatching.bounded_output import (
     PageToken,
     Redaction,
     bound,
-    size,
+    json_size,
     spill_to,
 )
 from rightcall.dispatching.invoke import RunLimits
@@ -60,7 +60,7 @@ def longest(value: Any) -> int:
 @given(values, small)
 def test_an_envelope_keeps_its_bounds(value: Any, bounds: Bounds) -> None:
     envelope = bound(value, bounds)
-    assert size(envelope.payload) <= bounds.total_bytes
+    assert json_size(envelope.payload) <= bounds.total_bytes
     assert all(len(text) <= bounds.string_chars for text in strings(envelope.payload))
     assert longest(envelope.payload) <= bounds.array_items
     envelope.text.encode()
@@ -140,7 +140,7 @@ def test_small_values_stay_whole_and_the_largest_shrink_first() -> None:
     envelope = bound(given, Bounds(total_bytes=8_000))
     assert envelope.payload["ok"] is True and envelope.payload["note"] == "all fine"
     assert envelope.payload["inner"]["code"] == 7 and envelope.payload["inner"]["dump"].startswith("zzz")
-    assert len(envelope.payload["log"]) == 40 and size(envelope.payload) <= 8_000
+    assert len(envelope.payload["log"]) == 40 and json_size(envelope.payload) <= 8_000
 
 
 def test_when_nothing_else_helps_fields_are_left_out_and_named() -> None:
@@ -152,7 +152,7 @@ def test_when_nothing_else_helps_fields_are_left_out_and_named() -> None:
 
 def test_a_very_long_key_does_not_make_the_text_longer_than_what_was_cut() -> None:
     envelope = bound({"k" * 200_000: "x" * 9_000, "j" * 900_000: 1}, Bounds(pages=Pages()))
-    assert size(envelope.payload) <= 256_000 and len(envelope.text) < 260_000 and "Ask for less" in envelope.text
+    assert json_size(envelope.payload) <= 256_000 and len(envelope.text) < 260_000 and "Ask for less" in envelope.text
 
 
 def test_kept_items_keep_their_places() -> None:
@@ -166,7 +166,7 @@ def test_a_very_large_output_is_cut_in_reasonable_time() -> None:
     envelope = bound(
         {"rows": [{"k": "v" * 5_000, "n": at} for at in range(2_000)], **{str(at): at for at in range(50_000)}}
     )
-    assert envelope.truncated and size(envelope.payload) <= 256_000
+    assert envelope.truncated and json_size(envelope.payload) <= 256_000
 
 
 def test_a_page_token_says_what_was_left_out() -> None:

@@ -31,7 +31,7 @@ from rightcall.cli.inputs import (
 )
 from rightcall.cli.layout import Flow, console, json_line
 from rightcall.cli.show import STYLES, other_problems, show_call, show_problems
-from rightcall.dispatching.result import Result, refused
+from rightcall.dispatching.result import Result, rejected_result
 from rightcall.errors import BackendError
 from rightcall.ids import Ids
 from rightcall.safe_text import visible
@@ -55,7 +55,7 @@ class ChatLoop:
         with closing(self.backend.stream_sync(asked)) as stream:
             self._show(stream)
             answer = stream.answer
-        self.asked = _add_messages(asked, answer.message(), *not_run(answer))
+        self.asked = _add_messages(asked, answer.message(), *not_run_messages(answer))
         self.is_sound = self.is_sound and not any(problem.blocking for problem in answer.problems)
 
     def _show(self, stream: SyncStreaming) -> None:
@@ -108,9 +108,9 @@ def _status(text: str) -> AbstractContextManager[object]:
     return console(stderr=True).status(text)
 
 
-def not_run(answer: Answer) -> list[Json]:
+def not_run_messages(answer: Answer) -> list[Json]:
     """Make a result for each call, since every call in a history needs one: not run, or its problems."""
-    results = [Result(call, NOT_RUN) if call.ok else refused(call, call.problems) for call in answer.attempts]
+    results = [Result(call, NOT_RUN) if call.ok else rejected_result(call, call.problems) for call in answer.attempts]
     return [result.message() for result in results]
 
 

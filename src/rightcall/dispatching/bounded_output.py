@@ -2,8 +2,7 @@
 
 pages = Pages()
 tools = Toolset(my_tools, pages.tool())
-await dispatch(calls, tools, limits=RunLimits(result=Bounds(pages=pages)))
-"""
+await dispatch(calls, tools, limits=RunLimits(result=Bounds(pages=pages)))"""
 
 from __future__ import annotations
 
@@ -22,11 +21,11 @@ Steps = tuple[str, ...]
 
 
 class Redaction(msgspec.Struct, frozen=True, kw_only=True):
-    """Values that no model may see, told by JSON Pointers in which `*` stands for any one step: `/rows/*/card`.
+    """Values that no model may see, given as JSON Pointers in which `*` matches any one step: `/rows/*/card`.
 
-    - `deny`: what is replaced. Deny wins.
-    - `allow`: where it is given, everything is replaced that neither leads to one of these places nor lies in one.
-    - `text`: what stands there instead.
+    - `deny`: values to replace. `deny` takes precedence over `allow`.
+    - `allow`: if given, everything is replaced that neither leads to one of these places nor is inside one.
+    - `text`: the replacement.
     """
 
     deny: tuple[str, ...] = ()
@@ -34,8 +33,8 @@ class Redaction(msgspec.Struct, frozen=True, kw_only=True):
     text: str = "[redacted]"
 
 
-def redacted(value: Any, redaction: Redaction | None) -> tuple[Any, int]:
-    """A copy without the values that are not to be seen, and how many were replaced."""
+def redact(value: Any, redaction: Redaction | None) -> tuple[Any, int]:
+    """Return a copy with the values replaced that must not be seen, and how many were replaced."""
     if redaction is None:
         return value, 0
     walker = _Walker(redaction.text)
@@ -44,17 +43,21 @@ def redacted(value: Any, redaction: Redaction | None) -> tuple[Any, int]:
 
 
 def steps(pointer: str) -> Steps:
-    """The steps of a JSON Pointer. "" is the whole value."""
+    """Return the steps of a JSON Pointer; no steps for "", which is the whole value."""
     return tuple([step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:]])
 
 
 class _Walker:
-    """The lists hold what is left of each pointer that still leads here. `allow` is None inside an allowed place."""
+    """Replaces denied values in JSON data and counts them.
+
+    The lists hold the remaining steps of each pointer that still leads here. `allow` is None inside an allowed
+    place."""
 
     def __init__(self, text: str) -> None:
         self.text, self.count = text, 0
 
     def walk(self, value: Any, deny: list[Steps], allow: list[Steps] | None) -> Any:
+        """Return the value with denied values replaced. Without remaining pointers it is returned unchanged."""
         if () in deny:
             return self.hidden()
         if allow is not None and () in allow:
@@ -87,10 +90,11 @@ _WRAPPING = 512
 
 
 class Pages:
-    """Outputs kept so that a model can read on where they were cut. Belongs to one conversation: every token that it
-    gave is good for it. Safe to share between threads.
+    """Whole outputs, kept so that a model can continue where they were cut.
 
-    - `most_bytes`: how much is kept; the oldest outputs go first.
+    Belongs to one conversation: every page token of its outputs is valid for it. Safe to share between threads.
+
+    - `most_bytes`: how much is kept; the oldest outputs are dropped first.
     """
 
     def __init__(self, *, most_bytes: int = 64_000_000) -> None:
@@ -99,14 +103,14 @@ class Pages:
         self._lock = threading.Lock()
 
     def new_key(self) -> str:
-        """A name for the next output to keep. `dispatch` asks for it."""
+        """Return a key for the next output to keep. `dispatch` calls this."""
         with self._lock:
             self._made += 1
             return f"r{self._made}"
 
     def keep(self, key: str, whole: Any, bounds: Bounds) -> None:
-        """Keeps the `whole` of an output under its `key`, to be read on within `bounds`. `dispatch` does it."""
-        used = size(whole)
+        """Keep the `whole` of an output under its `key`, to be continued within `bounds`. `dispatch` calls this."""
+        used = json_size(whole)
         with self._lock:
             self._kept[key] = (whole, bounds, used)
             self._used += used
@@ -114,8 +118,9 @@ class Pages:
                 self._used -= self._kept.popitem(last=False)[1][2]
 
     def read(self, token: str) -> BoundedOutput:
-        """The next piece that this `token` stands for: text from where it was cut, or the items after the last one
-        given. Raises ValueError."""
+        """Return the next piece for this `token`: text from where it was cut, or the items after the last one shown.
+
+        Raises `ValueError` for an invalid token, or one whose output is no longer kept."""
         found = PageToken.read(token.strip())
         if found is None or found.at < 0:
             raise ValueError("this is no page token; send one exactly as a result showed it")
@@ -126,7 +131,7 @@ class Pages:
         return _piece(_at(whole, found.pointer), found, bounds)
 
     def tool(self, name: str = "read_more") -> Tool:
-        """The tool that redeems page tokens, under this `name`."""
+        """Return the tool that redeems page tokens, under this `name`."""
         return Tool(
             name=name,
             description=_DESCRIPTION,
@@ -145,6 +150,7 @@ class Pages:
 
 
 def _at(value: Any, pointer: str) -> Any:
+    """Return the value at a JSON Pointer. Raises `ValueError` if there is none."""
     for step in steps(pointer):
         try:
             value = value[int(step)] if isinstance(value, list) else value[step]
@@ -154,7 +160,9 @@ def _at(value: Any, pointer: str) -> Any:
 
 
 def _piece(value: Any, token: PageToken, bounds: Bounds) -> BoundedOutput:
-    """Text is given without gaps, so that pieces can be put together; arrays go on at the next item."""
+    """Return the piece of a kept value that a token asks for.
+
+    Pieces of text have no gaps, so that they can be joined; arrays continue at the next item."""
     place = Place(token.of, token.pointer, token.at)
     inner = msgspec.structs.replace(
         bounds, total_bytes=max(bounds.total_bytes - _WRAPPING, _WRAPPING), redaction=None, spill=None
@@ -171,7 +179,7 @@ def _piece(value: Any, token: PageToken, bounds: Bounds) -> BoundedOutput:
 
 
 def spill_to(file: BinaryIO) -> Callable[[str], str]:
-    """For `Bounds.spill`: appends each output to the open `file`, and names the bytes it has there."""
+    """Return a function for `Bounds.spill` that appends each output to the open `file` and returns its byte range."""
 
     def spill(text: str) -> str:
         start = file.tell()
@@ -193,25 +201,27 @@ _NO_ROOM = 24  # bytes: less than that says nothing worth reading
 
 
 class Store(Protocol):
-    """Keeps outputs that were cut, so that they can be read on: `Pages`, or something of your own."""
+    """Keeps outputs that were cut, so that they can be continued: `Pages`, or an implementation of the caller."""
 
     def new_key(self) -> str:
-        """A name for the next output to keep."""
+        """Return a key for the next output to keep."""
 
     def keep(self, key: str, whole: Any, bounds: Any) -> None:
-        """Keeps the `whole` of an output under its `key`, to be read on within `bounds`."""
+        """Keep the `whole` of an output under its `key`, to be continued within `bounds`."""
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of an output a model gets to see. Redaction comes first; then long texts keep their head and tail, long
-    arrays their first items, and what is still too large gives up its largest values.
+    """How much of an output a model gets to see.
+
+    Redaction comes first; then long texts keep their head and tail, long arrays their first items, and what is still
+    too large loses its largest values.
 
     - `string_chars`: the most characters of one text.
     - `array_items`: the most items of one array.
     - `total_bytes`: the most bytes of the whole, as JSON.
     - `redaction`: what no model may see.
-    - `pages`: keeps what was left out, so that the model can read on.
-    - `spill`: is given the whole output as text when something was left out, and says where it put it.
+    - `pages`: keeps what was left out, so that the model can continue.
+    - `spill`: receives the whole output as text when something was left out, and returns where it is stored.
     """
 
     string_chars: int = 4_000
@@ -223,7 +233,9 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Omitted(msgspec.Struct, frozen=True):
-    """Something left out at `pointer`. Without pages the token is readable, but cannot be redeemed."""
+    """A part that was left out at `pointer`, for this `reason`.
+
+    The `page_token` can be redeemed only if there are pages."""
 
     pointer: str
     reason: Reason
@@ -231,15 +243,15 @@ class Omitted(msgspec.Struct, frozen=True):
 
 
 class BoundedOutput(msgspec.Struct, frozen=True):
-    """An output cut to size, with an account of what was left out.
+    """An output cut to size, with counts of what was left out.
 
-    - `payload`: what is left, as plain JSON data.
+    - `payload`: what remains, as plain JSON data.
     - `omitted_chars`, `omitted_items`, `omitted_values`: how much was left out of texts, of arrays, and of values as a
       whole.
-    - `redacted_values`: how many were replaced because no model may see them.
+    - `redacted_values`: how many values were replaced because no model may see them.
     - `omitted`: the first places where something was left out, each with its page token.
-    - `handle`: where the whole was put by `Bounds.spill`.
-    - `redeemable`: the page tokens are good for `Pages.read`.
+    - `handle`: where `Bounds.spill` stored the whole.
+    - `redeemable`: the page tokens are valid for `Pages.read`.
     """
 
     payload: Any
@@ -253,21 +265,23 @@ class BoundedOutput(msgspec.Struct, frozen=True):
 
     @property
     def truncated(self) -> bool:
-        """Was anything left out?"""
+        """Return whether anything was left out."""
         return bool(self.omitted)
 
     @property
     def page_token(self) -> str:
-        """Where the first omission can be read on; "" if nothing was left out."""
+        """Return the token that continues at the first omission; "" if nothing was left out."""
         return self.omitted[0].page_token if self.omitted else ""
 
     @property
     def text(self) -> str:
-        """For the model: the payload, and how to get at what is not in it."""
-        said = self.payload if isinstance(self.payload, str) else written(self.payload)
+        """Return the text for the model: the payload, and how to get what was left out."""
+        said = self.payload if isinstance(self.payload, str) else to_json_text(self.payload)
         return said + "\n" + self._footer() if self.omitted else said
 
     def _footer(self) -> str:
+        """Return the lines after a cut payload: what was left out, tokens to continue, and where the whole is
+        stored."""
         counts = {"characters": self.omitted_chars, "items": self.omitted_items, "values": self.omitted_values}
         what = ", ".join([f"{count:,} {name}" for name, count in counts.items() if count])
         redeemable = [each for each in self.omitted if len(each.page_token) <= _LONGEST_TOKEN and self.redeemable]
@@ -280,7 +294,7 @@ class BoundedOutput(msgspec.Struct, frozen=True):
 
 
 class PageToken(msgspec.Struct, frozen=True):
-    """What a page token says. `of` names the output that was cut, `at` is the first character or item left out."""
+    """The content of a page token. `of` names the output that was cut, `at` is the first character or item left out."""
 
     pointer: str
     reason: Reason
@@ -293,7 +307,7 @@ class PageToken(msgspec.Struct, frozen=True):
 
     @classmethod
     def read(cls, text: str) -> PageToken | None:
-        """The token that a text is, or None."""
+        """Parse a page token; None for a text that is not one."""
         if not text.startswith("v1:") or len(text) > _LONGEST_TOKEN:
             return None
         try:
@@ -303,11 +317,11 @@ class PageToken(msgspec.Struct, frozen=True):
 
 
 def bound(output: Any, bounds: Bounds | None = None) -> BoundedOutput:
-    """The envelope of an output. One that is an envelope already was bounded by its tool, and stays as it is."""
+    """Return an output as plain data within `bounds`. A `BoundedOutput` is returned unchanged: its tool bounded it."""
     if isinstance(output, BoundedOutput):
         return output
     bounds = bounds or _DEFAULT
-    whole, count = redacted(plain(output), bounds.redaction)
+    whole, count = redact(plain(output), bounds.redaction)
     return cut(whole, bounds, Place(), hidden=count)
 
 
@@ -323,27 +337,28 @@ class Place(msgspec.Struct, frozen=True):
 
 
 def cut(whole: Any, bounds: Bounds, place: Place, *, hidden: int = 0) -> BoundedOutput:
-    """The envelope of plain data that is redacted already."""
+    """Cut plain data, already redacted, to size; keep or spill the whole if something was left out."""
     of = place.of or (bounds.pages.new_key() if bounds.pages is not None else "")
-    made = _most_that_fits(whole, bounds, place)
+    made = _cut_to_fit(whole, bounds, place)
     if not made.notes:
         return BoundedOutput(made.payload, redacted_values=hidden)
     if bounds.pages is not None and not place.of:
         bounds.pages.keep(of, whole, bounds)
-    handle = _spilled(whole, bounds)
+    handle = _spill(whole, bounds)
     omitted = [
         Omitted(note.pointer, note.reason, str(PageToken(note.pointer, note.reason, note.limit, of, note.at)))
-        for note in _still_true(made.notes)[:_LISTED]
+        for note in _valid_notes(made.notes)[:_LISTED]
     ]
     counts = (made.chars, made.items, made.values, hidden)
     return BoundedOutput(made.payload, *counts, tuple(omitted), handle, bounds.pages is not None)
 
 
-def _spilled(whole: Any, bounds: Bounds) -> str:
+def _spill(whole: Any, bounds: Bounds) -> str:
+    """Store the whole by `Bounds.spill` and return where it is; "" without one, or if it fails."""
     if bounds.spill is None:
         return ""
     try:
-        return bounds.spill(whole if isinstance(whole, str) else written(whole))
+        return bounds.spill(whole if isinstance(whole, str) else to_json_text(whole))
     except (OSError, ValueError):  # a full disk, a closed file: the result is told all the same
         return ""
 
@@ -357,8 +372,8 @@ class _Note(NamedTuple):
     at: int
 
 
-def _still_true(notes: list[_Note]) -> list[_Note]:
-    """Without those about something that was itself left out later, or cut again."""
+def _valid_notes(notes: list[_Note]) -> list[_Note]:
+    """Return the notes without those about values that were left out later, or cut again."""
     last = {note.pointer: note for note in notes}
     ends = {note.pointer: note.at for note in last.values() if note.reason == "total_bytes"}
     if not ends:
@@ -367,6 +382,7 @@ def _still_true(notes: list[_Note]) -> list[_Note]:
 
 
 def _is_inside(pointer: str, ends: dict[str, int]) -> bool:
+    """Return whether a pointer leads into a part that was left out."""
     steps = pointer.split("/")
     for count in range(1, len(steps)):
         end = ends.get("/".join(steps[:count]))
@@ -375,18 +391,21 @@ def _is_inside(pointer: str, ends: dict[str, int]) -> bool:
     return False
 
 
-def _most_that_fits(whole: Any, bounds: Bounds, place: Place) -> _Cutter:
-    """Each round halves what one text may have, then what one array may; the first round that fits is taken."""
+def _cut_to_fit(whole: Any, bounds: Bounds, place: Place) -> _Cutter:
+    """Cut a value as little as needed for `total_bytes`.
+
+    Each round halves the characters of a text, then the items of an array; the first round that fits is found by
+    bisection. If none fits, the largest values are dropped."""
     rounds = _rounds(bounds)
     made = _Cutter(*rounds[0]).of(whole, place)
-    if size(made.payload) <= bounds.total_bytes:
+    if json_size(made.payload) <= bounds.total_bytes:
         return made
     low, high = 1, len(rounds)
     best = None
     while low < high:
         middle = (low + high) // 2
         made = _Cutter(*rounds[middle]).of(whole, place)
-        if size(made.payload) <= bounds.total_bytes:
+        if json_size(made.payload) <= bounds.total_bytes:
             best, high = made, middle
         else:
             low = middle + 1
@@ -398,6 +417,7 @@ def _most_that_fits(whole: Any, bounds: Bounds, place: Place) -> _Cutter:
 
 
 def _rounds(bounds: Bounds) -> list[tuple[int, int]]:
+    """Return the limits on characters and items for each round, from the loosest to the tightest."""
     chars, items = min(bounds.string_chars, bounds.total_bytes), bounds.array_items
     found = [(chars, items)]
     while chars > _LEAST_CHARS:
@@ -410,7 +430,7 @@ def _rounds(bounds: Bounds) -> list[tuple[int, int]]:
 
 
 class _Cutter:
-    """Cuts texts and arrays, and keeps account. `parts` says how much of a text's head and tail was kept."""
+    """Cuts texts and arrays, and counts what is lost. `parts` has the lengths of head and tail that texts kept."""
 
     def __init__(self, most_chars: int, most_items: int) -> None:
         self.most_chars, self.most_items = most_chars, most_items
@@ -424,6 +444,7 @@ class _Cutter:
         return self
 
     def walk(self, value: Any, pointer: str, start: int = 0) -> Any:
+        """Return a value with its texts and arrays cut. `start` is the index of an array's first item."""
         if isinstance(value, str):
             return value if len(value) <= self.most_chars else self.text(value, pointer)
         if isinstance(value, dict):
@@ -437,6 +458,7 @@ class _Cutter:
         return isinstance(value, (dict, list)) or (isinstance(value, str) and len(value) > self.most_chars)
 
     def text(self, value: str, pointer: str) -> str:
+        """Return the head and tail of a long text, or the head only where there is no room for both."""
         room = self.most_chars - len(_mark(len(value)))
         tail = room // 4 if room >= _LEAST_CHARS else 0
         head = room - tail if tail else self.most_chars
@@ -447,6 +469,7 @@ class _Cutter:
         return value[:head] + _mark(lost) + value[-tail:] if tail else value[:head]
 
     def array(self, value: list[Any], pointer: str, start: int) -> list[Any]:
+        """Return the first items of an array, each cut."""
         kept = [self.walk(item, f"{pointer}/{start + at}") for at, item in enumerate(value[: self.most_items])]
         if len(kept) < len(value):
             self.items += len(value) - len(kept)
@@ -459,80 +482,86 @@ def _mark(lost: int) -> str:
 
 
 class _Fitter:
-    """Drops what still does not fit. Every field gets an equal share of the room, and what a small one does not need
-    goes to the larger ones."""
+    """Drops what still does not fit.
+
+    Every field gets an equal share of the room; what a small one does not need goes to the larger ones."""
 
     def __init__(self, made: _Cutter, limit: int) -> None:
         self.made, self.limit = made, limit
         self.sizes: dict[int, int] = {}
 
-    def size(self, value: Any) -> int:
+    def json_size(self, value: Any) -> int:
+        """Return the bytes of a value's JSON, computed once for each container."""
         if not isinstance(value, (dict, list)):
-            return size(value)
+            return json_size(value)
         found = self.sizes.get(id(value))
         if found is None:
             inner = (
-                [self.size(item) + 1 for item in value]
+                [self.json_size(item) + 1 for item in value]
                 if isinstance(value, list)
-                else [size(key) + self.size(item) + 2 for key, item in value.items()]
+                else [json_size(key) + self.json_size(item) + 2 for key, item in value.items()]
             )
             found = self.sizes[id(value)] = max(2, sum(inner) + 1)
         return found
 
     def fit(self, value: Any, room: int, pointer: str, start: int = 0) -> Any:
-        if self.size(value) <= room:
+        """Return a value reduced to `room` bytes."""
+        if self.json_size(value) <= room:
             return value
         if isinstance(value, list):
             return self.items(value, room - 2, pointer, start)
         if isinstance(value, dict):
             return self.fields(value, room - 2, pointer)
-        return self.head(value if isinstance(value, str) else written(value), room, pointer)
+        return self.head(value if isinstance(value, str) else to_json_text(value), room, pointer)
 
     def head(self, value: str, room: int, pointer: str) -> str:
+        """Return the longest head of a text that fits."""
         head, tail = self.made.parts.get(pointer, (len(value), 0))
         low, high = 0, min(head, room)
         while low < high:
             middle = (low + high + 1) // 2
-            low, high = (middle, high) if size(value[:middle]) <= room else (low, middle - 1)
+            low, high = (middle, high) if json_size(value[:middle]) <= room else (low, middle - 1)
         self.made.chars += head + tail - low
         self.note(pointer, low)
         return value[:low]
 
     def items(self, value: list[Any], room: int, pointer: str, start: int) -> list[Any]:
+        """Return the first items of an array that fit, the last of them reduced."""
         kept: list[Any] = []
         for at, item in enumerate(value):
-            if room < min(self.size(item) + 1, _NO_ROOM):
+            if room < min(self.json_size(item) + 1, _NO_ROOM):
                 break
             kept.append(self.fit(item, room - 1, f"{pointer}/{start + at}"))
-            room -= (self.size(item) if kept[-1] is item else size(kept[-1])) + 1
+            room -= (self.json_size(item) if kept[-1] is item else json_size(kept[-1])) + 1
         if len(kept) < len(value):
             self.made.items += len(value) - len(kept)
             self.note(pointer, start + len(kept))
         return kept
 
     def fields(self, value: dict[str, Any], room: int, pointer: str) -> dict[str, Any]:
+        """Return the members of an object that fit, smallest first, each reduced to its share of the room."""
         kept: dict[str, Any] = {}
-        waiting = sorted(value, key=lambda key: self.size(value[key]))
+        waiting = sorted(value, key=lambda key: self.json_size(value[key]))
         for done, key in enumerate(waiting):
-            name, share = size(key) + 2, room // (len(waiting) - done)
-            whole = name + self.size(value[key])
+            name, share = json_size(key) + 2, room // (len(waiting) - done)
+            whole = name + self.json_size(value[key])
             if whole > max(share, min(room, _NO_ROOM)) and share - name < _NO_ROOM:
                 self.made.values += 1
                 self.note(f"{pointer}/{escaped(key)}", 0)
                 continue
             kept[key] = self.fit(value[key], max(share, min(room, _NO_ROOM)) - name, f"{pointer}/{escaped(key)}")
-            room -= name + size(kept[key])
+            room -= name + json_size(kept[key])
         return {key: kept[key] for key in value if key in kept}
 
     def note(self, pointer: str, at: int) -> None:
         self.made.notes.append(_Note(pointer, "total_bytes", self.limit, at))
 
 
-def written(value: Any) -> str:
-    """Compact JSON of plain data."""
+def to_json_text(value: Any) -> str:
+    """Return the compact JSON of plain data."""
     return msgspec.json.encode(value).decode()
 
 
-def size(value: Any) -> int:
-    """Bytes of the compact JSON."""
+def json_size(value: Any) -> int:
+    """Return the bytes of the compact JSON."""
     return len(msgspec.json.encode(value))

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, Protocol
 
-from rightcall.dispatching.bounded_output import written
+from rightcall.dispatching.bounded_output import to_json_text
 from rightcall.dispatching.hook import Hook, Invocation, Terminate
 from rightcall.dispatching.plain_json_values import plain
 from rightcall.dispatching.result import Kind, Result
@@ -22,21 +22,24 @@ _TRANSIENT: frozenset[Kind] = frozenset({"failed", "timed_out"})
 
 
 def retry_class(result: Result) -> RetryClass | None:
-    """Is the call of this `result` worth another try? "transient" or "permanent"; None for one that did not fail. What
-    the model, a hook or the caller got wrong goes wrong the same way again."""
+    """Return whether the failed call of this `result` is worth a retry: "transient" or "permanent".
+
+    None for a call that did not fail. A fault of the model, a hook or the caller is permanent."""
     if not result.error:
         return None
     return "transient" if result.kind in _TRANSIENT else "permanent"
 
 
 def fingerprint(call: Call) -> str:
-    """The same text for each `call` that asks for the same: neither the order of keys nor the spelling of a number
-    counts."""
+    """Return the same text for each `call` with equal name and arguments.
+
+    Neither the order of keys nor the notation of a number matters."""
     text = json.dumps([call.name, _canonical(call.arguments)], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _canonical(value: Any) -> Any:
+    """Return a value in which equal numbers have one type and keys are strings."""
     if isinstance(value, dict):
         return {str(key): _canonical(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -45,8 +48,9 @@ def _canonical(value: Any) -> Any:
 
 
 def repair_history(results: Iterable[Result]) -> list[Result]:
-    """Of these `results` one for each different call, in the order they were first made: its first success, else its
-    last failure. Doing it twice changes nothing."""
+    """Return one of these `results` for each different call, in the order they were first made.
+
+    The first success of a call is kept, else its last failure. Doing it twice changes nothing."""
     kept: dict[str, Result] = {}
     for result in results:
         key = fingerprint(result.call)
@@ -59,24 +63,24 @@ Cost = float | Mapping[str, float] | Callable[[Invocation], float]
 
 
 class BudgetFailed(CallerError):
-    """More was given back or recorded than was ever reserved."""
+    """A negative cost or number of tokens was reserved or recorded."""
 
     def __init__(self, cause: str) -> None:
         super().__init__(f"budget failed: {cause}")
 
 
 class BudgetGuard(Protocol):
-    """What `BudgetHook` needs of a budget, so that one shared by several machines can take its place."""
+    """The methods that `BudgetHook` needs of a budget, so that one shared by several machines can replace `Budget`."""
 
     def try_reserve(self, cost: float) -> bool:
-        """Takes this `cost` if it is there, all of it or nothing, and says which."""
+        """Reserve this `cost`, all of it or nothing, and return whether it was available."""
 
     def release(self, cost: float) -> None:
-        """Gives this `cost` back."""
+        """Return this `cost` to the budget."""
 
 
 class Budget:
-    """So much may be in use: `capacity` in any unit. Safe to share between threads."""
+    """An amount that may be in use: `capacity` in any unit. Safe to share between threads."""
 
     def __init__(self, capacity: float) -> None:
         if not capacity >= 0:
@@ -87,21 +91,21 @@ class Budget:
 
     @property
     def used(self) -> float:
-        """How much is in use, or spent."""
+        """Return how much is in use, or spent."""
         return self._used
 
     @property
     def left(self) -> float:
-        """How much may still be taken."""
+        """Return how much may still be reserved."""
         return max(0.0, self.capacity - self._used)
 
     @property
     def utilisation(self) -> float:
-        """From 0 to 1; a budget of nothing is always used up."""
+        """Return the share in use, from 0 to 1; 1 for a capacity of 0."""
         return self._used / self.capacity if self.capacity else 1.0
 
     def try_reserve(self, cost: float) -> bool:
-        """Takes this `cost` if it is there, all of it or nothing, and says which."""
+        """Reserve this `cost`, all of it or nothing, and return whether it was available."""
         if not cost >= 0:
             raise BudgetFailed(f"a cost is 0 or more, not {cost!r}")
         with self._lock:
@@ -111,29 +115,29 @@ class Budget:
             return True
 
     def release(self, cost: float) -> None:
-        """Gives this `cost` back. Never makes more of a budget than it was."""
+        """Return this `cost` to the budget. Never exceeds the capacity."""
         with self._lock:
             self._used = max(0.0, self._used - cost)
 
     def spend(self, cost: float) -> None:
-        """Takes this `cost` whether it is there or not: it has been spent already."""
+        """Add this `cost` to what is used, even beyond the capacity: it has been spent already."""
         with self._lock:
             self._used += cost
 
     def refill(self) -> None:
-        """All of it may be used again."""
+        """Reset the budget: all of it may be used again."""
         with self._lock:
             self._used = 0.0
 
 
 class BudgetHook(Hook):
-    """Reserves what a call costs, and ends the batch where it is not there.
+    """Reserves the cost of each call, and ends the batch when the budget does not cover it.
 
-    - `budget`: a `Budget`, or anything that can do what a `BudgetGuard` can.
-    - `cost`: of every call, by the tool's name, or what a function says of the invocation.
-    - `keeps`: when it is not given back: when the call has "completed" (a budget for the whole conversation), or
+    - `budget`: a `Budget`, or any implementation of `BudgetGuard`.
+    - `cost`: one cost for every call, a cost by tool name, or a function of the invocation.
+    - `keeps`: when the cost is not released: when the call has "completed" (a budget for the whole conversation), or
       "never" (a limit on what is in use at the same time).
-    - `name`: what a refusal calls it.
+    - `name`: what messages call the budget.
     """
 
     def __init__(
@@ -148,7 +152,7 @@ class BudgetHook(Hook):
         self._reserved: dict[Invocation, float] = {}
 
     def before(self, invocation: Invocation) -> Terminate | None:
-        """Reserves the cost of this `invocation`, or ends the batch."""
+        """Reserve the cost of this `invocation`, or end the batch."""
         cost = self.cost(invocation)
         if not self.budget.try_reserve(cost):
             return Terminate(f"{self._name} denied `{invocation.call.name}` at cost {cost:g}")
@@ -156,46 +160,46 @@ class BudgetHook(Hook):
         return None
 
     def after(self, invocation: Invocation, result: Result) -> None:
-        """Gives the cost of this `invocation` back, unless the `result` says that it counts."""
+        """Release the cost of this `invocation`, unless the `result` counts against the budget."""
         cost = self._reserved.pop(invocation, None)
         if cost is not None and (self._keeps == "never" or result.kind != "completed"):
             self.budget.release(cost)
 
     def cleanup(self, invocation: Invocation, error: BaseException) -> None:
-        """Gives the cost of this `invocation` back, whatever the `error`."""
+        """Release the cost of this `invocation`, whatever the `error`."""
         cost = self._reserved.pop(invocation, None)
         if cost is not None:
             self.budget.release(cost)
 
     def cost(self, invocation: Invocation) -> float:
-        """What this `invocation` costs."""
+        """Return the cost of this `invocation`."""
         if callable(self._cost):
             return self._cost(invocation)
         return self._cost.get(invocation.call.name, 0.0) if isinstance(self._cost, Mapping) else self._cost
 
 
 def call_budget(most: int) -> BudgetHook:
-    """A hook that lets at most so many calls complete (`most`), then ends the batch."""
+    """Return a hook that lets at most `most` calls complete, then ends the batch."""
     return BudgetHook(Budget(most), name="call budget")
 
 
 class Reservation:
-    """So many `tokens` of a `budget`, set aside by `TokenBudget.reserve`; a context manager. One that is dropped
-    without `record` gives all of them back."""
+    """A number of `tokens` of a `budget`, reserved by `TokenBudget.reserve`; a context manager.
+
+    One that is dropped without `record` releases all of them."""
 
     def __init__(self, budget: Budget, tokens: float) -> None:
         self._budget, self._tokens = budget, tokens
 
     def record(self, tokens: float) -> None:
-        """Settles the reservation with the `tokens` that it really were. May be more than was reserved: it is spent all
-        the same."""
+        """Replace the reservation by the `tokens` that were really used, even if they are more."""
         if not tokens >= 0:
             raise BudgetFailed(f"{tokens!r} tokens cannot have been used")
         self.refund()
         self._budget.spend(tokens)
 
     def refund(self) -> None:
-        """Gives all of it back. May be called twice."""
+        """Release all reserved tokens. May be called twice."""
         self._budget.release(self._tokens)
         self._tokens = 0
 
@@ -210,24 +214,25 @@ class Reservation:
 
 
 class TokenBudget(Budget):
-    """A `Budget` of tokens, which are reserved by an estimate and settled afterwards; `capacity` is how many."""
+    """A `Budget` of tokens: `capacity` is how many. An estimate is reserved first and replaced by the real number
+    later."""
 
     def reserve(self, estimate: float) -> Reservation | None:
-        """Sets this `estimate` aside: the reservation, or None when there is not enough left."""
+        """Reserve this `estimate` and return the reservation, or None when there is not enough left."""
         return Reservation(self, estimate) if self.try_reserve(estimate) else None
 
 
 def about_tokens(text: str) -> int:
-    """A rule of thumb, four bytes each, for those who have no tokenizer at hand."""
+    """Estimate the tokens of a text: one for four bytes."""
     return len(text.encode("utf-8", "replace")) // 4 + 1
 
 
 class TokenHook(Hook):
-    """Reserves an estimate of a call's tokens and settles it with what the call and its result really have.
+    """Reserves an estimate of a call's tokens and replaces it by the tokens of the call and its result.
 
-    - `budget`: what is left of all tokens.
+    - `budget`: the tokens of all calls.
     - `estimate`: what is reserved for a call.
-    - `count`: counts the tokens of a text; one for four bytes unless given.
+    - `count`: counts the tokens of a text; by default one for four bytes.
     """
 
     def __init__(
@@ -237,7 +242,7 @@ class TokenHook(Hook):
         self._reserved: dict[Invocation, Reservation] = {}
 
     def before(self, invocation: Invocation) -> Terminate | None:
-        """Reserves the estimate for this `invocation`, or ends the batch."""
+        """Reserve the estimate for this `invocation`, or end the batch."""
         reservation = self.budget.reserve(self._estimate)
         if reservation is None:
             return Terminate(f"token budget denied `{invocation.call.name}` at {self._estimate} tokens")
@@ -245,30 +250,30 @@ class TokenHook(Hook):
         return None
 
     def after(self, invocation: Invocation, result: Result) -> None:
-        """Settles the reservation of this `invocation` with the tokens of its arguments and of its `result`."""
+        """Replace the estimate by the tokens of the arguments of this `invocation` and of its `result`."""
         reservation = self._reserved.pop(invocation, None)
         if reservation is None:
             return
         output = plain(result.output)
-        text = output if isinstance(output, str) else written(output)
-        reservation.record(self._count(written(plain(invocation.call.arguments))) + self._count(text))
+        text = output if isinstance(output, str) else to_json_text(output)
+        reservation.record(self._count(to_json_text(plain(invocation.call.arguments))) + self._count(text))
 
     def cleanup(self, invocation: Invocation, error: BaseException) -> None:
-        """Gives the reservation of this `invocation` back, whatever the `error`."""
+        """Release the reservation of this `invocation`, whatever the `error`."""
         reservation = self._reserved.pop(invocation, None)
         if reservation is not None:
             reservation.refund()
 
 
 class TimeBudget(Hook):
-    """A hook that lets no call start later than so many `seconds` after the first. `clock` tells the seconds."""
+    """A hook that lets no call start later than `seconds` after the first. `clock` returns the time in seconds."""
 
     def __init__(self, seconds: float, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._seconds, self._clock = seconds, clock
         self._started: float | None = None
 
     def before(self, invocation: Invocation) -> Terminate | None:
-        """Ends the batch if this `invocation` comes too late."""
+        """End the batch if this `invocation` comes too late."""
         now = self._clock()
         if self._started is None:
             self._started = now

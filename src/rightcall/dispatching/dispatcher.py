@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rightcall.dispatching.hook import HookLike, as_hooks
 from rightcall.dispatching.invoke import Batch, Ended, RunLimits, invoke, plans_of
-from rightcall.dispatching.result import Result, cut_short, not_run
+from rightcall.dispatching.result import Result, cancelled_result, not_run_result
 from rightcall.dispatching.trace import Row, Trace
 from rightcall.errors import CallerError, CallRefused, DispatchStopped, ToolFailed
 from rightcall.tools.toolset import Tools, Toolset
@@ -27,30 +27,32 @@ async def dispatch(
     stop_on_error: bool = False,
     isolate: bool = False,
 ) -> list[Result]:
-    """Runs the calls that may run, in order, each once, and gives one result for each. Each call is judged by itself:
-    one that is not `ok` is refused with its problems, and so is one that does not fit these tools.
+    """Run the runnable calls in order, each once, and return one result per call.
+
+    Each call is checked by itself: one that is not `ok` is rejected with its problems, and so is one that does not fit
+    these tools.
 
     - `calls`: a `Reply` (for every attempt of it), one `Call`, or several.
-    - `tools`: what may be called; each must have code to run.
-    - `hooks`: asked before each call, in this order, and told after it: see `rightcall.hooks`. A function is a hook
-      that is only asked.
-    - `trace`: is told what happened.
-    - `limits`: how long calls may take, how many run at once, how much of an output is kept; two minutes a call, and
-      all of it, unless said.
+    - `tools`: the tools that may be called; each must have code to run.
+    - `hooks`: run before each call, in this order, and after it: see `rightcall.hooks`. A function is a hook with only
+      a `before`.
+    - `trace`: records what happened.
+    - `limits`: how long calls may take, how many run at once, how much of an output is kept; by default two minutes a
+      call, and whole outputs.
     - `parallel`: consecutive calls of `read_only` tools run at the same time.
-    - `stop_on_error`: a call that fails or must not run ends the batch. Otherwise its result says so, and the next one
+    - `stop_on_error`: a call that fails or is rejected ends the batch. Otherwise its result says so, and the next one
       runs.
-    - `isolate`: each tool runs in a process of its own, which is killed when its time is over.
+    - `isolate`: each tool runs in its own process, which is killed at the time limit.
 
-    Raises a `DispatchStopped` when the batch ends early; that, and a `CancelledError` too, has the `results` so far.
-    """
+    Raises a `DispatchStopped` when the batch ends early; its `results`, and those of a `CancelledError`, are the
+    results so far."""
     batch, given = _batch(calls, tools, hooks, limits, isolate)
     rows: list[Row] = trace._rows if trace is not None else []
     results: list[Result] = []
     try:
         if parallel:
-            for group in _groups(given, batch.tools):
-                for stop in await _together(batch, group, rows, results):
+            for group in _parallel_groups(given, batch.tools):
+                for stop in await _run_parallel(batch, group, rows, results):
                     _raise_if_over(stop, stop_on_error, results, given)
             return results
         for index, call in enumerate(given):
@@ -60,8 +62,8 @@ async def dispatch(
                 _raise_if_over(stop, stop_on_error, results, given)
     except asyncio.CancelledError as cancelled:
         if not parallel:
-            results.append(cut_short(given[len(results)], cancelled))
-        cancelled.results = _all(results, given, "it was cancelled")  # type: ignore[attr-defined]
+            results.append(cancelled_result(given[len(results)], cancelled))
+        cancelled.results = _complete_results(results, given, "it was cancelled")  # type: ignore[attr-defined]
         raise
     return results
 
@@ -69,14 +71,15 @@ async def dispatch(
 def _raise_if_over(
     stop: DispatchStopped | None, stop_on_error: bool, results: list[Result], given: Sequence[Call]
 ) -> None:
+    """Raise `stop`, with a result for every call, if it ends the batch."""
     if stop is not None and (stop_on_error or not isinstance(stop, (ToolFailed, CallRefused))):
-        stop.results = _all(results, given, f"an earlier call ended the batch ({type(stop).__name__})")
+        stop.results = _complete_results(results, given, f"an earlier call ended the batch ({type(stop).__name__})")
         raise stop
 
 
-def _all(results: list[Result], given: Sequence[Call], why: str) -> tuple[Result, ...]:
-    """A result for every call, also for those that were not reached."""
-    return (*results, *[not_run(call, why) for call in given[len(results) :]])
+def _complete_results(results: list[Result], given: Sequence[Call], why: str) -> tuple[Result, ...]:
+    """Return a result for every call, also for those that were not reached."""
+    return (*results, *[not_run_result(call, why) for call in given[len(results) :]])
 
 
 def dispatch_sync(
@@ -90,8 +93,10 @@ def dispatch_sync(
     stop_on_error: bool = False,
     isolate: bool = False,
 ) -> list[Result]:
-    """`dispatch` for programs without an event loop: `calls`, `tools`, `hooks`, `trace`, `limits`, `parallel`,
-    `stop_on_error` and `isolate` are the same. Raises `CallerError` inside a running loop."""
+    """Run `dispatch` in a program without an event loop.
+
+    `calls`, `tools`, `hooks`, `trace`, `limits`, `parallel`, `stop_on_error` and `isolate` are the same. Raises
+    `CallerError` inside a running loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -113,6 +118,7 @@ def dispatch_sync(
 def _batch(
     calls: Reply | Call | Iterable[Call], tools: Tools, hooks: Iterable[HookLike], limits: RunLimits, isolate: bool
 ) -> tuple[Batch, Sequence[Call]]:
+    """Return the common state of a batch and its calls. Raises `CallerError` without tools."""
     toolset = Toolset.of(tools)
     if toolset is None:
         raise CallerError("tools is None: dispatch runs declared tools only; pass the tools that may be called")
@@ -125,8 +131,8 @@ def _batch(
     return Batch(toolset, as_hooks(hooks), limits, deadline, isolate, quick, whole), given
 
 
-def _groups(calls: Sequence[Call], tools: Toolset) -> Iterator[Sequence[Call]]:
-    """Consecutive calls that change nothing, together; every other one alone."""
+def _parallel_groups(calls: Sequence[Call], tools: Toolset) -> Iterator[Sequence[Call]]:
+    """Yield consecutive calls of read-only tools as one group; every other call alone."""
     group: list[Call] = []
     for call in calls:
         tool = tools.get(call.name)
@@ -141,14 +147,16 @@ def _groups(calls: Sequence[Call], tools: Toolset) -> Iterator[Sequence[Call]]:
         yield group
 
 
-async def _together(
+async def _run_parallel(
     batch: Batch, calls: Sequence[Call], rows: list[Row], results: list[Result]
 ) -> list[DispatchStopped | None]:
-    """Those that have begun are finished, also when one fails. In the trace each stands in its place; so it does in the
-    results, which get one for every call, whatever happens."""
+    """Run calls at the same time and append their results; return the errors that may end the batch.
+
+    Calls that have begun are finished, also when one fails. The trace and the results are in the order of the calls,
+    and every call gets a result, whatever happens."""
     first = len(results)
     room = asyncio.Semaphore(max(1, batch.limits.together))
-    ended: list[Ended] = [(not_run(call, "it was cancelled"), None) for call in calls]
+    ended: list[Ended] = [(not_run_result(call, "it was cancelled"), None) for call in calls]
     traced: list[list[Row]] = [[] for _ in calls]
 
     async def run(at: int, call: Call) -> None:
@@ -156,7 +164,7 @@ async def _together(
             try:
                 ended[at] = await invoke(batch, first + at, call, traced[at])
             except asyncio.CancelledError as cancelled:
-                ended[at] = cut_short(call, cancelled), None
+                ended[at] = cancelled_result(call, cancelled), None
                 raise
 
     try:

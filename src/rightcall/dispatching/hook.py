@@ -1,20 +1,19 @@
-"""Hooks: asked before a call runs, told after it, told to clean up when it did not come to that.
+"""Hooks: run before a call, after it, or to clean up when it failed or was stopped.
 
     class Approve(Hook):
         async def before(self, invocation):
             return None if invocation.tool.read_only or await ask(invocation) else Skip("the user said no", "denied")
 
-| what happens                    | who cleans up              | who is told after          |
-|---------------------------------|----------------------------|----------------------------|
-| every hook continues, tool ok   | nobody                     | all, in order              |
-| every hook continues, it fails  | all                        | nobody                     |
-| a hook skips                    | nobody                     | all, also those not asked  |
-| a hook terminates               | all, also those not asked  | nobody                     |
-| a hook raises before            | those asked before it      | nobody                     |
+| what happens                    | `cleanup` is called for     | `after` is called for      |
+|---------------------------------|-----------------------------|----------------------------|
+| every hook continues, tool ok   | none                        | all, in order              |
+| every hook continues, it fails  | all                         | none                       |
+| a hook skips                    | none                        | all, also without `before` |
+| a hook terminates               | all, also without `before`  | none                       |
+| a hook raises in `before`       | those before it             | none                       |
 
-A hook that raises after a call, or while it cleans up, keeps neither the others from being told nor the outcome from
-the trace; its error is raised then. Methods may be async or not. A plain function is a hook that is only asked.
-"""
+A hook that raises in `after` or `cleanup` does not keep the others from being called, nor the outcome from the trace;
+its error is raised afterwards. Methods may be async or not. A plain function is a hook with only a `before`."""
 
 from __future__ import annotations
 
@@ -30,19 +29,20 @@ from rightcall.types import Call, Problem, Repair, Tool
 
 
 class Continue(msgspec.Struct, frozen=True):
-    """Said by a hook: go on. A hook that gives None says the same."""
+    """Answer of a hook: run the tool. Returning None means the same."""
 
 
 class Skip(msgspec.Struct, frozen=True):
-    """Said by a hook: do not run the tool; this `output` is its output. `reason` goes into the trace."""
+    """Answer of a hook: do not run the tool; use this `output` as its output. `reason` goes into the trace."""
 
     output: Any
     reason: str = ""
 
 
 class Terminate(msgspec.Struct, frozen=True):
-    """Said by a hook: do not run the tool, nor any call after it. `reason` is that of the `DispatchTerminated` which is
-    raised."""
+    """Answer of a hook: do not run the tool, nor any call after it.
+
+    `reason` is the reason of the `DispatchTerminated` that is raised."""
 
     reason: str
 
@@ -51,14 +51,15 @@ Action = Continue | Skip | Terminate
 
 
 class Invocation(msgspec.Struct, frozen=True, eq=False):
-    """A call that is about to run. Each is equal to itself only, so that a hook can keep something for it in a
-    dictionary.
+    """A call that is about to run.
+
+    Each is equal to itself only, so that a hook can use it as a key.
 
     - `index`: its place in the batch, from 0.
     - `call`: as it was given.
     - `tool`: what it calls.
-    - `arguments`: the very values that the tool gets, in its own types.
-    - `notes`: what is to be known of the call and does not block it.
+    - `arguments`: the values that the tool gets, in its own types.
+    - `notes`: problems of the call that do not block it.
     """
 
     index: int
@@ -69,36 +70,40 @@ class Invocation(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def repairs(self) -> tuple[Repair, ...]:
-        """The receipts: what was changed in what the model wrote."""
+        """Return the receipts: what was changed in the model's text."""
         return self.call.repairs
 
 
 class Hook:
-    """Asked before a call runs, told after it, told to clean up when it did not come to that. Overrides what it needs;
-    methods may be async or not. A hook may see several calls at once, when they run in parallel."""
+    """Base class of hooks. Override `before`, `after` and `cleanup` as needed; methods may be async or not.
+
+    A hook may see several calls at once, when they run in parallel."""
 
     def before(self, invocation: Invocation) -> Action | Awaitable[Action | None] | None:
-        """May this `invocation` run? None or `Continue()`, `Skip(output)` or `Terminate(reason)`. A hook that raises
-        ends the batch."""
+        """Decide whether this `invocation` may run.
+
+        Return None or `Continue()`, `Skip(output)` or `Terminate(reason)`. A hook that raises ends the batch."""
         return None
 
     def after(self, invocation: Invocation, result: Result) -> Awaitable[None] | None:
-        """The `invocation` is over: `result.kind` says whether the tool ran ("completed") or not ("skipped"); its
-        output is whole."""
+        """Observe the `result` of this `invocation`.
+
+        `result.kind` says whether the tool ran ("completed") or not ("skipped"); its output is whole."""
 
     def cleanup(self, invocation: Invocation, error: BaseException) -> Awaitable[None] | None:
-        """The `invocation` failed, or was stopped, with this `error`. Also comes without a `before`."""
+        """Release what was acquired for an `invocation` that failed or was stopped with this `error`.
+
+        Also called without a `before`."""
 
     def intervened(self, intervention: Intervention) -> None:
-        """A policy of the guard said this of a turn (`intervention`), before any of its calls ran. Told by a
-        `Runner`."""
+        """Observe an `intervention` of a guard policy in a turn, before any of its calls ran. Called by a `Runner`."""
 
 
 HookLike = Hook | Callable[[Invocation], Any]
 
 
 def as_hooks(hooks: Iterable[HookLike]) -> list[Hook]:
-    """Each as a hook; a plain function is one that is only asked."""
+    """Return each as a `Hook`; a plain function becomes a hook with only a `before`."""
     found = list(hooks)
     for hook in found:
         if not isinstance(hook, Hook):
@@ -112,6 +117,7 @@ class _Function(Hook):
 
 
 def _function(hook: object, at: int) -> Hook:
+    """Return a function as a hook. Raises `CallerError` for what cannot be called."""
     if isinstance(hook, type) or not callable(hook):
         raise CallerError(f"hook {at + 1} is {hook!r:.80}; pass an object of a class made from Hook, or a function")
     return _Function(hook)

@@ -17,7 +17,7 @@ import msgspec
 
 from rightcall.dispatching.bounded_output import BoundedOutput, Bounds, bound
 from rightcall.dispatching.hook import Continue, Hook, Invocation, Skip, Terminate
-from rightcall.dispatching.result import Kind, Result, failed, not_run, refused, said
+from rightcall.dispatching.result import Kind, Result, describe_error, failed_result, not_run_result, rejected_result
 from rightcall.dispatching.trace import (
     WENT_WELL,
     HookAfter,
@@ -48,15 +48,16 @@ from rightcall.types import Call, Problem, Tool
 _numbers = itertools.count(1)
 
 
-def bound_to(tool: Tool) -> Binding | None:
-    """How this tool is run; None if it has no code. A callable of the user's own takes JSON as it is."""
+def binding_of(tool: Tool) -> Binding | None:
+    """Return how this tool is run; None if it has no code. A callable of the user gets the JSON arguments unchanged."""
     run = tool.run
     if run is None:
         return None
     return binding(run) or Binding(None, lambda typed: run(**typed), run, is_async(run))
 
 
-async def timed(tool: str, waiting: Awaitable[Any], seconds: float | None, thread: str = "") -> Any:
+async def await_with_timeout(tool: str, waiting: Awaitable[Any], seconds: float | None, thread: str = "") -> Any:
+    """Await a tool with a time limit. Raises `ToolTimedOut`; a `TimeoutError` of the tool itself is not changed."""
     if seconds is None:
         return await waiting
     try:
@@ -68,8 +69,8 @@ async def timed(tool: str, waiting: Awaitable[Any], seconds: float | None, threa
         raise ToolTimedOut(tool, seconds, thread) from None
 
 
-class Begun:
-    """A coroutine that waits for the first time, to be awaited from there."""
+class StartedCoroutine:
+    """A coroutine that has run to its first wait, to be awaited from there."""
 
     __slots__ = ("coroutine", "first")
 
@@ -91,12 +92,13 @@ class Begun:
 
 
 async def in_thread(tool: str, call: Callable[[Typed], Any], typed: Typed, seconds: float | None) -> Any:
-    """What a tool that is not async gives. If that is an awaitable, it is waited for here."""
+    """Run a tool that is not async in a thread and return its output; an awaitable output is awaited here."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
     context = contextvars.copy_context()
 
-    def work() -> None:
+    def run_in_thread() -> None:
+        """Run the tool in the thread and pass its output or error to the event loop."""
         given: Any = None
         error: BaseException | None = None
         try:
@@ -106,22 +108,25 @@ async def in_thread(tool: str, call: Callable[[Typed], Any], typed: Typed, secon
         except BaseException as raised:  # noqa: BLE001 - carried over to the waiting side
             error = raised
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(_hand_over, future, given, error)
+            loop.call_soon_threadsafe(_resolve_future, future, given, error)
 
-    thread = threading.Thread(target=work, name=f"rightcall-{tool}-{next(_numbers)}", daemon=True)
+    thread = threading.Thread(target=run_in_thread, name=f"rightcall-{tool}-{next(_numbers)}", daemon=True)
     started = loop.time()
     thread.start()
     try:
-        given = await timed(tool, future, seconds, thread.name)
+        given = await await_with_timeout(tool, future, seconds, thread.name)
     except asyncio.CancelledError as cancelled:
         cancelled.add_note(f"its thread {thread.name!r} cannot be stopped and may still be running")
         raise
     if not inspect.isawaitable(given):
         return given
-    return await timed(tool, given, None if seconds is None else max(0.0, seconds - (loop.time() - started)))
+    return await await_with_timeout(
+        tool, given, None if seconds is None else max(0.0, seconds - (loop.time() - started))
+    )
 
 
-def _hand_over(future: asyncio.Future[Any], given: Any, error: BaseException | None) -> None:
+def _resolve_future(future: asyncio.Future[Any], given: Any, error: BaseException | None) -> None:
+    """Set the output or the error of a future, unless it is done already."""
     if future.done():
         return
     if error is None:
@@ -131,9 +136,9 @@ def _hand_over(future: asyncio.Future[Any], given: Any, error: BaseException | N
 
 
 class RunLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How long calls may take, how many run at once, how much of a result is kept. Seconds; None is without end.
+    """How long calls may take, how many run at once, how much of a result is kept. Seconds; None means no limit.
 
-    - `call`: the time of one tool, hooks not counted: a person may be asked there.
+    - `call`: the time of one tool without hooks, which may wait for a person.
     - `batch`: the time of all calls of one `dispatch`.
     - `result`: bounds on outputs; None keeps them whole.
     - `together`: how many calls run at the same time with `parallel`.
@@ -151,7 +156,9 @@ _TOO_LATE = "the time for this batch is over"
 
 
 class RunPlan(msgspec.Struct, frozen=True, eq=False):
-    """How a tool is run. `way` is None for one that has no code; one that `runs_here` is async."""
+    """How a tool is run.
+
+    `way` is None for a tool without code; one that `runs_here` is async."""
 
     tool: Tool
     way: Binding | None
@@ -160,8 +167,8 @@ class RunPlan(msgspec.Struct, frozen=True, eq=False):
 
 
 class Batch(msgspec.Struct, frozen=True, eq=False, gc=False):
-    """What the calls of one batch have in common. `quick` has the tools that need not be judged when they are called
-    without arguments."""
+    """What the calls of one batch have in common. `quick` has the tools that need no check when called without
+    arguments."""
 
     tools: Toolset
     hooks: list[Hook]
@@ -173,7 +180,7 @@ class Batch(msgspec.Struct, frozen=True, eq=False, gc=False):
 
     @property
     def seconds(self) -> float | None:
-        """How long a tool that starts now may take."""
+        """Return how long a tool that starts now may take."""
         if self.deadline is None:
             return self.limits.call
         left = max(0.0, self.left)
@@ -181,11 +188,12 @@ class Batch(msgspec.Struct, frozen=True, eq=False, gc=False):
 
     @property
     def left(self) -> float:
+        """Return how much time the batch has left."""
         return float("inf") if self.deadline is None else self.deadline - asyncio.get_running_loop().time()
 
 
 class RunRefusal(msgspec.Struct, frozen=True):
-    """A call that does not come to the hooks: its result, the reason for the trace, and what to stop with."""
+    """A call that is rejected before the hooks: its result, the reason for the trace, and the error to stop with."""
 
     result: Result
     reason: str
@@ -196,7 +204,8 @@ Prepared = tuple[RunPlan, Invocation, Typed]
 
 
 class Plans(NamedTuple):
-    """What is known of the tools of a toolset; filled as they are called. `quick` has those that take nothing."""
+    """The run plans of a toolset, filled as tools are called. `quick` has those that need no check without
+    arguments."""
 
     tools: Toolset
     known: dict[str, RunPlan]
@@ -208,6 +217,7 @@ _PLANS: dict[int, Plans] = {}
 
 
 def plans_of(tools: Toolset) -> Plans:
+    """Return the plans of a toolset, from a cache of the latest toolsets."""
     found = _PLANS.get(id(tools))
     if found is None:
         if len(_PLANS) > 64:
@@ -217,10 +227,11 @@ def plans_of(tools: Toolset) -> Plans:
 
 
 def _plan(tools: Toolset, tool: Tool) -> RunPlan:
+    """Return how a tool is run, made at its first call."""
     plans = plans_of(tools)
     found = plans.known.get(tool.name)
     if found is None:
-        way = bound_to(tool)
+        way = binding_of(tool)
         call = _no_code if way is None else way.call
         found = plans.known[tool.name] = RunPlan(tool, way, way is not None and way.is_async, call)
         if (way is None or way.validate is None or way.no_parameters) and fits(tool, {}):
@@ -232,33 +243,38 @@ def _no_code(typed: Typed) -> Any:
     raise AssertionError("a tool without code is not run here")
 
 
-def prepared(batch: Batch, index: int, call: Call) -> Prepared | RunRefusal:
+def prepare(batch: Batch, index: int, call: Call) -> Prepared | RunRefusal:
+    """Check a call and bind its arguments; a `RunRefusal` if it must not run."""
     tool = batch.tools.get(call.name)
     found = list(call.problems)
     if not any(problem.blocking for problem in found):
         found += check(call, batch.tools, index=index)
     if tool is None or any(problem.blocking for problem in found):
-        return _refused(call, found)
+        return _reject(call, found)
     if batch.left <= 0:
-        return RunRefusal(not_run(call, _TOO_LATE), _TOO_LATE, ToolFailed(call.name, _TOO_LATE))
+        return RunRefusal(not_run_result(call, _TOO_LATE), _TOO_LATE, ToolFailed(call.name, _TOO_LATE))
     plan = _plan(batch.tools, tool)
     try:
         typed = plan.way.typed(call.arguments) if plan.way is not None else call.arguments
     except Exception as error:  # noqa: BLE001 - a validator is the tool's own code: its error is the call's result
-        return RunRefusal(failed(call, "failed", said(error)), said(error), tool_failed(call, error))
+        return RunRefusal(
+            failed_result(call, "failed", describe_error(error)), describe_error(error), tool_failed(call, error)
+        )
     if isinstance(typed, tuple):
-        return _refused(call, [msgspec.structs.replace(problem, call=index) for problem in typed])
+        return _reject(call, [msgspec.structs.replace(problem, call=index) for problem in typed])
     return plan, Invocation(index, call, tool, MappingProxyType(typed), tuple(found)), typed
 
 
-def _refused(call: Call, problems: Sequence[Problem]) -> RunRefusal:
+def _reject(call: Call, problems: Sequence[Problem]) -> RunRefusal:
+    """Return a rejection for a call with these problems."""
     codes = ", ".join(dict.fromkeys([problem.code for problem in problems if problem.blocking]))
-    result = refused(call, problems)
+    result = rejected_result(call, problems)
     return RunRefusal(result, codes, CallRefused(call.name, result.reason))
 
 
 def tool_failed(call: Call, error: BaseException) -> ToolFailed:
-    stop = ToolFailed(call.name, said(error))
+    """Return the error for a call whose tool raised `error`."""
+    stop = ToolFailed(call.name, describe_error(error))
     stop.__cause__ = error
     return stop
 
@@ -270,10 +286,10 @@ _RAISED = (Exception, SystemExit, asyncio.CancelledError)
 
 
 class _Stage(NamedTuple):
-    """When hooks are told: by which method, and the events for told and for raised."""
+    """A stage in which hooks are called: the method, and the events for success and for an exception."""
 
     method: str
-    told: type[HookAfter | HookCleanup]
+    notified: type[HookAfter | HookCleanup]
     raised: type[HookAfterError | HookCleanupError]
 
 
@@ -282,12 +298,15 @@ _CLEANUP = _Stage("cleanup", HookCleanup, HookCleanupError)
 
 
 async def invoke(batch: Batch, index: int, call: Call, rows: list[Row]) -> Ended:
+    """Execute one call: check it, run the hooks and the tool, and append the events to `rows`.
+
+    Returns the result and the error that may end the batch, None if there is none."""
     plan = batch.quick.get(call.name)
     if plan is not None and call.json == "{}" and not call.arguments and call.complete and not call.problems:
         invocation = Invocation(index, call, plan.tool, NO_ARGUMENTS)
         typed: Typed = {}
     else:
-        ready = prepared(batch, index, call)
+        ready = prepare(batch, index, call)
         if isinstance(ready, RunRefusal):
             rows.append((Outcome, index, call.name, ready.result.kind, ready.reason))
             return ready.result, ready.stop
@@ -298,60 +317,62 @@ async def invoke(batch: Batch, index: int, call: Call, rows: list[Row]) -> Ended
         for hook in batch.hooks:
             answer = hook.before(invocation)
             if answer is not None:
-                answer = await (answer if type(answer) is CoroutineType else _waited(answer))
-                if answer is not None and _stops(answer):
+                answer = await (answer if type(answer) is CoroutineType else _resolve(answer))
+                if answer is not None and _blocks(answer):
                     break
             at += 1
     except _RAISED as error:
-        return await _broken(batch, invocation, rows, at, error)
+        return await _finish_hook_error(batch, invocation, rows, at, error)
     if at < len(batch.hooks):
-        return await _stopped(batch, invocation, rows, at, answer)
+        return await _finish_stopped(batch, invocation, rows, at, answer)
     started = perf_counter()
     try:
         if plan.runs_here and not batch.isolate:
-            made = plan.call(typed)
+            coroutine = plan.call(typed)
             try:  # The first step is taken at once: a tool that never waits needs no clock.
-                first = made.send(None)
+                first = coroutine.send(None)
             except StopIteration as done:
                 output = done.value
             else:
-                output = await timed(call.name, Begun(made, first), batch.seconds)
+                output = await await_with_timeout(call.name, StartedCoroutine(coroutine, first), batch.seconds)
         else:
             output = await _run(batch, plan, invocation, typed)
         result = Result(call, output, False, "completed", "", (), perf_counter() - started)
     except NotApplicable as nothing:
         result = Result(call, str(nothing), kind="not_applicable", duration=perf_counter() - started)
     except _RAISED as error:
-        return await _failed(batch, invocation, rows, error, perf_counter() - started)
-    wrong: Raised | None = None
-    told = 0
+        return await _finish_failed(batch, invocation, rows, error, perf_counter() - started)
+    errors: Raised | None = None
+    notified = 0
     try:
         for hook in batch.hooks:
             waiting = hook.after(invocation, result)
             if waiting is not None:
-                await (waiting if type(waiting) is CoroutineType else _waited(waiting))
-            told += 1
+                await (waiting if type(waiting) is CoroutineType else _resolve(waiting))
+            notified += 1
     except _RAISED as error:
-        rest = await _notify(batch.hooks[told + 1 :], _AFTER, invocation, result) or {}
-        wrong = {told: error, **{told + 1 + later: each for later, each in rest.items()}}
-    if wrong is not None or result.kind != "completed":
-        return _told(batch, invocation, rows, result, at, wrong)
+        rest = await _notify(batch.hooks[notified + 1 :], _AFTER, invocation, result) or {}
+        errors = {notified: error, **{notified + 1 + later: each for later, each in rest.items()}}
+    if errors is not None or result.kind != "completed":
+        return _finish_after_hooks(batch, invocation, rows, result, at, errors)
     rows.append((WENT_WELL, index, call.name, at))
     return (result if batch.keeps_whole and type(result.output) is not BoundedOutput else _bounded(batch, result)), None
 
 
-async def _waited(answer: Any) -> Any:
+async def _resolve(answer: Any) -> Any:
+    """Await an answer if it is awaitable."""
     return await answer if inspect.isawaitable(answer) else answer
 
 
-def _stops(answer: Any) -> bool:
-    """Is this an answer that does not let the call run? Raises TypeError if it is none at all."""
+def _blocks(answer: Any) -> bool:
+    """Return whether this answer of a hook keeps the call from running. Raises `TypeError` for an invalid answer."""
     if not isinstance(answer, (Continue, Skip, Terminate)):
         raise TypeError(f"a hook answers with Continue, Skip, Terminate or None, not {answer!r:.80}")
     return not isinstance(answer, Continue)
 
 
 async def _run(batch: Batch, plan: RunPlan, invocation: Invocation, typed: Typed) -> Any:
+    """Run a tool in a thread or, with `isolate`, in a process. Raises `NotRunnable` for a tool without code."""
     name, way = plan.tool.name, plan.way
     if way is None:
         raise NotRunnable(f"the tool {name!r} has no code to run: declare it with a function, or set Tool.run")
@@ -363,7 +384,7 @@ async def _run(batch: Batch, plan: RunPlan, invocation: Invocation, typed: Typed
 
 
 def _bounded(batch: Batch, result: Result) -> Result:
-    """What the hooks have seen whole, cut to size."""
+    """Return the result with its output, which the hooks have seen whole, cut to size."""
     if batch.limits.result is None and type(result.output) is not BoundedOutput:
         return result
     envelope = bound(result.output, batch.limits.result)
@@ -374,118 +395,124 @@ def _bounded(batch: Batch, result: Result) -> Result:
 
 
 async def _notify(hooks: Sequence[Hook], stage: _Stage, invocation: Invocation, about: Any) -> Raised | None:
-    """Tells every hook, whatever the others do; those that raised, with what they raised."""
-    wrong: Raised | None = None
+    """Call one method of every hook, whatever the others do; return the errors of those that raised."""
+    errors: Raised | None = None
     method = stage.method
     at = 0
     for hook in hooks:
         try:
             waiting = getattr(hook, method)(invocation, about)
             if waiting is not None:
-                await (waiting if type(waiting) is CoroutineType else _waited(waiting))
+                await (waiting if type(waiting) is CoroutineType else _resolve(waiting))
         except _RAISED as error:
-            wrong = wrong or {}
-            wrong[at] = error
+            errors = errors or {}
+            errors[at] = error
         at += 1  # noqa: SIM113 - counted by hand: `enumerate` costs more
-    return wrong
+    return errors
 
 
 # The events of a call are written without an await between them: two dispatches may share a trace.
 
 
-def _asked(rows: list[Row], index: int, count: int) -> None:
-    """So many hooks said that it may go on."""
+def _record_continues(rows: list[Row], index: int, count: int) -> None:
+    """Append the events of hooks that let the call run."""
     rows += [(HookBefore, index, at, "continue") for at in range(count)]
 
 
-def _listed(rows: list[Row], index: int, stage: _Stage, count: int, wrong: Raised | None) -> None:
-    """So many hooks were told."""
-    wrong = wrong or {}
+def _record_stage(rows: list[Row], index: int, stage: _Stage, count: int, errors: Raised | None) -> None:
+    """Append the events of hooks that were notified in a stage, with the errors of those that raised."""
+    errors = errors or {}
     rows += [
-        (stage.raised, index, at, said(wrong[at])) if at in wrong else (stage.told, index, at) for at in range(count)
+        (stage.raised, index, at, describe_error(errors[at])) if at in errors else (stage.notified, index, at)
+        for at in range(count)
     ]
 
 
-def _told(
-    batch: Batch, invocation: Invocation, rows: list[Row], result: Result, asked: int, wrong: Raised | None
+def _finish_after_hooks(
+    batch: Batch, invocation: Invocation, rows: list[Row], result: Result, continued: int, errors: Raised | None
 ) -> Ended:
-    _asked(rows, invocation.index, asked)
-    _listed(rows, invocation.index, _AFTER, len(batch.hooks), wrong)
-    return _closed(invocation, _bounded(batch, result), rows, wrong, None, result.reason)
+    """Append the events of the hooks' `after` and the outcome; return the result."""
+    _record_continues(rows, invocation.index, continued)
+    _record_stage(rows, invocation.index, _AFTER, len(batch.hooks), errors)
+    return _finish(invocation, _bounded(batch, result), rows, errors, None, result.reason)
 
 
-async def _stopped(batch: Batch, invocation: Invocation, rows: list[Row], at: int, answer: Skip | Terminate) -> Ended:
-    """Hook `at` did not let it run."""
+async def _finish_stopped(
+    batch: Batch, invocation: Invocation, rows: list[Row], at: int, answer: Skip | Terminate
+) -> Ended:
+    """End a call that hook `at` did not let run: skip it, or terminate the batch."""
     call, index, reason = invocation.call, invocation.index, answer.reason
     if isinstance(answer, Skip):
         result = Result(call, answer.output, kind="skipped", reason=reason)
-        wrong = await _notify(batch.hooks, _AFTER, invocation, result)
-        _asked(rows, index, at)
+        errors = await _notify(batch.hooks, _AFTER, invocation, result)
+        _record_continues(rows, index, at)
         rows.append((HookBefore, index, at, "skip", reason))
-        return _told(batch, invocation, rows, result, 0, wrong)
+        return _finish_after_hooks(batch, invocation, rows, result, 0, errors)
     stop = DispatchTerminated(reason)
-    wrong = await _notify(batch.hooks, _CLEANUP, invocation, stop)
-    _asked(rows, index, at)
+    errors = await _notify(batch.hooks, _CLEANUP, invocation, stop)
+    _record_continues(rows, index, at)
     rows.append((HookBefore, index, at, "terminate", reason))
-    _listed(rows, index, _CLEANUP, len(batch.hooks), wrong)
-    result = failed(call, "terminated", f"the call was not run: {reason}")
-    return _closed(invocation, result, rows, wrong, stop, reason)
+    _record_stage(rows, index, _CLEANUP, len(batch.hooks), errors)
+    result = failed_result(call, "terminated", f"the call was not run: {reason}")
+    return _finish(invocation, result, rows, errors, stop, reason)
 
 
-async def _broken(batch: Batch, invocation: Invocation, rows: list[Row], at: int, error: BaseException) -> Ended:
-    """Hook `at` raised when it was asked: those before it clean up."""
-    wrong = await _notify(batch.hooks[:at], _CLEANUP, invocation, error)
-    _asked(rows, invocation.index, at)
-    rows.append((HookBeforeError, invocation.index, at, said(error)))
-    _listed(rows, invocation.index, _CLEANUP, at, wrong)
-    _raise_if_cancelled(invocation, rows, error, wrong)
-    result = failed(invocation.call, "failed", "the call was not run: a check before it failed")
-    return _closed(invocation, result, rows, wrong, _hook_failed(at, error), said(error))
+async def _finish_hook_error(
+    batch: Batch, invocation: Invocation, rows: list[Row], at: int, error: BaseException
+) -> Ended:
+    """End a call before which hook `at` raised: the hooks before it clean up."""
+    errors = await _notify(batch.hooks[:at], _CLEANUP, invocation, error)
+    _record_continues(rows, invocation.index, at)
+    rows.append((HookBeforeError, invocation.index, at, describe_error(error)))
+    _record_stage(rows, invocation.index, _CLEANUP, at, errors)
+    _raise_if_cancelled(invocation, rows, error, errors)
+    result = failed_result(invocation.call, "failed", "the call was not run: a check before it failed")
+    return _finish(invocation, result, rows, errors, _hook_failed(at, error), describe_error(error))
 
 
-async def _failed(
+async def _finish_failed(
     batch: Batch, invocation: Invocation, rows: list[Row], error: BaseException, duration: float
 ) -> Ended:
-    """The tool raised, took too long, or was cancelled."""
-    wrong = await _notify(batch.hooks, _CLEANUP, invocation, error)
-    _asked(rows, invocation.index, len(batch.hooks))
-    _listed(rows, invocation.index, _CLEANUP, len(batch.hooks), wrong)
-    _raise_if_cancelled(invocation, rows, error, wrong)
+    """End a call whose tool raised, took too long, or was cancelled."""
+    errors = await _notify(batch.hooks, _CLEANUP, invocation, error)
+    _record_continues(rows, invocation.index, len(batch.hooks))
+    _record_stage(rows, invocation.index, _CLEANUP, len(batch.hooks), errors)
+    _raise_if_cancelled(invocation, rows, error, errors)
     kind: Kind = "timed_out" if isinstance(error, ToolTimedOut) else "failed"
-    message = str(error) if isinstance(error, (ToolTimedOut, NotRunnable)) else said(error)
+    message = str(error) if isinstance(error, (ToolTimedOut, NotRunnable)) else describe_error(error)
     thread = error.thread if isinstance(error, ToolTimedOut) else ""
-    result = failed(invocation.call, kind, message, duration=duration, thread=thread)
+    result = failed_result(invocation.call, kind, message, duration=duration, thread=thread)
     # One that has results already comes from a dispatch inside the tool: for this one, the tool failed.
     is_ours = isinstance(error, NotRunnable) and not error.results
     stop: Any = error if is_ours else tool_failed(invocation.call, error)
-    return _closed(invocation, result, rows, wrong, stop, message)
+    return _finish(invocation, result, rows, errors, stop, message)
 
 
-def _closed(
+def _finish(
     invocation: Invocation,
     result: Result,
     rows: list[Row],
-    wrong: Raised | None,
+    errors: Raised | None,
     stop: DispatchStopped | None,
     reason: str,
 ) -> Ended:
-    """The outcome, whatever the hooks did. A hook that raised when it was told ends the batch."""
-    if not wrong:
+    """Append the outcome and return the result. The first error of a hook, if any, ends the batch."""
+    if not errors:
         rows.append((Outcome, invocation.index, invocation.call.name, result.kind, reason))
         return result, stop
-    at, error = min(wrong.items(), key=lambda each: each[0])
-    rows.append((Outcome, invocation.index, invocation.call.name, result.kind, reason, said(error)))
-    for each in wrong.values():
+    at, error = min(errors.items(), key=lambda each: each[0])
+    rows.append((Outcome, invocation.index, invocation.call.name, result.kind, reason, describe_error(error)))
+    for each in errors.values():
         if isinstance(each, asyncio.CancelledError) and _is_being_cancelled():
             raise each
     return result, _hook_failed(at, error)
 
 
-def _raise_if_cancelled(invocation: Invocation, rows: list[Row], error: BaseException, wrong: Raised | None) -> None:
-    """A tool that was cancelled from inside has failed; one that is cancelled from outside is not waited for."""
+def _raise_if_cancelled(invocation: Invocation, rows: list[Row], error: BaseException, errors: Raised | None) -> None:
+    """Raise the error again if this task is being cancelled, not just the tool."""
     if isinstance(error, asyncio.CancelledError) and _is_being_cancelled():
         why = "; ".join(getattr(error, "__notes__", ()))
-        broken = said(wrong[min(wrong)]) if wrong else ""
+        broken = describe_error(errors[min(errors)]) if errors else ""
         rows.append((Outcome, invocation.index, invocation.call.name, "cancelled", why, broken))
         raise error
 
@@ -496,6 +523,6 @@ def _is_being_cancelled() -> bool:
 
 
 def _hook_failed(at: int, error: BaseException) -> HookFailed:
-    stop = HookFailed(at, said(error))
+    stop = HookFailed(at, describe_error(error))
     stop.__cause__ = error
     return stop

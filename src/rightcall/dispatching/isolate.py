@@ -1,10 +1,9 @@
-"""A tool run in a process of its own, which is killed when its time is over, nobody waits any more, or we die.
+"""Run a tool in its own process, which is killed at the time limit, when nobody waits any more, or when we die.
 
-The child is given the name of the function and the arguments as JSON, never a pickled object: it imports the module,
-declares the function as here, and validates the arguments again in the same way. What was filled in here is sent along,
-and the tool runs only if the same values come out as the hooks were shown. So the function must be importable, and what
-it gives comes back as JSON.
-"""
+The child gets the name of the function and the arguments as JSON, never a pickled object: it imports the module,
+declares the function as here, and validates the arguments again in the same way. Values that were filled in here are
+sent along, and the tool runs only if the same values result as the hooks were shown. So the function must be
+importable, and its output is returned as JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ from typing import Any
 import msgspec
 
 from rightcall.dispatching import tool_child as child
-from rightcall.dispatching.plain_json_values import plain, shown
+from rightcall.dispatching.plain_json_values import comparable_text, plain
 from rightcall.errors import NotRunnable, ToolError, ToolTimedOut
 from rightcall.tools.functions import Binding, Typed
 from rightcall.types import Json
@@ -29,7 +28,7 @@ MOST_OUTPUT = 64_000_000
 
 
 class Isolated(ToolError):
-    """What the child says was raised there; `type` is the name of its class."""
+    """An error that was raised in the child; `type` is the name of its class."""
 
     def __init__(self, type: str, message: str) -> None:
         super().__init__(f"{type}: {message}" if message else type)
@@ -37,19 +36,21 @@ class Isolated(ToolError):
 
 
 class Importable(msgspec.Struct, frozen=True):
+    """The module and the qualified name under which a child finds a function."""
+
     module: str
     name: str
 
 
 def importable(tool: str, function: Callable[..., Any]) -> Importable:
-    """Where a child finds this function. Raises `NotRunnable`."""
+    """Return where a child finds this function. Raises `NotRunnable` if it cannot be imported."""
     module, name = getattr(function, "__module__", None) or "", getattr(function, "__qualname__", "")
     cause = ""
     if module == "__main__":
         cause = "it is defined in the program's main module"
     elif "<" in name or not name:
         cause = "it has no name at the top level of a module"
-    elif _found(module, name) is not function:
+    elif _find_loaded(module, name) is not function:
         cause = f"{module}.{name} is not the same object"
     if not cause:
         return Importable(module, name)
@@ -57,7 +58,8 @@ def importable(tool: str, function: Callable[..., Any]) -> Importable:
     raise NotRunnable(f"the tool {tool!r} cannot run in a process of its own: {cause}; {cure}")
 
 
-def _found(module: str, name: str) -> Any:
+def _find_loaded(module: str, name: str) -> Any:
+    """Return the object of this qualified name in a loaded module, or None."""
     found: Any = sys.modules.get(module)
     for step in name.split("."):
         found = getattr(found, step, None)
@@ -65,17 +67,18 @@ def _found(module: str, name: str) -> Any:
 
 
 async def in_process(tool: str, way: Binding, arguments: Json, typed: Typed, seconds: float | None) -> Any:
-    """What the function gives in a child process, run with these values: `typed` is what the arguments became here.
+    """Run a function in a child process with these arguments and return its output.
 
-    Raises `ToolTimedOut`, `Isolated` or `NotRunnable`."""
+    `typed` are the validated arguments that the hooks were shown. Raises `ToolTimedOut`, `Isolated` or
+    `NotRunnable`."""
     where = msgspec.structs.asdict(importable(tool, way.function))
     bound = {"bound": False, "arguments": arguments}
     if way.validate is not None:
-        bound = {"bound": True, "arguments": _filled_in(way, arguments, typed), "shown": shown(typed)}
+        bound = {"bound": True, "arguments": _with_defaults(way, arguments, typed), "shown": comparable_text(typed)}
     request = json.dumps({"path": sys.path, **where, **bound}).encode()
     watched, held = os.pipe()
     try:
-        process = await _started(watched)
+        process = await _start(watched)
     except BaseException:
         os.close(held)
         raise
@@ -89,8 +92,8 @@ async def in_process(tool: str, way: Binding, arguments: Json, typed: Typed, sec
     return _read(answer, process.returncode)
 
 
-def _filled_in(way: Binding, arguments: Json, typed: Typed) -> Json:
-    """The arguments, with what was made for those that were not given: made again it would be something else."""
+def _with_defaults(way: Binding, arguments: Json, typed: Typed) -> Json:
+    """Return the arguments with the generated defaults added: generated again in the child they would differ."""
     missing = {name: plain(value) for name, value in typed.items() if name not in arguments}
     if not missing:
         return arguments
@@ -99,11 +102,11 @@ def _filled_in(way: Binding, arguments: Json, typed: Typed) -> Json:
         again = way.typed(whole)
     except Exception:  # noqa: BLE001 - a validator of the tool's own cannot read it; the child compares
         return arguments
-    return whole if not isinstance(again, tuple) and shown(again) == shown(typed) else arguments
+    return whole if not isinstance(again, tuple) and comparable_text(again) == comparable_text(typed) else arguments
 
 
-async def _started(watched: int) -> asyncio.subprocess.Process:
-    """The child watches one end of a pipe. When nobody holds the other any more, it kills all it started, and ends."""
+async def _start(watched: int) -> asyncio.subprocess.Process:
+    """Start the child. It watches one end of a pipe, and kills all it started when the other end is closed."""
     try:
         return await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", child.__file__, str(watched)),
@@ -117,21 +120,22 @@ async def _started(watched: int) -> asyncio.subprocess.Process:
 
 
 async def _answer(process: asyncio.subprocess.Process, request: bytes) -> bytes:
+    """Send the request and return the bytes of the answer, up to `MOST_OUTPUT`."""
     assert process.stdin is not None and process.stdout is not None
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it died early; its answer says so
         process.stdin.write(request)
         await process.stdin.drain()
     process.stdin.close()
     pieces: list[bytes] = []
-    left = MOST_OUTPUT
-    while left > 0 and (piece := await process.stdout.read(1 << 16)):
+    remaining = MOST_OUTPUT
+    while remaining > 0 and (piece := await process.stdout.read(1 << 16)):
         pieces.append(piece)
-        left -= len(piece)
+        remaining -= len(piece)
     return b"".join(pieces)
 
 
 async def _end(process: asyncio.subprocess.Process, held: int) -> None:
-    """The child ends whatever the tool started, and itself, when nobody holds the pipe."""
+    """Close the pipe, which makes the child end the tool and itself; kill the group if it does not."""
     os.close(held)
     try:
         await asyncio.wait_for(asyncio.shield(process.wait()), child.PATIENCE + 1)
@@ -143,12 +147,13 @@ async def _end(process: asyncio.subprocess.Process, held: int) -> None:
 
 
 def _read(answer: bytes, status: int | None) -> Any:
+    """Return the output in an answer. Raises `Isolated` for an error, a missing answer, or one that is too long."""
     if len(answer) >= MOST_OUTPUT:
         raise Isolated("TooLarge", f"the output is longer than {MOST_OUTPUT:,} bytes; give less, or write it to a file")
     try:
-        told = json.loads(answer)
+        fields = json.loads(answer)
     except ValueError:
         raise Isolated("ProcessDied", f"the process ended without an answer (status {status})") from None
-    if "error" in told:
-        raise Isolated(told["error"], told["message"])
-    return told["output"]
+    if "error" in fields:
+        raise Isolated(fields["error"], fields["message"])
+    return fields["output"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rightcall.dispatching.bounded_output import Bounds, bound, written
+from rightcall.dispatching.bounded_output import Bounds, bound, to_json_text
 from rightcall.dispatching.hook import Hook, Invocation
 from rightcall.dispatching.plain_json_values import plain
 from rightcall.dispatching.result import Result
@@ -19,12 +19,14 @@ _SPAN_SCRUBBER = Scrubber()
 
 
 class Spans(Hook):
-    """A span `execute_tool {name}` for each call, by OpenTelemetry's GenAI conventions; the current one while the tool
-    runs. Pass it first: it then also times the other hooks. Needs the extra `otel`.
+    """A span `execute_tool {name}` for each call, by OpenTelemetry's GenAI conventions.
+
+    It is the current span while the tool runs. Pass this hook first: it then also times the other hooks. Needs the
+    extra `otel`.
 
     - `tracer_provider`: None for the global one.
-    - `content`: record arguments and results too, without the secrets that are known by their shape.
-    - `bounds`: how much of a result is recorded then; None for the usual.
+    - `content`: record arguments and results too, without the secrets that are recognized by their shape.
+    - `bounds`: how much of a result is recorded then; None for the default.
     """
 
     def __init__(self, *, tracer_provider: Any = None, content: bool = False, bounds: Bounds | None = None) -> None:
@@ -36,15 +38,18 @@ class Spans(Hook):
         self._open: dict[Invocation, tuple[Any, Any]] = {}
 
     def before(self, invocation: Invocation) -> None:
-        """Begins the span of this `invocation`."""
+        """Start the span of this `invocation`."""
         from opentelemetry import context, trace
 
         span = self._tracer.start_span(
-            f"execute_tool {invocation.call.name}", kind=trace.SpanKind.INTERNAL, attributes=self._described(invocation)
+            f"execute_tool {invocation.call.name}",
+            kind=trace.SpanKind.INTERNAL,
+            attributes=self._attributes(invocation),
         )
         self._open[invocation] = (span, context.attach(trace.set_span_in_context(span)))
 
-    def _described(self, invocation: Invocation) -> dict[str, Any]:
+    def _attributes(self, invocation: Invocation) -> dict[str, Any]:
+        """Return the attributes of the span; the arguments only with `content`."""
         found = {
             "gen_ai.operation.name": "execute_tool",
             "gen_ai.tool.name": invocation.call.name,
@@ -53,12 +58,12 @@ class Spans(Hook):
             "gen_ai.tool.type": "function",
         }
         if self._content:
-            found["gen_ai.tool.call.arguments"] = written(_SPAN_SCRUBBER.value(plain(invocation.call.arguments)))
+            found["gen_ai.tool.call.arguments"] = to_json_text(_SPAN_SCRUBBER.value(plain(invocation.call.arguments)))
         return {key: value for key, value in found.items() if value}
 
     def after(self, invocation: Invocation, result: Result) -> None:
-        """Ends the span of this `invocation` with its `result`."""
-        span = self._closed(invocation)
+        """End the span of this `invocation` with its `result`."""
+        span = self._detach(invocation)
         if span is None:
             return
         if result.kind != "completed":
@@ -69,10 +74,10 @@ class Spans(Hook):
         span.end()
 
     def cleanup(self, invocation: Invocation, error: BaseException) -> None:
-        """Ends the span of this `invocation` with the `error`."""
+        """End the span of this `invocation` with the `error`."""
         from opentelemetry.trace import Status, StatusCode
 
-        span = self._closed(invocation)
+        span = self._detach(invocation)
         if span is None:
             return
         if isinstance(error, DispatchTerminated):
@@ -83,26 +88,27 @@ class Spans(Hook):
         span.end()
 
     def intervened(self, intervention: Intervention) -> None:
-        """An event `rightcall.intervention` (`intervention`) of the span that is open around the turn; where none is,
-        of a span `rightcall.guard` of its own."""
+        """Add an event `rightcall.intervention` for this `intervention` to the current span.
+
+        Without one, the event gets its own span `rightcall.guard`."""
         from opentelemetry import trace
 
-        said = {
+        attributes = {
             "rightcall.policy": intervention.policy,
             "rightcall.action": intervention.action,
             "rightcall.reason": _SPAN_SCRUBBER.text(intervention.reason),
         }
         if intervention.call is not None:
-            said["rightcall.call"] = str(intervention.call)
+            attributes["rightcall.call"] = str(intervention.call)
         current = trace.get_current_span()
         if current.is_recording():
-            current.add_event("rightcall.intervention", said)
+            current.add_event("rightcall.intervention", attributes)
             return
         with self._tracer.start_as_current_span("rightcall.guard") as span:
-            span.add_event("rightcall.intervention", said)
+            span.add_event("rightcall.intervention", attributes)
 
-    def _closed(self, invocation: Invocation) -> Any:
-        """The span, no longer the current one. None for a call that this hook was not asked about."""
+    def _detach(self, invocation: Invocation) -> Any:
+        """Return the span, no longer the current one. None for a call that this hook did not see before."""
         from opentelemetry import context
 
         found = self._open.pop(invocation, None)

@@ -1,9 +1,8 @@
-"""Whatever a tool gave, as plain JSON data that can be written as UTF-8.
+"""Convert any output of a tool to plain JSON data that can be encoded as UTF-8.
 
     plain(Weather(at=date(2026, 5, 17), wind=nan))    # {"at": "2026-05-17", "wind": "nan"}
 
-Never raises: what has no JSON form becomes text, what refers to itself or is nested too deeply becomes a note.
-"""
+Never raises: what has no JSON form becomes text, what refers to itself or is nested too deeply becomes a note."""
 
 from __future__ import annotations
 
@@ -27,16 +26,17 @@ _ITSELF = "[refers to itself]"
 
 
 def plain(value: Any) -> Any:
+    """Convert a value to plain JSON data."""
     return _Plain().of(value, 0)
 
 
-def shown(value: Any) -> str:
-    """A value as text by which two processes can tell whether they have the same."""
+def comparable_text(value: Any) -> str:
+    """Return a value as text by which two processes can compare their values."""
     return _PLACE.sub(" at 0x", json.dumps(plain(value), sort_keys=True))
 
 
 def clean(text: str) -> str:
-    """The text with U+FFFD for what UTF-8 cannot carry."""
+    """Return the text with U+FFFD for what UTF-8 cannot encode."""
     if text.isascii():
         return text
     try:
@@ -47,11 +47,14 @@ def clean(text: str) -> str:
 
 
 class _Plain:
+    """Converts one value; counts the values, and knows the containers that are open."""
+
     def __init__(self) -> None:
         self.open: set[int] = set()
         self.left = MOST_VALUES
 
     def of(self, value: Any, depth: int) -> Any:
+        """Convert a value; scalars here, everything else by `inside`."""
         if isinstance(value, str):
             return clean(str(value))
         if value is None or isinstance(value, bool):
@@ -63,6 +66,7 @@ class _Plain:
         return self.inside(value, depth)
 
     def inside(self, value: Any, depth: int) -> Any:
+        """Convert a container or an object; a note in its place if it is too deep, too large or inside itself."""
         if depth >= DEEPEST:
             return _TOO_DEEP
         if id(value) in self.open:
@@ -79,6 +83,7 @@ class _Plain:
             self.open.discard(id(value))
 
     def container(self, value: Any, depth: int) -> Any:
+        """Convert the items of a container, or an object by one step towards JSON."""
         if isinstance(value, Mapping):
             return {clean(str(key)): self.of(item, depth) for key, item in value.items()}
         if isinstance(value, (list, tuple)):
@@ -91,6 +96,7 @@ class _Plain:
 
 
 def _bytes(value: bytes) -> str:
+    """Return bytes as text: UTF-8, else Base64."""
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -98,7 +104,7 @@ def _bytes(value: bytes) -> str:
 
 
 def _simpler(value: Any) -> Any:
-    """One step towards JSON."""
+    """Convert an object by one step towards JSON: its fields, what msgspec makes of it, or its text."""
     if callable(getattr(value, "model_dump", None)) and not isinstance(value, type):
         return value.model_dump(mode="json")
     if isinstance(value, msgspec.Struct):

@@ -32,14 +32,14 @@ _LONGEST_SENT = 500
 
 
 class Result(msgspec.Struct, frozen=True):
-    """What became of one call.
+    """The outcome of one call.
 
     - `call`: as it was given.
-    - `output`: what the tool gave, or what is told where it gave nothing.
-    - `error`: the model is to take it for a failure.
-    - `kind`: "completed", or why it did not come to that.
+    - `output`: the output of the tool, or a message where there is none.
+    - `error`: the model must treat the output as a failure.
+    - `kind`: "completed", or what happened instead.
     - `reason`: the same in words.
-    - `problems`: why a call was refused, and notes.
+    - `problems`: why a call was rejected, and notes.
     - `duration`: seconds, of the tool alone.
     - `envelope`: the output cut to size, where a limit was set.
     - `thread`: the name of a thread that outlived its time limit.
@@ -57,69 +57,72 @@ class Result(msgspec.Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """The call's."""
+        """Return the id of the call."""
         return self.call.id
 
     @property
     def name(self) -> str:
-        """The tool's."""
+        """Return the name of the tool."""
         return self.call.name
 
     @property
     def text(self) -> str:
-        """What to tell the model; bounded, also when the output was not."""
-        said = (self.envelope or bound(self.output)).text
-        return f"ERROR: {said}" if self.error else said
+        """Return the text for the model; bounded, also when the output was not."""
+        text = (self.envelope or bound(self.output)).text
+        return f"ERROR: {text}" if self.error else text
 
     def message(self, api: str = "chat") -> Json:
-        """The message that answers the call, as this `api` wants it. Several results of one turn: `answers`."""
+        """Return the message that answers the call, as this `api` wants it. For several results of one turn:
+        `answers`."""
         return write_results(api, [self.outcome])[0]
 
     @property
     def outcome(self) -> CallOutcome:
-        """What to tell the model, and whether it is an error."""
+        """Return the text for the model, and whether it is an error."""
         return CallOutcome(self.call, (self.envelope or bound(self.output)).text, self.error)
 
     def to_json(self) -> Json:
-        """Plain JSON data, to be kept or sent."""
+        """Return plain JSON data, to be stored or sent."""
         fields: Json = to_json(msgspec.structs.replace(self, output=None, envelope=None))
         omitted = self.envelope.omitted if self.envelope is not None else ()
         del fields["envelope"]
         return {**fields, "output": plain(self.output), "omitted": [to_json(each) for each in omitted]}
 
 
-def failed(call: Call, kind: Kind, message: str, *, duration: float = 0.0, thread: str = "") -> Result:
+def failed_result(call: Call, kind: Kind, message: str, *, duration: float = 0.0, thread: str = "") -> Result:
+    """Return the result of a call that failed with this message."""
     message = message[:LONGEST_ERROR]
     return Result(call, message, True, kind, message, duration=duration, thread=thread)
 
 
-def refused(call: Call, problems: Sequence[Problem]) -> Result:
-    """The call did not run; the model is told why, and what to send instead."""
+def rejected_result(call: Call, problems: Sequence[Problem]) -> Result:
+    """Return the result of a call that was rejected: why, and the arguments that were sent."""
     message = "the call was not run: " + "; ".join([problem.message for problem in problems if problem.blocking])
-    message += _what_was_sent(call)
+    message += _input_note(call)
     return Result(call, message[:LONGEST_ERROR], True, "refused", message[:LONGEST_ERROR], tuple(problems))
 
 
-def _what_was_sent(call: Call) -> str:
-    """A history holds arguments that are an object: where they were none, the model is shown what it wrote."""
+def _input_note(call: Call) -> str:
+    """Return the input where it was no object: a history holds only objects, so the model is shown its text."""
     if call.arguments or not call.json.strip("{} \t\r\n"):
         return ""
     sent = call.json if len(call.json) <= _LONGEST_SENT else call.json[:_LONGEST_SENT] + "..."
     return f"; the arguments you sent: {sent}"
 
 
-def not_run(call: Call, why: str) -> Result:
-    return failed(call, "not_run", f"the call was not run: {why}; send it again if it is still needed")
+def not_run_result(call: Call, why: str) -> Result:
+    """Return the result of a call that was not reached, for this reason."""
+    return failed_result(call, "not_run", f"the call was not run: {why}; send it again if it is still needed")
 
 
-def cut_short(call: Call, cancelled: BaseException) -> Result:
-    """It had begun. What it did until then is done, so the model must not take it for a call that never ran."""
+def cancelled_result(call: Call, cancelled: BaseException) -> Result:
+    """Return the result of a call that was cancelled after it had begun: its effects may remain."""
     notes = "".join([f"; {note}" for note in getattr(cancelled, "__notes__", ())])
-    return failed(call, "cancelled", f"the call was cancelled; it may have done a part of its work{notes}")
+    return failed_result(call, "cancelled", f"the call was cancelled; it may have done a part of its work{notes}")
 
 
-def said(error: BaseException) -> str:
-    """An exception in one line, for the model: no traceback, nothing endless."""
+def describe_error(error: BaseException) -> str:
+    """Return an exception in one line, for the model: no traceback, bounded length."""
     try:
         text = str(error)
     except Exception:  # noqa: BLE001 - an exception that cannot say what it is still has a type
@@ -133,12 +136,13 @@ _CUSTOM = ("custom", "custom_tool_call")
 
 
 def answers(reply: Reply, results: Iterable[Result] = (), *, api: str = "chat") -> list[Json]:
-    """The messages to append to the history behind `reply.message()`: one answer for each attempt, in order, its result
-    or where there is none its refusal; then, if something is wrong with the reply that is about no call, a message that
-    says so. Empty where there is nothing to say.
+    """Return the messages to append to the history after `reply.message()`.
 
-    - `reply`: what was read.
-    - `results`: those of `dispatch(reply)` or of `dispatch(reply.calls)`; they are found by the ids of their calls.
+    One answer for each attempt, in order: its result, or its rejection; then, if something else is wrong with the
+    reply, a message that says so. Empty where there is nothing to answer.
+
+    - `reply`: the reply that was read.
+    - `results`: those of `dispatch(reply)` or of `dispatch(reply.calls)`; they are matched by the ids of their calls.
     - `api`: `chat`, `responses`, `messages`, `gemini` or `ollama`, or the name of its SDK.
     """
     given = list(results)
@@ -147,20 +151,21 @@ def answers(reply: Reply, results: Iterable[Result] = (), *, api: str = "chat") 
 
 
 def _result(call: Call, given: list[Result]) -> Result:
-    """The result of a call; the first of those that fit is taken away, so that none answers two calls."""
+    """Return the result of a call and remove it from `given`, so that no result answers two calls."""
     for at, result in enumerate(given):
         if result.id == call.id and (call.id or result.name == call.name):
             return given.pop(at)
-    return not_run(call, "it has no result") if call.ok else refused(call, call.problems)
+    return not_run_result(call, "it has no result") if call.ok else rejected_result(call, call.problems)
 
 
 def _custom(outcome: CallOutcome, reply: Reply) -> CallOutcome:
+    """Mark the outcome of a custom tool's call, which providers answer in another shape."""
     kind = reply.extras.get(outcome.call.id, {}).get("type")
     return outcome._replace(custom=True) if kind in _CUSTOM else outcome
 
 
 def _without_calls(reply: Reply) -> Reply:
-    """What the answers of the calls do not say. What nearly is a call is told only where none was made."""
+    """Return the reply with only the problems that the answers to calls do not report."""
     if not reply.attempts:
         return reply
     kept = [problem for problem in reply.problems if problem.call is None and problem.blocking]

@@ -1,11 +1,10 @@
-"""Runs one tool in a process of its own. Started by `isolate` only; request and answer are one JSON object each.
+"""Run one tool in its own process. Started by `isolate` only; request and answer are one JSON object each.
 
-Two processes: a keeper, which is this program, and a worker that it starts and that runs the tool. What the worker
-starts becomes the keeper's child when its own parent ends, whatever session or group it is in (on Linux; elsewhere
-only the worker's group is known). The keeper ends all of it when the worker has ended, and when nobody holds the
-other end of the pipe that it watches any more. The answer goes to what was standard output at the start. From then on
-the tool's own prints go to standard error.
-"""
+There are two processes: a keeper, which is this program, and a worker that it starts and that runs the tool.
+Processes that the worker starts become children of the keeper when their own parent ends, whatever session or group
+they are in (on Linux; elsewhere only the worker's group is known). The keeper kills all of them when the worker has
+ended, and when the other end of the pipe that it watches is closed. The answer goes to the standard output of the
+start. From then on the tool's own prints go to standard error."""
 
 from __future__ import annotations
 
@@ -23,9 +22,10 @@ SET_CHILD_SUBREAPER = 36  # of prctl(2)
 PATIENCE = 5.0  # seconds for what was killed to be gone
 
 
-def main() -> None:
+def supervise() -> None:
+    """Start the worker, wait for it as the keeper, kill what remains, and exit with the worker's code."""
     watched = int(sys.argv[1])
-    adopt()
+    adopt_orphans()
     woken, waker = os.pipe()
     os.set_blocking(waker, False)
     signal.set_wakeup_fd(waker)
@@ -37,28 +37,29 @@ def main() -> None:
         os.setpgid(0, 0)  # what the tool does to its group does not reach the keeper
         for handle in (watched, woken, waker):
             os.close(handle)
-        work()
+        run_worker()
         return
     with contextlib.suppress(OSError):
         os.setpgid(worker, worker)
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, 0)
     os.dup2(nowhere, 1)
-    code = kept(worker, watched, woken)
+    code = wait_for_worker(worker, watched, woken)
     end_all(worker)
     os._exit(code)
 
 
-def work() -> None:
+def run_worker() -> None:
+    """Run the requested tool in the worker and write its output or its error as the answer."""
     request = json.loads(sys.stdin.buffer.read())
     answer = os.dup(1)
     os.dup2(2, 1)
     sys.path[:] = request["path"]
     try:
-        told: dict[str, Any] = {"output": run(request)}
+        answer_fields: dict[str, Any] = {"output": run_tool(request)}
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the tool raised is the answer
-        told = {"error": type(error).__name__, "message": str(error)[:2000]}
-    data = json.dumps(told).encode()
+        answer_fields = {"error": type(error).__name__, "message": str(error)[:2000]}
+    data = json.dumps(answer_fields).encode()
     while data:
         data = data[os.write(answer, data) :]
 
@@ -66,26 +67,27 @@ def work() -> None:
 # -- the keeper --------------------------------------------------------------------------------------------------------
 
 
-def adopt() -> None:
-    """What loses its parent below here comes to this process, not to the first of the machine."""
+def adopt_orphans() -> None:
+    """Make this process the parent of all descendants that lose theirs (on Linux)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def kept(worker: int, watched: int, woken: int) -> int:
-    """Waits until the worker has ended, or nobody waits for it. Its exit code."""
+def wait_for_worker(worker: int, watched: int, woken: int) -> int:
+    """Wait until the worker has ended, or the caller has closed the pipe. Return the worker's exit code."""
     while True:
         ready, _, _ = select.select([watched, woken], [], [])
         if watched in ready:
             return 1
         os.read(woken, 4096)
-        while ended := reaped():
+        while ended := reap():
             if ended[0] == worker:
                 code = os.waitstatus_to_exitcode(ended[1])
                 return code if code >= 0 else 128 - code
 
 
-def reaped() -> tuple[int, int] | None:
+def reap() -> tuple[int, int] | None:
+    """Return process id and status of a child that has ended, or None."""
     with contextlib.suppress(ChildProcessError):
         pid, status = os.waitpid(-1, os.WNOHANG)
         return (pid, status) if pid else None
@@ -93,24 +95,24 @@ def reaped() -> tuple[int, int] | None:
 
 
 def end_all(worker: int) -> None:
-    """Kills the worker's group and every child, and those that become children by it, until there are none."""
+    """Kill the worker's group and all children, until there are none or `PATIENCE` is over."""
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
         with contextlib.suppress(OSError):
             os.killpg(worker, signal.SIGKILL)
-        found = children()
+        found = child_pids()
         for pid in found:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
-        while reaped():
+        while reap():
             pass
         if not found:
             return
         time.sleep(0.002)
 
 
-def children() -> list[int]:
-    """The processes whose parent this one is, where the system lists them."""
+def child_pids() -> list[int]:
+    """Return the ids of the processes whose parent this one is; none outside Linux."""
     found = []
     own = str(os.getpid())
     for name in os.listdir("/proc") if sys.platform == "linux" else []:
@@ -125,12 +127,13 @@ def children() -> list[int]:
 # -- the worker --------------------------------------------------------------------------------------------------------
 
 
-def run(request: dict[str, Any]) -> Any:
+def run_tool(request: dict[str, Any]) -> Any:
+    """Import the function, check the arguments against those the hooks were shown, and return its output."""
     import asyncio
     import importlib
     import inspect
 
-    from rightcall.dispatching.plain_json_values import plain, shown
+    from rightcall.dispatching.plain_json_values import comparable_text, plain
     from rightcall.tools.functions import binding
     from rightcall.tools.toolset import to_tool
 
@@ -143,7 +146,7 @@ def run(request: dict[str, Any]) -> Any:
         typed = bound.typed(request["arguments"])
         if isinstance(typed, tuple):
             raise ValueError("; ".join([problem.message for problem in typed]))
-        if shown(typed) != request["shown"]:
+        if comparable_text(typed) != request["shown"]:
             raise ValueError("the arguments come out otherwise when they are validated again; the tool was not run")
         given = bound.call(typed)
     else:
@@ -158,4 +161,4 @@ async def _awaited(given: Any) -> Any:
 
 
 if __name__ == "__main__":
-    main()
+    supervise()

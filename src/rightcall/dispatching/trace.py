@@ -1,8 +1,4 @@
-"""`Trace`: a bounded record of every call, its interventions and its duration.
-
-Redaction(deny=("/user/password", "/rows/*/card"))
-Redaction(allow=("/summary",))
-"""
+"""A record of calls, hooks and interventions, call by call: `Trace` and its events."""
 
 from __future__ import annotations
 
@@ -20,8 +16,10 @@ class Event(msgspec.Struct, frozen=True, tag_field="event"):
 
 
 class HookBefore(Event, frozen=True, tag="hook_before"):
-    """A hook was asked before a call, and said what to do. `call` is the call's index in its batch and `hook` the
-    hook's among the hooks, both from 0; `action` is what it said, and `reason` why."""
+    """A hook's `before` ran, and answered.
+
+    `call` is the call's index in its batch and `hook` the hook's among the hooks, both from 0; `action` is the
+    answer, and `reason` its reason."""
 
     call: int
     hook: int
@@ -30,7 +28,7 @@ class HookBefore(Event, frozen=True, tag="hook_before"):
 
 
 class HookBeforeError(Event, frozen=True, tag="hook_before_error"):
-    """A hook raised when it was asked. `call` and `hook` as in `HookBefore`; `message` is what it raised."""
+    """A hook's `before` raised. `call` and `hook` as in `HookBefore`; `message` is the error."""
 
     call: int
     hook: int
@@ -38,15 +36,14 @@ class HookBeforeError(Event, frozen=True, tag="hook_before_error"):
 
 
 class HookAfter(Event, frozen=True, tag="hook_after"):
-    """A hook was told after a call. `call` and `hook` as in `HookBefore`."""
+    """A hook's `after` ran. `call` and `hook` as in `HookBefore`."""
 
     call: int
     hook: int
 
 
 class HookAfterError(Event, frozen=True, tag="hook_after_error"):
-    """A hook raised when it was told after a call. `call` and `hook` as in `HookBefore`; `message` is what it
-    raised."""
+    """A hook's `after` raised. `call` and `hook` as in `HookBefore`; `message` is the error."""
 
     call: int
     hook: int
@@ -54,15 +51,14 @@ class HookAfterError(Event, frozen=True, tag="hook_after_error"):
 
 
 class HookCleanup(Event, frozen=True, tag="hook_cleanup"):
-    """A hook was told to clean up. `call` and `hook` as in `HookBefore`."""
+    """A hook's `cleanup` ran. `call` and `hook` as in `HookBefore`."""
 
     call: int
     hook: int
 
 
 class HookCleanupError(Event, frozen=True, tag="hook_cleanup_error"):
-    """A hook raised when it was told to clean up. `call` and `hook` as in `HookBefore`; `message` is what it
-    raised."""
+    """A hook's `cleanup` raised. `call` and `hook` as in `HookBefore`; `message` is the error."""
 
     call: int
     hook: int
@@ -70,13 +66,13 @@ class HookCleanupError(Event, frozen=True, tag="hook_cleanup_error"):
 
 
 class Outcome(Event, frozen=True, tag="outcome"):
-    """The last event of every call: what became of it.
+    """The last event of every call: its outcome.
 
     - `call`: the call's index in its batch, from 0.
     - `name`: the tool.
     - `kind`: as in `Result`.
     - `reason`: why, in words.
-    - `hook_error`: what a hook raised when it was told.
+    - `hook_error`: what a hook raised in `after` or `cleanup`.
     """
 
     call: int
@@ -87,15 +83,15 @@ class Outcome(Event, frozen=True, tag="outcome"):
 
 
 class Intervention(Event, frozen=True, tag="intervention"):
-    """What a policy of the guard says of a turn.
+    """A decision of a guard policy about a turn.
 
     - `policy`: its name.
-    - `action`: what is to happen: "tell" (the call runs, and its result says this too), "answer" (the call is not run:
-      this is its result), "refuse" (it is not run, and the model is told why), "nudge" (the model is told this, and
-      asked again), "end" (once its calls have gone well the task is done), "stop" (the task ends here, undone), "cut"
-      (a result of the history is sent shorter).
+    - `action`: what happens: "tell" (the call runs, and its result contains this message too), "answer" (the call is
+      not run: this is its result), "refuse" (it is not run, and the model is told why), "nudge" (the message is sent,
+      and the model is asked again), "end" (once its calls have succeeded the task is done), "stop" (the task ends here,
+      unfinished), "cut" (a result of the history is shortened).
     - `reason`: why, for the people who run the model.
-    - `message`: for the model; never longer than 1,200 characters, but for an answer and a cut.
+    - `message`: for the model; at most 1,200 characters, except for an answer and a cut.
     - `call`: the index of the call among the reply's attempts; None for the whole reply.
     - `at`: of a cut, the index of the message in the history.
     """
@@ -117,8 +113,10 @@ WENT_WELL = "went well"  # with a call's index, its name and the number of hooks
 
 
 class Trace:
-    """What hooks and tools did, call by call: filled by `dispatch`, any number of times, and equal to a trace with the
-    same events. `str(trace)` draws it as a tree. `events` are those it begins with."""
+    """The events of hooks and tools, call by call.
+
+    `dispatch` appends to it, any number of times. Equal to a trace with the same events. `str(trace)` draws a tree.
+    `events` are those it begins with."""
 
     __slots__ = ("_rows",)
 
@@ -129,12 +127,12 @@ class Trace:
             self.add(events)
 
     def add(self, events: Iterable[TraceEvent]) -> None:
-        """These `events` happened too, now."""
+        """Append these `events`."""
         self._rows += [(type(event), *msgspec.structs.astuple(event)) for event in events]
 
     @property
     def events(self) -> tuple[TraceEvent, ...]:
-        """Every event so far, in order."""
+        """Return every event so far, in order."""
         return tuple([event for row in self._rows for event in _events(*row)])
 
     def __iter__(self) -> Iterator[TraceEvent]:
@@ -152,43 +150,45 @@ class Trace:
         return f"Trace({list(self.events)!r})"
 
     def to_json(self) -> list[dict[str, Any]]:
-        """The events as plain JSON data, without secrets that are known by their shape."""
+        """Return the events as plain JSON data, without secrets that are recognized by their shape."""
         found: list[dict[str, Any]] = msgspec.to_builtins(self.events)
         return found
 
     @classmethod
     def from_json(cls, data: Any) -> Trace:
-        """The trace that `to_json` gave as `data`. Raises `msgspec.ValidationError`."""
+        """Return the trace that `to_json` wrote as `data`. Raises `msgspec.ValidationError`."""
         return cls(msgspec.convert(data, list[TraceEvent]))
 
     def __str__(self) -> str:
-        """A tree, one branch for each call, with characters that cannot be seen as escapes. Counts from 1."""
+        """Draw a tree, one branch for each call, with invisible characters as escapes. Counts from 1."""
         lines: list[str] = []
         branch: list[str] = []
         for event in self.events:
             if isinstance(event, Intervention):
-                lines.append(_shown(f"guard  {event.policy}: {event.action}{_in_brackets(event.reason)}"))
+                lines.append(_escape_invisible(f"guard  {event.policy}: {event.action}{_in_brackets(event.reason)}"))
                 continue
             branch.append(_line(event))
             if isinstance(event, Outcome):
-                lines += [_shown(f"call {event.call + 1}  {event.name}"), *_tree(branch)]
+                lines += [_escape_invisible(f"call {event.call + 1}  {event.name}"), *_tree(branch)]
                 branch = []
         return "\n".join([*lines, *_tree(branch)])
 
 
 def _events(kind: Any, call: Any, *fields: Any) -> list[TraceEvent]:
+    """Return the events of one row, with secrets replaced."""
     if kind is not WENT_WELL:
         return [kind(call, *[_SCRUBBER.text(each) if isinstance(each, str) else each for each in fields])]
     name, hooks = fields
-    asked: list[TraceEvent] = [HookBefore(call, at, "continue") for at in range(hooks)]
-    return [*asked, *[HookAfter(call, at) for at in range(hooks)], Outcome(call, name, "completed")]
+    befores: list[TraceEvent] = [HookBefore(call, at, "continue") for at in range(hooks)]
+    return [*befores, *[HookAfter(call, at) for at in range(hooks)], Outcome(call, name, "completed")]
 
 
 def _tree(branch: list[str]) -> list[str]:
-    return [("`- " if at == len(branch) else "|- ") + _shown(line) for at, line in enumerate(branch, 1)]
+    return [("`- " if at == len(branch) else "|- ") + _escape_invisible(line) for at, line in enumerate(branch, 1)]
 
 
 def _line(event: Any) -> str:
+    """Return one event as a line of the tree."""
     match event:
         case HookBefore():
             return f"hook {event.hook + 1} before: {event.action}{_in_brackets(event.reason)}"
@@ -207,5 +207,6 @@ def _in_brackets(reason: str) -> str:
     return f" ({reason})" if reason else ""
 
 
-def _shown(text: str) -> str:
+def _escape_invisible(text: str) -> str:
+    """Return the text with invisible characters as escapes."""
     return "".join([char if char.isprintable() else char.encode("unicode_escape").decode() for char in text])

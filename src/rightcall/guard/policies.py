@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from rightcall.contracts.protocol import feedback
 from rightcall.dispatching.bounded_output import Bounds, bound
 from rightcall.dispatching.budgets import fingerprint
-from rightcall.dispatching.result import refused
+from rightcall.dispatching.result import rejected_result
 from rightcall.dispatching.trace import Intervention
 from rightcall.guard.turn import PastCall, Turn, content_text
 from rightcall.types import Call, Tool
@@ -245,7 +245,7 @@ def problems() -> GuardPolicy:
                     action="refuse",
                     call=at,
                     reason=f"the call of {call.name!r:.60} is wrong: {_codes(call)}",
-                    message=told("problems", refused(call, call.problems).reason + _urged(turn, call, again)),
+                    message=told("problems", rejected_result(call, call.problems).reason + _urged(turn, call, again)),
                 )
 
     return policy

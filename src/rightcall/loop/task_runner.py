@@ -19,7 +19,7 @@ from rightcall.backends.request import Request
 from rightcall.dispatching.dispatcher import dispatch
 from rightcall.dispatching.hook import Hook, HookLike, Invocation
 from rightcall.dispatching.invoke import RunLimits
-from rightcall.dispatching.result import Kind, Result, not_run, said
+from rightcall.dispatching.result import Kind, Result, describe_error, not_run_result
 from rightcall.dispatching.trace import Intervention, Trace
 from rightcall.errors import CallerError, DispatchStopped, FileFailed, ToolTimedOut
 from rightcall.guard.judgement import Guard, Judgement, cut
@@ -143,8 +143,8 @@ class RunNotes(Hook):
 
     def asked(self, invocation: Invocation, answer: Permission) -> None:
         words = answer.words if isinstance(answer, Denial) else ""
-        said = "no" if isinstance(answer, Denial) else str(answer)
-        self.note("asked", id=invocation.call.id, answer=said, words=words)
+        describe_error = "no" if isinstance(answer, Denial) else str(answer)
+        self.note("asked", id=invocation.call.id, answer=describe_error, words=words)
 
     def edited(self, invocation: Invocation, edit: FileEdit) -> None:
         kept = msgspec.to_builtins(edit)
@@ -157,7 +157,7 @@ class RunNotes(Hook):
     def cleanup(self, invocation: Invocation, error: BaseException) -> None:
         kind: Kind = "timed_out" if isinstance(error, ToolTimedOut) else "failed"
         kind = "cancelled" if isinstance(error, asyncio.CancelledError) else kind
-        text = "it was cancelled; it may have done a part of its work" if kind == "cancelled" else said(error)
+        text = "it was cancelled; it may have done a part of its work" if kind == "cancelled" else describe_error(error)
         self._result(Result(invocation.call, text, True, kind, text))
 
     def _result(self, result: Result) -> None:
@@ -355,10 +355,10 @@ class Runner:
         if self.conversation.status != "open":
             return None
         turn = self._asked = self._turn()
-        said = self.guard.interventions(turn)
+        describe_error = self.guard.interventions(turn)
         told = {each.at for each in self.conversation.interventions if each.action == "cut"}
-        self._tell([each for each in said if each.at not in told])
-        messages = cut(turn, said)
+        self._tell([each for each in describe_error if each.at not in told])
+        messages = cut(turn, describe_error)
         if self._context is not None:
             messages = fit(messages, self._context, summarise=self._summarise)
         return Request(
@@ -469,7 +469,7 @@ class Runner:
                     yield CallRan(result)
             finally:
                 if self._judged is judged:  # whoever listened has left, or a hook has failed
-                    self.give([not_run(call, "the run was left before it") for call in judged.calls])
+                    self.give([not_run_result(call, "the run was left before it") for call in judged.calls])
         yield Over(self.conversation.status, self.conversation.reason, self.conversation.answer)
 
     async def _next(self, stream: Streaming) -> Event | None:
@@ -492,7 +492,7 @@ class Runner:
 
     async def _act(self, judged: Judgement) -> Sequence[Result]:
         """Runs the calls. However that ends, each has a result, and the history holds it."""
-        lost = [not_run(call, "it was cancelled") for call in judged.calls]
+        lost = [not_run_result(call, "it was cancelled") for call in judged.calls]
         results: Sequence[Result]
         try:
             async with asyncio.timeout_at(self._until):
