@@ -19,7 +19,7 @@ from rightcall import Conversation, Guard, Parser, Runner, Trace, dispatch_sync,
 from rightcall.backends import Answer, BaseBackend, Request, Streaming
 from rightcall.errors import CallerError
 from rightcall.guard import Intervention, required_steps, terminal_tools
-from rightcall.loop.conversation import estimate, fit
+from rightcall.loop.conversation import estimate_tokens, fit
 from rightcall.loop.task_runner import CallRan, Over
 from rightcall.messages import history_faults
 from rightcall.types import Event, Text
@@ -414,7 +414,7 @@ def test_no_call_is_separated_from_its_result_whatever_the_window(groups: list[l
             assert not waiting
             waiting = [each["id"] for each in message.get("tool_calls", ())]
     assert not waiting
-    if estimate(messages) <= tokens:
+    if estimate_tokens(messages) <= tokens:
         assert kept == messages
 
 
@@ -422,7 +422,7 @@ def test_what_the_user_last_said_stays_however_long_ago_it_was() -> None:
     turns = [{"role": "assistant", "content": "x" * 400}] * 300
     talk = [{"role": "user", "content": "first"}, *turns, {"role": "user", "content": "now this"}, *turns]
     kept = fit([*talk, {"role": "user", "content": "[guard: silence] Your reply was empty."}], 2_000)
-    assert estimate(kept) <= 2_000
+    assert estimate_tokens(kept) <= 2_000
     assert [message["content"] for message in kept if message["role"] == "user"][::2] == ["first", "now this"]
 
 
@@ -431,7 +431,7 @@ def test_a_window_over_a_long_history_counts_it_a_few_times_only() -> None:
 
     def count(messages: Any) -> int:
         counted.append(len(messages))
-        return estimate(messages)
+        return estimate_tokens(messages)
 
     fit([{"role": "user", "content": "x" * 40}] * 5_000, 500, count=count, summarise=lambda gone: "s" * 4_000)
     assert len(counted) < 40
@@ -442,7 +442,7 @@ def test_what_is_left_out_can_be_summed_up() -> None:
     messages = [{"role": "user", "content": "go"}, *old, {"role": "user", "content": "now"}]
     kept = fit(messages, 3_000, summarise=lambda gone: f"{len(gone)} messages of x")
     assert kept[1] == {"role": "user", "content": "4 messages of x"}
-    assert estimate(kept) <= 3_000
+    assert estimate_tokens(kept) <= 3_000
 
 
 def test_every_intervention_is_an_event_of_the_span_around_it() -> None:

@@ -29,7 +29,7 @@ from rightcall.errors import BackendError, CallerError
 from rightcall.guard.judgement import Guard
 from rightcall.guard.policies import turn_budget
 from rightcall.loop.conversation import Conversation
-from rightcall.loop.task_runner import RunJournal, Runner, RunNotes, edits_of, untold
+from rightcall.loop.task_runner import RunJournal, Runner, RunNotes, standing_edits, undone_paths
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Arguments, CallStart, Event, Json, Reasoning, Recast, Text
 from rightcall.workspace.allow_rules import AllowRule
@@ -146,7 +146,7 @@ class RunSession:
 
     def begin(self, task: str | None) -> None:
         """Start a task. None continues the interrupted one."""
-        undone = [f"(The user took back your last change of {path}.)" for path in untold(self._journal.notes)]
+        undone = [f"(The user took back your last change of {path}.)" for path in undone_paths(self._journal.notes)]
         if task is None and (undone or self.runner.conversation.status != "open"):
             task = GO_ON
         self._notes.task(task or GO_ON)
@@ -193,7 +193,7 @@ class RunSession:
         question = Question(invocation, rule, Future())
         self._queue.put(question)
         answer = await asyncio.wrap_future(question.answer)
-        self._notes.asked(invocation, answer)
+        self._notes.permission_answered(invocation, answer)
         return answer
 
     def undo(self) -> str:
@@ -206,7 +206,7 @@ def undo_last_edit(journal: RunJournal, space: Workspace) -> str:
 
     Raises `ToolError` if it cannot be undone, `CallerError` if there is none.
     """
-    edits = edits_of(journal.notes)
+    edits = standing_edits(journal.notes)
     if not edits:
         raise CallerError("there is nothing to undo: this run changed no file by write_file or edit_file")
     message = undo(space.root, edits[-1])

@@ -1,12 +1,11 @@
-"""The guard: small policies that keep a model on its task, over a turn that is read off the messages alone.
+"""The guard: policies that keep a model on its task, applied to a turn that is derived from the messages.
 
     from rightcall.guard import Guard, Turn, required_steps
 
     guard = Guard.of("full").with_policies(required_steps("search", before=["answer"]))
     judged = guard.judge(Turn.of(messages, tools, reply=reply))
 
-A policy is a function of a `Turn` that gives `Intervention`s; nothing here does any input or output.
-"""
+A policy is a function that takes a `Turn` and returns `Intervention`s; this package does no input or output."""
 
 from __future__ import annotations
 

@@ -44,17 +44,17 @@ PRESETS: dict[str, Callable[[], tuple[GuardPolicy, ...]]] = {"none": tuple, "par
 
 
 Decision = Literal["run", "again", "done", "stop"]
-_SETTLES = ("refuse", "answer")
+_FINAL_ACTIONS = ("refuse", "answer")
 
 
 class Judgement(msgspec.Struct, frozen=True):
-    """What is to become of a reply.
+    """What happens to a reply.
 
     - `reply`: as it was read.
     - `decision`: "run" its calls, ask "again", the task is "done", or "stop" here.
     - `calls`: those to run, in order.
-    - `results`: of those that are not run: refused, or answered without running.
-    - `interventions`: what the policies said, in order.
+    - `results`: of those that are not run: rejected, or answered without running.
+    - `interventions`: the interventions of the policies, in order.
     """
 
     reply: Reply
@@ -65,31 +65,30 @@ class Judgement(msgspec.Struct, frozen=True):
 
     @property
     def reason(self) -> str:
-        """Why the reply is not simply taken; empty where it is."""
+        """Return why the reply is not simply accepted; "" where it is."""
         return "; ".join([each.reason for each in self.interventions])
 
     @property
     def answer(self) -> str:
-        """What is for the user: the reply's text, or what it gave to a tool that speaks."""
+        """Return the text for the user: the reply's content, or the message of an intervention that ends the task."""
         spoken = [each.message for each in self.interventions if each.action == "end" and each.message]
         return "\n".join(spoken) or self.reply.content
 
     @property
     def ends(self) -> bool:
-        """Is the task done once the calls have gone well?"""
+        """Return whether the task is done once the calls have succeeded."""
         return any(each.action == "end" for each in self.interventions)
 
     def over(self, results: Iterable[Result] = ()) -> bool:
-        """Is the loop over, now that the calls came to these `results`?"""
+        """Return whether the loop is over, given the `results` of the calls."""
         if self.decision in ("done", "stop"):
             return True
         return self.ends and all(result.kind in FINE and not result.error for result in results)
 
     def messages(self, results: Iterable[Result] = (), *, api: str = "chat") -> list[Any]:
-        """What to append to the history: the turn itself, an answer to each of its calls, and what the model is told
-        beside.
+        """Return the messages to append to the history: the turn, an answer to each of its calls, and nudges.
 
-        - `results`: what the calls to run came to.
+        - `results`: the results of the calls that were run.
         - `api`: as in `answers`.
         """
         nudges = [each.message for each in self.interventions if each.action == "nudge"]
@@ -102,7 +101,7 @@ class Judgement(msgspec.Struct, frozen=True):
         return [*(turn if isinstance(turn, list) else [turn]), *said]
 
     def _with_notes(self, result: Result, nudges: list[str]) -> Result:
-        """What is told of a call stands behind its result; what is told of the whole reply behind the last one."""
+        """Return a result with the notes for its call appended, and nudges for the whole reply after the last one."""
         attempts = self.reply.attempts
         notes = [
             each.message
@@ -116,28 +115,32 @@ class Judgement(msgspec.Struct, frozen=True):
 
 
 def cut(turn: Turn, said: Iterable[Intervention]) -> list[Json]:
-    """The messages of the `turn`, with those results cut that policies `said` should be."""
+    """Return the messages of the `turn`, with those results shortened that the interventions name."""
     cuts = {each.at: each.message for each in said if each.action == "cut"}
     return [{**message, "content": cuts[at]} if at in cuts else message for at, message in enumerate(turn.messages)]
 
 
 def _from_user(words: str, api: str) -> Json:
+    """Return a message of the user with this text."""
     from rightcall.providers.history_messages import write_results
 
     return write_results(api, [], words)[0]
 
 
 class Guard:
-    """Policies in their order, composed as data: `Guard(*policies)`; the words "none", "parse" and "full" name three.
-    See `rightcall.guard` for the `policies` there are; a function of a `Turn` is one too."""
+    """Policies in their order: `Guard(*policies)`; the names "none", "parse" and "full" stand for three presets.
+
+    See `rightcall.guard` for the `policies` there are; any function of a `Turn` is a policy too."""
 
     def __init__(self, *policies: GuardPolicy) -> None:
         self.policies = policies
 
     @staticmethod
     def of(guard: str | Guard) -> Guard:
-        """The `guard` of this name: "none" lets everything be, "parse" tells the model what was wrong with its calls,
-        "full" keeps it on its task too. Raises `CallerError` for another name."""
+        """Return the `guard` of this name.
+
+        "none" changes nothing, "parse" tells the model what was wrong with its calls, "full" also keeps it on its
+        task. Raises `CallerError` for another name."""
         if isinstance(guard, Guard):
             return guard
 
@@ -146,48 +149,53 @@ class Guard:
         return Guard(*PRESETS[guard]())
 
     def with_policies(self, *policies: GuardPolicy) -> Guard:
-        """The same guard with these `policies` behind its own."""
+        """Return the same guard with these `policies` after its own."""
         return Guard(*self.policies, *policies)
 
     def tools(self, tools: Tools | None) -> Toolset | None:
-        """The `tools` to offer: those given, and those that policies bring (`respond`)."""
+        """Return the `tools` to offer: the given ones, and those that policies add (`respond`)."""
         brought = [policy.tool for policy in self.policies if hasattr(policy, "tool")]
         given = Toolset.of(tools)
         return given if not brought else Toolset(*([given] if given else []), *brought)
 
     def prepare(self, turn: Turn) -> list[Json]:
-        """The messages of the `turn` as they should be sent, in the shape of OpenAI's Chat: results that are too large
-        are cut."""
+        """Return the messages of the `turn` to send, in the shape of OpenAI's Chat: results that are too large are
+        shortened."""
         return cut(turn, self.interventions(turn))
 
     def interventions(self, turn: Turn) -> list[Intervention]:
-        """What the policies say of this `turn`, in order; of one call only the first that keeps it from running."""
+        """Return the interventions of all policies in this `turn`, in order.
+
+        Once a call is refused or answered, later interventions about it are dropped."""
         out: list[Intervention] = []
-        settled: set[int] = set()
+        final: set[int] = set()
         for policy in self.policies:
             for each in policy(turn):
-                if each.call is not None and each.call in settled:
+                if each.call is not None and each.call in final:
                     continue
-                if each.action in _SETTLES and each.call is not None:
-                    settled.add(each.call)
+                if each.action in _FINAL_ACTIONS and each.call is not None:
+                    final.add(each.call)
                 out.append(each)
         return out
 
     def judge(self, turn: Turn) -> Judgement:
-        """What is to become of the reply of this `turn`. A call that is not `ok` is never run, whatever the policies
-        are. Raises `CallerError` for a turn without a reply."""
+        """Decide what happens to the reply of this `turn`.
+
+        A call that is not `ok` is never run, whatever the policies are. Raises `CallerError` for a turn without a
+        reply."""
         reply = turn.reply
         if reply is None:
             raise CallerError("the turn has no reply to judge; make it with Turn.of(messages, tools, reply=reply)")
         said = self.interventions(turn)
-        settled = {each.call: each for each in said if each.action in _SETTLES}
-        run = tuple([call for at, call in enumerate(reply.attempts) if call.ok and at not in settled])
-        results = tuple([_result(reply.attempts[at], each) for at, each in settled.items() if at is not None])
+        final = {each.call: each for each in said if each.action in _FINAL_ACTIONS}
+        run = tuple([call for at, call in enumerate(reply.attempts) if call.ok and at not in final])
+        results = tuple([_result(reply.attempts[at], each) for at, each in final.items() if at is not None])
         decision = _decision(reply, run, said)
         return Judgement(reply, decision, () if decision == "stop" else run, results, tuple(said))
 
 
 def _decision(reply: Reply, run: Sequence[Call], said: Sequence[Intervention]) -> Decision:
+    """Return whether to run calls, ask again, or end the task."""
     if any(each.action == "stop" for each in said):
         return "stop"
     if run:
@@ -199,6 +207,7 @@ def _decision(reply: Reply, run: Sequence[Call], said: Sequence[Intervention]) -
 
 
 def _result(call: Call, each: Intervention) -> Result:
+    """Return the result of a call that a policy answered or refused."""
     if each.action == "answer":
         return Result(call, each.message, False, "skipped", each.reason)
     return Result(call, each.message, True, "refused", each.reason, call.problems)

@@ -27,12 +27,13 @@ _LAST = 240
 
 
 def announced(*, most: int = 3) -> GuardPolicy:
-    """A reply that says it will call a tool, and calls none, is asked to do it.
+    """Ask for the call when a reply announces one and makes none.
 
-    - `most`: how often in one task; a model that means no call says so then.
+    - `most`: how often in one task; a model that means no call can say so then.
     """
 
     def policy(turn: Turn) -> Iterator[Intervention]:
+        """Yield a nudge for a reply without calls whose last sentence announces one."""
         reply = turn.reply
         if reply is None or reply.attempts or turn.choice == "none" or turn.ever_told("announced") >= most:
             return
@@ -43,7 +44,7 @@ def announced(*, most: int = 3) -> GuardPolicy:
                 policy="announced",
                 action="nudge",
                 reason=f"{what} was announced and not made",
-                message=told(
+                message=policy_message(
                     "announced",
                     f"You announced {what} but made none. Make the call now, or give your final answer.",
                     turn.ever_told("announced"),
@@ -54,7 +55,7 @@ def announced(*, most: int = 3) -> GuardPolicy:
 
 
 def _announced(text: str, turn: Turn) -> str | None:
-    """The tool that is announced, "" for one that is not named, None where nothing is."""
+    """Return the tool that a text announces, "" for one that is not named, None where nothing is announced."""
     last = text.rstrip()[-_LAST:]
     sentence = re.split(r"(?<=[.!?\n])\s+", last)[-1]
     if not _INTENT.search(sentence) or _OFFER.search(sentence):
@@ -67,8 +68,9 @@ def _announced(text: str, turn: Turn) -> str | None:
 
 
 class Respond:
-    """The policy that gives the model a tool to speak with, so that an answer is a choice and not a lapse. A call of it
-    alone ends the task, and its argument is the answer; beside other calls it waits.
+    """A policy that gives the model a tool to answer the user with, so that an answer is deliberate.
+
+    A call of it alone ends the task, and its argument is the answer; next to other calls it is refused.
 
     - `name`: of the tool.
     """
@@ -87,7 +89,7 @@ class Respond:
         )
 
     def __call__(self, turn: Turn) -> Iterator[Intervention]:
-        """What it says of this `turn`."""
+        """Return the interventions for the calls of the tool in this `turn`."""
         attempts = turn.reply.attempts if turn.reply else ()
         own = [at for at, call in enumerate(attempts) if call.name == self.tool.name and call.ok]
         if not own:
@@ -101,7 +103,7 @@ class Respond:
                     action="refuse",
                     call=at,
                     reason="an answer beside other calls",
-                    message=told("respond", words, turn.told("respond")),
+                    message=policy_message("respond", words, turn.told("respond")),
                 )
                 continue
             said = str(attempts[at].arguments.get("message", ""))
@@ -114,9 +116,10 @@ def _spoken(message: str) -> str:
 
 
 def silence(*, most: int = 4) -> GuardPolicy:
-    """A reply with neither text nor a call is asked again, and the task is stopped after so many in a row (`most`)."""
+    """Ask again after an empty reply, and stop the task after `most` in a row."""
 
     def policy(turn: Turn) -> Iterator[Intervention]:
+        """Yield a nudge for an empty reply, or a stop."""
         reply = turn.reply
         if reply is None or reply.attempts or reply.content.strip() or reply.done is not None:
             return
@@ -125,7 +128,7 @@ def silence(*, most: int = 4) -> GuardPolicy:
             policy="silence",
             action="stop" if again >= most else "nudge",
             reason="the reply is empty" + (f", {again + 1} times in a row" if again else ""),
-            message=told("silence", "Your reply was empty. Make a call, or give your answer.", again),
+            message=policy_message("silence", "Your reply was empty. Make a call, or give your answer.", again),
         )
 
     return policy
@@ -133,33 +136,38 @@ def silence(*, most: int = 4) -> GuardPolicy:
 
 LONGEST_NUDGE = 1_200
 
-UNHEEDED = 5  # turns in a row in which the same was asked for; a loop must end also where nobody listens
+MOST_NUDGES = 5  # turns in a row in which the same was asked for; a loop must end also where nobody listens
 
 GuardPolicy = Callable[[Turn], Iterable[Intervention]]
 
 _TIERS = ("{words}", "You were told before. {words}", "STOP. {words} Do just that, and nothing else.")
 
 
-def told(policy: str, words: str, again: int = 0) -> str:
-    """The message of a policy, known by its first words when it is met in a history; plainer where it was said in so
-    many turns before (`again`)."""
+def policy_message(policy: str, words: str, again: int = 0) -> str:
+    """Return the message of a policy, marked so that it is recognized in a history.
+
+    `again`, the number of turns in a row with the same message before, makes it more urgent. Shortened to
+    `LONGEST_NUDGE`."""
     said = f"[guard: {policy}] {_TIERS[min(again, len(_TIERS) - 1)].replace('{words}', words)}"
     return said if len(said) <= LONGEST_NUDGE else said[: LONGEST_NUDGE - 3] + "..."
 
 
-def asked(policy: str, turn: Turn, reason: str, words: str, *, tier: int | None = None) -> Intervention:
-    """The model is asked for what is missing, plainer each time unless the words do that themselves (`tier` 0); after
-    so many turns in a row in which it did not heed that, the task stops."""
+def nudge_or_stop(policy: str, turn: Turn, reason: str, words: str, *, tier: int | None = None) -> Intervention:
+    """Return a nudge for something that is missing; after `UNHEEDED` turns in a row without effect, a stop.
+
+    The message becomes more urgent each time, unless `tier` is given."""
     again = turn.told(policy)
     tier = again if tier is None else tier
-    if again < UNHEEDED:
-        return Intervention(policy=policy, action="nudge", reason=reason, message=told(policy, words, tier))
+    if again < MOST_NUDGES:
+        return Intervention(policy=policy, action="nudge", reason=reason, message=policy_message(policy, words, tier))
     why = f"{reason}, {again + 1} times in a row"
-    return Intervention(policy=policy, action="stop", reason=why, message=told(policy, f"The task was stopped: {why}."))
+    return Intervention(
+        policy=policy, action="stop", reason=why, message=policy_message(policy, f"The task was stopped: {why}.")
+    )
 
 
 def malformed_budget(most: int = 5) -> GuardPolicy:
-    """The task stops when this many turns in a row (`most`) made only calls that could not run, and another does."""
+    """Stop the task when more than `most` turns in a row made only calls that cannot run."""
 
     def policy(turn: Turn) -> Iterator[Intervention]:
         attempts = turn.reply.attempts if turn.reply else ()
@@ -170,10 +178,10 @@ def malformed_budget(most: int = 5) -> GuardPolicy:
 
 
 def failing_budget(most: int = 6) -> GuardPolicy:
-    """The task stops when this many turns in a row (`most`) made only calls that failed, and the next makes calls of
-    the same tools."""
+    """Stop the task when `most` turns in a row made only calls that failed, and the next calls the same tools."""
 
     def policy(turn: Turn) -> Iterator[Intervention]:
+        """Yield a stop if all calls go to tools that failed in the last turns."""
         attempts = turn.reply.attempts if turn.reply else ()
         if not attempts or turn.streak("failed") < most:
             return
@@ -185,7 +193,7 @@ def failing_budget(most: int = 6) -> GuardPolicy:
 
 
 def turn_budget(most: int = 30) -> GuardPolicy:
-    """The task stops when the model has had this many turns (`most`) since the user last spoke, and calls again."""
+    """Stop the task when the model has had `most` turns since the last user message, and calls again."""
 
     def policy(turn: Turn) -> Iterator[Intervention]:
         if turn.reply is not None and turn.reply.attempts and len(turn.past) >= most:
@@ -195,8 +203,9 @@ def turn_budget(most: int = 30) -> GuardPolicy:
 
 
 def _stop(policy: str, reason: str) -> Intervention:
+    """Return an intervention that stops the task for this reason."""
     return Intervention(
-        policy=policy, action="stop", reason=reason, message=told(policy, f"The task was stopped: {reason}.")
+        policy=policy, action="stop", reason=reason, message=policy_message(policy, f"The task was stopped: {reason}.")
     )
 
 
@@ -205,9 +214,10 @@ _LISTED = 24
 
 
 def unknown_tool() -> GuardPolicy:
-    """A call of a tool that there is none of is refused, and the model is told which there are."""
+    """Refuse a call of a tool that does not exist, and list the tools that do."""
 
     def policy(turn: Turn) -> Iterator[Intervention]:
+        """Yield a refusal for each call of an unknown tool."""
         for at, call in enumerate(turn.reply.attempts if turn.reply else ()):
             found = [problem for problem in call.problems if problem.blocking and problem.code in _UNKNOWN]
             if found:
@@ -221,22 +231,23 @@ def unknown_tool() -> GuardPolicy:
                     action="refuse",
                     call=at,
                     reason=f"there is no tool {call.name!r:.60}",
-                    message=told("unknown_tool", words, turn.told("unknown_tool")),
+                    message=policy_message("unknown_tool", words, turn.told("unknown_tool")),
                 )
 
     return policy
 
 
 def _callable(turn: Turn) -> Sequence[str]:
-    """The tools that may be called in this turn."""
+    """Return the names of the tools that may be called in this turn."""
     names = turn.tools.names if turn.tools else ()
     return names if turn.choice in ("auto", "required") else [name for name in names if name == turn.choice]
 
 
 def problems() -> GuardPolicy:
-    """A call that is wrong in another way is refused with what is wrong, and what to send instead."""
+    """Refuse a call that is wrong in another way, with what is wrong and what to send instead."""
 
     def policy(turn: Turn) -> Iterator[Intervention]:
+        """Yield a refusal for each call that is not `ok`."""
         again = turn.told("problems")
         for at, call in enumerate(turn.reply.attempts if turn.reply else ()):
             if not call.ok:
@@ -245,7 +256,9 @@ def problems() -> GuardPolicy:
                     action="refuse",
                     call=at,
                     reason=f"the call of {call.name!r:.60} is wrong: {_codes(call)}",
-                    message=told("problems", rejected_result(call, call.problems).reason + _urged(turn, call, again)),
+                    message=policy_message(
+                        "problems", rejected_result(call, call.problems).reason + _advice(turn, call, again)
+                    ),
                 )
 
     return policy
@@ -255,8 +268,8 @@ def _codes(call: Call) -> str:
     return ", ".join(dict.fromkeys([problem.code for problem in call.problems if problem.blocking])) or "cut off"
 
 
-def _urged(turn: Turn, call: Call, again: int) -> str:
-    """The second time the arguments are named, the third time another way is offered."""
+def _advice(turn: Turn, call: Call, again: int) -> str:
+    """Return an addition for a repeated fault: first the arguments of the tool, then the option to give up."""
     tool = turn.tools.get(call.name) if turn.tools else None
     if not again or tool is None:
         return ""
@@ -268,12 +281,14 @@ def _urged(turn: Turn, call: Call, again: int) -> str:
 
 
 def near_calls(*, most: int = 4) -> GuardPolicy:
-    """A text that nearly is a call, with no call beside it, is told so: otherwise a loop ends as if it had its answer.
+    """Report a text that is almost a call, in a reply without calls: otherwise a loop would end as if it were the
+    answer.
 
     - `most`: in how many turns of one task.
     """
 
     def policy(turn: Turn) -> Iterator[Intervention]:
+        """Yield a nudge for a reply whose text looks like a call."""
         reply = turn.reply
         if reply is None or reply.attempts or turn.ever_told("near_call") >= most:
             return
@@ -282,7 +297,7 @@ def near_calls(*, most: int = 4) -> GuardPolicy:
                 policy="near_call",
                 action="nudge",
                 reason="the text looks like a call and is none",
-                message=told("near_call", feedback(reply), turn.ever_told("near_call")),
+                message=policy_message("near_call", feedback(reply), turn.ever_told("near_call")),
             )
 
     return policy
@@ -295,50 +310,50 @@ _ECHO = 400  # characters of an earlier result that are shown again
 def repeated(
     *, tell: int = 1, answer: int = 2, refuse: int = 3, stop: int = 5, window: int = 24, exempt: Sequence[str] = ()
 ) -> GuardPolicy:
-    """A call that was made before with the same outcome.
+    """Act on a call that was made before with the same outcome.
 
-    - `tell`, `answer`, `refuse`, `stop`: after so many earlier calls of the same it is told, answered with what it gave
-      before without running, refused, and the task stopped. A number that is never reached switches one off. A call
-      that went well and whose tool is not `read_only` is refused where another would be told or answered.
-    - `window`: how many calls back are looked at.
-    - `exempt`: tools that may be asked again and again, such as those that wait for something, or go one step further
-      with each call.
+    - `tell`, `answer`, `refuse`, `stop`: after how many earlier equal calls the model is told, gets the earlier result
+      without a run, is refused, or the task is stopped. A number that is never reached switches one off. A call that
+      succeeded and whose tool is not `read_only` is refused where another would be told or answered.
+    - `window`: how many earlier calls are compared.
+    - `exempt`: tools that may be called again and again, such as those that wait for something.
     """
     levels = ((stop, "stop"), (refuse, "refuse"), (answer, "answer"), (tell, "tell"))
 
     def policy(turn: Turn) -> Iterator[Intervention]:
-        past = [call for call in turn.calls[-window:] if _counts(call)]
+        """Yield the intervention for each call that repeats an earlier one, or occurs twice in the reply."""
+        past = [call for call in turn.calls[-window:] if _is_countable(call)]
         now: set[str] = set()
         changed = False  # by this reply, before the call
         for at, call in enumerate(turn.reply.attempts if turn.reply else ()):
-            asks_anew, changed = changed, changed or (call.ok and _changes(turn, call.name))
+            asks_anew, changed = changed, changed or (call.ok and _may_change_state(turn, call.name))
             if call.name in exempt or not call.ok:
                 continue
             if len(now) == len(now := now | {fingerprint(call)}):
-                yield _said("twice", at, call, 1, "")
+                yield _repetition("twice", at, call, 1, "")
                 continue
             same = [] if asks_anew else _same(turn, past, call)
             cycles = _cycles(past, call)
             count = max(len(same), cycles)
             action = next((action for least, action in levels if count >= least), None)
             known = next((each.result for each in reversed(same) if each.outcome == "ok"), None)
-            if action in ("tell", "answer") and known is not None and same and _changes(turn, call.name):
+            if action in ("tell", "answer") and known is not None and same and _may_change_state(turn, call.name):
                 action = "hold"
             if action == "answer" and known is None:
                 action = "refuse" if cycles >= answer else "tell"
             if action is not None:
-                yield _said(action, at, call, count, known or "")
+                yield _repetition(action, at, call, count, known or "")
 
     return policy
 
 
-def _counts(call: PastCall) -> bool:
-    """A call that another policy refused may come again: that is what it was told to do."""
+def _is_countable(call: PastCall) -> bool:
+    """Return whether an earlier call counts as a repetition. One that another policy refused may be sent again."""
     return call.outcome in ("ok", "failed") or call.told == "repeated"
 
 
 def _same(turn: Turn, past: Sequence[PastCall], call: Call) -> list[PastCall]:
-    """Earlier calls of the same, up to the last change: a call of another kind that may have changed something."""
+    """Return the earlier equal calls since the last change: a successful call of a tool that is not read-only."""
     mark = fingerprint(call)
     found: list[PastCall] = []
     for each in reversed(past):
@@ -346,22 +361,23 @@ def _same(turn: Turn, past: Sequence[PastCall], call: Call) -> list[PastCall]:
             if each.outcome != "refused" and any(_differ(each, other) for other in found):
                 return found[::-1] if len(found) > 1 else []
             found.append(each)
-        elif each.outcome == "ok" and _changes(turn, each.name):
+        elif each.outcome == "ok" and _may_change_state(turn, each.name):
             break
     return found[::-1]
 
 
 def _differ(one: PastCall, other: PastCall) -> bool:
+    """Return whether two calls had different results."""
     return other.outcome != "refused" and one.result != other.result
 
 
-def _changes(turn: Turn, name: str) -> bool:
+def _may_change_state(turn: Turn, name: str) -> bool:
     tool = turn.tools.get(name) if turn.tools else None
     return tool is None or not tool.read_only
 
 
 def _cycles(past: Sequence[PastCall], call: Call) -> int:
-    """How many times the calls before this one went round the same few calls and results, of which this is the next."""
+    """Count how many times the earlier calls repeated the same few calls and results, with this call next."""
     best = 0
     for period in range(2, _LONGEST_CYCLE + 1):
         if len(past) < 2 * period or past[-period].name != call.name:
@@ -380,7 +396,8 @@ def _cycles(past: Sequence[PastCall], call: Call) -> int:
     return best
 
 
-def _said(action: str, at: int, call: Call, count: int, known: str) -> Intervention:
+def _repetition(action: str, at: int, call: Call, count: int, known: str) -> Intervention:
+    """Return the intervention for a repeated call. `known` is the result that it had before."""
     times = f"{count} times before" if count > 1 else "before"
     reason = f"{call.name:.60} was called with the same arguments {times}, to the same end"
     words = {
@@ -392,7 +409,7 @@ def _said(action: str, at: int, call: Call, count: int, known: str) -> Intervent
         "stop": f"The task was stopped: the same call of {call.name:.60} came again and again.",
         "answer": "",
     }[action]
-    message = known if action == "answer" else told("repeated", words)
+    message = known if action == "answer" else policy_message("repeated", words)
     call_at = None if action == "stop" else at
     done = "refuse" if action in ("hold", "twice") else action
     return Intervention("repeated", done, reason, message, call_at)  # type: ignore[arg-type]
@@ -402,10 +419,12 @@ _ONE = "One call at a time: look at the first result, then send this again."
 
 
 def tool_choice() -> GuardPolicy:
-    """The turn's `choice` holds: no call with "none", a call with "required", and no other tool than the one named.
-    The sixth reply in a row without the call stops the task."""
+    """Enforce the turn's `choice`: no call with "none", a call with "required", else only the named tool.
+
+    The sixth reply in a row without the required call stops the task."""
 
     def policy(turn: Turn) -> Iterator[Intervention]:
+        """Yield a refusal for each call that is not allowed, and a nudge where a required one is missing."""
         if turn.reply is None or turn.choice == "auto":
             return
         attempts = turn.reply.attempts
@@ -422,18 +441,21 @@ def tool_choice() -> GuardPolicy:
                     action="refuse",
                     call=at,
                     reason=f"tool_choice is {turn.choice!r:.60}, and {call.name!r:.60} was called",
-                    message=told("tool_choice", words, turn.told("tool_choice")),
+                    message=policy_message("tool_choice", words, turn.told("tool_choice")),
                 )
         if not attempts and turn.choice != "none":
-            yield asked("tool_choice", turn, f"tool_choice is {turn.choice!r:.60}, and nothing was called", words)
+            yield nudge_or_stop(
+                "tool_choice", turn, f"tool_choice is {turn.choice!r:.60}, and nothing was called", words
+            )
 
     return policy
 
 
 def one_at_a_time() -> GuardPolicy:
-    """Where the turn is not `parallel`, the first call that may run does, and the others wait."""
+    """Run only the first runnable call where the turn is not `parallel`, and refuse the others."""
 
     def policy(turn: Turn) -> Iterator[Intervention]:
+        """Yield a refusal for each runnable call after the first."""
         if turn.reply is None or turn.parallel:
             return
         able = [at for at, call in enumerate(turn.reply.attempts) if call.ok]
@@ -443,20 +465,21 @@ def one_at_a_time() -> GuardPolicy:
                 action="refuse",
                 call=at,
                 reason="several calls at once, where one is allowed",
-                message=told("one_at_a_time", _ONE, turn.told("one_at_a_time")),
+                message=policy_message("one_at_a_time", _ONE, turn.told("one_at_a_time")),
             )
 
     return policy
 
 
 def oversized_results(*, chars: int = 16_000) -> GuardPolicy:
-    """Results of the history that are longer than this are sent with their head and their tail only.
+    """Send results of the history that are too long with their head and tail only.
 
     - `chars`: how long a result may be.
     """
     bounds = Bounds(string_chars=chars, total_bytes=4 * chars)
 
     def policy(turn: Turn) -> Iterator[Intervention]:
+        """Yield a cut for each result that is too long."""
         if turn.reply is not None:
             return
         for at, message in enumerate(turn.messages):
@@ -465,7 +488,7 @@ def oversized_results(*, chars: int = 16_000) -> GuardPolicy:
             said = content_text(message.get("content"))
             if len(said) > chars:
                 short = bound(said, bounds).text
-                hint = told("oversized_results", "the result was cut here; ask for less, or for a part of it")
+                hint = policy_message("oversized_results", "the result was cut here; ask for less, or for a part of it")
                 yield Intervention(
                     policy="oversized_results",
                     action="cut",

@@ -1,4 +1,4 @@
-"""The order of a task: what must be done before what, and what ends it."""
+"""The order of a task: steps that come before others, and tools that end it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rightcall.dispatching.trace import Intervention
-from rightcall.guard.policies import GuardPolicy, asked, told
+from rightcall.guard.policies import GuardPolicy, nudge_or_stop, policy_message
 from rightcall.guard.turn import Turn
 from rightcall.types import Call
 
-_WAYS = (
+_TEMPLATES = (
     "Before {name} you must call: {missing}. Call {first} now.",
     "{name} was not run, because {missing} was not called. Send a call of {first}, and nothing else.",
     "STOP. {name} cannot run yet. The only call that helps now is {first}; still missing: {missing}.",
@@ -18,43 +18,43 @@ _WAYS = (
 
 
 def required_steps(*steps: str, before: Sequence[str] = ()) -> GuardPolicy:
-    """These tools must each have been called, and have gone well, before the task may end.
+    """Require that each of these tools was called with success before the task may end.
 
-    - `steps`: their names; they may come in any order.
-    - `before`: the tools that end the task and wait for the steps; without any, it is a reply without calls that must
-      wait.
+    - `steps`: their names; any order is allowed.
+    - `before`: the tools that end the task and wait for the steps; without any, a reply without calls waits.
 
-    The sixth answer in a row that comes too early stops the task.
-    """
+    The sixth early answer in a row stops the task."""
 
     def policy(turn: Turn) -> Iterator[Intervention]:
+        """Yield a refusal for each call that is too early, or a nudge for an early answer."""
         missing = [step for step in steps if step not in turn.done]
         if not missing or turn.reply is None:
             return
-        way = _WAYS[min(turn.told("required_steps"), len(_WAYS) - 1)]
+        template = _TEMPLATES[min(turn.told("required_steps"), len(_TEMPLATES) - 1)]
         for at, call in enumerate(turn.reply.attempts):
             if call.name in before:
-                words = way.format(name=call.name, missing=", ".join(missing), first=missing[0])
+                words = template.format(name=call.name, missing=", ".join(missing), first=missing[0])
                 yield _refused("required_steps", at, f"{call.name} before {', '.join(missing)}", words)
         if not turn.reply.attempts:
-            words = way.format(name="your answer", missing=", ".join(missing), first=missing[0])
-            yield asked("required_steps", turn, f"an answer before {', '.join(missing)}", words, tier=0)
+            words = template.format(name="your answer", missing=", ".join(missing), first=missing[0])
+            yield nudge_or_stop("required_steps", turn, f"an answer before {', '.join(missing)}", words, tier=0)
 
     return policy
 
 
 def prerequisites(needs: Mapping[str, str | tuple[str, str] | Sequence[str | tuple[str, str]]]) -> GuardPolicy:
-    """A tool runs only after others have, in earlier turns.
+    """Require that other tools were called in earlier turns before a tool.
 
-    - `needs`: for each tool what must have been called and have gone well: a name, or a name and an argument that must
+    - `needs`: for each tool what must have been called with success: a name, or a name and an argument that must
       have had the same value (`{"edit_file": ("read_file", "path")}`), or several of these.
     """
 
     def policy(turn: Turn) -> Iterator[Intervention]:
+        """Yield a refusal for each call whose prerequisites are missing."""
         for at, call in enumerate(turn.reply.attempts if turn.reply else ()):
-            missing = [each for each in _several(needs.get(call.name, ())) if not _has(turn, call, each)]
+            missing = [each for each in _needs_list(needs.get(call.name, ())) if not _has(turn, call, each)]
             if missing and call.ok:
-                named = " and ".join([_said(call, each) for each in missing])
+                named = " and ".join([_describe_need(call, each) for each in missing])
                 words = (
                     f"{call.name} was not run: call {named} first, look at what it gives, then call {call.name} again."
                 )
@@ -63,11 +63,12 @@ def prerequisites(needs: Mapping[str, str | tuple[str, str] | Sequence[str | tup
     return policy
 
 
-def _several(needs: Any) -> list[str | tuple[str, str]]:
+def _needs_list(needs: Any) -> list[str | tuple[str, str]]:
     return [needs] if isinstance(needs, (str, tuple)) and needs else list(needs)
 
 
 def _has(turn: Turn, call: Call, need: str | tuple[str, str]) -> bool:
+    """Return whether the needed call succeeded in an earlier turn, with an equal argument if one is named."""
     name, argument = (need, "") if isinstance(need, str) else need
     done = [past for past in turn.calls if past.name == name and past.outcome == "ok"]
     if not argument:
@@ -75,21 +76,23 @@ def _has(turn: Turn, call: Call, need: str | tuple[str, str]) -> bool:
     return any(past.arguments.get(argument) == call.arguments.get(argument) for past in done)
 
 
-def _said(call: Call, need: str | tuple[str, str]) -> str:
+def _describe_need(call: Call, need: str | tuple[str, str]) -> str:
+    """Return a needed call in words."""
     if isinstance(need, str):
         return need
     return f"{need[0]} with {need[1]} = {call.arguments.get(need[1])!r:.80}"
 
 
 def terminal_tools(*names: str, required: bool = True) -> GuardPolicy:
-    """The task is done once one of these tools was called and went well.
+    """End the task once one of these tools was called with success.
 
     - `names`: the tools that end it.
-    - `required`: nothing else does: a reply without calls is asked to make one of them, and the sixth in a row stops
+    - `required`: nothing else ends it: a reply without calls is asked for one of them, and the sixth in a row stops
       the task.
     """
 
     def policy(turn: Turn) -> Iterator[Intervention]:
+        """Yield an end for each call of these tools, and a nudge for a reply without calls."""
         if turn.reply is None:
             return
         for at, call in enumerate(turn.reply.attempts):
@@ -98,10 +101,12 @@ def terminal_tools(*names: str, required: bool = True) -> GuardPolicy:
         if required and not turn.reply.attempts:
             listed = " or ".join(names)
             words = f"The task is not over until you call {listed}. Go on with it, or call {listed} now."
-            yield asked("terminal_tools", turn, f"an answer without {listed}", words)
+            yield nudge_or_stop("terminal_tools", turn, f"an answer without {listed}", words)
 
     return policy
 
 
 def _refused(policy: str, at: int, reason: str, words: str, again: int = 0) -> Intervention:
-    return Intervention(policy=policy, action="refuse", call=at, reason=reason, message=told(policy, words, again))
+    return Intervention(
+        policy=policy, action="refuse", call=at, reason=reason, message=policy_message(policy, words, again)
+    )

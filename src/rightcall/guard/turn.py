@@ -21,15 +21,17 @@ _MARK = "[guard: "
 _TOLD = re.compile(r"(?:ERROR: )?\[guard: ([a-z_]{1,40})\] ")
 _EACH_TOLD = re.compile(r"^\[guard: ([a-z_]{1,40})\] ", re.MULTILINE)
 _NOT_RUN = ("ERROR: the call was not run", "the call was not run")
-_NOBODY: frozenset[str] = frozenset()
+_NO_POLICIES: frozenset[str] = frozenset()
 _REMINDER = ("<system-reminder>", "</system-reminder>")  # of Claude Code, beside results
 _FAILED = ("ERROR", "Error", "error:", '{"error"', "Traceback (most")
 
 
 class PastCall:
-    """A call of an earlier turn, made of its `name`, its `id` and the arguments as they were `given`. Its `result` is
-    text, None where there is none; its `outcome` says what came of it: "ok", "failed", "refused" (it was not run) or
-    "open"; `told` is the policy that spoke in its place, `noted` are those that spoke behind its result."""
+    """A call of an earlier turn.
+
+    Made from its `name`, its `id` and the arguments as they were `given`. `result` is text, None where there is
+    none; `outcome` is "ok", "failed", "refused" (it was not run) or "open"; `told` is the policy that answered
+    instead of the tool, `noted` are those that added a note to the result."""
 
     __slots__ = ("_fingerprint", "_given", "id", "name", "noted", "outcome", "result", "told")
 
@@ -43,18 +45,19 @@ class PastCall:
 
     @property
     def arguments(self) -> Json:
-        """What it was called with; `{}` for what was no object."""
+        """Return the arguments; `{}` for what was no object."""
         value = decode(self._given, MAX_DEPTH) if isinstance(self._given, str) else self._given
         return value if isinstance(value, dict) else {}
 
     @property
     def fingerprint(self) -> str:
-        """The same for each call that asks for the same."""
+        """Return the same text for each call with equal name and arguments."""
         if not self._fingerprint:
             self._fingerprint = fingerprint(Call(self.name, self.arguments, " "))
         return self._fingerprint
 
     def _answer(self, result: str, is_error: bool | None) -> None:
+        """Set result and outcome from the text of the answer. Notes of policies at its end are removed."""
         if _MARK in result:
             found = _TOLD.match(result)
             while not found and (note := _TOLD.match(result, (end := result.rfind("\n")) + 1)):
@@ -70,8 +73,7 @@ class PastCall:
 
 
 class PastTurn(msgspec.Struct, frozen=True):
-    """What the model said in an earlier turn: its `text`, its `calls`, and the policies that had something to say of it
-    (`told`)."""
+    """An earlier turn of the model: its `text`, its `calls`, and the policies that intervened (`told`)."""
 
     text: str
     calls: tuple[PastCall, ...]
@@ -79,14 +81,14 @@ class PastTurn(msgspec.Struct, frozen=True):
 
 
 class Turn:
-    """One turn of a task, from the messages alone.
+    """One turn of a task, derived from the messages alone.
 
-    - `tools`: what may be called; None where that is not known.
-    - `past`: the turns of the model since the user last spoke.
-    - `reply`: what it says now; None while it has not been asked.
+    - `tools`: what may be called; None if unknown.
+    - `past`: the turns of the model since the last user message.
+    - `reply`: the current reply; None before the model is asked.
     - `choice`: "auto", "required", "none" or the name of the one tool to call.
-    - `parallel`: it may make several calls at once.
-    - `messages`: the history it was made of, in the shape of OpenAI's Chat.
+    - `parallel`: the model may make several calls at once.
+    - `messages`: the history that the turn was made from, in the shape of OpenAI's Chat.
     """
 
     def __init__(
@@ -113,52 +115,53 @@ class Turn:
         parallel: bool = True,
         api: str = "auto",
     ) -> Turn:
-        """The turn that comes after these messages.
+        """Return the turn that follows these messages.
 
-        - `history`: the messages of any API, without the turn that `reply` is.
+        - `history`: the messages of any API, without the turn of `reply`.
         - `tools`: what may be called, as `parse` takes it.
-        - `reply`: what the model says now; None while it has not been asked.
+        - `reply`: the current reply; None before the model is asked.
         - `choice`: "auto", "required", "none" or the name of the one tool to call.
-        - `parallel`: it may make several calls at once.
-        - `api`: whose messages they are, as in `rightcall.messages.chat_messages`.
+        - `parallel`: the model may make several calls at once.
+        - `api`: the API of the messages, as in `rightcall.messages.chat_messages`.
         """
         given = chat_messages(history, api=api)
-        start = next((at for at in range(len(given) - 1, -1, -1) if is_users(given[at])), 0)
+        start = next((at for at in range(len(given) - 1, -1, -1) if is_from_user(given[at])), 0)
         past = tuple(_turns(given[start:]))
         return cls(past, Toolset.of(tools), reply=reply, choice=choice, parallel=parallel, messages=given)
 
     @cached_property
     def calls(self) -> tuple[PastCall, ...]:
-        """The calls since the user last spoke, in order."""
+        """Return the calls since the last user message, in order."""
         return tuple([call for turn in self.past for call in turn.calls])
 
     @cached_property
     def done(self) -> frozenset[str]:
-        """The names of the tools that were called and did not fail."""
+        """Return the names of the tools that were called with success."""
         return frozenset([call.name for call in self.calls if call.outcome == "ok"])
 
     def answered(self, reply: Reply) -> Turn:
-        """The same turn, now that the model has said this `reply`."""
+        """Return the same turn with this `reply`."""
         return Turn(
             self.past, self.tools, reply=reply, choice=self.choice, parallel=self.parallel, messages=self.messages
         )
 
     def told(self, policy: str) -> int:
-        """In how many turns in a row, up to the last one, this `policy` has spoken."""
+        """Return in how many turns in a row, up to the last one, this `policy` has intervened."""
         return _streak(policy in turn.told for turn in reversed(self.past))
 
     def ever_told(self, policy: str) -> int:
-        """In how many turns since the user last spoke this `policy` has spoken."""
+        """Return in how many turns since the last user message this `policy` has intervened."""
         return sum(policy in turn.told for turn in self.past)
 
     def streak(self, outcome: CallState) -> int:
-        """How many turns in a row, up to the last one, made calls of which all came to this `outcome`."""
+        """Return how many turns in a row, up to the last one, made calls that all had this `outcome`."""
         return _streak(
             bool(turn.calls) and all(call.outcome == outcome for call in turn.calls) for turn in reversed(self.past)
         )
 
 
 def _streak(holds: Iterable[bool]) -> int:
+    """Return how many values are true before the first false one."""
     count = 0
     for each in holds:
         if not each:
@@ -167,8 +170,9 @@ def _streak(holds: Iterable[bool]) -> int:
     return count
 
 
-def is_users(message: Mapping[str, Any]) -> bool:
-    """Is it a user who speaks? A nudge in the user's role is none, nor is what a client adds by itself."""
+def is_from_user(message: Mapping[str, Any]) -> bool:
+    """Return whether a message is from the user: neither a nudge in the user's role nor a reminder that a client
+    adds."""
     if message.get("role") != "user":
         return False
     said = content_text(message.get("content")).strip()
@@ -176,7 +180,7 @@ def is_users(message: Mapping[str, Any]) -> bool:
 
 
 def content_text(content: Any) -> str:
-    """Content as text: of parts, those that are text."""
+    """Return content as text: of parts, those that are text."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):
@@ -185,6 +189,8 @@ def content_text(content: Any) -> str:
 
 
 def _turns(messages: Sequence[Mapping[str, Any]]) -> list[PastTurn]:
+    """Return the turns of the model in these messages, with the results of their calls and the policies that
+    intervened."""
     made: list[tuple[str, list[PastCall], set[str]]] = []
     waiting: dict[str, PastCall] = {}
     answered = True  # a nudge that stands behind no turn was for one that said nothing, which not every wire can say
@@ -207,10 +213,11 @@ def _turns(messages: Sequence[Mapping[str, Any]]) -> list[PastTurn]:
                 made.append(("", [], set()))
             made[-1][2].update(_EACH_TOLD.findall(said))
             answered = True
-    return [PastTurn(said, tuple(calls), frozenset(told) if told else _NOBODY) for said, calls, told in made]
+    return [PastTurn(said, tuple(calls), frozenset(told) if told else _NO_POLICIES) for said, calls, told in made]
 
 
 def _call(given: Any) -> PastCall:
+    """Return the call in a message of the history."""
     call = given if isinstance(given, dict) else {}
     function = call.get("function")
     function = function if isinstance(function, dict) else call

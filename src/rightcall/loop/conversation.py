@@ -1,7 +1,4 @@
-"""`Conversation`: the messages of a run, kept within the context window.
-
-fit(messages, 4_000)
-"""
+"""The messages of a run, kept within the context window (`Conversation`, `fit`)."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ import msgspec
 
 from rightcall.dispatching.trace import Intervention
 from rightcall.errors import CallerError
-from rightcall.guard.turn import is_users
+from rightcall.guard.turn import is_from_user
 from rightcall.ids import Ids
 from rightcall.providers.sdk_view import dumps
 from rightcall.types import Json, Reply
@@ -27,60 +24,64 @@ Count = Callable[[Sequence[Json]], int]
 Summary = Callable[[Sequence[Json]], str]
 
 
-def estimate(messages: Sequence[Json]) -> int:
-    """Tokens, at four characters each."""
+def estimate_tokens(messages: Sequence[Json]) -> int:
+    """Estimate the tokens of messages: one for four characters."""
     return sum(len(dumps(message)) for message in messages) // 4
 
 
 def fit(
-    messages: Sequence[Json], tokens: int, *, count: Count = estimate, summarise: Summary | None = None
+    messages: Sequence[Json], tokens: int, *, count: Count = estimate_tokens, summarise: Summary | None = None
 ) -> list[Json]:
-    """The `messages` within so many `tokens`, as far as that can be: what must stay stays even if it is too much.
+    """Return the `messages` shortened to `tokens`, as far as possible: what must stay stays even if it is too long.
 
     - `count`: counts the tokens of messages.
-    - `summarise`: says in a text what the messages were that are left out; without it their number is told.
+    - `summarise`: returns a text about the messages that are left out; without it their number is stated.
     """
     if count(messages) <= tokens:
         return list(messages)
     window = _Window(messages)
-    gone = window.least(tokens, count)
+    gone = window.fewest_to_drop(tokens, count)
     if not gone or summarise is None:
         return window.without(gone)
-    said = summarise(window.lost(gone))
+    said = summarise(window.dropped(gone))
     if count(window.without(gone, said)) > tokens:  # a long summary, which needs room of its own
-        gone = window.least(tokens, count, said)
-        said = summarise(window.lost(gone))
+        gone = window.fewest_to_drop(tokens, count, said)
+        said = summarise(window.dropped(gone))
     return window.without(gone, said)
 
 
 class _Window:
-    """Messages in exchanges that go or stay whole. What leads stays, so do the last exchanges, and what the user last
-    said; results of the others are shortened before any of them goes."""
+    """Messages in exchanges that are kept or dropped as a whole.
+
+    The leading messages, the last exchanges and the last user message stay; results in the others are shortened
+    before any exchange is dropped."""
 
     def __init__(self, messages: Sequence[Json]) -> None:
         self._head, groups = _grouped(messages)
         self._recent = groups[-RECENT:]
         self._old = groups[:-RECENT]
         self._short = [[_shortened(message) for message in group] for group in self._old]
-        asked = [at for at, group in enumerate(groups) if is_users(group[0])]
+        asked = [at for at, group in enumerate(groups) if is_from_user(group[0])]
         self._stays = asked[-1] if asked else -1
 
-    def least(self, tokens: int, count: Count, said: str = "") -> int:
-        """How many of the oldest exchanges must go; the more go the fewer tokens are left."""
+    def fewest_to_drop(self, tokens: int, count: Count, said: str = "") -> int:
+        """Return how many of the oldest exchanges must be dropped to fit."""
         return bisect_left(range(len(self._old)), True, key=lambda gone: count(self.without(gone, said)) <= tokens)
 
-    def lost(self, gone: int) -> list[Json]:
+    def dropped(self, gone: int) -> list[Json]:
+        """Return the messages of the dropped exchanges."""
         return _flat([group for at, group in enumerate(self._old[:gone]) if at != self._stays])
 
     def without(self, gone: int, said: str = "") -> list[Json]:
-        """The messages, but for so many of the oldest exchanges; `said` stands for them."""
+        """Return the messages without the oldest `gone` exchanges; `said` replaces them."""
         asked = self._old[self._stays] if 0 <= self._stays < gone else []
-        note = _note(self.lost(gone), said)
+        note = _note(self.dropped(gone), said)
         return [*self._head, *note, *asked, *_flat(self._short[gone:]), *_flat(self._recent)]
 
 
 def _grouped(messages: Sequence[Json]) -> tuple[list[Json], list[list[Json]]]:
-    """What leads (system messages, the first user), then exchanges: a turn with all of its results, or one message."""
+    """Return the leading messages (system messages, the first user), then exchanges: a turn with its results, or one
+    message."""
     head: list[Json] = []
     rest = list(messages)
     while rest and rest[0].get("role") in ("system", "developer"):
@@ -97,6 +98,7 @@ def _grouped(messages: Sequence[Json]) -> tuple[list[Json], list[list[Json]]]:
 
 
 def _shortened(message: Json) -> Json:
+    """Return a long result with only its head and tail; other messages unchanged."""
     said = message.get("content")
     if message.get("role") != "tool" or not isinstance(said, str) or len(said) <= SHORT:
         return message
@@ -105,6 +107,7 @@ def _shortened(message: Json) -> Json:
 
 
 def _note(gone: list[Json], said: str) -> list[Json]:
+    """Return the message that replaces dropped exchanges; none if nothing was dropped."""
     if not gone:
         return []
     calls = sum(len(message.get("tool_calls") or ()) for message in gone)
@@ -122,8 +125,8 @@ _VERSION = 1
 
 
 class Spent(msgspec.Struct, frozen=True):
-    """What a conversation cost: `turns` of the model, `calls` that ran, tokens of the `prompt` and of the `completion`
-    as servers counted them, and `seconds` that models took."""
+    """The cost of a conversation: `turns` of the model, `calls` that ran, tokens of the `prompt` and of the
+    `completion` as servers counted them, and the `seconds` that models took."""
 
     turns: int = 0
     calls: int = 0
@@ -133,9 +136,9 @@ class Spent(msgspec.Struct, frozen=True):
 
 
 class Conversation:
-    """The messages of one conversation with a model, and what came of it.
+    """The messages of one conversation with a model, its cost and its outcome.
 
-    - `messages`: what it begins with, in the shape of OpenAI's Chat.
+    - `messages`: the initial messages, in the shape of OpenAI's Chat.
     - `system`: a system message to put before them.
     """
 
@@ -155,29 +158,32 @@ class Conversation:
                 self.ids.take(str(call.get("id") or ""))
 
     def ask(self, text: str) -> None:
-        """The user says this `text`; a conversation that was over goes on. Raises `CallerError` while calls are
-        pending."""
+        """Append a user message with this `text`; a conversation that was over is open again.
+
+        Raises `CallerError` while calls are pending."""
         if self.pending is not None:
             raise CallerError("the calls of the last turn are not answered; give their results first")
         self.messages.append({"role": "user", "content": text})
         self.status, self.reason, self.answer = "open", "", ""
 
     def begin(self, message: Json, known: Mapping[str, str] | None = None) -> None:
-        """A turn of the model, the assistant's `message`: kept apart until its calls are answered. `known` are the
-        answers of calls that are not run, by their ids."""
+        """Keep a turn of the model, the assistant's `message`, until its calls are answered.
+
+        `known` are the answers of calls that are not run, by their ids."""
         self.pending, self.known = message, dict(known or {})
 
     def settle(self, messages: Sequence[Json]) -> None:
-        """The pending turn and the answers to its calls, all in `messages`, are part of the history now."""
+        """Append the pending turn and the answers to its calls, all in `messages`, to the history."""
         self.messages += messages
         self.pending, self.known = None, {}
 
     def end(self, status: Status, reason: str = "", answer: str = "") -> None:
-        """It is over, with this `status`, for this `reason`; the `answer` is what the user is to read."""
+        """End the conversation with this `status` and `reason`; the `answer` is the text for the user."""
         self.status, self.reason, self.answer = status, reason, answer
 
     def add(self, reply: Reply, *, calls: int = 0, seconds: float = 0.0) -> None:
-        """What this `reply` cost: a turn, tokens where the provider counted them, `calls` that ran, and `seconds`."""
+        """Add the cost of this `reply`: a turn, tokens where the provider counted them, `calls` that ran, and
+        `seconds`."""
         counted = getattr(reply, "tokens", None)
         self.spent = Spent(
             self.spent.turns + 1,
@@ -188,7 +194,7 @@ class Conversation:
         )
 
     def to_json(self) -> Json:
-        """Plain JSON data, to be kept and taken up again."""
+        """Return plain JSON data, to be stored and continued."""
         return {
             "version": _VERSION,
             "messages": self.messages,
@@ -203,9 +209,9 @@ class Conversation:
 
     @classmethod
     def from_json(cls, data: Any) -> Conversation:
-        """The conversation that `to_json` gave as `data`. Raises `CallerError` for what is none."""
+        """Return the conversation that `to_json` wrote as `data`. Raises `CallerError` for anything else."""
         if not isinstance(data, dict) or data.get("version") != _VERSION or not isinstance(data.get("messages"), list):
-            raise CallerError("this is no conversation of this version; pass what Conversation.to_json gave")
+            raise CallerError("not a conversation of this version; pass what Conversation.to_json returned")
         try:
             made = cls(data["messages"])
             made.spent = msgspec.convert(data.get("spent", {}), Spent)
@@ -213,14 +219,14 @@ class Conversation:
             made.status = msgspec.convert(data.get("status", "open"), Status)
             known = msgspec.convert(data.get("known", {}), dict[str, str])
         except (msgspec.ValidationError, TypeError, AttributeError, ValueError) as error:
-            raise CallerError(f"this is no conversation that can be taken up again: {error}") from None
+            raise CallerError(f"not a conversation that can be continued: {error}") from None
         made.reason, made.answer = str(data.get("reason", "")), str(data.get("answer", ""))
         if isinstance(data.get("pending"), dict):
-            made.settle(unanswered(data["pending"], known))
+            made.settle(interrupted_turn(data["pending"], known))
         return made
 
 
-def unanswered(message: Json, known: Mapping[str, str]) -> list[Json]:
-    """A turn whose calls were running when the program ended, and what the model is told of them."""
+def interrupted_turn(message: Json, known: Mapping[str, str]) -> list[Json]:
+    """Return a turn whose calls were running when the program ended, with answers that say so."""
     ids = [str(call.get("id")) for call in message.get("tool_calls") or ()]
     return [message, *[{"role": "tool", "tool_call_id": id, "content": known.get(id, _LOST)} for id in ids]]

@@ -33,33 +33,36 @@ from rightcall.types import CallEnd, Done, Event, Json, Problem, Reasoning, Reca
 from rightcall.workspace.approval import Denial, Permission
 from rightcall.workspace.file_edits import EditLog, FileEdit
 
-Told = Callable[[Json], None]
+NoteListener = Callable[[Json], None]
 
 
 class RunNotes(Hook):
-    """Notes what happens: the events of a run are given to `event`, its calls are seen as a hook, the first of all.
-    `told` is told each note, when it is in the journal."""
+    """Writes the events of a run to its journal; it is also the first hook of the run.
 
-    def __init__(self, journal: RunJournal, conversation: Conversation, edits: EditLog, told: Told) -> None:
-        self._journal, self._conversation, self._edits, self._told = journal, conversation, edits, told
+    `told` is called with each note after it is in the journal."""
+
+    def __init__(self, journal: RunJournal, conversation: Conversation, edits: EditLog, told: NoteListener) -> None:
+        self._journal, self._conversation, self._edits, self._listener = journal, conversation, edits, told
         self._text: list[Text | Reasoning] = []
         self._ended: set[str] = set()
         self._spent, self._before = conversation.spent, conversation.spent
         self._began = time.monotonic()
 
     def task(self, text: str) -> None:
-        """A new task begins, or what was broken off goes on."""
+        """Note that a new task begins, or that an interrupted one continues."""
         self._began, self._before = time.monotonic(), self._conversation.spent
         self.note("task", text=text)
 
     def note(self, event: str, **fields: object) -> None:
+        """Append a note to the journal, with the time."""
         note: Json = {"event": event, "time": round(time.time(), 3), **fields}
         self._journal.note(note)
-        self._told(note)
+        self._listener(note)
 
     # -- what the model says -------------------------------------------------------------------------------------------
 
     def event(self, event: RunEvent) -> None:
+        """Note one event of the run. Text is collected until something else follows it."""
         if isinstance(event, Text | Reasoning):
             self._text.append(event)
         elif isinstance(event, Done):
@@ -70,9 +73,10 @@ class RunNotes(Hook):
             self._flush()
             self.note("call", **to_json(event.call))
         else:
-            self._settled(event)
+            self._note_outcome(event)
 
-    def _settled(self, event: RunEvent) -> None:
+    def _note_outcome(self, event: RunEvent) -> None:
+        """Note a problem of the reply, an intervention, a result or the end."""
         if isinstance(event, Problem):
             if event.call is None:
                 self._flush()
@@ -87,7 +91,7 @@ class RunNotes(Hook):
             self.over(event.status, event.reason, event.answer)
 
     def _recast(self, event: Recast) -> None:
-        """The last so many characters were something else."""
+        """Change the kind of the last `chars` characters: to reasoning or to text."""
         left, kind = event.chars, Reasoning if event.kind == "thought" else Text
         moved: list[str] = []
         for at in range(len(self._text) - 1, -1, -1):
@@ -102,22 +106,23 @@ class RunNotes(Hook):
             self._text.append(Reasoning("".join(reversed(moved))))
 
     def _flush(self) -> None:
+        """Note the collected text and reasoning."""
         kind, pieces = "text", list[str]()
         for each in self._text:
             of = "reasoning" if isinstance(each, Reasoning) else "text"
             if of != kind:
-                self._say(kind, pieces)
+                self._note_text(kind, pieces)
                 kind, pieces = of, []
             pieces.append(each.text)
-        self._say(kind, pieces)
+        self._note_text(kind, pieces)
         self._text = []
 
-    def _say(self, kind: str, pieces: list[str]) -> None:
+    def _note_text(self, kind: str, pieces: list[str]) -> None:
         if text := "".join(pieces):
             self.note(kind, text=text)
 
     def _flush_turn(self) -> None:
-        """Whatever is noted of a turn comes behind what was said in it."""
+        """Note the collected text, then the cost of the turn if one has ended."""
         self._flush()
         now = self._conversation.spent
         if now.turns > self._spent.turns:
@@ -125,7 +130,7 @@ class RunNotes(Hook):
             self._spent = now
 
     def over(self, status: str, reason: str = "", answer: str = "") -> None:
-        """The run has ended. What it cost is that of this task alone."""
+        """Note the end of the run with the cost of this task alone."""
         self._flush_turn()
         now, before = self._conversation.spent, self._before
         counted = {"turns": now.turns - before.turns, "calls": now.calls - before.calls, **_cost(before, now)}
@@ -135,18 +140,21 @@ class RunNotes(Hook):
     # -- what becomes of its calls -------------------------------------------------------------------------------------
 
     def before(self, invocation: Invocation) -> None:
+        """Note that a call starts, and the change of a file that it will make."""
         self._flush_turn()
         self.note("start", id=invocation.call.id, name=invocation.tool.name, read_only=invocation.tool.read_only)
         edit = self._edits.preview(invocation)
         if edit is not None:
             self.note("diff", id=invocation.call.id, path=edit.path, diff=edit.diff)
 
-    def asked(self, invocation: Invocation, answer: Permission) -> None:
+    def permission_answered(self, invocation: Invocation, answer: Permission) -> None:
+        """Note the answer of the user to a question of permission."""
         words = answer.words if isinstance(answer, Denial) else ""
         describe_error = "no" if isinstance(answer, Denial) else str(answer)
         self.note("asked", id=invocation.call.id, answer=describe_error, words=words)
 
     def edited(self, invocation: Invocation, edit: FileEdit) -> None:
+        """Note a change of a file."""
         kept = msgspec.to_builtins(edit)
         del kept["diff"]  # noted before
         self.note("edited", id=invocation.call.id, **kept)
@@ -155,12 +163,14 @@ class RunNotes(Hook):
         self._result(result)
 
     def cleanup(self, invocation: Invocation, error: BaseException) -> None:
+        """Note the result of a call that failed, timed out or was cancelled."""
         kind: Kind = "timed_out" if isinstance(error, ToolTimedOut) else "failed"
         kind = "cancelled" if isinstance(error, asyncio.CancelledError) else kind
         text = "it was cancelled; it may have done a part of its work" if kind == "cancelled" else describe_error(error)
         self._result(Result(invocation.call, text, True, kind, text))
 
     def _result(self, result: Result) -> None:
+        """Note a result, once for each call."""
         if result.id in self._ended:
             return
         self._ended.add(result.id)
@@ -175,8 +185,8 @@ def _cost(before: Spent, now: Spent) -> Json:
 # -- undoing -----------------------------------------------------------------------------------------------------------
 
 
-def edits_of(notes: list[Json]) -> list[FileEdit]:
-    """The changes of files that these notes tell of and that were not undone, in order."""
+def standing_edits(notes: list[Json]) -> list[FileEdit]:
+    """Return the changes of files in these notes that were not undone, in order."""
     found: list[FileEdit] = []
     for note in notes:
         if note["event"] == "edited":
@@ -186,8 +196,8 @@ def edits_of(notes: list[Json]) -> list[FileEdit]:
     return found
 
 
-def untold(notes: list[Json]) -> list[str]:
-    """The files whose last change was undone since the model was last spoken to."""
+def undone_paths(notes: list[Json]) -> list[str]:
+    """Return the files whose last change was undone since the last task: the model does not know it yet."""
     paths: list[str] = []
     for note in notes:
         if note["event"] == "undone":
@@ -201,7 +211,7 @@ KIND = json_lines("journal of a run", "run_journal", 1)
 
 
 class RunJournal:
-    """One file, opened once. `conversation` is what it held, None for a new one; `notes` are those of it."""
+    """The journal file of a run. `conversation` is what it held, None for a new one; `notes` are the notes in it."""
 
     def __init__(self, path: str | Path) -> None:
         self._file = Journal(path, KIND, torn="cut", alone=True)
@@ -217,13 +227,13 @@ class RunJournal:
                 self._file.append({"all": self.conversation.messages, "state": _state(self.conversation)})
 
     def write(self, conversation: Conversation) -> None:
-        """What is new since the last time, in one line: a line is there whole or not at all."""
+        """Append what is new in the conversation, in one line: a line is written whole or not at all."""
         new = conversation.messages[self._written :]
         self._file.append({"new": new, "state": _state(conversation)})
         self._written = len(conversation.messages)
 
     def note(self, note: Json) -> None:
-        """What happened, by its `event`; it is no part of the conversation."""
+        """Append a note; notes are not part of the conversation."""
         self._file.append(note)
         self.notes.append(note)
 
@@ -232,12 +242,12 @@ class RunJournal:
 
 
 def _state(conversation: Conversation) -> Json:
-    """Everything but the messages."""
+    """Return everything of a conversation but the messages."""
     return {key: value for key, value in conversation.to_json().items() if key != "messages"}
 
 
 def read_notes(path: str | Path) -> Iterator[Json]:
-    """The notes of a run, in order, also while it goes on. Raises `FileFailed` for a file of another kind."""
+    """Yield the notes of a run, in order, also while it goes on. Raises `FileFailed` for a file of another kind."""
     existing(Path(path), KIND)
     for _, row in _rows(Path(path)):
         if "event" in row:
@@ -245,6 +255,7 @@ def read_notes(path: str | Path) -> Iterator[Json]:
 
 
 def _read(path: Path) -> tuple[Conversation | None, list[Json]]:
+    """Return the conversation and the notes in a journal; None for the conversation of a new one."""
     messages: list[Any] = []
     notes: list[Json] = []
     state: Json = {}
@@ -259,6 +270,7 @@ def _read(path: Path) -> tuple[Conversation | None, list[Json]]:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, Json]]:
+    """Yield the rows of a journal with their line numbers, without a torn last line. Raises `FileFailed`."""
     for number, row in read_rows(path):
         if not isinstance(row, LineFault):
             yield number, row
@@ -270,14 +282,14 @@ _LIMITS = RunLimits()
 
 
 class CallRan(msgspec.Struct, frozen=True):
-    """The event that a call ran, or was kept from it: its `result`."""
+    """The event that a call ran, or was rejected: its `result`."""
 
     result: Result
 
 
 class Over(msgspec.Struct, frozen=True):
-    """The last event of a run: how it ended (`status`: "done", "stopped" or "cancelled"), why (`reason`), and what the
-    user is to read (`answer`)."""
+    """The last event of a run: its `status` ("done", "stopped" or "cancelled"), the `reason`, and the `answer` for
+    the user."""
 
     status: str
     reason: str = ""
@@ -288,20 +300,20 @@ RunEvent = Event | Intervention | CallRan | Over
 
 
 class Runner:
-    """A model, its tools and a guard, in a loop.
+    """The loop of a model, its tools and a guard.
 
     - `model`: a backend; None for a program that asks the model itself.
     - `tools`: what may be called, as `parse` takes it.
     - `guard`: "none", "parse", "full" or a `Guard`.
-    - `conversation`: what to go on with; a new one unless given.
+    - `conversation`: the conversation to continue; a new one by default.
     - `system`: the system message of a new one.
     - `choice`: as in `Request`, until a call was made.
-    - `parallel`: the model may make several calls at once, and those that change nothing run at the same time.
+    - `parallel`: the model may make several calls at once, and read-only ones run at the same time.
     - `hooks`, `trace`, `limits`: as `dispatch` takes them.
     - `context`: the most tokens of a request; older turns are then shortened, and left out.
-    - `summarise`: says in a text what was left out.
-    - `seconds`: how long a task may take.
-    - `journal`: a file that every turn is written to before its calls run; a run that was killed goes on from it.
+    - `summarise`: returns a text about the messages that are left out.
+    - `seconds`: the time limit of a task.
+    - `journal`: a file that every turn is written to before its calls run; a run that was killed continues from it.
     - `fields`: more fields of each `Request`: `mode`, `temperature`, `max_tokens` ...
     """
 
@@ -344,12 +356,14 @@ class Runner:
     # -- one step at a time -------------------------------------------------------------------------------------------
 
     def ask(self, task: str) -> None:
-        """The user says what is to be done: the `task`, in words."""
+        """Append the `task` of the user, in words."""
         self.conversation.ask(task)
         self._write()
 
     def next_request(self) -> Request | None:
-        """What to ask the model next; None when the task is over. Raises `CallerError` while results are missing."""
+        """Return the next request for the model; None when the task is over.
+
+        Raises `CallerError` while results are missing."""
         if self._judged is not None:
             raise CallerError("the calls of the last turn have no results yet; give them first")
         if self.conversation.status != "open":
@@ -357,7 +371,7 @@ class Runner:
         turn = self._asked = self._turn()
         describe_error = self.guard.interventions(turn)
         told = {each.at for each in self.conversation.interventions if each.action == "cut"}
-        self._tell([each for each in describe_error if each.at not in told])
+        self._publish([each for each in describe_error if each.at not in told])
         messages = cut(turn, describe_error)
         if self._context is not None:
             messages = fit(messages, self._context, summarise=self._summarise)
@@ -371,13 +385,14 @@ class Runner:
         )
 
     def receive(self, reply: Reply, *, seconds: float = 0.0) -> Judgement:
-        """What is to become of this `reply`; its `calls` are to be run, and their results given. `seconds` is how long
-        it took."""
+        """Judge this `reply`: its runnable calls are in `calls`, and their results must be given next.
+
+        `seconds` is how long the reply took."""
         asked, self._asked = self._asked, None
         if asked is None or asked.messages != self.conversation.messages:
             asked = self._turn()
         judged = self.guard.judge(asked.answered(reply))
-        self._tell(judged.interventions)
+        self._publish(judged.interventions)
         self.conversation.add(reply, calls=len(judged.calls), seconds=seconds)
         self.conversation.begin(reply.message(), {result.id: result.text for result in judged.results})
         self._judged = judged
@@ -387,7 +402,7 @@ class Runner:
         return judged
 
     def give(self, results: Sequence[Result]) -> None:
-        """The `results` of the calls that were to run. Raises `CallerError` where none were waited for."""
+        """Accept the `results` of the calls to run. Raises `CallerError` when none are expected."""
         judged, self._judged = self._judged, None
         if judged is None:
             raise CallerError("no results are waited for; ask the model first")
@@ -398,8 +413,8 @@ class Runner:
             self.conversation.end("stopped" if stopped else "done", why, judged.answer)
         self._write()
 
-    def _tell(self, interventions: Sequence[Intervention]) -> None:
-        """Into the conversation, the trace, and every hook that wants to know."""
+    def _publish(self, interventions: Sequence[Intervention]) -> None:
+        """Pass interventions to the conversation, the trace and all hooks."""
         self.conversation.interventions += interventions
         if self.trace is not None:
             self.trace.add(interventions)
@@ -408,11 +423,13 @@ class Runner:
                 hook.intervened(each)
 
     def close(self) -> None:
-        """Lets go of the journal. May be called twice."""
+        """Close the journal. May be called twice."""
         if self._journal is not None:
             self._journal.close()
 
     def _turn(self) -> Turn:
+        """Return the turn that follows the conversation. After a successful call, the choice is "auto" unless it is
+        "none"."""
         turn = Turn.of(self.conversation.messages, self.tools, parallel=self._parallel, api="chat")
         made = any(call.outcome == "ok" for call in turn.calls)
         turn.choice = "auto" if made and self._choice != "none" else self._choice
@@ -425,8 +442,10 @@ class Runner:
     # -- the whole run ------------------------------------------------------------------------------------------------
 
     async def run(self, task: str | None = None) -> Over:
-        """Runs the `task` to its end; without one, goes on with what the conversation holds. Raises a `BackendError`
-        where the model cannot be asked; what was done until then is in the conversation, and it can go on."""
+        """Run the `task` to its end; without one, continue with what the conversation holds.
+
+        Raises a `BackendError` where the model cannot be asked; what was done until then is in the conversation, and
+        it can continue."""
         last = Over("stopped", "nothing was done")
         async for event in self.events(task):
             if isinstance(event, Over):
@@ -434,13 +453,14 @@ class Runner:
         return last
 
     def run_sync(self, task: str | None = None) -> Over:
-        """`run` for programs without an event loop; `task` as there."""
+        """Run `run` with this `task` in a program without an event loop."""
         with LoopThread() as thread:
             return thread.run(self.run(task))
 
     async def events(self, task: str | None = None) -> AsyncGenerator[RunEvent]:
-        """The run of this `task` as it happens: what the model says, what the guard does, what calls come to; `Over`
-        is the last. Leaving it early, or cancelling, keeps what was done."""
+        """Run this `task` and yield what happens: the reply as it streams, interventions, results; `Over` is the last.
+
+        Leaving it early, or cancelling, keeps what was done."""
         if self.model is None:
             raise CallerError(
                 "the runner has no model; pass a backend, or take the steps yourself: next_request, receive"
@@ -465,7 +485,7 @@ class Runner:
             try:
                 for intervention in judged.interventions:
                     yield intervention
-                for result in [*(await self._act(judged) if judged.calls else ()), *judged.results]:
+                for result in [*(await self._run_calls(judged) if judged.calls else ()), *judged.results]:
                     yield CallRan(result)
             finally:
                 if self._judged is judged:  # whoever listened has left, or a hook has failed
@@ -477,6 +497,7 @@ class Runner:
             return await anext(stream, None)
 
     def _in_time(self) -> Request | None:
+        """Return the next request, or None after ending a task that is over its time."""
         request = self.next_request()
         if request is not None and self._is_late():
             self._end("stopped", f"the task took longer than {self._seconds:g} seconds")
@@ -490,13 +511,13 @@ class Runner:
         self.conversation.end(status, reason)
         self._write()
 
-    async def _act(self, judged: Judgement) -> Sequence[Result]:
-        """Runs the calls. However that ends, each has a result, and the history holds it."""
+    async def _run_calls(self, judged: Judgement) -> Sequence[Result]:
+        """Run the calls. However that ends, each has a result, and the history contains it."""
         lost = [not_run_result(call, "it was cancelled") for call in judged.calls]
         results: Sequence[Result]
         try:
             async with asyncio.timeout_at(self._until):
-                results = await self._dispatched(judged)
+                results = await self._dispatch(judged)
         except DispatchStopped as stopped:
             results = stopped.results
             self.give(results)
@@ -512,7 +533,7 @@ class Runner:
             self.give(results)
         return results
 
-    async def _dispatched(self, judged: Judgement) -> Sequence[Result]:
+    async def _dispatch(self, judged: Judgement) -> Sequence[Result]:
         return await dispatch(
             judged.calls,
             self.tools or (),
@@ -526,11 +547,11 @@ class Runner:
 async def run(
     task: str, model: BaseBackend, tools: Tools | None = None, *, guard: str | Guard = "full", **options: Any
 ) -> Over:
-    """Runs a task to its end.
+    """Run a task to its end.
 
     - `task`: what is to be done, in words.
     - `model`, `tools`, `guard`: as in `Runner`.
-    - `options`: the others of a `Runner`.
+    - `options`: the other options of a `Runner`.
     """
     return await Runner(model, tools, guard=guard, **options).run(task)
 
@@ -538,5 +559,5 @@ async def run(
 def run_sync(
     task: str, model: BaseBackend, tools: Tools | None = None, *, guard: str | Guard = "full", **options: Any
 ) -> Over:
-    """`run` for programs without an event loop: `task`, `model`, `tools`, `guard` and `options` are the same."""
+    """Run `run` in a program without an event loop: `task`, `model`, `tools`, `guard` and `options` are the same."""
     return Runner(model, tools, guard=guard, **options).run_sync(task)

@@ -120,7 +120,7 @@ def unknown_fields(fields: Json, known: frozenset[str], *, inner: bool) -> tuple
 
 
 class CallOutcome(NamedTuple):
-    """A call and the outcome of its tool, as they are sent to the model.
+    """A `call` and the outcome of its tool, as they are sent to the model.
 
     - `output`: the output of the tool.
     - `is_error`: the tool failed.
