@@ -12,8 +12,7 @@ from typing import Any, Literal
 
 from rightcall.formats.spec import Format, Params, alternatives
 from rightcall.parsing.bodies.body_reader import Around, BodyReader
-from rightcall.parsing.bodies.swallowed import Swallowed
-from rightcall.parsing.bodies.tagged_values import TaggedValues, break_at
+from rightcall.parsing.bodies.tagged_values import SwallowedArguments, TaggedValues, break_at, swallowed
 from rightcall.parsing.bodies.tags import Tags
 from rightcall.parsing.buffer import Broken, Cut, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder
@@ -78,8 +77,8 @@ class ParamsReader(BodyReader):
         return re.compile(f"{other}(?:{self.param.probe.pat.whole})").match
 
     @cached_property
-    def swallowed(self) -> Swallowed:
-        return Swallowed(self.body, self.tags)
+    def swallowed(self) -> SwallowedArguments:
+        return SwallowedArguments(self.body, self.tags)
 
     def sketch(self, p: CallBuilder, text: str, closed: bool) -> list[Sketch]:
         """JSON where the tags belong, but not valid: read loosely."""
@@ -251,7 +250,9 @@ class ParamsReader(BodyReader):
         yield from self._closed(p, has_arguments=bool(values), last=value)
         if values:
             p.give("}")
-            self.swallowed.tell(p, values)
+            key = self.swallowed.find(values, p.call.kinds if p.call is not None and p.tools is not None else None)
+            if key and p.call is not None:
+                p.problem("ambiguous_end", *swallowed(key, "another argument"), call=p.call.index)
         p.finish(values, empty=not values)
 
     def _damaged_param(self, p: CallBuilder, values: dict[str, Any]) -> Steps[tuple[str, Any] | None]:

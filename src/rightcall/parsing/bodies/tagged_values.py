@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterator
+from itertools import islice
 from json.encoder import encode_basestring as quoted
+from string import punctuation
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -23,6 +26,7 @@ from rightcall.parsing.markers import (
     alt,
     blanks,
     literal,
+    longest_first,
     seq,
     template,
 )
@@ -670,3 +674,85 @@ def _line_break(p: CallBuilder) -> Steps[str]:
     size = break_at(p)
     p.pos += size
     return p.buf[p.pos - size : p.pos]
+
+
+class SwallowedArguments:
+    """Finds raw values that contain another argument, because its opening tag and the tag before it were damaged.
+
+        owl</paramter>\n<paramete=n>3     owl\n<parameter name="n3     owl</parameter>\nn3     owl\nn">3
+
+    Only a declared argument that the call lacks can be inside a value, and its name counts only next to a remainder of
+    a tag, so that values about tags or in HTML are accepted. A closing tag of the value's own kind before a line break
+    or another tag counts as well. Without declared tools an opening tag that lost one character counts.
+    """
+
+    def __init__(self, body: Params, tags: Tags) -> None:
+        params = [text.partition("{key}") for text in longest_first(body.param)]
+        starts = dict.fromkeys([before.partition("{")[0].rstrip() for before, _, _ in params])
+        self._heads = [(head, {head[i : i + 2] for i in range(len(head) - 1)}) for head in starts if len(head) > 4]
+        self._tails = tuple({tail for _, _, each in params if (tail := each.partition("{")[0].rstrip())})
+        self._is_inline = "\n" not in alternatives(body.value_close)[0]
+        signs = set("".join([*starts, *self._tails])) & set(punctuation) - {"_"}
+        self._has_sign = re.compile(f"[{re.escape(''.join(sorted(signs)))}]" if signs else "(?!)").search
+        self._remove_tags = re.compile(alt(*tags.whole_params, *tags.closers, *tags.shuts).whole).sub
+        close = f"(?:{alt(*tags.closers).whole})"
+        self._is_reopened = re.compile(rf"{close}(?:<|[\r\n]++[^\r\n])").search
+        self._ends_in_close = re.compile(rf"{close}[\r\n]{{0,4}}+\Z").search
+        torn = [rf"(?:{re.escape(head[0])}{_one_missing(head[1:])}|{re.escape(head)})\w" for head, _ in self._heads]
+        self._has_torn_tag = re.compile("|".join(torn) or "(?!)").search
+
+    def find(self, values: dict[str, Any], declared: Collection[str] | None) -> str:
+        """Return the name of the first argument whose value seems to contain another one, or ""."""
+        missing = [key for key in declared or () if key and key not in values]
+        for key, value in values.items():
+            if type(value) is str and self._has_sign(value) and self._is_ambiguous(value, missing, declared is None):
+                return key
+        return ""
+
+    def _is_ambiguous(self, value: str, missing: list[str], is_undeclared: bool) -> bool:
+        rest = self._remove_tags("\n", value)  # complete tags are examined where the value ends
+        if is_undeclared:
+            return self._has_torn_tag(rest) is not None
+        return self._is_reopened(value) is not None or any(
+            any(self._is_in_tag(value, *place) for place in _find_all(key, value))
+            or any(self._is_behind_head(rest, *place) for place in _find_all(key, rest))
+            for key in missing
+        )
+
+    def _is_in_tag(self, text: str, start: int, end: int) -> bool:
+        """Is the name directly after a closing tag, or before the rest of an opening tag?"""
+        before = text[max(0, start - _LONGEST_TAG) : start]
+        if self._ends_in_close(before):
+            return True
+        is_first = before[-1:] in ("", "\n") or (
+            self._is_inline and text[end : end + 1] == '"' and bool(_is_text(before))
+        )
+        return is_first and text.startswith(self._tails, end)
+
+    def _is_behind_head(self, text: str, start: int, end: int) -> bool:
+        """Is the name directly after most of an opening tag, of which the first or the last sign is there?"""
+        has_tail = text.startswith(self._tails, end)
+        for head, pairs in self._heads:
+            before = text[max(0, start - len(head)) : start]
+            is_tag = before[-1:] not in _BLANK_ENDS and (has_tail or head[0] in before)
+            if is_tag and sum(pair in before for pair in pairs) >= _MOST_OF_A_TAG * len(pairs):
+                return True
+        return False
+
+
+_MOST_PLACES = 1_024  # occurrences of a name that are examined in one value
+_MOST_OF_A_TAG = 0.6  # this share of the pairs of letters remains in a tag that lost two characters
+_BLANK_ENDS = ("", " ", "\t", "\r", "\n")
+_is_text = re.compile(r"(?:\A|[\n>]|</)[^\"'<>=\n]*+\Z").search
+
+
+def _find_all(key: str, text: str) -> Iterator[tuple[int, int]]:
+    return (found.span() for found in islice(re.finditer(re.escape(key), text), _MOST_PLACES))
+
+
+def _one_missing(text: str) -> str:
+    """Return a pattern of the text without one of its characters."""
+    found = ""
+    for i in range(len(text) - 2, -1, -1):
+        found = f"(?:{re.escape(text[i + 1 :])}|{re.escape(text[i])}{found})"
+    return found
