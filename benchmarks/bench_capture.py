@@ -20,7 +20,7 @@ from pathlib import Path
 from measure import table, verdict
 from rightcall.backends.exchange import Received, Sent
 from rightcall.backends.http import Backend
-from rightcall.capture.catalogue import find_all
+from rightcall.capture.domain import find_domains
 from rightcall.capture.runner import Capture
 from rightcall.capture.settings import Settings
 
@@ -57,7 +57,7 @@ def captured(folder: Path, concurrency: int, max_turns: int = 4) -> tuple[int, f
     output = folder / f"c{concurrency}.jsonl"
     settings = Settings(models=("m",), mode="native", runs=RUNS, max_turns=max_turns, concurrency=concurrency)
     run = Capture(
-        Backend("http://nowhere.localhost", exchange=Instant(), environ={}), find_all(DOMAINS), settings, output
+        Backend("http://nowhere.localhost", exchange=Instant(), environ={}), find_domains(DOMAINS), settings, output
     )
     start = time.perf_counter()
     asyncio.run(run.go())

@@ -16,14 +16,14 @@ from pathlib import Path
 
 from measure import table, verdict
 from rightcall.capture.captured_rows import CallTrace, Journal, capture_row, outcome_row
-from rightcall.capture.catalogue import find
+from rightcall.capture.domain import find_domain
 from rightcall.capture.stubs import StubOutcome
 from rightcall.storage.jsonl import encode_row
 from rightcall.types import Call, Json
 
 SIZES = (5_000, 50_000)
 MOST = 1.3
-SHOP = find("shopping")
+SHOP = find_domain("shopping")
 SYNCS = 300
 COMMANDS: dict[str, list[str]] = {
     "validate": ["validate", "{rows}"],

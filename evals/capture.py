@@ -28,10 +28,10 @@ from rightcall import __version__
 from rightcall.backends.exchange import Exchange, Received, Sent
 from rightcall.backends.local import LocalBackend
 from rightcall.backends.recording import Recorder
-from rightcall.capture.catalogue import find_all, names
+from rightcall.capture.domain import built_in_names, find_domains
 from rightcall.capture.runner import Capture, Watch
+from rightcall.capture.score import Tally
 from rightcall.capture.settings import Task
-from rightcall.capture.tally import Tally
 from rightcall.cli import demo_model
 from rightcall.cli.demo_model import MODEL, MODES, run_modes
 from rightcall.errors import RightcallError
@@ -80,7 +80,7 @@ async def measured(folder: Path, domains: Sequence[str], max_turns: int, ways: S
         backend.exchange = Once(backend.exchange)
         for name in ways:
             settings = msgspec.structs.replace(MODES[name].settings, choice="auto", max_turns=max_turns)
-            runs[name] = Capture(backend, find_all(domains), settings, folder / f"{name}.jsonl", watch=Ticking())
+            runs[name] = Capture(backend, find_domains(domains), settings, folder / f"{name}.jsonl", watch=Ticking())
             await runs[name].go()
     return runs
 
@@ -128,7 +128,7 @@ def part(runs: Mapping[str, Tally], domains: Sequence[str], max_turns: int) -> s
     of = runs["none"].total
     low, high = [f"{rate * 100:.0f} %" for rate in wilson(of.valid, of.calls)]
     with_what = f"rightcall {__version__}, xllamacpp {version('xllamacpp')}, Python {platform.python_version()}"
-    some = "" if list(domains) == names() else f" --domains {','.join(domains)}"
+    some = "" if list(domains) == built_in_names() else f" --domains {','.join(domains)}"
     command = f".venv/bin/python evals/capture.py --write --max-turns {max_turns}{some}"
     made = f"{date.today().isoformat()}, {with_what}, {platform.machine()}"
     return f"""## Captures: a small model over every stub domain
@@ -186,7 +186,7 @@ def keep(runs: Mapping[str, Capture]) -> None:
 
 def kept(domains: Sequence[str]) -> dict[str, Tally]:
     """The raw rows, counted again."""
-    found = {name: Tally(find_all(domains)) for name in MODES}
+    found = {name: Tally(find_domains(domains)) for name in MODES}
     for name, tally in found.items():
         with gzip.open(ROWS / f"{name}.jsonl.gz") as lines:
             for line in lines:
@@ -196,7 +196,7 @@ def kept(domains: Sequence[str]) -> dict[str, Tally]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--domains", default=",".join(names()), help="all of them unless said")
+    parser.add_argument("--domains", default=",".join(built_in_names()), help="all of them unless said")
     parser.add_argument("--max-turns", type=int, default=1, metavar="N", help="answers of the model in one scenario")
     parser.add_argument("--write", action="store_true", help="write docs/results.md and evals/captures")
     parser.add_argument(

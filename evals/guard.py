@@ -24,9 +24,8 @@ from report import ROOT, table, wilson
 
 from rightcall import Reply, Runner, parse
 from rightcall.backends import Request
-from rightcall.capture.catalogue import find_domains
-from rightcall.capture.domain import Domain, Scenario
-from rightcall.capture.task_outcome import outcome
+from rightcall.capture.domain import Domain, Scenario, find_domains
+from rightcall.capture.score import task_outcome
 from rightcall.dispatching.bounded_output import BoundedOutput, Bounds, bound
 from rightcall.dispatching.result import Result
 from rightcall.evaluation.case_run import StubRuns
@@ -167,7 +166,7 @@ def played(way: Way, runner: Runner, answer: Callable[[Request], Reply], most: i
             runner.give(tools.run(judged.calls, turns))
         turns += 1
     talk = runner.conversation
-    came = outcome(way.scenario, way.domain.tools, tools.made)
+    came = task_outcome(way.scenario, way.domain.tools, tools.made)
     ended = talk.status == "done" and bool(way.steps or talk.answer.strip())
     return Run(
         completed=came.right and ended,

@@ -17,7 +17,7 @@ from report import table, wilson
 
 from rightcall import Reply, Runner, Toolset
 from rightcall.backends.local import LocalBackend
-from rightcall.capture.catalogue import find_domains
+from rightcall.capture.domain import find_domains
 
 GUARDS = ("none", "full", "task")
 RUNS = 5

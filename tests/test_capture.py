@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rightcall.capture.captured_rows import capture_key
-from rightcall.capture.resumption import CannotResume, journal_of
+from rightcall.capture.journal import CannotResume, journal_path
 from rightcall.capture.runner import CaptureFailed, Watch
 from rightcall.capture.scenario_run import JournalEntry
 from rightcall.capture.settings import Settings, Task, tasks
@@ -90,7 +90,7 @@ def test_a_call_is_a_row_its_result_goes_back_and_the_last_text_is_an_outcome(tm
     told = {"role": "tool", "tool_call_id": "call_0", "name": "switch", "content": '{"lamp":"hall","on":true}'}
     assert second["messages"][-1] == told
     assert run.tally.total.completion_tokens == 15
-    for path in (output, journal_of(output)):
+    for path in (output, journal_path(output)):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 

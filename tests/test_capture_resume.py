@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 from rightcall.backends.exchange import Retries
 from rightcall.backends.http import Backend
 from rightcall.capture.captured_rows import capture_key
-from rightcall.capture.commit import Commits
 from rightcall.capture.domain import Domain
-from rightcall.capture.resumption import CannotResume, journal_of
+from rightcall.capture.journal import CannotResume, Commits, journal_path
 from rightcall.capture.runner import Capture, Watch
 from rightcall.capture.settings import Settings
 from rightcall.errors import FileFailed
@@ -63,7 +62,7 @@ class Pieces:
         self.wanted = [steady(row) for row in rows(output)]
         made = [(line, json.loads(line)) for line in output.read_bytes().splitlines(keepends=True)]
         self.pieces: list[tuple[str, bytes]] = []
-        for line in journal_of(output).read_bytes().splitlines(keepends=True):
+        for line in journal_path(output).read_bytes().splitlines(keepends=True):
             self.pieces.append(("journal", line))
             said = json.loads(line)
             mine = [at for at, (_, row) in enumerate(made) if _belongs(row, said)]
@@ -80,7 +79,7 @@ class Pieces:
             kind, line = self.pieces[whole]
             files[kind] += line[: torn % len(line)]
         output.write_bytes(files["rows"])
-        journal_of(output).write_bytes(files["journal"])
+        journal_path(output).write_bytes(files["journal"])
 
 
 def _belongs(row: dict[str, Any], said: dict[str, Any]) -> bool:
@@ -119,9 +118,9 @@ def test_a_torn_last_line_is_cut_off_and_told_of(url: str, pieces: Pieces, tmp_p
 def test_a_run_that_is_over_is_left_alone(url: str, tmp_path: Path) -> None:
     output = tmp_path / "c.jsonl"
     go(url, output)
-    before = output.read_bytes(), journal_of(output).read_bytes()
+    before = output.read_bytes(), journal_path(output).read_bytes()
     run = go(url, output)
-    assert (output.read_bytes(), journal_of(output).read_bytes()) == before
+    assert (output.read_bytes(), journal_path(output).read_bytes()) == before
     assert run.resumed == run.total == 4 and run.tally.total.scenarios == 4
 
 
@@ -141,17 +140,17 @@ def test_a_damaged_line_in_the_middle_is_named(url: str, pieces: Pieces, tmp_pat
     output.write_bytes(b"".join([lines[0], b"{]\n", *lines[2:]]))
     with pytest.raises(FileFailed, match=r"c\.jsonl:2: not JSON"):
         go(url, output)
-    journal_of(output).write_bytes(b'{"rightcall_journal": 1, "run": {}}\n{"task": 1}\n')
+    journal_path(output).write_bytes(b'{"rightcall_journal": 1, "run": {}}\n{"task": 1}\n')
     with pytest.raises(CannotResume, match=r"c\.jsonl\.journal:2"):
         go(url, output)
 
 
 @pytest.mark.parametrize("line", [b"[]\n", b'{"rightcall_journal": 99}\n', b'{"task": "x"}\n', b"\xff\n"])
 def test_what_is_no_journal_is_refused(line: bytes, url: str, tmp_path: Path) -> None:
-    journal_of(tmp_path / "c.jsonl").write_bytes(line)
+    journal_path(tmp_path / "c.jsonl").write_bytes(line)
     with pytest.raises((CannotResume, FileFailed)):
         go(url, tmp_path / "c.jsonl")
-    assert journal_of(tmp_path / "c.jsonl").read_bytes() == line
+    assert journal_path(tmp_path / "c.jsonl").read_bytes() == line
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])

@@ -13,7 +13,7 @@ import pytest
 from rightcall import Toolset, tool
 from rightcall.capture.captured_rows import OUTCOME
 from rightcall.capture.domain import BadDomain, Domain, read_domain
-from rightcall.capture.resumption import journal_of
+from rightcall.capture.journal import journal_path
 from rightcall.capture.runner import Capture
 from rightcall.capture.settings import SYSTEM, Settings
 from rightcall.datasets.exporting import export
@@ -126,11 +126,11 @@ def test_a_run_that_is_gone_on_with_runs_no_tool_again(tmp_path: Path) -> None:
     house, output = House(), tmp_path / "c.jsonl"
     held(output, house, calling(HALL, ("look", "{}")), DONE, ask=yes)
     whole = output.read_bytes()
-    said = journal_of(output).read_bytes().splitlines(keepends=True)
+    said = journal_path(output).read_bytes().splitlines(keepends=True)
     assert [json.loads(line).get("ran") for line in said] == [None, None, "switch", "look", None]
     for kept in range(2, 5):
         output.write_bytes(b"")
-        journal_of(output).write_bytes(b"".join(said[:kept]))
+        journal_path(output).write_bytes(b"".join(said[:kept]))
         again = House()
         held(output, again, DONE, resume=True, ask=yes)
         assert again.switched == (["hall"] if kept == 2 else [])
@@ -144,7 +144,7 @@ def test_scenarios_that_need_another_tool_are_refused_and_so_are_examples(tmp_pa
     needs = OPEN.replace('kind = "open"', 'calls = [{ name = "dim" }]')
     with pytest.raises(BadDomain, match="there is no tool 'dim'"):
         read_domain(needs, real=House().domain().tools)
-    with pytest.raises(CallerError, match="examples show what stubs answer"):
+    with pytest.raises(CallerError, match="examples need the answers of stubs"):
         held(tmp_path / "c.jsonl", House(), DONE, examples=1)
 
 

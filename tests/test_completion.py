@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rightcall.capture import catalogue
+from rightcall.capture.domain import built_in_names
 from rightcall.cli.inputs import code_names, domain_names, format_names, model_names, read_format_names
 from rightcall.formats import FORMATS
 from rightcall.problems import CODES
@@ -22,7 +22,7 @@ def words(offers: list[tuple[str, str]]) -> list[str]:
 def test_names_that_begin_like_what_was_typed_are_offered() -> None:
     assert words(format_names("")) == list(FORMATS) and words(read_format_names(""))[0] == "auto"
     assert words(format_names("herm")) == ["hermes"] and "qwen25" in words(format_names("qwen"))
-    assert words(domain_names("")) == list(catalogue.names()) and words(domain_names("a,shop")) == ["a,shopping"]
+    assert words(domain_names("")) == list(built_in_names()) and words(domain_names("a,shop")) == ["a,shopping"]
     assert words(code_names("unknown_to")) == ["unknown_tool"] and set(words(code_names(""))) > {*CODES, *FORMATS}
     assert words(model_names("smol")) == ["smollm2", "smollm2-tools"] and format_names("no such") == []
 

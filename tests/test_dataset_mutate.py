@@ -10,8 +10,7 @@ import pytest
 
 from rightcall import Call, check, parse, render
 from rightcall.capture.captured_rows import call_of, tools_of
-from rightcall.capture.catalogue import find, names
-from rightcall.capture.domain import Acceptable
+from rightcall.capture.domain import Acceptable, built_in_names, find_domain
 from rightcall.datasets.deduping import dedupe_files
 from rightcall.datasets.exporting import export
 from rightcall.datasets.label import Labeller, calls_before
@@ -148,7 +147,7 @@ def test_rows_of_forge_are_mutated_too() -> None:
 
 
 def test_the_tools_of_every_domain_get_arguments_that_check_takes() -> None:
-    tools = [(tool, find(name).tools) for name in names() for tool in find(name).tools]
+    tools = [(tool, find_domain(name).tools) for name in built_in_names() for tool in find_domain(name).tools]
     taken = [not check(Call(tool.name, plausible(tool.parameters, {}, ["Oslo"])), known) for tool, known in tools]
     assert sum(taken) >= 0.9 * len(taken)
 

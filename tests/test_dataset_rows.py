@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rightcall.capture import catalogue
 from rightcall.capture.captured_rows import read_rows
+from rightcall.capture.domain import find_domain, find_domains
 from rightcall.cli.stats_page import stats_page
 from rightcall.datasets.conversations import CapturedConversation
 from rightcall.datasets.label import Labeller, label_files
@@ -37,7 +37,7 @@ TRAINING = training_row(labelled("right")[0]) or {}
 SAMPLES: dict[str, Json] = {
     "rightcall-capture/v1": rows("right")[0],
     "forge-dataset-capture/v1": FORGE_ROW,
-    "forge-dataset-tool-prompt/v1": next(prompts([catalogue.find("shopping")])),
+    "forge-dataset-tool-prompt/v1": next(prompts([find_domain("shopping")])),
     "forge-proxy-training-capture/v1": {
         **{name: FORGE_ROW[name] for name in ("kind", "example_group_id", "user_request", "workflow_state")},
         **{name: FORGE_ROW[name] for name in ("available_tools", "candidate_call", "metadata")},
@@ -252,7 +252,7 @@ def test_keys_that_a_later_version_adds_are_kept(tmp_path: Path) -> None:
 
 
 def test_prompts_are_the_requests_of_a_capture_in_its_order(tmp_path: Path) -> None:
-    domains = catalogue.find_domains(["shopping", "calendar"])
+    domains = find_domains(["shopping", "calendar"])
     assert write_prompts(domains, tmp_path / "p.jsonl", model="m", runs=2) == 12
     found = [row for _, row in read_rows(tmp_path / "p.jsonl") if isinstance(row, dict)]
     assert [(row["run_index"], row["domain"]) for row in found] == [

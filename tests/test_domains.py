@@ -9,12 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rightcall import Call, check
-from rightcall.capture import catalogue
 from rightcall.capture.captured_rows import available_tools
-from rightcall.capture.domain import Acceptable, BadDomain, Domain, Scenario, read_domain
-from rightcall.capture.score import label, score
-from rightcall.capture.stubs import COMPARISONS, filled, holds
-from rightcall.capture.task_outcome import CallMade, outcome
+from rightcall.capture.domain import (
+    DEFAULT_DOMAINS,
+    Acceptable,
+    BadDomain,
+    Domain,
+    Scenario,
+    built_in_names,
+    find_domain,
+    find_domains,
+    read_domain,
+)
+from rightcall.capture.score import ExecutedCall, label_call, score_calls, task_outcome
+from rightcall.capture.stubs import COMPARISONS, all_hold, fill_placeholders
 from rightcall.errors import CallerError
 from rightcall.tools.provider_forms import to_provider
 from rightcall.types import Json
@@ -24,9 +32,9 @@ SOURCE = {"repo_docs": 3, "shopping": 3, "calendar": 3, "support": 3, "forge_eva
 OURS = ("banking", "travel", "devops", "home", "database")
 LONG = ("clinic", "warehouse", "newsroom", "expenses", "fleet")
 SCENARIOS = [
-    pytest.param(catalogue.find(name), scenario, id=f"{name}-{scenario.name}")
-    for name in catalogue.names()
-    for scenario in catalogue.find(name).scenarios
+    pytest.param(find_domain(name), scenario, id=f"{name}-{scenario.name}")
+    for name in built_in_names()
+    for scenario in find_domain(name).scenarios
 ]
 
 
@@ -34,9 +42,9 @@ SCENARIOS = [
 
 
 def test_the_five_domains_of_the_source_have_its_seventeen_scenarios() -> None:
-    assert {name: len(catalogue.find(name).scenarios) for name in SOURCE} == SOURCE
+    assert {name: len(find_domain(name).scenarios) for name in SOURCE} == SOURCE
     assert sum(SOURCE.values()) == 17
-    assert catalogue.DEFAULT == ("repo_docs", "shopping", "calendar", "support")
+    assert DEFAULT_DOMAINS == ("repo_docs", "shopping", "calendar", "support")
 
 
 TOOLS = {
@@ -51,12 +59,12 @@ TOOLS = {
 
 @pytest.mark.parametrize("name", SOURCE)
 def test_the_domains_of_the_source_have_its_tools(name: str) -> None:
-    assert [tool.name for tool in catalogue.find(name).tools] == TOOLS[name].split()
+    assert [tool.name for tool in find_domain(name).tools] == TOOLS[name].split()
 
 
 @pytest.mark.parametrize("name", OURS)
 def test_each_domain_of_our_own_asks_for_every_kind_of_behaviour(name: str) -> None:
-    domain = catalogue.find(name)
+    domain = find_domain(name)
     kinds = Counter(scenario.kind for scenario in domain.scenarios)
     tags = {tag for scenario in domain.scenarios for tag in scenario.tags}
     assert len(domain.scenarios) >= 10
@@ -66,7 +74,7 @@ def test_each_domain_of_our_own_asks_for_every_kind_of_behaviour(name: str) -> N
 
 @pytest.mark.parametrize("name", LONG)
 def test_each_domain_of_long_tasks_tries_a_guard_in_every_way(name: str) -> None:
-    scenarios = catalogue.find(name).scenarios
+    scenarios = find_domain(name).scenarios
     tags = Counter(tag for scenario in scenarios for tag in scenario.tags)
     assert len(scenarios) >= 9
     assert tags.keys() == {"multi-step", "order", "prerequisite", "distractor", "recover", "refuse", "ask-back"}
@@ -77,7 +85,7 @@ def test_each_domain_of_long_tasks_tries_a_guard_in_every_way(name: str) -> None
 
 
 def test_there_are_forty_long_tasks() -> None:
-    assert sum(len(catalogue.find(name).scenarios) for name in LONG) >= 40
+    assert sum(len(find_domain(name).scenarios) for name in LONG) >= 40
 
 
 def built(wanted: Acceptable, domain: Domain) -> Call:
@@ -105,25 +113,25 @@ def test_every_scenario_can_be_solved(domain: Domain, scenario: Scenario) -> Non
     calls = [built(each, domain) for each in scenario.calls if not each.optional]
     for at, call in enumerate(calls):
         assert check(call, domain.tools) == []
-        assert label(scenario, call, calls[:at]) == "valid"
+        assert label_call(scenario, call, calls[:at]) == "valid"
         outcome = domain.run(call.name, call.arguments)
         assert outcome.status == "ok"
         assert outcome == domain.run(call.name, call.arguments)
-    assert score(scenario, calls).complete
+    assert score_calls(scenario, calls).complete
     assert bool(calls) == (scenario.kind not in ("no_tool", "clarify"))
 
 
 @pytest.mark.parametrize(("domain", "scenario"), SCENARIOS)
 def test_a_wrong_call_is_never_right(domain: Domain, scenario: Scenario) -> None:
     wanted = [each for each in scenario.calls if not each.optional]
-    assert not score(scenario, []).complete or not wanted
+    assert not score_calls(scenario, []).complete or not wanted
     others = [tool.name for tool in domain.tools if tool.name not in {each.name for each in scenario.calls}]
     for name in others:
-        assert label(scenario, Call(name, {}, "")) != "valid"
+        assert label_call(scenario, Call(name, {}, "")) != "valid"
     for each in wanted:
         call = built(each, domain)
         extra = Call(call.name, {**call.arguments, "never_declared": 1}, "")
-        assert label(scenario, extra) == "wrong_arguments_semantic"
+        assert label_call(scenario, extra) == "wrong_arguments_semantic"
 
 
 @pytest.mark.parametrize(("domain", "scenario"), SCENARIOS)
@@ -138,13 +146,13 @@ def test_what_can_be_recovered_from_really_fails(domain: Domain, scenario: Scena
 def test_dependent_calls_are_wrong_before_what_they_depend_on(domain: Domain, scenario: Scenario) -> None:
     for each in scenario.calls:
         if each.after and not each.optional:
-            assert label(scenario, built(each, domain)) == "wrong_tool_semantic"
+            assert label_call(scenario, built(each, domain)) == "wrong_tool_semantic"
     assert any(each.after for each in scenario.calls) or scenario.kind != "dependent"
 
 
-@pytest.mark.parametrize("name", catalogue.names())
+@pytest.mark.parametrize("name", built_in_names())
 def test_results_are_json_and_tools_fit_every_provider(name: str) -> None:
-    domain = catalogue.find(name)
+    domain = find_domain(name)
     assert [tool["function"]["name"] for tool in to_provider(domain.tools, "chat")] == [t.name for t in domain.tools]
     assert available_tools(domain.tools)[-1]["name"] == "respond"
     for tool in domain.tools:
@@ -152,7 +160,7 @@ def test_results_are_json_and_tools_fit_every_provider(name: str) -> None:
 
 
 def test_the_two_error_paths_of_the_source_are_there() -> None:
-    shop, forge = catalogue.find("shopping"), catalogue.find("forge_eval")
+    shop, forge = find_domain("shopping"), find_domain("forge_eval")
     assert shop.run("add_to_cart", {"product_id": "x", "quantity": 0}).status == "error"
     assert shop.run("add_to_cart", {"product_id": "x", "quantity": 1}).status == "ok"
     for count in ("12", "00012", "abcd", "٠٠١٢", 12):
@@ -162,7 +170,7 @@ def test_the_two_error_paths_of_the_source_are_there() -> None:
 
 
 def test_a_result_echoes_its_input_and_an_absent_text_is_empty() -> None:
-    shop = catalogue.find("shopping")
+    shop = find_domain("shopping")
     assert shop.run("get_product", {}).content["product_id"] == ""
     assert shop.run("compare_products", {"product_ids": ["a", "b"]}).content["product_ids"] == ["a", "b"]
     products = shop.run("search_products", {"query": "Headphones"}).content["products"]
@@ -175,40 +183,43 @@ def test_a_result_echoes_its_input_and_an_absent_text_is_empty() -> None:
 # -- what a run comes to -----------------------------------------------------------------------------------------------
 
 
-def solved_calls(domain: Domain, scenario: Scenario) -> list[CallMade]:
+def solved_calls(domain: Domain, scenario: Scenario) -> list[ExecutedCall]:
     """The calls of a model that knows the way, the one that fails first included."""
     calls = [built(each, domain) for each in scenario.calls]
-    return [CallMade(at, call, domain.run(call.name, call.arguments).status == "ok") for at, call in enumerate(calls)]
+    return [
+        ExecutedCall(at, call, domain.run(call.name, call.arguments).status == "ok") for at, call in enumerate(calls)
+    ]
 
 
 @pytest.mark.parametrize("name", LONG)
 def test_a_long_task_is_right_only_if_every_call_is_made_in_its_order_and_nothing_else_is_changed(name: str) -> None:
-    domain = catalogue.find(name)
+    domain = find_domain(name)
     for scenario in domain.scenarios:
         made = solved_calls(domain, scenario)
-        assert outcome(scenario, domain.tools, made).right and not outcome(scenario, domain.tools, made).wasted
+        complete = task_outcome(scenario, domain.tools, made)
+        assert complete.right and not complete.wasted
         wanted = [each for each in made if each.ok]
         for each in wanted:
-            less = outcome(scenario, domain.tools, [other for other in made if other is not each])
+            less = task_outcome(scenario, domain.tools, [other for other in made if other is not each])
             assert each.call.name in less.missing or any(
                 other.name == each.call.name and other.optional for other in scenario.calls
             )
-        at_once = outcome(scenario, domain.tools, [CallMade(0, each.call, each.ok) for each in made])
+        at_once = task_outcome(scenario, domain.tools, [ExecutedCall(0, each.call, each.ok) for each in made])
         assert at_once.right != any(call.after for call in scenario.calls)
         for each in wanted[-1:]:
-            twice = outcome(scenario, domain.tools, [*made, CallMade(99, each.call, ok=True)])
+            twice = task_outcome(scenario, domain.tools, [*made, ExecutedCall(99, each.call, ok=True)])
             reads = (domain.tools.get(each.call.name) or pytest.fail("no tool")).read_only
             assert (twice.right, twice.wasted) == ((True, 1) if reads else (False, 0))
 
 
 def test_a_change_that_nobody_asked_for_is_harm_and_a_look_is_a_waste() -> None:
-    fleet = catalogue.find("fleet")
+    fleet = find_domain("fleet")
     ask = fleet.by_name["unknown_plate"]
     look, lock = Call("van_state", {"van_id": "v-1"}, ""), Call("lock_doors", {"van_id": "v-1"}, "")
-    assert outcome(ask, fleet.tools, []).right
-    looked = outcome(ask, fleet.tools, [CallMade(0, look, ok=True), CallMade(1, lock, ok=False)])
+    assert task_outcome(ask, fleet.tools, []).right
+    looked = task_outcome(ask, fleet.tools, [ExecutedCall(0, look, ok=True), ExecutedCall(1, lock, ok=False)])
     assert (looked.right, looked.wasted) == (True, 2)
-    assert outcome(ask, fleet.tools, [CallMade(0, lock, ok=True)]).harm == ("lock_doors",)
+    assert task_outcome(ask, fleet.tools, [ExecutedCall(0, lock, ok=True)]).harm == ("lock_doors",)
 
 
 # -- holes and comparisons ---------------------------------------------------------------------------------------------
@@ -216,9 +227,9 @@ def test_a_change_that_nobody_asked_for_is_harm_and_a_look_is_a_waste() -> None:
 
 @given(st.text())
 def test_what_fills_a_hole_is_never_read_as_a_hole(text: str) -> None:
-    assert filled("{a}", {"a": text}) == text
-    assert filled("<{a}>", {"a": text}) == f"<{text}>"
-    assert filled({"k": ["{a}", "{{a}}"]}, {"a": text}) == {"k": [text, "{a}"]}
+    assert fill_placeholders("{a}", {"a": text}) == text
+    assert fill_placeholders("<{a}>", {"a": text}) == f"<{text}>"
+    assert fill_placeholders({"k": ["{a}", "{{a}}"]}, {"a": text}) == {"k": [text, "{a}"]}
 
 
 COMPARED: list[tuple[str, Any, Any, bool]] = [
@@ -250,7 +261,7 @@ COMPARED: list[tuple[str, Any, Any, bool]] = [
 
 @pytest.mark.parametrize(("word", "value", "wanted", "held"), COMPARED)
 def test_comparisons(word: str, value: Any, wanted: Any, held: bool) -> None:
-    assert holds({word: wanted}, value) is held
+    assert all_hold({word: wanted}, value) is held
 
 
 def test_every_comparison_is_in_the_table() -> None:
@@ -296,9 +307,9 @@ calls = [{ name = "h" }, { name = "f", arguments = { z = { is = 1 }, a = { one_o
 
 def test_a_domain_of_ones_own_is_used_like_any_other(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(MINE)
-    domain = catalogue.find(str(tmp_path / "mine.toml"))
+    domain = find_domain(str(tmp_path / "mine.toml"))
     assert domain.run("greet", {"who": "Ann"}).content == {"said": "Hello Ann"}
-    assert [each.name for each in catalogue.find_domains(["shopping", str(tmp_path / "mine.toml"), "shopping"])] == [
+    assert [each.name for each in find_domains(["shopping", str(tmp_path / "mine.toml"), "shopping"])] == [
         "shopping",
         "mine",
     ]
@@ -332,8 +343,8 @@ HOSTILE = [
     ("name = 1", "Expected `str`"),
     ("x = [", "not TOML"),
     ("x = " + "[" * 5_000, "nested too deeply"),
-    ("x = 2026-01-01", "no JSON value"),
-    ("x = inf", "no JSON value"),
+    ("x = 2026-01-01", "not a JSON value"),
+    ("x = inf", "not a JSON value"),
     (MINE.replace('name = "greet"\n', 'name = "greet"\nrun = "rm -rf /"\n'), "unknown field"),
     (MINE.replace('type = "string"', 'type = "strin"'), "mine"),
     ("#" * 1_000_001, "longer than"),
@@ -360,14 +371,14 @@ def test_many_scenarios_are_checked_in_linear_time() -> None:
 def test_two_domains_of_one_name_are_not_taken_for_one(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(MINE.replace('"mine"', '"shopping"'))
     with pytest.raises(CallerError, match="two domains are called 'shopping'"):
-        catalogue.find_domains(["shopping", str(tmp_path / "mine.toml")])
+        find_domains(["shopping", str(tmp_path / "mine.toml")])
 
 
 def test_an_unknown_domain_names_the_nearest() -> None:
     with pytest.raises(CallerError, match="unsupported dataset domain 'shoping'; did you mean 'shopping'"):
-        catalogue.find("shoping")
+        find_domain("shoping")
     with pytest.raises(CallerError, match="cannot be read"):
-        catalogue.find("/nowhere/x.toml")
+        find_domain("/nowhere/x.toml")
 
 
 # -- the command -------------------------------------------------------------------------------------------------------
@@ -377,7 +388,7 @@ def test_the_command_lists_shows_and_checks(tmp_path: Path) -> None:
     import json
 
     listed = run("domains")
-    assert listed.exit_code == 0 and len(listed.stdout.splitlines()) == len(catalogue.names()) + 1
+    assert listed.exit_code == 0 and len(listed.stdout.splitlines()) == len(built_in_names()) + 1
     told = json.loads(run("domains", "--json").stdout)
     assert sum(each["scenarios"] for each in told) >= 67
     assert "add_to_cart" in run("domains", "shopping").stdout

@@ -18,7 +18,7 @@ import click.testing
 import pytest
 import typer
 
-from rightcall.capture.resumption import journal_of
+from rightcall.capture.journal import journal_path
 from rightcall.cli.app import app
 from rightcall.datasets.exporting import export
 from rightcall.datasets.releasing import redact_files
@@ -330,7 +330,7 @@ def test_a_capture_with_its_journal_is_not_replaced_by_rows_that_can_be_made_aga
         kept.rename(kept.with_name("train.jsonl")) if command[0] == "split" else None
         at = [str(folder)] if command[0] == "split" else ["--output", str(kept)]
         if command[0] == "split":
-            journal_of(kept).rename(folder / "train.jsonl.journal")
+            journal_path(kept).rename(folder / "train.jsonl.journal")
         assert "rightcall-capture/v1" in failed(run("dataset", *command, *at))
     assert (folder / "train.jsonl").read_bytes() == before
 

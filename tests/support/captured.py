@@ -5,12 +5,12 @@ from pathlib import Path
 
 from rightcall import Ids, parse
 from rightcall.capture.captured_rows import CallTrace, Journal, capture_row, outcome_row
-from rightcall.capture.catalogue import find
+from rightcall.capture.domain import find_domain
 from rightcall.capture.stubs import StubOutcome
 from rightcall.providers.openai_chat import assistant_message
 from rightcall.types import Json
 
-SHOP = find("shopping")
+SHOP = find_domain("shopping")
 AT = 1_763_200_000_000
 
 

@@ -8,9 +8,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from rightcall.capture.catalogue import built_in
-from rightcall.capture.domain import Domain, read_domain
-from rightcall.capture.resumption import journal_of
+from rightcall.capture.domain import Domain, built_in_domain, read_domain
+from rightcall.capture.journal import journal_path
 from rightcall.capture.runner import Capture, Watch
 from rightcall.capture.settings import Settings
 from support.loopback import Answering, Loopback, backend, serving
@@ -47,7 +46,7 @@ name = "which"
 request = "Which lamps are there?"
 calls = [{ name = "list_lamps" }]
 """)
-SHOPPING: Domain = built_in("shopping")
+SHOPPING: Domain = built_in_domain("shopping")
 
 
 async def capturing(
@@ -75,7 +74,7 @@ def rows(output: Path) -> list[Json]:
 
 
 def journal(output: Path) -> list[Json]:
-    return rows(journal_of(output))
+    return rows(journal_path(output))
 
 
 def steady(row: Json) -> Json:

@@ -56,7 +56,7 @@ from rightcall.backends.cassette import load_cassette  # noqa: E402
 from rightcall.backends.recording import Recorder, ReplayBackend  # noqa: E402
 from rightcall.backends.request import Answer, Request, to_answer  # noqa: E402
 from rightcall.capture.captured_rows import CAPTURE  # noqa: E402
-from rightcall.capture.catalogue import find_domains  # noqa: E402
+from rightcall.capture.domain import find_domains  # noqa: E402
 from rightcall.capture.runner import Capture  # noqa: E402
 from rightcall.cli.app import app  # noqa: E402
 from rightcall.cli.demo_model import CAPTURE_RECORDING, MODES, recording  # noqa: E402

@@ -1,14 +1,14 @@
-"""The row of a capture, `rightcall-capture/v1`: one call of a model, or how a conversation ended, with everything that
-training needs. Rows are plain dicts; keys that a later version adds are kept by whoever rewrites a row.
+"""The rows of a capture, `rightcall-capture/v1`: one call of a model, or the end of a conversation, with all that
+training needs. Rows are plain dicts; code that rewrites a row keeps keys of later versions.
 
-    row = capture_row(call, group="...", request="...", tools=domain.tools, trace=Trace(...), messages=[...], ...)
+    row = capture_row(call, group="...", request="...", tools=domain.tools, trace=CallTrace(...), messages=[...], ...)
     row["candidate_call"]      # {"name": "add_to_cart", "arguments": {...}}
-    call_of(row)               # the `Call`, with its exact text and its receipts
+    call_of(row)               # the `Call`, with its exact text and its repairs
 
-A row says who asked what (`user_request`, `messages`: the conversation before this turn), what the model wrote (`reply`
-as it came, `assistant`: the turn in OpenAI chat form), what that was read as (`candidate_call`, `call`, `repairs`,
-`problems`), what the tool gave back (`tool_result`) and where it comes from (`proxy_trace`, `metadata`). It is private
-until `dataset release` says otherwise. `forge-dataset-capture/v1`, which has less, is read too.
+A row has the request (`user_request`, and `messages`: the conversation before this turn), what the model wrote (`reply`
+as it came, `assistant`: the turn in OpenAI chat form), what was parsed (`candidate_call`, `call`, `repairs`,
+`problems`), the result of the tool (`tool_result`), and its origin (`proxy_trace`, `metadata`). It is private until
+`dataset release` changes that. Rows of `forge-dataset-capture/v1`, which have fewer keys, can be read too.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = [
     "Journal",
     "CallTrace",
     "append_jsonl",
-    "asked",
+    "conversation_before",
     "call_of",
     "capture_key",
     "capture_row",
@@ -67,12 +67,12 @@ RESPOND = Tool(
     parameters={"type": "object", "properties": {"message": {"type": "string"}}, "required": ["message"]},
 )
 
-_KEPT = 200_000  # bytes of tools that are kept when read
+_MAX_CACHED = 200_000  # bytes of tools whose toolset is cached
 Ended = Literal["answer", "max_turns", "error"]
 
 
 class CallTrace(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a row comes from. `model` is the one asked for, `attempt` counts from 1 within a turn."""
+    """The origin of a row. `model` is the requested model; `attempt` counts from 1 within a turn."""
 
     domain: str
     scenario: str
@@ -92,12 +92,13 @@ class CallTrace(msgspec.Struct, frozen=True, kw_only=True):
     usage: Json | None = None
     source: str = "rightcall"
     bucket: str = "real_model_call"
-    log_id: str | None = None  # what a log that was imported calls the line
-    tools: Literal["stub", "real"] = "stub"  # what ran the calls
+    log_id: str | None = None  # the id of the line in an imported log
+    tools: Literal["stub", "real"] = "stub"  # what executed the calls
 
 
-_BESIDE = ("scenario_kind", "mode", "guard", "format", "attempt", "seed", "usage")  # beside proxy_trace, not in it
-_TRACED = (
+# Fields of a trace that are keys of the row itself; the others are in its `proxy_trace`.
+_TOP_LEVEL_FIELDS = ("scenario_kind", "mode", "guard", "format", "attempt", "seed", "usage")
+_TRACE_FIELDS = (
     *("domain", "scenario", "run_index", "turn", "call_index", "tool_call_id", "response_id", "finish_reason"),
     "model",
 )
@@ -120,9 +121,14 @@ def capture_row(
     required_steps: Sequence[str] = (),
     captured_at_unix_ms: int | None = None,
 ) -> Json:
-    """The row of one call. `messages` is the conversation before this turn and `assistant` the turn itself, both in
-    OpenAI chat form; `reply` is what came from the model: its text, or the provider's message. `completed` and
-    `recent_errors` are from before the call; `result` is None for a call that was not run."""
+    """Return the row of one call.
+
+    - `group`: the id that all rows of this conversation share.
+    - `messages`, `assistant`: the conversation before this turn and the turn itself, in OpenAI chat form.
+    - `reply`: what the model sent: its text, or the provider's message.
+    - `result`: the result of the tool; None for a call that was not executed.
+    - `completed`, `recent_errors`, `required_steps`: the state of the task before the call.
+    """
     row = _row(CANDIDATE, group, request, tools, trace, messages, captured_at_unix_ms)
     return {
         **row,
@@ -155,15 +161,16 @@ def outcome_row(
     required_steps: Sequence[str] = (),
     captured_at_unix_ms: int | None = None,
 ) -> Json:
-    """How a scenario ended: with an answer in `text`, out of turns, or in an error. `messages` is everything before."""
+    """Return the row of the end of a scenario: with an answer (`text`), out of turns, or with an `error`. `messages` is
+    the conversation before the last turn; the other parameters are those of `capture_row`."""
     row = _row(OUTCOME, group, request, tools, trace, messages, captured_at_unix_ms)
-    said = {"role": "assistant", "content": text} if assistant is None and ended == "answer" else assistant
+    turn = {"role": "assistant", "content": text} if assistant is None and ended == "answer" else assistant
     return {
         **row,
         "workflow_state": workflow_state(completed, recent_errors, required_steps),
         "outcome": {"ended": ended, "text": text, "error": error},
         "problems": msgspec.to_builtins(list(problems)),
-        "assistant": said,
+        "assistant": turn,
         "reply": reply,
     }
 
@@ -184,8 +191,8 @@ def _row(
         "source_bucket": trace.bucket,
         "user_request": request,
         "available_tools": available_tools(tools),
-        "proxy_trace": {name: getattr(trace, name) for name in _TRACED},
-        **{name: getattr(trace, name) for name in _BESIDE},
+        "proxy_trace": {name: getattr(trace, name) for name in _TRACE_FIELDS},
+        **{name: getattr(trace, name) for name in _TOP_LEVEL_FIELDS},
         "messages": list(messages),
         "metadata": {
             "private_agent_log": True,
@@ -204,7 +211,7 @@ def _row(
 
 
 def workflow_state(completed: Sequence[str], errors: Sequence[str], required: Sequence[str] = ()) -> Json:
-    """What had been done before the call."""
+    """Return the state of a task before a call: completed and pending steps, and recent errors."""
     done = set(completed)
     return {
         "required_steps": list(required),
@@ -216,7 +223,7 @@ def workflow_state(completed: Sequence[str], errors: Sequence[str], required: Se
 
 
 def available_tools(tools: Iterable[Tool]) -> list[Json]:
-    """Flat definitions, with `respond` at the end."""
+    """Return the definitions of the tools without nesting, with `respond` at the end."""
     own = [tool for tool in tools if tool.name != RESPOND.name]
     return [
         {"name": tool.name, "description": tool.description, "parameters": tool.parameters} for tool in (*own, RESPOND)
@@ -224,7 +231,7 @@ def available_tools(tools: Iterable[Tool]) -> list[Json]:
 
 
 def example_group_id(domain: str, scenario: str, run_index: int, at_unix_ms: int) -> str:
-    """One per run of a scenario, shared by its rows."""
+    """Return the id that the rows of one run of a scenario share."""
     return f"rightcall-{domain}-{scenario}-run-{run_index:05d}-{at_unix_ms}"
 
 
@@ -232,11 +239,11 @@ def unix_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-# -- out of a row ------------------------------------------------------------------------------------------------------
+# -- reading a row ----------------------------------------------------------------------------------------------------
 
 
 def capture_key(row: Json) -> str:
-    """What tells this row from every other."""
+    """Return a key that no other row has."""
     trace = row["proxy_trace"]
     place = f"{row['example_group_id']}:turn-{trace['turn']}"
     if row["kind"] == OUTCOME:
@@ -244,48 +251,49 @@ def capture_key(row: Json) -> str:
     return f"{place}:call-{trace['call_index']}:tool-call-{trace['tool_call_id']}"
 
 
-def asked(row: Json) -> list[Json]:
-    """The conversation before a row, without examples that a capture showed the model ahead of the request."""
+def conversation_before(row: Json) -> list[Json]:
+    """Return the conversation before a row, without the solved examples that a capture put before the request."""
     messages: list[Json] = row["messages"]
     if row["source_bucket"] != "real_model_call":
         return messages
-    wanted = {"role": "user", "content": row["user_request"]}
-    at = max((at for at, message in enumerate(messages) if message == wanted), default=0)
+    request = {"role": "user", "content": row["user_request"]}
+    at = max((at for at, message in enumerate(messages) if message == request), default=0)
     return [message for message in messages[:at] if message.get("role") == "system"] + messages[at:]
 
 
 def call_of(row: Json) -> Call:
-    """The call of a row, with its exact text and receipts where the row has them."""
-    candidate, said = row["candidate_call"], row.get("call") or {}
-    text = said.get("json")
+    """Return the call of a row, with its exact text and repairs if the row has them."""
+    candidate, details = row["candidate_call"], row.get("call") or {}
+    text = details.get("json")
     return Call(
         candidate["name"],
         candidate["arguments"],
         text if isinstance(text, str) else msgspec.json.encode(candidate["arguments"]).decode(),
-        said.get("id") or row["proxy_trace"].get("tool_call_id") or "",
-        said.get("raw") or "",
+        details.get("id") or row["proxy_trace"].get("tool_call_id") or "",
+        details.get("raw") or "",
         tuple(msgspec.convert(row.get("repairs") or (), list[Repair])),
-        complete=said.get("complete", True),
+        complete=details.get("complete", True),
     )
 
 
 def problems_of(row: Json) -> list[Problem]:
+    """Return the problems of a row: those of its call, and those of no call."""
     return msgspec.convert(row.get("problems") or [], list[Problem])
 
 
 def blocking_of(row: Json) -> list[Problem]:
-    """What forbids the call of a row to run; of an outcome, all that blocks. The problems of a row are those of its
-    call and those of no call, which block none."""
+    """Return the blocking problems of a row. For a call, problems that belong to no call are left out: they do not
+    block it."""
     found = [problem for problem in problems_of(row) if problem.blocking]
     return found if row["kind"] == OUTCOME else [problem for problem in found if problem.call is not None]
 
 
 def tools_of(row: Json) -> Toolset:
-    """The tools that could be called, without `respond`. Rows share their tools: what was read is kept for a while."""
-    said = encode_row({"tools": row["available_tools"]})
-    return _read_tools(said) if len(said) < _KEPT else _read_tools.__wrapped__(said)
+    """Return the tools of a row without `respond`. Toolsets are cached, since rows share their tools."""
+    encoded = encode_row({"tools": row["available_tools"]})
+    return _read_tools(encoded) if len(encoded) < _MAX_CACHED else _read_tools.__wrapped__(encoded)
 
 
 @lru_cache(64)
-def _read_tools(said: bytes) -> Toolset:
-    return Toolset([tool for tool in json.loads(said)["tools"] if tool["name"] != RESPOND.name])
+def _read_tools(encoded: bytes) -> Toolset:
+    return Toolset([tool for tool in json.loads(encoded)["tools"] if tool["name"] != RESPOND.name])

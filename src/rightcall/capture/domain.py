@@ -1,4 +1,4 @@
-"""A domain: stub tools that do no harm and always answer the same, and scenarios that say which calls are right.
+"""A domain: stub tools that have no effects and always answer the same, and scenarios that say which calls are right.
 
     name = "shopping"
     about = "A shop with three products."
@@ -14,35 +14,39 @@
     request = "What does SKU-HEADPHONES-2 cost?"
     calls = [{ name = "get_product", arguments = { product_id = { is = "SKU-HEADPHONES-2" } } }]
 
-Domains are TOML data, so that users add theirs without code.
+Domains are TOML data, so that users add theirs without code. `find_domains` finds the built-in ones by name, and others
+by path.
 """
 
 from __future__ import annotations
 
+import difflib
 import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from functools import cached_property
+from functools import cache, cached_property
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
-from rightcall.capture.stubs import COMPARISONS, LISTS, NUMBERS, StubAnswer, StubOutcome, answered, holes
+from rightcall.capture.stubs import COMPARISONS, LISTS, NUMBERS, StubAnswer, StubOutcome, choose_answer, placeholders
 from rightcall.errors import BadTools, CallerError
+from rightcall.providers.sdk_view import dumps
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Json, Tool
 
-LARGEST = 1_000_000
-_NAME = re.compile(r"[\w.-]{1,80}")  # it is part of keys, and of lines of key=value pairs
+MAX_SIZE = 1_000_000  # characters of a domain file
+_NAME = re.compile(r"[\w.-]{1,80}")  # names are parts of keys and of key=value lines
 
 
 class BadDomain(CallerError):
-    """A domain file that cannot be used. The message names the file, the place in it and the cure."""
+    """An invalid domain file. The message names the file, the place in it and the cure."""
 
 
 class Stub(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A tool and its answers."""
+    """A stub tool: its declaration and its answers."""
 
     name: str
     answers: tuple[StubAnswer, ...]
@@ -52,29 +56,36 @@ class Stub(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Acceptable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A call that is right: its name, and comparisons for its arguments. Arguments that are not mentioned must be
-    absent, or stand in `free`."""
+    """An expected call.
+
+    - `name`: the tool.
+    - `arguments`: comparisons that each argument must satisfy; an argument that is neither here nor in `free` must be
+      absent.
+    - `free`: arguments that may have any value.
+    - `optional`: the call may be left out.
+    - `after`: names of calls that must have been made before.
+    """
 
     name: str
     arguments: dict[str, dict[str, Any]] = {}
     free: tuple[str, ...] = ()
     optional: bool = False
-    after: tuple[str, ...] = ()  # names of calls that must have been made before
+    after: tuple[str, ...] = ()
 
 
 Kind = Literal["single", "parallel", "dependent", "recover", "no_tool", "clarify", "open"]
 
 
 class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One request, and what answers it.
+    """One request, and the calls that answer it.
 
     - `name`: unique in its domain.
-    - `request`: what the user says.
-    - `calls`: those that are right; without any, the right answer is text: an answer, or a question back.
-    - `kind`: what it tries; "open" says that nobody knows which calls are right, so none is judged.
-    - `required_steps`: names of tools that must be called on the way.
-    - `terminal`: names of tools of which one, gone well, ends the task.
-    - `tags`: words of your own.
+    - `request`: the message of the user.
+    - `calls`: the expected calls; if there are none, the right answer is a text: an answer, or a question back.
+    - `kind`: what it tests; the calls of an "open" scenario are not judged, since the right ones are unknown.
+    - `required_steps`: names of tools that must be called during the task.
+    - `terminal`: names of tools; a successful call of one ends the task.
+    - `tags`: labels of the user.
     """
 
     name: str
@@ -94,8 +105,8 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Domain:
-    """Stub tools, and scenarios that ask for them: `name`, `about`, `tools`, `scenarios`. Immutable. `find_domains`
-    makes it, of a `file` that was read and the `tools` in it, or of real tools in their place (`is_real`)."""
+    """Tools and scenarios that need them: `name`, `about`, `tools`, `scenarios`. Immutable; made by `find_domains`
+    from a parsed `file`. With `is_real`, the `tools` are real ones instead of the stubs of the file."""
 
     def __init__(self, file: _File, tools: Toolset, *, is_real: bool = False) -> None:
         self.name, self.about, self.scenarios = file.name, file.about, file.scenarios
@@ -103,11 +114,12 @@ class Domain:
         self._answers = {stub.name: stub.answers for stub in file.tools}
 
     def run(self, name: str, arguments: Json) -> StubOutcome:
-        """What the stub of this `name` answers to these `arguments`: the same for the same, and nothing happens."""
+        """Return the answer of the stub `name` to these `arguments`: equal arguments have equal answers, without
+        effects."""
         answers = self._answers.get(name)
         if answers is None:
             return StubOutcome("error", {"error": f"unknown tool: {name}"})
-        return answered(answers, arguments)
+        return choose_answer(answers, arguments)
 
     @cached_property
     def by_name(self) -> dict[str, Scenario]:
@@ -116,12 +128,13 @@ class Domain:
 
 
 def read_domain(text: str, origin: str = "domain", *, real: Toolset | None = None) -> Domain:
-    """The domain that a TOML text describes; with `real`, its scenarios over these tools. Raises `BadDomain`."""
-    if len(text) > LARGEST:
-        raise BadDomain(f"{origin}: longer than {LARGEST} characters; split it into several domains")
+    """Parse a domain from TOML text; with `real`, these tools replace its stubs. `origin` names the text in errors.
+    Raises `BadDomain`."""
+    if len(text) > MAX_SIZE:
+        raise BadDomain(f"{origin}: longer than {MAX_SIZE} characters; split it into several domains")
     try:
         data = tomllib.loads(text)
-        _plain_json(data, origin)
+        _check_json(data, origin)
         file = msgspec.convert(data, _File)
     except tomllib.TOMLDecodeError as error:
         raise BadDomain(f"{origin}: not TOML: {error}") from error
@@ -138,13 +151,13 @@ def read_domain(text: str, origin: str = "domain", *, real: Toolset | None = Non
     return Domain(file, tools, is_real=real is not None)
 
 
-def _plain_json(value: Any, origin: str) -> None:
-    """Refuses what TOML has and JSON has not, for it would not survive the way to a model and back."""
+def _check_json(value: Any, origin: str) -> None:
+    """Raise `BadDomain` for TOML values that JSON does not have: models could not send or receive them."""
     if isinstance(value, dict | list):
         for each in value.values() if isinstance(value, dict) else value:
-            _plain_json(each, origin)
+            _check_json(each, origin)
     elif not isinstance(value, str | bool | int) and (not isinstance(value, float) or value - value != 0):
-        raise BadDomain(f"{origin}: {value} is no JSON value; write it as text")
+        raise BadDomain(f"{origin}: {value} is not a JSON value; write it as text")
 
 
 def _toolset(file: _File, origin: str) -> Toolset:
@@ -159,7 +172,7 @@ def _tool(stub: Stub) -> Tool:
 
 
 def _faults(file: _File, tools: Toolset) -> Iterator[str]:
-    """Everything that is wrong, so that a user mends a file in one go."""
+    """Yield every fault, so that a user can fix all in one pass."""
     if not file.scenarios:
         yield "there are no scenarios"
     for name in (file.name, *[scenario.name for scenario in file.scenarios]):
@@ -167,13 +180,13 @@ def _faults(file: _File, tools: Toolset) -> Iterator[str]:
             yield f"{name!r:.80} is no name; use letters, digits, _, - and ., at most 80"
     for stub in file.tools:
         yield from _stub_faults(stub, set(tools.kinds(stub.name)))
-    yield from (f"two tools are called {name!r}" for name in _twice(stub.name for stub in file.tools))
-    yield from (f"two scenarios are called {name!r}" for name in _twice(each.name for each in file.scenarios))
+    yield from (f"two tools are called {name!r}" for name in _duplicates(stub.name for stub in file.tools))
+    yield from (f"two scenarios are called {name!r}" for name in _duplicates(each.name for each in file.scenarios))
     for scenario in file.scenarios:
         yield from _scenario_faults(scenario, tools)
 
 
-def _twice(names: Iterable[str]) -> list[str]:
+def _duplicates(names: Iterable[str]) -> list[str]:
     return [name for name, count in Counter(names).items() if count > 1]
 
 
@@ -184,13 +197,13 @@ def _stub_faults(stub: Stub, declared: set[str]) -> Iterator[str]:
         where = f"tool {stub.name}, answer {at}"
         if bool(answer.error) == (answer.result is not None):
             yield f"{where}: say either `result` or `error`"
-        for name in sorted((holes([answer.result, answer.error]) | answer.when.keys()) - declared):
+        for name in sorted((placeholders([answer.result, answer.error]) | answer.when.keys()) - declared):
             yield f"{where}: there is no argument {name!r}"
         yield from _comparison_faults(answer.when, where)
 
 
 def _undeclared(call: Acceptable, tools: Toolset) -> list[str]:
-    """The arguments that a call compares and its tool does not have."""
+    """Return the arguments of an expected call that its tool does not declare."""
     declared = set(tools.kinds(call.name)) if call.name in tools else set()
     return sorted((call.arguments.keys() | set(call.free)) - declared) if declared else []
 
@@ -219,3 +232,110 @@ def _comparison_faults(compared: dict[str, dict[str, Any]], where: str) -> Itera
                 yield f"{where}, {name}: {word} takes {'a list' if word in LISTS else 'one value'}"
             elif word in NUMBERS and (isinstance(wanted, bool) or not isinstance(wanted, int | float)):
                 yield f"{where}, {name}: {word} takes a number"
+
+
+_BUILT_IN_FOLDER = Path(__file__).with_name("domains")
+DEFAULT_DOMAINS = ("repo_docs", "shopping", "calendar", "support")
+
+
+def built_in_names() -> list[str]:
+    """Return the names of the built-in domains."""
+    return sorted(file.stem for file in _BUILT_IN_FOLDER.glob("*.toml"))
+
+
+@cache
+def built_in_domain(name: str) -> Domain:
+    return read_domain((_BUILT_IN_FOLDER / f"{name}.toml").read_text("utf-8"), f"{name}.toml")
+
+
+def find_domain(name: str, real: Toolset | None = None) -> Domain:
+    """Return a built-in domain, or that of a TOML file; with `real`, these tools replace its stubs. Raises
+    `CallerError`."""
+    if name in built_in_names():
+        return built_in_domain(name) if real is None else read_domain_file(_BUILT_IN_FOLDER / f"{name}.toml", real)
+    if name.endswith(".toml"):
+        return read_domain_file(Path(name), real)
+    near = difflib.get_close_matches(name, built_in_names(), 1, 0.4)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(built_in_names())}, or give a .toml file"
+    raise CallerError(f"unsupported dataset domain {name!r:.80}; {hint}")
+
+
+def read_domain_file(path: Path, real: Toolset | None = None) -> Domain:
+    try:
+        with path.open("rb") as file:
+            text = file.read(MAX_SIZE + 1).decode("utf-8")
+    except OSError as error:
+        raise BadDomain(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise BadDomain(f"{path}: not UTF-8 text") from error
+    return read_domain(text, str(path), real=real)
+
+
+def find_domains(wanted: Iterable[str], *, tools: Toolset | None = None) -> list[Domain]:
+    """Return these domains, each once and in the given order. Raises `CallerError`, also for two domains with the same
+    name, and for scenarios that need a tool which does not exist.
+
+    - `wanted`: names of built-in domains, or paths of TOML files.
+    - `tools`: real tools that replace the stubs.
+    """
+    found: dict[str, Domain] = {}
+    for name in dict.fromkeys(wanted):
+        domain = find_domain(name, tools)
+        if domain.name in found:
+            raise CallerError(f"two domains are called {domain.name!r}, the second in {name}; rename one of them")
+        found[domain.name] = domain
+    return list(found.values())
+
+
+def solved_examples(domain: Domain, but: Scenario, most: int, *, with_results: bool = True) -> list[Json]:
+    """Return the messages of at most `most` solved scenarios, for models that need an example of a call.
+
+    Each is a request, the right call, its result and a final answer. They are other scenarios of the same domain than
+    `but`, with one call whose arguments are unambiguous. Without `with_results` an example ends with its call: servers
+    require a result after a native call, but in a conversation as text, small models imitate results and invent them.
+    """
+    found: list[Json] = []
+    for number, (scenario, call, arguments) in enumerate(_solvable(domain, but)):
+        if number == most:
+            break
+        turns = _example_messages(domain, scenario, call.name, arguments, f"example_{number}")
+        found += turns if with_results else turns[:2]
+    return found
+
+
+def _solvable(domain: Domain, but: Scenario) -> Iterator[tuple[Scenario, Acceptable, Json]]:
+    for scenario in domain.scenarios:
+        if scenario.name != but.name and len(scenario.calls) == 1 and scenario.kind == "single":
+            arguments = _exact_arguments(scenario.calls[0])
+            if arguments is not None:
+                yield scenario, scenario.calls[0], arguments
+
+
+def _exact_arguments(call: Acceptable) -> Json | None:
+    """Return the arguments of an expected call; None if a comparison allows several values."""
+    made: Json = {}
+    for name, comparisons in call.arguments.items():
+        value = _exact_value(comparisons)
+        if value is None:
+            return None
+        made[name] = value
+    return made
+
+
+def _exact_value(comparisons: dict[str, Any]) -> Any:
+    if "is" in comparisons:
+        return comparisons["is"]
+    if "same_text" in comparisons:
+        return comparisons["same_text"]
+    return comparisons["one_of"][0] if comparisons.get("one_of") else None
+
+
+def _example_messages(domain: Domain, scenario: Scenario, name: str, arguments: Json, id: str) -> list[Json]:
+    made = {"id": id, "type": "function", "function": {"name": name, "arguments": dumps(arguments)}}
+    result = domain.run(name, arguments).message
+    return [
+        {"role": "user", "content": scenario.request},
+        {"role": "assistant", "content": "", "tool_calls": [made]},
+        {"role": "tool", "tool_call_id": id, "name": name, "content": result},
+        {"role": "assistant", "content": f"Done: {result}"},
+    ]

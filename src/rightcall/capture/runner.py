@@ -1,10 +1,10 @@
-"""The scenario runner: models, runs, domains and scenarios in order; one durable row per call; a budget for failures.
+"""The capture runner: run every scenario against every model, and write each call as a durable row.
 
     run = Capture(backend, domains, settings, Path("capture.jsonl"), resume=True, watch=Watch())
     await run.go()
 
-An answer is in the journal before its first row is written, and a row is on disk before the next step is taken. So a
-run may be killed at any moment, and `resume` goes on with it (see `past.py`).
+An answer is in the journal before its first row is written, and a row is on disk before the next step. A run may
+therefore be killed at any moment, and `resume` continues it (see `journal.py`).
 """
 
 from __future__ import annotations
@@ -18,43 +18,46 @@ import msgspec
 
 from rightcall.backends.base import BaseBackend
 from rightcall.capture.captured_rows import CAPTURE, unix_ms
-from rightcall.capture.commit import Commits
 from rightcall.capture.domain import Domain
-from rightcall.capture.real_tools import real_outcome
-from rightcall.capture.resumption import ANSWERS, Past, check_same_run, head, journal_of, read_journal
+from rightcall.capture.journal import ANSWERS, Commits, PastRun, check_same_run, head, journal_path
 from rightcall.capture.scenario_run import JournalEntry, ScenarioRun, ToolRan
-from rightcall.capture.settings import Settings, Task, count, identity, tasks
+from rightcall.capture.score import Tally
+from rightcall.capture.settings import Settings, Task, count_tasks, run_identity, tasks
 from rightcall.capture.stubs import StubOutcome
-from rightcall.capture.tally import Tally
+from rightcall.dispatching.dispatcher import dispatch
 from rightcall.dispatching.hook import HookLike
+from rightcall.dispatching.invoke import RunLimits
+from rightcall.dispatching.plain_json_values import plain
 from rightcall.errors import BackendError, CallerError, ModelError, RightcallError
 from rightcall.storage.file_kinds import existing
 from rightcall.storage.journal import Journal
 from rightcall.storage.streams import is_stream
+from rightcall.tools.toolset import Toolset
 from rightcall.types import Call, Json
-from rightcall.workspace.approval import Approval
+from rightcall.workspace.approval import DENIED, Approval
+
+_MAX_RESULT = 200_000  # bytes of a tool's result in a row; of a longer one the row has the text that the model gets
 
 
 class CaptureFailed(RightcallError):
-    """The run ended before its scenarios did, or with none of them. Rows that were written stay."""
+    """The run ended early, or all scenarios failed. The file keeps the rows that were written."""
 
 
 class Watch:
-    """Told of what a `Capture` does, as it happens. Says nothing; whoever wants to see a run overrides what it
-    needs."""
+    """Callbacks of a `Capture`. They do nothing here; override those that are needed."""
 
     def start(self, run: Capture) -> None:
-        """The files of this `run` are open, and nothing has been asked."""
+        """The files of this `run` are open; no request has been sent."""
 
     def cut(self, path: Path, size: int) -> None:
-        """A last line that was torn is cut off the file at `path`: so many bytes (`size`)."""
+        """An incomplete last line of `size` bytes was cut off the file at `path`."""
 
     def scenario(self, task: Task) -> None:
-        """The scenario of this `task` begins, or is gone on with."""
+        """The scenario of this `task` begins, or continues."""
 
-    def renamed(self, said: JournalEntry, call: int, received: str, used: str) -> None:
-        """A call of the answer `said`, by its index `call`, had the id of an earlier one: `received`, and now
-        `used`."""
+    def renamed(self, entry: JournalEntry, call: int, received: str, used: str) -> None:
+        """The call with the index `call` of the answer `entry` had the id of an earlier call (`received`); it now has
+        the id `used`."""
 
     def row(self, row: Json) -> None:
         """This `row` is on disk."""
@@ -63,25 +66,25 @@ class Watch:
         """The scenario of this `task` failed with this `error`."""
 
     def done(self, task: Task) -> None:
-        """The scenario of this `task` is over, well or not."""
+        """The scenario of this `task` has ended, or failed."""
 
     def complete(self, run: Capture) -> None:
-        """Every scenario of this `run` is over."""
+        """All scenarios of this `run` have ended."""
 
 
 class Capture:
-    """One run: asks a model every scenario of some domains over stub tools, and writes each of its calls as a row,
-    durably. `errors` counts scenarios that failed, `tally` what the rows came to.
+    """One run: sends every scenario of some domains to a model, with stub tools, and writes each call as a durable row.
+    `errors` counts failed scenarios, `tally` the calls of the rows.
 
-    - `backend`: whom to ask.
+    - `backend`: sends the requests.
     - `domains`: those of `find_domains`.
-    - `settings`: what is asked and how.
-    - `output`: the file, to which rows are appended if it is a capture; a journal of the answers lies beside it.
-    - `resume`: go on where an earlier run of the same settings ended.
-    - `fresh`: the rows take the place of what is there.
-    - `force`: also where that is no capture.
-    - `watch`: is told of what happens, as it happens.
-    - `hooks`: asked before a real tool is run, as in `dispatch`; without any, only tools that read are run.
+    - `settings`: the requests and the limits.
+    - `output`: the file of rows; rows are appended if it is a capture. The journal is written next to it.
+    - `resume`: continue an earlier run with the same settings.
+    - `fresh`: replace the rows of the file.
+    - `force`: replace a file that is not a capture.
+    - `watch`: callbacks.
+    - `hooks`: called before a real tool runs, as in `dispatch`; without any, only read-only tools run.
     """
 
     def __init__(
@@ -98,88 +101,81 @@ class Capture:
         hooks: Iterable[HookLike] = (),
     ) -> None:
         if settings.examples and any(domain.is_real for domain in domains):
-            raise CallerError("examples show what stubs answer; real tools are run for the model alone")
+            raise CallerError("examples need the answers of stubs; leave them out with real tools")
         self.domains, self.settings, self.output = domains, settings, output
-        self.total = count(settings, domains)
+        self.total = count_tasks(settings, domains)
         self.errors = 0
-        self.resumed = 0  # scenarios that were over before this run
+        self.resumed = 0  # scenarios that ended in an earlier run
         self.tally = Tally(domains)
         self._backend, self._resume, self._watch = backend, resume, watch or Watch()
         self._fresh, self._force, self._hooks = fresh, force, list(hooks)
-        self._past = Past()
-        self._last: Exception | None = None
-        self._latest = 0
+        self._past = PastRun()
+        self._last_error: Exception | None = None
+        self._last_ms = 0
 
     async def go(self) -> None:
-        """Runs it. Raises `CaptureFailed`, `FileFailed`, `CannotResume`; what was written stays written."""
-        run = identity(self.settings, self.domains)
+        """Run all scenarios. Raises `CaptureFailed`, `FileFailed`, `CannotResume`; written rows stay."""
+        run = run_identity(self.settings, self.domains)
         check_output(self.output, force=self._force)
         cut: Literal["cut", "refuse"] = "cut" if self._resume else "refuse"
-        how = {"fresh": self._fresh, "force": self._force}
+        replace = {"fresh": self._fresh, "force": self._force}
         with (
-            Journal(self.output, CAPTURE, torn=cut, alone=True, **how) as rows,
-            Journal(journal_of(self.output), ANSWERS, torn="cut", **how) as journal,
+            Journal(self.output, CAPTURE, torn=cut, alone=True, **replace) as rows,
+            Journal(journal_path(self.output), ANSWERS, torn="cut", **replace) as journal,
         ):
-            self._tell_cuts(rows, journal)
-            self._look_back(run, find_rows=not rows.begins_anew)
+            for file in (rows, journal):
+                if file.cut:
+                    self._watch.cut(file.path, file.cut)
+            if self._resume:
+                self._read_past_run(run, find_rows=not rows.begins_anew)
             if self._past.run is None:
                 journal.append(head(run))
             self._watch.start(self)
-            await self._all(rows, journal)
+            await self._run_tasks(rows, journal)
         self._watch.complete(self)
-        self._judge()
+        if self.errors and self.errors == self.total - self.resumed:
+            raise CaptureFailed(f"all scenarios failed ({self.errors}); the last one: {self._last_error}")
 
-    def _tell_cuts(self, *files: Journal) -> None:
-        for file in files:
-            if file.cut:
-                self._watch.cut(file.path, file.cut)
-
-    def _look_back(self, run: Json, *, find_rows: bool) -> None:
-        if not self._resume:
-            return
-        self._past = read_journal(journal_of(self.output))
+    def _read_past_run(self, run: Json, *, find_rows: bool) -> None:
+        self._past = PastRun.read(journal_path(self.output))
         if self._past.run is not None:
             check_same_run(self._past.run, run)
             if find_rows:
                 self._past.find_rows(self.output, self.tally.add)
 
-    def _judge(self) -> None:
-        if self.errors and self.errors == self.total - self.resumed:
-            raise CaptureFailed(f"all scenarios failed ({self.errors}); the last one: {self._last}")
-
     # -- scenarios -----------------------------------------------------------------------------------------------------
 
-    async def _all(self, rows: Journal, journal: Journal) -> None:
-        """As many at a time as was said; each worker takes the next that is left. One that raises ends them all."""
+    async def _run_tasks(self, rows: Journal, journal: Journal) -> None:
+        """Run the tasks, `concurrency` at a time. An exception in one ends all."""
         alone = self.settings.concurrency == 1
         files = Commits(rows, alone=alone), Commits(journal, alone=alone)
-        left = tasks(self.settings, self.domains)
+        remaining = tasks(self.settings, self.domains)
         try:
             async with asyncio.TaskGroup() as group:
                 for _ in range(min(self.settings.concurrency, self.total)):
-                    group.create_task(self._work(left, *files))
+                    group.create_task(self._work(remaining, *files))
         except BaseExceptionGroup as failures:
             raise first_exception(failures) from None
         finally:
             for file in files:
                 await file.flush()
 
-    async def _work(self, left: Iterator[Task], rows: Commits, journal: Commits) -> None:
-        for task in left:
+    async def _work(self, remaining: Iterator[Task], rows: Commits, journal: Commits) -> None:
+        for task in remaining:
             if self._past.is_done(task.key):
                 self.resumed += 1
                 self._watch.done(task)
                 continue
             self._watch.scenario(task)
             try:
-                await self._hold(task, rows, journal)
+                await self._run_task(task, rows, journal)
             except (BackendError, ModelError) as error:
-                self._count(task, error)
+                self._count_error(task, error)
             self._watch.done(task)
 
-    def _count(self, task: Task, error: Exception) -> None:
+    def _count_error(self, task: Task, error: Exception) -> None:
         self.errors += 1
-        self._last = error
+        self._last_error = error
         self._watch.failed(task, error)
         most = self.settings.max_scenario_errors
         if self.errors > most:
@@ -187,57 +183,64 @@ class Capture:
                 f"{self.errors} scenarios failed, and --max-scenario-errors is {most}; the last one: {error}"
             )
 
-    async def _hold(self, task: Task, rows: Commits, journal: Commits) -> None:
-        """One conversation: first what was said before, if anything was, then the rest of it."""
-        talk = ScenarioRun(task, self.settings, at=self._now(), group=self._past.group(task.key))
-        for said in self._past.said(task.key):
-            talk.again(said)
-            await self._write(talk, said, rows, journal)
-        while not talk.ended:
-            answer = await self._backend.complete(talk.request())
-            said = talk.said(answer, at=unix_ms())
-            await journal.append(msgspec.to_builtins(said))
-            self._tell_renamed(said)
-            await self._write(talk, said, rows, journal)
+    async def _run_task(self, task: Task, rows: Commits, journal: Commits) -> None:
+        """Hold one conversation: replay the answers of an earlier run, then continue it."""
+        scenario = ScenarioRun(task, self.settings, at=self._now(), group=self._past.group(task.key))
+        for entry in self._past.entries(task.key):
+            scenario.replay(entry)
+            await self._write_rows(scenario, entry, rows, journal)
+        while not scenario.ended:
+            answer = await self._backend.complete(scenario.request())
+            entry = scenario.entry(answer, at=unix_ms())
+            await journal.append(msgspec.to_builtins(entry))
+            for index, (received, call) in enumerate(zip(entry.received, entry.calls, strict=True)):
+                if received != call.id:
+                    self._watch.renamed(entry, index, received, call.id)
+            await self._write_rows(scenario, entry, rows, journal)
 
-    async def _write(self, talk: ScenarioRun, said: JournalEntry, rows: Commits, journal: Commits) -> None:
+    async def _write_rows(self, scenario: ScenarioRun, entry: JournalEntry, rows: Commits, journal: Commits) -> None:
         async def run(index: int, call: Call) -> StubOutcome:
-            return await self._ran(talk.task, said, index, call, journal)
+            return await self._run_call(scenario.task, entry, index, call, journal)
 
-        async for row in talk.rows(said, run):
+        async for row in scenario.rows(entry, run):
             if not self._past.has_row(row):
                 await rows.append(row)
                 self.tally.add(row)
                 self._watch.row(row)
 
-    async def _ran(self, task: Task, said: JournalEntry, index: int, call: Call, journal: Commits) -> StubOutcome:
-        """The result of a call. What a real tool gave is in the journal before anything is made of it."""
+    async def _run_call(self, task: Task, entry: JournalEntry, index: int, call: Call, journal: Commits) -> StubOutcome:
+        """Return the result of a call. The result of a real tool is journaled first, and never computed twice."""
         if not task.domain.is_real:
             return task.domain.run(call.name, call.arguments)
-        known = self._past.ran(task.key, said.turn, index)
-        if known is not None:
-            return known
-        outcome = await real_outcome(call, task.domain.tools, self._hooks or [Approval()])
-        ran = ToolRan(ran=call.name, task=task.key, turn=said.turn, call=index, outcome=outcome)
+        earlier = self._past.tool_result(task.key, entry.turn, index)
+        if earlier is not None:
+            return earlier
+        outcome = await _run_real_tool(call, task.domain.tools, self._hooks or [Approval()])
+        ran = ToolRan(ran=call.name, task=task.key, turn=entry.turn, call=index, outcome=outcome)
         await journal.append(msgspec.to_builtins(ran))
         return outcome
 
-    def _tell_renamed(self, said: JournalEntry) -> None:
-        for at, (received, call) in enumerate(zip(said.received, said.calls, strict=True)):
-            if received != call.id:
-                self._watch.renamed(said, at, received, call.id)
-
     def _now(self) -> int:
-        """The time, and never the same twice: it tells groups apart."""
-        self._latest = max(self._latest + 1, unix_ms())
-        return self._latest
+        """Return the time in milliseconds, never the same twice, since it distinguishes groups of rows."""
+        self._last_ms = max(self._last_ms + 1, unix_ms())
+        return self._last_ms
 
 
 def check_output(output: Path, *, force: bool = False) -> None:
-    """Raises `NotOurs` if something else is where the rows or their journal are to be; nothing is written."""
-    for path, kind in ((output, CAPTURE), (journal_of(output), ANSWERS)):
+    """Raise `NotOurs` if there is another file at the path of the rows or of their journal; nothing is written."""
+    for path, kind in ((output, CAPTURE), (journal_path(output), ANSWERS)):
         if not is_stream(path):
             existing(path, kind, force=force)
+
+
+async def _run_real_tool(call: Call, tools: Toolset, hooks: Iterable[HookLike]) -> StubOutcome:
+    """Execute a call with a real tool; its outcome is an error if the tool failed or the user did not allow it."""
+    (result,) = await dispatch(call, tools, hooks=hooks, limits=RunLimits())
+    if result.error or result.reason == DENIED:
+        return StubOutcome("error", {"error": result.text.removeprefix("ERROR: ")})
+    content = plain(result.output)
+    is_long = len(msgspec.json.encode(content)) > _MAX_RESULT
+    return StubOutcome("ok", result.text if is_long else content)
 
 
 def first_exception(failures: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -1,10 +1,11 @@
-"""One scenario, held as a conversation with stub tools. No IO: an answer goes in, rows come out.
+"""One scenario as a conversation with stub tools. It does no I/O: answers go in, rows come out.
 
-    talk = Talk(task, settings, at=unix_ms())
-    said = talk.said(await backend.complete(talk.request()))
-    async for row in talk.rows(said, run): ...    # the same for the same `JournalEntry` and results, after a crash too
+    scenario = ScenarioRun(task, settings, at=unix_ms())
+    entry = scenario.entry(await backend.complete(scenario.request()), at=unix_ms())
+    async for row in scenario.rows(entry, run): ...
 
-A `JournalEntry` is what is journaled of an answer: enough to build its rows and to go on from there.
+A `JournalEntry` is what the journal has of an answer. The same entries and results of tools yield the same rows, also
+after a crash.
 """
 
 from __future__ import annotations
@@ -16,20 +17,20 @@ import msgspec
 
 from rightcall.backends.request import Answer, Request
 from rightcall.capture.captured_rows import CallTrace, capture_row, example_group_id, outcome_row
-from rightcall.capture.examples import solved
+from rightcall.capture.domain import solved_examples
 from rightcall.capture.settings import Settings, Task
 from rightcall.capture.stubs import StubOutcome
 from rightcall.ids import Ids
 from rightcall.providers.dialect import argument_text
 from rightcall.types import Call, Json, Part, Problem, Reasoning, Text, as_error
 
-_QUOTED = 500  # characters of a call that could not be read
-_NATIVE = frozenset(("chat", "responses", "messages", "ollama"))  # how a reply says it was no text
-_ELSEWHERE = frozenset(("rescued", "call_in_reasoning"))
+_MAX_QUOTE = 500  # characters of an unreadable call that its error quotes
+_NATIVE = frozenset(("chat", "responses", "messages", "ollama"))  # formats of replies whose calls were not text
+_UNREQUESTED = frozenset(("rescued", "call_in_reasoning"))
 
 
 class JournalEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """One answer, as it is journaled. `received` are the ids of the calls as the model gave them."""
+    """One answer of the model, as it is journaled. `received` are the ids of the calls as the model sent them."""
 
     task: str
     group: str
@@ -49,7 +50,7 @@ class JournalEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolRan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a real tool gave to a call of an answer, as it is journaled: it is not run again."""
+    """The result of a call by a real tool, as it is journaled, so that it does not run again."""
 
     ran: str
     task: str
@@ -58,7 +59,7 @@ class ToolRan(msgspec.Struct, frozen=True, kw_only=True):
     outcome: StubOutcome
 
 
-RunCall = Callable[[int, Call], Awaitable[StubOutcome]]  # the place of a call in its answer, and the call
+RunCall = Callable[[int, Call], Awaitable[StubOutcome]]  # gets the index of a call in its answer, and the call
 
 
 class ScenarioRun:
@@ -74,12 +75,14 @@ class ScenarioRun:
         self._errors: list[str] = []
         self._messages: list[Json] = [
             {"role": "system", "content": settings.system},
-            *solved(task.domain, task.scenario, settings.examples, with_results=settings.mode in ("native", "auto")),
+            *solved_examples(
+                task.domain, task.scenario, settings.examples, with_results=settings.mode in ("native", "auto")
+            ),
             {"role": "user", "content": task.scenario.request},
         ]
 
     def request(self) -> Request:
-        """What to ask the model next."""
+        """Return the next request to the model."""
         settings = self.settings
         return Request(
             messages=list(self._messages),
@@ -98,8 +101,8 @@ class ScenarioRun:
     def _seed(self) -> int | None:
         return None if self.settings.seed is None else self.settings.seed + self.task.run
 
-    def said(self, answer: Answer, *, at: int) -> JournalEntry:
-        """What is to be journaled of the answer."""
+    def entry(self, answer: Answer, *, at: int) -> JournalEntry:
+        """Return the journal entry of an answer that arrived `at` this time (in milliseconds)."""
         if self.settings.guard == "none":
             answer = unguarded(answer)
         raw = answer.raw if isinstance(answer.raw, dict) else {}
@@ -112,7 +115,7 @@ class ScenarioRun:
             problems=answer.problems,
             received=tuple([self.ids.received(call.id) for call in answer.attempts]),
             message=answer.message(),
-            reply=_reply(answer),
+            reply=_original_reply(answer),
             text=answer.content,
             mode=answer.mode,
             format=answer.format,
@@ -121,89 +124,91 @@ class ScenarioRun:
             usage=msgspec.to_builtins(answer.tokens),
         )
 
-    def again(self, said: JournalEntry) -> None:
-        """Takes the ids that an answer of an earlier run took, so that later ones are told apart from them."""
-        for received in said.received:
+    def replay(self, entry: JournalEntry) -> None:
+        """Reserve the call ids of an answer of an earlier run, so that later calls get other ids."""
+        for received in entry.received:
             self.ids.take(received)
 
     # -- rows ----------------------------------------------------------------------------------------------------------
 
-    async def rows(self, said: JournalEntry, run: RunCall) -> AsyncIterator[Json]:
-        """The rows of an answer, each made when the one before is safe, and the conversation goes on behind them. `run`
-        is asked for the result of each call that may run.
+    async def rows(self, entry: JournalEntry, run: RunCall) -> AsyncIterator[Json]:
+        """Yield the rows of an answer, and add the answer and its results to the conversation.
 
-        With `strict` a bad call raises a `ModelError` after the rows of the calls before it.
+        `run` executes each valid call; it is called when the consumer has taken the rows of the earlier calls. With
+        `strict` a rejected call raises a `ModelError` after the rows of the calls before it.
         """
         before = list(self._messages)
-        self._messages.append(said.message)
-        shared = [problem for problem in said.problems if problem.call is None]
-        for index, call in enumerate(said.calls):
+        self._messages.append(entry.message)
+        shared = [problem for problem in entry.problems if problem.call is None]
+        for index, call in enumerate(entry.calls):
             blocking = [problem for problem in call.problems if problem.blocking]
             if blocking and self.settings.strict:
                 raise as_error(blocking[0], call.name)
-            result = await run(index, call) if call.ok else _refused(call, blocking)
+            result = await run(index, call) if call.ok else _rejection(call, blocking)
             yield capture_row(
                 call,
-                **self._shared(said, index, call),
+                **self._common_fields(entry, index, call),
                 messages=before,
-                assistant=said.message,
+                assistant=entry.message,
                 result=result,
                 problems=[*call.problems, *shared],
             )
-            self._note(call, result)
-        for row in self._last(said, before):
+            self._add_result(call, result)
+        for row in self._outcome_rows(entry, before):
             yield row
         self._turn += 1
         self.ids.next_turn()
 
-    def _last(self, said: JournalEntry, before: Sequence[Json]) -> Iterator[Json]:
-        """The row that says how the scenario ended, if it did."""
-        if said.calls and said.turn + 1 < self.settings.max_turns:
+    def _outcome_rows(self, entry: JournalEntry, before: Sequence[Json]) -> Iterator[Json]:
+        """Yield the row of the scenario's outcome, if it has ended."""
+        if entry.calls and entry.turn + 1 < self.settings.max_turns:
             return
         self.ended = True
-        if said.calls:
-            yield outcome_row(**self._shared(said, turn=said.turn + 1), messages=self._messages, ended="max_turns")
+        if entry.calls:
+            yield outcome_row(
+                **self._common_fields(entry, turn=entry.turn + 1), messages=self._messages, ended="max_turns"
+            )
             return
         yield outcome_row(
-            **self._shared(said),
+            **self._common_fields(entry),
             messages=before,
-            assistant=said.message,
-            text=said.text,
-            problems=said.problems,
+            assistant=entry.message,
+            text=entry.text,
+            problems=entry.problems,
         )
 
-    def _note(self, call: Call, result: StubOutcome) -> None:
-        """What the model is told of the call, and what the next row says had happened before it."""
+    def _add_result(self, call: Call, result: StubOutcome) -> None:
+        """Add the result of a call to the conversation, and to the state that the next rows record."""
         if result.status == "ok":
             self._completed.append(call.name)
         else:
             self._errors.append(result.message)
-        told: Json = {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": result.message}
+        message: Json = {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": result.message}
         if self.settings.forge_compat:
-            told["_forge"] = {"tool_status": result.status}
-        self._messages.append(told)
+            message["_forge"] = {"tool_status": result.status}
+        self._messages.append(message)
 
-    def _shared(
-        self, said: JournalEntry, index: int = 0, call: Call | None = None, turn: int | None = None
+    def _common_fields(
+        self, entry: JournalEntry, index: int = 0, call: Call | None = None, turn: int | None = None
     ) -> dict[str, Any]:
-        """What every row of an answer has."""
+        """Return the arguments that all rows of an answer have in common."""
         task = self.task
         trace = CallTrace(
             domain=task.domain.name,
             scenario=task.scenario.name,
             run_index=task.run,
-            turn=said.turn if turn is None else turn,
+            turn=entry.turn if turn is None else turn,
             model=task.model,
             call_index=index,
             tool_call_id="" if call is None else call.id,
-            response_id=said.response,
-            finish_reason=said.finish,
+            response_id=entry.response,
+            finish_reason=entry.finish,
             scenario_kind=task.scenario.kind,
-            mode=said.mode,
+            mode=entry.mode,
             guard=self.settings.guard,
-            format=said.format,
+            format=entry.format,
             seed=self._seed,
-            usage=said.usage,
+            usage=entry.usage,
             tools="real" if task.domain.is_real else "stub",
         )
         return {
@@ -211,48 +216,48 @@ class ScenarioRun:
             "request": task.scenario.request,
             "tools": task.domain.tools,
             "trace": trace,
-            "reply": said.reply,
+            "reply": entry.reply,
             "completed": list(self._completed),
             "recent_errors": list(self._errors),
             "required_steps": task.scenario.required_steps,
-            "captured_at_unix_ms": said.at,
+            "captured_at_unix_ms": entry.at,
         }
 
 
-def _refused(call: Call, blocking: Sequence[Problem]) -> StubOutcome:
-    """What a call that may not run is answered with: its problems, worded for the model. Where the history can show
-    nothing but `{}` in the place of what was written, that is quoted, within bounds."""
-    said = " ".join([problem.message for problem in blocking]) or "the call was cut off"
-    wrote = (call.json or call.raw).strip()
-    if argument_text(call) == "{}" and wrote not in ("", "{}"):
-        more = f" ... ({len(wrote) - _QUOTED:,} characters more)" if len(wrote) > _QUOTED else ""
-        said += f" You wrote: {wrote[:_QUOTED]}{more}"
-    return StubOutcome("error", {"error": said})
+def _rejection(call: Call, blocking: Sequence[Problem]) -> StubOutcome:
+    """Return the result of a rejected call: its problems, worded for the model. If the history can only show `{}` for
+    the arguments, the text that the model wrote is quoted, up to a limit."""
+    error = " ".join([problem.message for problem in blocking]) or "the call was cut off"
+    written = (call.json or call.raw).strip()
+    if argument_text(call) == "{}" and written not in ("", "{}"):
+        more = f" ... ({len(written) - _MAX_QUOTE:,} characters more)" if len(written) > _MAX_QUOTE else ""
+        error += f" You wrote: {written[:_MAX_QUOTE]}{more}"
+    return StubOutcome("error", {"error": error})
 
 
 def _response_id(id: Any) -> str | None:
-    """Some servers count their answers."""
+    """Return the id of a response as text; some servers send a number."""
     return id if isinstance(id, str) else str(id) if type(id) is int else None
 
 
-def _reply(answer: Answer) -> Any:
-    """What came from the model: the text in which it was asked to call, else the provider's own message."""
+def _original_reply(answer: Answer) -> Any:
+    """Return what the model sent: its text if calls were requested as text, else the provider's message."""
     choices = answer.raw.get("choices") if isinstance(answer.raw, dict) else None
     first = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
     message = first.get("message")
     if not isinstance(message, dict):
         return first.get("text", answer.raw)
     if answer.mode == "native" or message.get("tool_calls") or message.get("function_call"):
-        return message  # a server may give its own calls to whoever asked for text
+        return message  # a server may send native calls although text was requested
     return message.get("content") or ""
 
 
 def unguarded(answer: Answer) -> Answer:
-    """The answer as a plain client sees it: calls count only where they were asked for, the rest is text."""
-    found = {problem.code for problem in answer.problems}
+    """Return the answer as a plain client reads it: calls that are not in the requested form are text."""
+    codes = {problem.code for problem in answer.problems}
     is_native = answer.format in _NATIVE
-    if not answer.attempts or (is_native if answer.mode == "native" else found.isdisjoint(_ELSEWHERE)):
+    if not answer.attempts or (is_native if answer.mode == "native" else codes.isdisjoint(_UNREQUESTED)):
         return answer
     parts: list[Part] = [part if isinstance(part, Text | Reasoning) else Text(part.raw) for part in answer.parts]
-    problems = tuple([each for each in answer.problems if each.call is None and each.code not in _ELSEWHERE])
+    problems = tuple([each for each in answer.problems if each.call is None and each.code not in _UNREQUESTED])
     return msgspec.structs.replace(answer, parts=tuple(parts), problems=problems)

@@ -1,4 +1,4 @@
-"""What a capture is to do, and the scenarios that follow from it, in the order they are run.
+"""The settings of a capture, and its tasks in the order in which they run.
 
 Settings(models=("qwen3",), runs=2, guard="parse", seed=7)
 """
@@ -26,22 +26,22 @@ SYSTEM = (
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that decides what is asked and how it is read, and how patient the run is.
+    """The requests of a capture, and its limits.
 
-    - `models`: the models to ask, one after the other.
+    - `models`: the names of the models, which are used one after the other.
     - `runs`: how often each scenario is run.
-    - `max_turns`: answers in one scenario.
+    - `max_turns`: the most answers in one scenario.
     - `max_scenario_errors`: how many scenarios may fail before the run ends.
     - `mode`: how tools are offered, as in `Backend`.
-    - `guard`: "parse" reads, repairs and checks answers; "none" takes calls as the server gives them.
+    - `guard`: "parse" finds, repairs and checks calls; "none" accepts calls only in the requested form.
     - `choice`: "auto" or "required".
-    - `examples`: how many solved scenarios of the same domain go before the request.
-    - `temperature`, `max_tokens`: as servers take them.
-    - `seed`: each run of a scenario has its own: this, and the number of the run.
-    - `strict`: a bad call is a failed scenario.
-    - `forge_compat`: send a result's status as `_forge`, which other servers may refuse.
-    - `concurrency`: scenarios at the same time.
-    - `system`: what the model is told before the request; unless said, that it is tested with stub tools.
+    - `examples`: how many solved scenarios of the same domain precede the request.
+    - `temperature`, `max_tokens`: as in a request.
+    - `seed`: the seed of the first run of a scenario; each further run adds 1.
+    - `strict`: a rejected call fails the scenario.
+    - `forge_compat`: send the status of a result as `_forge`, which other servers may reject.
+    - `concurrency`: how many scenarios run at the same time.
+    - `system`: the system message; by default it says that the tools are stubs.
 
     Raises `CallerError`.
     """
@@ -73,28 +73,28 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
                 raise CallerError(f"{name}={getattr(self, name)!r} is not one of {', '.join(known)}")
 
 
-# What may change between a run and its resumption: nothing that the rows depend on.
-_PATIENCE = ("max_scenario_errors", "concurrency")
+# These may differ between a run and its continuation: no row depends on them.
+_LIMITS = ("max_scenario_errors", "concurrency")
 
 
-def identity(settings: Settings, domains: Sequence[Domain]) -> Json:
-    """What two runs must have in common for one to go on with the other, as JSON data."""
-    said: Json = msgspec.json.decode(msgspec.json.encode(settings))
-    kept = {name: value for name, value in said.items() if name not in _PATIENCE}
-    return {**kept, "domains": {domain.name: _digest(domain) for domain in domains}}
+def run_identity(settings: Settings, domains: Sequence[Domain]) -> Json:
+    """Return what two runs must have in common so that one can continue the other, as JSON data."""
+    fields: Json = msgspec.json.decode(msgspec.json.encode(settings))
+    compared = {name: value for name, value in fields.items() if name not in _LIMITS}
+    return {**compared, "domains": {domain.name: _digest(domain) for domain in domains}}
 
 
 def _digest(domain: Domain) -> str:
-    """Of the tools and scenarios."""
-    shown: list[Any] = [
+    """Return a hash of the tools and scenarios of a domain."""
+    content: list[Any] = [
         [[tool.name, tool.description, tool.parameters] for tool in domain.tools],
         msgspec.to_builtins(domain.scenarios),
     ]
-    return hashlib.sha256(json.dumps(shown, sort_keys=True, default=str).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
 class Task(msgspec.Struct, frozen=True):
-    """One scenario to run: the `number`-th of all, from 1."""
+    """One run of a scenario by a model; `number` counts the tasks from 1."""
 
     number: int
     model: str
@@ -104,11 +104,12 @@ class Task(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """The same task in another run of the same settings."""
+        """Identifies the task; the same in every run with these settings."""
         return f"{self.model}\n{self.run}\n{self.domain.name}\n{self.scenario.name}"
 
 
 def tasks(settings: Settings, domains: Sequence[Domain]) -> Iterator[Task]:
+    """Yield all tasks in their order."""
     number = 0
     for model in dict.fromkeys(settings.models):
         for run in range(settings.runs):
@@ -118,5 +119,6 @@ def tasks(settings: Settings, domains: Sequence[Domain]) -> Iterator[Task]:
                     yield Task(number, model, run, domain, scenario)
 
 
-def count(settings: Settings, domains: Sequence[Domain]) -> int:
+def count_tasks(settings: Settings, domains: Sequence[Domain]) -> int:
+    """Return the number of all tasks."""
     return len(dict.fromkeys(settings.models)) * settings.runs * sum(len(domain.scenarios) for domain in domains)

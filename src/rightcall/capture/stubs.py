@@ -1,4 +1,5 @@
-"""What a stub tool answers: data with holes, chosen by comparisons. No expressions, nothing is executed.
+"""Answers of stub tools: templates with placeholders, chosen by comparisons. There are no expressions; nothing is
+executed.
 
     [[tools.answers]]
     when = { quantity = { at_most = 0 } }
@@ -7,8 +8,8 @@
     [[tools.answers]]
     result = { product_id = "{product_id}", quantity = "{quantity}", cart = "cart-001" }
 
-The first answer whose comparisons all hold is given. A string that is nothing but a hole becomes the argument as it is,
-with its type; elsewhere a hole is filled in as text. `{{` and `}}` are braces. An argument that is absent is "".
+A tool returns the first answer whose comparisons all hold. A string that is only a placeholder becomes the argument
+with its type; elsewhere a placeholder is filled in as text. `{{` and `}}` are braces. A missing argument is "".
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ import msgspec
 
 from rightcall.types import Json
 
-_HOLE = re.compile(r"\{\{|\}\}|\{([A-Za-z_]\w{0,63})\}")
-_ONLY = re.compile(r"\{([A-Za-z_]\w{0,63})\}").fullmatch
+_PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_]\w{0,63})\}")
+_ONLY_PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w{0,63})\}").fullmatch
 
 
 class StubAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`result` is data, `error` a message; exactly one of them is said."""
+    """A possible answer: its condition (`when`), and either a `result` or an `error` message."""
 
     when: dict[str, dict[str, Any]] = {}
     result: Any = None
@@ -34,58 +35,63 @@ class StubAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class StubOutcome(msgspec.Struct, frozen=True):
-    """What a stub gave back: its `status`, "ok" or "error", and the `content`."""
+    """The result of a tool: its `status`, "ok" or "error", and the `content`."""
 
     status: Literal["ok", "error"]
     content: Any
 
     @property
     def message(self) -> str:
-        """The content as a tool message carries it: text as it is, the rest as compact JSON."""
+        """The content as text of a tool message: text as it is, other values as compact JSON."""
         if isinstance(self.content, str):
             return self.content
         return msgspec.json.encode(self.content).decode()
 
 
-def answered(answers: tuple[StubAnswer, ...], arguments: Json) -> StubOutcome:
+def choose_answer(answers: tuple[StubAnswer, ...], arguments: Json) -> StubOutcome:
+    """Return the first answer whose comparisons hold for these arguments, with its placeholders filled."""
     for answer in answers:
-        if all(holds(comparisons, arguments.get(name)) for name, comparisons in answer.when.items()):
+        if all(all_hold(comparisons, arguments.get(name)) for name, comparisons in answer.when.items()):
             if answer.error:
-                return StubOutcome("error", {"error": filled(answer.error, arguments)})
-            return StubOutcome("ok", filled(answer.result, arguments))
+                return StubOutcome("error", {"error": fill_placeholders(answer.error, arguments)})
+            return StubOutcome("ok", fill_placeholders(answer.result, arguments))
     return StubOutcome("error", {"error": "no data for these arguments"})
 
 
-def filled(template: Any, arguments: Mapping[str, Any]) -> Any:
-    """The template with its holes filled in."""
+def fill_placeholders(template: Any, arguments: Mapping[str, Any]) -> Any:
+    """Return a template with the arguments in the place of its placeholders."""
     if isinstance(template, str):
-        only = _ONLY(template)
-        return arguments.get(only[1], "") if only else _HOLE.sub(lambda hole: _said(hole, arguments), template)
+        only = _ONLY_PLACEHOLDER(template)
+        return (
+            arguments.get(only[1], "")
+            if only
+            else _PLACEHOLDER.sub(lambda match: _placeholder_text(match, arguments), template)
+        )
     if isinstance(template, dict):
-        return {key: filled(value, arguments) for key, value in template.items()}
-    return [filled(value, arguments) for value in template] if isinstance(template, list) else template
+        return {key: fill_placeholders(value, arguments) for key, value in template.items()}
+    return [fill_placeholders(value, arguments) for value in template] if isinstance(template, list) else template
 
 
-def _said(hole: re.Match[str], arguments: Mapping[str, Any]) -> str:
-    if hole[1] is None:
-        return hole[0][0]
-    value = arguments.get(hole[1], "")
+def _placeholder_text(match: re.Match[str], arguments: Mapping[str, Any]) -> str:
+    if match[1] is None:
+        return match[0][0]
+    value = arguments.get(match[1], "")
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def holes(template: Any) -> set[str]:
-    """The arguments that a template mentions."""
+def placeholders(template: Any) -> set[str]:
+    """Return the names of the arguments that a template mentions."""
     if isinstance(template, str):
-        return {hole[1] for hole in _HOLE.finditer(template) if hole[1]}
+        return {match[1] for match in _PLACEHOLDER.finditer(template) if match[1]}
     inner = template.values() if isinstance(template, dict) else template if isinstance(template, list) else ()
-    return {name for value in inner for name in holes(value)}
+    return {name for value in inner for name in placeholders(value)}
 
 
 # -- comparisons -------------------------------------------------------------------------------------------------------
 
 
-def holds(comparisons: Mapping[str, Any], value: Any) -> bool:
-    """Do all of them hold of this value?"""
+def all_hold(comparisons: Mapping[str, Any], value: Any) -> bool:
+    """Tell whether all comparisons hold for this value."""
     return all(COMPARISONS[name](value, wanted) for name, wanted in comparisons.items())
 
 
@@ -94,7 +100,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _same(value: Any, wanted: Any) -> bool:
-    """Equal, where 1 and true are not the same, and 2 and 2.0 are."""
+    """Compare JSON values: 2 equals 2.0, and 1 does not equal true."""
     if isinstance(value, bool) or isinstance(wanted, bool):
         return value is wanted
     if isinstance(value, list) and isinstance(wanted, list):
@@ -115,12 +121,12 @@ def _digits(value: Any, wanted: Any) -> bool:
 
 
 def _same_text(value: Any, wanted: Any) -> bool:
-    """The same words, whatever their case and the blanks between them."""
+    """Compare texts without case and white space."""
     return isinstance(value, str) and " ".join(value.split()).casefold() == str(wanted).casefold()
 
 
 def _same_items(value: Any, wanted: list[Any]) -> bool:
-    """The same values in any order."""
+    """Compare lists as multisets."""
     return isinstance(value, list) and sorted(map(repr, value)) == sorted(map(repr, wanted))
 
 

@@ -20,9 +20,8 @@ from rightcall.backends.base import BaseBackend
 from rightcall.backends.cassette import check_cassette
 from rightcall.backends.recording import ReplayBackend
 from rightcall.capture.captured_rows import OUTCOME
-from rightcall.capture.catalogue import DEFAULT, find_domains
-from rightcall.capture.domain import Domain
-from rightcall.capture.resumption import CannotResume, journal_of
+from rightcall.capture.domain import DEFAULT_DOMAINS, Domain, find_domains
+from rightcall.capture.journal import CannotResume, journal_path
 from rightcall.capture.runner import Capture, CaptureFailed, Watch, check_output
 from rightcall.capture.scenario_run import JournalEntry
 from rightcall.capture.settings import SYSTEM, Settings, Task
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
 
 # -- options -----------------------------------------------------------------------------------------------------------
 
-DEFAULT_DOMAINS = ",".join(DEFAULT)
+_DEFAULT_DOMAINS = ",".join(DEFAULT_DOMAINS)
 DEFAULT_OUTPUT = "target/dataset/capture.jsonl"
 DEFAULT_URL = "http://127.0.0.1:8081/v1"
 
@@ -207,7 +206,7 @@ def capture(
     endpoint: Endpoint,
     replay: Replay = None,
     output: Output = DEFAULT_OUTPUT,
-    domains: Domains = DEFAULT_DOMAINS,
+    domains: Domains = _DEFAULT_DOMAINS,
     source: ToolSource,
     asking: CaptureOptions,
     resume: Resume = False,
@@ -241,10 +240,10 @@ def capture(
 
 
 def _domain_names(domains: str) -> list[str]:
-    from rightcall.capture.catalogue import names
+    from rightcall.capture.domain import built_in_names
 
     wanted = [name.strip() for name in domains.split(",") if name.strip()]
-    return [each for name in wanted for each in (names() if name == "all" else [name])]
+    return [each for name in wanted for each in (built_in_names() if name == "all" else [name])]
 
 
 def _check_sources(model: list[str], endpoint: Endpoint, replay: str | None) -> None:
@@ -259,7 +258,7 @@ def _check_files(output: Path, record: str | None, replay: str | None, *, force:
     check_output(output, force=force)
     if record is not None:
         check_cassette(record, force=force)
-        if not is_stream(record) and Path(record).absolute() in (output.absolute(), journal_of(output).absolute()):
+        if not is_stream(record) and Path(record).absolute() in (output.absolute(), journal_path(output).absolute()):
             refuse(f"--record {record!r} is the file of the rows or of their journal; name another file")
     if replay is not None:
         keep_apart(output, [replay])
@@ -284,7 +283,7 @@ def run_errors(*, resumable: Path | None = None) -> Iterator[None]:
                 print_message(str(error))
                 raise typer.Exit(1) from None
     except KeyboardInterrupt:
-        more = "; --resume continues it" if resumable is not None and journal_of(resumable).exists() else ""
+        more = "; --resume continues it" if resumable is not None and journal_path(resumable).exists() else ""
         print_message(f"interrupted{more}")
         raise typer.Exit(1) from None
 
@@ -455,7 +454,7 @@ def _print_run(run: Capture, *, as_json: bool) -> None:
 def _run_json(run: Capture) -> Json:
     return {
         "output": str(run.output),
-        "journal": str(journal_of(run.output)),
+        "journal": str(journal_path(run.output)),
         "scenarios": run.total,
         "scenario_errors": run.errors,
         "resumed": run.resumed,

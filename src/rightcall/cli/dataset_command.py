@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from rightcall.capture import catalogue
+from rightcall.capture.domain import find_domains
 from rightcall.cli.app import CommandGroup
 from rightcall.cli.inputs import (
     AsJson,
@@ -167,7 +167,7 @@ def prompts(
     from rightcall.datasets.prompts import write_prompts
 
     with failures():
-        rows = write_prompts(catalogue.find_domains(_split_names(domains)), output, model=model, runs=runs, force=force)
+        rows = write_prompts(find_domains(_split_names(domains)), output, model=model, runs=runs, force=force)
     show_result(json, {"rows": rows, "output": output}, {"rows": rows, "output": output})
 
 
@@ -189,7 +189,7 @@ def label(
     from rightcall.datasets.label import label_files
 
     with interruptions(), failures(), read_progress("label", files) as seen:
-        own = catalogue.find_domains([name.strip() for name in domains.split(",") if name.strip()])
+        own = find_domains([name.strip() for name in domains.split(",") if name.strip()])
         counts = dict(
             label_files(files, output, domains=own, seen=seen, force=force, **workers.arguments()).most_common()
         )

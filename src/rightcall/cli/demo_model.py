@@ -19,7 +19,7 @@ from rightcall.backends.cassette import load_cassette
 from rightcall.backends.local import LocalBackend
 from rightcall.backends.recording import ReplayBackend
 from rightcall.backends.request import Answer, Request
-from rightcall.capture.catalogue import find_domains
+from rightcall.capture.domain import find_domains
 from rightcall.capture.runner import Capture, check_output
 from rightcall.capture.settings import Settings
 from rightcall.cli.demo_command import Scene

@@ -8,8 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rightcall.capture import catalogue
-from rightcall.capture.domain import BadDomain, Domain
+from rightcall.capture.domain import BadDomain, Domain, built_in_names, find_domains, read_domain_file
 from rightcall.cli.inputs import AsJson, domain_names, refuse, usage_errors
 from rightcall.cli.layout import console, json_text, row, table
 from rightcall.safe_text import brief
@@ -36,7 +35,7 @@ def domains(
         _check(arguments[1:], json)
         return
     with usage_errors():
-        found = catalogue.find_domains(arguments or catalogue.names())
+        found = find_domains(arguments or built_in_names())
     if json:
         typer.echo(json_text([_describe(domain, whole=bool(arguments)) for domain in found]))
     elif arguments:
@@ -53,7 +52,7 @@ def _check(files: list[str], json: bool) -> None:
     results: list[dict[str, Any]] = []
     for file in files:
         try:
-            results.append({"file": file, "faults": [], **_describe(catalogue.from_file(Path(file)), whole=False)})
+            results.append({"file": file, "faults": [], **_describe(read_domain_file(Path(file)), whole=False)})
         except BadDomain as error:
             results.append({"file": file, "faults": str(error).splitlines()})
     if json:

@@ -213,10 +213,10 @@ def read_format_names(incomplete: str) -> list[Offer]:
 
 def domain_names(incomplete: str) -> list[Offer]:
     """Complete names of stub domains, separated by commas."""
-    from rightcall.capture import catalogue
+    from rightcall.capture.domain import built_in_names, find_domains
 
     before, comma, last = incomplete.rpartition(",")
-    known = [(domain.name, domain.about) for domain in catalogue.find_domains(catalogue.names())]
+    known = [(domain.name, domain.about) for domain in find_domains(built_in_names())]
     return [(f"{before}{comma}{name}", about) for name, about in _matching_offers(last, known)]
 
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from rightcall.lazy_names import on_first_use
 
 if TYPE_CHECKING:
-    from rightcall.capture.catalogue import find_domains
-    from rightcall.capture.domain import Domain
+    from rightcall.capture.domain import Domain, find_domains
     from rightcall.capture.runner import Capture, Watch
     from rightcall.capture.settings import Settings
     from rightcall.datasets.assembling import assemble
@@ -61,7 +60,7 @@ __getattr__ = on_first_use(
         "assemble": "rightcall.datasets.assembling",
         "dedupe_files": "rightcall.datasets.deduping",
         "export": "rightcall.datasets.exporting",
-        "find_domains": "rightcall.capture.catalogue",
+        "find_domains": "rightcall.capture.domain",
         "import_files": "rightcall.datasets.imported",
         "label_files": "rightcall.datasets.label",
         "mutate_files": "rightcall.datasets.mutating",

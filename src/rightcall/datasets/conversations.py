@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 from itertools import groupby
 from typing import Any
 
-from rightcall.capture.captured_rows import OUTCOME, asked, blocking_of, call_of, tools_of
+from rightcall.capture.captured_rows import OUTCOME, blocking_of, call_of, conversation_before, tools_of
 from rightcall.capture.settings import SYSTEM
 from rightcall.contracts.listing import TITLE
 from rightcall.datasets.validating import label_of
@@ -51,7 +51,7 @@ class CapturedTurn:
 
     @cached_property
     def lacks(self) -> str:
-        """Why this is an example of nothing, in words; "" if it is one: somebody asked, and something was said."""
+        """Why this is an example of nothing, in words; "" if it is one: there is a request and an answer."""
         said = [_text(message.get("content")) for message in self.messages if message.get("role") == "user"]
         if not any(each.strip() for each in said):
             return "nobody asked anything: there is no user turn"
@@ -104,7 +104,7 @@ class CapturedConversation:
         made: list[CapturedTurn] = []
         for _, rows in groupby(self.rows, key=lambda row: _order(row)[:3]):
             found = list(rows)
-            messages = asked(found[0]) if "messages" in found[0] else _history(found[0], made)
+            messages = conversation_before(found[0]) if "messages" in found[0] else _history(found[0], made)
             made.append(CapturedTurn(found, messages if self._kept else list(_without_harness(messages))))
         return made
 

@@ -15,11 +15,18 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from rightcall.capture import catalogue
-from rightcall.capture.captured_rows import FORGE, OUTCOME, SCHEMA, LineFault, asked, blocking_of, call_of, tools_of
-from rightcall.capture.domain import Domain, Scenario
-from rightcall.capture.score import label as judged
-from rightcall.capture.score import score
+from rightcall.capture.captured_rows import (
+    FORGE,
+    OUTCOME,
+    SCHEMA,
+    LineFault,
+    blocking_of,
+    call_of,
+    conversation_before,
+    tools_of,
+)
+from rightcall.capture.domain import Domain, Scenario, built_in_domain, built_in_names
+from rightcall.capture.score import label_call, score_calls
 from rightcall.datasets.row_files import BadRows, Seen, Where, digest
 from rightcall.datasets.row_runs import RowRun, whole_output
 from rightcall.datasets.rows.mapping import RowOutcome
@@ -54,7 +61,7 @@ class Labeller:
             return {"label": "deterministic_invalid", "by": "check", "why": f"{problem.code}: {problem.message}"[:300]}
         if scenario is None:
             return None
-        return {"label": judged(scenario, call, before), "by": "scenario", "why": ""}
+        return {"label": label_call(scenario, call, before), "by": "scenario", "why": ""}
 
     def _of_outcome(self, row: Json, scenario: Scenario | None) -> Json | None:
         """Judged by the calls that could run: one that could not was a mistake without effect, and has its own row."""
@@ -63,7 +70,7 @@ class Labeller:
         ended, tools = row["outcome"]["ended"], self._toolset(row)
         if ended != "answer":
             return {"label": "incomplete", "by": "scenario", "why": f"ended by {ended}"}
-        found = score(scenario, [call for call in calls_before(row) if not check(call, tools)])
+        found = score_calls(scenario, [call for call in calls_before(row) if not check(call, tools)])
         wrong: list[str] = [label for label in found.labels if label != "valid"]
         why = ", ".join([f"not called: {name}" for name in found.missing] + wrong)
         return {"label": "valid" if found.complete else "incomplete", "by": "scenario", "why": why[:300]}
@@ -88,7 +95,7 @@ class Labeller:
         trace = row["proxy_trace"]
         name, scenario = trace.get("domain"), trace.get("scenario")
         if name not in self._domains:
-            self._domains[name] = catalogue.built_in(name) if name in catalogue.names() else None
+            self._domains[name] = built_in_domain(name) if name in built_in_names() else None
         domain = self._domains[name]
         found = domain.by_name.get(scenario) if domain is not None else None
         return None if found is not None and found.kind == "open" else found
@@ -98,7 +105,8 @@ def calls_before(row: Json) -> list[Call]:
     """The calls of the conversation before this one, in order, its own turn's included."""
     own = row["proxy_trace"].get("call_index") if row["kind"] != OUTCOME else 0
     turn = (row.get("assistant") or {}).get("tool_calls") or []
-    said = [each for message in asked(row) if message.get("role") == "assistant" for each in _calls_in(message)]
+    earlier = [message for message in conversation_before(row) if message.get("role") == "assistant"]
+    said = [each for message in earlier for each in _calls_in(message)]
     return [call for each in [*said, *turn[:own]] if (call := _call(each)) is not None]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rightcall.capture.captured_rows import FORGE, SCHEMA
-from rightcall.capture.resumption import journal_of
+from rightcall.capture.journal import journal_path
 from rightcall.datasets.schemas import CONFLICT, PROMPT, REJECT, SCHEMAS, TRAINING
 from rightcall.storage.file_kinds import FileKind, FoundFile, beginning, json_lines
 from rightcall.types import Json
@@ -22,7 +22,7 @@ ASSEMBLED, SPLIT, EXPORTED = (f"rightcall-{name}-manifest/v1" for name in ("asse
 
 def _rows(command: str, *versions: str, also: Callable[[Json], bool] | None = None) -> FileKind:
     found = json_lines(f"file that `dataset {command}` wrote", "schema_version", *versions, also=also)
-    return FileKind(found.name, lambda file: found.knows(file) and not journal_of(file.path).exists())
+    return FileKind(found.name, lambda file: found.knows(file) and not journal_path(file.path).exists())
 
 
 def _marked(mark: str) -> Callable[[Json], bool]:

@@ -14,7 +14,7 @@ import msgspec
 from rightcall.backends.request import Answer, Request
 from rightcall.capture.domain import Domain
 from rightcall.capture.scenario_run import unguarded
-from rightcall.capture.task_outcome import CallMade
+from rightcall.capture.score import ExecutedCall
 from rightcall.dispatching.result import Result
 from rightcall.errors import CallerError
 from rightcall.evaluation.eval_case import CaseOutcome, EvalCase
@@ -98,14 +98,14 @@ class StubRuns:
 
     def __init__(self, domain: Domain) -> None:
         self._domain = domain
-        self.made: list[CallMade] = []
+        self.made: list[ExecutedCall] = []
 
     def run(self, calls: Sequence[Call], turn: int) -> list[Result]:
         """Execute the `calls` of this `turn` and return their results."""
         results = []
         for call in calls:
             stub = self._domain.run(call.name, call.arguments)
-            self.made.append(CallMade(turn, call, stub.status == "ok"))
+            self.made.append(ExecutedCall(turn, call, stub.status == "ok"))
             failed = stub.status == "error"
             results.append(Result(call, stub.message, failed, "failed" if failed else "completed"))
         return results

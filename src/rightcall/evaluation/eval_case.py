@@ -15,8 +15,8 @@ from typing import Any, Literal
 import msgspec
 
 from rightcall.capture.domain import Domain, Scenario
-from rightcall.capture.stubs import holds
-from rightcall.capture.task_outcome import CallMade, outcome
+from rightcall.capture.score import ExecutedCall, task_outcome
+from rightcall.capture.stubs import all_hold
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Call, Json
 
@@ -53,7 +53,7 @@ class CaseOutcome(msgspec.Struct, frozen=True):
 
     attempts: tuple[Call, ...] = ()
     calls: tuple[Call, ...] = ()
-    made: tuple[CallMade, ...] = ()
+    made: tuple[ExecutedCall, ...] = ()
     ended: str = "done"
     text: str = ""
 
@@ -99,7 +99,7 @@ def exactly(expected: Sequence[Call]) -> Judge:
     def are_right(calls: Sequence[Call]) -> bool:
         missing = list(expected)
         for call in calls:
-            same = [e for e in missing if e.name == call.name and holds({"is": e.arguments}, call.arguments)]
+            same = [e for e in missing if e.name == call.name and all_hold({"is": e.arguments}, call.arguments)]
             if not same:
                 return False
             missing.remove(same[0])
@@ -134,7 +134,7 @@ def by_scenario(scenario: Scenario, domain: Domain) -> Judge:
     expected = Counter([call.name for call in scenario.calls if not call.optional])
 
     def judge(conversation: CaseOutcome) -> EvalVerdict:
-        effects = outcome(scenario, domain.tools, conversation.made)
+        effects = task_outcome(scenario, domain.tools, conversation.made)
         ended = conversation.ended == "done" and bool(scenario.calls or conversation.text.strip())
         if not scenario.calls:
             return EvalVerdict(irrelevance=not conversation.made, completed=effects.right and ended)

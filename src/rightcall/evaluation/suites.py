@@ -25,9 +25,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from rightcall.capture.catalogue import DEFAULT, find_domains
-from rightcall.capture.domain import Domain, Scenario
-from rightcall.capture.examples import solved
+from rightcall.capture.domain import DEFAULT_DOMAINS, Domain, Scenario, find_domains, solved_examples
 from rightcall.errors import BadTools, CallerError
 from rightcall.evaluation.eval_case import EvalCase, by_scenario, exactly
 from rightcall.evaluation.leaderboard import leaderboard_case, leaderboard_cases
@@ -60,7 +58,7 @@ def find_cases(words: Iterable[str], *, limit: int | None = None, examples: int 
 
     - `words`: `SUITE`, `SUITE:PART,PART` or a path that ends with `.jsonl`.
     - `limit`: at most so many cases of each word, taken from its categories in turn.
-    - `examples`: how many solved examples precede the request of a case.
+    - `examples`: how many solved_examples examples precede the request of a case.
 
     Raises `CallerError`, `FileFailed`.
     """
@@ -175,7 +173,7 @@ def _check_truths(truths: Any) -> None:
 
 def domain_cases(names: Iterable[str] = (), examples: int = 0) -> Iterator[EvalCase]:
     """Yield the scenarios of these domains (names or TOML files; empty: the default ones)."""
-    return _scenario_cases("domains", list(names) or DEFAULT, examples)
+    return _scenario_cases("domains", list(names) or DEFAULT_DOMAINS, examples)
 
 
 def task_cases(names: Iterable[str] = (), examples: int = 0) -> Iterator[EvalCase]:
@@ -196,7 +194,7 @@ def _scenario_case(suite: str, domain: Domain, scenario: Scenario, examples: int
         id=f"{domain.name}/{scenario.name}",
         category=domain.name,
         tools=domain.tools,
-        messages=(*solved(domain, scenario, examples), {"role": "user", "content": scenario.request}),
+        messages=(*solved_examples(domain, scenario, examples), {"role": "user", "content": scenario.request}),
         wanted=[msgspec.to_builtins(call) for call in scenario.calls],
         judge=by_scenario(scenario, domain),
         domain=domain,
@@ -209,7 +207,8 @@ def _scenario_case(suite: str, domain: Domain, scenario: Scenario, examples: int
 
 
 def question_cases(examples: int = 0) -> Iterator[EvalCase]:
-    """Yield the 240 questions. Of so many of the offered tools (`examples`), a solved question precedes the request."""
+    """Yield the 240 questions. Of so many of the offered tools (`examples`), a solved_examples question precedes the
+    request."""
     prompts, number = _read_questions("prompts"), 0
     for row in range(max(len(prompt["values"]) for prompt in prompts)):
         for wording in range(max(len(prompt["say"]) for prompt in prompts)):

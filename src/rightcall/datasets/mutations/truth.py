@@ -12,10 +12,10 @@ from rightcall.capture.captured_rows import (
     CANDIDATE,
     OUTCOME,
     SCHEMA,
-    asked,
     blocking_of,
     call_of,
     capture_key,
+    conversation_before,
     tools_of,
 )
 from rightcall.datasets.label import Labeller, calls_before
@@ -62,7 +62,11 @@ class Truth:
 
     @cached_property
     def messages(self) -> list[Json]:
-        return asked(self.row) if "messages" in self.row else [{"role": "user", "content": self.row["user_request"]}]
+        return (
+            conversation_before(self.row)
+            if "messages" in self.row
+            else [{"role": "user", "content": self.row["user_request"]}]
+        )
 
     def schema(self, name: str) -> Json:
         """The parameters of a tool."""

@@ -1,0 +1,212 @@
+"""The journal of a capture: durable appends for many tasks, and what an earlier run wrote.
+
+The journal of `capture.jsonl` is `capture.jsonl.journal`. A run writes a first line that identifies it, and one line
+per answer of the model, synced before the first row made of that answer:
+
+    {"rightcall_journal": 1, "run": {"models": ["qwen3"], "runs": 1, ...}}
+    {"task": "...", "group": "...", "turn": 0, "calls": [...], ...}
+    {"ran": "tool", "task": "...", "turn": 0, "call": 0, "outcome": {...}}       the result of a real tool
+
+Rows are made of answers and results alone. A killed run can therefore continue: both are read from the journal, missing
+rows are written, and existing rows are not written again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from rightcall.capture.captured_rows import OUTCOME, SCHEMA, capture_key
+from rightcall.capture.scenario_run import JournalEntry, ToolRan
+from rightcall.capture.stubs import StubOutcome
+from rightcall.errors import CallerError, FileFailed
+from rightcall.storage.file_kinds import LONGEST, json_lines
+from rightcall.storage.journal import Journal
+from rightcall.storage.jsonl import LineFault, decode_row, read_at, read_rows
+from rightcall.storage.streams import is_stream
+from rightcall.types import Json
+
+VERSION = 1
+ANSWERS = json_lines("journal of a capture", "rightcall_journal", VERSION)
+_Place = tuple[int, int]  # the offset and the length of a line
+
+
+class Commits:
+    """Appends rows to one file for many tasks of one event loop (group commit).
+
+        rows = Commits(Journal("capture.jsonl"))
+        await rows.append(row)                   # on disk when it returns
+
+    Rows that wait together share one sync: those that arrive during a sync go with the next one. With `alone` there is
+    one task, and each row is written at once. After a failure nothing more is accepted.
+    """
+
+    def __init__(self, file: Journal, *, alone: bool = False) -> None:
+        self._file, self._alone = file, alone
+        self._waiting: list[tuple[Json, asyncio.Future[None]]] = []
+        self._writer: asyncio.Task[None] | None = None
+        self._failure: FileFailed | OSError | None = None
+        self.syncs = 0
+
+    async def append(self, row: Json) -> None:
+        """Append a row and wait until it is on disk. Raises `FileFailed` with the step, the path and the cause."""
+        if self._failure is not None:
+            raise self._failure
+        if self._alone:
+            self._write([row])
+            return
+        done = asyncio.get_running_loop().create_future()
+        self._waiting.append((row, done))
+        if self._writer is None:
+            self._writer = asyncio.create_task(self._drain())
+        await done
+
+    async def flush(self) -> None:
+        """Wait for the current writes, also those of tasks that were cancelled."""
+        if self._writer is not None:
+            await self._writer
+
+    async def _drain(self) -> None:
+        while self._waiting:
+            batch, self._waiting = self._waiting, []
+            try:
+                await asyncio.to_thread(self._write, [row for row, _ in batch])
+            except (FileFailed, OSError) as error:
+                self._failure = error
+                batch += self._waiting  # these rows will not be written, so their tasks must not wait
+                self._waiting = []
+            for _, done in batch:
+                if not done.done():
+                    done.set_result(None) if self._failure is None else done.set_exception(self._failure)
+        self._writer = None
+
+    def _write(self, rows: list[Json]) -> None:
+        self._file.append_all(rows)
+        self.syncs += 1
+
+
+class CannotResume(CallerError):
+    """The run to be continued is another one, or its journal cannot be read."""
+
+
+def journal_path(output: Path) -> Path:
+    """Return the path of the journal of a capture file. A capture into a stream cannot be continued and has none."""
+    if is_stream(output):
+        return Path(os.devnull)
+    return output.with_name(output.name + ".journal")
+
+
+def head(run: Json) -> Json:
+    """Return the first line of a run, with its identity."""
+    return {"rightcall_journal": VERSION, "run": run}
+
+
+def check_same_run(before: Json, run: Json) -> None:
+    """Raise `CannotResume` if the identity of the earlier run (`before`) differs from that of this one (`run`)."""
+    for name in dict.fromkeys([*before, *run]):
+        if before.get(name) != run.get(name):
+            values = [msgspec.json.encode(each.get(name)).decode()[:200] for each in (before, run)]
+            raise CannotResume(
+                f"the run to go on with had {name} {values[0]}, and this one has {values[1]}; "
+                "say the same, or leave out --resume to begin another run"
+            )
+
+
+class PastRun:
+    """The last run of a journal: the answers of each task, and which of their rows were written. `run` is its identity;
+    None if the journal has no run. Entries are read from the file when they are needed."""
+
+    def __init__(self) -> None:
+        self.run: Json | None = None
+        self._path: Path | None = None
+        self._entries: dict[str, list[_Place]] = {}  # by task
+        self._groups: dict[str, str] = {}  # by task
+        self._written: dict[str, set[str]] = {}  # keys of the rows, by group; only of groups that have not ended
+        self._done: set[str] = set()  # groups that have ended
+        self._results: dict[tuple[str, int, int], _Place] = {}  # of real tools, by task, turn and call
+
+    @classmethod
+    def read(cls, path: Path) -> PastRun:
+        """Read the last run of the journal at `path`. Raises `CannotResume`, `FileFailed`."""
+        past = cls()
+        if not path.exists():
+            return past
+        try:
+            with path.open("rb") as file:
+                number = offset = 0
+                while line := file.readline(LONGEST + 1):
+                    number += 1
+                    past._add_line(path, number, line, (offset, len(line)))
+                    offset += len(line)
+        except OSError as error:
+            raise FileFailed(f"cannot read {path}: {error.strerror or error}") from error
+        return past
+
+    def _add_line(self, path: Path, number: int, line: bytes, place: _Place) -> None:
+        value = decode_row(line)
+        if isinstance(value, LineFault):
+            raise CannotResume(f"{path}:{number}: {value.message}; the run cannot be continued with this journal")
+        if "rightcall_journal" in value:
+            if value["rightcall_journal"] != VERSION:
+                raise CannotResume(
+                    f"{path}:{number}: a journal of version {value['rightcall_journal']!r}, not {VERSION}"
+                )
+            self.run, self._path = value.get("run") or {}, path
+            self._entries, self._groups, self._results = {}, {}, {}
+            return
+        try:
+            if "ran" in value:
+                ran = msgspec.convert(value, ToolRan)
+                self._results[ran.task, ran.turn, ran.call] = place
+                return
+            entry = msgspec.convert(value, JournalEntry)
+        except msgspec.ValidationError as error:
+            raise CannotResume(f"{path}:{number}: {error}; the run cannot be continued with this journal") from error
+        if self.run is None:
+            raise CannotResume(f"{path}: its first line does not identify a run; the run cannot be continued")
+        self._entries.setdefault(entry.task, []).append(place)
+        self._groups[entry.task] = entry.group
+
+    def find_rows(self, output: Path, report: Callable[[Json], None]) -> None:
+        """Find out which rows of this run the capture file has, and pass each to `report`. Raises `FileFailed` for a
+        line that is not a row."""
+        groups = set(self._groups.values())
+        for number, row in read_rows(output) if groups else ():
+            if isinstance(row, LineFault):
+                raise FileFailed(f"{output}:{number}: {row.message}; mend the line, or name another file")
+            group = row.get("example_group_id")
+            if row.get("schema_version") == SCHEMA and group in groups:
+                self._written.setdefault(group, set()).add(capture_key(row))
+                report(row)
+                if row.get("kind") == OUTCOME:
+                    self._done.add(group)
+                    self._written.pop(group)
+
+    def entries(self, task: str) -> list[JournalEntry]:
+        """Return the answers to a task, in order."""
+        if self._path is None or task not in self._entries:
+            return []
+        with self._path.open("rb") as file:
+            return [msgspec.convert(read_at(file, *place), JournalEntry) for place in self._entries[task]]
+
+    def tool_result(self, task: str, turn: int, call: int) -> StubOutcome | None:
+        """Return the result of a call by a real tool; None if the tool did not run."""
+        place = self._results.get((task, turn, call))
+        if self._path is None or place is None:
+            return None
+        with self._path.open("rb") as file:
+            return msgspec.convert(read_at(file, *place), ToolRan).outcome
+
+    def group(self, task: str) -> str:
+        """Return the group id of the rows of a task; empty if it has no answer yet."""
+        return self._groups.get(task, "")
+
+    def is_done(self, task: str) -> bool:
+        return self._groups.get(task) in self._done
+
+    def has_row(self, row: Json) -> bool:
+        return capture_key(row) in self._written.get(row["example_group_id"], ())
