@@ -44,7 +44,7 @@ class PairsReader(BodyReader):
         self.size = len(body.is_)
 
     def read(self, p: CallBuilder, *, bare: bool) -> Steps[None]:
-        p.raw_begin()
+        p.begin_text()
         opened = yield from p.test(self.begins)
         if not opened:
             raise NotACall
@@ -61,7 +61,7 @@ class PairsReader(BodyReader):
             if not more:
                 break
             p.pos = more.end()
-        p.raw_end()
+        p.end_text()
         yield from self._end(p)
         p.give(json.dumps(found, ensure_ascii=False))
         p.finish(found)

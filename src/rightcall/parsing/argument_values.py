@@ -11,7 +11,7 @@ import msgspec
 
 from rightcall.json_pointer import step
 from rightcall.parsing.buffer import MAX_PIECE, MAX_PIECES, Broken, Cut, Sink, Steps
-from rightcall.parsing.call_builder import Building, CallBuilder
+from rightcall.parsing.call_builder import CallBuilder, OpenCall
 from rightcall.parsing.values.notation import PYTHON_LITERALS, Notation, StringText
 from rightcall.parsing.values.value_reader import BadValue, Ends, LostEnd, Odd, Unfinished, ValueReader, opening
 from rightcall.repairs.argument_text import respelled
@@ -75,7 +75,7 @@ def skip(p: CallBuilder, ends: Ends) -> Steps[None]:
         if found:
             return
         if p.ended:
-            p.pos = len(p.buf)
+            p.take_all()
             raise Cut
         yield
 
@@ -131,12 +131,11 @@ def string(p: CallBuilder, text: StringText, *, give: bool) -> Steps[str]:
         if text.lost:
             raise Broken("unterminated_string", "a string is not closed before the end of the call; close it")
         if p.ended:
-            p.pos = len(p.buf)
+            p.take_all()
             raise Cut
         sink = sink or _sink(p, text, live=give and p.live)
         p.listen(sink, record)
         yield
-        p.sink = None
 
 
 def _sink(p: CallBuilder, text: StringText, *, live: bool) -> Sink:
@@ -154,11 +153,8 @@ def _sink(p: CallBuilder, text: StringText, *, live: bool) -> Sink:
         if found is None:
             return None
         decoded, size = found
-        p.buf = written[size:]
-        if not size:
-            return []
-        consumed.append(written[:size])
-        return [Arguments(index, quoted(decoded)[1:-1])] if live else []
+        p.consume(written, size)
+        return [Arguments(index, quoted(decoded)[1:-1])] if live and size else []
 
     return sink
 
@@ -191,7 +187,7 @@ def meant(p: CallBuilder, key: str, read: Read) -> tuple[str, Any]:
     assert call is not None
     path = step(key)
     tool = p.tools.get(call.name) if p.tools is not None else None
-    call.repairs += _receipts(read, path, key, tool)
+    call.add_repairs(*_receipts(read, path, key, tool))
     texts = _as_written(call, key, read, path, tool) if read.odd and tool is not None else None
     return (read.json, read.value) if texts is None else texts
 
@@ -203,7 +199,7 @@ def _receipts(read: Read, path: str, key: str, tool: Tool | None) -> tuple[Repai
     return (*_escapes(read, path), *_unquoted(read, path, key, tool), *zeros)
 
 
-def _as_written(call: Building, key: str, read: Read, path: str, tool: Tool) -> tuple[str, Any] | None:
+def _as_written(call: OpenCall, key: str, read: Read, path: str, tool: Tool) -> tuple[str, Any] | None:
     """JSON and value where a string is wanted for what was written without quotes; None where none is."""
     holder = {key: read.value}
     _, made = respelled(holder, [((key, *odd.path), odd.text) for odd in read.odd], tool)
@@ -213,7 +209,7 @@ def _as_written(call: Building, key: str, read: Read, path: str, tool: Tool) -> 
     # A boolean may have been meant as `true` or as `True`.
     is_word = any(odd.text in ("True", "False") for odd in read.odd)
     kind: Kind = "guess" if is_word else "schema"
-    call.repairs += tuple([Repair(each.rule, kind, path, each.before, each.after) for each in taken])
+    call.add_repairs(*[Repair(each.rule, kind, path, each.before, each.after) for each in taken])
     return to_json(holder[key]), holder[key]
 
 

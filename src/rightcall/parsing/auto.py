@@ -86,6 +86,11 @@ class AutoMachine:
         events, self._events = [*self._events, *self.machine.take()], []
         return events
 
+    def set_token_map(self, token_map: TokenMap | None) -> None:
+        """Set which text is special tokens. No sink consumes pieces any more: each of them is recorded first."""
+        self.machine.set_token_map(token_map)
+        self.direct = None
+
     def feed(self, text: str) -> None:
         """Parse the next piece of text, or hold it."""
         if self._found:
@@ -137,8 +142,8 @@ class AutoMachine:
     def _first_header(self, ended: bool) -> CompiledFormat | Literal[False] | None:
         """Return the format whose first header is here, None if there is none, False if more text is needed."""
         builder, first = self.machine.builder, self._firsts
-        start = builder.base + len(builder.buf)
-        if builder.token_map is not None and builder.token_map.of(start, start + len(self._held) - self._at) is False:
+        start = len(builder.buf)  # all of it was passed on
+        if builder.is_plain_text(start, start + len(self._held) - self._at):
             first = [each for each in first if not each.compiled.openers.has_tokens]
         chosen = self._first_match(first, ended)
         return None if isinstance(chosen, CompiledFormat) and not self._can_begin(chosen) else chosen
@@ -355,35 +360,18 @@ class AutoMachine:
         self._events += before.take()
         is_read = self._options.reasoning != "off"
         found = compile_format(_with_ends_of(self._openers.known, chosen.format.name, others), reasoning=is_read)
-        in_tags = before.had_reasoning and before.compiled.think_tag is None
+        in_tags = before.last_reasoning.exists and before.compiled.think_tag is None
         # The new machine continues in the state of the old one.
         self.machine = Machine(found.with_think_tags if in_tags else found, self._options, before.builder.ids)
         (self.machine.feed_all if self._is_text_complete and self._found else self.machine.feed)(
-            _take_over(self.machine, before) + rest
+            self.machine.continue_from(before) + rest
         )
-
-
-def _take_over(machine: Machine, before: Machine) -> str:
-    """Continue one machine in another of a different format. Return the text that the old machine did not take."""
-    builder, other = machine.builder, before.builder
-    before.stop()
-    builder.base = other.at
-    machine.max_end = before.max_end
-    builder.index, builder.output, machine.output = other.index, other.output, other.output
-    builder.token_map = other.token_map
-    machine.reasoning_start, machine.is_over = before.reasoning_start, before.is_over
-    if isinstance(before.state, InReasoning):
-        # If nothing was read yet, the first header of the reply may still say what it begins with.
-        machine.state = before.state if builder.base or machine.compiled.channels is None else machine.state
-    elif isinstance(before.state, InText) and not before.state.late:
-        machine.state = InText()
-    return other.buf[other.pos :]
 
 
 def read_auto(text: str, options: ReadOptions, token_map: TokenMap | None = None) -> Piece:
     """Parse a piece of a reply, in whatever format it is."""
     reading = AutoMachine(quiet(options), Ids.numbered(MINTED))
-    reading.machine.builder.token_map = token_map
+    reading.set_token_map(token_map)
     reading.feed(text)
     reading.close()
-    return Piece(fold(reading.take(), reading.machine.compiled.format.name), reading.machine.output.spans)
+    return Piece(fold(reading.take(), reading.machine.compiled.format.name), reading.machine.output.spans.to_list())

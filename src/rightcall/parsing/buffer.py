@@ -1,8 +1,8 @@
-"""The text of a reply as it arrives: what is there, how far it was taken, and what must be remembered of it.
+"""The text of a reply as it arrives: what has arrived, how much of it was taken, and what must be kept of it.
 
-Rules for everybody who reads from it:
-- A bare `yield` means: more text, please. An index into `buf` does not survive it; `pos` and captures do.
-- Nothing is taken before it is certain; what is only looked at is given back (`give_back`).
+Rules for every reader of a buffer:
+- A bare `yield` requests more text. An index into `buf` is invalid after it; `pos` and captures stay valid.
+- Nothing is taken before its meaning is certain; text that was only looked at is given back (`give_back`).
 - Every loop takes at least one character, yields or raises.
 """
 
@@ -18,23 +18,22 @@ from rightcall.types import Event
 
 
 class NotACall(Exception):
-    """What looked like the beginning of a call is text."""
+    """The text that looked like the beginning of a call is text."""
 
 
 class Broken(Exception):
-    """The call that has begun cannot be read any further."""
+    """The current call cannot be parsed any further."""
 
     def __init__(self, code: str, message: str, path: str = "") -> None:
         super().__init__(message)
         self.code, self.message, self.path = code, message, path
 
 
-def too_deep(depth: int) -> Broken:
-    return Broken("too_deep", f"the arguments are nested deeper than {depth} levels; send them flatter")
-
-
 def broken_by(error: Broken | RecursionError, depth: int) -> Broken:
-    return error if isinstance(error, Broken) else too_deep(depth)
+    """Return the error, or the problem that a RecursionError means: nesting deeper than `depth`."""
+    if isinstance(error, Broken):
+        return error
+    return Broken("too_deep", f"the arguments are nested deeper than {depth} levels; send them flatter")
 
 
 class Cut(Exception):
@@ -44,37 +43,47 @@ class Cut(Exception):
 T = TypeVar("T")
 Steps = Generator[None, None, T]
 # Consumes one piece of a string without resuming its reader, and returns its events. None: nothing was consumed; the
-# reader must look at the piece.
+# reader must parse the piece.
 Sink = Callable[[str], "list[Event] | None"]
 MAX_PIECES, MAX_PIECE = 256, 4_096  # how much a sink consumes between two commits: pieces, and characters of one
-# Where a capture began, counted from the beginning of the text.
+# The position at which a capture began, counted from the beginning of the text.
 Capture = int
 _BLANKS = re.compile(r"[ \t\r\n]*+").match
 
 
 class Buffer:
-    """`buf[pos:]` has arrived and was not taken yet; `base` is how much of the text lies before `buf`."""
+    """`buf[pos:]` has arrived and was not taken yet; `base` is the length of the text before `buf`.
 
-    __slots__ = ("_captures", "_kept", "_record", "base", "buf", "consumed", "ended", "pos", "sink")
+    - `ended`: no more text will arrive.
+    - `sink`: consumes the next pieces in place of the reader; see `listen`.
+    - `consumed`: the pieces that the sink consumed since the last `commit`.
+    - `token_map`: which text arrived as special tokens; None if the caller did not say so.
+    """
+
+    __slots__ = ("_captures", "_kept", "_record", "base", "buf", "consumed", "ended", "pos", "sink", "token_map")
 
     def __init__(self) -> None:
         self.buf = ""
         self.pos = 0
         self.base = 0
         self.ended = False
-        self.sink: Sink | None = None  # set by `listen`
-        self.consumed: list[str] = []  # pieces that a sink consumed since the last `commit`
-        self._record: Callable[[str], None] | None = None  # what the reader does with the text of those
-        self._kept: list[str] = []  # what was taken and left the buffer, while there is a capture
+        self.sink: Sink | None = None
+        self.consumed: list[str] = []
+        self.token_map: TokenMap | None = None
+        self._record: Callable[[str], None] | None = None  # the reader's accounting for consumed text
+        self._kept: list[str] = []  # text that was taken and left `buf`, while there is a capture
         self._captures = 0
 
     @property
     def at(self) -> int:
-        """The place of `pos` in the whole text."""
+        """The position of `pos` in the whole text."""
         return self.base + self.pos
 
-    def more(self, text: str) -> None:
-        """More text has arrived: what was taken leaves the buffer."""
+    # -- text that arrives ---------------------------------------------------------------------------------------------
+
+    def append(self, text: str) -> None:
+        """Add text that arrived, for the reader: taken text leaves `buf`, and a sink no longer consumes."""
+        self.sink = None
         pos = self.pos
         if pos:
             if self._captures:
@@ -85,29 +94,38 @@ class Buffer:
         else:
             self.buf += text
 
-    def advance(self, size: int = 1) -> None:
-        """Take this many characters."""
-        self.pos += size
+    def end(self) -> None:
+        """Note that no more text will arrive."""
+        self.commit()
+        self.ended, self.sink = True, None
 
-    def take_match(self, found: re.Match[str]) -> None:
-        """Take the text up to the end of a match in `buf`."""
-        self.pos = found.end()
+    def skip(self, text: str) -> None:
+        """Add the last text and take all of it: another reader parses it."""
+        self.append(text)
+        self.pos, self.ended = len(self.buf), True
 
-    def take_all(self) -> None:
-        """Take all text that has arrived."""
-        self.pos = len(self.buf)
+    def start_behind(self, other: Buffer) -> str:
+        """Continue at the position of another buffer, with its token map. Return the text that it has not taken."""
+        self.base, self.token_map = other.at, other.token_map
+        return other.buf[other.pos :]
 
     def listen(self, sink: Sink, record: Callable[[str], None] | None = None) -> None:
         """Let `sink` consume the pieces that follow, until it returns None and the reader resumes.
 
-        A reader that waits inside a string calls this before its `yield`. The sink appends the text that it takes to
-        `consumed` and leaves the remainder in `buf`. `record` receives the consumed text at the next `commit`.
+        A reader that waits inside a string calls this before its `yield`. The sink passes the text that it takes to
+        `consume`, or appends it to `consumed`. `record` receives the consumed text at the next `commit`.
         """
-        self.more("")
+        self.append("")
         self.sink, self._record = sink, record
 
+    def consume(self, text: str, size: int) -> None:
+        """Consume the first characters of a text that begins with `buf`, for a sink; the remainder waits in `buf`."""
+        self.buf = text[size:]
+        if size:
+            self.consumed.append(text[:size])
+
     def commit(self) -> None:
-        """Account for the text that a sink consumed. Nothing else of this object is up to date before."""
+        """Account for the text that a sink consumed. Before that, `base` and the captures do not include it."""
         if not self.consumed:
             return
         text = "".join(self.consumed)
@@ -118,8 +136,13 @@ class Buffer:
         if self._record is not None:
             self._record(text)
 
+    # -- text that is looked at or taken -------------------------------------------------------------------------------
+
     def char(self) -> str:
-        """As `peek`, but "" where more text is needed: `p.char() or (yield from p.peek())` costs less than `peek`."""
+        """Return the next character that is not blank and take the blanks before it; "" if it has not arrived.
+
+        `builder.char() or (yield from builder.peek())` costs less than `peek` alone.
+        """
         pos = self.pos
         if pos < len(self.buf):
             char = self.buf[pos]
@@ -131,7 +154,7 @@ class Buffer:
         return ""
 
     def peek(self) -> Steps[str]:
-        """The next character that is not blank, "" at the end of the text. Takes the blanks before it."""
+        """Wait for the next character that is not blank and take the blanks before it; "" at the end of the text."""
         while True:
             self.pos = pos = _BLANKS(self.buf, self.pos).end()  # type: ignore[union-attr]
             if pos < len(self.buf):
@@ -141,37 +164,52 @@ class Buffer:
             yield
 
     def test(self, probe: Probe, ahead: int = 0) -> Steps[re.Match[str] | None]:
-        """Is this here, or so far ahead? Takes nothing."""
+        """Match a probe `ahead` characters behind `pos`, waiting for text until it is decided. Take nothing."""
         while True:
             found = probe.at(self.buf, self.pos + ahead, self.ended)
             if found is not None:
                 return found or None
             yield
 
+    def advance(self, size: int = 1) -> None:
+        """Take this many characters."""
+        self.pos += size
+
+    def take_match(self, found: re.Match[str] | None) -> None:
+        """Take the text up to the end of a match in `buf`."""
+        assert found is not None
+        self.pos = found.end()
+
+    def take_all(self) -> None:
+        """Take all text that has arrived."""
+        self.pos = len(self.buf)
+
+    # -- text that is kept ---------------------------------------------------------------------------------------------
+
     def capture(self) -> Capture:
-        """Remembers the text from here on, until it is released or dropped."""
+        """Keep the text from here on, until the capture is released or dropped."""
         self._captures += 1
         return self.base + self.pos
 
     def captured(self, start: Capture) -> str:
-        """What was taken since."""
+        """Return the text that was taken since the capture."""
         if start >= self.base:
             return self.buf[start - self.base : self.pos]
         kept, first, at = self._kept, len(self._kept), self.base
         while at > start and first:
             first -= 1
             at -= len(kept[first])
-        kept[first:] = ["".join(kept[first:])]  # whoever asks again finds it in one piece
+        kept[first:] = ["".join(kept[first:])]  # the next caller finds it in one piece
         return kept[first][max(0, start - at) :] + self.buf[: self.pos]
 
     def drop(self, start: Capture) -> None:
-        """This capture is not needed any more."""
+        """End a capture whose text is not needed any more."""
         self._captures -= 1
         if not self._captures:
             self._kept.clear()
 
     def give_back(self, start: Capture) -> None:
-        """What was taken since that capture, which is over, can be taken again: it was only looked at."""
+        """End a capture and move back to its start: the text was only looked at."""
         size = self.base - start
         if size > 0:
             self.buf, self.base = self.captured(start) + self.buf[self.pos :], start
@@ -184,46 +222,57 @@ class Buffer:
         self.drop(start)
 
     def release(self, start: Capture) -> str:
+        """End a capture and return its text."""
         text = self.captured(start)
         self.drop(start)
         return text
 
+    # -- special tokens ------------------------------------------------------------------------------------------------
+
+    def is_plain_text(self, start: int, end: int) -> bool:
+        """Return whether this part of `buf` is known to be plain text, whatever its characters are."""
+        return self.token_map is not None and self.token_map.has_token(self.base + start, self.base + end) is False
+
+    def is_token(self, start: int, end: int) -> bool:
+        """Return whether this part of `buf` is known to be a special token."""
+        return self.token_map is not None and self.token_map.has_token(self.base + start, self.base + end) is True
+
 
 class TokenMap:
-    """A text in runs: one special token, plain text, or text of which nothing is known."""
+    """Which parts of a text are special tokens: runs of one token, of plain text, or of text of unknown kind."""
 
     __slots__ = ("_kinds", "_starts", "size")
 
     def __init__(self, unknown: int = 0) -> None:
-        self.size = unknown  # how long the text is of which something or nothing was said
+        self.size = unknown  # the length of the text so far; nothing is known of the first characters
         self._starts = [0]
         self._kinds: list[bool | None] = [None]
 
     @staticmethod
-    def letters(size: int) -> TokenMap:
-        """Of a text of that length that is plain."""
-        told = TokenMap()
-        told.add(size, False)
-        return told
+    def of_plain_text(size: int) -> TokenMap:
+        """Return the map of a text of this length that holds no special token."""
+        made = TokenMap()
+        made.append(size, False)
+        return made
 
-    def add(self, size: int, special: bool | None) -> None:
-        """So many characters more."""
+    def append(self, size: int, special: bool | None) -> None:
+        """Add text of this length: one special token, plain text, or (None) text of unknown kind."""
         if special or self._kinds[-1] is not special:
             self._starts.append(self.size)
             self._kinds.append(special)
         self.size += size
 
-    def of(self, start: int, end: int) -> bool | None:
-        """Is there a special token in that part of the text? None where nothing was said."""
+    def has_token(self, start: int, end: int) -> bool | None:
+        """Return whether a special token is in this part of the text; None if that is unknown."""
         first = max(0, bisect_right(self._starts, start) - 1)
         kinds = self._kinds[first : bisect_right(self._starts, max(start, end - 1))]
         return True if True in kinds else None if None in kinds else False
 
-    def behind(self, start: int) -> TokenMap:
-        """What was said of the text from there on."""
+    def slice(self, start: int) -> TokenMap:
+        """Return the map of the text from this position on."""
         rest = TokenMap()
         places = [*self._starts[1:], self.size]
         for kind, at, end in zip(self._kinds, self._starts, places, strict=True):
             if end > start:
-                rest.add(end - max(at, start), kind)
+                rest.append(end - max(at, start), kind)
         return rest

@@ -82,22 +82,22 @@ class _Conclusion:
     def run(self) -> None:
         if self.m.is_over:
             return
-        if self.m.reasoning_start is not None and self._ends_with() != "text":
-            self._thought(self.m.reasoning_start)
+        if self.m.last_reasoning.start is not None and self._ends_with() != "text":
+            self._thought(self.m.last_reasoning.start)
         if self.builder.full:
             return
         if self.builder.index == 0 and not self.cut and not self.output.is_placed and self._may_rescue():
             self._rescue()
         if self.tools:
-            self.output.events += near_calls(self.source, self._looked_at(), self.tools)
+            self.output.events.extend(near_calls(self.source, self._looked_at(), self.tools))
 
     def _looked_at(self) -> list[Span]:
         """Where what looks like a call is looked for."""
-        return [span for span in self.output.spans if not (self.is_thought_told and span.kind == "reasoning")]
+        return [span for span in self.output.spans.to_list() if not (self.is_thought_told and span.kind == "reasoning")]
 
     def _ends_with(self) -> str:
         """What the reply ends with, markers aside. What began like a call behind a thought is text only now."""
-        return next((span.kind for span in reversed(self.output.spans) if span.kind != "marker"), "")
+        return next((span.kind for span in reversed(self.output.spans.to_list()) if span.kind != "marker"), "")
 
     # -- calls in reasoning --------------------------------------------------------------------------------------------
 
@@ -105,11 +105,11 @@ class _Conclusion:
         """The reply ends with reasoning. Open, the calls in it may not run; closed, those count that it ends with. What
         is not taken out is told, because nothing was said or called behind it."""
         is_open = isinstance(self.m.state, InReasoning)
-        text = self.source[start : None if is_open else self.m.reasoning_end]
+        text = self.source[start : None if is_open else self.m.last_reasoning.end]
         if len(text) > _LONGEST:
             return
         piece = self._read_thought(
-            text, None if self.builder.token_map is None else self.builder.token_map.behind(start)
+            text, None if self.builder.token_map is None else self.builder.token_map.slice(start)
         )
         self._tell_of_thought(_of_no_call(piece.reply), is_open)
         first = _first_call(piece.spans) if is_open else _last_run(piece.spans)
@@ -120,7 +120,7 @@ class _Conclusion:
 
     def _tell_withheld(self, start: int, piece: Piece) -> None:
         """Calls that are not taken out of the reasoning are told as what looks like one."""
-        self.output.events += withheld_notes(piece.reply, shifted(piece.spans, start))
+        self.output.events.extend(withheld_notes(piece.reply, shifted(piece.spans, start)))
         self.is_thought_told = bool(piece.reply.attempts)
 
     def _tell_of_thought(self, problems: list[Problem], is_open: bool) -> None:
@@ -130,7 +130,7 @@ class _Conclusion:
                 "too_large", f"the reply has more than {most} calls; the rest of the reasoning was not read"
             )
         told = [problem for problem in problems if problem.code in OPENED][:_MOST_NOTES]
-        self.output.events += told if is_open else [_as_note(problem) for problem in told]
+        self.output.events.extend(told if is_open else [_as_note(problem) for problem in told])
 
     def _read_thought(self, text: str, told: TokenMap | None) -> Piece:
         format = self.m.compiled.format
@@ -142,13 +142,13 @@ class _Conclusion:
 
     def _take_out(self, start: int, first: int, piece: Piece, is_open: bool) -> None:
         """What was given as reasoning from `first` of the piece on were calls, with reasoning around them."""
-        self.output.events.append(Recast(self.output.reasoning_since(start + first), "thought"))
-        end = self.output.spans[-1].end
+        self.output.events.append(Recast(self.output.spans.reasoning_since(start + first), "thought"))
+        end = self.output.spans.end
         inside = shifted([s for s in piece.spans if s.start >= first], start)
         thought = [Span(s.start, s.end, "reasoning" if s.kind == "text" else s.kind) for s in inside]
         last = thought[-1].end
-        before = _before(self.output.spans, start + first)
-        self.output.spans = before + thought + ([Span(last, end, "marker")] if last < end else [])
+        before = _before(self.output.spans.to_list(), start + first)
+        self.output.spans.replace(before + thought + ([Span(last, end, "marker")] if last < end else []))
         for part in _parts_from(piece, first):
             if isinstance(part, Call):
                 self.builder.adopt(part, _IN_OPEN_REASONING if is_open else _IN_REASONING)
@@ -192,20 +192,20 @@ class _Conclusion:
     def _over_tokens(self, said: list[Span]) -> Piece | None:
         """The texts as one: a token in a string of a call told them apart."""
         start, end = said[0].start, said[-1].end
-        thought = [span for span in self.output.spans if span.kind == "reasoning" and span.start > start]
+        thought = [span for span in self.output.spans.to_list() if span.kind == "reasoning" and span.start > start]
         if thought or not self.source.startswith(("{", "[", "call:"), start):
             return None
         return whole_reply(self.source[start:end], self.options, self._letters(), self.m.compiled)
 
     def _last_words(self) -> list[Span]:
         """The texts; none where something was thought behind the last, which says that it was not the last word."""
-        said = [span for span in self.output.spans if span.kind == "text"]
-        thought = [span.start for span in self.output.spans if span.kind == "reasoning"]
+        said = [span for span in self.output.spans.to_list() if span.kind == "text"]
+        thought = [span.start for span in self.output.spans.to_list() if span.kind == "reasoning"]
         return [] if said and max(thought, default=-1) > said[-1].start else said
 
     def _letters(self) -> TokenMap | None:
         """What is known to be a special token was read: what is left of them are letters."""
-        return None if self.builder.token_map is None else TokenMap.letters(len(self.source))
+        return None if self.builder.token_map is None else TokenMap.of_plain_text(len(self.source))
 
     def _in_other_format(self) -> Piece | None:
         """All that was said, read as another format writes calls."""
@@ -224,19 +224,19 @@ class _Conclusion:
     def replace(self, piece: Piece, start: int, end: int, chars: int) -> None:
         """The last so many characters of the text that was given out are given again, as what they are."""
         if self.m.compiled.format.name == "auto":
-            self.m.format_name = piece.reply.format
+            self.m.rename_format(piece.reply.format)
         if chars:
             self.output.events.append(Recast(chars, "call"))
-        spans = self.output.spans
+        spans = self.output.spans.to_list()
         behind = [Span(max(s.start, end), s.end, s.kind) for s in spans if s.end > end]
-        self.output.spans = _before(spans, start) + shifted(piece.spans, start) + behind
+        self.output.spans.replace(_before(spans, start) + shifted(piece.spans, start) + behind)
         message = f"the call was written as {piece.reply.format} writes it"
         for part in piece.reply.parts:
             if isinstance(part, Call):
                 self.builder.adopt(part, Problem("rescued", message, blocking=False))
             else:
                 self.output.events.append(part)
-        self.output.events += _of_no_call(piece.reply)
+        self.output.events.extend(_of_no_call(piece.reply))
 
 
 _IN_REASONING = Problem("call_in_reasoning", "the call stood in the reasoning", blocking=False)

@@ -29,21 +29,88 @@ from rightcall.types import (
     Text,
 )
 
-Tile = tuple[int, SpanKind]  # where a span ends that begins where the one before it does
+Tile = tuple[int, SpanKind]  # the end of a span that begins where the one before it ends
+
+
+class Spans:
+    """The spans of the text so far. They tile it up to `end`; positions are counted from its beginning."""
+
+    __slots__ = ("_joined", "_kind", "_tiles", "end")
+
+    def __init__(self) -> None:
+        self.end = 0
+        self._kind: SpanKind = "marker"  # of the last span, which ends at `end`
+        self._tiles: list[Tile] = []  # the spans before it
+        self._joined: set[int] | None = None  # positions where text continues behind a mark inside it
+
+    def mark(self, kind: SpanKind, end: int) -> None:
+        """Cover the text up to `end`, as far as no span covers it yet, with a span of this kind."""
+        if end > self.end:
+            if kind != self._kind:
+                self._tiles.append((self.end, self._kind))
+                self._kind = kind
+            self.end = end
+
+    def mark_call(self, start: int, end: int) -> None:
+        """Cover a whole call, and the text before it as a marker."""
+        if start > self.end:
+            if self._kind != "marker":
+                self._tiles.append((self.end, self._kind))
+                self._kind = "marker"
+            self.end = start
+        if self._kind != "call":
+            self._tiles.append((self.end, self._kind))
+            self._kind = "call"
+        self.end = end
+
+    def mark_inside_text(self, end: int) -> None:
+        """Cover a mark inside a text that continues behind it."""
+        self.mark("marker", end)
+        if self._joined is None:
+            self._joined = set()
+        self._joined.add(end)
+
+    def to_list(self) -> list[Span]:
+        found, start = [], 0
+        for end, kind in (*self._tiles, (self.end, self._kind)):
+            if end > start:
+                found.append(Span(start, end, kind))
+            start = end
+        return found
+
+    def replace(self, spans: list[Span]) -> None:
+        """Set all spans."""
+        self._tiles = [(span.end, span.kind) for span in spans]
+        self.end, self._kind = self._tiles.pop() if self._tiles else (0, "marker")
+
+    def recast_text(self) -> None:
+        """Turn all text so far into reasoning."""
+        self._tiles = [(end, "reasoning" if kind == "text" else kind) for end, kind in self._tiles]
+        self._kind = "reasoning" if self._kind == "text" else self._kind
+
+    def reasoning_since(self, start: int) -> int:
+        """Count the characters of reasoning that were emitted from this position on."""
+        given = [span for span in self.to_list() if span.kind == "reasoning" and span.end > start]
+        breaks = sum(span.start not in (self._joined or ()) for span in given[1:])
+        return sum(span.end - max(span.start, start) for span in given) + breaks
+
+    def snapshot(self) -> tuple[list[Tile], int, SpanKind, int]:
+        return self._tiles, len(self._tiles), self._kind, self.end
+
+    def restore(self, before: tuple[list[Tile], int, SpanKind, int]) -> None:
+        """Return to a snapshot."""
+        self._tiles, count, self._kind, self.end = before
+        del self._tiles[count:]
 
 
 class Snapshot(msgspec.Struct, frozen=True):
     """The state of an output, to which `Output.restore` returns."""
 
-    tiles: list[Tile]  # the output's own list, which only grows: the first `over` of it count
-    over: int
-    kind: SpanKind
-    tiled: int
+    spans: tuple[list[Tile], int, SpanKind, int]
     blanks: list[str]
     after_marker: bool
     is_silent: bool
-    last: type[Text | Reasoning] | None
-    last_tag: str
+    last: tuple[type[Text | Reasoning], str] | None
     text_chars: int
     text_start: int | None
     is_placed: bool
@@ -52,62 +119,58 @@ class Snapshot(msgspec.Struct, frozen=True):
 
 
 class Output:
-    """Collect events and spans. `events` is what goes out next; the caller that takes them puts a new list there."""
+    """Emit text, reasoning and markers as events and spans.
+
+    Blanks next to a marker belong to the marker, so blanks at the end of a text wait for what follows.
+
+    - `events`: the events that are not yet taken.
+    - `after_marker`: a marker was last; blanks that follow belong to it.
+    - `at_start`: a body without opener may begin here, at the beginning of the reply or of a line.
+    - `gap`: how many line breaks separate the last run of text from the one before it.
+    - `in_reasoning`: text that follows is reasoning.
+    - `is_placed`: text was where only text belongs; it is not searched for calls.
+    - `is_silent`: neither text nor a call was emitted yet.
+    - `tag`: the block of a protocol around the text.
+    - `text_chars`: how many characters were emitted as text.
+    - `text_start`: where the text of the reply begins; None if some is before reasoning.
+    """
 
     __slots__ = (
-        *("_blanks", "_is_behind_call", "_kind", "_last", "_last_tag", "_seamless", "_tiles", "after_marker"),
-        *("at_start", "events", "gap", "in_reasoning", "is_placed", "is_silent", "shown", "tag", "text_chars"),
-        *("text_start", "tiled"),
+        *("_blanks", "_is_behind_call", "_last", "after_marker", "at_start", "events", "gap", "in_reasoning"),
+        *("is_placed", "is_silent", "shown", "spans", "tag", "text_chars", "text_start"),
     )
 
     def __init__(self) -> None:
-        self.gap = 0  # characters that separate the last run of text from the one before it
-        self.is_placed = False  # text was where only text belongs: it is not rescued
-        self.in_reasoning = False  # what follows is reasoning, not text
-        self.tag = ""  # the block of a protocol around the text
-        self.after_marker = False  # a marker was last: blanks that follow belong to it
-        self.text_chars = 0  # characters emitted as text
-        self.at_start = True  # a body without opener may begin here: nothing was emitted in this reply, or this line
-        self.is_silent = True  # no text and no call was emitted yet
-        self.text_start: int | None = 0  # where the text of the reply begins; None: some is before reasoning
-        self._last: type[Text | Reasoning] | None = None  # what was emitted last
-        self._last_tag = ""  # the tag of the text emitted last
-        self._seamless: set[int] | None = None  # where text continues behind a mark inside it
-        self.tiled = 0  # characters that the spans cover
         self.events: list[Event] = []
-        self._tiles: list[Tile] = []  # those that are over
-        self._kind: SpanKind = "marker"  # of the last one, which ends where `tiled` says
+        self.spans = Spans()
         self.shown = Shown()
-        self._is_behind_call = False  # what comes next stands on the line that a call ends on
-        self._blanks: list[str] = []  # white space read but not yet known to be text or a marker's
-
-    def problem(self, made: Problem) -> None:
-        self.events.append(made)
-
-    def mark(self, kind: SpanKind, end: int) -> None:
-        """Cover the text up to `end`, as far as no span covers it yet, with a span of this kind."""
-        if end > self.tiled:
-            if kind != self._kind:
-                self._tiles.append((self.tiled, self._kind))
-                self._kind = kind
-            self.tiled = end
+        self.gap = 0
+        self.is_placed = False
+        self.in_reasoning = False
+        self.tag = ""
+        self.after_marker = False
+        self.text_chars = 0
+        self.at_start = True
+        self.is_silent = True
+        self.text_start: int | None = 0
+        self._last: tuple[type[Text | Reasoning], str] | None = None  # kind and tag of the text emitted last
+        self._is_behind_call = False  # what follows is on the line on which a call ends
+        self._blanks: list[str] = []  # blanks that may still belong to a marker
 
     @property
     def ends_in_reasoning(self) -> bool:
-        """Was the last text that was emitted reasoning?"""
-        return self._last is Reasoning
+        """Whether the last text that was emitted is reasoning."""
+        return self._last is not None and self._last[0] is Reasoning
 
-    @property
-    def spans(self) -> list[Span]:
-        """The spans of the text so far."""
-        tiles = [*self._tiles, (self.tiled, self._kind)]
-        starts = [0, *[end for end, _ in tiles]]
-        return [Span(start, end, kind) for start, (end, kind) in zip(starts, tiles, strict=False) if end > start]
+    def take_events(self) -> list[Event]:
+        """Return the events so far. Each is returned once."""
+        events, self.events = self.events, []
+        return events
 
-    @spans.setter
-    def spans(self, spans: list[Span]) -> None:
-        self._tiles = [(span.end, span.kind) for span in spans]
-        self.tiled, self._kind = self._tiles.pop() if self._tiles else (0, "marker")
+    def prepend_events(self, events: list[Event]) -> None:
+        """Put events before those that are not yet taken."""
+        events.extend(self.events)  # in place: there may be many of them, and many times
+        self.events = events
 
     # -- text and reasoning --------------------------------------------------------------------------------------------
 
@@ -115,20 +178,20 @@ class Output:
         """Emit text or reasoning that ends at `end`. Behind a marker its leading blanks belong to the marker."""
         if self.after_marker:
             trimmed = text.lstrip(BLANKS)
-            self.mark("marker", end - len(trimmed))
+            self.spans.mark("marker", end - len(trimmed))
             if self._is_behind_call:
-                self._go_on(text[: len(text) - len(trimmed)], bool(trimmed))
+                self._continue_line(text[: len(text) - len(trimmed)], bool(trimmed))
             if not trimmed:
                 return
             text, self.after_marker, self.gap = trimmed, False, 0
-            if self._last is (Reasoning if self.in_reasoning else Text) and self._last_tag == self.tag:
-                # A marker stood between two texts: they are told apart as two parts would be.
+            if self._last == ((Reasoning if self.in_reasoning else Text), self.tag):
+                # A marker separates two texts of one kind: a line break in between keeps them apart, as two parts.
                 self.gap = 2 if self.tag else 1
-                self._append("\n" * self.gap, self.tiled)
+                self._append("\n" * self.gap, self.spans.end)
         self._emit_text(text, end)
 
     def emit_exact(self, text: str, end: int) -> None:
-        """Emit text that ends at `end` with all its blanks: it was taken for the beginning of a call."""
+        """Emit text that ends at `end` with all its blanks: it was parsed as the beginning of a call."""
         if self.after_marker:
             self.gap = 0
         self.after_marker = self.at_start = False
@@ -137,27 +200,28 @@ class Output:
     def emit_after_call(self, text: str, end: int) -> None:
         """Emit text behind a call that was taken before the end of the call was certain."""
         trimmed = text.lstrip(BLANKS)
-        self.mark("marker", end - len(trimmed))
+        self.spans.mark("marker", end - len(trimmed))
         if self._is_behind_call:
-            self._go_on(text[: len(text) - len(trimmed)], bool(trimmed))
+            self._continue_line(text[: len(text) - len(trimmed)], bool(trimmed))
         self.after_marker, self.gap = False, 0
         self._emit_text(trimmed, end)
 
-    def _go_on(self, blanks: str, is_text: bool) -> None:
-        """Note whether the text behind a call begins a line: only if a line break is between them."""
-        if is_text and "\n" not in blanks:
-            self.shown.go_on()
-        self._is_behind_call = not is_text and "\n" not in blanks
-
-    def content(self, text: str, start: int, end: int) -> None:
+    def emit_json_text(self, text: str, start: int, end: int) -> None:
         """Emit text that the format carries as a JSON value, which is between these positions."""
         self.drop_blanks()
         self.is_placed = True
         if text:
             self.events.append(Text(text))
             self.is_silent = False
-        self.mark("marker", start)
-        self.mark("text", end)
+        self.spans.mark("marker", start)
+        self.spans.mark("text", end)
+
+    def emit_behind_token(self, start: int, text: str, end: int) -> None:
+        """Drop a special token that ends at `start` and opens no call, and emit the text behind it, which ends at
+        `end`."""
+        self.drop_marker(start)
+        self.emit(text, end)
+        self.at_start = False
 
     def _emit_text(self, text: str, end: int) -> None:
         self.shown.take(text)
@@ -172,140 +236,26 @@ class Output:
 
     def _append(self, text: str, end: int) -> None:
         if self.in_reasoning:
-            self._last = Reasoning
+            self._last = Reasoning, self.tag
             self.events.append(Reasoning(text))
             self.begin_text(end)
-            self.mark("reasoning", end)
+            self.spans.mark("reasoning", end)
             return
-        self._last, self._last_tag = Text, self.tag
+        self._last = Text, self.tag
         self.is_silent = self.at_start = False
         self.text_chars += len(text)
         self.events.append(Text(text, self.tag))
-        self.mark("text", end)
+        self.spans.mark("text", end)
+
+    def _continue_line(self, blanks: str, is_text: bool) -> None:
+        """Note whether the text behind a call begins a line: only if a line break is between them."""
+        if is_text and "\n" not in blanks:
+            self.shown.continue_line()
+        self._is_behind_call = not is_text and "\n" not in blanks
 
     def begin_text(self, end: int) -> None:
         """Note that the text of the reply begins behind reasoning that ends at `end`, if no text was before it."""
         self.text_start = end if self.is_silent else None
-
-    def snapshot(self) -> Snapshot:
-        """Return the current state. What follows counts as the beginning of a text of its own."""
-        taken = Snapshot(
-            self._tiles,
-            len(self._tiles),
-            self._kind,
-            self.tiled,
-            self._blanks[:],
-            self.after_marker,
-            self.is_silent,
-            self._last,
-            self._last_tag,
-            self.text_chars,
-            self.text_start,
-            self.is_placed,
-            self.in_reasoning,
-            self.shown,
-        )
-        self.shown = Shown()
-        return taken
-
-    def restore(self, before: Snapshot, events: list[Event]) -> None:
-        """Return to an earlier state. `events` are still to go out."""
-        self.events = events
-        del before.tiles[before.over :]
-        self._tiles, self._kind, self.tiled, self._blanks = before.tiles, before.kind, before.tiled, before.blanks
-        self.after_marker, self.is_silent, self._last = before.after_marker, before.is_silent, before.last
-        self._last_tag, self.text_chars = before.last_tag, before.text_chars
-        self.text_start, self.is_placed = before.text_start, before.is_placed
-        self.in_reasoning, self.shown = before.in_reasoning, before.shown
-        self._is_behind_call = False
-
-    # -- markers -------------------------------------------------------------------------------------------------------
-
-    def drop_marker(self, end: int) -> None:
-        """Drop a marker that ends at `end`, with the blanks around it."""
-        if self._blanks:
-            self.drop_blanks()
-        self.after_marker = True
-        if not self.shown.is_new:
-            self.shown = Shown()
-        self.mark("marker", end)
-
-    def continue_line(self) -> None:
-        """Note that what follows continues the line of a closing marker."""
-        self._is_behind_call = True
-
-    def skip_mark(self, end: int) -> None:
-        """Drop a mark inside text that ends at `end`. The text around it stays one piece."""
-        self.gap = 0
-        self.mark("marker", end)
-        if self.after_marker:
-            return  # the marker before it tells the texts apart
-        if self._seamless is None:
-            self._seamless = set()
-        self._seamless.add(end)
-
-    def reasoning_since(self, start: int) -> int:
-        """Count the characters of reasoning that were emitted from this position on."""
-        given = [span for span in self.spans if span.kind == "reasoning" and span.end > start]
-        breaks = sum(span.start not in (self._seamless or ()) for span in given[1:])
-        return sum(span.end - max(span.start, start) for span in given) + breaks
-
-    def drop_blanks(self) -> None:
-        """Drop the waiting blanks: a marker follows."""
-        self._blanks.clear()
-        if self.shown.is_new:
-            self.shown = Shown()  # it may have taken them
-
-    def hold_blanks(self, blanks: str, end: int) -> None:
-        """Hold blanks that end at `end`: they belong to the last marker, or wait for what follows."""
-        if self.after_marker:
-            self.mark("marker", end)
-            self._is_behind_call = self._is_behind_call and "\n" not in blanks
-        elif blanks:
-            self.shown.take(blanks)
-            self._blanks.append(blanks)
-
-    def shows(self, level: int = OUTSIDE, *, special: bool = False) -> bool:
-        """Is the marker that comes next only shown, by the text so far?"""
-        return self.shown.shows(level, special=special)
-
-    def call(self, start: int) -> None:
-        """Begin a call at this position."""
-        if self._blanks:
-            self.drop_blanks()
-        self.is_silent = False
-        self._is_behind_call = True
-        self._last = None
-        if not self.shown.is_new:
-            self.shown = Shown()
-        self.mark("marker", start)
-
-    def whole_call(self, start: int, end: int) -> None:
-        """Cover a whole call. The same as `call` and `mark`, in fewer steps."""
-        if self._blanks:
-            self.drop_blanks()
-        self.is_silent = False
-        self._is_behind_call = True
-        self._last = None
-        if not self.shown.is_new:
-            self.shown = Shown()
-        if start > self.tiled:
-            if self._kind != "marker":
-                self._tiles.append((self.tiled, self._kind))
-                self._kind = "marker"
-            self.tiled = start
-        if self._kind != "call":
-            self._tiles.append((self.tiled, self._kind))
-            self._kind = "call"
-        self.tiled = end
-
-    def flush_blanks(self, end: int) -> None:
-        """Emit the blanks at the end of the reply: no marker follows."""
-        if self._blanks:
-            if not self.after_marker:
-                self._append("".join(self._blanks), end)
-            self._blanks.clear()
-        self.mark("marker", end)
 
     def switch(self, *, reasoning: bool) -> None:
         """Switch to reasoning, or back to text. An open code fence ends."""
@@ -320,24 +270,166 @@ class Output:
         self.text_chars = 0
         self.is_silent = True
         self.text_start = end
-        self._last = Reasoning if self._last is Text else None
-        self._tiles = [(end, "reasoning" if kind == "text" else kind) for end, kind in self._tiles]
-        self._kind = "reasoning" if self._kind == "text" else self._kind
+        self._last = (Reasoning, self._last[1]) if self._last is not None and self._last[0] is Text else None
+        self.spans.recast_text()
+
+    # -- blanks --------------------------------------------------------------------------------------------------------
+
+    def drop_blanks(self) -> None:
+        """Drop the waiting blanks: a marker follows."""
+        self._blanks.clear()
+        if self.shown.is_new:
+            self.shown = Shown()  # it may have taken them
+
+    def hold_blanks(self, blanks: str, end: int) -> None:
+        """Hold blanks that end at `end`: they belong to the last marker, or wait for what follows."""
+        if self.after_marker:
+            self.spans.mark("marker", end)
+            self._is_behind_call = self._is_behind_call and "\n" not in blanks
+        elif blanks:
+            self.shown.take(blanks)
+            self._blanks.append(blanks)
+
+    def flush_blanks(self, end: int) -> None:
+        """Emit the blanks at the end of the reply: no marker follows."""
+        if self._blanks:
+            if not self.after_marker:
+                self._append("".join(self._blanks), end)
+            self._blanks.clear()
+        self.spans.mark("marker", end)
+
+    # -- markers and calls ---------------------------------------------------------------------------------------------
+
+    def drop_marker(self, end: int, *, begins_line: bool = False, continues_line: bool = False) -> None:
+        """Drop a marker that ends at `end`, with the blanks around it.
+
+        `begins_line`: a body without opener may follow. `continues_line`: what follows is on the line of the marker.
+        """
+        if self._blanks:
+            self.drop_blanks()
+        self.after_marker = True
+        if not self.shown.is_new:
+            self.shown = Shown()
+        self.spans.mark("marker", end)
+        if begins_line:
+            self.at_start = True
+        if continues_line:
+            self._is_behind_call = True
+
+    def drop_inline_mark(self, end: int) -> None:
+        """Drop a mark inside text that ends at `end`. The text around it stays one piece."""
+        self.gap = 0
+        if self.after_marker:
+            self.spans.mark("marker", end)  # the marker before it separates the texts
+        else:
+            self.spans.mark_inside_text(end)
+
+    def begin_line(self) -> None:
+        """Note that a line begins: a body without opener may begin here, except in a block of a protocol's text."""
+        self.at_start = not self.tag
+
+    def take_start(self) -> bool:
+        """Return whether a body without opener may begin here. The next call returns False unless a line begins."""
+        at_start, self.at_start = self.at_start, False
+        return at_start
+
+    def set_tag(self, tag: str) -> None:
+        """Begin a block of a protocol's text, or end it with "". An open code fence ends."""
+        self.switch(reasoning=False)
+        self.tag = tag
+        self.is_placed = self.is_placed or bool(tag)
+
+    def begin_message(self, kind: str | None) -> None:
+        """Begin a message that holds reasoning, content or (None) a call. An open code fence ends."""
+        self.switch(reasoning=kind == "reasoning")
+        self.is_placed = self.is_placed or kind == "content"
+        if kind is None:
+            self.drop_blanks()
+
+    def shows(self, level: int = OUTSIDE, *, special: bool = False) -> bool:
+        """Return whether the text so far only shows the marker that comes next."""
+        return self.shown.shows(level, special=special)
+
+    def call(self, start: int) -> None:
+        """Begin a call at this position."""
+        if self._blanks:
+            self.drop_blanks()
+        self.is_silent = False
+        self._is_behind_call = True
+        self._last = None
+        if not self.shown.is_new:
+            self.shown = Shown()
+        self.spans.mark("marker", start)
+
+    def whole_call(self, start: int, end: int) -> None:
+        """Cover a whole call. The same as `call` and `Spans.mark`, in fewer steps."""
+        if self._blanks:
+            self.drop_blanks()
+        self.is_silent = False
+        self._is_behind_call = True
+        self._last = None
+        if not self.shown.is_new:
+            self.shown = Shown()
+        self.spans.mark_call(start, end)
+
+    def end_calls(self, end: int | None = None) -> None:
+        """End a block of calls. None: the text ended inside it."""
+        self.after_marker = True
+        if end is not None:
+            if self._blanks:
+                self.drop_blanks()
+            self.at_start = True
+            self.spans.mark("marker", end)
+
+    def done(self, text: str, end: int) -> None:
+        """Emit the end of a protocol's task with its text. The marker ends at `end`."""
+        self.events.append(Done(text))
+        self.is_placed = True
+        self.drop_marker(end, begins_line=True)
+
+    # -- speculation ---------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        """Return the current state. What follows is shown only by text of its own."""
+        taken = Snapshot(
+            self.spans.snapshot(),
+            self._blanks[:],
+            self.after_marker,
+            self.is_silent,
+            self._last,
+            self.text_chars,
+            self.text_start,
+            self.is_placed,
+            self.in_reasoning,
+            self.shown,
+        )
+        self.shown = Shown()
+        return taken
+
+    def restore(self, before: Snapshot, events: list[Event]) -> None:
+        """Return to an earlier state. `events` are the events that were not yet taken then."""
+        self.events = events
+        self.spans.restore(before.spans)
+        self._blanks = before.blanks
+        self.after_marker, self.is_silent, self._last = before.after_marker, before.is_silent, before.last
+        self.text_chars, self.text_start, self.is_placed = before.text_chars, before.text_start, before.is_placed
+        self.in_reasoning, self.shown = before.in_reasoning, before.shown
+        self._is_behind_call = False
 
 
 # -- events that were emitted ------------------------------------------------------------------------------------------
 
 
 class Fold:
-    """Adds events up. Neighbouring pieces of text, or of reasoning, are one part."""
+    """Add events up to a reply. Neighbouring pieces of text, or of reasoning, are one part."""
 
     __slots__ = ("_done", "_parts", "_pieces", "_places", "_problems", "_tag")
 
     def __init__(self) -> None:
-        self._parts: list[Part | None] = []  # None is the place of a call that is not settled
-        self._places: dict[int, int] = {}  # of those calls, by their index: text may follow one before it is settled
-        self._pieces: list[str] = []  # of the part being added to
-        self._tag: str | None = ""  # of that part, where it is text; None where it is reasoning
+        self._parts: list[Part | None] = []  # None is the place of a call that has not ended
+        self._places: dict[int, int] = {}  # of those calls, by their index: text may follow a call before it ends
+        self._pieces: list[str] = []  # of the current part
+        self._tag: str | None = ""  # of the current part if it is text; None if it is reasoning
         self._done: str | None = None
         self._problems: list[Problem] = []
 
@@ -345,40 +437,36 @@ class Fold:
         parts, places = self._parts, self._places
         for event in events:
             kind = type(event)
-            if kind is Arguments:  # a preview of what the call's end tells
+            if kind is Arguments:  # a preview of what the end of the call holds
                 continue
             if kind is CallStart:
                 if self._pieces:
-                    self._flush()
+                    self._end_part()
                 places[event.index] = len(parts)  # type: ignore[union-attr]
                 parts.append(None)
             elif kind is CallEnd:
                 place = places.pop(event.index, -1) if places else -1  # type: ignore[union-attr]
                 if place >= 0:
                     parts[place] = event.call  # type: ignore[union-attr, assignment]
-                else:  # nobody was told that it began
+                else:  # without a preview
                     if self._pieces:
-                        self._flush()
+                        self._end_part()
                     parts.append(event.call)  # type: ignore[union-attr, arg-type]
             elif kind is Text or kind is Reasoning:
                 tag = event.tag if kind is Text else None  # type: ignore[union-attr]
                 if self._tag != tag:
-                    self._flush()
+                    self._end_part()
                 self._tag = tag
                 self._pieces.append(event.text)  # type: ignore[union-attr]
-            else:
-                self._add_of_reply(event)
-
-    def _add_of_reply(self, event: Event) -> None:
-        match event:
-            case Problem():
+            elif isinstance(event, Problem):
                 self._problems.append(event)
-            case Recast():
+            elif isinstance(event, Recast):
                 self._recast(event)
-            case Done(text=text):
-                self._done = text
+            elif isinstance(event, Done):
+                self._done = event.text
 
-    def _flush(self) -> None:
+    def _end_part(self) -> None:
+        """End the current part, if there is one."""
         if self._pieces:
             self._parts.append(self._part())
             self._pieces = []
@@ -387,16 +475,9 @@ class Fold:
         text = "".join(self._pieces)
         return Reasoning(text) if self._tag is None else Text(text, self._tag)
 
-    def _put(self, i: int, made: list[Part | None]) -> None:
-        """These parts for the one at that place."""
-        self._parts[i : i + 1] = made
-        for index, place in self._places.items():
-            self._places[index] = place + (len(made) - 1 if place > i else 0)
-
     def _recast(self, event: Recast) -> None:
-        """The last so many characters of text were reasoning, or belong to a call that follows; or those of reasoning
-        belong to one."""
-        self._flush()
+        """Turn the last `chars` characters of text into reasoning, or drop them because a call replaces them."""
+        self._end_part()
         chars = event.chars
         for i in range(len(self._parts) - 1, -1, -1):
             part = self._parts[i]
@@ -408,21 +489,23 @@ class Fold:
             chars -= len(part.text)
             made: list[Part | None] = [msgspec.structs.replace(part, text=part.text[:keep])] if keep else []
             made += [Reasoning(part.text[keep:])] if event.kind == "reasoning" else []
-            self._put(i, made)
+            self._parts[i : i + 1] = made
+            for index, place in self._places.items():
+                self._places[index] = place + (len(made) - 1 if place > i else 0)
         if self._parts and isinstance(last := self._parts[-1], (Text, Reasoning)):
-            # What follows of the same kind belongs to the same part, as it does where the text was held back.
+            # Text of the same kind that follows belongs to the same part, as it does if the text was held back.
             self._parts.pop()
             self._pieces, self._tag = [last.text], last.tag if isinstance(last, Text) else None
 
     def reply(self, format: str, spans: tuple[Span, ...] | None = None, finish: str | None = None) -> Reply:
-        """What the events so far add up to; more may still be added."""
+        """Return the reply that the events so far make; more may still be added."""
         last = (self._part(),) if self._pieces else ()
         parts = [part for part in self._parts if part is not None] if self._places else self._parts
         return Reply((*parts, *last), tuple(self._problems), format, self._done, spans, finish)
 
 
 class Hold:
-    """Text waits for the first call; reasoning for whatever is said or called behind it; both for the end."""
+    """Hold back events that a `Recast` may change: text until the first call, reasoning until something follows it."""
 
     __slots__ = ("_has_call", "_held")
 
@@ -431,7 +514,7 @@ class Hold:
         self._has_call = False
 
     def pass_on(self, events: list[Event], *, closed: bool) -> list[Event]:
-        """Of what was held and these, the events that may go out now."""
+        """Return the events, of those held and these, that can go out now; all of them if `closed`."""
         out: list[Event] = []
         for event in events:
             if isinstance(event, CallStart) or (self._has_call and isinstance(event, Text)):
@@ -445,12 +528,12 @@ class Hold:
         return [*out, *self._release()] if closed else out
 
     def _release(self) -> list[Event]:
-        """What was held, as it came out in the end: nothing of it is recast."""
+        """Return what was held, with every `Recast` applied."""
         held, self._held = self._held, []
         of_calls = [event for event in held if isinstance(event, (Arguments, CallEnd))]
-        settled = Fold()
-        settled.add([event for event in held if not isinstance(event, (Arguments, CallEnd))])
-        reply = settled.reply("", None)
+        others = Fold()
+        others.add([event for event in held if not isinstance(event, (Arguments, CallEnd))])
+        reply = others.reply("", None)
         parts = [part for part in reply.parts if not isinstance(part, Call)]
         done = [Done(reply.done)] if reply.done is not None else []
         return [*parts, *reply.problems, *done, *of_calls]
@@ -466,7 +549,7 @@ class EventReader(Protocol):
 def all_events(
     reader: EventReader, chunks: Iterable[Any] | AsyncIterable[Any]
 ) -> Iterator[Event] | AsyncIterator[Event]:
-    """An iterator over an ordinary stream, an async one over an async stream."""
+    """Feed all chunks to a reader and close it. Return an iterator over its events, an async one for async chunks."""
     return _async_events(reader, chunks) if isinstance(chunks, AsyncIterable) else _events(reader, chunks)
 
 

@@ -21,10 +21,10 @@ import msgspec
 
 from rightcall.formats.spec import Special
 from rightcall.ids import Ids
-from rightcall.parsing.blocks import Block, Ending, read_message, take_whole_message
+from rightcall.parsing.blocks import Block, Ending, take_whole_message
 from rightcall.parsing.bodies.body_reader import WholeBlock
 from rightcall.parsing.bodies.ts_call import LINE, WRAPPED, call_parts, labelled
-from rightcall.parsing.buffer import MAX_PIECE, MAX_PIECES, Capture, Sink, Steps
+from rightcall.parsing.buffer import MAX_PIECE, MAX_PIECES, Capture, Sink, Steps, TokenMap
 from rightcall.parsing.call_builder import CallBuilder, declared, names_in
 from rightcall.parsing.compile import LEVELS, THINK_OPENS, Action, CompiledFormat, Sign, is_sentence
 from rightcall.parsing.events import Snapshot
@@ -41,7 +41,7 @@ from rightcall.parsing.markers import BLANKS, MAX_BLANKS, Pat, Probe, Scan
 from rightcall.parsing.options import ReadOptions
 from rightcall.parsing.shown import BODY, OUTSIDE, RECORD
 from rightcall.tools.checks import listing
-from rightcall.types import CallEnd, CallStart, Done, Event, Text
+from rightcall.types import Event, Text
 
 AwaitedClose = Literal["", "due", "late"]  # of no call; of a call that a marker opened; of one that none opened
 Match = re.Match[str]
@@ -86,12 +86,37 @@ class InChannel(msgspec.Struct, frozen=True):
 State = InText | InSection | InReasoning | InChannel
 
 
+class LastReasoning(msgspec.Struct, frozen=True):
+    """The last reasoning of the reply.
+
+    - `start`: its position; None if there is none, or if text or a call followed it.
+    - `end`: the position of its closing marker; None while it is open.
+    - `exists`: reasoning was opened at all.
+    """
+
+    start: int | None = None
+    end: int | None = None
+    exists: bool = False
+
+
+class Message(msgspec.Struct, frozen=True):
+    """The current message, and the region in it where only calls belong.
+
+    - `calls_before`: the number of calls before a message whose header says that a call follows; else None.
+    - `text_before`: how many characters of text were emitted before the region.
+    """
+
+    calls_before: int | None = None
+    text_before: int = 0
+
+
 class Speculation(msgspec.Struct, frozen=True):
-    """The state before text that may have to be read as something else: what a commit keeps and a rollback restores.
+    """The state before text that may have to be parsed in another way: a commit keeps what was parsed since, a rollback
+    restores the state.
 
     Two things are speculative: calls without any marker, which count only if the reply is nothing else (`held`), and
     everything behind a special token inside reasoning, which is reasoning if its closing marker comes after all
-    (`in_thought`). At most one of each is open, the first inside the second.
+    (`doubtful_reasoning`). At most one of each is open, the first inside the second.
     """
 
     start: Capture
@@ -135,41 +160,65 @@ def _names_tool(builder: CallBuilder, opener: str) -> bool:
 
 
 class Machine:
-    """Read one reply in one format. `feed` and `close` put events into `output.events`."""
+    """Parse one reply in one format. `feed` and `close` put events into `output.events`.
+
+    - `direct`: the sink of the buffer, if its events can go out at once; then `feed` need not be called.
+    - `held`: calls without any marker, which are text if text follows them.
+    - `doubtful_reasoning`: what follows a special token inside reasoning.
+    - `in_content`: a marker that opens text was parsed, and its closing marker was not.
+    """
 
     __slots__ = (
-        *("_sink", "_steps", "builder", "calls_before_message", "compiled", "direct", "doubtful_reasoning"),
-        *("format_name", "had_reasoning", "held", "in_content", "is_cut", "is_over", "is_whole", "max_end"),
-        *("output", "reasoning_end", "reasoning_start", "refused", "state", "text_before_calls"),
+        *("_flushes", "_rejected", "_sink", "_steps", "builder", "compiled", "direct", "doubtful_reasoning"),
+        *("format_name", "held", "in_content", "last_reasoning", "message", "output", "state"),
     )
 
     def __init__(self, compiled: CompiledFormat, options: ReadOptions, ids: Ids) -> None:
-        self.reasoning_start: int | None = None  # where the last reasoning began that nothing was said or called behind
-        self.held: Speculation | None = None  # calls without any marker
-        self.doubtful_reasoning: Speculation | None = None  # what follows a special token inside reasoning
-        self.reasoning_end: int | None = None  # where the last thought was closed
-        self.had_reasoning = False  # reasoning was opened
-        self.calls_before_message: int | None = None  # a header said that a call follows: how many there were before it
-        self.text_before_calls = 0  # how much was said before a place where nothing but calls belongs
-        self.in_content = False  # a marker that opens text was seen, and not yet its close
-        self.refused = 0  # how many calls outside all blocks were none that may run
-        self.is_over = False  # the reply was longer than it may be
-        self.is_whole = False  # no marker that is still arriving begins in what was fed
-        self.is_cut = False  # the answer was cut off
+        self.compiled = compiled
+        self.format_name = compiled.format.name
         self.builder = CallBuilder(compiled, options, ids)
         self.output = self.builder.output
-        self.compiled = compiled
-        self.max_end = options.limits.reply  # a text that is longer is cut off there
-        self._sink: Sink | None = None  # that of the buffer, while the reply has room for all that it may consume
-        self.direct: Sink | None = None  # the same, where its events can go out at once, so that `feed` is not needed
-        self.format_name = compiled.format.name
+        self.last_reasoning = LastReasoning()
+        self.message = Message()
+        self.held: Speculation | None = None
+        self.doubtful_reasoning: Speculation | None = None
+        self.in_content = False
+        self.direct: Sink | None = None
+        self._sink: Sink | None = None  # the sink of the buffer, while the reply has room for all that it may consume
+        self._rejected = 0  # calls outside all blocks that were rejected
+        self._flushes = False  # no marker that is still arriving begins in the text so far
         self.state: State = _IN_TEXT if compiled.format.reasoning is None else _MAY_BE_LATE
         if options.reasoning == "open":
             self._open_reasoning()
         self._steps = self._run()
 
+    def rename_format(self, name: str) -> None:
+        """Report another format: the calls of the reply were found in that one."""
+        self.format_name = name
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the reply was longer than the limit."""
+        return self.builder.base + len(self.builder.buf) > self.builder.options.limits.reply
+
+    def continue_from(self, before: Machine) -> str:
+        """Continue where a machine of another format stopped. Return the text that it has not taken."""
+        before._steps.close()
+        builder, state = self.builder, before.state
+        rest = builder.start_behind(before.builder)
+        builder.continue_calls(before.builder)
+        self.output = before.output
+        self.last_reasoning = LastReasoning(before.last_reasoning.start)
+        if isinstance(before.state, InReasoning):
+            # If nothing was parsed yet, the first header of the reply may still say what it begins with.
+            self.state = state if builder.base or self.compiled.channels is None else self.state
+        elif isinstance(state, InText) and not state.late:
+            self.state = InText()
+        return rest
+
     def enter_tagged_reasoning(self) -> None:
-        self.compiled = self.builder.compiled = self.compiled.with_think_tags
+        self.compiled = self.compiled.with_think_tags
+        self.builder.set_format(self.compiled)
         self.enter_reasoning()
 
     def take(self) -> list[Event]:
@@ -180,8 +229,7 @@ class Machine:
             if events:
                 waiting.ready.clear()
             return events
-        events, self.output.events = self.output.events, []
-        return events
+        return self.output.take_events()
 
     # -- as it arrives -------------------------------------------------------------------------------------------------
 
@@ -189,20 +237,20 @@ class Machine:
         builder, sink = self.builder, self._sink
         if sink is not None:
             if (events := sink(text)) is not None:
-                self.output.events += events
+                self.output.events.extend(events)
                 return
             self._sink = self.direct = None
         if builder.consumed:
             builder.commit()
-        room = self.max_end - builder.base - len(builder.buf)
+        room = builder.options.limits.reply - builder.base - len(builder.buf)
         if len(text) > room:
             self._overflow(text, room)
             return
         sink = builder.sink
         if sink is not None and (events := sink(text)) is not None:
-            self.output.events += events
+            self.output.events.extend(events)
         else:
-            builder.more(text)
+            builder.append(text)
             next(self._steps)
             sink = builder.sink
         if sink is not None and room > MAX_PIECES * MAX_PIECE + len(text):
@@ -212,39 +260,38 @@ class Machine:
                 self.direct = sink
 
     def feed_all(self, text: str) -> None:
-        """Add the whole text without reading it: `close` reads it with its end known."""
-        room = self.max_end - self.builder.base - len(self.builder.buf)
+        """Add the whole text without parsing it: `close` parses it with its end known."""
+        room = self.builder.limits.reply - self.builder.base - len(self.builder.buf)
         if len(text) > room:
             self._overflow(text, room)
         else:
-            self.builder.more(text)
+            self.builder.append(text)
 
     def flush_partial_marker(self) -> None:
-        """Read what was fed to its end: a marker that another reader found follows, so none is still arriving."""
+        """Parse what was fed to its end: a marker that another reader found follows, so none is still arriving."""
         if self.builder.pos < len(self.builder.buf):
-            self.is_whole = True
+            self._flushes = True
             next(self._steps)
-            self.is_whole = False
+            self._flushes = False
+
+    def set_token_map(self, token_map: TokenMap | None) -> None:
+        """Set which text is special tokens. No sink consumes pieces any more: each of them is recorded first."""
+        self.builder.token_map = token_map
+        self.direct = None
 
     def close(self, *, cut: bool = False) -> None:
         """End the text. `cut`: it was truncated, so that open reasoning was not ended by a call."""
-        builder = self.builder
-        if not builder.ended:
-            builder.commit()
-            builder.ended, self.is_cut = True, cut
-            builder.sink = self.direct = self._sink = None
-            next(self._steps, None)  # the last: with its frame goes the machine's only reference to itself
-
-    def stop(self) -> None:
-        """Read nothing more."""
-        self._steps.close()
+        if self.builder.ended:
+            return
+        self.builder.end()
+        self.direct = self._sink = None
+        next(self._steps, None)  # the last step: with its frame goes the machine's only reference to itself
+        self._finish(cut)
 
     def skip(self, text: str) -> None:
-        """Skip the whole text: another reader has read it."""
-        self.stop()
-        builder = self.builder
-        builder.more(text)
-        builder.pos, builder.ended = len(builder.buf), True
+        """Skip the whole text: another reader has parsed it."""
+        self._steps.close()
+        self.builder.skip(text)
 
     def _overflow(self, text: str, room: int) -> None:
         """Emit everything past the limit as text."""
@@ -253,15 +300,13 @@ class Machine:
             if room:
                 self.feed(text[:room])
             self.close()
-            self.is_over = True
             builder.problem(
                 "too_large", f"the reply is longer than {builder.limits.reply} characters; the rest was not read"
             )
             text = text[room:]
         self.output.events.append(Text(text))
-        builder.more(text)
-        builder.pos = len(builder.buf)
-        self.output.mark("text", builder.at)
+        builder.skip(text)
+        self.output.spans.mark("text", builder.at)
 
     # -- the run -------------------------------------------------------------------------------------------------------
 
@@ -273,11 +318,11 @@ class Machine:
         compiled, text = self.compiled, self.compiled.scans.text
         tries = compiled.bare_calls.is_possible
         while True:
-            is_start = tries and output.at_start and not output.in_reasoning and builder.pos < len(builder.buf)
+            is_start = tries and not output.in_reasoning and builder.pos < len(builder.buf) and output.take_start()
             if is_start and (yield from self._try_without_opener(compiled)):
                 continue
             scan = text if type(self.state) in _OUTSIDE else self._scan()
-            found = (scan.ended if builder.ended or self.is_whole else scan.search)(builder.buf, builder.pos)
+            found = (scan.ended if builder.ended or self._flushes else scan.search)(builder.buf, builder.pos)
             end = len(builder.buf) if found is None else found.start()
             if end > builder.pos:
                 if found is None and builder.ended and output.after_marker and not output.in_reasoning:
@@ -285,7 +330,7 @@ class Machine:
                 # Blanks behind a marker belong to it.
                 if output.after_marker and self.held is None and not builder.buf[builder.pos : end].strip(BLANKS):
                     output.hold_blanks(builder.buf[builder.pos : end], builder.base + end)
-                    builder.pos = end
+                    builder.advance(end - builder.pos)
                 else:
                     self.take_text(end)
             if found is not None and (group := found.lastindex):
@@ -297,18 +342,15 @@ class Machine:
                 if steps:  # most markers are dealt with at once
                     yield from steps
             elif builder.ended:
-                break
+                return
             else:
                 yield
-        self._finish()
 
     def _try_without_opener(self, compiled: CompiledFormat) -> Steps[bool]:
         """Read a call without an opener, where a reply or a line begins. True to look for the next one."""
-        if compiled.bare_calls.can_begin_reply:
-            if self.builder.buf[self.builder.pos] == compiled.bare_calls.excluded:
-                self.output.at_start = False
-            elif (yield from self._try_bare()):
-                return True
+        is_excluded = self.builder.buf[self.builder.pos] == compiled.bare_calls.excluded
+        if compiled.bare_calls.can_begin_reply and not is_excluded and (yield from self._try_bare()):
+            return True
         if compiled.bare_calls.can_begin_line and (yield from self._try_line()):
             return True
         headless = compiled.bare_calls.headless
@@ -316,7 +358,7 @@ class Machine:
             return False
         return (yield from self._try_headless(headless))
 
-    def _finish(self) -> None:
+    def _finish(self, cut: bool) -> None:
         """The text has ended: finalize what was open."""
         builder, output = self.builder, self.output
         if builder.pending is not None:
@@ -327,10 +369,10 @@ class Machine:
         output.flush_blanks(builder.base + builder.pos)
         if self.held is not None:
             self.release_held()
-        if self.calls_before_message is not None:
+        if self.message.calls_before is not None:
             self._end_cut_message()
         if self.doubtful_reasoning is not None:
-            if self.is_cut:
+            if cut:
                 self.resume_reasoning()
                 self.state = InReasoning()
                 output.flush_blanks(builder.at)
@@ -349,9 +391,9 @@ class Machine:
         text = builder.buf[builder.pos : end]
         if self.held is not None and text.strip(BLANKS):
             self._unhold_calls(self.held)
-        builder.pos = end
+        builder.advance(len(text))
         self.output.emit(text, builder.base + end)
-        if self.reasoning_start is not None and not self.output.after_marker:
+        if self.last_reasoning.start is not None and not self.output.after_marker:
             self.forget_reasoning()
 
     def take_exact(self, end: int) -> None:
@@ -360,15 +402,15 @@ class Machine:
         if self.held is not None:
             self._unhold_calls(self.held)
         text = builder.buf[builder.pos : end]
-        builder.pos = end
+        builder.advance(len(text))
         self.output.emit_exact(text, builder.at)
-        if self.reasoning_start is not None:
+        if self.last_reasoning.start is not None:
             self.forget_reasoning()
 
-    def take_marker(self, end: int) -> None:
-        """Take a marker up to this index."""
-        self.builder.pos = end
-        self.output.drop_marker(self.builder.base + end)
+    def take_marker(self, end: int, *, begins_line: bool = False, continues_line: bool = False) -> None:
+        """Take a marker up to this index. The flags are those of `Output.drop_marker`."""
+        self.builder.advance(end - self.builder.pos)
+        self.output.drop_marker(self.builder.base + end, begins_line=begins_line, continues_line=continues_line)
 
     def is_shown(self, found: Match, sign: Sign) -> bool:
         """Take a marker as text if it is only shown, with every token in it and all that it opens."""
@@ -394,28 +436,32 @@ class Machine:
     # -- speculation ---------------------------------------------------------------------------------------------------
 
     def _speculate(self) -> Speculation:
-        """Begin to read text that may have to be read differently. No event goes out until that is decided."""
+        """Begin to parse text that may have to be parsed in another way. No event goes out until that is decided."""
         builder, output = self.builder, self.output
-        ready, output.events = output.events, []
         return Speculation(
-            builder.capture(), ready, output.snapshot(), builder.index, dict(builder.notes), self.reasoning_start
+            builder.capture(),
+            output.take_events(),
+            output.snapshot(),
+            builder.index,
+            dict(builder.notes),
+            self.last_reasoning.start,
         )
 
     def _commit(self, begun: Speculation) -> None:
-        """Make final what was read since the speculation began."""
+        """Make final what was parsed since the speculation began."""
         self.builder.drop(begun.start)
-        begun.ready.extend(self.output.events)  # in place: there may be many of them, and many times
-        self.output.events = begun.ready
+        self.output.prepend_events(begun.ready)
 
     def _rollback(self, begun: Speculation) -> str:
-        """Undo what was read since the speculation began. Return its text."""
-        builder, output = self.builder, self.output
-        ends = [event.call.id for event in output.events if isinstance(event, CallEnd)]
-        builder.ids.forget([*ends, *[event.id for event in output.events if isinstance(event, CallStart)]])
-        builder.index, builder.pending, builder.notes = begun.index, None, begun.notes
-        output.restore(begun.output, begun.ready)
-        self.reasoning_start = begun.reasoning_start
-        return builder.release(begun.start)
+        """Undo what was parsed since the speculation began. Return its text."""
+        self.builder.rollback(begun.index, begun.notes)
+        self.output.restore(begun.output, begun.ready)
+        self._set_reasoning_start(begun.reasoning_start)
+        return self.builder.release(begun.start)
+
+    def _set_reasoning_start(self, start: int | None) -> None:
+        last = self.last_reasoning
+        self.last_reasoning = LastReasoning(start, last.end, last.exists)
 
     # -- calls ---------------------------------------------------------------------------------------------------------
 
@@ -431,7 +477,7 @@ class Machine:
             if first == 0 and self.held is None and compiled.bare_calls.can_begin_reply:
                 self.held = self._speculate()
         else:
-            if self.reasoning_start is not None:
+            if self.last_reasoning.start is not None:
                 self.forget_reasoning()  # whatever comes of it
             if self.held is not None:
                 self.release_held()
@@ -448,45 +494,43 @@ class Machine:
         if whole is not None and first + len(whole[0]) > builder.limits.calls:
             whole = None
         if whole is None or not whole[2] or (bare and compiled.call_ends.close is not None):
-            block = Block(builder, bare=bare, special=special, headless=headless, inner=inner)
-            return self._block(block, start, whole, before)
-        self._take_whole(whole, 0)
-        self.reasoning_start = None
+            in_reasoning = self.doubtful_reasoning is not None
+            block = Block(
+                builder,
+                bare=bare,
+                special=special,
+                is_name_first=headless,
+                inner=inner,
+                in_reasoning=in_reasoning,
+            )
+            return self._block(block, start - builder.pos, whole, before)
+        builder.add_whole_calls(whole[0], whole[1], 0)
+        self._set_reasoning_start(None)
         if builder.buf[builder.pos - 1] <= " ":
             self._pass_blanks(builder.buf[whole[0][-1][1] : builder.pos])
         if compiled.openers.section_start is None:
             self.state = _IN_TEXT
         return ()
 
-    def _block(self, block: Block, start: int, whole: WholeBlock | None, before: State) -> Steps[None]:
+    def _block(self, block: Block, size: int, whole: WholeBlock | None, before: State) -> Steps[None]:
+        """Parse a block step by step. `size`: the length of its opener; `whole`: its calls, if all of them arrived."""
         builder, first, at = self.builder, self.builder.index, self.builder.pos
         taken = builder.capture()
         if whole is not None and not whole[2]:
             if not builder.live:
                 yield  # once: the text may end here, or go on with something else
-            start += builder.pos - at
             whole = whole if self.compiled.bodies.readers[0].is_over(builder, whole[1] + builder.pos - at) else None
         if whole is None:
-            ending = yield from block.read(start)
+            ending = yield from block.read(size)
         else:
-            self._take_whole(whole, builder.pos - at)
-            ending = (yield from block.end()) if block.bare else "closed"
+            builder.add_whole_calls(whole[0], whole[1], builder.pos - at)
+            ending = (yield from block.read_end()) if block.bare else "closed"
         self.end_block(taken)
         self._after_block(ending, before, first)
         if ending == "full":
             yield from self.read_rest_as_text()
         elif builder.notes.get("opener_without_call", 0) >= MOST_OPENERS:
             yield from self.read_rest_as_text(f"more than {MOST_OPENERS} openers that hold no call")
-
-    def _take_whole(self, whole: WholeBlock, moved: int) -> None:
-        """Take the calls of a block. `moved`: by how much their indexes have changed since they were found."""
-        builder, output = self.builder, self.output
-        calls, end, _ = whole
-        for call in calls:
-            builder.whole_call(call, moved)
-        builder.pos = end = end + moved
-        output.after_marker = output.at_start = True
-        output.mark("marker", builder.base + end)
 
     def end_block(self, taken: Capture) -> None:
         """End the capture of a block that has been read."""
@@ -502,7 +546,7 @@ class Machine:
     def _after_block(self, ending: Ending, before: State, first: int) -> None:
         if self.builder.index > first:
             before = _IN_TEXT
-            self.reasoning_start = None
+            self._set_reasoning_start(None)
         elif first == 0:
             self.release_held()
         if ending == "text":
@@ -529,14 +573,19 @@ class Machine:
     # -- reasoning -----------------------------------------------------------------------------------------------------
 
     def enter_reasoning(self) -> None:
-        self.reasoning_start, self.reasoning_end, self.had_reasoning = self.builder.at, None, True
+        self.last_reasoning = LastReasoning(self.builder.at, None, True)
         self.state = InReasoning()
         self.output.switch(reasoning=True)
 
     def forget_reasoning(self) -> None:
         """Do not look for calls in the last reasoning at the end: text or a call followed it, or was about to."""
         if not isinstance(self.state, InReasoning):
-            self.reasoning_start = None
+            self._set_reasoning_start(None)
+
+    def _close_reasoning(self) -> None:
+        """Note that the closing marker of the last reasoning is here."""
+        last = self.last_reasoning
+        self.last_reasoning = LastReasoning(last.start, self.builder.at, last.exists)
 
     def leave_reasoning(self) -> None:
         """End the reasoning at a special token."""
@@ -549,13 +598,11 @@ class Machine:
         """End the reasoning at the special token of a call, until the reasoning is closed after all."""
         if isinstance(self.state, InReasoning):
             self.doubtful_reasoning = self._speculate()
-            self.builder.in_open_reasoning = True
             self.leave_reasoning()
 
     def commit_reasoning(self) -> None:
         """Accept that the reasoning ended at a special token: its closing marker cannot come any more."""
         if self.doubtful_reasoning is not None:
-            self.builder.in_open_reasoning = False
             self._commit(self.doubtful_reasoning)
             self.doubtful_reasoning = None
 
@@ -566,7 +613,7 @@ class Machine:
         if self.held is not None:
             self.builder.drop(self.held.start)
         begun, self.doubtful_reasoning, self.held = self.doubtful_reasoning, None, None
-        self.in_content, self.calls_before_message, self.builder.in_open_reasoning = False, None, False
+        self.in_content, self.message = False, Message(None, self.message.text_before)
         text = self._rollback(begun)
         self.output.emit(text, self.builder.at)
 
@@ -620,7 +667,7 @@ class Machine:
         builder = self.builder
         if type(self.state) is InReasoning:
             self.suspend_reasoning()
-        if self.reasoning_start is not None:
+        if self.last_reasoning.start is not None:
             self.forget_reasoning()
         if builder.pending is not None:
             self._finalize_at_turn_end()
@@ -641,8 +688,10 @@ class Machine:
             return
         before, self.state = self.state, InSection(builder.index, is_open=True)
         self._begin_calls()
-        block, taken = Block(builder, bare=False, special=sign.special, is_odd=True), builder.capture()
-        ending = yield from block.read(builder.pos + size)
+        in_reasoning = self.doubtful_reasoning is not None
+        block = Block(builder, bare=False, special=sign.special, is_section=True, in_reasoning=in_reasoning)
+        taken = builder.capture()
+        ending = yield from block.read(size)
         if ending == "text":
             self.state = before
         self.end_block(taken)
@@ -671,7 +720,7 @@ class Machine:
             elif self.state.due == "due":
                 self._reject_text_before_close()
                 self._report_unclosed()
-            elif self.output.text_chars > self.text_before_calls:
+            elif self.output.text_chars > self.message.text_before:
                 self._report_text("section of calls")
             self.state = InText()
             self.take_marker(found.end())
@@ -732,7 +781,7 @@ class Machine:
 
     def _on_content(self, found: Match, sign: Sign) -> Iterable[None]:
         if self.is_shown(found, sign):
-            self.output.shown.messages += 1
+            self.output.shown.enter_message()
             return ()
         self.suspend_reasoning()
         self.in_content = True
@@ -741,7 +790,7 @@ class Machine:
 
     def _on_content_close(self, found: Match, sign: Sign) -> Steps[None]:
         if isinstance(self.state, InReasoning):  # that was opened inside the text
-            self.reasoning_end = self.builder.at
+            self._close_reasoning()
             self.leave_reasoning()
             self.in_content = False
             self.take_marker(found.end())
@@ -758,8 +807,7 @@ class Machine:
             self.take_marker(self.builder.pos + len(found.group()))
         elif self.in_content or not sign.special:
             self.in_content = False
-            self.take_marker(self.builder.pos + len(found.group()))
-            self.output.continue_line()
+            self.take_marker(self.builder.pos + len(found.group()), continues_line=True)
         else:
             self._drop_stray(found.group(), sign)
 
@@ -770,8 +818,8 @@ class Machine:
 
     def _on_inline(self, found: Match, sign: Sign) -> Iterable[None]:
         if not self.is_shown(found, sign):
-            self.builder.pos = found.end()
-            self.output.skip_mark(self.builder.at)
+            self.builder.take_match(found)
+            self.output.drop_inline_mark(self.builder.at)
         return ()
 
     def _on_tag(self, found: Match, sign: Sign) -> Iterable[None]:
@@ -779,13 +827,9 @@ class Machine:
         tag = self.compiled.content_tags[found.group()]
         if tag and self.is_shown(found, sign):
             return ()
-        output = self.output
         self.state = InText()
-        output.switch(reasoning=False)
-        output.tag = tag
-        output.is_placed = output.is_placed or bool(tag)
-        self.take_marker(found.end())
-        output.at_start = True
+        self.output.set_tag(tag)
+        self.take_marker(found.end(), begins_line=True)
         return ()
 
     def _on_done(self, found: Match, sign: Sign) -> Iterable[None]:
@@ -793,15 +837,13 @@ class Machine:
         if self.is_shown(found, sign) or protocol is None:
             return ()
         opens, closes = protocol.done
-        self.output.events.append(Done(found.group()[len(opens.strip()) : -len(closes.strip())].strip()))
-        self.output.is_placed = True
-        self.take_marker(found.end())
-        self.output.at_start = True
+        self.builder.take_match(found)
+        self.output.done(found.group()[len(opens.strip()) : -len(closes.strip())].strip(), self.builder.at)
         return ()
 
     def _on_line(self, found: Match, sign: Sign) -> Iterable[None]:
         self.take_text(found.end())
-        self.output.at_start = not self.output.tag
+        self.output.begin_line()
         return ()
 
     def _on_end(self, found: Match, sign: Sign) -> Steps[None]:
@@ -818,22 +860,22 @@ class Machine:
         self._finalize_at_turn_end()
         if marker.startswith(self.compiled.openers.first_tokens) and self._take_truncated_marker(marker):
             return
-        builder.header_names = ""
+        builder.set_header_names("")
         self.release_held()
         if (
-            self.calls_before_message is None
+            self.message.calls_before is None
             and not self.output.after_marker
             and closes_only_calls(self.compiled.channels, marker)
         ):
-            self.calls_before_message = builder.index  # it ends like a call, and its header named no tool
+            # It ends like a call, and its header named no tool.
+            self.message = Message(builder.index, self.message.text_before)
         self._end_message()
-        builder.is_end_uncertain = False
-        self.output.at_start = True
+        builder.set_header_names("", at_turn_end=True)
         is_thought = self.output.in_reasoning
         if isinstance(self.state, InChannel):
             self.output.switch(reasoning=False)
             self.state = InText()
-        self.take_marker(builder.pos + len(marker))
+        self.take_marker(builder.pos + len(marker), begins_line=True)
         if is_thought:
             self.output.begin_text(builder.at)
         self.output.shown.begin_result(marker)
@@ -851,8 +893,7 @@ class Machine:
         if shown.is_result_over(marker):
             return False
         in_code = shown.shows(special=sign.special)
-        if in_code and shown.messages:
-            shown.messages -= 1
+        if in_code and shown.leave_message():
             return True
         behind = yield from self._text_behind(len(marker), in_code)
         if not behind.strip() or behind[0] in QUOTES:
@@ -890,7 +931,7 @@ class Machine:
             # Nothing but the next header ends a message of such a format.
             self.output.shown.end_quotations(found.group())
         if self.is_shown(found, sign):
-            self.output.shown.messages += 1
+            self.output.shown.enter_message()
             self.output.shown.pass_marker()  # `>>>` at the beginning of a line is no block quote
             return ()
         self._end_tool_message()
@@ -951,16 +992,16 @@ class Machine:
 
     def _begin_calls(self) -> None:
         """Begin a region where only calls belong. A message to a tool is one as a whole."""
-        if self.calls_before_message is not None:
+        if self.message.calls_before is not None:
             self._report_text("message to a tool")
-        self.text_before_calls = self.output.text_chars
+        self.message = Message(self.message.calls_before, self.output.text_chars)
 
     def _report_text(self, where: str) -> None:
         """Report text where only calls belong. It rejects no call."""
-        if self.output.text_chars > self.text_before_calls and not self.builder.full:
+        if self.output.text_chars > self.message.text_before and not self.builder.full:
             message = f"words stand in the {where} before {self.builder.at}; they are text, and no part of a call"
             self.builder.note("trailing_content", message)
-        self.text_before_calls = self.output.text_chars
+        self.message = Message(self.message.calls_before, self.output.text_chars)
 
     def _leave_section(self) -> None:
         """Report that the closing marker of the section is missing, if text follows its calls."""
@@ -968,7 +1009,7 @@ class Machine:
             type(self.state) is InSection
             and self.state.is_open
             and not self.builder.full
-            and self.output.text_chars > self.text_before_calls
+            and self.output.text_chars > self.message.text_before
         ):
             self.builder.note(
                 "unclosed",
@@ -985,22 +1026,23 @@ class Machine:
 
     def _end_message(self) -> None:
         """End a message. Report one to a tool that holds no call."""
-        if self.calls_before_message == self.builder.index and not self.builder.full:
+        calls_before = self.message.calls_before
+        if calls_before == self.builder.index and not self.builder.full:
             self.builder.note(
                 "opener_without_call", f"the message to a tool that ends at {self.builder.at} holds no call"
             )
-        elif self.calls_before_message is not None and not self.compiled.headers.has_tool_name:
+        elif calls_before is not None and not self.compiled.headers.has_tool_name:
             self._report_text("message to a tool")
-        self.calls_before_message = None
+        self.message = Message(None, self.message.text_before)
 
     def _end_cut_message(self) -> None:
         """End a message at the end of the text. An empty one to a tool was truncated before its call."""
         builder = self.builder
         if (
-            self.calls_before_message == builder.index
+            self.message.calls_before == builder.index
             and not builder.full
             and builder.header_name()
-            and self.output.text_chars == self.text_before_calls
+            and self.output.text_chars == self.message.text_before
         ):
             builder.fail_truncated()
         self._end_message()
@@ -1011,7 +1053,7 @@ class Machine:
         rest = builder.buf[builder.pos :].lstrip(BLANKS)
         if (
             rest
-            and self.calls_before_message == builder.index
+            and self.message.calls_before == builder.index
             and builder.header_name()
             and self.compiled.openers.begin.is_begun(rest, 0)
         ):
@@ -1107,7 +1149,7 @@ class Machine:
 
     def _try_bare(self) -> Steps[bool]:
         """Read a body without an opener where a reply may begin. True if another may begin here."""
-        builder, output, compiled = self.builder, self.output, self.compiled
+        builder, compiled = self.builder, self.compiled
         char = builder.buf[builder.pos : builder.pos + 1]
         if char <= " ":
             char = yield from self._take_blanks()
@@ -1118,7 +1160,6 @@ class Machine:
             if found:
                 self.take_marker(found.end())
                 char = builder.buf[builder.pos]
-        output.at_start = False
         fence, clash = compiled.bare_calls.fence, compiled.openers.like_bodies
         if char and char in compiled.bare_calls.first_characters:
             found = clash.at(builder.buf, builder.pos, builder.ended) if clash is not None else False
@@ -1133,12 +1174,11 @@ class Machine:
                 builder.note(
                     "opener_without_call", f"the fence at {at} is what opens a call, and none follows; it is text"
                 )
-        return output.at_start
+        return self.output.at_start
 
     def _try_headless(self, headless: Probe) -> Steps[bool]:
         """Read the first call without its opener, if the prompt ended with it (decision 034):  f[ARGS]{"x": 1}"""
-        builder, output = self.builder, self.output
-        output.at_start = False
+        builder = self.builder
         if builder.buf[builder.pos : builder.pos + 1] <= " ":
             yield from self._take_blanks()
         found = headless.at(builder.buf, builder.pos, builder.ended)
@@ -1159,14 +1199,14 @@ class Machine:
         )
         if plain is not None:
             self.take_text(plain.end())
-            self.output.at_start = True
+            self.output.begin_line()
             return True
         first = builder.index
         start = yield from self._find_line_call()
         if start >= 0:
             yield from self.block(start, bare=True)
             if builder.index == first:
-                self.refused += 1
+                self._rejected += 1
         return start >= 0 or self.output.at_start
 
     def _unhold_calls(self, held: Speculation) -> None:
@@ -1196,8 +1236,7 @@ class Machine:
             self.forget_reasoning()  # a call was about to begin behind it
         message = f"{marker[:60]!r} at {self.builder.at} closes nothing; it was dropped"
         self.builder.note("stray_marker", message)
-        self.take_marker(end)
-        self.output.continue_line()  # nothing that a line begins with shows what follows
+        self.take_marker(end, continues_line=True)  # the text behind it does not begin a line
 
     def _on_stray(self, found: Match, sign: Sign) -> Iterable[None]:
         """Handle a token that means nothing alone."""
@@ -1213,7 +1252,7 @@ class Machine:
         if isinstance(self.state, InReasoning):
             self._drop_stray(found.group(), Sign("think", True))
             return ()
-        if is_sentence(found.group()) and (self.output.text_chars or self.had_reasoning):
+        if is_sentence(found.group()) and (self.output.text_chars or self.last_reasoning.exists):
             self.take_exact(found.end())  # a sentence, not a tag: behind other text, or a thought, it is text as well
             return ()
         self._finalize_calls()
@@ -1236,11 +1275,10 @@ class Machine:
                 return
         elif self._closes_shown(marker):
             return
-        self.reasoning_end = self.builder.at
-        self.take_marker(self.builder.pos + len(marker))
+        self._close_reasoning()
+        self.take_marker(self.builder.pos + len(marker), begins_line=True)
         self.output.begin_text(self.builder.at)
         self.output.switch(reasoning=False)
-        self.output.at_start = True
         self.state = InText()
         if self.compiled.first.header is not None and self.output.is_silent:
             yield from self._read_first_header(self.compiled.first.header)
@@ -1356,7 +1394,7 @@ class Machine:
             self.suspend_reasoning()
             self._begin_message(None)
             self.take_marker(len(builder.buf))
-            builder.raw_begin()
+            builder.begin_text()
             builder.begin(name)
             builder.fail_truncated()
         elif start and channels.channel and not is_begun(channels, text[start:]):
@@ -1377,7 +1415,7 @@ class Machine:
                 builder.problem("truncated", message)
         else:
             # Its first character is text, and the search goes on behind it.
-            builder.pos = len(builder.buf) if is_cut else builder.pos + 1
+            builder.advance(len(builder.buf) - builder.pos if is_cut else 1)
             self.output.emit_exact(builder.release(taken), builder.at)
 
     def _enter_message(self, header: Header, kind: str | None, length: int, size: int) -> Steps[None]:
@@ -1389,14 +1427,14 @@ class Machine:
         is_any = header.is_empty and not compiled.headers.has_tool_name
         self._begin_message(None if is_any else kind)
         if is_any:
-            self.calls_before_message = None
+            self.message = Message(None, self.message.text_before)
         if kind is not None and (
             header.recipient == ""
             or was_to_tool(channels, builder.buf[builder.pos : builder.pos + length], builder.tools)
         ):
-            self.calls_before_message = builder.index
+            self.message = Message(builder.index, self.message.text_before)
             self.forget_reasoning()
-        builder.header_names = "" if kind is not None else header.named
+        builder.set_header_names("" if kind is not None else header.named)
         self.take_marker(builder.pos + length + size)
         if kind is None and compiled.headers.has_tool_name:
             yield from self._read_message(header.recipient or "")
@@ -1404,13 +1442,10 @@ class Machine:
     def _begin_message(self, kind: str | None) -> None:
         """Begin a message that holds reasoning, content or (None) a call."""
         self._end_message()
-        self.calls_before_message = self.builder.index if kind is None else None
-        self.text_before_calls = self.output.text_chars
-        self.output.switch(reasoning=kind == "reasoning")
-        self.output.is_placed = self.output.is_placed or kind == "content"
+        self.message = Message(self.builder.index if kind is None else None, self.output.text_chars)
+        self.output.begin_message(kind)
         if kind is None:
             self.state = InText()
-            self.output.drop_blanks()
         else:
             self.state = InChannel("reasoning" if kind == "reasoning" else "content")
 
@@ -1419,13 +1454,14 @@ class Machine:
         builder = self.builder
         taken = builder.capture()
         if not take_whole_message(builder, name):
-            yield from read_message(builder, name)
+            block = Block(builder, bare=True, in_reasoning=self.doubtful_reasoning is not None)
+            yield from block.read_message(name)
             if builder.full:
                 yield from self.read_rest_as_text()
                 return
-            self.output.mark("marker", builder.at)  # the blanks behind it were looked past
+            self.output.spans.mark("marker", builder.at)  # the blanks behind it were looked past
             self.state = InText(due="late" if builder.pending is not None else "")
-        self.output.after_marker = True
+        self.output.end_calls()
         self.end_block(taken)
         self.forget_reasoning()
 
@@ -1433,7 +1469,7 @@ class Machine:
         """Note the name in a call's opener, which the call itself says again. False if the text ends in the opener."""
         if (edges := self.compiled.openers.name_edges) is None:
             return True
-        self.builder.header_names = opener.strip().removeprefix(edges[0]).partition(edges[1][:1])[0].strip()
+        self.builder.set_header_names(opener.strip().removeprefix(edges[0]).partition(edges[1][:1])[0].strip())
         return edges[1] in opener
 
     # -- lines of a protocol --
@@ -1454,8 +1490,7 @@ class Machine:
             taken = builder.capture()
             char = yield from builder.peek()
             output.hold_blanks(builder.release(taken), builder.at)
-        output.at_start = False
-        if not char or output.tag or not builder.tools or self.refused > builder.limits.calls:
+        if not char or output.tag or not builder.tools or self._rejected > builder.limits.calls:
             return -1
         if char == "`":
             wrapped = at_start and (yield from builder.test(WRAPPED))
@@ -1476,16 +1511,16 @@ class Machine:
         known = name in builder.tools
         if label and label not in self.compiled.bodies.readers[0].labels:
             if known:
-                self.refused += 1
+                self._rejected += 1
                 builder.problem(*labelled(label, name))
             return False
         if known and given not in "{)":
-            self.refused += 1
+            self._rejected += 1
             builder.problem(
                 "arguments_not_object", f"{name} must be called with one object literal: {name}({{ key: value }})"
             )
         elif not known and given == "{":
-            self.refused += 1
+            self._rejected += 1
             builder.problem("unknown_tool", f"there is no tool {name[:80]!r}; {listing(builder.tools)}")
         return known and given in "{)"
 

@@ -112,10 +112,8 @@ class Parser:
         """Record whether this piece is a special token, for the machine."""
         if self._token_map is None:
             self._token_map = TokenMap(sum(map(len, self._source)))
-            machine = _machine(self._reading)
-            machine.builder.token_map = self._token_map
-            machine.direct = self._reading.direct = None  # each piece is recorded from here on
-        self._token_map.add(len(text), special)
+            self._reading.set_token_map(self._token_map)
+        self._token_map.append(len(text), special)
 
     def close(self, finish: str | None = None) -> list[Event]:
         """End the stream and return the events that only the end decides. Closing twice does nothing.
@@ -173,7 +171,9 @@ def _machine(reading: Machine | AutoMachine) -> Machine:
 
 def _reply(fold: Fold, reading: Machine | AutoMachine) -> Reply:
     machine = _machine(reading)
-    return fold.reply(machine.format_name, tuple(machine.output.spans) if machine.builder.options.spans else None)
+    return fold.reply(
+        machine.format_name, tuple(machine.output.spans.to_list()) if machine.builder.options.spans else None
+    )
 
 
 def _start(format: str | Format, options: ReadOptions, ids: Ids | None) -> Machine | AutoMachine:
@@ -206,9 +206,10 @@ def _feed_pairs(reading: Machine | AutoMachine, pairs: Iterable[tuple[str, bool 
         text, special = pair
         if text:
             if token_map is None and special is not None:
-                token_map = _machine(reading).builder.token_map = TokenMap(sum(map(len, pieces)))
+                token_map = TokenMap(sum(map(len, pieces)))
+                reading.set_token_map(token_map)
             if token_map is not None:
-                token_map.add(len(text), special)
+                token_map.append(len(text), special)
             reading.feed(text)
             pieces.append(text)
     return "".join(pieces)

@@ -50,10 +50,10 @@ def quiet(options: ReadOptions) -> ReadOptions:
 
 def read_piece(text: str, found: CompiledFormat, options: ReadOptions, told: TokenMap | None = None) -> Piece:
     machine = Machine(found, quiet(options), Ids.numbered(MINTED))
-    machine.builder.token_map = told
+    machine.set_token_map(told)
     machine.feed(text)
     machine.close()
-    return Piece(fold(machine.take(), found.format.name), machine.output.spans)
+    return Piece(fold(machine.take(), found.format.name), machine.output.spans.to_list())
 
 
 def fold(events: list[Event], name: str) -> Reply:

@@ -324,7 +324,7 @@ class Shown:
     _has_text = False  # there was a line before this one that is not empty
     _after_empty = False
     _minus = False  # the last line named the old file of a diff
-    messages = 0  # how many messages were opened by markers that are shown
+    _messages = 0  # how many messages were opened by markers that are shown
     # Of the line:
     _begun = False  # there is more than blanks in it
     _indent = 0
@@ -367,10 +367,21 @@ class Shown:
             return True
         return not self._begun and self._is_code()
 
-    def go_on(self) -> None:
-        """The text that comes does not begin a line: a call stands before it."""
+    def continue_line(self) -> None:
+        """Note that the text that follows does not begin a line: a call is before it."""
         self.is_new = False
         self._begun = True
+
+    def enter_message(self) -> None:
+        """Note that the marker that was taken last is shown and opens a message."""
+        self._messages += 1
+
+    def leave_message(self) -> bool:
+        """Note that a closing marker of a message is shown. Return False if no shown marker opened one."""
+        if not self._messages:
+            return False
+        self._messages -= 1
+        return True
 
     def pass_marker(self) -> None:
         """The piece that was taken last is a marker that is shown: nothing in it opens or closes anything."""

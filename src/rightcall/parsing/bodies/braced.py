@@ -308,7 +308,7 @@ class BracedReader(BodyReader):
         return bool(p.char() or (yield from p.peek())) and bool((yield from p.test(self._another)))
 
     def _call(self, p: CallBuilder, bare: bool) -> Steps[None]:
-        p.raw_begin()
+        p.begin_text()
         yield from self._begin(p, bare)
         char = p.char() or (yield from p.peek())
         if not char:
@@ -324,7 +324,7 @@ class BracedReader(BodyReader):
 
     def _begin(self, p: CallBuilder, bare: bool) -> Steps[None]:
         """The opening tag with the name."""
-        is_sure = p.block is not None and p.block.special and not bare
+        is_sure = p.block is not None and p.block.is_special and not bare
         found = self.open.probe.at(p.buf, p.pos, p.ended)
         if found is None:
             found = yield from p.test(self.open.probe)
@@ -423,7 +423,7 @@ class BracedReader(BodyReader):
         written = found.group()[:-1].strip()
         size = len(self.body.quote) if written.startswith(self.body.quote) else 1
         key = written[size:-size]
-        p.call.repairs += (Repair("ordinary_quotes", "exact", step(key), written, key),)
+        p.call.add_repairs(Repair("ordinary_quotes", "exact", step(key), written, key))
         p.pos = found.end()
         return key
 
@@ -477,8 +477,8 @@ class BracedReader(BodyReader):
             raise
         written = p.release(taken)
         if text.odd:
-            p.call.repairs += (bad_escape(step(key), written[1:-1]),)
-        p.call.repairs += receipts(step(key), [(written, text.inner)], self.body.quote)
+            p.call.add_repairs(bad_escape(step(key), written[1:-1]))
+        p.call.add_repairs(*receipts(step(key), [(written, text.inner)], self.body.quote))
         return value
 
     def _may_repair(self, p: CallBuilder, name: str) -> None:
@@ -514,7 +514,7 @@ class BracedReader(BodyReader):
         if reader.ordinary:
             assert p.call is not None
             self._may_repair(p, p.call.name)
-            p.call.repairs += receipts(step(key), reader.ordinary, self.body.quote)
+            p.call.add_repairs(*receipts(step(key), reader.ordinary, self.body.quote))
         return found
 
     def _bare(self, p: CallBuilder, kind: str) -> Steps[Read]:

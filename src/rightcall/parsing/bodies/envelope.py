@@ -1,7 +1,7 @@
 """JSON envelopes:  {"name": "f", "arguments": {"x": 1}}  alone, in a list, or several in a row.
 
 Keys come in any order. `CallStart` needs a name and the arguments' key, or the envelope's end. What stands beside name
-and arguments goes with the call (`Building.beside`), and so does what stands behind it: a call is settled when both are
+and arguments goes with the call (`OpenCall.beside`), and so does what stands behind it: a call is settled when both are
 known. Behind an opener every object is a call, however odd. Where no marker stood before the envelope, one key that
 belongs to no call decides that it is the model's own JSON.
 """
@@ -151,7 +151,7 @@ def find_name_of(parts: Parts, names: frozenset[str], tools: Toolset | None) -> 
 
 def refuse_item(p: CallBuilder) -> Steps[None]:
     """Something in a list of calls that is none: it is kept and refused, and its siblings live."""
-    p.raw_begin()
+    p.begin_text()
     try:
         yield from json_value(p)
     except LostJsonEnd:
@@ -406,7 +406,7 @@ class EnvelopeReader(BodyReader):
         while True:
             char = p.char() or (yield from p.peek())
             if char == "]" and (p.index > first or not bare):
-                p.drop_blanks()
+                p.output.drop_blanks()
                 p.pos += 1
                 if parts is not None:
                     yield from self._settle(p, parts, bare, listed=True)
@@ -476,7 +476,7 @@ class EnvelopeReader(BodyReader):
         elif key == self.body.content and char == '"':
             text, value = yield from json_value(p)
             if isinstance(value, str):
-                p.content(value, len(text))
+                p.output.emit_json_text(value, p.at - len(text), p.at)
         elif seen and char:
             yield from json_value(p)
             p.problem("unknown_key", f"{(key or '')[:80]!r} stands beside the calls and had no use", blocking=False)
@@ -486,7 +486,7 @@ class EnvelopeReader(BodyReader):
 
     def _envelope(self, p: CallBuilder, bare: bool, *, listed: bool = False) -> Steps[Parts | None]:
         """One call, from its `{` to its `}`, not settled yet; None where it was mended or refused."""
-        p.raw_begin()
+        p.begin_text()
         parts = Parts()
         usual = self._usual(p.buf, p.pos)
         p.pos = usual.end() if usual else p.pos + 1
@@ -515,13 +515,13 @@ class EnvelopeReader(BodyReader):
     def _end(self, p: CallBuilder, parts: Parts, listed: bool) -> Steps[None]:
         """What stands in the envelope beside the call, and brackets too many behind it."""
         assert p.call is not None
-        p.call.beside = self._beside(p, parts)
+        p.call.add_beside(*self._beside(p, parts))
         self._compare_ids(p, parts)
-        p.raw_end()
+        p.end_text()
         receipts = len(p.call.repairs)
         yield from p.take_extra_closers(_EXTRA_IN_LIST if listed else None)
         if len(p.call.repairs) > receipts:  # what looks like an id may stand behind the bracket that is one too many
-            p.call.beside += parts.ids_behind(self.ids)
+            p.call.add_beside(*parts.ids_behind(self.ids))
 
     def _compare_ids(self, p: CallBuilder, parts: Parts) -> None:
         """An id behind the arguments may name another tool, as one before them may."""
@@ -540,16 +540,16 @@ class EnvelopeReader(BodyReader):
             yield from skip_nested(p, ["}"] * (1 + parts.inner))
         except LostJsonEnd:
             raise broken from None
-        if p.reread(closed=False):
+        if p.reparse(closed=False):
             return
-        if p.raw is not None and _COMMENTED(p.captured(p.raw)):
+        if p.text.is_open and _COMMENTED(p.text_so_far()):
             raise broken  # a bracket in a comment is none
         p.fail(broken.code, broken.message)
 
     def _begin_cut(self, p: CallBuilder, parts: Parts, bare: bool) -> None:
         """What is known of a call that was cut off stays known."""
         if p.call is None and parts.name is not None and (not bare or self._is_declared(p, parts)):
-            p.args_at = p.base + p.pos
+            p.begin_arguments()
             p.begin(parts.name, parts.id)
 
     def _begin_late(self, p: CallBuilder, parts: Parts, bare: bool, listed: bool) -> None:

@@ -97,13 +97,13 @@ class NameThenJsonReader(BodyReader):
         """A call whose arguments are not valid JSON, read loosely."""
         if p.call is None:
             return []
-        start = p.args_at - p.raw_at
+        start = p.text.arguments - p.text.start
         return sketch_arguments(text, start, p.call.name, tools=p.tools, depth=p.limits.depth, closed=closed)
 
     def read(self, p: CallBuilder, *, bare: bool) -> Steps[None]:
         if self.open is None:
             raise NotACall
-        p.raw_begin()
+        p.begin_text()
         found = yield from p.test(self.open.probe)
         cut = p.ended and self.open.probe.is_begun(p.buf, p.pos)
         if found is None:
@@ -165,14 +165,14 @@ class NameThenJsonReader(BodyReader):
         known = [name for each in names if (name := _declared(p, each))]
         first = names[:1] if p.tools is None and str(alternatives(self.body.open)[0]).startswith("{name}") else []
         p.pos = len(p.buf)
-        p.args_at = p.base + p.pos
+        p.begin_arguments()
         if known or first:
             p.begin((known or first)[-1])
         raise Cut
 
     def read_choice(self, p: CallBuilder, name: str) -> Steps[None]:
         """The request named the tool: all the model had to write are its arguments."""
-        p.raw_begin()
+        p.begin_text()
         p.begin(name)
         yield from read_arguments_of(p, None)
 
@@ -201,7 +201,7 @@ def _declared(p: CallBuilder, name: str) -> str:
 
 def _nameless(p: CallBuilder, close: Probe | None) -> Steps[None]:
     """Arguments with no name before them."""
-    p.args_at = p.base + p.pos
+    p.begin_arguments()
     try:
         text, value = yield from json_value(p)
     except LostJsonEnd:
@@ -223,7 +223,7 @@ def read_arguments_of(p: CallBuilder, close: Probe | None) -> Steps[None]:
     fenced = p.char() == "`" and (yield from p.test(_LABELLED_FENCE))
     for end in (close, p.compiled.call_ends.close):
         if end is not None and not fenced and (yield from p.test(end)):
-            p.raw_end()
+            p.end_text()
             yield from _settle(p, close, Undecodable, empty=True)
             return
     try:
@@ -273,9 +273,9 @@ def _give_back_close(p: CallBuilder, taken: Capture) -> None:
 def _end_arguments(p: CallBuilder, close: Probe | None, value: Any) -> Steps[None]:
     """The arguments are over: what stands behind them, and their close."""
     closed = close is not None or p.compiled.call_ends.close is not None
-    p.raw_end()
+    p.end_text()
     yield from p.take_extra_closers(p.compiled.call_ends.brackets_after_arguments)
-    p.raw_end()
+    p.end_text()
     char = p.char() or (yield from p.peek())
     # A comment is one only where a marker must follow; elsewhere it is text.
     if char == "{" or (char and char in "/#" and closed):
@@ -308,7 +308,7 @@ def _settle(p: CallBuilder, close: Probe | None, value: Any, *, empty: bool = Fa
         p.pos = found.end()
     if close is not None and not is_whole and not closed and p.call is not None:
         if found:
-            p.raw_end()  # a tag that was cut short is the call's
+            p.end_text()  # a tag that was cut short is the call's
         p.problem("unclosed", "the marker that closes the call is missing", blocking=False, call=p.call.index)
     odd = ""
     if closed or not found:

@@ -82,10 +82,10 @@ class ParamsReader(BodyReader):
 
     def sketch(self, p: CallBuilder, text: str, closed: bool) -> list[Sketch]:
         """JSON where the tags belong, but not valid: read loosely."""
-        if p.call is None or p.args_at <= p.raw_at:
+        if p.call is None or p.text.arguments <= p.text.start:
             return []
         found = sketch_arguments(
-            text, p.args_at - p.raw_at, p.call.name, tools=p.tools, depth=p.limits.depth, closed=closed
+            text, p.text.arguments - p.text.start, p.call.name, tools=p.tools, depth=p.limits.depth, closed=closed
         )
         # Where nothing is wrong with the JSON, the trouble is what stands behind it, which this does not mend.
         return [each for each in found if each.liberties]
@@ -97,7 +97,7 @@ class ParamsReader(BodyReader):
     # -- the call ------------------------------------------------------------------------------------------------------
 
     def read(self, p: CallBuilder, *, bare: bool) -> Steps[None]:
-        p.raw_begin()
+        p.begin_text()
         found: re.Match[str] | Literal[False] | None
         if self.empty is not None:
             found = yield from p.test(self.empty.probe)
@@ -182,7 +182,7 @@ class ParamsReader(BodyReader):
             name = self.tags.plain(found["name"]) if found else ""
             if found and (found.end() > found.end("name") or (p.tools is not None and name in p.tools)):
                 p.pos = len(p.buf)
-                p.args_at = p.base + p.pos
+                p.begin_arguments()
                 p.begin(name)
                 raise Cut
 
@@ -257,7 +257,7 @@ class ParamsReader(BodyReader):
 
     def _damaged_param(self, p: CallBuilder, values: dict[str, Any]) -> Steps[tuple[str, Any] | None]:
         """Read a declared argument whose opening tag is damaged. Return its key and its value."""
-        if p.call is None or p.raw is None or not self.tags.split_params or p.policy(p.call.name) == "off":
+        if p.call is None or not p.text.is_open or not self.tags.split_params or p.policy(p.call.name) == "off":
             return None
         for probe, (opens, closes, value_tag) in zip(
             self.damaged_params[not values], self.tags.split_params, strict=True
@@ -267,9 +267,9 @@ class ParamsReader(BodyReader):
             is_name = p.tools is not None and key in p.tools  # of another call, unless it has its own tag
             if not found or p.kind(key) is None or key in values or (is_name and not found.group().startswith(opens)):
                 continue
-            is_on_line = p.captured(p.raw).endswith("\n")
+            is_on_line = p.text_so_far().endswith("\n")
             p.pos = found.end()
-            p.repaired("broken_opener", found.group().strip(), f"{opens}{key}{closes}{value_tag}")
+            p.add_repair("broken_opener", found.group().strip(), f"{opens}{key}{closes}{value_tag}")
             if found[2]:
                 return key, (yield from self.values.read(p, key, None, values))
             return key, (yield from self._value_without_tag(p, key, value_tag, values, is_on_line))
@@ -306,7 +306,7 @@ class ParamsReader(BodyReader):
         if not (yield from p.test(follows, size)):
             return False
         p.pos += size
-        p.repaired("broken_opener", p.call.name + found.group(), p.call.name)
+        p.add_repair("broken_opener", p.call.name + found.group(), p.call.name)
         yield from p.peek()
         return True
 
@@ -388,8 +388,8 @@ class ParamsReader(BodyReader):
 
     def _is_sent_again(self, p: CallBuilder) -> Steps[bool]:
         """Is all that was written of the call written again, behind the next opener? Then the model began it anew."""
-        assert p.raw is not None
-        own, size = p.captured(p.raw).strip(), 0
+        assert p.text.is_open
+        own, size = p.text_so_far().strip(), 0
         while size < _FAR and (found := (yield from p.test(self.false_end, size))) and found.end() > p.pos + size:
             size = found.end() - p.pos
         blank = yield from p.test(_BLANKS, size)

@@ -90,14 +90,14 @@ _NEXT_CALL = re.compile(
 def inner_quotes(p: CallBuilder, quote: str, key: str, before: str, values: dict[str, Any]) -> Steps[str]:
     """The rest of a string whose end was none; `before` is what stands before that quote. Takes its true end."""
     broken = Broken("trailing_content", "a comma or ')' must follow the string; escape the quotes inside it", f"/{key}")
-    assert p.raw is not None and p.call is not None
+    assert p.text.is_open and p.call is not None
     key_before = _ENDS_WITH_KEY(before)
     if key_before is not None and _is_argument(p, key_before):
         raise broken  # the quote that begins the next argument's string
     if p.policy(p.call.name) == "off" or not before or before.endswith("\\"):
         raise broken  # of two quotes at its beginning one may be one too many, and so may a backslash before it
     # The blanks behind the quote were taken: they are the string's.
-    taken = p.captured(p.raw)
+    taken = p.text_so_far()
     lead = taken[taken.rfind(quote) :]
     end = yield from _held(p, broken)
     rest = p.buf[p.pos : end]
@@ -116,7 +116,7 @@ def inner_quotes(p: CallBuilder, quote: str, key: str, before: str, values: dict
         raise Broken("ambiguous_end", message, f"/{key}")
     p.pos += found[0]
     receipt = Repair("inner_quotes", "schema", f"/{key}", text[:200], text.replace(quote, "\\" + quote)[:200])
-    p.call.repairs += (receipt,)
+    p.call.add_repairs(receipt)
     return PYTHON_ESCAPES.read(text)
 
 
@@ -240,7 +240,7 @@ class PythonicReader(BodyReader):
             if listed and char == "]":
                 if bare and is_first:
                     raise NotACall
-                p.drop_blanks()
+                p.output.drop_blanks()
                 p.pos += 1
                 another = not bare and (yield from p.test(ANOTHER_LIST))
                 if not another:
@@ -259,7 +259,7 @@ class PythonicReader(BodyReader):
                 return
 
     def _call(self, p: CallBuilder, bare: bool, listed: bool, is_first: bool) -> Steps[None]:
-        p.raw_begin()
+        p.begin_text()
         # Without a bracket only a name and its parenthesis tell a call from prose about the marker.
         name = yield from self._name(p, bare, is_first and (bare or not listed))
         p.begin(name)
@@ -271,7 +271,7 @@ class PythonicReader(BodyReader):
             yield from _skip_to(p, (")",), broken)
             p.fail(broken.code, broken.message, broken.path)
             return
-        p.raw_end()
+        p.end_text()
         if (listed and (p.char() or (yield from p.peek())) not in (",", "]", "")) or (yield from p.test(LOST_ARGUMENT)):
             trailing = Broken("trailing_content", "unexpected text after the call's closing ')'")
             yield from _skip_to(p, (), trailing)
@@ -365,7 +365,7 @@ class PythonicReader(BodyReader):
         are_own = bool(read.value) and all(p.kind(key) is not None for key in read.value)
         if p.call is None or not are_own or (yield from p.peek()) != ")" or p.policy(p.call.name) == "off":
             return False
-        p.call.repairs += (Repair("unwrapped", "schema", "", read.json[:_SHOWN], "**" + read.json[:_SHOWN]),)
+        p.call.add_repairs(Repair("unwrapped", "schema", "", read.json[:_SHOWN], "**" + read.json[:_SHOWN]))
         return True
 
     def _value(self, p: CallBuilder, key: str, prefix: str, values: dict[str, Any]) -> Steps[Any]:
@@ -397,7 +397,7 @@ class PythonicReader(BodyReader):
             raise Broken("invalid_value", HOLE, f"/{key}")
         if text.odd:
             assert p.call is not None
-            p.call.repairs += (bad_escape(f"/{key}", value),)
+            p.call.add_repairs(bad_escape(f"/{key}", value))
         if (yield from p.peek()) not in (",", ")", ""):
             more = yield from inner_quotes(p, quote, key, value, values)
             if give:

@@ -362,7 +362,6 @@ class ValueEnd:
                 sink = sink or self._sink(p, live=value.give and p.live)
                 p.listen(sink, record)
                 yield
-                p.sink = None
                 continue
             action = scan.actions[found.lastindex]
             if action == "close":

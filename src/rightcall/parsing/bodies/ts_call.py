@@ -271,7 +271,7 @@ class TsCallReader(BodyReader):
 
     def _opening(self, p: CallBuilder) -> Steps[str]:
         """The name and its parenthesis: then it is a call. Gives what may follow it."""
-        p.raw_begin()
+        p.begin_text()
         found = yield from p.test(_OPENING)
         if found is None:
             if p.ended and _OPENING.is_begun(p.buf, p.pos) and (begun := _BEGUN(p.buf, p.pos)):
@@ -285,23 +285,23 @@ class TsCallReader(BodyReader):
         label, name = call_parts(p.buf, p.pos)
         p.pos = found.end()
         p.begin(name)
-        p.args_at = p.base + p.pos
+        p.begin_arguments()
         if label and label not in self.labels:
             raise Broken(*labelled(label, name))
         return _ends(found)
 
     def _trail(self, p: CallBuilder, ends: str) -> Steps[None]:
         """What models put behind a call that belongs to it: a semicolon, the end of a tag or of code."""
-        p.raw_end()
+        p.end_text()
         while (char := p.char() or (yield from p.peek())) and char in ends:
             p.pos += 1
-            p.raw_end()
+            p.end_text()
 
     # -- outside all blocks --------------------------------------------------------------------------------------------
 
     def _bare(self, p: CallBuilder) -> Steps[None]:
         """A call that counts only when it is whole."""
-        p.raw_begin()
+        p.begin_text()
         wrapped = p.buf.startswith("`", p.pos)
         found = yield from p.test(_OPENING)
         if found is None:
