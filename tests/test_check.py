@@ -14,7 +14,8 @@ import pytest
 
 from rightcall import Call, Problem, Reply, Text, Tool, Toolset, check, parse, repair
 from rightcall.errors import BadTools
-from rightcall.tools.checks import argument_problems, fits, pointer, validator
+from rightcall.schema.validation import fits, validator
+from rightcall.tools.checks import argument_problems, steps_pointer
 from support.replies import INTEGER, NULLABLE, STRING, Json, blocking, hermes
 
 
@@ -158,7 +159,7 @@ def test_null_for_an_optional_argument_is_of_the_wrong_type() -> None:
     "steps, path", [([], ""), (["a", 0, "b"], "/a/0/b"), (["a/b"], "/a~1b"), (["a~b"], "/a~0b"), (["~1", ""], "/~01/")]
 )
 def test_a_pointer_escapes_what_pointers_escape(steps: list[Any], path: str) -> None:
-    assert pointer(steps) == path
+    assert steps_pointer(steps) == path
 
 
 def test_the_place_of_a_fault_is_a_pointer_into_the_arguments() -> None:

@@ -34,9 +34,9 @@ from hypothesis import strategies as st
 
 from rightcall import Call, Toolset, dispatch_sync
 from rightcall.errors import BadTools, MalformedArguments
-from rightcall.tools.intake import Intake, function_intake
+from rightcall.tools.argument_reader import ArgumentReader, function_reader
 from rightcall.tools.toolset import to_tool
-from rightcall.tools.value_types import Misfit
+from rightcall.tools.value_types import ConversionError
 from rightcall.tools.with_pydantic import pydantic_function
 from rightcall.types import Json
 
@@ -124,15 +124,15 @@ def parameters(hint: Any, default: Any = inspect.Parameter.empty) -> dict[str, i
     return {"x": inspect.Parameter("x", KEYWORD, default=default, annotation=hint)}
 
 
-def ours(hint: Any, default: Any = inspect.Parameter.empty) -> Intake:
-    return function_intake(parameters(hint, default), "f()")
+def ours(hint: Any, default: Any = inspect.Parameter.empty) -> ArgumentReader:
+    return function_reader(parameters(hint, default), "f()")
 
 
-def theirs(hint: Any, default: Any = inspect.Parameter.empty) -> Intake:
+def theirs(hint: Any, default: Any = inspect.Parameter.empty) -> ArgumentReader:
     return pydantic_function(parameters(hint, default), "f()")
 
 
-def read(intake: Intake, value: Any) -> Any:
+def read(intake: ArgumentReader, value: Any) -> Any:
     return intake.read({"x": value})["x"]
 
 
@@ -253,12 +253,12 @@ def test_a_value_is_read_as_pydantic_reads_it(hint: Any, values: list[Any]) -> N
         assert outcome(mine, value) == outcome(judge, value), value
 
 
-def outcome(intake: Intake, value: Any) -> Any:
+def outcome(intake: ArgumentReader, value: Any) -> Any:
     """The value and its type, all the way down; or that there is none."""
     try:
         made = read(intake, value)
-    except Misfit as misfit:
-        return "misfit" if all(fault.said for fault in misfit.faults) else misfit
+    except ConversionError as misfit:
+        return "misfit" if all(fault.message for fault in misfit.faults) else misfit
     return (
         repr(made)
         .replace("TzInfo(0)", "datetime.timezone.utc")
@@ -373,7 +373,7 @@ def test_what_refers_to_itself_is_defined_once() -> None:
     assert intake.schema["$defs"]["Tree"]["properties"]["children"]["items"] == {"$ref": "#/$defs/Tree"}
     tree = {"value": 1, "children": [{"value": 2, "children": []}]}
     assert read(intake, tree) == tree
-    with pytest.raises(Misfit) as caught:
+    with pytest.raises(ConversionError) as caught:
         read(ours(Tree), {"value": 1, "children": [{"value": "a", "children": []}]})
     assert caught.value.faults[0].steps == ("x", "children", 0, "value")
 
@@ -506,7 +506,7 @@ def test_alternatives_that_hold_each_other_are_read_once_at_every_level() -> Non
         assert isinstance(made, Left)
         made = made.inner
     MADE.clear()
-    with pytest.raises(Misfit) as caught:
+    with pytest.raises(ConversionError) as caught:
         read(intake, nested(60, 7))
     assert len(caught.value.faults) == 1 and MADE == []
 
@@ -518,7 +518,7 @@ def test_a_value_that_is_read_twice_is_made_anew() -> None:
 
 
 def test_what_is_nested_too_deeply_is_told() -> None:
-    with pytest.raises(Misfit) as caught:
+    with pytest.raises(ConversionError) as caught:
         read(ours(Left | Right), nested(900, None))
     assert [fault.code for fault in caught.value.faults] == ["too_deep"]
 

@@ -14,7 +14,14 @@ from pydantic import BaseModel, ConfigDict, Field
 from rightcall.errors import BadTools, CallerError
 from rightcall.schema.definition import check_parameters
 from rightcall.tools.provider_forms import to_provider
-from rightcall.tools.toolset import RULES, Provider, Toolset, stands_for, to_tool, wire_names
+from rightcall.tools.toolset import (
+    NAME_RULES,
+    Provider,
+    Toolset,
+    is_wire_name_of,
+    to_tool,
+    wire_names,
+)
 from rightcall.types import Json, Tool, to_json
 
 PROVIDERS: tuple[Provider, ...] = get_args(Provider)
@@ -244,10 +251,10 @@ def test_names_on_the_wire_are_taken_distinct_and_lead_back(names: list[str], pr
         "."
     }
     for name, wire in forth.items():
-        assert set(wire) <= allowed and 0 < len(wire) <= RULES[provider].longest
+        assert set(wire) <= allowed and 0 < len(wire) <= NAME_RULES[provider].longest
         assert provider != "gemini" or wire[0] in string.ascii_letters + "_"
         assert tools.from_wire_name(provider, wire) == name
-        assert wire == name or stands_for(wire, name)
+        assert wire == name or is_wire_name_of(wire, name)
     assert len(set(forth.values())) == len(names)
     random.shuffle(names)
     assert wire_names(names, provider) == forth

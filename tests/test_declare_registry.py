@@ -9,7 +9,7 @@ import pytest
 
 from rightcall.errors import BadTools
 from rightcall.tools.provider_forms import to_provider
-from rightcall.tools.toolset import Toolset, params, to_tool
+from rightcall.tools.toolset import Toolset, list_parameters, to_tool
 from rightcall.types import Json
 
 READ: Json = {"name": "read", "description": "Reads.", "parameters": {"path": "Where the file is"}}
@@ -79,7 +79,7 @@ def test_a_definition_that_is_no_dict_is_a_required_string_described_by_its_text
 
 def test_required_parameters_come_first_then_by_name() -> None:
     assert list(to_tool(SEARCH).parameters["properties"]) == ["mode", "query", "anywhere", "limit"]
-    assert [param.name for param in params(to_tool(SEARCH))] == ["mode", "query", "anywhere", "limit"]
+    assert [param.name for param in list_parameters(to_tool(SEARCH))] == ["mode", "query", "anywhere", "limit"]
 
 
 @pytest.mark.parametrize("said, compact", [(True, True), (1, False), ("true", False), (None, False), (False, False)])
@@ -194,7 +194,7 @@ def test_a_provider_tool_without_a_schema_takes_no_arguments() -> None:
 
 
 def test_a_provider_tools_parameters_are_optional_unless_it_says_required() -> None:
-    assert {param.name: param.required for param in params(to_tool(PROVIDER))} == {
+    assert {param.name: param.required for param in list_parameters(to_tool(PROVIDER))} == {
         "b": True,
         "z": True,
         "a": False,
@@ -207,7 +207,7 @@ def test_a_property_that_is_only_a_text_is_described_by_it() -> None:
 
 
 def test_the_parameters_of_a_provider_tool_are_listed_required_first_then_by_name() -> None:
-    listed = params(to_tool(PROVIDER))
+    listed = list_parameters(to_tool(PROVIDER))
     assert [param.name for param in listed] == ["b", "z", "a", "c"]
     assert [(param.default, param.examples) for param in listed] == [
         *((msgspec.UNSET, ()), (msgspec.UNSET, ())),
@@ -218,7 +218,7 @@ def test_the_parameters_of_a_provider_tool_are_listed_required_first_then_by_nam
 
 def test_a_list_of_examples_wins_over_a_single_one() -> None:
     made = to_tool({"name": "f", "input_schema": {"properties": {"a": {"examples": [1, 2], "example": 3}}}})
-    assert params(made)[0].examples == (1, 2)
+    assert list_parameters(made)[0].examples == (1, 2)
 
 
 def test_a_provider_tool_is_never_compact() -> None:

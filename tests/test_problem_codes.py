@@ -15,7 +15,7 @@ from rightcall.contracts.ledger import Deliverable, Ledger, LedgerState
 from rightcall.contracts.protocol import violations
 from rightcall.problems import CODES, GROUPS, TOOLS, Code
 from rightcall.providers.provider_answers import Stream, read
-from rightcall.tools.functions import binding
+from rightcall.tools.functions import get_binding
 from rightcall.tools.toolset import to_tool
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -101,7 +101,7 @@ def _stream(*chunks: str) -> tuple[Problem, ...]:
 def _bound_to_a_date(arguments: dict[str, str]) -> tuple[Problem, ...]:
     def f(day: date) -> None: ...
 
-    bound = binding(to_tool(f).run)
+    bound = get_binding(to_tool(f).run)
     typed = bound.typed(arguments) if bound is not None else ()
     return typed if isinstance(typed, tuple) else ()
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rightcall import Call, Tool, Toolset, check, parse, render, repair
 from rightcall.errors import BadTools
 from rightcall.schema.unknown_names import is_settled, strangers
-from rightcall.tools.checks import errors, fits
+from rightcall.schema.validation import errors, fits
 from support.cuts import Setting, hold_of_every_cut
 from support.replies import INTEGER, NULLABLE, STRING, Json, args, blocking, hermes, runnable
 

@@ -12,11 +12,11 @@ from rightcall.cli.layout import console, json_text, table
 from rightcall.contracts.typescript import declarations
 from rightcall.safe_text import brief
 from rightcall.tools.provider_forms import to_provider
-from rightcall.tools.toolset import RULES, Provider, Toolset
+from rightcall.tools.toolset import NAME_RULES, Provider, Toolset
 from rightcall.types import to_json
 
 _TYPESCRIPT = "typescript"
-_FORMS = (*RULES, _TYPESCRIPT)
+_FORMS = (*NAME_RULES, _TYPESCRIPT)
 
 
 def _form(given: str) -> str:

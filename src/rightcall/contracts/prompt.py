@@ -21,8 +21,8 @@ from rightcall.formats.body_kinds import BODIES
 from rightcall.formats.spec import Format
 from rightcall.parsing.rendering import render
 from rightcall.schema.places import properties
+from rightcall.schema.validation import fits
 from rightcall.schema.walk import LISTS, MAPS, ONE, Refs, refs_of
-from rightcall.tools.checks import fits
 from rightcall.tools.toolset import Tools, Toolset
 from rightcall.types import Call, Json, Tool
 

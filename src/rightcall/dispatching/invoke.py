@@ -40,8 +40,9 @@ from rightcall.errors import (
     ToolFailed,
     ToolTimedOut,
 )
-from rightcall.tools.checks import check, fits
-from rightcall.tools.functions import Binding, Typed, binding, is_async
+from rightcall.schema.validation import fits
+from rightcall.tools.checks import check
+from rightcall.tools.functions import Binding, Typed, get_binding, is_async
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Call, Problem, Tool
 
@@ -53,7 +54,7 @@ def binding_of(tool: Tool) -> Binding | None:
     run = tool.run
     if run is None:
         return None
-    return binding(run) or Binding(None, lambda typed: run(**typed), run, is_async(run))
+    return get_binding(run) or Binding(None, lambda typed: run(**typed), run, is_async(run))
 
 
 async def await_with_timeout(tool: str, waiting: Awaitable[Any], seconds: float | None, thread: str = "") -> Any:

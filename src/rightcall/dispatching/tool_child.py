@@ -134,14 +134,14 @@ def run_tool(request: dict[str, Any]) -> Any:
     import inspect
 
     from rightcall.dispatching.plain_json_values import comparable_text, plain
-    from rightcall.tools.functions import binding
+    from rightcall.tools.functions import get_binding
     from rightcall.tools.toolset import to_tool
 
     found: Any = importlib.import_module(request["module"])
     for step in request["name"].split("."):
         found = getattr(found, step)
     if request["bound"]:
-        bound = binding(to_tool(found).run)
+        bound = get_binding(to_tool(found).run)
         assert bound is not None
         typed = bound.typed(request["arguments"])
         if isinstance(typed, tuple):

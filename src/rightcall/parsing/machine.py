@@ -40,7 +40,7 @@ from rightcall.parsing.headers import (
 from rightcall.parsing.markers import BLANKS, MAX_BLANKS, Pat, Probe, Scan
 from rightcall.parsing.options import ReadOptions
 from rightcall.parsing.shown import BODY, OUTSIDE, RECORD
-from rightcall.tools.checks import listing
+from rightcall.tools.checks import describe_tool_names
 from rightcall.types import Event, Text
 
 AwaitedClose = Literal["", "due", "late"]  # of no call; of a call that a marker opened; of one that none opened
@@ -1521,7 +1521,7 @@ class Machine:
             )
         elif not known and given == "{":
             self._rejected += 1
-            builder.problem("unknown_tool", f"there is no tool {name[:80]!r}; {listing(builder.tools)}")
+            builder.problem("unknown_tool", f"there is no tool {name[:80]!r}; {describe_tool_names(builder.tools)}")
         return known and given in "{)"
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from rightcall.errors import CallerError
-from rightcall.tools.toolset import ToolLike, Toolset, is_none
+from rightcall.tools.toolset import ToolLike, Toolset, is_none_choice
 
 Policy = Literal["off", "safe", "lenient"]
 Rescue = Literal["off", "safe"]
@@ -99,7 +99,7 @@ def _check_repair(repair: str | Mapping[str, str]) -> None:
 def _read_choice(choice: str | Mapping[str, Any]) -> tuple[str | None, bool]:
     """Return the only tool that a tool choice names (`"f"`, OpenAI's `{"function": {"name": "f"}}`), or None, and
     whether it allows no tool."""
-    if is_none(choice):
+    if is_none_choice(choice):
         return None, True
     name: Any = choice
     if isinstance(choice, Mapping):

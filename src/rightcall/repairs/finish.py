@@ -26,8 +26,9 @@ from rightcall.repairs.loose_json import (
 )
 from rightcall.schema.limits import MOST_LOOKS_OF_A_REPLY
 from rightcall.schema.unknown_names import is_schema_echo, is_settled, strangers
+from rightcall.schema.validation import fits
 from rightcall.strict_json import MAX_DEPTH, REFUSED, Twice, Undecodable, decode_unique
-from rightcall.tools.checks import argument_problems, fits
+from rightcall.tools.checks import argument_problems
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Call, Problem, Repair, Tool
 

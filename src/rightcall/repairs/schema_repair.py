@@ -24,10 +24,10 @@ from rightcall.repairs.loose_json import NumberText, Unreadable, decode_escaped,
 from rightcall.schema.limits import MAX_MENDED, MOST_LOOKS, SIZE_OF_A_LOOK
 from rightcall.schema.places import MISSING, Places, may_be, may_be_fraction, value_at
 from rightcall.schema.unknown_names import strangers
-from rightcall.schema.validation import judge_of
+from rightcall.schema.validation import faults as errors
+from rightcall.schema.validation import judge_of, place, plain
 from rightcall.strict_json import MAX_DEPTH, Undecodable, decode
-from rightcall.tools.checks import faults as errors
-from rightcall.tools.checks import place, plain, pointer
+from rightcall.tools.checks import steps_pointer
 from rightcall.types import Json, Repair, Tool
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Change(msgspec.Struct, frozen=True):
         return [self._receipt(self.where, as_text(value_at(value, list(self.where))), as_text(self.new))]
 
     def _receipt(self, where: tuple[Any, ...], before: str, after: str) -> Repair:
-        return Repair(self.rule, self.kind, pointer(where), before, after)
+        return Repair(self.rule, self.kind, steps_pointer(where), before, after)
 
 
 class PropertyNames(msgspec.Struct, frozen=True):
@@ -436,7 +436,7 @@ def rename_aliases(tool: Tool, arguments: dict[str, Any]) -> tuple[dict[str, Any
     for alias, name in tool.aliases.items():
         if alias in arguments and arguments.get(name) in (None, "") and alias not in declared:
             arguments = {name if key == alias else key: v for key, v in arguments.items() if key != name}
-            receipts.append(Repair("alias", "exact", pointer([name]), alias, name))
+            receipts.append(Repair("alias", "exact", steps_pointer([name]), alias, name))
     return arguments, receipts
 
 

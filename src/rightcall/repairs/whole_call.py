@@ -10,7 +10,7 @@ import msgspec
 from rightcall.repairs.finish import settle
 from rightcall.repairs.tool_meant import find_name, settle_name
 from rightcall.strict_json import MAX_DEPTH, decode
-from rightcall.tools.checks import JUDGED, check, disagreement_of, name_problem
+from rightcall.tools.checks import CHECKED_CODES, argument_text_problem, check, name_problem
 from rightcall.tools.toolset import ToolLike, Tools, Toolset
 from rightcall.types import Call, Problem, Repair
 
@@ -30,7 +30,7 @@ def repair(call: Call, tools: Toolset | Iterable[ToolLike] | None, *, policy: st
     if not call.complete:
         return call
     index = _index_of(call)
-    wrong = disagreement_of(call)
+    wrong = argument_text_problem(call)
     if call.arguments and wrong is not None:
         return _with_problems(call, call, {wrong[0]}, [Problem(*wrong, call=index)])
     name, json, renamed = _name_meant(call, toolset, policy)
@@ -47,7 +47,7 @@ def repair(call: Call, tools: Toolset | Iterable[ToolLike] | None, *, policy: st
     )
     if made.repairs == call.repairs and not call.problems and wrong is None:
         return call
-    made = _with_problems(made, call, JUDGED, [*_misnamed(name, toolset, index), *problems])
+    made = _with_problems(made, call, CHECKED_CODES, [*_misnamed(name, toolset, index), *problems])
     return call if made == call else made
 
 

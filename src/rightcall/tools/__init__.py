@@ -1,1 +1,2 @@
-"""From what people have at hand to `Tool` values."""
+"""Declare tools: from functions, classes and provider definitions to `Tool` and `Toolset`, and check calls against
+them."""

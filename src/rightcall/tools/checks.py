@@ -1,12 +1,12 @@
-"""Is this call one that may run? What is wrong comes back as problems, worded for the model.
+"""Check whether a call is runnable. Each reason against it is a problem, worded for the model.
 
     check(Call("get_weather", {"days": "three"}, ""), tools)
     # missing: city is required ...   wrong_type: days must be an integer, not the string "three" ...
 
-Arguments are checked by jsonschema-rs against the tool's whole schema, compiled once per tool; nothing is ever fetched.
-At most five problems of a call are given, the most useful first; the last says how many more there are. All that is
+Arguments are checked by jsonschema-rs against the tool's complete schema, compiled once per tool; nothing is fetched.
+At most five problems per call are returned, the most useful first; the last one counts the omitted ones. Everything
 missing from one object is one problem. A required argument is missing even if it has a default: the repair `default`
-fills it in, and reports that.
+fills it in, and is reported.
 """
 
 from __future__ import annotations
@@ -23,16 +23,12 @@ from rightcall.json_pointer import step
 from rightcall.schema.places import Places, value_at
 from rightcall.schema.validation import (
     LOOK_AT,
-    errors,
-    faults,
     fits,
     is_finite,
     is_too_much,
     looks,
     options,
     place,
-    plain,
-    validator,
     writable,
 )
 from rightcall.strict_json import Undecodable, decode
@@ -40,19 +36,6 @@ from rightcall.tools.toolset import ToolLike, Toolset
 from rightcall.types import Call, Problem, Reply, Tool
 
 _ANY_DEPTH = sys.maxsize
-__all__ = [
-    "JUDGED",
-    "argument_problems",
-    "check",
-    "disagreement_of",
-    "errors",
-    "faults",
-    "fits",
-    "is_finite",
-    "listing",
-]
-__all__ += ["name_problem", "place", "plain", "pointer", "validator"]
-
 _NAME = re.compile(r"[A-Za-z0-9_.\-]+").fullmatch
 _INCOMPLETE = ("incomplete", "the call was cut off or could not be read; send it again")
 _NOT_FINITE = ("not_finite", "the arguments hold a number that JSON cannot carry; send a finite one")
@@ -92,8 +75,8 @@ _CODES = {
     "maxProperties": "wrong_length",
     "uniqueItems": "not_unique",
 }
-# Codes that say nothing but what `check` finds by itself: once a call is mended they no longer hold.
-JUDGED = frozenset(_CODES.values()) | {
+# Codes that `check` finds by itself: after a repair they no longer hold.
+CHECKED_CODES = frozenset(_CODES.values()) | {
     *("schema", "invalid_name", "unknown_tool", "not_authorised"),
     *("invalid_json", "arguments_not_object", "arguments_disagree"),
 }
@@ -101,11 +84,12 @@ _ORDER = ("missing", "unknown_argument", "wrong_type", "not_allowed", "no_match"
 
 
 def check(call: Call | Reply, tools: Toolset | Iterable[ToolLike] | None, *, index: int | None = None) -> list[Problem]:
-    """Why this call must not run; empty if it may. What `parse` and `read` give is checked already.
+    """Return the problems that forbid to run a call; empty if it is runnable. `parse` and `read` return calls that are
+    already checked.
 
-    - `call`: a `Call`, or a `Reply` for all of its attempts. What is known to block it (`Call.problems`) is told first.
-    - `tools`: what may be called, as in `parse`; None checks only that the call can be read.
-    - `index`: the call's place in a reply, where it has one: the `call` of the problems.
+    - `call`: a `Call`, or a `Reply` for all of its attempts. Blocking `Call.problems` are returned at once.
+    - `tools`: the callable tools, as in `parse`; None checks only that the call is readable.
+    - `index`: the position of the call in its reply, copied to the problems; None if there is none.
     """
     toolset = Toolset.of(tools)
     if isinstance(call, Reply):
@@ -114,46 +98,49 @@ def check(call: Call | Reply, tools: Toolset | Iterable[ToolLike] | None, *, ind
 
 
 def _check_call(call: Call, toolset: Toolset | None, index: int | None) -> list[Problem]:
-    if call.problems and (known := [problem for problem in call.problems if problem.blocking]):
-        return known
+    """Check one call: known problems, the name, the completeness, and then the arguments."""
+    if call.problems and (blocking := [problem for problem in call.problems if problem.blocking]):
+        return blocking
     tool = toolset.get(call.name) if toolset is not None else None
     misnamed = name_problem(call.name, toolset) if tool is None else None
-    found = [Problem(*misnamed, call=index)] if misnamed is not None else []
+    name_problems = [Problem(*misnamed, call=index)] if misnamed is not None else []
     if not call.complete:
-        return [Problem(*_INCOMPLETE, call=index), *found]
-    wrong = _NOT_FINITE if not is_finite(call.arguments) else disagreement_of(call)
+        return [Problem(*_INCOMPLETE, call=index), *name_problems]
+    wrong = _NOT_FINITE if not is_finite(call.arguments) else argument_text_problem(call)
     if wrong is not None:
-        return [*found, Problem(*wrong, call=index)]
-    return found if tool is None else argument_problems(tool, call.arguments, index)
+        return [*name_problems, Problem(*wrong, call=index)]
+    return name_problems if tool is None else argument_problems(tool, call.arguments, index)
 
 
-def disagreement_of(call: Call) -> tuple[str, str] | None:
-    """Code and message, where the arguments are not what the argument text says. Nothing, and null, say `{}`."""
+def argument_text_problem(call: Call) -> tuple[str, str] | None:
+    """Return code and message if the arguments differ from the argument text, else None. Empty text and null stand for
+    `{}`."""
     text = call.json
     if not text or (text == "{}" and not call.arguments):
         return None
-    value = _said_by(text)
-    if isinstance(value, dict) and (_is_same(value, call.arguments) or _is_same(value, _as_read_back(call.arguments))):
+    value = _decode_argument_text(text)
+    if isinstance(value, dict) and (_is_same(value, call.arguments) or _is_same(value, _round_trip(call.arguments))):
         return None
     if call.arguments or isinstance(value, dict):
         return "arguments_disagree", "the call's arguments are not what its argument text says; send the call again"
-    return _no_object(value, text)
+    return _no_object_problem(value, text)
 
 
-def _said_by(text: str) -> Any:
+def _decode_argument_text(text: str) -> Any:
+    """Decode argument text; blank text and null are `{}`."""
     value = decode(text, _ANY_DEPTH)
     return {} if value is None or (isinstance(value, str) and not value.strip()) else value
 
 
-def _no_object(value: Any, text: str) -> tuple[str, str] | None:
-    """Argument text, read by nobody yet, that holds no object."""
+def _no_object_problem(value: Any, text: str) -> tuple[str, str] | None:
+    """Return code and message for argument text without a JSON object; None for blank text."""
     if isinstance(value, Undecodable):
         return (value.code, value.message) if text.strip() else None
     return "arguments_not_object", "the arguments must be a JSON object; send one"
 
 
 def _is_same(one: Any, other: Any) -> bool:
-    """Equal as JSON: true is not 1. However deep they are."""
+    """Compare two JSON values of any depth; true is not 1."""
     pairs = [(one, other)]
     while pairs:
         one, other = pairs.pop()
@@ -170,8 +157,9 @@ def _is_same(one: Any, other: Any) -> bool:
     return True
 
 
-def _as_read_back(arguments: dict[str, Any]) -> Any:
-    """What a program made may hold tuples, or keys that are no strings: JSON has neither."""
+def _round_trip(arguments: dict[str, Any]) -> Any:
+    """Return the arguments as JSON reads them back, since a program may have used tuples or keys that are not
+    strings."""
     try:
         return decode(json.dumps(arguments), _ANY_DEPTH)
     except (TypeError, ValueError, RecursionError):
@@ -179,7 +167,8 @@ def _as_read_back(arguments: dict[str, Any]) -> Any:
 
 
 def name_problem(name: str, tools: Toolset | None) -> tuple[str, str] | None:
-    """Code and message of what is wrong with the name of no declared tool. Without tools a well-formed one will do."""
+    """Return code and message for a name that is not a declared tool; None if no tools are declared and the name is
+    well-formed."""
     if not _NAME(name):
         if not name.strip():
             return "invalid_name", "the call has no tool name; send the name of a tool with its arguments"
@@ -187,18 +176,19 @@ def name_problem(name: str, tools: Toolset | None) -> tuple[str, str] | None:
     if tools is None:
         return None
     if tools.authorise(name) == "not_authorised":
-        return "not_authorised", f"the tool {name[:80]!r} may not be called here; {listing(tools)}"
+        return "not_authorised", f"the tool {name[:80]!r} may not be called here; {describe_tool_names(tools)}"
     if tools.left_out(name) is not None:
         return (
             "unknown_tool",
-            f"the tool {name[:80]!r} cannot be called: its definition cannot be used; {listing(tools)}",
+            f"the tool {name[:80]!r} cannot be called: its definition cannot be used; {describe_tool_names(tools)}",
         )
     near = tools.nearest(name)
-    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else listing(tools)
+    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else describe_tool_names(tools)
     return "unknown_tool", f"there is no tool {name[:80]!r}; {hint}"
 
 
-def listing(tools: Toolset) -> str:
+def describe_tool_names(tools: Toolset) -> str:
+    """List the available tools for a message, at most 20."""
     names = [tool.name for tool in tools]
     if not names:
         return "no tools may be called here"
@@ -209,184 +199,196 @@ def listing(tools: Toolset) -> str:
 
 
 def argument_problems(tool: Tool, arguments: dict[str, Any], index: int | None) -> list[Problem]:
+    """Return the problems of the arguments against the tool's schema, the most useful first."""
     if not is_finite(arguments):
         return [Problem(*_NOT_FINITE, call=index)]
     if fits(tool, arguments):
         return []
     if is_too_much(tool, arguments):
         return [Problem(*_TOO_LARGE, call=index)]
-    found, certain = _found(tool, arguments)
+    found, is_certain = _find_errors(tool, arguments)
     if not found:
-        return [] if certain else [Problem(*_TOO_MANY, call=index)]
-    missing = _missing(found, tool, arguments, index)
+        return [] if is_certain else [Problem(*_TOO_MANY, call=index)]
+    missing = _missing_problems(found, tool, arguments, index)
     others = [error for error in found if not _is_missing(error, tool, arguments)]
     problems = missing + [_problem(error, tool, arguments, index) for error in others[:LOOK_AT]]
-    problems.sort(key=lambda p: _ORDER.index(p.code) if p.code in _ORDER else len(_ORDER))
-    left = len(missing) + len(others) - _MOST
-    return problems if left <= 0 else [*problems[: _MOST - 1], _with_count(problems[_MOST - 1], left)]
+    problems.sort(key=lambda problem: _ORDER.index(problem.code) if problem.code in _ORDER else len(_ORDER))
+    omitted = len(missing) + len(others) - _MOST
+    return problems if omitted <= 0 else [*problems[: _MOST - 1], _append_count(problems[_MOST - 1], omitted)]
 
 
-def _found(tool: Tool, arguments: dict[str, Any]) -> tuple[list[Any], bool]:
-    """The errors that count, and whether none means that there is none."""
-    certain = False
+def _find_errors(tool: Tool, arguments: dict[str, Any]) -> tuple[list[Any], bool]:
+    """Return the schema errors to report, and whether an empty list proves that there is none."""
+    is_certain = False
     for look in looks(tool, arguments):
-        certain = look.is_whole
+        is_certain = look.is_whole
         if look.errors:
-            return look.errors, certain
-    return [], certain
+            return look.errors, is_certain
+    return [], is_certain
 
 
-def _with_count(problem: Problem, left: int) -> Problem:
-    more = f" (and {left} more problem{'s' if left > 1 else ''} of this call)"
+def _append_count(problem: Problem, omitted: int) -> Problem:
+    """Append the number of omitted problems to a message."""
+    more = f" (and {omitted} more problem{'s' if omitted > 1 else ''} of this call)"
     return msgspec.structs.replace(problem, message=problem.message[: _LONGEST - len(more)] + more)
 
 
 def _is_missing(error: Any, tool: Tool, arguments: dict[str, Any]) -> bool:
-    """Is an argument not there that must be, or null where null is not allowed?"""
+    """Return True if a required argument is absent, or null where null is not allowed."""
     if error.kind.name == "required":
         return True
     steps = place(error)
-    judged = _CODES.get(error.kind.name) in ("wrong_type", "not_allowed", "no_match")
-    return judged and value_at(arguments, steps) is None and _is_required(tool, steps)
+    is_null_error = _CODES.get(error.kind.name) in ("wrong_type", "not_allowed", "no_match")
+    return is_null_error and value_at(arguments, steps) is None and _is_required(tool, steps)
 
 
-def _missing(found: list[Any], tool: Tool, arguments: dict[str, Any], index: int | None) -> list[Problem]:
-    """One problem for each object that lacks something: it names all that is missing there."""
+def _missing_problems(found: list[Any], tool: Tool, arguments: dict[str, Any], index: int | None) -> list[Problem]:
+    """Return one problem for each object with missing arguments, naming all of them."""
     lacking: dict[str, list[Any]] = {}
     for error in found:
         if _is_missing(error, tool, arguments):
             steps = place(error) if error.kind.name == "required" else place(error)[:-1]
-            lacking.setdefault(pointer(steps), []).append(error)
+            lacking.setdefault(steps_pointer(steps), []).append(error)
     return [
-        _problem(errors[0], tool, arguments, index) if len(errors) == 1 else _all_missing(errors, where, index)
+        _problem(errors[0], tool, arguments, index)
+        if len(errors) == 1
+        else _combined_missing_problem(errors, where, index)
         for where, errors in lacking.items()
     ]
 
 
-def _all_missing(errors: list[Any], where: str, index: int | None) -> Problem:
-    absent = [_where([*place(error), error.kind.property]) for error in errors if error.kind.name == "required"]
-    null = [_where(place(error)) for error in errors if error.kind.name != "required"]
+def _combined_missing_problem(errors: list[Any], where: str, index: int | None) -> Problem:
+    """Return the problem of an object that lacks several arguments."""
+    absent = [_display_path([*place(error), error.kind.property]) for error in errors if error.kind.name == "required"]
+    null = [_display_path(place(error)) for error in errors if error.kind.name != "required"]
     names = list(dict.fromkeys([*absent, *null]))
-    message = f"{_listed(names)} are required"
+    message = f"{_join_names(names)} are required"
     if null:
-        message += f", and {_listed(null)} {'are' if len(null) > 1 else 'is'} null"
+        message += f", and {_join_names(null)} {'are' if len(null) > 1 else 'is'} null"
     value: Any = next((error.instance for error in errors if error.kind.name == "required"), {})
-    message += f"; received: {_received(value)}. Send all of them"
+    message += f"; received: {_describe_received(value)}. Send all of them"
     return Problem("missing", writable(message), where, index)
 
 
-def _listed(names: list[str]) -> str:
-    """All of them, within bounds that only a hostile schema reaches; where some are left out, that is said."""
+def _join_names(names: list[str]) -> str:
+    """Join names for a message; the number of omitted ones is added if there are too many."""
     shown = [name[:80] for name in names[:_MOST_NAMES]]
     if len(names) > len(shown):
         return f"{', '.join(shown)} and {len(names) - len(shown)} more"
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
-def _received(value: Any) -> str:
+def _describe_received(value: Any) -> str:
     return (", ".join(sorted(map(str, value))[:20])[:300] if isinstance(value, dict) else "") or "no arguments"
 
 
 def _problem(error: Any, tool: Tool, arguments: dict[str, Any], index: int | None) -> Problem:
+    """Return the problem of one schema error."""
     kind = error.kind
     code = _CODES.get(kind.name, "schema")
     steps = place(error)
+    where = _display_path(steps)
     value = error.instance
     if code == "missing":
         steps.append(kind.property)
-        message = f"{_where(steps)} is required"
-        message += f"; received: {_received(value)}. Send {_where(steps)} too"
+        where = _display_path(steps)
+        message = f"{where} is required; received: {_describe_received(value)}. Send {where} too"
     elif code in ("wrong_type", "not_allowed", "no_match") and value_at(arguments, steps) is None:
         required = _is_required(tool, steps)
         code = "missing" if required else code
-        wanted = _wanted([error], len(steps)) if code != "no_match" else "a value that is allowed"
-        message = f"{_where(steps)} {_is(steps)} {'required and ' if required else ''}null; send {wanted}"
+        expected = _describe_expected([error], len(steps)) if code != "no_match" else "a value that is allowed"
+        verb = "is" if steps else "are"  # "the arguments are"
+        message = f"{where} {verb} {'required and ' if required else ''}null; send {expected}"
     elif code == "wrong_type":
-        message = f"{_where(steps)} must be {_types(kind.types)}, not {_said(value)}"
+        message = f"{where} must be {_describe_types(kind.types)}, not {_describe_value(value)}"
     elif code == "not_allowed":
-        message = f"{_where(steps)} must be {_choices(options(kind))}, not {_said(value)}"
+        message = f"{where} must be {_describe_choices(options(kind))}, not {_describe_value(value)}"
     elif code == "no_match":
-        message = f"{_where(steps)} must be {_alternatives(kind, len(steps))}, not {_said(value)}"
+        message = f"{where} must be {_describe_alternatives(kind, len(steps))}, not {_describe_value(value)}"
         if not all(kind.context):
-            message = f"{_where(steps)}: several forms of which only one may fit do; sent: {_said(value)}"
+            message = f"{where}: several forms of which only one may fit do; sent: {_describe_value(value)}"
     elif code == "unknown_argument":
-        message = _unknown(kind, steps, tool)
+        message = _unknown_argument_message(kind, steps, tool)
     else:
-        message = f"{_where(steps)}: {error.message[:200]}"
-    return Problem(code, writable(message[:_LONGEST]), pointer(steps), index)
+        message = f"{where}: {error.message[:200]}"
+    return Problem(code, writable(message[:_LONGEST]), steps_pointer(steps), index)
 
 
 def _is_required(tool: Tool, steps: list[Any]) -> bool:
-    """Is this an argument that must be sent?"""
+    """Return True if this is a required top-level argument."""
     return len(steps) == 1 and steps[0] in tool.parameters.get("required", ())
 
 
-def _alternatives(kind: Any, size: int) -> str:
-    """What each alternative of an `anyOf` or `oneOf` asks for, in short."""
-    wanted = list(dict.fromkeys([_wanted(found, size) for found in kind.context[:9] if found]))
+def _describe_alternatives(kind: Any, size: int) -> str:
+    """Describe in short what the alternatives of an `anyOf` or `oneOf` expect."""
+    expected = list(dict.fromkeys([_describe_expected(found, size) for found in kind.context[:9] if found]))
     more = [f"{len(kind.context) - 8} more forms"] if len(kind.context) > 9 else []
-    return " or ".join([text[:120] for text in wanted[:8]] + more)[:400]
+    return " or ".join([text[:120] for text in expected[:8]] + more)[:400]
 
 
-def _wanted(found: list[Any], size: int) -> str:
-    """What the errors of one alternative ask for."""
+def _describe_expected(found: list[Any], size: int) -> str:
+    """Describe what one alternative expects, given its errors."""
     error = found[0]
     inner = place(error)[size:]
     if inner:
-        return f"one whose {_where(inner)} is {_wanted([error], size + len(inner))}"
+        return f"one whose {_display_path(inner)} is {_describe_expected([error], size + len(inner))}"
     if error.kind.name == "type":
-        return _types(error.kind.types)
+        return _describe_types(error.kind.types)
     if error.kind.name == "required":
         names = [each.kind.property for each in found if each.kind.name == "required"]
         return f"an object with {', '.join(names[:8])}"
     if allowed := options(error.kind):
-        return _choices(allowed)
+        return _describe_choices(allowed)
     if names := list(getattr(error.kind, "unexpected", ())):
         return f"an object without {', '.join(names[:8])}"
     if error.kind.name in ("anyOf", "oneOf"):
-        return _alternatives(error.kind, size)
+        return _describe_alternatives(error.kind, size)
     return f"another one ({error.message[:80]})"
 
 
-def _unknown(kind: Any, steps: list[Any], tool: Tool) -> str:
+def _unknown_argument_message(kind: Any, steps: list[Any], tool: Tool) -> str:
+    """Return the message for an unknown argument, with the known ones of that object."""
     names = [str(name) for name in getattr(kind, "unexpected", ())][:5]
     if kind.name == "propertyNames":
         names = [str(kind.error.instance)]
     places = Places(tool.parameters)
     known = ", ".join(list(places.properties(places.at(steps)))[:20])[:300]
-    what = ", ".join([repr(writable(name[:100])) for name in names]) or _where(steps)
-    where = f" of {_where(steps)}" if steps else ""
-    return f"there is no argument {what}" + (f"; the arguments{where} are: {known}" if known else "")
+    unknown = ", ".join([repr(writable(name[:100])) for name in names]) or _display_path(steps)
+    where = f" of {_display_path(steps)}" if steps else ""
+    return f"there is no argument {unknown}" + (f"; the arguments{where} are: {known}" if known else "")
 
 
-def _is(steps: list[Any]) -> str:
-    return "is" if steps else "are"  # of "the arguments"
-
-
-def pointer(steps: Iterable[Any]) -> str:
+def steps_pointer(steps: Iterable[Any]) -> str:
     return writable("".join(map(step, steps)))
 
 
-def _where(steps: list[Any]) -> str:
+def _display_path(steps: list[Any]) -> str:
     text = "".join([f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps]).removeprefix(".")
     return text[:200] or "the arguments"
 
 
-_A = {"string": "a string", "integer": "an integer", "number": "a number", "boolean": "true or false", "null": "null"}
-_A |= {"array": "an array", "object": "an object"}
+_TYPE_NAMES = {
+    "string": "a string",
+    "integer": "an integer",
+    "number": "a number",
+    "boolean": "true or false",
+    "null": "null",
+}
+_TYPE_NAMES |= {"array": "an array", "object": "an object"}
 
 
-def _types(types: Iterable[str]) -> str:
-    return " or ".join([_A.get(name, name) for name in types])
+def _describe_types(types: Iterable[str]) -> str:
+    return " or ".join([_TYPE_NAMES.get(name, name) for name in types])
 
 
-def _said(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False, default=str)
     kind = "the string " if isinstance(value, str) else "the object " if isinstance(value, dict) else ""
     return ("the array " if isinstance(value, list) else kind) + (text if len(text) <= 80 else text[:77] + "...")
 
 
-def _choices(options: Any) -> str:
+def _describe_choices(options: Any) -> str:
+    """Describe the allowed values, at most 20."""
     values = options if isinstance(options, list) else [options]
     texts = [json.dumps(value, ensure_ascii=False) for value in values[:20]]
     if len(values) == 1:

@@ -1,4 +1,4 @@
-"""Whatever people have at hand, taken apart into single tools: each with where it came from, or why it was refused."""
+"""Split any declaration of tools into single tools, each with its source or the reason why it is rejected."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from rightcall.types import Tool
 
 if TYPE_CHECKING:
     from rightcall.schema.definition import Mended
-    from rightcall.tools.provider_forms import Made
+    from rightcall.tools.provider_forms import ParsedDefinition
 
 
 class SdkObject(Protocol):
-    """A pydantic object of some SDK, such as a tool listed by an MCP client: read as the JSON it stands for."""
+    """A pydantic object of an SDK, such as a tool listed by an MCP client. It is read as the JSON that it dumps."""
 
     @property
     def model_dump(self) -> Callable[..., dict[str, Any]]:
-        """Gives the object as a dict, as pydantic's models do."""
+        """Return the object as a dict, as pydantic models do."""
 
 
 ToolLike = Tool | Mapping[str, Any] | Callable[..., Any] | SdkObject
@@ -33,7 +33,7 @@ _DEEPEST = 8
 
 
 class FoundTool(NamedTuple):
-    """A tool, or the reason why there is none. `source` tells the form and the place: `openai at /tools/0`."""
+    """A tool, or the reason why there is none. `source` names its form and place: `openai at /tools/0`."""
 
     tool: Tool | Refused
     source: str
@@ -42,8 +42,8 @@ class FoundTool(NamedTuple):
 
 
 def to_tool(definition: ToolLike) -> Tool:
-    """The tool that a `Tool`, a function, a class or any provider's definition is. Raises `BadTools`."""
-    found = list(collect(definition))
+    """Return the tool that a `Tool`, a function, a class or any provider's definition describes. Raises `BadTools`."""
+    found = list(collect_tools(definition))
     if len(found) != 1:
         raise Refused("", f"one tool is needed here, and there are {len(found)}", "pass several to Toolset")
     if isinstance(found[0].tool, Refused):
@@ -51,71 +51,79 @@ def to_tool(definition: ToolLike) -> Tool:
     return found[0].tool
 
 
-def collect(source: object, path: str = "", root: Any = None, depth: int = 0) -> Iterator[FoundTool]:
-    """Every tool in a source, however it is wrapped."""
+def collect_tools(source: object, path: str = "", root: Any = None, depth: int = 0) -> Iterator[FoundTool]:
+    """Yield every tool in a source: functions, classes, definitions, registries, and lists of them at any depth."""
     if isinstance(source, Tool):
-        yield _tried(lambda: _judged(source, "Tool"), path)
+        yield _collect_one(lambda: _checked_tool(source, "Tool"), path)
     elif depth < _DEEPEST and not isinstance(source, type) and callable(getattr(source, "model_dump", None)):
         dumped = source.model_dump(by_alias=True, exclude_none=True, mode="json")  # type: ignore[attr-defined]
-        yield from collect(dumped, path, root, depth + 1)
+        yield from collect_tools(dumped, path, root, depth + 1)
     elif isinstance(source, Mapping):
-        yield from _mapping(source, path, root, depth)
+        yield from _collect_mapping(source, path, root, depth)
     elif callable(source):
-        yield _tried(lambda: _from_callable(source), path)
+        yield _collect_one(lambda: _from_callable(source), path)
     elif isinstance(source, Iterable) and not isinstance(source, (str, bytes)) and depth < _DEEPEST:
         for at, item in enumerate(source):
-            yield from collect(item, path + step(at), source if root is None else root, depth + 1)
+            yield from collect_tools(item, path + step(at), source if root is None else root, depth + 1)
     else:
         cause = f"{type(source).__name__} is no tool"
         cure = "tools must be functions, classes, Tools, tool definition dicts, a tool registry, or a list of these"
         refused = Refused(path, cause, cure)
         refused.given = bool(path)  # among others, as in the JSON of a request
-        yield FoundTool(refused, _place(type(source).__name__, path))
+        yield FoundTool(refused, _source_label(type(source).__name__, path))
 
 
-def _mapping(source: Mapping[str, Any], path: str, root: Any, depth: int) -> Iterator[FoundTool]:
+def _collect_mapping(source: Mapping[str, Any], path: str, root: Any, depth: int) -> Iterator[FoundTool]:
+    """Yield the tools of a definition, or of a list inside it."""
     from rightcall.tools.provider_forms import definition_tool
 
     wrapped = [key for key in _LISTS if key in source] if not any(key in source for key in _DEFINING) else []
     if wrapped and depth < _DEEPEST:
         for key in wrapped:
-            yield from collect(source[key] or (), path + step(key), source if root is None else root, depth + 1)
+            yield from collect_tools(source[key] or (), path + step(key), source if root is None else root, depth + 1)
     elif isinstance(source.get("result"), Mapping) and "tools" in source["result"]:
-        yield from collect(source["result"], path + "/result", root, depth + 1)
+        yield from collect_tools(source["result"], path + "/result", root, depth + 1)
     else:
-        found = _tried(lambda: definition_tool(source, root), path)
+        found = _collect_one(lambda: definition_tool(source, root), path)
         if isinstance(found.tool, Refused):
             found.tool.given = bool(source or path)
         yield found
 
 
-def _from_callable(function: Callable[..., Any]) -> Made:
+def _from_callable(function: Callable[..., Any]) -> ParsedDefinition:
+    """Return the tool of a function or class."""
     from rightcall.tools.functions import callable_tool
 
     tool = callable_tool(function)
     source = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', tool.name)}".lstrip(".")
-    return _judged(tool, source)
+    return _checked_tool(tool, source)
 
 
-def _judged(tool: Tool, form: str) -> Made:
-    """The tool itself if nothing had to be mended."""
-    from rightcall.tools.provider_forms import Made, judge, mend_schemas
+def _checked_tool(tool: Tool, form: str) -> ParsedDefinition:
+    """Return the tool after checks; with repaired schemas if repairs were needed."""
+    from rightcall.tools.provider_forms import ParsedDefinition, check_tool, repair_schemas
 
+    output = tool.output_schema
+    if output is not None:
+        output = _plain_schema(output, "/output_schema", tool.name)
     plain_tool = Tool(
         name=tool.name,
-        parameters=_plain(tool.parameters, "/parameters", tool.name),
-        output_schema=None if tool.output_schema is None else _plain(tool.output_schema, "/output_schema", tool.name),
+        parameters=_plain_schema(tool.parameters, "/parameters", tool.name),
+        output_schema=None
+        if tool.output_schema is None
+        else _plain_schema(tool.output_schema, "/output_schema", tool.name),
         aliases=tool.aliases,
     )
-    mended = mend_schemas(plain_tool)
-    patterns = judge(plain_tool)
+    mended = repair_schemas(plain_tool)
+    patterns = check_tool(plain_tool)
     if not mended:
-        return Made(tool, form, (), patterns)
+        return ParsedDefinition(tool, form, (), patterns)
     new = msgspec.structs.replace(tool, parameters=plain_tool.parameters, output_schema=plain_tool.output_schema)
-    return Made(new, form, mended, patterns)
+    return ParsedDefinition(new, form, mended, patterns)
 
 
-def _plain(schema: Any, at: str, tool: str) -> Any:
+def _plain_schema(schema: Any, at: str, tool: str) -> Any:
+    """Return a copy of the schema as plain JSON. Raises `Refused` with the place `at`."""
     if not isinstance(schema, Mapping):
         raise Refused(at, f"a JSON Schema is an object, not {type(schema).__name__}", "write a dict", tool=tool)
     try:
@@ -124,14 +132,16 @@ def _plain(schema: Any, at: str, tool: str) -> Any:
         raise refused.within(at, tool=tool) from None
 
 
-def _tried(make: Callable[[], Made], path: str) -> FoundTool:
+def _collect_one(make: Callable[[], ParsedDefinition], path: str) -> FoundTool:
+    """Return the tool that `make` builds, or its error, with the place `path`."""
     try:
         made = make()
     except Refused as refused:
-        return FoundTool(refused.within(path), _place("", path))
+        return FoundTool(refused.within(path), _source_label("", path))
     mended = tuple(msgspec.structs.replace(note, path=path + note.path) for note in made.mended)
-    return FoundTool(made.tool, _place(made.form, path), mended, made.patterns)
+    return FoundTool(made.tool, _source_label(made.form, path), mended, made.patterns)
 
 
-def _place(form: str, path: str) -> str:
+def _source_label(form: str, path: str) -> str:
+    """Return a label such as `openai at /tools/0`."""
     return f"{form} at {path}" if form and path else form or path or "the definition"

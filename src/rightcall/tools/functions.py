@@ -1,8 +1,9 @@
-"""Tools from Python functions and classes: schema from the signature, descriptions from the docstring, typed arguments.
+"""Tools from Python functions and classes: the schema from the signature, descriptions from the docstring, typed
+arguments.
 
-bound = binding(tool.run)
-typed = bound.typed({"when": "2026-05-17"})    # {"when": date(2026, 5, 17)}, or problems
-bound.call(typed)                              # runs the function with just these values
+    bound = get_binding(tool.run)
+    typed = bound.typed({"when": "2026-05-17"})    # {"when": date(2026, 5, 17)}, or problems
+    bound.call(typed)                              # calls the function with exactly these values
 """
 
 from __future__ import annotations
@@ -20,18 +21,23 @@ import msgspec
 from rightcall.errors import MalformedArguments
 from rightcall.json_pointer import step
 from rightcall.schema.limits import Refused
-from rightcall.tools.intake import Intake, Later, class_intake, function_intake
-from rightcall.tools.provider_forms import judge
+from rightcall.tools.argument_reader import (
+    ArgumentReader,
+    UnresolvedAnnotation,
+    class_reader,
+    function_reader,
+)
+from rightcall.tools.provider_forms import check_tool
 from rightcall.tools.signatures import (
     annotated_function,
-    docstring_of,
+    function_docstring,
+    function_label,
+    function_name,
     is_in_class_body,
-    label_of,
-    name_of,
-    parameters_of,
     read_docstring,
+    resolve_parameters,
 )
-from rightcall.tools.value_types import Misfit, ValueFault, copied
+from rightcall.tools.value_types import ConversionError, ValueFault, copy_json
 from rightcall.types import Json, Problem, Tool
 
 _BINDING = "__rightcall_binding__"
@@ -40,8 +46,9 @@ Typed = dict[str, Any]
 
 
 class Binding(msgspec.Struct, frozen=True, eq=False):
-    """`validate` takes JSON and gives the typed arguments, or raises `Misfit` (None: JSON is taken as it is); `call`
-    runs with them; `function` is what the user wrote."""
+    """How a tool's arguments are converted and its function is called. `validate` converts JSON to typed arguments or
+    raises `ConversionError` (None: JSON is passed unchanged); `call` runs the function with them; `function` is the
+    user's function."""
 
     validate: Callable[[Json], Typed] | None
     call: Callable[[Typed], Any]
@@ -50,26 +57,26 @@ class Binding(msgspec.Struct, frozen=True, eq=False):
     no_parameters: bool = False
 
     def typed(self, arguments: Json) -> Typed | tuple[Problem, ...]:
-        """The arguments as the function's own types, or what is wrong with them. A validator of the user's that fails
-        with anything but a ValueError or an AssertionError raises."""
+        """Return the arguments with the function's types, or the problems. A user's validator that raises anything but
+        a ValueError or an AssertionError is not caught."""
         if self.no_parameters and not arguments:
             return {}
         if self.validate is None:
-            return {key: copied(value) for key, value in arguments.items()}
+            return {key: copy_json(value) for key, value in arguments.items()}
         try:
             return self.validate(arguments)
-        except Misfit as misfit:
-            return problems(misfit)
+        except ConversionError as misfit:
+            return conversion_problems(misfit)
 
 
 class Fields(dict[str, Any]):
-    """The fields of an instance that was made of the arguments, for a tool that is a class."""
+    """The fields of a class tool, together with the `instance` that was made from the arguments."""
 
-    made: Any = None
+    instance: Any = None
 
 
 def is_async(function: Any) -> bool:
-    """Is it an `async def`, so that calling it gives a coroutine and nothing else?"""
+    """Return True for an `async def`, whose call returns a coroutine and nothing else."""
     while isinstance(function, functools.partial):
         function = function.func
     if not inspect.isroutine(function):
@@ -78,26 +85,27 @@ def is_async(function: Any) -> bool:
     return code is not None and bool(code.co_flags & inspect.CO_COROUTINE)
 
 
-def attach(run: Callable[..., Any], bound: Binding) -> Callable[..., Any]:
+def attach_binding(run: Callable[..., Any], bound: Binding) -> Callable[..., Any]:
     setattr(run, _BINDING, bound)
     return run
 
 
-def binding(run: Callable[..., Any] | None) -> Binding | None:
-    """How arguments are bound for this `Tool.run`; None for a callable that takes JSON as it is."""
+def get_binding(run: Callable[..., Any] | None) -> Binding | None:
+    """Return the binding of a `Tool.run`; None for a callable that takes JSON unchanged."""
     return getattr(run, _BINDING, None)
 
 
-def problems(misfit: Misfit) -> tuple[Problem, ...]:
-    """What is wrong with the arguments, in words for the model."""
-    return tuple([_problem(fault) for fault in misfit.faults])
+def conversion_problems(misfit: ConversionError) -> tuple[Problem, ...]:
+    """Return the problems of a failed conversion, worded for the model."""
+    return tuple([_fault_problem(fault) for fault in misfit.faults])
 
 
-def _problem(fault: ValueFault) -> Problem:
+def _fault_problem(fault: ValueFault) -> Problem:
+    """Return one fault as a problem."""
     steps = [str(step) for step in fault.steps]
     path = "".join(map(step, steps))
     where = ".".join(steps)[:200] or "the arguments"
-    return Problem(fault.code, f"{where}: {fault.said}; send another value", path)
+    return Problem(fault.code, f"{where}: {fault.message}; send another value", path)
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -107,7 +115,7 @@ _TOOL = "__rightcall_tool__"
 
 
 class ToolOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What `tool(...)` was told. None means: see the function."""
+    """The options of `tool(...)`. None means: derive it from the function."""
 
     name: str | None = None
     description: str | None = None
@@ -154,17 +162,17 @@ def tool(
     compact: bool = False,
     output_schema: Mapping[str, Any] | None = None,
 ) -> F | Callable[[F], F]:
-    """Marks a function or a class as a tool. It stays what it was; a `Toolset` it is passed to goes by these options.
+    """Mark a function or a class as a tool and return it unchanged. A `Toolset` uses these options when it gets it.
 
-    - `function`: left out in `@tool(...)`. Its signature gives the schema, its docstring the descriptions.
-    - `name`, `description`: instead of the function's own.
-    - `aliases`: other names of arguments, each with the name it stands for.
-    - `read_only`: a call changes nothing, so it may be guessed at, and run beside others.
+    - `function`: omitted in `@tool(...)`. Its signature gives the schema, its docstring the descriptions.
+    - `name`, `description`: override those of the function.
+    - `aliases`: other names of arguments, each with the argument it stands for.
+    - `read_only`: a call changes nothing, so its name may be repaired by guessing, and it may run in parallel.
     - `compact`: a prompt may show the tool in one line.
-    - `output_schema`: the JSON Schema of what it gives; nothing is checked against it.
+    - `output_schema`: the JSON Schema of the result; results are not checked against it.
 
-    Raises `BadTools` for a function that cannot be a tool, unless it is a method or its annotations name something that
-    is defined later: those are judged when a `Toolset` gets them.
+    Raises `BadTools` for a function that cannot be a tool. A method, or a function with an annotation that is defined
+    later, is checked when a `Toolset` gets it.
     """
     options = ToolOptions(
         name=name,
@@ -175,41 +183,46 @@ def tool(
         output_schema=None if output_schema is None else dict(output_schema),
     )
     if function is None:
-        return lambda function: _mark(function, options)
-    return _mark(function, options)
+        return lambda function: _mark_tool(function, options)
+    return _mark_tool(function, options)
 
 
-def _mark(function: F, options: ToolOptions) -> F:
+def _mark_tool(function: F, options: ToolOptions) -> F:
+    """Attach the options to a function; build the tool at once if its annotations resolve."""
     inner = function.__func__ if isinstance(function, (staticmethod, classmethod)) else function
     try:
         setattr(inner, _OPTIONS, options)
     except AttributeError:
         cure = "mark the function it comes from, or wrap it in a function of your own"
-        raise Refused("", f"{label_of(function)} cannot be marked", cure, tool=options.name or "") from None
+        raise Refused("", f"{function_label(function)} cannot be marked", cure, tool=options.name or "") from None
     if inner is function and not is_in_class_body(function):
-        with contextlib.suppress(Later):
-            made = callable_tool(function)
-            judge(made)
-            setattr(function, _TOOL, made)
+        with contextlib.suppress(UnresolvedAnnotation):
+            built = callable_tool(function)
+            check_tool(built)
+            setattr(function, _TOOL, built)
     return function
 
 
 def callable_tool(function: Callable[..., Any]) -> Tool:
-    """The tool that a function or a class is. Raises `BadTools`."""
+    """Return the tool of a function or a class. Raises `BadTools`."""
     own = getattr(function, "__dict__", {})
     if isinstance(own.get(_TOOL), Tool):
         return typing.cast(Tool, own[_TOOL])
     given = own.get(_OPTIONS) if isinstance(function, type) else getattr(function, _OPTIONS, None)
     options = given if isinstance(given, ToolOptions) else ToolOptions()
-    name = options.name or name_of(function)
+    name = options.name or function_name(function)
     try:
-        return class_tool(function, name, options) if isinstance(function, type) else _tool(function, name, options)
+        return (
+            class_tool(function, name, options)
+            if isinstance(function, type)
+            else _function_tool(function, name, options)
+        )
     except Refused as refused:
         raise type(refused)(refused.path, refused.cause, refused.cure, tool=refused.tool or name) from refused.__cause__
 
 
 def is_marked(value: object) -> bool:
-    """Was it marked with `tool`?"""
+    """Return True if `tool` marked this value."""
     return _OPTIONS in getattr(value, "__dict__", {})
 
 
@@ -220,43 +233,46 @@ def is_class_tool(value: object) -> bool:
 
 
 def class_tool(cls: type[Any], name: str, options: ToolOptions) -> Tool:
-    """A class whose fields are the arguments; running the tool makes an instance."""
+    """Return the tool of a class whose fields are the arguments; running the tool creates an instance."""
     if not is_class_tool(cls):
         cure = "pass a function, a pydantic model, a dataclass or a TypedDict"
-        raise Refused("", f"the class {label_of(cls)} has no fields that a model could fill in", cure)
-    intake = class_intake(cls, label_of(cls))
-    schema = dict(intake.schema)
+        raise Refused("", f"the class {function_label(cls)} has no fields that a model could fill in", cure)
+    reader = class_reader(cls, function_label(cls))
+    schema = dict(reader.schema)
     docs = read_docstring(schema.pop("description", ""))
-    _describe(schema, docs.parameters)
+    _add_descriptions(schema, docs.parameters)
 
     def run(**arguments: Any) -> Any:
-        return _accepted(intake, arguments)
+        return _accept_arguments(reader, arguments)
 
     def validate(arguments: Json) -> Typed:
-        made = intake.read(arguments)
-        fields = Fields(made if isinstance(made, dict) else {key: getattr(made, key) for key in _fields(cls)})
-        fields.made = made
+        instance = reader.read(arguments)
+        is_dict = isinstance(instance, dict)
+        fields = Fields(instance if is_dict else {key: getattr(instance, key) for key in _field_names(cls)})
+        fields.instance = instance
         return fields
 
-    bound = Binding(validate, lambda fields: typing.cast(Fields, fields).made, cls, is_async=False)
-    return _made(name, docs.description, schema, attach(run, bound), options)
+    bound = Binding(validate, lambda fields: typing.cast(Fields, fields).instance, cls, is_async=False)
+    return _build_tool(name, docs.description, schema, attach_binding(run, bound), options)
 
 
-def _fields(cls: Any) -> list[str]:
+def _field_names(cls: Any) -> list[str]:
     return (
         [field.name for field in dataclasses.fields(cls)] if dataclasses.is_dataclass(cls) else list(cls.model_fields)
     )
 
 
-def _tool(function: Callable[..., Any], name: str, options: ToolOptions) -> Tool:
-    parameters = parameters_of(function)
-    docs = read_docstring(docstring_of(function))
-    intake = function_intake(parameters, label_of(function))
-    _describe(intake.schema, docs.parameters)
-    return _made(name, docs.description, intake.schema, _runner(function, parameters, intake), options)
+def _function_tool(function: Callable[..., Any], name: str, options: ToolOptions) -> Tool:
+    """Return the tool of a function."""
+    parameters = resolve_parameters(function)
+    docs = read_docstring(function_docstring(function))
+    reader = function_reader(parameters, function_label(function))
+    _add_descriptions(reader.schema, docs.parameters)
+    return _build_tool(name, docs.description, reader.schema, _make_runner(function, parameters, reader), options)
 
 
-def _made(name: str, description: str, schema: Json, run: Callable[..., Any], options: ToolOptions) -> Tool:
+def _build_tool(name: str, description: str, schema: Json, run: Callable[..., Any], options: ToolOptions) -> Tool:
+    """Return a tool from its parts; the options override the docstring's description."""
     return Tool(
         name=name,
         description=description if options.description is None else options.description,
@@ -269,14 +285,18 @@ def _made(name: str, description: str, schema: Json, run: Callable[..., Any], op
     )
 
 
-def _describe(schema: Json, texts: Mapping[str, str]) -> None:
-    """A description in the schema itself wins over one in the docstring."""
+def _add_descriptions(schema: Json, texts: Mapping[str, str]) -> None:
+    """Add the docstring's descriptions to the properties that have none."""
     for key, inner in schema.get("properties", {}).items():
         if key in texts and isinstance(inner, dict):
             inner.setdefault("description", texts[key])
 
 
-def _runner(function: Callable[..., Any], parameters: Mapping[str, inspect.Parameter], intake: Intake) -> Any:
+def _make_runner(
+    function: Callable[..., Any], parameters: Mapping[str, inspect.Parameter], reader: ArgumentReader
+) -> Any:
+    """Return the `Tool.run` of a function: it converts the arguments and calls the function, asynchronously if it is
+    async."""
     positional = [key for key, parameter in parameters.items() if parameter.kind is parameter.POSITIONAL_ONLY]
 
     def call_by_name(typed: Typed) -> Any:
@@ -289,21 +309,22 @@ def _runner(function: Callable[..., Any], parameters: Mapping[str, inspect.Param
     call = call_by_place if positional else call_by_name
 
     def run(**arguments: Any) -> Any:
-        return call(_accepted(intake, arguments))
+        return call(_accept_arguments(reader, arguments))
 
     async def run_async(**arguments: Any) -> Any:
         return await run(**arguments)
 
     waits = inspect.iscoroutinefunction(annotated_function(function))
-    bound = Binding(intake.read, call, function, is_async(function), not parameters)
-    return attach(run_async if waits else run, bound)
+    bound = Binding(reader.read, call, function, is_async(function), not parameters)
+    return attach_binding(run_async if waits else run, bound)
 
 
-def _accepted(intake: Intake, arguments: Json) -> Any:
+def _accept_arguments(reader: ArgumentReader, arguments: Json) -> Any:
+    """Convert the arguments of a Python caller. Raises `MalformedArguments`."""
     try:
-        return intake.accept(arguments)
-    except Misfit as misfit:
-        found = problems(misfit)
+        return reader.accept(arguments)
+    except ConversionError as misfit:
+        found = conversion_problems(misfit)
     error = MalformedArguments("; ".join([problem.message for problem in found]))
     error.problems = found
     raise error

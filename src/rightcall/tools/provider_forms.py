@@ -1,4 +1,4 @@
-"""Tool definitions of providers, MCP servers and registries: read any form, write the form a provider expects.
+"""Tool definitions of providers, MCP servers and registries: parse every form, write the form a provider expects.
 
 {"type": ["string", "null"]}   <->   {"type": "STRING", "nullable": true}
 """
@@ -16,17 +16,19 @@ from rightcall.schema.limits import Refused, check_patterns
 from rightcall.schema.places import properties
 from rightcall.schema.validation import check_compiles
 from rightcall.tools.registry import is_registry, parameters_schema
-from rightcall.tools.toolset import Tools, Toolset, check_provider, stands_for
+from rightcall.tools.toolset import Tools, Toolset, check_provider, is_wire_name_of
 from rightcall.types import Json, Tool
 
 _CAPITALS = {name.upper() for name in TYPES}
 _COUNTS = {"minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"}
-_SAYABLE = _COUNTS | {
+_OPENAPI_KEYWORDS = _COUNTS | {
     *("type", "format", "title", "description", "nullable", "enum", "items", "properties", "required", "anyOf"),
     *("propertyOrdering", "default", "example", "minimum", "maximum", "pattern"),
 }
 _FORMATS = {"enum", "date-time", "float", "double", "int32", "int64"}
-_SNAKE: dict[str, str] = {"".join(f"_{c.lower()}" if c.isupper() else c for c in word): word for word in _SAYABLE} | {
+_SNAKE: dict[str, str] = {
+    "".join(f"_{c.lower()}" if c.isupper() else c for c in word): word for word in _OPENAPI_KEYWORDS
+} | {
     "additional_properties": "additionalProperties",
     "prefix_items": "prefixItems",
 }
@@ -37,21 +39,22 @@ def is_openapi(schema: Any) -> bool:
 
 
 def from_openapi(schema: Any) -> Any:
-    """JSON Schema of a Gemini schema. Both spellings of its keywords are known, `anyOf` and `any_of`."""
+    """Convert a Gemini schema to JSON Schema. Keywords in camel and snake case are known, `anyOf` and `any_of`."""
     if not isinstance(schema, dict):
         return schema
     found: Json = {_SNAKE.get(str(word), str(word)): value for word, value in schema.items()}
     new = {word: _from_keyword(word, value) for word, value in found.items()}
-    said = new.get("type")
-    if said == "type_unspecified":
+    kind = new.get("type")
+    if kind == "type_unspecified":
         del new["type"]
-    if new.get("nullable") is True and isinstance(said, str):
+    if new.get("nullable") is True and isinstance(kind, str):
         del new["nullable"]
-        new["type"] = [said, "null"]
+        new["type"] = [kind, "null"]
     return new
 
 
 def _from_keyword(word: str, value: Any) -> Any:
+    """Convert the value of one keyword of a Gemini schema."""
     if word == "type" and isinstance(value, str):
         return value.lower()
     if word in _COUNTS and isinstance(value, str) and value.isascii() and value.isdigit():
@@ -64,28 +67,34 @@ def _from_keyword(word: str, value: Any) -> Any:
 
 
 def to_openapi(schema: Json) -> Json | None:
-    """The Gemini schema that reads back as exactly this; None if there is none."""
+    """Return the Gemini schema that converts back to exactly this schema; None if there is none."""
     new = _to_openapi(schema)
     return new if new is not None and from_openapi(new) == schema else None
 
 
 def _to_openapi(schema: Any) -> Json | None:
-    if not isinstance(schema, dict) or not schema.keys() <= _SAYABLE or schema.get("format", "enum") not in _FORMATS:
+    """Convert a schema to Gemini's form; None if a keyword has no equivalent."""
+    if (
+        not isinstance(schema, dict)
+        or not schema.keys() <= _OPENAPI_KEYWORDS
+        or schema.get("format", "enum") not in _FORMATS
+    ):
         return None
     new = dict(schema)
-    said = schema.get("type")
-    if isinstance(said, list) and len(said) == 2 and "null" in said:
-        new["type"], new["nullable"] = said[0], True
+    kind = schema.get("type")
+    if isinstance(kind, list) and len(kind) == 2 and "null" in kind:
+        new["type"], new["nullable"] = kind[0], True
     if not isinstance(new.get("type", ""), str) or not ("type" in new or "anyOf" in new):
         return None
     if "type" in new:
         new["type"] = new["type"].upper()
     if not all(isinstance(value, str) for value in schema.get("enum", ())):
         return None
-    return _inside(new)
+    return _to_openapi_parts(new)
 
 
-def _inside(new: Json) -> Json | None:
+def _to_openapi_parts(new: Json) -> Json | None:
+    """Convert the subschemas; None if one of them has no equivalent."""
     if "items" in new:
         new["items"] = _to_openapi(new["items"])
     if "properties" in new:
@@ -97,17 +106,17 @@ def _inside(new: Json) -> Json | None:
 
 
 EXTENSION = "x-rightcall"
-META = "rightcall/tool"  # where MCP wants such things, under _meta
-OUTPUTS = ("x-output-schema", "x-harn-output-schema")  # both are written, for whoever reads only one of them
+META = "rightcall/tool"  # the key under MCP's `_meta`
+OUTPUTS = ("x-output-schema", "x-harn-output-schema")  # both are written, since some readers know only one of them
 _OUTPUTS = (*OUTPUTS, "outputSchema", "output_schema")
-_MARKS = ("aliases", "read_only", "compact")
-_BY_HAND = ("registry", "bare")  # forms that people write, and may write the marks in
+_FLAGS = ("aliases", "read_only", "compact")
+_HANDWRITTEN_FORMS = ("registry", "bare")  # forms in which the flags may stand at the top level
 _LONGEST_NAME = 256
 NO_PARAMETERS: Json = {"type": "object", "properties": {}}
 
 
-class _Read(msgspec.Struct, kw_only=True):
-    """What a definition says, before it is judged; the paths are those in the definition."""
+class _RawDefinition(msgspec.Struct, kw_only=True):
+    """The parts of a definition before validation; the paths are those in the definition."""
 
     form: str
     inner: Mapping[str, Any]
@@ -119,8 +128,8 @@ class _Read(msgspec.Struct, kw_only=True):
     flags: Json = {}
 
 
-class Made(msgspec.Struct, frozen=True):
-    """A tool, the form it was in, and what of it was taken for what it means."""
+class ParsedDefinition(msgspec.Struct, frozen=True):
+    """A tool, the form of its definition, and the repairs of its schemas."""
 
     tool: Tool
     form: str
@@ -128,15 +137,16 @@ class Made(msgspec.Struct, frozen=True):
     patterns: int = 0  # bytes, about, that its patterns compile to
 
 
-def definition_tool(definition: Mapping[str, Any], root: Any = None) -> Made:
-    """The tool of a definition. `root` is the registry that holds it. Raises `Refused`."""
+def definition_tool(definition: Mapping[str, Any], root: Any = None) -> ParsedDefinition:
+    """Parse a tool definition. `root` is the registry that contains it. Raises `Refused`."""
     for recognises, read in _FORMS:
         if recognises(definition):
-            return _tool(read(definition, definition if root is None else root))
-    raise _unknown(definition)
+            return _parse_raw(read(definition, definition if root is None else root))
+    raise _unknown_form(definition)
 
 
-def _unknown(definition: Mapping[str, Any]) -> Refused:
+def _unknown_form(definition: Mapping[str, Any]) -> Refused:
+    """Return the error for a definition in no known form, or for a tool that the provider runs itself."""
     if isinstance(definition.get("type"), str) and definition["type"] != "function" and "name" not in definition:
         cause = f"{definition['type']!r} is a tool that its provider runs; no call of it comes here"
         return Refused("/type", cause, "leave it out of the tools you declare")
@@ -144,54 +154,64 @@ def _unknown(definition: Mapping[str, Any]) -> Refused:
     return Refused("/name", "the definition has no name", cure)
 
 
-def _tool(read: _Read) -> Made:
-    name = _name(read.inner.get("name"), f"{read.at}/name")
+def _parse_raw(raw: _RawDefinition) -> ParsedDefinition:
+    """Build the tool from the parts of a definition; errors name the tool."""
+    name = _check_name(raw.inner.get("name"), f"{raw.at}/name")
     try:
-        return _judged(read, name)
+        return _build_tool(raw, name)
     except Refused as refused:
         raise refused.within(tool=name) from None
 
 
-def _judged(read: _Read, name: str) -> Made:
-    output, output_at = (read.output, read.output_at) if read.output is not None else _output(read.inner, read.at)
-    by_hand = read.inner if read.form in _BY_HAND else {}
-    flags = {**{key: by_hand[key] for key in _MARKS if key in by_hand}, **_extension(read.inner, read.at), **read.flags}
+def _build_tool(raw: _RawDefinition, name: str) -> ParsedDefinition:
+    """Build and check the tool from the parts of a definition."""
+    output, output_at = (
+        (raw.output, raw.output_at) if raw.output is not None else _find_output_schema(raw.inner, raw.at)
+    )
+    by_hand = raw.inner if raw.form in _HANDWRITTEN_FORMS else {}
+    flags = {
+        **{key: by_hand[key] for key in _FLAGS if key in by_hand},
+        **_read_extension(raw.inner, raw.at),
+        **raw.flags,
+    }
     output = flags.get("output_schema", output)
-    said = flags.get("name")
+    own_name = flags.get("name")
     tool = Tool(
-        name=said if isinstance(said, str) and stands_for(name, said) else name,
-        description=_description(read.inner.get("description"), f"{read.at}/description"),
-        parameters=_checked_schema(NO_PARAMETERS if read.parameters is None else read.parameters, read.parameters_at),
+        name=own_name if isinstance(own_name, str) and is_wire_name_of(name, own_name) else name,
+        description=_check_description(raw.inner.get("description"), f"{raw.at}/description"),
+        parameters=_checked_schema(NO_PARAMETERS if raw.parameters is None else raw.parameters, raw.parameters_at),
         output_schema=None if output is None else _checked_schema(output, output_at),
-        aliases=_aliases(flags.get("aliases"), read.at),
+        aliases=_read_aliases(flags.get("aliases"), raw.at),
         read_only=flags.get("read_only") is True,
         compact=flags.get("compact") is True,
     )
-    mended = mend_schemas(tool, read.parameters_at, output_at)
-    return Made(tool, read.form, mended, judge(tool, read.parameters_at, output_at))
+    mended = repair_schemas(tool, raw.parameters_at, output_at)
+    return ParsedDefinition(tool, raw.form, mended, check_tool(tool, raw.parameters_at, output_at))
 
 
-def mend_schemas(
+def repair_schemas(
     tool: Tool, parameters_at: str = "/parameters", output_at: str = "/output_schema"
 ) -> tuple[Mended, ...]:
-    """Mends the schemas of a tool, which must be copies, in place."""
+    """Repair the schemas of a tool in place; they must be copies. Return the repairs."""
     done = [(parameters_at, note) for note in mend(tool.parameters)]
     done += [(output_at, note) for note in mend(tool.output_schema)] if tool.output_schema is not None else []
     return tuple(Mended(tool.name, at + path, before, after) for at, (path, before, after) in done)
 
 
-def judge(tool: Tool, parameters_at: str = "/parameters", output_at: str = "/output_schema") -> int:
-    """What the tool's patterns cost. Raises `Refused` unless the tool can be used. The paths are where its schemas are
-    in the definition."""
-    _name(tool.name, "/name")
-    patterns = _within(parameters_at, tool, lambda: _judge_parameters(tool))
+def check_tool(tool: Tool, parameters_at: str = "/parameters", output_at: str = "/output_schema") -> int:
+    """Check that a tool is usable, and return the size that its patterns compile to. Raises `Refused`.
+
+    The paths are the places of its schemas in the definition.
+    """
+    _check_name(tool.name, "/name")
+    patterns = _with_context(parameters_at, tool, lambda: _check_parameters(tool))
     if tool.output_schema is not None:
-        said = tool.output_schema
-        _within(output_at, tool, lambda: check_schema(said))
+        output = tool.output_schema
+        _with_context(output_at, tool, lambda: check_schema(output))
     known = properties(tool.parameters)
-    for alias, meant in tool.aliases.items():
-        if meant not in known or alias in known:
-            cause = f"the alias {alias!r} stands for {meant!r}, which is no parameter"
+    for alias, target in tool.aliases.items():
+        if target not in known or alias in known:
+            cause = f"the alias {alias!r} stands for {target!r}, which is no parameter"
             if alias in known:
                 cause = f"the alias {alias!r} is the name of a parameter itself"
             cure = f"map other names to one of {', '.join(map(repr, known)) or 'its parameters, of which it has none'}"
@@ -202,22 +222,25 @@ def judge(tool: Tool, parameters_at: str = "/parameters", output_at: str = "/out
 _T = TypeVar("_T")
 
 
-def _within(at: str, tool: Tool, check: Callable[[], _T]) -> _T:
+def _with_context(at: str, tool: Tool, check: Callable[[], _T]) -> _T:
+    """Run a check; a `Refused` gets the place and the tool's name."""
     try:
         return check()
     except Refused as refused:
         raise refused.within(at, tool=tool.name) from None
 
 
-def _judge_parameters(tool: Tool) -> int:
+def _check_parameters(tool: Tool) -> int:
+    """Check the parameters' schema, and return the size that its patterns compile to."""
     facts = check_parameters(tool.parameters)
     patterns = check_patterns(facts.patterns)
-    if facts.refers:  # drafts differ in what a reference means; without one nothing is left that may not compile
+    if facts.refers:  # drafts differ in what a reference means; a schema without one always compiles
         check_compiles(tool)
     return patterns
 
 
-def _name(name: Any, at: str) -> str:
+def _check_name(name: Any, at: str) -> str:
+    """Return the name. Raises `Refused` if it is empty, too long, or has control characters."""
     if not isinstance(name, str) or not name.strip():
         raise Refused(at, f"{name!r:.60} is no name", "give the tool a name")
     if len(name) > _LONGEST_NAME or not name.isprintable():
@@ -225,13 +248,14 @@ def _name(name: Any, at: str) -> str:
     return name
 
 
-def _description(text: Any, at: str) -> str:
+def _check_description(text: Any, at: str) -> str:
     if text is not None and not isinstance(text, str):
         raise Refused(at, f"a description is text, not {type(text).__name__}", "write a string")
     return text or ""
 
 
 def _checked_schema(given: Any, at: str) -> Json:
+    """Return a copy of the schema as plain JSON. Raises `Refused` with the place `at`."""
     if not isinstance(given, Mapping):
         raise Refused(
             at, f"a JSON Schema object is needed, not {type(given).__name__}", 'write {"type": "object", ...}'
@@ -242,20 +266,21 @@ def _checked_schema(given: Any, at: str) -> Json:
         raise refused.within(at) from None
 
 
-def _output(inner: Mapping[str, Any], at: str) -> tuple[Any, str]:
+def _find_output_schema(inner: Mapping[str, Any], at: str) -> tuple[Any, str]:
     key = next((key for key in _OUTPUTS if inner.get(key) is not None), OUTPUTS[0])
     return inner.get(key), f"{at}/{key}"
 
 
-def _extension(inner: Mapping[str, Any], at: str) -> Json:
-    """What only we know of a tool: its aliases and marks."""
+def _read_extension(inner: Mapping[str, Any], at: str) -> Json:
+    """Return the fields that only this library uses, such as aliases and flags."""
     given = inner.get(EXTENSION, {})
     if not isinstance(given, Mapping):
         raise Refused(f"{at}/{EXTENSION}", "it must be an object", "remove it")
     return dict(given)
 
 
-def _aliases(given: Any, at: str) -> dict[str, str]:
+def _read_aliases(given: Any, at: str) -> dict[str, str]:
+    """Return the aliases. Raises `Refused` unless they map names to names."""
     if given is None:
         return {}
     if not isinstance(given, Mapping) or not all(isinstance(x, str) for pair in given.items() for x in pair):
@@ -263,30 +288,32 @@ def _aliases(given: Any, at: str) -> dict[str, str]:
     return dict(given)
 
 
-def _read_function(definition: Mapping[str, Any], root: Any) -> _Read:
+def _read_function(definition: Mapping[str, Any], root: Any) -> _RawDefinition:
+    """Read the form of Chat: the tool is inside `function`."""
     inner = definition["function"]
     key = "input_schema" if "parameters" not in inner and "input_schema" in inner else "parameters"
     at = f"/function/{key}"
-    return _Read(form="chat", inner=inner, at="/function", parameters=inner.get(key), parameters_at=at)
+    return _RawDefinition(form="chat", inner=inner, at="/function", parameters=inner.get(key), parameters_at=at)
 
 
-def _read_flat(definition: Mapping[str, Any], root: Any) -> _Read:
+def _read_flat(definition: Mapping[str, Any], root: Any) -> _RawDefinition:
     given = definition.get("parameters")
     form = "responses" if definition.get("type") == "function" else "bare"
-    return _Read(form=form, inner=definition, parameters=given, parameters_at="/parameters")
+    return _RawDefinition(form=form, inner=definition, parameters=given, parameters_at="/parameters")
 
 
-def _read_anthropic(definition: Mapping[str, Any], root: Any) -> _Read:
+def _read_anthropic(definition: Mapping[str, Any], root: Any) -> _RawDefinition:
     given = definition["input_schema"]
-    return _Read(form="messages", inner=definition, parameters=given, parameters_at="/input_schema")
+    return _RawDefinition(form="messages", inner=definition, parameters=given, parameters_at="/input_schema")
 
 
-def _read_mcp(definition: Mapping[str, Any], root: Any) -> _Read:
+def _read_mcp(definition: Mapping[str, Any], root: Any) -> _RawDefinition:
+    """Read the form of MCP, with the hints in its annotations and our fields in `_meta`."""
     hints = definition.get("annotations")
     flags: Json = {"read_only": True} if isinstance(hints, Mapping) and hints.get("readOnlyHint") is True else {}
     meta = definition.get("_meta")
     ours = meta.get(META) if isinstance(meta, Mapping) else None
-    return _Read(
+    return _RawDefinition(
         form="mcp",
         inner=definition,
         parameters=definition["inputSchema"],
@@ -295,10 +322,11 @@ def _read_mcp(definition: Mapping[str, Any], root: Any) -> _Read:
     )
 
 
-def _read_gemini(definition: Mapping[str, Any], root: Any) -> _Read:
-    parameters, parameters_at = _either(definition, "parameters", "parametersJsonSchema", "parameters_json_schema")
-    output, output_at = _either(definition, "response", "responseJsonSchema", "response_json_schema")
-    return _Read(
+def _read_gemini(definition: Mapping[str, Any], root: Any) -> _RawDefinition:
+    """Read the form of Gemini, with schemas in either notation."""
+    parameters, parameters_at = _find_schema(definition, "parameters", "parametersJsonSchema", "parameters_json_schema")
+    output, output_at = _find_schema(definition, "response", "responseJsonSchema", "response_json_schema")
+    return _RawDefinition(
         form="gemini",
         inner=definition,
         parameters=parameters,
@@ -308,7 +336,8 @@ def _read_gemini(definition: Mapping[str, Any], root: Any) -> _Read:
     )
 
 
-def _either(definition: Mapping[str, Any], openapi: str, *json_schema: str) -> tuple[Any, str]:
+def _find_schema(definition: Mapping[str, Any], openapi: str, *json_schema: str) -> tuple[Any, str]:
+    """Return the schema under one of several keys, converted from Gemini's notation if needed, and its path."""
     for key in json_schema:
         if definition.get(key) is not None:
             return definition[key], f"/{key}"
@@ -316,11 +345,11 @@ def _either(definition: Mapping[str, Any], openapi: str, *json_schema: str) -> t
     return (None if given is None else from_openapi(_checked_schema(given, f"/{openapi}"))), f"/{openapi}"
 
 
-def _read_custom(definition: Mapping[str, Any], root: Any) -> _Read:
-    """A tool whose input is free text: one argument, `input`."""
+def _read_custom(definition: Mapping[str, Any], root: Any) -> _RawDefinition:
+    """Read a custom tool, whose input is free text: one argument, `input`."""
     nested = isinstance(definition.get("custom"), Mapping)
     schema = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
-    return _Read(
+    return _RawDefinition(
         form="custom",
         inner=definition["custom"] if nested else definition,
         at="/custom" if nested else "",
@@ -328,23 +357,25 @@ def _read_custom(definition: Mapping[str, Any], root: Any) -> _Read:
     )
 
 
-def _read_registry(definition: Mapping[str, Any], root: Any) -> _Read:
+def _read_registry(definition: Mapping[str, Any], root: Any) -> _RawDefinition:
+    """Read the registry form: a map of parameters instead of a schema."""
     at = "/parameters"
     try:
         schema = parameters_schema(_checked_schema(definition["parameters"], at), root)
     except Refused as refused:
         raise refused.within(tool=str(definition.get("name", ""))) from None
-    return _Read(form="registry", inner=definition, parameters=schema, parameters_at=at)
+    return _RawDefinition(form="registry", inner=definition, parameters=schema, parameters_at=at)
 
 
-def _read_json_schema(definition: Mapping[str, Any], root: Any) -> _Read:
+def _read_json_schema(definition: Mapping[str, Any], root: Any) -> _RawDefinition:
+    """Read a JSON Schema with a name or title as a tool."""
     name = definition["name"] if isinstance(definition.get("name"), str) else definition.get("title")
     schema = {key: value for key, value in definition.items() if key not in ("name", "title", "description")}
     inner = {"name": name, "description": definition.get("description")}
-    return _Read(form="json-schema", inner=inner, parameters=schema)
+    return _RawDefinition(form="json-schema", inner=inner, parameters=schema)
 
 
-def _named(definition: Mapping[str, Any]) -> bool:
+def _has_name(definition: Mapping[str, Any]) -> bool:
     return definition.get("name") is not None
 
 
@@ -358,7 +389,9 @@ _GEMINI_KEYS = {
 
 
 def _is_gemini(definition: Mapping[str, Any]) -> bool:
-    return _named(definition) and (not _GEMINI_KEYS.isdisjoint(definition) or is_openapi(definition.get("parameters")))
+    return _has_name(definition) and (
+        not _GEMINI_KEYS.isdisjoint(definition) or is_openapi(definition.get("parameters"))
+    )
 
 
 def _is_json_schema(definition: Mapping[str, Any]) -> bool:
@@ -367,26 +400,28 @@ def _is_json_schema(definition: Mapping[str, Any]) -> bool:
 
 
 Recogniser = Callable[[Mapping[str, Any]], bool]
-Reader = Callable[[Mapping[str, Any], Any], _Read]
+Reader = Callable[[Mapping[str, Any], Any], _RawDefinition]
 
 # The first that recognises a definition reads it.
 _FORMS: tuple[tuple[Recogniser, Reader], ...] = (
     (lambda d: isinstance(d.get("function"), Mapping), _read_function),
-    (lambda d: _named(d) and "input_schema" in d, _read_anthropic),
-    (lambda d: _named(d) and "inputSchema" in d, _read_mcp),
-    (lambda d: d.get("type") == "custom" and (_named(d) or isinstance(d.get("custom"), Mapping)), _read_custom),
-    (lambda d: _named(d) and d.get("type") == "function", _read_flat),
+    (lambda d: _has_name(d) and "input_schema" in d, _read_anthropic),
+    (lambda d: _has_name(d) and "inputSchema" in d, _read_mcp),
+    (lambda d: d.get("type") == "custom" and (_has_name(d) or isinstance(d.get("custom"), Mapping)), _read_custom),
+    (lambda d: _has_name(d) and d.get("type") == "function", _read_flat),
     (_is_gemini, _read_gemini),
     (_is_json_schema, _read_json_schema),
-    (lambda d: _named(d) and is_registry(d.get("parameters")), _read_registry),
-    (_named, _read_flat),
+    (lambda d: _has_name(d) and is_registry(d.get("parameters")), _read_registry),
+    (_has_name, _read_flat),
 )
 
 
 def to_provider(tools: Tools, provider: str, *, extensions: bool = False) -> list[Json]:
-    """The list to send as `tools`. `extensions` adds what the form has no field for, which hosted servers refuse.
+    """Return the list to send as `tools`. `extensions` adds fields that the form does not define; hosted servers reject
+    them.
 
-    A schema that does not say its type goes out as the object it must be."""
+    A schema without a type is sent as an object.
+    """
     form = check_provider(provider)
     write = _WRITERS[form]
     toolset = tools if isinstance(tools, Toolset) else Toolset(tools)
@@ -395,43 +430,51 @@ def to_provider(tools: Tools, provider: str, *, extensions: bool = False) -> lis
     return [{"functionDeclarations": written}] if form == "gemini" and written else written
 
 
-def _openai(tool: Tool, name: str, extensions: bool) -> Json:
-    return {"type": "function", "function": {**_flat(tool, name), **_extra(tool, name, extensions)}}
+def _write_chat(tool: Tool, name: str, extensions: bool) -> Json:
+    return {"type": "function", "function": {**_flat_fields(tool, name), **_extension_fields(tool, name, extensions)}}
 
 
-def _responses(tool: Tool, name: str, extensions: bool) -> Json:
+def _write_responses(tool: Tool, name: str, extensions: bool) -> Json:
+    """Write the form of Responses, which would make every argument required without `strict: false`."""
     # Without "strict" this API makes every argument required.
-    return {"type": "function", **_flat(tool, name), "strict": False, **_extra(tool, name, extensions)}
+    return {
+        "type": "function",
+        **_flat_fields(tool, name),
+        "strict": False,
+        **_extension_fields(tool, name, extensions),
+    }
 
 
-def _flat(tool: Tool, name: str) -> Json:
-    return {"name": name, "description": tool.description, "parameters": _object(tool.parameters)}
+def _flat_fields(tool: Tool, name: str) -> Json:
+    return {"name": name, "description": tool.description, "parameters": _as_object_schema(tool.parameters)}
 
 
-def _anthropic(tool: Tool, name: str, extensions: bool) -> Json:
-    written = {"name": name, "description": tool.description, "input_schema": _object(tool.parameters)}
-    return {**written, **_extra(tool, name, extensions)}
+def _write_messages(tool: Tool, name: str, extensions: bool) -> Json:
+    written = {"name": name, "description": tool.description, "input_schema": _as_object_schema(tool.parameters)}
+    return {**written, **_extension_fields(tool, name, extensions)}
 
 
-def _gemini(tool: Tool, name: str, extensions: bool) -> Json:
+def _write_gemini(tool: Tool, name: str, extensions: bool) -> Json:
+    """Write the form of Gemini; schemas without an equivalent in its notation go into the JSON Schema fields."""
     written: Json = {"name": name, "description": tool.description}
-    if _object(tool.parameters) != NO_PARAMETERS:  # an object without properties is refused there
-        written |= _schema("parameters", _object(tool.parameters))
+    if _as_object_schema(tool.parameters) != NO_PARAMETERS:  # Gemini rejects an object without properties
+        written |= _gemini_schema_field("parameters", _as_object_schema(tool.parameters))
     if tool.output_schema is not None:
-        written |= _schema("response", tool.output_schema)
-    return {**written, **_extra(tool, name, extensions, output=False)}
+        written |= _gemini_schema_field("response", tool.output_schema)
+    return {**written, **_extension_fields(tool, name, extensions, output=False)}
 
 
-def _schema(key: str, schema: Json) -> Json:
+def _gemini_schema_field(key: str, schema: Json) -> Json:
     openapi = to_openapi(schema)
     return {f"{key}JsonSchema": schema} if openapi is None else {key: openapi}
 
 
-def _mcp(tool: Tool, name: str, extensions: bool) -> Json:
-    written: Json = {"name": name, "inputSchema": _object(tool.parameters)}
+def _write_mcp(tool: Tool, name: str, extensions: bool) -> Json:
+    """Write the form of MCP; fields without a place go into `_meta`."""
+    written: Json = {"name": name, "inputSchema": _as_object_schema(tool.parameters)}
     if tool.description:
         written["description"] = tool.description
-    marks = _marks(tool, name)
+    marks = _unsupported_fields(tool, name)
     if marks.pop("read_only", False):
         written["annotations"] = {"readOnlyHint": True}
     if tool.output_schema is not None and tool.output_schema.get("type") == "object":
@@ -441,32 +484,33 @@ def _mcp(tool: Tool, name: str, extensions: bool) -> Json:
     return {**written, "_meta": {META: marks}} if marks and extensions else written
 
 
-def _object(schema: Json) -> Json:
+def _as_object_schema(schema: Json) -> Json:
     if "type" in schema and "properties" in schema:
         return schema
     return {"type": "object", **({} if "$ref" in schema else {"properties": {}}), **schema}
 
 
-def _extra(tool: Tool, name: str, extensions: bool, *, output: bool = True) -> Json:
+def _extension_fields(tool: Tool, name: str, extensions: bool, *, output: bool = True) -> Json:
+    """Return the extension fields: output schema and flags."""
     if not extensions:
         return {}
-    marks = _marks(tool, name)
+    marks = _unsupported_fields(tool, name)
     found: Json = dict.fromkeys(OUTPUTS, tool.output_schema) if output and tool.output_schema is not None else {}
     return {**found, EXTENSION: marks} if marks else found
 
 
-def _marks(tool: Tool, name: str) -> Json:
-    """What no provider has a field for, where it is not as usual."""
+def _unsupported_fields(tool: Tool, name: str) -> Json:
+    """Return the fields that no provider defines, if they differ from their defaults."""
     marks: dict[str, Any] = {"aliases": tool.aliases, "read_only": tool.read_only, "compact": tool.compact}
-    said = {key: value for key, value in marks.items() if value}
-    return said if name == tool.name else {"name": tool.name, **said}
+    marks = {key: value for key, value in marks.items() if value}
+    return marks if name == tool.name else {"name": tool.name, **marks}
 
 
 _WRITERS: dict[str, Callable[[Tool, str, bool], Json]] = {
-    "chat": _openai,
-    "responses": _responses,
-    "messages": _anthropic,
-    "gemini": _gemini,
-    "ollama": _openai,
-    "mcp": _mcp,
+    "chat": _write_chat,
+    "responses": _write_responses,
+    "messages": _write_messages,
+    "gemini": _write_gemini,
+    "ollama": _write_chat,
+    "mcp": _write_mcp,
 }

@@ -1,9 +1,9 @@
-"""The registry form: a map from each parameter's name to what it is.
+"""The registry form of tools: a map from each parameter's name to its description or schema.
 
     {"tools": [{"name": "read", "parameters": {"path": "Where", "limit": {"type": "int", "required": false}}}]}
 
-A parameter is required unless it says `"required": false`; a text alone is its description. References point into the
-whole registry; what they point at is copied into the tool, so that a `Tool` stands on its own.
+A parameter is required unless it has `"required": false`; a string alone is its description. References point into the
+whole registry; their targets are copied into the tool, so that a `Tool` is self-contained.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from rightcall.types import Json
 
 
 def is_registry(parameters: Any) -> bool:
-    """Is this a map of parameters, and not a JSON Schema of them?
+    """Return True for a map of parameters, False for a JSON Schema of them.
 
-    It is a schema where all keys are keywords of JSON Schema with values that these may have (`{"minProperties": 1}`),
-    or where a keyword has a value that describes no parameter (`"additionalProperties": false`). Texts under the names
-    of keywords (`{"title": "The title"}`) describe parameters: a schema of nothing but texts would allow anything.
+    It is a schema if all keys are JSON Schema keywords with valid values (`{"minProperties": 1}`), or if a keyword has
+    a value that cannot describe a parameter (`"additionalProperties": false`). Strings under the names of keywords
+    (`{"title": "The title"}`) describe parameters: a schema of strings alone would allow anything.
     """
     if not isinstance(parameters, Mapping) or not parameters:
         return False
-    said = parameters.get("type")
-    if said in ("object", "OBJECT") or isinstance(said, list):
+    kind = parameters.get("type")
+    if kind in ("object", "OBJECT") or isinstance(kind, list):
         return False
-    if parameters.keys() == {"type"} and isinstance(said, str) and word(said) == "object":
+    if parameters.keys() == {"type"} and isinstance(kind, str) and word(kind) == "object":
         return False
     keywords = [key for key, value in parameters.items() if key != "type" and is_keyword(key, value)]
     only_texts = all(isinstance(value, str) and not key.startswith("$") for key, value in parameters.items())
@@ -45,12 +45,12 @@ def is_registry(parameters: Any) -> bool:
 
 
 def _is_no_parameter(value: Any) -> bool:
-    """Does this describe no parameter? One is described by a text or an object."""
+    """Return True if the value cannot describe a parameter: it is neither a string nor an object."""
     return not isinstance(value, (str, Mapping))
 
 
 def parameters_schema(parameters: Mapping[str, Any], root: Any) -> Json:
-    """The JSON Schema of a map of parameters: required ones first, then by name."""
+    """Return the JSON Schema of a map of parameters: required ones first, then by name."""
     writer = _RegistryWriter(root)
     required = sorted(key for key, given in parameters.items() if not _is_optional(given))
     names = required + sorted(parameters.keys() - set(required))
@@ -65,7 +65,7 @@ def _is_optional(given: Any) -> bool:
 
 
 class _RegistryWriter:
-    """Rewrites definitions as schemas and collects what they refer to."""
+    """Convert parameter definitions to schemas and collect the definitions that they reference."""
 
     def __init__(self, root: Any) -> None:
         self.refs = Refs(root)
@@ -74,13 +74,14 @@ class _RegistryWriter:
         self.waiting: list[tuple[str, Any, str]] = []
 
     def finish(self) -> Json:
-        """The definitions, once all that they refer to is in as well."""
+        """Return the collected definitions, after converting those that they reference in turn."""
         while self.waiting:
             name, target, path = self.waiting.pop()
             self.definitions[name] = self.schema(plain(target), path)
         return self.definitions
 
     def parameter(self, given: Any, path: str) -> Json:
+        """Convert one parameter; a string is a description."""
         if not isinstance(given, Mapping):
             return text_schema(str(given))
         schema: Json = self.schema(given, path)
@@ -89,6 +90,7 @@ class _RegistryWriter:
         return schema
 
     def schema(self, given: Any, path: str) -> Any:
+        """Convert a definition; a string is a type, and `example` becomes `examples`."""
         if isinstance(given, str):
             given = {"type": given}
         if not isinstance(given, Mapping):
@@ -99,20 +101,22 @@ class _RegistryWriter:
         new.pop("example", None)
         if new.get("type") == "any":
             del new["type"]
-        return _with_required(new, given.get("properties"))
+        return _collect_required(new, given.get("properties"))
 
     def keyword(self, key: str, value: Any, path: str) -> Any:
+        """Convert the value of one keyword."""
         if key == "type":
-            return [_word(item) for item in value] if isinstance(value, list) else _word(value)
+            return [_type_name(item) for item in value] if isinstance(value, list) else _type_name(value)
         if key == "$ref" and isinstance(value, str):
             return self.reference(value, path)
         if key in LISTS and isinstance(value, list):
             return [self.schema(item, f"{path}/{at}") for at, item in enumerate(value)]
         if key in MAPS and isinstance(value, Mapping):
-            return {name: _without_flag(self.schema(item, path + step(name))) for name, item in value.items()}
+            return {name: _drop_required_flag(self.schema(item, path + step(name))) for name, item in value.items()}
         return self.schema(value, path) if key in ONE else value
 
     def reference(self, ref: str, path: str) -> str:
+        """Return the reference to the copied target. Raises `Refused` if the target does not exist."""
         if ref not in self.names:
             target = self.refs.get(ref)
             if target is None:
@@ -123,19 +127,19 @@ class _RegistryWriter:
         return f"#/$defs/{escaped(self.names[ref])}"
 
     def fresh(self, name: str) -> str:
-        """Two places whose last steps are alike are two types."""
+        """Return an unused name: targets at different places are different types."""
         number, new = 1, name
         while new in self.definitions:
             number, new = number + 1, f"{name}{number + 1}"
         return new
 
 
-def _word(said: Any) -> Any:
-    return word(said) or said if isinstance(said, str) else said
+def _type_name(given: Any) -> Any:
+    return word(given) or given if isinstance(given, str) else given
 
 
-def _with_required(new: Json, properties: Any) -> Json:
-    """Inside an object too, a property may say itself that it is required."""
+def _collect_required(new: Json, properties: Any) -> Json:
+    """Add properties that are marked as required themselves to `required` of their object."""
     if not isinstance(properties, Mapping):
         return new
     flagged = [key for key, item in properties.items() if isinstance(item, Mapping) and item.get("required") is True]
@@ -144,7 +148,8 @@ def _with_required(new: Json, properties: Any) -> Json:
     return {**new, "required": both} if both else new
 
 
-def _without_flag(schema: Any) -> Any:
+def _drop_required_flag(schema: Any) -> Any:
+    """Return the schema without a boolean `required`."""
     if isinstance(schema, dict) and isinstance(schema.get("required"), bool):
         return {word: value for word, value in schema.items() if word != "required"}
     return schema

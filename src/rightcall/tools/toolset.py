@@ -16,12 +16,13 @@ from rightcall.schema.definition import Mended
 from rightcall.schema.limits import CURE, MAX_TOOLSET_PATTERNS, Refusal, Refused
 from rightcall.schema.places import Kind, kinds, properties
 from rightcall.schema.relax import SchemaRelaxation, relaxed
-from rightcall.tools.collect import FoundTool, ToolLike, collect, to_tool
+from rightcall.tools.collect import FoundTool, ToolLike, collect_tools, to_tool
 from rightcall.types import Json, Problem, Tool
 
 
 class Param(msgspec.Struct, frozen=True):
-    """`default` is `msgspec.UNSET` if there is none; `schema` is the whole property, `{}` for one that says nothing."""
+    """One parameter of a tool. `default` is `msgspec.UNSET` if there is none; `schema` is the whole property, `{}` if
+    it has no schema."""
 
     name: str
     schema: Json
@@ -31,15 +32,16 @@ class Param(msgspec.Struct, frozen=True):
     examples: tuple[Any, ...] = ()
 
 
-def params(tool: Tool) -> tuple[Param, ...]:
-    """Required ones first, then by name. What the schema does not call required is optional."""
+def list_parameters(tool: Tool) -> tuple[Param, ...]:
+    """Return the parameters of a tool: required ones first, then by name."""
     listed = tool.parameters.get("required")
     required = set(listed) if isinstance(listed, list) else set()
-    found = [_param(key, schema, key in required) for key, schema in properties(tool.parameters).items()]
+    found = [_read_parameter(key, schema, key in required) for key, schema in properties(tool.parameters).items()]
     return tuple(sorted(found, key=lambda param: (not param.required, param.name)))
 
 
-def _param(name: str, given: Any, required: bool) -> Param:
+def _read_parameter(name: str, given: Any, required: bool) -> Param:
+    """Return one parameter from its property schema."""
     schema = given if isinstance(given, dict) else {}
     text = schema.get("description")
     default = schema.get("default", msgspec.UNSET)
@@ -47,7 +49,7 @@ def _param(name: str, given: Any, required: bool) -> Param:
 
 
 def examples(schema: Json) -> tuple[Any, ...]:
-    """A list of examples wins over a single one."""
+    """Return the examples of a schema; a list under `examples` takes precedence over a single `example`."""
     if isinstance(schema.get("examples"), list):
         return tuple(schema["examples"])
     return (schema["example"],) if "example" in schema else ()
@@ -57,13 +59,16 @@ Provider = Literal["chat", "responses", "messages", "gemini", "ollama", "mcp"]
 
 
 class NameRule(NamedTuple):
-    first: str  # what a name may begin with, as the inside of a regex class
+    """The names that a provider accepts: first character and others as regex character classes, and the longest
+    length."""
+
+    first: str  # characters that a name may begin with, as a regex character class
     rest: str
     longest: int
 
 
 _WORD = "A-Za-z0-9_"
-RULES: dict[str, NameRule] = {
+NAME_RULES: dict[str, NameRule] = {
     "chat": NameRule(_WORD + "-", _WORD + "-", 64),
     "responses": NameRule(_WORD + "-", _WORD + "-", 64),
     "messages": NameRule(_WORD + "-", _WORD + "-", 64),
@@ -71,57 +76,59 @@ RULES: dict[str, NameRule] = {
     "ollama": NameRule(_WORD, _WORD + ".-", 128),
     "mcp": NameRule(_WORD + ".-", _WORD + ".-", 128),
 }
-_HASHES = 4  # how many spellings of one name are recognised on the way back
+_HASHES = 4  # number of hashed spellings of a name that are recognised
 
 
 def check_provider(provider: str) -> str:
-    """The word for whoever takes the tools: an API, or `mcp`."""
-    return api_name(provider, RULES, what="form of tools")
+    """Return the canonical name of a form of tools: an API, or `mcp`."""
+    return api_name(provider, NAME_RULES, what="form of tools")
 
 
 def wire_names(names: Iterable[str], provider: str) -> dict[str, str]:
-    """From each name to what the provider calls it."""
-    rule = RULES[check_provider(provider)]
+    """Map each name to the name that the provider accepts; the results are unique."""
+    rule = NAME_RULES[check_provider(provider)]
     all_names = list(names)
-    found = {name: name for name in all_names if _taken_as_is(name, rule)}
-    changed = {name: _folded(name, rule) for name in all_names if name not in found}
+    found = {name: name for name in all_names if _is_valid_name(name, rule)}
+    changed = {name: _fit_name(name, rule) for name in all_names if name not in found}
     count = Counter(changed.values())
     found |= {name: new for name, new in changed.items() if count[new] == 1 and new not in found}
     used = set(found.values())
     for name in sorted(changed.keys() - found.keys()):
-        found[name] = next(new for new in _hashed(name, rule) if new not in used)
+        found[name] = next(new for new in _hashed_names(name, rule) if new not in used)
         used.add(found[name])
     return {name: found[name] for name in all_names}
 
 
-def stands_for(wire: str, name: str) -> bool:
-    """Could `wire` be what some provider's rules made of this name? A listing cannot pass one tool off as another."""
+def is_wire_name_of(wire: str, name: str) -> bool:
+    """Return True if some provider's rules could turn `name` into `wire`. So a listing cannot present one tool as
+    another."""
     return any(
-        wire in (_folded(name, rule), *itertools.islice(_hashed(name, rule), _HASHES))
-        for rule in RULES.values()
-        if not _taken_as_is(name, rule)
+        wire in (_fit_name(name, rule), *itertools.islice(_hashed_names(name, rule), _HASHES))
+        for rule in NAME_RULES.values()
+        if not _is_valid_name(name, rule)
     )
 
 
-def _taken_as_is(name: str, rule: NameRule) -> bool:
+def _is_valid_name(name: str, rule: NameRule) -> bool:
     return len(name) <= rule.longest and re.fullmatch(f"[{rule.first}][{rule.rest}]*", name) is not None
 
 
-def _folded(name: str, rule: NameRule) -> str:
-    """Without a mark where that says enough; with one where the name was cut or nothing of it is left."""
-    new = _replaced(name, rule)
-    return new if len(new) <= rule.longest and new.strip("_") else next(_hashed(name, rule))
+def _fit_name(name: str, rule: NameRule) -> str:
+    """Return the name with invalid characters replaced, plus a hash if it was cut or nothing of it remains."""
+    new = _replace_characters(name, rule)
+    return new if len(new) <= rule.longest and new.strip("_") else next(_hashed_names(name, rule))
 
 
-def _replaced(name: str, rule: NameRule) -> str:
+def _replace_characters(name: str, rule: NameRule) -> str:
     new = re.sub(f"[^{rule.rest}]", "_", name)
     return new if re.match(f"[{rule.first}]", new) else "_" + new
 
 
-def _hashed(name: str, rule: NameRule) -> Iterator[str]:
+def _hashed_names(name: str, rule: NameRule) -> Iterator[str]:
+    """Yield replacement names that end in a hash of the name."""
     import hashlib
 
-    base = _replaced(name, rule)[: rule.longest - 9]
+    base = _replace_characters(name, rule)[: rule.longest - 9]
     base = base if base.strip("_") else "tool"
     for round in itertools.count():
         text = f"{name}#{round}" if round else name
@@ -132,7 +139,7 @@ __all__ = ["Clash", "Mended", "Refusal", "SchemaRelaxation", "ToolLike", "Tools"
 
 
 class Clash(msgspec.Struct, frozen=True):
-    """Two sources had a tool of this name; `same` when the two say the same of it."""
+    """Two sources declare a tool of this name; `same` if both declarations are equal."""
 
     name: str
     kept: str
@@ -140,10 +147,10 @@ class Clash(msgspec.Struct, frozen=True):
     same: bool
 
 
-_MOST_NEAR = 2_000  # names that are looked through for a similar one
+_MOST_NEAR = 2_000  # names that are compared to find a similar one
 
 
-def _pairs(text: str) -> set[str]:
+def _letter_pairs(text: str) -> set[str]:
     return {text[i : i + 2] for i in range(len(text) - 1)}
 
 
@@ -153,10 +160,10 @@ class Toolset:
 
     - `sources`: functions, classes, `Tool` values, definitions of any provider, listings of MCP servers, toolsets, or
       lists of these, mixed.
-    - `replace`: where a name comes twice the last one stays, not the first; `clashes` says so either way.
+    - `replace`: of two tools with the same name, keep the last one instead of the first; `clashes` reports both.
 
-    Raises `BadTools`, with the place, for a definition that cannot be used. `mended` lists what was taken for what it
-    means, and `refused` what `lenient` and `of` left out.
+    Raises `BadTools`, with the place, for a definition that cannot be used. `mended` lists the repaired definitions,
+    and `refused` those that `lenient` and `of` left out.
     """
 
     __slots__ = (
@@ -180,45 +187,46 @@ class Toolset:
     _allowed: frozenset[str] | None
 
     def __init__(self, *sources: Tools, replace: bool = False) -> None:
-        self._fill(_labelled(sources), replace, _nothing)
+        self._fill(_label_sources(sources), replace, _leave_out_nothing)
 
     @classmethod
     def lenient(cls, *sources: Tools, replace: bool = False) -> Toolset:
-        """The tools of `sources` that can be used; `refused` tells which cannot, and why. `replace` as in `Toolset`."""
+        """Return the usable tools of `sources`; `refused` lists the others with reasons. `replace` as in `Toolset`."""
         made = cls.__new__(cls)
-        made._fill(_labelled(sources), replace, _everything)
+        made._fill(_label_sources(sources), replace, _leave_out_everything)
         return made
 
     @classmethod
     def merge(cls, sources: Mapping[str, Tools], *, replace: bool = False, lenient: bool = False) -> Toolset:
-        """Tools of sources that have names, such as servers; the names stand in `clashes` and `refused`.
+        """Return the tools of named sources, such as servers; the names appear in `clashes` and `refused`.
 
         - `sources`: by name, each as `Toolset` takes one.
         - `replace`: as in `Toolset`.
-        - `lenient`: leave out what cannot be used instead of raising `BadTools`.
+        - `lenient`: leave out unusable definitions instead of raising `BadTools`.
         """
         made = cls.__new__(cls)
-        made._fill(sources, replace, _everything if lenient else _nothing)
+        made._fill(sources, replace, _leave_out_everything if lenient else _leave_out_nothing)
         return made
 
     @staticmethod
     def of(tools: Tools | None, *, choice: object = None) -> Toolset | None:
-        """What every function makes of the `tools` it is given: a toolset as it is, anything else turned into one; None
-        stays None, and names are not checked then.
+        """Return `tools` as a toolset: a toolset unchanged, None as None (names are not checked then), anything else
+        converted. Every function with a `tools` parameter does this.
 
-        - `tools`: definitions that cannot be used are left out and stand in `refused`; functions, classes and `Tool`
-          values that cannot raise `BadTools`.
-        - `choice`: the request's tool choice; where it is "none", in any provider's spelling, nothing may be called.
+        - `tools`: unusable definitions are left out and listed in `refused`; unusable functions, classes and `Tool`
+          values raise `BadTools`.
+        - `choice`: the request's tool choice; if it is "none", in any provider's spelling, nothing is callable.
         """
         if tools is not None and not isinstance(tools, Toolset):
             made = Toolset.__new__(Toolset)
-            made._fill(_labelled((tools,)), False, _data)
+            made._fill(_label_sources((tools,)), False, _leave_out_data)
             tools = made
-        if choice is not None and is_none(choice):
+        if choice is not None and is_none_choice(choice):
             return (tools or Toolset()).scoped(())
         return tools
 
     def _fill(self, sources: Mapping[str, Tools], replace: bool, leaves_out: Callable[[Refused], bool]) -> None:
+        """Collect the tools of all sources; `leaves_out` decides which errors are recorded instead of raised."""
         by_name: dict[str, Tool] = {}
         origins: dict[str, str] = {}
         clashes: list[Clash] = []
@@ -229,7 +237,7 @@ class Toolset:
         for label, source in sources.items():
             if isinstance(source, Toolset):
                 refused += source.refused
-            for tool, origin, notes, cost in _found(source, label):
+            for tool, origin, notes, cost in _iterate_tools(source, label):
                 if not isinstance(tool, Refused) and spent + cost > MAX_TOOLSET_PATTERNS:
                     tool = _too_many_patterns(tool)
                 if isinstance(tool, Refused):
@@ -240,7 +248,7 @@ class Toolset:
                 old = by_name.get(tool.name)
                 if old is not None:
                     kept, dropped = (origin, origins[tool.name]) if replace else (origins[tool.name], origin)
-                    clashes.append(Clash(tool.name, kept, dropped, _alike(old, tool)))
+                    clashes.append(Clash(tool.name, kept, dropped, _is_same_tool(old, tool)))
                 if old is None or replace:
                     by_name[tool.name], origins[tool.name], mended[tool.name] = tool, origin, notes
                     patterns[tool.name] = cost
@@ -267,20 +275,20 @@ class Toolset:
         return f"Toolset({', '.join(self._by_name)})"
 
     def get(self, name: str) -> Tool | None:
-        """The tool of this `name`, or None."""
+        """Return the tool with this `name`, or None."""
         return self._by_name.get(name)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names that may be called, sorted."""
+        """The callable names, sorted."""
         return tuple(sorted(self._by_name))
 
     def source(self, name: str) -> str:
-        """Where the tool of this `name` came from, in words; "" for a tool that is not declared."""
+        """Return where the tool of this `name` was declared, as a phrase; "" for an undeclared tool."""
         return self._sources.get(name, "") if name in self._by_name else ""
 
     def scoped(self, names: Iterable[str]) -> Toolset:
-        """The same tools, but only these `names` may be called. A scope of a scope never allows more."""
+        """Return the same tools with only these `names` callable. A scope of a scope never allows more."""
         made = object.__new__(Toolset)
         for slot in self.__slots__:
             setattr(made, slot, getattr(self, slot))
@@ -290,7 +298,7 @@ class Toolset:
         return made
 
     def sorted(self) -> Toolset:
-        """The same tools, by name: whatever the order they were declared in, what is made of them is the same."""
+        """Return the same tools sorted by name, so that output does not depend on the order of declaration."""
         made = object.__new__(Toolset)
         for slot in self.__slots__:
             setattr(made, slot, getattr(self, slot))
@@ -298,8 +306,7 @@ class Toolset:
         return made
 
     def registered(self, *sources: Tools) -> Toolset:
-        """The same tools, and those of `sources`; where a name is taken, the new tool takes the place of the old. A
-        scope stays."""
+        """Return these tools and those of `sources`; a new tool replaces one of the same name. The scope is kept."""
         whole = object.__new__(Toolset)
         for slot in self.__slots__:
             setattr(whole, slot, getattr(self, slot))
@@ -308,27 +315,27 @@ class Toolset:
         return made if self._allowed is None else made.scoped(self._allowed)
 
     def authorise(self, name: str) -> Literal["not_authorised", "unknown_tool"] | None:
-        """The code of what forbids to call this `name`, or None. What is outside the scope is not authorised, whether
-        it exists or not: a scope tells nothing of what is behind it."""
+        """Return the code of the problem that forbids to call this `name`, or None. A name outside the scope is not
+        authorised whether the tool exists or not: a scope reveals nothing about other tools."""
         if self._allowed is not None and name not in self._allowed:
             return "not_authorised"
         return None if name in self._by_name else "unknown_tool"
 
     def left_out(self, name: str) -> Refusal | None:
-        """Why a definition of this `name` is not among the tools, if one was given and cannot be used."""
+        """Return why a definition of this `name` is unusable, if one was declared and left out."""
         return None if name in self._all else next((each for each in self.refused if each.tool == name), None)
 
     @property
     def notes(self) -> tuple[Problem, ...]:
-        """What was left out and what was taken for what it means, as notes, which block nothing."""
+        """The left-out and repaired definitions as problems that block nothing."""
         out = [Problem("tool_left_out", each.message, each.path, blocking=False) for each in self.refused]
         for each in self.mended:
-            said = f"tool {each.tool!r}: {each.path}: {each.before} was taken for {each.after}"
-            out.append(Problem("tool_mended", said, each.path, blocking=False))
+            message = f"tool {each.tool!r}: {each.path}: {each.before} was taken for {each.after}"
+            out.append(Problem("tool_mended", message, each.path, blocking=False))
         return tuple(out)
 
     def kinds(self, name: str) -> dict[str, Kind]:
-        """How each declared argument of the tool `name` is to be read; empty for a tool that is not declared."""
+        """Return the kind of each declared argument of the tool `name`; empty for an undeclared tool."""
         tool = self._by_name.get(name)
         if tool is None:
             return {}
@@ -338,96 +345,101 @@ class Toolset:
         return found
 
     def nearest(self, name: str) -> list[str]:
-        """Declared names, the most similar to `name` first, at most three. Of very many tools the first are asked."""
-        # Close matching costs too much for a thousand tools: only those that share the most pairs of letters are asked.
+        """Return up to three declared names that are similar to `name`, most similar first. Only the first 2,000 tools
+        are compared."""
+        # Close matching is too slow for a thousand tools: only those that share the most letter pairs are compared.
         import difflib
 
         if not self._near:
-            self._near.extend((_pairs(other.lower()), other) for other in islice(self._all, _MOST_NEAR))
-        wanted = _pairs(name[:64].lower())
+            self._near.extend((_letter_pairs(other.lower()), other) for other in islice(self._all, _MOST_NEAR))
+        wanted = _letter_pairs(name[:64].lower())
         known = [(len(wanted & pairs), other) for pairs, other in self._near if other in self._by_name]
         shared = sorted(known, reverse=True)[:12]
         return difflib.get_close_matches(name[:64], [other for count, other in shared if count], 3, 0.5)
 
     def schema(self, name: str) -> Json | None:
-        """The schema to check calls of the tool of this `name` with: its parameters as plain 2020-12, without patterns
-        that a linear engine cannot run. None for a tool that is not declared."""
+        """Return the schema that checks calls of the tool of this `name`: its parameters as plain 2020-12, without
+        patterns that a linear engine cannot run. None for an undeclared tool."""
         tool = self._by_name.get(name)
         return None if tool is None else self._check(tool)[0]
 
     @property
     def relaxed(self) -> tuple[SchemaRelaxation, ...]:
-        """What of the declared schemas is not checked, and why."""
+        """The parts of the declared schemas that are not checked, with reasons."""
         return tuple(relaxation for tool in self for relaxation in self._check(tool)[1])
 
     def relaxations_of(self, name: str) -> tuple[SchemaRelaxation, ...]:
-        """What of the schema of the tool of this `name` is not checked, and why. Empty for one that is not declared."""
+        """Return the unchecked parts of the schema of the tool of this `name`, with reasons. Empty for an undeclared
+        tool."""
         tool = self._by_name.get(name)
         return () if tool is None else self._check(tool)[1]
 
     def _check(self, tool: Tool) -> tuple[Json, tuple[SchemaRelaxation, ...]]:
+        """Return the schema that checks calls of a tool, and what was relaxed in it."""
         found = self._checked.get(tool.name)
         if found is None:
             found = self._checked[tool.name] = relaxed(tool.name, tool.parameters)
         return found
 
     def definitions(self, api: str = "chat", *, extensions: bool = False) -> list[Json]:
-        """What to send as `tools` with a request.
+        """Return the list to send as `tools` in a request.
 
         - `api`: `chat`, `responses`, `messages`, `gemini` or `ollama`, or `mcp` for a listing.
-        - `extensions`: adds what the API has no field for, under keys that begin with `x-`, which hosted servers
-          refuse.
+        - `extensions`: add fields that the API does not define, under keys that begin with `x-`; hosted servers reject
+          them.
         """
         from rightcall.tools.provider_forms import to_provider
 
         return to_provider(self, api, extensions=extensions)
 
     def wire_names(self, api: str) -> dict[str, str]:
-        """From each name to the one that goes out through this `api`, or `mcp`; a scope does not change it."""
-        forth = self._names(api)[0]
-        return {name: forth[name] for name in self._by_name}
+        """Return the name of each tool in this `api`, or `mcp`; it does not depend on the scope."""
+        to_wire = self._names(api)[0]
+        return {name: to_wire[name] for name in self._by_name}
 
     def from_wire_name(self, api: str, wire: str) -> str | None:
-        """The name that the `wire` name of this `api` stands for, or None."""
+        """Return the tool name for the `wire` name of this `api`, or None."""
         name = self._names(api)[1].get(wire)
         return name if name in self._by_name else None
 
     def _names(self, api: str) -> tuple[dict[str, str], dict[str, str]]:
+        """Return the wire names of all tools and their inverse."""
         api = check_provider(api)
         found = self._wire.get(api)
         if found is None:
-            forth = wire_names(self._all, api)
-            found = self._wire[api] = forth, {wire: name for name, wire in forth.items()}
+            to_wire = wire_names(self._all, api)
+            found = self._wire[api] = to_wire, {wire: name for name, wire in to_wire.items()}
         return found
 
 
 Tools = Toolset | ToolLike | Iterable[ToolLike | Toolset | Iterable[ToolLike]]
 
 
-# -- what is left out, and what raises ---------------------------------------------------------------------------------
+# -- errors to leave out or to raise -----------------------------------------------------------------------------------
 
 
-def _nothing(refused: Refused) -> bool:
+def _leave_out_nothing(refused: Refused) -> bool:
     return False
 
 
-def _everything(refused: Refused) -> bool:
+def _leave_out_everything(refused: Refused) -> bool:
     return True
 
 
 def _too_many_patterns(tool: Tool) -> Refused:
+    """Return the error for a tool whose patterns exceed the toolset's limit."""
     most = f"{MAX_TOOLSET_PATTERNS / 1e6:g} MB"
     refused = Refused("", f"with its patterns those of all tools compile to more than {most}", CURE, tool=tool.name)
     refused.given = True
     return refused
 
 
-def _data(refused: Refused) -> bool:
+def _leave_out_data(refused: Refused) -> bool:
     return refused.given
 
 
 def without_code(tools: Toolset) -> Toolset:
-    """The same tools without what runs them: enough to read replies by, and fit for any other process."""
+    """Return the same tools without functions: enough to parse replies, and safe to send to another process."""
     made = object.__new__(Toolset)
     for slot in Toolset.__slots__:
         setattr(made, slot, getattr(tools, slot))
@@ -436,20 +448,21 @@ def without_code(tools: Toolset) -> Toolset:
     return made
 
 
-def is_none(choice: object) -> bool:
-    """Does this tool choice forbid every call? `"none"`, `{"type": "none"}`, `{"mode": "NONE"}`."""
+def is_none_choice(choice: object) -> bool:
+    """Return True if this tool choice forbids every call: `"none"`, `{"type": "none"}`, `{"mode": "NONE"}`."""
     if isinstance(choice, Mapping):
         config = choice.get("functionCallingConfig", choice.get("function_calling_config"))
-        said = config if isinstance(config, Mapping) else choice
-        choice = said.get("type", said.get("mode"))
+        fields = config if isinstance(config, Mapping) else choice
+        choice = fields.get("type", fields.get("mode"))
     return isinstance(choice, str) and choice.lower() == "none"
 
 
-def _labelled(sources: Sequence[Tools]) -> dict[str, Tools]:
+def _label_sources(sources: Sequence[Tools]) -> dict[str, Tools]:
     return {"": sources[0]} if len(sources) == 1 else {f"/{at}": source for at, source in enumerate(sources)}
 
 
-def _found(source: Tools, label: str) -> Iterator[FoundTool]:
+def _iterate_tools(source: Tools, label: str) -> Iterator[FoundTool]:
+    """Yield the tools of one source with their origin."""
     if isinstance(source, Toolset):
         mended: dict[str, list[Mended]] = {}
         for note in source.mended:
@@ -458,10 +471,11 @@ def _found(source: Tools, label: str) -> Iterator[FoundTool]:
             origin = f"{label}: {source.source(tool.name)}".removeprefix(": ")
             yield FoundTool(tool, origin, tuple(mended.get(tool.name, ())), source._patterns.get(tool.name, 0))
     elif label and not label.startswith("/"):
-        yield from (found._replace(source=f"{label}: {found.source}") for found in collect(source))
+        yield from (found._replace(source=f"{label}: {found.source}") for found in collect_tools(source))
     else:
-        yield from collect(source, label)
+        yield from collect_tools(source, label)
 
 
-def _alike(one: Tool, other: Tool) -> bool:
+def _is_same_tool(one: Tool, other: Tool) -> bool:
+    """Compare two tools without their functions."""
     return all(getattr(one, field) == getattr(other, field) for field in Tool.__struct_fields__ if field != "run")

@@ -21,65 +21,69 @@ from rightcall.tools.value_types import (
     MOST_FAULTS,
     NULL,
     SCALARS,
-    Meaning,
-    Misfit,
+    ConversionError,
+    JsonType,
     NeedsPydantic,
     Read,
-    Unsayable,
+    UnsupportedType,
     ValueFault,
-    bounded,
+    annotation_text,
+    bounded_type,
     bounds_of,
-    described,
-    enumeration,
-    invalid,
-    literal,
+    enum_type,
+    invalid_value_error,
+    literal_type,
     read_each,
     with_default,
-    wrong_type,
+    wrong_type_error,
 )
 from rightcall.types import Json
 
 
-def union(members: list[Meaning]) -> Meaning:
-    """Two that say the same are one. Null stands last."""
-    said: list[Json] = []
+def union_type(members: list[JsonType]) -> JsonType:
+    """Return the type of alternatives; equal schemas are merged, and null is last."""
+    schemas: list[Json] = []
     for member in members:
-        said += [each for each in _flat(member.schema) if each not in said]
-    nullable = NULL.schema in said
-    said = [each for each in said if each != NULL.schema] + [NULL.schema] * nullable
+        schemas += [each for each in _alternatives(member.schema) if each not in schemas]
+    nullable = NULL.schema in schemas
+    schemas = [each for each in schemas if each != NULL.schema] + [NULL.schema] * nullable
     others = [member for member in members if member.schema != NULL.schema]
-    schema = said[0] if len(said) == 1 else {"anyOf": said}
+    schema = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
     if not others:
         return NULL
-    read = others[0].read if len(others) == 1 else _best(others)
+    read = others[0].read if len(others) == 1 else _best_alternative(others)
     if not nullable:
-        return Meaning(schema, read)
-    return Meaning(schema, lambda value: None if value is None else read(value))
+        return JsonType(schema, read)
+    return JsonType(schema, lambda value: None if value is None else read(value))
 
 
-def _flat(schema: Json) -> list[Json]:
+def _alternatives(schema: Json) -> list[Json]:
+    """Return the schemas of an `anyOf`, or the schema alone."""
     return schema["anyOf"] if schema.keys() == {"anyOf"} else [schema]
 
 
-def _best(members: list[Meaning]) -> Read:
-    """Alternatives that hold each other would read what is inside a value once for each way to it, which doubles with
-    every level: what was made of an object or an array is remembered as long as the outermost is read."""
+def _best_alternative(members: list[JsonType]) -> Read:
+    """Return a reader that picks the best-fitting alternative.
+
+    Alternatives that contain each other would read an inner value once per path to it, which doubles with each level.
+    So results for objects and arrays are cached while the outermost value is read.
+    """
 
     def read(value: Any) -> Any:
         if not isinstance(value, (dict, list)):
-            return _chosen(members, value)
+            return _read_alternative(members, value)
         outer: Known | None = getattr(_READING, "known", None)
         known: Known = {} if outer is None else outer
         key = (id(read), id(value))
         try:
             _READING.known = known
             if key not in known:
-                known[key] = value, _tried(members, value)
+                known[key] = value, _read_or_error(members, value)
         finally:
             _READING.known = outer
         made = known[key][1]
-        if isinstance(made, Misfit):
-            raise Misfit(made.faults)
+        if isinstance(made, ConversionError):
+            raise ConversionError(made.faults)
         return made
 
     return read
@@ -89,23 +93,26 @@ Known = dict[tuple[int, int], tuple[Any, Any]]  # holds the value too: an id is 
 _READING = threading.local()
 
 
-def _tried(members: list[Meaning], value: Any) -> Any:
+def _read_or_error(members: list[JsonType], value: Any) -> Any:
+    """Read the value; return a `ConversionError` instead of raising it, so that it can be cached."""
     try:
-        return _chosen(members, value)
-    except Misfit as misfit:
+        return _read_alternative(members, value)
+    except ConversionError as misfit:
         return misfit
 
 
-def _chosen(members: list[Meaning], value: Any) -> Any:
-    found: list[tuple[Meaning, Any]] = []
+def _read_alternative(members: list[JsonType], value: Any) -> Any:
+    """Return the value as the alternative that fits best: most fields in common, then fewest conversions. Raises
+    `ConversionError` if none fits."""
+    found: list[tuple[JsonType, Any]] = []
     faults: list[ValueFault] = []
     for member in members:
         try:
             found.append((member, member.read(value)))
-        except Misfit as misfit:
+        except ConversionError as misfit:
             faults += misfit.faults
     if not found:
-        raise _none_of(faults)
+        raise _combine_faults(faults)
     if len(found) == 1:
         return found[0][1]
     keys = frozenset(value) if isinstance(value, dict) else frozenset()
@@ -113,7 +120,7 @@ def _chosen(members: list[Meaning], value: Any) -> Any:
 
 
 def _is_changed(value: Any, made: Any) -> bool:
-    """Is a number of another kind, a tuple, or a member of an Enum in place of what was sent?"""
+    """Return True if reading converted the value: to another kind of number, a tuple, or an Enum member."""
     if isinstance(value, list):
         return not isinstance(made, list) or any(_is_changed(*pair) for pair in zip(value, made, strict=False))
     if isinstance(made, enum.Enum):
@@ -121,15 +128,16 @@ def _is_changed(value: Any, made: Any) -> bool:
     return isinstance(value, (int, float)) and type(made) in (int, float) and type(made) is not type(value)
 
 
-def _none_of(faults: list[ValueFault]) -> Misfit:
-    """What each alternative has against the value, at the one place that all of them are about."""
-    said = dict.fromkeys([fault.said for fault in faults if not fault.steps])
+def _combine_faults(faults: list[ValueFault]) -> ConversionError:
+    """Return one error for a value that fits no alternative: faults inside it, and one fault that lists what the
+    alternatives expect."""
+    messages = dict.fromkeys([fault.message for fault in faults if not fault.steps])
     inside = [fault for fault in faults if fault.steps]
     kinds = {fault.code for fault in faults}
-    if inside and not said:
-        return Misfit(inside)
-    words = ", or ".join([each if not at else each.removeprefix("should be ") for at, each in enumerate(said)])
-    return Misfit([*inside, ValueFault(kinds.pop() if len(kinds) == 1 else "invalid_argument", words)])
+    if inside and not messages:
+        return ConversionError(inside)
+    message = ", or ".join([each if not at else each.removeprefix("should be ") for at, each in enumerate(messages)])
+    return ConversionError([*inside, ValueFault(kinds.pop() if len(kinds) == 1 else "invalid_argument", message)])
 
 
 LISTS: dict[Any, Callable[[list[Any]], Any]] = {
@@ -155,53 +163,55 @@ DICTS: dict[Any, Callable[[dict[Any, Any]], Any]] = {
 _ARRAYS = (list, tuple, set, frozenset, collections.deque)
 
 
-def array(item: Meaning, make: Callable[[list[Any]], Any], *, unique: bool = False) -> Meaning:
+def array_type(item: JsonType, make: Callable[[list[Any]], Any], *, unique: bool = False) -> JsonType:
+    """Return the type of an array with equal items; `make` converts the list."""
     schema: Json = {"items": item.schema, "type": "array", **({"uniqueItems": True} if unique else {})}
     read_item = item.read
 
     def read(value: Any) -> Any:
-        made = read_each(read_item, array_of(value))
+        made = read_each(read_item, check_array(value))
         try:
             return made if make is list else make(made)
-        except TypeError:  # what stands in it cannot be in a set
-            raise wrong_type("should hold values that can be compared, not lists or objects") from None
+        except TypeError:  # the items are not hashable
+            raise wrong_type_error("should hold values that can be compared, not lists or objects") from None
 
-    return Meaning(schema, read)
+    return JsonType(schema, read)
 
 
-def array_of(value: Any) -> Iterable[Any]:
+def check_array(value: Any) -> Iterable[Any]:
+    """Return the value if it is a list or similar. Raises `ConversionError`."""
     if type(value) is list or isinstance(value, _ARRAYS):
         return value
-    raise wrong_type("should be an array")
+    raise wrong_type_error("should be an array")
 
 
-def places(items: list[Meaning], fewest: int, make: Callable[[list[Any]], Any]) -> Meaning:
-    """An array in which every place has a type of its own; those after the `fewest` may be left out."""
+def tuple_type(items: list[JsonType], fewest: int, make: Callable[[list[Any]], Any]) -> JsonType:
+    """Return the type of an array with a type for each position; positions after `fewest` are optional."""
     schema: Json = {"maxItems": len(items), "minItems": fewest, "type": "array"}
     if items:
         schema["prefixItems"] = [item.schema for item in items]
     readers = [item.read for item in items]
 
     def read(value: Any) -> Any:
-        given = list(array_of(value))
+        given = list(check_array(value))
         if not fewest <= len(given) <= len(readers):
             many = str(fewest) if fewest == len(readers) else f"{fewest} to {len(readers)}"
-            raise wrong_type(f"should be an array of {many} items")
+            raise wrong_type_error(f"should be an array of {many} items")
         faults: list[ValueFault] = []
         for at, (each, inner) in enumerate(zip(given, readers, strict=False)):
             try:
                 given[at] = inner(each)
-            except Misfit as misfit:
+            except ConversionError as misfit:
                 faults += misfit.within(at)
         if faults:
-            raise Misfit(faults)
+            raise ConversionError(faults)
         return make(given)
 
-    return Meaning(schema, read)
+    return JsonType(schema, read)
 
 
-def mapping(key: Meaning, value: Meaning, make: Callable[[dict[Any, Any]], Any]) -> Meaning:
-    """An object with any keys. What `key` says of the text of a key stands in `propertyNames`."""
+def mapping_type(key: JsonType, value: JsonType, make: Callable[[dict[Any, Any]], Any]) -> JsonType:
+    """Return the type of an object with any keys. Constraints of `key` go into `propertyNames`."""
     names = dict(key.schema)
     schema: Json = {"additionalProperties": value.schema or True, "type": "object"}
     if "$ref" in names or (names.get("type") == "string" and len(names) > 1):
@@ -211,36 +221,36 @@ def mapping(key: Meaning, value: Meaning, make: Callable[[dict[Any, Any]], Any])
 
     def read(given: Any) -> Any:
         if not isinstance(given, abc.Mapping):
-            raise wrong_type("should be an object")
+            raise wrong_type_error("should be an object")
         made: dict[Any, Any] = {}
         faults: list[ValueFault] = []
         for name, inner in given.items():
             try:
                 made[read_key(name)] = read_value(inner)
-            except Misfit as misfit:
+            except ConversionError as misfit:
                 faults += misfit.within(name)
                 if len(faults) >= MOST_FAULTS:
                     break
         if faults:
-            raise Misfit(faults)
+            raise ConversionError(faults)
         return made if make is dict else make(made)
 
-    return Meaning(schema, read)
+    return JsonType(schema, read)
 
 
 def _key_reader(read: Read) -> Read:
-    """Keys are text. Where the type is another, the text is what JSON would write for the key."""
+    """Return a reader for keys. A key is text: for another type, the text is decoded as JSON."""
 
     def read_key(name: Any) -> Any:
         try:
             return read(name)
-        except Misfit as misfit:
+        except ConversionError as misfit:
             first = misfit
         try:
             return read(json.loads(name))
-        except (Misfit, ValueError, TypeError, RecursionError):
-            raise Misfit(
-                [ValueFault("invalid_argument", f"is a key that {fault.said}") for fault in first.faults]
+        except (ConversionError, ValueError, TypeError, RecursionError):
+            raise ConversionError(
+                [ValueFault("invalid_argument", f"is a key that {fault.message}") for fault in first.faults]
             ) from None
 
     return read_key
@@ -250,7 +260,8 @@ NOTHING = inspect.Parameter.empty
 
 
 class AnnotatedField(NamedTuple):
-    """`hint` is the annotation. `default` is NOTHING where there is none to show; the field may be optional still."""
+    """A field of a class with its annotation `hint`. `default` is NOTHING if none can be shown; the field may still be
+    optional."""
 
     name: str
     hint: Any
@@ -259,14 +270,15 @@ class AnnotatedField(NamedTuple):
     description: str = ""
 
 
-class UnderstoodField(NamedTuple):
-    """A field whose annotation is understood."""
+class ResolvedField(NamedTuple):
+    """A field with its resolved type."""
 
     field: AnnotatedField
-    meaning: Meaning
+    type: JsonType
 
 
-def fields_schema(entries: Iterable[UnderstoodField]) -> Json:
+def fields_schema(entries: Iterable[ResolvedField]) -> Json:
+    """Return the object schema of the fields."""
     properties = {}
     required = []
     for field, meaning in entries:
@@ -279,21 +291,22 @@ def fields_schema(entries: Iterable[UnderstoodField]) -> Json:
     return {"properties": properties, **({"required": required} if required else {}), "type": "object"}
 
 
-def fields_reader(entries: Iterable[UnderstoodField], rest: Read | None = None) -> Callable[[Any], dict[str, Any]]:
-    """Reads what was sent of the fields, in their order; `rest` reads what is none of them, which is left out else."""
+def fields_reader(entries: Iterable[ResolvedField], rest: Read | None = None) -> Callable[[Any], dict[str, Any]]:
+    """Return a reader for an object with these fields, in their order. `rest` reads other fields; without it they are
+    ignored."""
     readers = [(field.name, meaning.read, field.required) for field, meaning in entries]
     names = frozenset([name for name, _, _ in readers])
 
     def read(given: Any) -> dict[str, Any]:
         if type(given) is not dict and not isinstance(given, Mapping):
-            raise wrong_type("should be an object")
+            raise wrong_type_error("should be an object")
         made: dict[str, Any] = {}
         faults: list[ValueFault] = []
         for name, inner, required in readers:
             if name in given:
                 try:
                     made[name] = inner(given[name])
-                except Misfit as misfit:
+                except ConversionError as misfit:
                     faults += misfit.within(name)
             elif required:
                 faults.append(ValueFault("missing", "is required", (name,)))
@@ -301,19 +314,19 @@ def fields_reader(entries: Iterable[UnderstoodField], rest: Read | None = None) 
             for name in [name for name in given if name not in names]:
                 try:
                     made[name] = rest(given[name])
-                except Misfit as misfit:
+                except ConversionError as misfit:
                     faults += misfit.within(name)
         if faults:
-            raise Misfit(faults)
+            raise ConversionError(faults)
         return made
 
     return read
 
 
-def filled(
-    entries: Iterable[UnderstoodField], read: Callable[[Any], dict[str, Any]]
+def fill_defaults(
+    entries: Iterable[ResolvedField], read: Callable[[Any], dict[str, Any]]
 ) -> Callable[[Any], dict[str, Any]]:
-    """The same reader, with the defaults of what was not sent. One that could be changed is given out as a copy."""
+    """Return the reader with defaults added for absent fields. A mutable default is copied."""
     defaults = {field.name: field.default for field, _ in entries if field.default is not NOTHING}
     if not defaults:
         return read
@@ -332,21 +345,21 @@ def filled(
 
 
 def class_hints(cls: Any) -> dict[str, Any]:
-    """The annotations of a class, resolved; it may name itself wherever it was defined. Raises NameError."""
+    """Return the resolved annotations of a class, which may refer to itself. Raises NameError."""
     try:
         return typing.get_type_hints(cls, localns={cls.__name__: cls}, include_extras=True)
     except TypeError as error:
-        raise Unsayable(cls, f"has an annotation that is no type ({error})", "annotate with a type") from None
+        raise UnsupportedType(cls, f"has an annotation that is no type ({error})", "annotate with a type") from None
 
 
-def class_notes(cls: Any) -> Json:
-    """Its docstring, unless Python made it up."""
+def class_description(cls: Any) -> Json:
+    """Return the class docstring as `description`, unless Python generated it."""
     notes = inspect.cleandoc(vars(cls).get("__doc__") or "")
     return {"description": notes} if notes and not notes.startswith(f"{cls.__name__}(") else {}
 
 
 def dataclass_fields(cls: Any) -> list[AnnotatedField]:
-    """What making one takes: an InitVar does, a field that is not for `__init__` does not."""
+    """Return the parameters that create an instance: including InitVar, excluding fields without `init`."""
     hints = class_hints(cls)
     declared = {field.name: field for field in dataclasses.fields(cls)}
     found = []
@@ -358,11 +371,12 @@ def dataclass_fields(cls: Any) -> list[AnnotatedField]:
         field = declared.get(name)
         made = field is not None and field.default_factory is not dataclasses.MISSING
         default = NOTHING if made else parameter.default
-        found.append(AnnotatedField(name, hint, parameter.default is NOTHING, default, _field_notes(field)))
+        found.append(AnnotatedField(name, hint, parameter.default is NOTHING, default, _field_description(field)))
     return found
 
 
-def _field_notes(field: dataclasses.Field[Any] | None) -> str:
+def _field_description(field: dataclasses.Field[Any] | None) -> str:
+    """Return the description of a dataclass field; "" if it has none."""
     if field is None:
         return ""
     notes = field.metadata.get("description") or getattr(field, "doc", None)
@@ -370,22 +384,24 @@ def _field_notes(field: dataclasses.Field[Any] | None) -> str:
 
 
 def typed_dict_fields(cls: Any) -> list[AnnotatedField]:
+    """Return the fields of a TypedDict, with Required, NotRequired and ReadOnly resolved."""
     found = []
     for name, hint in class_hints(cls).items():
         required = name in cls.__required_keys__
-        while (word := _field_word(hint)) in ("Required", "NotRequired", "ReadOnly"):
+        while (word := _qualifier(hint)) in ("Required", "NotRequired", "ReadOnly"):
             hint = typing.get_args(hint)[0]
             required = {"Required": True, "NotRequired": False}.get(word, required)
         found.append(AnnotatedField(name, hint, required))
     return found
 
 
-def _field_word(hint: Any) -> str:
-    """`Required` of `Required[int]`, whoever it was imported from."""
+def _qualifier(hint: Any) -> str:
+    """Return `Required` for `Required[int]`, from `typing` or `typing_extensions`."""
     return str(getattr(typing.get_origin(hint), "_name", ""))
 
 
 def named_tuple_fields(cls: Any) -> list[AnnotatedField]:
+    """Return the fields of a NamedTuple."""
     hints = class_hints(cls)
     defaults = cls._field_defaults
     return [
@@ -394,8 +410,8 @@ def named_tuple_fields(cls: Any) -> list[AnnotatedField]:
     ]
 
 
-def made_by(cls: Any, read: Callable[[Any], dict[str, Any]]) -> Read:
-    """Reads the fields and makes an instance. What the class itself refuses is a fault of the value."""
+def instance_reader(cls: Any, read: Callable[[Any], dict[str, Any]]) -> Read:
+    """Return a reader that creates an instance from its fields. A ValueError of the class is a fault of the value."""
 
     def read_instance(value: Any) -> Any:
         if type(value) is not dict and isinstance(value, cls):
@@ -404,7 +420,7 @@ def made_by(cls: Any, read: Callable[[Any], dict[str, Any]]) -> Read:
         try:
             return cls(**fields)
         except (ValueError, AssertionError) as error:
-            raise invalid(f"was refused: {str(error)[:400]}") from error
+            raise invalid_value_error(f"was refused: {str(error)[:400]}") from error
 
     return read_instance
 
@@ -412,179 +428,191 @@ def made_by(cls: Any, read: Callable[[Any], dict[str, Any]]) -> Read:
 _OF_PYDANTIC = ("__get_pydantic_core_schema__", "__pydantic_core_schema__", "__pydantic_config__")
 
 
-class _Named:
-    """A class or an alias that others refer to by name. `meaning` is set once it is understood."""
+class _Definition:
+    """A class or alias that is referenced by name. `type` is set once it is resolved."""
 
     def __init__(self, name: str) -> None:
         self.name, self.uses = name, 0
-        self.meaning = ANYTHING
+        self.type = ANYTHING
         self.keys: set[str] = set()
 
-    def understood(self, meaning: Meaning) -> None:
-        """Known from now on to those too who refer to it already."""
-        self.meaning = meaning
-        self.keys |= meaning.keys
+    def resolve(self, json_type: JsonType) -> None:
+        """Set the type, also for the references that exist already."""
+        self.type = json_type
+        self.keys |= json_type.keys
 
-    def reference(self) -> Meaning:
+    def reference(self) -> JsonType:
+        """Return a type that refers to this definition."""
         self.uses += 1
-        return Meaning({"$ref": f"#/$defs/{self.name}"}, lambda value: self.meaning.read(value), self.keys)
+        return JsonType({"$ref": f"#/$defs/{self.name}"}, lambda value: self.type.read(value), self.keys)
 
 
-class Meanings:
-    """The meanings of the annotations of one function or class."""
+class TypeResolver:
+    """Resolve the annotations of one function or class to JSON types, and collect their definitions."""
 
     def __init__(self) -> None:
         self.definitions: dict[str, Json] = {}
-        self._named: dict[Any, _Named] = {}
+        self._definitions: dict[Any, _Definition] = {}
 
-    def of(self, hint: Any) -> Meaning:
+    def of(self, hint: Any) -> JsonType:
+        """Return the JSON type of an annotation. Raises `UnsupportedType` or `NeedsPydantic`."""
         if typing.get_origin(hint) is typing.Annotated:
-            return self._annotated(hint)
-        return _scalar(hint) or self._special(hint) or self._of_class(hint)
+            return self._resolve_annotated(hint)
+        return _scalar(hint) or self._resolve_special(hint) or self._resolve_class(hint)
 
-    def root(self, cls: Any) -> Meaning:
-        """A class, with its fields written out."""
+    def root(self, cls: Any) -> JsonType:
+        """Return the JSON type of a class with its fields inline."""
         self.of(cls)
-        named = self._named[cls]
-        if named.uses == 1:  # nobody else refers to it
-            del self.definitions[named.name]
-        return named.meaning
+        definition = self._definitions[cls]
+        if definition.uses == 1:  # nothing else refers to it
+            del self.definitions[definition.name]
+        return definition.type
 
-    def _fields(self, cls: Any, fields: list[AnnotatedField], given: dict[Any, Any]) -> list[UnderstoodField]:
-        return [UnderstoodField(field, self._field(cls, field, given)) for field in fields]
+    def _fields(self, cls: Any, fields: list[AnnotatedField], given: dict[Any, Any]) -> list[ResolvedField]:
+        return [ResolvedField(field, self._field(cls, field, given)) for field in fields]
 
-    def _field(self, cls: Any, field: AnnotatedField, given: dict[Any, Any]) -> Meaning:
+    def _field(self, cls: Any, field: AnnotatedField, given: dict[Any, Any]) -> JsonType:
+        """Resolve one field; an error names the field."""
         try:
-            return self.of(_substituted(field.hint, given) if given else field.hint)
-        except Unsayable as unsayable:
-            unsayable.place = unsayable.place or f"{cls.__name__}.{field.name}"
+            return self.of(_substitute(field.hint, given) if given else field.hint)
+        except UnsupportedType as unsupported:
+            unsupported.place = unsupported.place or f"{cls.__name__}.{field.name}"
             raise
 
-    def _annotated(self, hint: Any) -> Meaning:
+    def _resolve_annotated(self, hint: Any) -> JsonType:
+        """Resolve `Annotated`: bounds and descriptions are added to the schema."""
         inner, notes = typing.get_args(hint)[0], hint.__metadata__
         if any(type(note).__module__.partition(".")[0] == "pydantic" or _is_pydantic(note) for note in notes):
             raise NeedsPydantic
         meaning = self.of(inner)
         bounds = {word: limit for note in notes for word, limit in bounds_of(note).items()}
         if bounds:
-            meaning = self._bounded(hint, inner, meaning, bounds)
-        text = described(hint)
+            meaning = self._resolve_bounded(hint, inner, meaning, bounds)
+        text = annotation_text(hint)
         return meaning._replace(schema={**meaning.schema, "description": text}) if text else meaning
 
-    def _bounded(self, hint: Any, inner: Any, meaning: Meaning, bounds: dict[str, Any]) -> Meaning:
-        """Bounds of alternatives are those of each, null aside."""
+    def _resolve_bounded(self, hint: Any, inner: Any, meaning: JsonType, bounds: dict[str, Any]) -> JsonType:
+        """Apply bounds; in a union they apply to each alternative except null."""
         if typing.get_origin(inner) not in (typing.Union, types.UnionType):
-            return bounded(hint, meaning, bounds)
+            return bounded_type(hint, meaning, bounds)
         members = [(each, self.of(each)) for each in typing.get_args(inner)]
-        return union([one if each is type(None) else bounded(hint, one, bounds) for each, one in members])
+        return union_type([one if each is type(None) else bounded_type(hint, one, bounds) for each, one in members])
 
-    def _special(self, hint: Any) -> Meaning | None:
-        """The forms of `typing` that are no classes."""
+    def _resolve_special(self, hint: Any) -> JsonType | None:
+        """Resolve forms of `typing` that are not classes; None for any other annotation."""
         origin, inner = typing.get_origin(hint), typing.get_args(hint)
         if origin is typing.Literal:
-            return literal(hint, inner)
+            return literal_type(hint, inner)
         if origin in (typing.Union, types.UnionType):
-            return union([self.of(each) for each in inner])
+            return union_type([self.of(each) for each in inner])
         if isinstance(hint, typing.NewType):
             return self.of(hint.__supertype__)
         if isinstance(hint, typing.TypeVar):
-            return self._variable(hint)
+            return self._resolve_type_variable(hint)
         alias = origin if origin is not None else hint
         if type(alias).__name__ == "TypeAliasType":
-            value = _substituted(alias.__value__, dict(zip(alias.__type_params__, inner, strict=False)))
-            return self._define(hint, _title(alias, inner), lambda: self.of(value))
+            value = _substitute(alias.__value__, dict(zip(alias.__type_params__, inner, strict=False)))
+            return self._define(hint, _definition_name(alias, inner), lambda: self.of(value))
         return None
 
-    def _variable(self, hint: Any) -> Meaning:
+    def _resolve_type_variable(self, hint: Any) -> JsonType:
         if hint.__constraints__:
-            return union([self.of(each) for each in hint.__constraints__])
+            return union_type([self.of(each) for each in hint.__constraints__])
         return ANYTHING if hint.__bound__ is None else self.of(hint.__bound__)
 
-    def _of_class(self, hint: Any) -> Meaning:
+    def _resolve_class(self, hint: Any) -> JsonType:
+        """Resolve a container, a scalar, an Enum, or a class with fields."""
         cls, inner = typing.get_origin(hint) or hint, typing.get_args(hint)
         if _is_pydantic(cls):
             raise NeedsPydantic
-        if found := self._container(hint, cls, inner) or SCALARS.get(cls):
+        if found := self._resolve_container(hint, cls, inner) or SCALARS.get(cls):
             return found
         if not isinstance(cls, type):
-            raise Unsayable(hint)
+            raise UnsupportedType(hint)
         if issubclass(cls, enum.Enum):
-            return self._define(cls, cls.__name__, lambda: enumeration(cls))
+            return self._define(cls, cls.__name__, lambda: enum_type(cls))
         build = next((build for fits, build in _RECORDS if fits(cls)), None)
         if build is None:
-            raise Unsayable(hint)
+            raise UnsupportedType(hint)
         given = dict(zip(getattr(cls, "__parameters__", ()), inner, strict=False))
-        return self._define(hint, _title(cls, inner), lambda: build(self, cls, given))
+        return self._define(hint, _definition_name(cls, inner), lambda: build(self, cls, given))
 
-    def _container(self, hint: Any, cls: Any, inner: tuple[Any, ...]) -> Meaning | None:
+    def _resolve_container(self, hint: Any, cls: Any, inner: tuple[Any, ...]) -> JsonType | None:
+        """Resolve a list, set, tuple or mapping; None for any other class."""
         if cls is tuple:
-            return array(ANYTHING, tuple) if hint in (tuple, typing.Tuple) else self._tuple(inner)  # noqa: UP006
+            return array_type(ANYTHING, tuple) if hint in (tuple, typing.Tuple) else self._resolve_tuple(inner)  # noqa: UP006
         if cls in LISTS or cls in SETS:
             item = self.of(inner[0]) if inner else ANYTHING
-            return array(item, LISTS.get(cls) or SETS[cls], unique=cls in SETS)
+            return array_type(item, LISTS.get(cls) or SETS[cls], unique=cls in SETS)
         if cls in DICTS:
             key, value = inner or (Any, Any)
-            return mapping(self._key(key), self.of(value), DICTS[cls])
+            return mapping_type(self._resolve_key(key), self.of(value), DICTS[cls])
         return None
 
-    def _key(self, hint: Any) -> Meaning:
+    def _resolve_key(self, hint: Any) -> JsonType:
+        """Resolve the key type of a mapping. Raises `UnsupportedType` for types that text cannot express."""
         meaning = self.of(hint)
         target = self.definitions.get(str(meaning.schema.get("$ref")).rpartition("/")[2], meaning.schema)
         if target.get("type") in ("array", "object", "null"):
-            raise Unsayable(hint, "cannot be the key of a JSON object, which is text", "use str for the keys")
+            raise UnsupportedType(hint, "cannot be the key of a JSON object, which is text", "use str for the keys")
         return meaning
 
-    def _tuple(self, inner: tuple[Any, ...]) -> Meaning:
+    def _resolve_tuple(self, inner: tuple[Any, ...]) -> JsonType:
         if len(inner) == 2 and inner[1] is ...:
-            return array(self.of(inner[0]), tuple)
-        return places([self.of(each) for each in inner], len(inner), tuple)
+            return array_type(self.of(inner[0]), tuple)
+        return tuple_type([self.of(each) for each in inner], len(inner), tuple)
 
-    def _define(self, key: Any, name: str, build: Callable[[], Meaning]) -> Meaning:
-        named = self._named.get(key)
-        if named is None:
-            named = self._named[key] = _Named(self._free(key, name))
-            self.definitions[named.name] = {}  # the name is taken
-            named.understood(build())
-            self.definitions[named.name] = named.meaning.schema
-        return named.reference()
+    def _define(self, key: Any, name: str, build: Callable[[], JsonType]) -> JsonType:
+        """Return a reference to the definition of `key`, building it at first use."""
+        definition = self._definitions.get(key)
+        if definition is None:
+            definition = self._definitions[key] = _Definition(self._unused_name(key, name))
+            self.definitions[definition.name] = {}  # reserves the name
+            definition.resolve(build())
+            self.definitions[definition.name] = definition.type.schema
+        return definition.reference()
 
-    def _free(self, key: Any, name: str) -> str:
-        """A name that no other class has."""
+    def _unused_name(self, key: Any, name: str) -> str:
+        """Return a definition name that no other class has."""
         if name not in self.definitions:
             return name
-        longer = _word(f"{getattr(key, '__module__', '')}.{getattr(key, '__qualname__', name)}".replace(".", "__"))
+        longer = _identifier(
+            f"{getattr(key, '__module__', '')}.{getattr(key, '__qualname__', name)}".replace(".", "__")
+        )
         return longer if longer not in self.definitions else f"{longer}_{len(self.definitions)}"
 
     # -- classes with fields -------------------------------------------------------------------------------------------
 
-    def _dataclass(self, cls: Any, given: dict[Any, Any]) -> Meaning:
+    def _dataclass(self, cls: Any, given: dict[Any, Any]) -> JsonType:
         entries = self._fields(cls, dataclass_fields(cls), given)
-        read = made_by(cls, fields_reader(entries))
-        return Meaning({**class_notes(cls), **fields_schema(entries)}, read, _names(entries))
+        read = instance_reader(cls, fields_reader(entries))
+        return JsonType({**class_description(cls), **fields_schema(entries)}, read, _field_names(entries))
 
-    def _typed_dict(self, cls: Any, given: dict[Any, Any]) -> Meaning:
+    def _typed_dict(self, cls: Any, given: dict[Any, Any]) -> JsonType:
         entries = self._fields(cls, typed_dict_fields(cls), given)
-        schema = {**class_notes(cls), **fields_schema(entries)}
-        return Meaning(schema, fields_reader(entries), _names(entries))
+        schema = {**class_description(cls), **fields_schema(entries)}
+        return JsonType(schema, fields_reader(entries), _field_names(entries))
 
-    def _named_tuple(self, cls: Any, given: dict[Any, Any]) -> Meaning:
+    def _named_tuple(self, cls: Any, given: dict[Any, Any]) -> JsonType:
+        """Return the type of a NamedTuple: an array with a type for each position."""
         entries = self._fields(cls, named_tuple_fields(cls), given)
         shown = list(fields_schema(entries)["properties"].values())
-        items = [each.meaning._replace(schema=schema) for each, schema in zip(entries, shown, strict=True)]
-        return places(items, sum(each.field.required for each in entries), lambda got: cls(*got))
+        items = [each.type._replace(schema=schema) for each, schema in zip(entries, shown, strict=True)]
+        return tuple_type(items, sum(each.field.required for each in entries), lambda got: cls(*got))
 
 
-_RECORDS: list[tuple[Callable[[Any], bool], Callable[[Meanings, Any, dict[Any, Any]], Meaning]]] = [
-    (lambda cls: issubclass(cls, tuple) and hasattr(cls, "_field_defaults"), Meanings._named_tuple),
-    (lambda cls: issubclass(cls, dict) and hasattr(cls, "__required_keys__"), Meanings._typed_dict),
-    (dataclasses.is_dataclass, Meanings._dataclass),
+_RECORDS: list[tuple[Callable[[Any], bool], Callable[[TypeResolver, Any, dict[Any, Any]], JsonType]]] = [
+    (lambda cls: issubclass(cls, tuple) and hasattr(cls, "_field_defaults"), TypeResolver._named_tuple),
+    (lambda cls: issubclass(cls, dict) and hasattr(cls, "__required_keys__"), TypeResolver._typed_dict),
+    (dataclasses.is_dataclass, TypeResolver._dataclass),
 ]
 
 
-def _scalar(hint: Any) -> Meaning | None:
+def _scalar(hint: Any) -> JsonType | None:
+    """Return the type of a scalar annotation; None for any other."""
     try:
         return SCALARS.get(hint)
-    except TypeError:  # a note inside it has no hash
+    except TypeError:  # an annotation inside it is not hashable
         return None
 
 
@@ -592,22 +620,22 @@ def _is_pydantic(value: Any) -> bool:
     return any(hasattr(value, name) for name in _OF_PYDANTIC)
 
 
-def _names(entries: list[UnderstoodField]) -> frozenset[str]:
+def _field_names(entries: list[ResolvedField]) -> frozenset[str]:
     return frozenset([entry.field.name for entry in entries])
 
 
-def _substituted(hint: Any, given: dict[Any, Any]) -> Any:
-    """`list[T]` as `list[int]`."""
+def _substitute(hint: Any, given: dict[Any, Any]) -> Any:
+    """Return the annotation with type variables replaced: `list[T]` as `list[int]`."""
     if isinstance(hint, typing.TypeVar):
         return given.get(hint, hint)
     free = getattr(hint, "__parameters__", ())
     return hint[tuple(given.get(each, each) for each in free)] if free and not isinstance(hint, type) else hint
 
 
-def _title(cls: Any, inner: tuple[Any, ...]) -> str:
-    said = [each.__name__ if isinstance(each, type) else str(each) for each in inner]
-    return _word(f"{cls.__name__}[{', '.join(said)}]") if inner else str(cls.__name__)
+def _definition_name(cls: Any, inner: tuple[Any, ...]) -> str:
+    names = [each.__name__ if isinstance(each, type) else str(each) for each in inner]
+    return _identifier(f"{cls.__name__}[{', '.join(names)}]") if inner else str(cls.__name__)
 
 
-def _word(text: str) -> str:
+def _identifier(text: str) -> str:
     return re.sub(r"[^\w.-]", "_", text)

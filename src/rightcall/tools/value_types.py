@@ -1,8 +1,8 @@
-"""JSON Schemas and readers for single values: scalars, choices, constraints, annotations and defaults.
+"""JSON types of single values: scalars, choices, constraints, annotations and defaults.
 
-meaning = Meanings().of(date)
-meaning.schema                  # {"format": "date", "type": "string"}
-meaning.read("2026-05-17")      # date(2026, 5, 17), or `Misfit` is raised
+json_type = TypeResolver().of(date)
+json_type.schema                  # {"format": "date", "type": "string"}
+json_type.read("2026-05-17")      # date(2026, 5, 17), or raises `ConversionError`
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ import msgspec
 from rightcall.types import Json
 
 
-def described(hint: Any) -> str:
-    """The text in `Annotated`, as it is or in a `Doc("text")` or a `Meta(description="text")`; "" if there is none."""
+def annotation_text(hint: Any) -> str:
+    """Return the description in `Annotated`: a string, a `Doc("text")` or a `Meta(description="text")`; "" if there is
+    none."""
     for note in getattr(hint, "__metadata__", ()):
         text = note if isinstance(note, str) else getattr(note, "documentation", getattr(note, "description", None))
         if isinstance(text, str):
@@ -38,6 +39,7 @@ def described(hint: Any) -> str:
 
 
 def allows_none(hint: Any) -> bool:
+    """Return True if the annotation includes None."""
     if hint in (Any, None, type(None), object):
         return True
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
@@ -55,7 +57,7 @@ class NotJson:
 NOT_JSON = NotJson()
 
 
-def as_json(value: Any) -> Any:
+def to_json_value(value: Any) -> Any:
     """Return the JSON form of a Python value, or `NOT_JSON`."""
     try:
         made = msgspec.to_builtins(value, builtin_types=(bytes,), enc_hook=_encode_path)
@@ -66,7 +68,7 @@ def as_json(value: Any) -> Any:
 
 def with_default(schema: Json, value: Any) -> Json:
     """Return the schema with this default, if JSON can represent it."""
-    default = as_json(value)
+    default = to_json_value(value)
     return schema if default is NOT_JSON else {**schema, "default": default}
 
 
@@ -81,8 +83,9 @@ MOST_FAULTS = 5
 Read = Callable[[Any], Any]
 
 
-class Meaning(NamedTuple):
-    """`keys` are the names of the fields, where the value is a class that has some."""
+class JsonType(NamedTuple):
+    """A Python type as JSON: its schema, and `read`, which converts a JSON value. `keys` are the field names of a
+    class."""
 
     schema: Json
     read: Read
@@ -90,28 +93,28 @@ class Meaning(NamedTuple):
 
 
 class ValueFault(NamedTuple):
-    """One thing that is wrong with a value: where in it, and in words that go after the place."""
+    """One error in a value: its code, a message that follows the place, and the steps to the place."""
 
     code: str
-    said: str
+    message: str
     steps: tuple[str | int, ...] = ()
 
 
-class Misfit(Exception):
-    """A value that cannot be what the annotation says."""
+class ConversionError(Exception):
+    """A value that cannot be converted to the annotated type."""
 
     def __init__(self, faults: Iterable[ValueFault]) -> None:
         self.faults = tuple(dict.fromkeys(faults))[:MOST_FAULTS]
         super().__init__(self.faults)
 
     def within(self, step: str | int) -> list[ValueFault]:
-        """The same faults, seen from further outside."""
-        return [ValueFault(code, said, (step, *steps)) for code, said, steps in self.faults]
+        """Return the faults with one more step in front of their places."""
+        return [ValueFault(code, message, (step, *steps)) for code, message, steps in self.faults]
 
 
-class Unsayable(Exception):
-    """An annotation that JSON Schema has no words for. `cure` where there is a better one than another type; `place` is
-    the field that has it (`Stay.arrival`), if it is one of a class."""
+class UnsupportedType(Exception):
+    """An annotation without a JSON Schema. `cure` is set if another type is not the best advice; `place` is the field
+    that has it (`Stay.arrival`), if it belongs to a class."""
 
     place = ""
 
@@ -121,38 +124,38 @@ class Unsayable(Exception):
 
 
 class NeedsPydantic(Exception):
-    """An annotation that only pydantic understands: a model of its, a field, a validator."""
+    """An annotation that only pydantic can resolve: its models, fields and validators."""
 
 
-def wrong_type(said: str) -> Misfit:
-    return Misfit([ValueFault("wrong_type", said)])
+def wrong_type_error(message: str) -> ConversionError:
+    return ConversionError([ValueFault("wrong_type", message)])
 
 
-def invalid(said: str) -> Misfit:
-    return Misfit([ValueFault("invalid_argument", said)])
+def invalid_value_error(message: str) -> ConversionError:
+    return ConversionError([ValueFault("invalid_argument", message)])
 
 
 def read_each(read: Read, values: Iterable[Any]) -> list[Any]:
-    """Every item read; what is wrong with several of them is told together."""
+    """Read every item, and raise the faults of all items together."""
     made: list[Any] = []
     faults: list[ValueFault] = []
     for at, value in enumerate(values):
         try:
             made.append(read(value))
-        except Misfit as misfit:
+        except ConversionError as misfit:
             faults += misfit.within(at)
             if len(faults) >= MOST_FAULTS:
                 break
     if faults:
-        raise Misfit(faults)
+        raise ConversionError(faults)
     return made
 
 
-def copied(value: Any) -> Any:
-    """What a tool does to its arguments must not change the call they came from."""
+def copy_json(value: Any) -> Any:
+    """Return a deep copy, so that a tool cannot change the call that its arguments came from."""
     if isinstance(value, dict):
-        return {key: copied(item) for key, item in value.items()}
-    return [copied(item) for item in value] if isinstance(value, list) else value
+        return {key: copy_json(item) for key, item in value.items()}
+    return [copy_json(item) for item in value] if isinstance(value, list) else value
 
 
 _NUMBERS = {
@@ -170,7 +173,7 @@ _LENGTHS = {
 _WORDS: dict[str, dict[str, str]] = {"integer": _NUMBERS, "number": _NUMBERS, **_LENGTHS}
 _ALL = (*_NUMBERS, "min_length", "max_length", "pattern")
 
-_HOLDS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
+_BOUND_CHECKS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
     "ge": ("at least {}", operator.ge),
     "gt": ("more than {}", operator.gt),
     "le": ("at most {}", operator.le),
@@ -182,167 +185,178 @@ _HOLDS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
 
 
 def bounds_of(note: Any) -> dict[str, Any]:
-    """What a note in `Annotated` demands; empty for one that is about something else."""
+    """Return the bounds that an annotation in `Annotated` sets; empty for anything else."""
     if not isinstance(note, msgspec.Meta) and type(note).__module__ != "annotated_types":
         return {}
     found = {word: getattr(note, word, None) for word in _ALL}
     return {word: limit for word, limit in found.items() if limit is not None and (word, limit) != ("min_length", 0)}
 
 
-def bounded(hint: Any, meaning: Meaning, bounds: dict[str, Any]) -> Meaning:
+def bounded_type(hint: Any, meaning: JsonType, bounds: dict[str, Any]) -> JsonType:
+    """Return the type with bounds in its schema and its reader. Raises `UnsupportedType` for a bound that does not
+    apply."""
     words = _WORDS.get(str(meaning.schema.get("type")), {})
     if strange := next((word for word in bounds if word not in words), None):
-        raise Unsayable(hint, f"has the bound {strange}={bounds[strange]!r}, which is none for it", "bound its parts")
+        raise UnsupportedType(
+            hint, f"has the bound {strange}={bounds[strange]!r}, which is none for it", "bound its parts"
+        )
     schema: Json = {**meaning.schema, **{words[word]: limit for word, limit in bounds.items()}}
-    judges = [(*_HOLDS[word], limit) for word, limit in bounds.items() if word in _HOLDS]
+    checks = [(*_BOUND_CHECKS[word], limit) for word, limit in bounds.items() if word in _BOUND_CHECKS]
 
     def read(value: Any) -> Any:
         made = meaning.read(value)
-        for said, holds, limit in judges:
+        for phrase, holds, limit in checks:
             if not holds(made, limit):
-                raise invalid(f"should be {said.format(limit)}")
+                raise invalid_value_error(f"should be {phrase.format(limit)}")
         return made
 
-    return Meaning(schema, read, meaning.keys)
+    return JsonType(schema, read, meaning.keys)
 
 
 _TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", list: "array", type(None): "null"}
 _MOST_NAMED = 20
 
 
-def literal(hint: Any, values: tuple[Any, ...]) -> Meaning:
-    options = _options(hint, values)
-    said = [each for each, _ in options]
-    schema: Json = {"const": said[0]} if len(said) == 1 else {"enum": said}
-    return Meaning({**schema, **_type(said)}, _reader(options))
+def literal_type(hint: Any, values: tuple[Any, ...]) -> JsonType:
+    """Return the type of a `Literal`."""
+    options = _json_options(hint, values)
+    values_json = [each for each, _ in options]
+    schema: Json = {"const": values_json[0]} if len(values_json) == 1 else {"enum": values_json}
+    return JsonType({**schema, **_common_type(values_json)}, _option_reader(options))
 
 
-def enumeration(cls: type[enum.Enum]) -> Meaning:
+def enum_type(cls: type[enum.Enum]) -> JsonType:
+    """Return the type of an Enum; its JSON form is the value of the member."""
     members = list(cls)
     if not members:
-        raise Unsayable(cls, "is an Enum without members", "give it some")
-    options = [(said, member) for (said, _), member in zip(_options(cls, members), members, strict=True)]
-    said = [each for each, _ in options]
+        raise UnsupportedType(cls, "is an Enum without members", "give it some")
+    options = [(value, member) for (value, _), member in zip(_json_options(cls, members), members, strict=True)]
+    values = [each for each, _ in options]
     notes = inspect.cleandoc(vars(cls).get("__doc__") or "")
     described = {"description": notes} if notes and notes != "An enumeration." else {}
-    return Meaning({**described, "enum": said, **_type(said)}, _reader(options, (cls,)))
+    return JsonType({**described, "enum": values, **_common_type(values)}, _option_reader(options, (cls,)))
 
 
-def _options(hint: Any, values: Iterable[Any]) -> list[tuple[Any, Any]]:
-    """What JSON has for each of them, and the value itself."""
+def _json_options(hint: Any, values: Iterable[Any]) -> list[tuple[Any, Any]]:
+    """Return the JSON form of each value together with the value. Raises `UnsupportedType` if there is none."""
     found = []
     for value in values:
-        said = as_json(value.value if isinstance(value, enum.Enum) else value)
-        if said is NOT_JSON:
-            raise Unsayable(hint, f"has the value {value!r}, which JSON cannot say", "leave it out")
-        found.append((said, value))
+        json_value = to_json_value(value.value if isinstance(value, enum.Enum) else value)
+        if json_value is NOT_JSON:
+            raise UnsupportedType(hint, f"has the value {value!r}, which JSON cannot say", "leave it out")
+        found.append((json_value, value))
     return found
 
 
-def _type(said: list[Any]) -> Json:
-    kinds = {type(each) for each in said}
+def _common_type(values: list[Any]) -> Json:
+    """Return `type` for values of one JSON type, else {}."""
+    kinds = {type(each) for each in values}
     return {"type": _TYPES[kinds.pop()]} if len(kinds) == 1 and kinds <= _TYPES.keys() else {}
 
 
-def _key(value: Any) -> Any:
-    """Equal where JSON calls two values equal: 1 and 1.0 are, 1 and true are not."""
+def _equality_key(value: Any) -> Any:
+    """Return a key that is equal for values that are equal in JSON: 1 and 1.0, but not 1 and true."""
     if isinstance(value, (list, dict)):
         return json.dumps(value, sort_keys=True), list
     return value, type(value) is bool
 
 
-def _reader(options: list[tuple[Any, Any]], own: tuple[type[Any], ...] = ()) -> Read:
-    found = {_key(said): value for said, value in reversed(options)}
-    named = ", ".join([json.dumps(said, ensure_ascii=False) for said, _ in options[:_MOST_NAMED]])
+def _option_reader(options: list[tuple[Any, Any]], own: tuple[type[Any], ...] = ()) -> Read:
+    """Return a reader that accepts the options only; an instance of `own` is returned as it is."""
+    found = {_equality_key(option): value for option, value in reversed(options)}
+    named = ", ".join([json.dumps(option, ensure_ascii=False) for option, _ in options[:_MOST_NAMED]])
     more = ", ..." if len(options) > _MOST_NAMED else ""
 
     def read(value: Any) -> Any:
         if isinstance(value, own):
             return value
         try:
-            return found[_key(value)]
+            return found[_equality_key(value)]
         except (KeyError, TypeError):
-            raise invalid(f"should be one of {named}{more}") from None
+            raise invalid_value_error(f"should be one of {named}{more}") from None
 
     return read
 
 
-def _text(value: Any) -> str:
+def _read_string(value: Any) -> str:
     if isinstance(value, str):
         return value
-    raise wrong_type("should be a string")
+    raise wrong_type_error("should be a string")
 
 
-def _integer(value: Any) -> int:
-    """JSON Schema calls 2.0 an integer."""
+def _read_integer(value: Any) -> int:
+    """Read an integer; 2.0 is one, as in JSON Schema."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if isinstance(value, float) and value.is_integer():
         return int(value)
-    raise wrong_type("should be an integer")
+    raise wrong_type_error("should be an integer")
 
 
-def _number(value: Any) -> float:
+def _read_number(value: Any) -> float:
+    """Read a number as float. Raises `ConversionError` if it is too large."""
     if isinstance(value, float):
         return value
     if isinstance(value, int) and not isinstance(value, bool):
         try:
             return float(value)
         except OverflowError:
-            raise invalid("is too large a number") from None
-    raise wrong_type("should be a number")
+            raise invalid_value_error("is too large a number") from None
+    raise wrong_type_error("should be a number")
 
 
-def _boolean(value: Any) -> bool:
+def _read_boolean(value: Any) -> bool:
     if isinstance(value, bool):
         return value
-    raise wrong_type("should be true or false")
+    raise wrong_type_error("should be true or false")
 
 
-def _null(value: Any) -> None:
+def _read_null(value: Any) -> None:
     if value is not None:
-        raise wrong_type("should be null")
+        raise wrong_type_error("should be null")
 
 
-def _bytes(value: Any) -> bytes:
+def _read_bytes(value: Any) -> bytes:
+    """Read a string as UTF-8 bytes."""
     if isinstance(value, (bytes, bytearray)):
         return bytes(value)
     try:
-        return _text(value).encode()
+        return _read_string(value).encode()
     except UnicodeEncodeError:
-        raise invalid("should be text that UTF-8 can carry") from None
+        raise invalid_value_error("should be text that UTF-8 can carry") from None
 
 
-def _decimal(value: Any) -> Decimal:
+def _read_decimal(value: Any) -> Decimal:
+    """Read a number or a numeric string as Decimal."""
     if isinstance(value, Decimal):
         return value
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        raise wrong_type("should be a number, or a string that holds one")
+        raise wrong_type_error("should be a number, or a string that holds one")
     try:
         made = Decimal(str(value) if isinstance(value, float) else value)
     except InvalidOperation:
-        raise invalid("should be a decimal number") from None
+        raise invalid_value_error("should be a decimal number") from None
     if not made.is_finite():
-        raise invalid("should be a finite number")
+        raise invalid_value_error("should be a finite number")
     return made
 
 
-# -- what is written as text -------------------------------------------------------------------------------------------
+# -- types with a text form --------------------------------------------------------------------------------------------
 
 
-def _date(text: str) -> dt.date:
+def _parse_date(text: str) -> dt.date:
     if len(text) != 10:
         raise ValueError
     return dt.date.fromisoformat(text)
 
 
-def _date_time(text: str) -> dt.datetime:
-    if len(text) <= 10 or text[4] != "-" or text[7] != "-":  # weeks, days of the year and bare digits are dates too
+def _parse_date_time(text: str) -> dt.datetime:
+    if len(text) <= 10 or text[4] != "-" or text[7] != "-":  # excludes weeks, days of the year and bare digits
         raise ValueError
     return dt.datetime.fromisoformat(text.upper())
 
 
-def _time(text: str) -> dt.time:
+def _parse_time(text: str) -> dt.time:
     if ":" not in text:
         raise ValueError
     return dt.time.fromisoformat(text.upper())
@@ -355,7 +369,8 @@ _DURATION = re.compile(
 ).fullmatch
 
 
-def _duration(text: str) -> dt.timedelta:
+def _parse_duration(text: str) -> dt.timedelta:
+    """Parse an ISO 8601 duration. Raises ValueError."""
     found = _DURATION(text.upper())
     if found is None:
         raise ValueError
@@ -363,30 +378,30 @@ def _duration(text: str) -> dt.timedelta:
     return dt.timedelta(**parts) * (-1 if found["sign"] == "-" else 1)
 
 
-def _written(kind: type[Any], format: str, parse: Callable[[str], Any], example: str) -> Meaning:
-    """A type whose values JSON writes as text of this format."""
+def _text_type(kind: type[Any], format: str, parse: Callable[[str], Any], example: str) -> JsonType:
+    """Return the type of values that JSON writes as text in this format."""
 
     def read(value: Any) -> Any:
         if isinstance(value, kind):
             return value
         try:
-            return parse(_text(value))
+            return parse(_read_string(value))
         except (ValueError, re.error, OverflowError):
-            raise invalid(f"should be a {format} such as {example}") from None
+            raise invalid_value_error(f"should be a {format} such as {example}") from None
 
-    return Meaning({"format": format, "type": "string"}, read)
-
-
-def _plain(type: str, read: Read) -> Meaning:
-    return Meaning({"type": type}, read)
+    return JsonType({"format": format, "type": "string"}, read)
 
 
-ANYTHING = Meaning({}, copied)
-NULL = _plain("null", _null)
-_PATH = _written(pathlib.Path, "path", pathlib.Path, "folder/file.txt")
+def _scalar_type(type: str, read: Read) -> JsonType:
+    return JsonType({"type": type}, read)
+
+
+ANYTHING = JsonType({}, copy_json)
+NULL = _scalar_type("null", _read_null)
+_PATH = _text_type(pathlib.Path, "path", pathlib.Path, "folder/file.txt")
 
 _NETWORKS = {
-    kind: _written(kind, kind.__name__.lower(), kind, example)
+    kind: _text_type(kind, kind.__name__.lower(), kind, example)
     for kind, example in {
         ipaddress.IPv4Network: "192.0.2.0/24",
         ipaddress.IPv6Network: "2001:db8::/32",
@@ -395,28 +410,28 @@ _NETWORKS = {
     }.items()
 }
 
-SCALARS: dict[Any, Meaning] = {
+SCALARS: dict[Any, JsonType] = {
     Any: ANYTHING,
     object: ANYTHING,
     None: NULL,
     type(None): NULL,
-    str: _plain("string", _text),
-    LiteralString: _plain("string", _text),
-    int: _plain("integer", _integer),
-    float: _plain("number", _number),
-    bool: _plain("boolean", _boolean),
-    bytes: Meaning({"format": "binary", "type": "string"}, _bytes),
-    Decimal: Meaning({"anyOf": [{"type": "number"}, {"type": "string"}]}, _decimal),
-    dt.date: _written(dt.date, "date", _date, "2026-05-17"),
-    dt.datetime: _written(dt.datetime, "date-time", _date_time, "2026-05-17T09:30:00Z"),
-    dt.time: _written(dt.time, "time", _time, "09:30:00"),
-    dt.timedelta: _written(dt.timedelta, "duration", _duration, "P1DT2H30M"),
-    uuid.UUID: _written(uuid.UUID, "uuid", uuid.UUID, "3f2b8c1e-5d4a-4c7e-9a61-0b8f2d7c6e5a"),
+    str: _scalar_type("string", _read_string),
+    LiteralString: _scalar_type("string", _read_string),
+    int: _scalar_type("integer", _read_integer),
+    float: _scalar_type("number", _read_number),
+    bool: _scalar_type("boolean", _read_boolean),
+    bytes: JsonType({"format": "binary", "type": "string"}, _read_bytes),
+    Decimal: JsonType({"anyOf": [{"type": "number"}, {"type": "string"}]}, _read_decimal),
+    dt.date: _text_type(dt.date, "date", _parse_date, "2026-05-17"),
+    dt.datetime: _text_type(dt.datetime, "date-time", _parse_date_time, "2026-05-17T09:30:00Z"),
+    dt.time: _text_type(dt.time, "time", _parse_time, "09:30:00"),
+    dt.timedelta: _text_type(dt.timedelta, "duration", _parse_duration, "P1DT2H30M"),
+    uuid.UUID: _text_type(uuid.UUID, "uuid", uuid.UUID, "3f2b8c1e-5d4a-4c7e-9a61-0b8f2d7c6e5a"),
     pathlib.Path: _PATH,
     os.PathLike: _PATH,
-    pathlib.PurePath: _written(pathlib.PurePath, "path", pathlib.PurePath, "folder/file.txt"),
-    ipaddress.IPv4Address: _written(ipaddress.IPv4Address, "ipv4", ipaddress.IPv4Address, "192.0.2.1"),
-    ipaddress.IPv6Address: _written(ipaddress.IPv6Address, "ipv6", ipaddress.IPv6Address, "2001:db8::1"),
+    pathlib.PurePath: _text_type(pathlib.PurePath, "path", pathlib.PurePath, "folder/file.txt"),
+    ipaddress.IPv4Address: _text_type(ipaddress.IPv4Address, "ipv4", ipaddress.IPv4Address, "192.0.2.1"),
+    ipaddress.IPv6Address: _text_type(ipaddress.IPv6Address, "ipv6", ipaddress.IPv6Address, "2001:db8::1"),
     **_NETWORKS,
-    re.Pattern: _written(re.Pattern, "regex", re.compile, "[a-z]+"),
+    re.Pattern: _text_type(re.Pattern, "regex", re.compile, "[a-z]+"),
 }

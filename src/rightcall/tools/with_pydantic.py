@@ -1,7 +1,7 @@
-"""Functions and classes that hold something of pydantic: models, fields, validators.
+"""Readers for functions and classes that use pydantic: models, fields, validators.
 
-Titles that pydantic makes up from names are left out, and a default that JSON cannot say is not shown. Arguments are
-read in its strict mode for JSON: a date may come as text, because JSON has no dates; a number may not.
+Titles that pydantic derives from names are left out, as are defaults that JSON cannot represent. Arguments are read in
+pydantic's strict mode for JSON: a date may be text, because JSON has no dates; a number may not.
 """
 
 from __future__ import annotations
@@ -18,43 +18,45 @@ from typing import Any
 
 from rightcall.extras import needs
 from rightcall.schema.limits import Refused
-from rightcall.tools.intake import Intake, Parameters, type_name
-from rightcall.tools.value_types import Misfit, ValueFault, described
+from rightcall.tools.argument_reader import ArgumentReader, Parameters, type_name
+from rightcall.tools.value_types import ConversionError, ValueFault, annotation_text
 from rightcall.types import Json
 
 _CODES = {"missing": "missing", "missing_argument": "missing", "missing_keyword_only_argument": "missing"}
 
 
-def pydantic_function(parameters: Parameters, label: str) -> Intake:
+def pydantic_function(parameters: Parameters, label: str) -> ArgumentReader:
+    """Return the reader for a function's parameters."""
     made: dict[Any, Any] = {}
-    hints = {key: _understood(parameter.annotation, made) for key, parameter in parameters.items()}
-    adapter = _adapter(_collecting(parameters, hints), hints, label)
+    hints = {key: _readable_type(parameter.annotation, made) for key, parameter in parameters.items()}
+    adapter = _adapter(_argument_collector(parameters, hints), hints, label)
     schema = _schema(adapter, hints, label)
-    for key, text in {key: described(hint) for key, hint in hints.items()}.items():
+    for key, text in {key: annotation_text(hint) for key, hint in hints.items()}.items():
         inner = schema.get("properties", {}).get(key)
         if text and isinstance(inner, dict):
             inner.setdefault("description", text)
     from pydantic_core import ArgsKwargs
 
     validator = adapter.validator
-    return Intake(
+    return ArgumentReader(
         schema,
-        functools.partial(_read, functools.partial(validator.validate_json, strict=True)),
-        functools.partial(_accepted, lambda arguments: validator.validate_python(ArgsKwargs((), arguments))),
+        functools.partial(_read_json, functools.partial(validator.validate_json, strict=True)),
+        functools.partial(_accept_python, lambda arguments: validator.validate_python(ArgsKwargs((), arguments))),
     )
 
 
-def pydantic_class(cls: Any, label: str) -> Intake:
-    adapter = _adapter(_understood(cls, {}), {}, label)
-    return Intake(
+def pydantic_class(cls: Any, label: str) -> ArgumentReader:
+    """Return the reader for a class."""
+    adapter = _adapter(_readable_type(cls, {}), {}, label)
+    return ArgumentReader(
         _schema(adapter, {}, label, cls.__name__),
-        functools.partial(_read, functools.partial(adapter.validate_json, strict=True)),
-        functools.partial(_accepted, adapter.validate_python),
+        functools.partial(_read_json, functools.partial(adapter.validate_json, strict=True)),
+        functools.partial(_accept_python, adapter.validate_python),
     )
 
 
-def _collecting(parameters: Parameters, hints: Mapping[str, Any]) -> Callable[..., Any]:
-    """Takes what the function takes, every parameter by name, as a model calls; gives the arguments back, typed."""
+def _argument_collector(parameters: Parameters, hints: Mapping[str, Any]) -> Callable[..., Any]:
+    """Return a function with the same parameters, all by keyword, that returns its typed arguments."""
 
     def collect(**arguments: Any) -> Json:
         return arguments
@@ -75,26 +77,28 @@ def _collecting(parameters: Parameters, hints: Mapping[str, Any]) -> Callable[..
 
 
 def _adapter(target: Any, hints: Mapping[str, Any], label: str) -> Any:
+    """Return pydantic's TypeAdapter. Raises `Refused`."""
     needs("pydantic")
     from pydantic import PydanticUserError, TypeAdapter
 
     try:
         return TypeAdapter(target)
     except (PydanticUserError, NameError) as error:
-        raise _unfit(hints, label, error) from error
+        raise _schema_error(hints, label, error) from error
 
 
 def _schema(adapter: Any, hints: Mapping[str, Any], label: str, name: str = "") -> Json:
+    """Return the schema of an adapter. Raises `Refused`."""
     from pydantic import PydanticUserError
 
     try:
         return _object_schema(adapter, name)
     except PydanticUserError as error:
-        raise _unfit(hints, label, error) from error
+        raise _schema_error(hints, label, error) from error
 
 
-def _unfit(hints: Mapping[str, Any], label: str, error: Exception) -> Refused:
-    """Names the parameter whose type has no JSON Schema."""
+def _schema_error(hints: Mapping[str, Any], label: str, error: Exception) -> Refused:
+    """Return the error that names the parameter whose type has no JSON Schema."""
     from pydantic import PydanticUserError, TypeAdapter
 
     for key, hint in hints.items():
@@ -108,10 +112,11 @@ def _unfit(hints: Mapping[str, Any], label: str, error: Exception) -> Refused:
 
 @functools.cache
 def _generator() -> type[Any]:
+    """Return the schema generator class; created at first use, since pydantic is optional."""
     from pydantic.json_schema import GenerateJsonSchema
 
     class Quiet(GenerateJsonSchema):
-        """Sets no titles from names; leaves out in silence what JSON cannot say."""
+        """Set no titles from names, and omit without a warning what JSON cannot represent."""
 
         ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012
 
@@ -122,7 +127,7 @@ def _generator() -> type[Any]:
 
 
 def _object_schema(adapter: Any, name: str) -> Json:
-    """The schema of what a type adapter takes. The root is written out even when the type refers to itself."""
+    """Return the schema of an adapter with its root inline, even if the type refers to itself."""
     schema: Json = adapter.json_schema(schema_generator=_generator())
     definitions: Json = schema.get("$defs", {})
     for key, inner in definitions.items():
@@ -140,38 +145,40 @@ def _object_schema(adapter: Any, name: str) -> Json:
 # -- arguments ---------------------------------------------------------------------------------------------------------
 
 
-def _read(validate: Callable[[str], Any], arguments: Json, *, again: bool = True) -> Any:
+def _read_json(validate: Callable[[str], Any], arguments: Json, *, convert: bool = True) -> Any:
+    """Convert JSON arguments. A float such as 2.0 for an integer is converted, once."""
     try:
         return validate(json.dumps(arguments))
     except ValueError as error:
-        found = _listed(error)
-    if again and (whole := _with_whole_numbers(arguments, found)) is not None:
-        return _read(validate, whole, again=False)
-    raise Misfit([_fault(each) for each in found])
+        found = _list_errors(error)
+    if convert and (whole := _convert_whole_numbers(arguments, found)) is not None:
+        return _read_json(validate, whole, convert=False)
+    raise ConversionError([_fault(each) for each in found])
 
 
-def _accepted(validate: Callable[[Json], Any], arguments: Json) -> Any:
+def _accept_python(validate: Callable[[Json], Any], arguments: Json) -> Any:
+    """Convert arguments of a Python caller."""
     try:
         return validate(arguments)
     except ValueError as error:
-        found = _listed(error)
-    raise Misfit([_fault(each) for each in found])
+        found = _list_errors(error)
+    raise ConversionError([_fault(each) for each in found])
 
 
-def _listed(error: ValueError) -> list[Any]:
-    """What pydantic says is wrong; any other ValueError is raised again."""
+def _list_errors(error: ValueError) -> list[Any]:
+    """Return pydantic's errors; any other ValueError is raised again."""
     listed = getattr(error, "errors", None)
     if listed is None:
         raise error
     return list(listed(include_url=False, include_context=False))
 
 
-def _with_whole_numbers(arguments: Json, found: list[Any]) -> Json | None:
-    """JSON Schema calls 2.0 an integer, Python does not: where only that is wrong, the arguments with 2 instead."""
+def _convert_whole_numbers(arguments: Json, found: list[Any]) -> Json | None:
+    """Return the arguments with 2 instead of 2.0, as JSON Schema allows, if that is all that is wrong; else None."""
     if not all(_is_whole(each) for each in found):
         return None
     for each in found:
-        arguments = _replaced(arguments, each["loc"], int(each["input"]))
+        arguments = _replace_at(arguments, each["loc"], int(each["input"]))
     return arguments
 
 
@@ -180,31 +187,32 @@ def _is_whole(error: Mapping[str, Any]) -> bool:
     return error["type"] == "int_type" and isinstance(given, float) and given.is_integer()
 
 
-def _replaced(value: Any, steps: tuple[Any, ...], new: int) -> Any:
-    """A copy with one value replaced. A step that leads nowhere (a union's label) changes nothing."""
+def _replace_at(value: Any, steps: tuple[Any, ...], new: int) -> Any:
+    """Return a copy with one value replaced. A step that leads nowhere (a union's label) changes nothing."""
     if not steps:
         return new
     first, rest = steps[0], steps[1:]
     if isinstance(value, dict) and first in value:
-        return {**value, first: _replaced(value[first], rest, new)}
+        return {**value, first: _replace_at(value[first], rest, new)}
     if isinstance(value, list) and isinstance(first, int) and first < len(value):
-        return [*value[:first], _replaced(value[first], rest, new), *value[first + 1 :]]
+        return [*value[:first], _replace_at(value[first], rest, new), *value[first + 1 :]]
     return value
 
 
 def _fault(error: Mapping[str, Any]) -> ValueFault:
     code = "wrong_type" if str(error["type"]).endswith("_type") else _CODES.get(error["type"], "invalid_argument")
-    said = str(error["msg"])[:400]
-    return ValueFault(code, f"{said[:1].lower()}{said[1:]}", tuple(error["loc"]))
+    message = str(error["msg"])[:400]
+    return ValueFault(code, f"{message[:1].lower()}{message[1:]}", tuple(error["loc"]))
 
 
 # -- TypedDicts before Python 3.12 -------------------------------------------------------------------------------------
 
 
-def _understood(hint: Any, made: dict[Any, Any]) -> Any:
-    """The same type, with `typing.TypedDict`s that pydantic cannot read before Python 3.12 in a form it can.
+def _readable_type(hint: Any, made: dict[Any, Any]) -> Any:
+    """Return the type in a form that pydantic can read: before Python 3.12 it cannot read `typing.TypedDict`.
 
-    `made` remembers them, so that one type stays one type."""
+    `made` keeps the converted types, so that one type stays one type.
+    """
     if sys.version_info >= (3, 12):
         return hint
     if typing.is_typeddict(hint):
@@ -212,7 +220,7 @@ def _understood(hint: Any, made: dict[Any, Any]) -> Any:
     inner, origin = typing.get_args(hint), typing.get_origin(hint)
     if not inner or origin is typing.Literal:
         return hint
-    changed = tuple(item if isinstance(item, list) else _understood(item, made) for item in inner)
+    changed = tuple(item if isinstance(item, list) else _readable_type(item, made) for item in inner)
     if all(new is old for new, old in zip(changed, inner, strict=True)):
         return hint
     if origin is typing.Annotated:
@@ -221,14 +229,15 @@ def _understood(hint: Any, made: dict[Any, Any]) -> Any:
 
 
 def _typed_dict(old: Any, made: dict[Any, Any]) -> Any:
+    """Convert one `typing.TypedDict` to the one of `typing_extensions`."""
     import typing_extensions
 
     if type(old).__module__ != "typing" or old in made:
         return made.get(old, old)
-    made[old] = old  # one that refers to itself stays as it is, and is refused with a reason
+    made[old] = old  # a TypedDict that refers to itself stays as it is and is rejected later
     fields = {
         key: (typing_extensions.Required if key in old.__required_keys__ else typing_extensions.NotRequired)[
-            _understood(_bare(hint), made)
+            _readable_type(_strip_qualifier(hint), made)
         ]
         for key, hint in typing.get_type_hints(old, include_extras=True).items()
     }
@@ -238,5 +247,5 @@ def _typed_dict(old: Any, made: dict[Any, Any]) -> Any:
     return new
 
 
-def _bare(hint: Any) -> Any:
+def _strip_qualifier(hint: Any) -> Any:
     return typing.get_args(hint)[0] if typing.get_origin(hint) in (typing.Required, typing.NotRequired) else hint

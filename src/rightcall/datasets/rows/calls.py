@@ -33,7 +33,7 @@ from rightcall.providers.provider_answers import read
 from rightcall.providers.sniff import sniff
 from rightcall.storage.file_kinds import json_lines
 from rightcall.storage.jsonl import LineFault, finite
-from rightcall.tools.checks import JUDGED, check
+from rightcall.tools.checks import CHECKED_CODES, check
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Call, Json, Problem, Repair
 
@@ -90,7 +90,7 @@ def _read_call(item: Any, at: int) -> Call:
     problems = [
         msgspec.structs.replace(problem, call=at)
         for problem in _read_values(item.get("problems"), Problem)
-        if problem.code not in JUDGED  # those are checked again
+        if problem.code not in CHECKED_CODES  # those are checked again
     ]
     id, raw = item.get("id"), item.get("raw")
     return Call(

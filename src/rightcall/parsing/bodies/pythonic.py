@@ -30,8 +30,8 @@ from rightcall.parsing.json_stream import whole_value
 from rightcall.parsing.markers import Pat, Probe, alt, blanks, literal, lookahead, seq
 from rightcall.parsing.values.notation import HOLE, NOT_FINITE, PYTHON, PYTHON_ESCAPES
 from rightcall.parsing.values.value_reader import BadValue, Ends, Odd, Unfinished, ValueReader, not_finite, number_of
+from rightcall.schema.validation import fits
 from rightcall.strict_json import Undecodable, decode_unique
-from rightcall.tools.checks import fits
 from rightcall.types import Repair
 
 _WORD = Pat(r"[^\W\d][\w.\-]{0,255}+", r"(?:[^\W\d][\w.\-]{0,255}+)?")

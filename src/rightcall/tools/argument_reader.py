@@ -1,0 +1,165 @@
+"""Argument readers: the JSON Schema of a function's parameters or a class, and the conversion from JSON to its
+types."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from rightcall.schema.limits import Refused
+from rightcall.tools.type_hints import (
+    AnnotatedField,
+    ResolvedField,
+    TypeResolver,
+    fields_reader,
+    fields_schema,
+    fill_defaults,
+    typed_dict_fields,
+)
+from rightcall.tools.value_types import (
+    ConversionError,
+    JsonType,
+    NeedsPydantic,
+    UnsupportedType,
+    ValueFault,
+)
+from rightcall.types import Json
+
+_CURE = "use a type JSON can say, or fix the argument with functools.partial"
+
+Parameters = Mapping[str, inspect.Parameter]
+
+
+class ArgumentReader(NamedTuple):
+    """The schema of a tool's arguments and their conversion. `read` converts JSON arguments; `accept` converts
+    arguments of a Python caller, which may have the declared types already. Both raise `ConversionError`."""
+
+    schema: Json
+    read: Callable[[Json], Any]
+    accept: Callable[[Json], Any]
+
+
+class UnresolvedAnnotation(Refused):
+    """An annotation names something that is not defined, or not yet."""
+
+
+def function_reader(parameters: Parameters, label: str) -> ArgumentReader:
+    """Return the reader for a function's parameters; `read` returns the arguments by name, with defaults. Raises
+    `Refused`."""
+    try:
+        return _read_parameters(parameters, label)
+    except NeedsPydantic:
+        from rightcall.tools.with_pydantic import pydantic_function
+
+        return pydantic_function(parameters, label)
+
+
+def class_reader(cls: Any, label: str) -> ArgumentReader:
+    """Return the reader for a class; `read` returns an instance. Raises `Refused`."""
+    meanings = TypeResolver()
+    try:
+        meaning = meanings.root(cls)
+    except NeedsPydantic:
+        from rightcall.tools.with_pydantic import pydantic_class
+
+        return pydantic_class(cls, label)
+    except UnsupportedType as unsupported:
+        raise _unsupported_parameter(unsupported.place or label, unsupported.hint, unsupported) from None
+    except NameError as error:
+        raise unresolved_annotation(label, error) from error
+    read = _limit_depth(meaning.read)
+    return ArgumentReader(_with_definitions(meaning.schema, meanings), read, read)
+
+
+def unresolved_annotation(label: str, error: NameError) -> UnresolvedAnnotation:
+    """Return the error for an annotation that names something undefined."""
+    return UnresolvedAnnotation(
+        "", f"an annotation of {label} cannot be resolved: {error}", "define or import the name at module level"
+    )
+
+
+def _read_parameters(parameters: Parameters, label: str) -> ArgumentReader:
+    """Build the reader from the parameters' annotations; `**kwargs` allow further arguments."""
+    meanings = TypeResolver()
+    entries: list[ResolvedField] = []
+    rest: JsonType | None = None
+    for name, parameter in parameters.items():
+        hint = parameter.annotation
+        if parameter.kind is not parameter.VAR_KEYWORD:
+            default = parameter.default
+            field = AnnotatedField(name, hint, default is parameter.empty, default)
+            entries.append(ResolvedField(field, _resolve_hint(meanings, name, hint, label)))
+        elif typing.get_origin(hint) is typing.Unpack:
+            more = typed_dict_fields(typing.get_args(hint)[0])
+            entries += [ResolvedField(field, _resolve_hint(meanings, field.name, field.hint, label)) for field in more]
+        else:
+            rest = _resolve_hint(meanings, name, hint, label)
+    schema = {"additionalProperties": False if rest is None else rest.schema or True, **fields_schema(entries)}
+    read = fill_defaults(entries, fields_reader(entries, _reject_argument if rest is None else rest.read))
+    read = _limit_depth(read)
+    return ArgumentReader(_with_definitions(schema, meanings), read, read)
+
+
+def _limit_depth(read: Callable[[Json], Any]) -> Callable[[Json], Any]:
+    """Wrap a reader so that a too deep value is a `ConversionError` instead of a RecursionError."""
+
+    def read_all(arguments: Json) -> Any:
+        try:
+            return read(arguments)
+        except RecursionError:
+            raise ConversionError([ValueFault("too_deep", "are nested too deeply")]) from None
+
+    return read_all
+
+
+def _reject_argument(value: Any) -> Any:
+    raise ConversionError([ValueFault("unknown_argument", "is no argument of this tool")])
+
+
+def _resolve_hint(meanings: TypeResolver, name: str, hint: Any, label: str) -> JsonType:
+    """Resolve the annotation of one parameter. Raises `Refused` if it has no JSON Schema."""
+    try:
+        return meanings.of(hint)
+    except UnsupportedType as unsupported:
+        raise _unsupported_parameter(f"parameter {name!r} of {label}", hint, unsupported) from None
+    except NameError as error:
+        raise unresolved_annotation(label, error) from error
+
+
+def _unsupported_parameter(who: str, hint: Any, unsupported: UnsupportedType) -> Refused:
+    """Return the error for a type without a JSON Schema; `who` is the parameter or class that has it."""
+    inner = type_name(unsupported.hint)
+    inside = "" if inner == type_name(hint) else f" (in {unsupported.place or type_name(hint)})"
+    if unsupported.cause:
+        return Refused(
+            "", f"{who} has a type that cannot be used: {inner}{inside} {unsupported.cause}", unsupported.cure
+        )
+    return Refused("", f"{who} has a type without a JSON Schema, {inner}{inside}", _CURE)
+
+
+def type_name(hint: Any) -> str:
+    is_bare = isinstance(hint, type) and not typing.get_args(hint)
+    return str(hint.__qualname__ if is_bare else hint).replace("typing.", "")
+
+
+def _with_definitions(schema: Json, meanings: TypeResolver) -> Json:
+    defined = {"$defs": meanings.definitions} if meanings.definitions else {}
+    return typing.cast(Json, _sort_keywords({**schema, **defined}))
+
+
+def _sort_keywords(schema: Any) -> Any:
+    """Return the schema with sorted keywords, as pydantic writes them; properties keep their order."""
+    if isinstance(schema, list):
+        return [_sort_keywords(each) for each in schema]
+    return {key: _sort_value(key, schema[key]) for key in sorted(schema)} if isinstance(schema, dict) else schema
+
+
+def _sort_value(key: str, value: Any) -> Any:
+    """Sort inside the value of a keyword; values such as defaults stay as they are."""
+    if key in ("default", "enum", "const"):
+        return value
+    return (
+        {name: _sort_keywords(each) for name, each in value.items()} if key == "properties" else _sort_keywords(value)
+    )
