@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rightcall.datasets import row_runs
+from rightcall.datasets import row_files
 from rightcall.datasets.deduping import dedupe_files
 from rightcall.datasets.exporting import export
-from rightcall.datasets.imported import import_files
+from rightcall.datasets.importing import import_files
 from rightcall.datasets.label import label_files
 from rightcall.datasets.minhash import likeness, plan, signature
 from rightcall.datasets.mutating import mutate_files
@@ -204,7 +204,7 @@ def _made(folder: Path) -> dict[str, bytes]:
 def test_two_workers_write_what_one_writes(
     name: str, many: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(row_runs, "PART", 40_000)
+    monkeypatch.setattr(row_files, "PART", 40_000)
     for jobs in (1, 2):
         (tmp_path / str(jobs)).mkdir()
         COMMANDS[name]([many], tmp_path / str(jobs) / "out", jobs=jobs)
@@ -216,7 +216,7 @@ def test_two_workers_write_what_one_writes(
 def test_what_was_broken_off_anywhere_is_gone_on_with_and_nothing_is_done_twice(
     name: str, many: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(row_runs, "PART", 40_000)
+    monkeypatch.setattr(row_files, "PART", 40_000)
     worked: list[bytes] = []
     do = mapping.PartWork.__call__
 

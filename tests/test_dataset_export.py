@@ -17,8 +17,8 @@ from rightcall.capture.settings import SYSTEM
 from rightcall.capture.stubs import StubOutcome
 from rightcall.datasets.conversations import CapturedConversation
 from rightcall.datasets.exporting import export
-from rightcall.datasets.imported_line import rows_of
 from rightcall.datasets.label import Labeller
+from rightcall.datasets.log_rows import rows_of
 from rightcall.datasets.message_shapes import SHAPES, LeftOut, MessageOptions
 from rightcall.datasets.row_files import BadRows
 from rightcall.datasets.schemas import faults

@@ -13,10 +13,10 @@ from rightcall.backends.cassette import load_cassette
 from rightcall.backends.plain_prompt import write_as_text
 from rightcall.backends.request import Request
 from rightcall.capture.captured_rows import call_of, read_rows
-from rightcall.datasets.imported import import_files
-from rightcall.datasets.imported_line import ImportedLine, ImportOptions, import_line, rows_of
+from rightcall.datasets.importing import import_files
 from rightcall.datasets.label import Labeller
-from rightcall.datasets.logs import KINDS, sniffed
+from rightcall.datasets.log_rows import ImportedLine, ImportOptions, import_line, rows_of
+from rightcall.datasets.logs import KINDS, detect_kind
 from rightcall.datasets.schemas import faults
 from rightcall.formats import find
 from rightcall.types import Json
@@ -306,7 +306,7 @@ def test_an_answer_alone_is_a_row_of_which_nobody_knows_what_was_asked(name: str
 
 def test_every_kind_of_log_is_tried() -> None:
     lines = [*EXCHANGES.values(), *[[each] for each in (*CONVERSATIONS.values(), *TEXTS.values(), *ALONE.values())]]
-    assert {sniffed(line) for group in lines for line in group} | {"capture"} == set(KINDS)
+    assert {detect_kind(line) for group in lines for line in group} | {"capture"} == set(KINDS)
 
 
 def test_lines_of_many_kinds_may_stand_in_one_file_and_a_kind_may_be_named(tmp_path: Path) -> None:
@@ -479,14 +479,14 @@ def test_results_that_a_model_was_shown_as_text_are_results_again(format: str) -
 
 EMPTY: Json = {**COMPLETION, "choices": [{"message": {"role": "assistant", "content": ""}, "finish_reason": "stop"}]}
 NOTHING: dict[str, str] = {
-    '{"a": 1}': "no log that is known; its keys are 'a'",
-    "{}": "no log that is known; its keys are none",
+    '{"a": 1}': "unknown log format; its keys are 'a'",
+    "{}": "unknown log format; its keys are none",
     "nonsense": "not JSON",
     "[]": "a row is a JSON object",
     '{"text": "x", "tools": [{"name": 1}]}': "name",
-    '{"conversations": 1}': "no log that is known",
+    '{"conversations": 1}': "unknown log format",
     '{"messages": []}': "no conversation in it",
-    '{"messages": [{"role": "user", "content": "Hi"}]}': "no turn of a model is in it",
+    '{"messages": [{"role": "user", "content": "Hi"}]}': "there is no turn of a model in it",
     json.dumps({"request": CHAT_REQUEST, "response": EMPTY}): "the answer is empty",
     json.dumps({"request": CHAT_REQUEST, "response": {"error": {"message": "busy"}}}): "the server reported an error",
     '{"text": "", "prompt": "Hi"}': "the answer is empty",
@@ -531,7 +531,7 @@ HOSTILE: list[Json] = [
 def test_hostile_lines_give_sound_rows_or_a_reason(line: Json) -> None:
     made = import_line(line, "g", ImportOptions())
     assert all(faults(row) == [] for row in made.rows)
-    assert made.rows or made.why
+    assert made.rows or made.reason
 
 
 def _long(many: int) -> dict[str, Json]:
@@ -560,14 +560,14 @@ def test_a_line_costs_time_in_proportion_to_its_length(name: str) -> None:
 
 
 def test_a_conversation_whose_rows_would_tell_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rightcall.datasets.log_walk._MOST_TOLD", 2_000)
+    monkeypatch.setattr("rightcall.datasets.log_rows._MOST_HISTORY", 2_000)
     many = [each for at in range(40) for each in (USER, {**CHAT_TURN, "tool_calls": [CHAT_CALL]}, RESULT)]
     made = import_line({"messages": many, "tools": [WEATHER]}, "g", ImportOptions())
-    assert made.is_refused and "split the conversation" in made.why
+    assert made.is_refused and "split the conversation" in made.reason
 
 
 def test_the_work_of_a_line_travels_to_another_process() -> None:
     sent = pickle.dumps((import_line, EXCHANGES["chat"][0], "g", ImportOptions(tools=Toolset([WEATHER]))))
     work, *given = pickle.loads(sent)  # noqa: S301 - our own
     made: ImportedLine = pickle.loads(pickle.dumps(work(*given)))  # noqa: S301 - our own
-    assert call_of(made.rows[0]).name == "get_weather" and made.after
+    assert call_of(made.rows[0]).name == "get_weather" and made.end

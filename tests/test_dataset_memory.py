@@ -7,17 +7,16 @@ from typing import Any
 
 import pytest
 
-from rightcall.datasets import row_runs
+from rightcall.datasets import row_files
 from rightcall.datasets.assembling import assemble
 from rightcall.datasets.deduping import dedupe_files
 from rightcall.datasets.exporting import export
-from rightcall.datasets.imported import import_files
+from rightcall.datasets.importing import import_files
+from rightcall.datasets.inspection import statistics, validate
 from rightcall.datasets.label import Labeller, label_files
 from rightcall.datasets.mutating import mutate_files
 from rightcall.datasets.releasing import redact_files
 from rightcall.datasets.splitting import split
-from rightcall.datasets.stats import statistics
-from rightcall.datasets.validating import validate
 from rightcall.storage.jsonl import encode_row
 from support.captured import CONVERSATIONS, conversation
 
@@ -69,7 +68,7 @@ def peak(command: Callable[[Path, Path], Any], rows: Path, out: Path) -> int:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_ten_times_the_rows_take_no_more_memory(name: str, files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_runs, "PART", 20_000)  # small enough for the small file to have several
+    monkeypatch.setattr(row_files, "PART", 20_000)  # small enough for the small file to have several
     out = files[0].parent / name
     out.mkdir()
     peak(COMMANDS[name], files[0], out)  # what is imported and compiled once does not count

@@ -12,13 +12,11 @@ from rightcall.capture.captured_rows import read_rows
 from rightcall.capture.domain import find_domain, find_domains
 from rightcall.cli.stats_page import stats_page
 from rightcall.datasets.conversations import CapturedConversation
+from rightcall.datasets.forge_rows import prompts, training_row, write_prompts
+from rightcall.datasets.inspection import Histogram, statistics, validate
 from rightcall.datasets.label import Labeller, label_files
-from rightcall.datasets.prompts import prompts, write_prompts
 from rightcall.datasets.row_files import BadRows
 from rightcall.datasets.schemas import SCHEMAS, faults
-from rightcall.datasets.stats import Histogram, statistics
-from rightcall.datasets.validating import validate
-from rightcall.datasets.verifier import training_row
 from rightcall.evaluation.webpage import BarCharts, PageTable, render_page
 from rightcall.types import Json
 from support.captured import CONVERSATIONS, FORGE_ROW, conversation, rows, write
@@ -325,5 +323,5 @@ def test_a_rule_that_mended_a_row_twice_counts_once(tmp_path: Path) -> None:
 
 
 def test_stats_are_json_data(tmp_path: Path) -> None:
-    told = statistics([write(tmp_path / "a.jsonl", rows())]).told()
+    told = statistics([write(tmp_path / "a.jsonl", rows())]).to_json()
     assert json.loads(json.dumps(told)) == told

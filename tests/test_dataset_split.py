@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from rightcall.capture.captured_rows import read_rows
 from rightcall.datasets.assembling import assemble, says_public
+from rightcall.datasets.forge_rows import model_input, training_row
 from rightcall.datasets.label import Labeller
 from rightcall.datasets.row_files import BadRows
 from rightcall.datasets.schemas import faults
 from rightcall.datasets.splitting import group_key, rank, split
-from rightcall.datasets.verifier import model_input, training_row
 from rightcall.types import Json
 from support.captured import rows, write
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from rightcall.datasets import row_runs
+from rightcall.datasets import row_files
 from rightcall.datasets.exporting import export
 from rightcall.datasets.rows import mapping
 from rightcall.datasets.rows.engines import make_engine
@@ -162,7 +162,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 def test_each_command_writes_the_same_with_both(
     name: str, given: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(row_runs, "PART", 20_000)
+    monkeypatch.setattr(row_files, "PART", 20_000)
     monkeypatch.setattr(mapping.map_rows, "__kwdefaults__", {"part_size": 20_000, "watch": None})
     monkeypatch.chdir(given)
     said = []

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from rightcall.cli.stats_page import stats_page
-from rightcall.datasets.stats import statistics
+from rightcall.datasets.inspection import statistics
 from rightcall.doctor.diagnosis import Diagnosis, ProbeEvidence, ProbeResult, SpokenDialect
 from rightcall.doctor.doctor_page import doctor_page
 from rightcall.doctor.judging import VERDICTS, Verdict

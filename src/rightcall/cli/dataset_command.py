@@ -118,7 +118,7 @@ def validate(files: Files, json: AsJson = False) -> None:
     Supports captures (ours and forge-dataset's), tool prompts, proxy captures, training rows, rejects and conflicts.
     Exit code 1 means that a row does not match its schema.
     """
-    from rightcall.datasets.validating import validate as validate_files
+    from rightcall.datasets.inspection import validate as validate_files
 
     with failures(), read_progress("validate", files) as seen:
         report = validate_files(files, tell=report_row, seen=seen)
@@ -141,7 +141,7 @@ def stats(
     """Count rows by label, tool, domain, format and repair, and measure their lengths."""
     from rightcall.cli.page_screen import show_page, write_page
     from rightcall.cli.stats_page import stats_page
-    from rightcall.datasets.stats import statistics
+    from rightcall.datasets.inspection import statistics
 
     with failures(), read_progress("stats", files) as seen:
         found = statistics(files, seen=seen)
@@ -149,7 +149,7 @@ def stats(
         if html is not None:
             write_page(page, html, sources=files, force=force)
     if json:
-        typer.echo(json_text(found.told()))
+        typer.echo(json_text(found.to_json()))
     else:
         show_page(console(), page)
 
@@ -164,7 +164,7 @@ def prompts(
     json: AsJson = False,
 ) -> None:
     """Write the prompts that a capture would send, one row for each run of each scenario. Nothing is sent."""
-    from rightcall.datasets.prompts import write_prompts
+    from rightcall.datasets.forge_rows import write_prompts
 
     with failures():
         rows = write_prompts(find_domains(_split_names(domains)), output, model=model, runs=runs, force=force)
@@ -423,7 +423,7 @@ def import_(
     without usable content are refused: the first three are reported with the reason, the others counted, and the
     exit code is 1.
     """
-    from rightcall.datasets.imported import import_files
+    from rightcall.datasets.importing import import_files
 
     refused, passed = _FirstRows("refused"), Counter[str]()
     with interruptions(), failures(), read_progress("import", files) as seen:

@@ -25,9 +25,9 @@ from rightcall.capture.settings import Settings
 from rightcall.cli.demo_command import Scene
 from rightcall.cli.layout import bar_chart, heading, row, table
 from rightcall.datasets.exporting import Exported, export
+from rightcall.datasets.inspection import Report, validate
 from rightcall.datasets.label import label_files
-from rightcall.datasets.validating import Report, validate
-from rightcall.datasets.written_kinds import EXPORT, EXPORTED, LABELLED, manifest, manifest_of
+from rightcall.datasets.row_files import EXPORT, EXPORTED, LABELLED, manifest, manifest_of
 from rightcall.errors import BackendError
 from rightcall.safe_text import visible
 from rightcall.storage.file_kinds import existing

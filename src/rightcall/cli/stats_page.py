@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from rightcall.datasets.stats import Histogram, RowStats, edges
+from rightcall.datasets.inspection import Histogram, RowStats, edges
 from rightcall.evaluation.reports.significance import interval
 from rightcall.evaluation.webpage import (
     BarChart,

@@ -16,15 +16,14 @@ if TYPE_CHECKING:
     from rightcall.datasets.assembling import assemble
     from rightcall.datasets.deduping import dedupe_files
     from rightcall.datasets.exporting import Unreleased, export
-    from rightcall.datasets.imported import import_files
+    from rightcall.datasets.forge_rows import write_prompts
+    from rightcall.datasets.importing import import_files
+    from rightcall.datasets.inspection import statistics, validate
     from rightcall.datasets.label import label_files
     from rightcall.datasets.mutating import mutate_files
-    from rightcall.datasets.prompts import write_prompts
     from rightcall.datasets.releasing import redact_files, release_files
     from rightcall.datasets.row_files import BadRows
     from rightcall.datasets.splitting import split
-    from rightcall.datasets.stats import statistics
-    from rightcall.datasets.validating import validate
 
 __all__ = [
     "BadRows",
@@ -61,14 +60,14 @@ __getattr__ = on_first_use(
         "dedupe_files": "rightcall.datasets.deduping",
         "export": "rightcall.datasets.exporting",
         "find_domains": "rightcall.capture.domain",
-        "import_files": "rightcall.datasets.imported",
+        "import_files": "rightcall.datasets.importing",
         "label_files": "rightcall.datasets.label",
         "mutate_files": "rightcall.datasets.mutating",
         "redact_files": "rightcall.datasets.releasing",
         "release_files": "rightcall.datasets.releasing",
         "split": "rightcall.datasets.splitting",
-        "statistics": "rightcall.datasets.stats",
-        "validate": "rightcall.datasets.validating",
-        "write_prompts": "rightcall.datasets.prompts",
+        "statistics": "rightcall.datasets.inspection",
+        "validate": "rightcall.datasets.inspection",
+        "write_prompts": "rightcall.datasets.forge_rows",
     },
 )

@@ -1,22 +1,30 @@
-"""Logs of the APIs of providers: conversations, requests with their responses, and responses alone.
+"""Logs of provider APIs: conversations, requests with their responses, responses alone, cassettes and batches.
 
-    {"messages": [...], "tools": [...]}                          a conversation: each turn of the model is a row
-    {"request": {"messages": [...]}, "response": {...}}          an exchange: the response is, its history is not
-    {"object": "chat.completion", "choices": [...]}              an answer to nobody knows what
+    {"messages": [...], "tools": [...]}                          a conversation: each turn of the model gets rows
+    {"request": {"messages": [...]}, "response": {...}}          an exchange: the response does, its history does not
+    {"object": "chat.completion", "choices": [...]}              an answer without its request
+    {"request": {"method": "POST", "path": "/v1/chat/completions", "body": {...}}, "response": {"chunks": [...], ...}}
+    {"custom_id": "a", "body": {...}}   {"custom_id": "a", "response": {"status_code": 200, "body": {...}}}
 
-Requests and responses go by several names, may be JSON in a text, or stand in a `body`. A response may be a recorded
+Requests and responses have several names, may be JSON in a text, or be inside a `body`. A response may be a recorded
 stream: the text of its events, or a list of them.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
-from rightcall.datasets.logged import Entry, Log, LogTurn, flat, id_in, model_in, time_in
+import msgspec
+
+from rightcall.backends.auto_mode import PROBE_PROMPT
+from rightcall.backends.cassette import RecordedExchange, api_route
+from rightcall.datasets.log_entries import Entry, Log, LogTurn, PassedOver, flatten_content, id_in, model_in, time_in
+from rightcall.errors import CallerError
 from rightcall.providers.dialect import ModelTurn
 from rightcall.providers.gemini import field
-from rightcall.providers.sdk_view import dumps, items, obj, objects, text
+from rightcall.providers.sdk_view import dumps, error_text, items, obj, objects, text
 from rightcall.providers.sniff import DIALECTS, sniff
 from rightcall.providers.sse import as_payloads, json_value
 from rightcall.types import Json
@@ -32,149 +40,149 @@ _EVENTS = frozenset(
 _EXCHANGE = ("request", "response")
 
 
-# -- what stands where -------------------------------------------------------------------------------------------------
+# -- the request and the response of a line ----------------------------------------------------------------------------
 
 
 def as_exchange(row: Json) -> Json:
-    """The line with its request and response as objects under these names, if it has both; else as it is."""
+    """Return the line with its request and response as objects under these names, if it has both; else unchanged."""
     for asked, answered in _PAIRS:
-        request, response = _opened(row.get(asked)), _opened(row.get(answered))
+        request, response = _unwrap(row.get(asked)), _unwrap(row.get(answered))
         if isinstance(request, list):
             request = {"messages": request}
-        if isinstance(request, dict) and _asks(request) and _answers(response, request):
+        if isinstance(request, dict) and _is_request(request) and _is_response(response):
             return {**row, "request": request, "response": response}
-    sent = items(row.get("messages") or row.get("contents"))
-    answered = next((key for key in _ANSWERS if _is_answer(row.get(key), sent)), "") if sent else ""
+    messages = items(row.get("messages") or row.get("contents"))
+    answered = next((key for key in _ANSWERS if _is_answer_to(row.get(key), messages)), "") if messages else ""
     if answered:
         request = {key: value for key, value in row.items() if key != answered}
-        return {**row, "request": request, "response": _opened(row[answered])}
+        return {**row, "request": request, "response": _unwrap(row[answered])}
     prompt, completion = row.get("prompt"), row.get("completion", row.get("chosen"))
     if isinstance(prompt, list) and isinstance(completion, list):
         return {**row, "messages": [*prompt, *completion]}
     return row
 
 
-def _is_answer(value: Any, sent: list[Any]) -> bool:
-    """Is this the answer to these messages? Words are, unless the last of the messages is an answer already."""
+def _is_answer_to(value: Any, messages: list[Any]) -> bool:
+    """Return whether a value answers these messages. A text does unless the last message is an answer already."""
     if isinstance(value, str):
-        return bool(value.strip()) and (obj(sent[-1]) or {}).get("role") not in ("assistant", "model")
+        return bool(value.strip()) and (obj(messages[-1]) or {}).get("role") not in ("assistant", "model")
     return bool(obj(value)) or _is_stream(value)
 
 
-def _opened(value: Any) -> Any:
-    """What stands in a body, and what a JSON text holds."""
+def _unwrap(value: Any) -> Any:
+    """Return what is inside a `body`, or inside a JSON text."""
     if isinstance(value, str):
         found = json_value(value)
-        return _opened(found) if _is_of_an_api(found) else value
+        return _unwrap(found) if _is_api_json(found) else value
     inner = next((value[key] for key in ("body", "json") if key in value), None) if isinstance(value, dict) else None
-    return _opened(inner) if isinstance(inner, dict | str) else value
+    return _unwrap(inner) if isinstance(inner, dict | str) else value
 
 
-def _is_of_an_api(found: Any) -> bool:
-    """Is this what a server was sent or sent, and not JSON that a model wrote?"""
+def _is_api_json(found: Any) -> bool:
+    """Return whether JSON is a request or a response of an API, and not the text of a model."""
     if isinstance(found, list):
         return sniff(found) is not None
-    return isinstance(found, dict) and (_asks(found) or "body" in found or "error" in found or sniff(found) is not None)
+    return isinstance(found, dict) and (
+        _is_request(found) or "body" in found or "error" in found or sniff(found) is not None
+    )
 
 
-def _asks(request: Json) -> bool:
+def _is_request(request: Json) -> bool:
     return any(request.get(key) for key in ("messages", "contents", "input", "prompt"))
 
 
-def _answers(response: Any, request: Json) -> bool:
-    """A list is an answer if it is a stream; the items of a Responses conversation are that conversation."""
+def _is_response(response: Any) -> bool:
+    """A list is a response only if it is a stream: the items of a Responses conversation are that conversation."""
     if isinstance(response, list):
         return _is_stream(response)
     return isinstance(response, dict | str) and bool(response)
 
 
 def is_exchange(row: Json) -> bool:
+    """Return whether a line from `as_exchange` has a request and a response."""
     return isinstance(row.get("request"), dict) and row.get("response") is not None
 
 
 def api_of(row: Json) -> str:
-    """Through which API a line came, told by its keys; "" if through none."""
+    """Return the API of a line by its keys; "" if it is of none."""
     row = as_exchange(row)
-    if is_exchange(row) and _asks(row["request"]):
-        return asked_through(row["request"], answered_through(row["response"]))
+    if is_exchange(row) and _is_request(row["request"]):
+        return api_of_request(row["request"], api_of_answer(row["response"]))
     if any(isinstance(row.get(key), list) for key in ("messages", "contents")):
-        return asked_through(row)
+        return api_of_request(row)
     if any(isinstance(row.get(key), list) for key in ("input", "output", "items")):
         return "responses"
     return sniff(row) or ""
 
 
-def asked_through(request: Json, answered: str = "") -> str:
-    """The API of a request."""
+def api_of_request(request: Json, answer_api: str = "") -> str:
+    """Return the API of a request. The API of its answer decides between APIs with the same requests."""
     if "contents" in request:
         return "gemini"
     if isinstance(request.get("messages"), list):
-        other = "messages" if _is_messages(request) else answered
-        return other if other in ("messages", "ollama") else "chat"
+        blocks = [block for each in objects(request["messages"]) for block in objects(each.get("content"))]
+        kinds = {text(block.get("type")) for block in blocks}
+        if not kinds.isdisjoint({"tool_use", "tool_result", "thinking"}):
+            return "messages"
+        if any("input_schema" in tool for tool in objects(request.get("tools"))):
+            return "messages"
+        return answer_api if answer_api in ("messages", "ollama") else "chat"
     return "responses" if "input" in request else "chat"
 
 
-def _is_messages(row: Json) -> bool:
-    kinds = {text(block.get("type")) for each in objects(row["messages"]) for block in objects(each.get("content"))}
-    tools = objects(row.get("tools"))
-    return not kinds.isdisjoint({"tool_use", "tool_result", "thinking"}) or any(
-        "input_schema" in tool for tool in tools
-    )
-
-
-def answered_through(response: Any) -> str:
-    """The API of an answer, whole or as a stream; "" for text."""
+def api_of_answer(response: Any) -> str:
+    """Return the API of an answer, complete or as a stream; "" for the text of a model."""
     if isinstance(response, str):
         found = as_payloads(response) or []
         return next((api for payload in found if (api := sniff(payload))), "")
     return sniff(response) or ""
 
 
-# -- logs --------------------------------------------------------------------------------------------------------------
+# -- conversations and exchanges ---------------------------------------------------------------------------------------
 
 
 def api_log(api: str) -> Callable[[Json], Log]:
-    """The reader of logs of this API."""
+    """Return the reader of logs of this API."""
 
     def read(row: Json) -> Log:
         row = as_exchange(row)
         if is_exchange(row):
-            return exchange(row["request"], row["response"], api, row)
-        history, tools = HISTORIES[api](row, False)
+            return read_exchange(row["request"], row["response"], api, row)
+        history, tools = _HISTORIES[api](row, False)
         if not history and sniff(row):
-            history = [answer_turn(row, api)]
+            history = [read_answer(row, api)]
         return Log(tuple(history), tools, model=model_in(row), at=time_in(row), id=id_in(row))
 
     return read
 
 
-def exchange(request: Json, response: Any, api: str, line: Json, model: str = "") -> Log:
-    """One answer, and the conversation that it was asked for. `line` is where both stand."""
-    history, tools = HISTORIES[api](request, True)
-    answer = answer_turn(response, api)
+def read_exchange(request: Json, response: Any, api: str, line: Json, model: str = "") -> Log:
+    """Read one answer with the conversation of its request. `line` is the line that holds both."""
+    history, tools = _HISTORIES[api](request, True)
+    answer = read_answer(response, api)
     beside = {key: value for key, value in line.items() if key not in _EXCHANGE}
-    told = facts_of(response)
+    facts = _answer_facts(response)
     return Log(
         (*history, answer),
         tools,
-        model=model_in(request, beside, told) or model,
-        at=time_in(told, beside, request),
+        model=model_in(request, beside, facts) or model,
+        at=time_in(facts, beside, request),
         id=id_in(beside) or id_in({"id": answer.id}),
         is_exchange=True,
     )
 
 
-def answer_turn(response: Any, api: str) -> LogTurn:
-    """An answer as it is read: a recorded stream as the text of its events, words as words."""
-    told = facts_of(response)
-    id = id_in({"id": told.get("id", told.get("responseId"))}) or None
-    value = recorded(response) if _is_stream(response) else response
-    found = answered_through(value)
-    return LogTurn(value, found or ("text" if isinstance(value, str) else api), id=id, at=time_in(told))
+def read_answer(response: Any, api: str) -> LogTurn:
+    """Read an answer: a recorded stream as the text of its events, a text as the text of a model."""
+    facts = _answer_facts(response)
+    id = id_in({"id": facts.get("id", facts.get("responseId"))}) or None
+    value = _stream_text(response) if _is_stream(response) else response
+    found = api_of_answer(value)
+    return LogTurn(value, found or ("text" if isinstance(value, str) else api), id=id, at=time_in(facts))
 
 
-def facts_of(response: Any) -> Json:
-    """What an answer says of itself; of a stream, what its first event does."""
+def _answer_facts(response: Any) -> Json:
+    """Return the object with the id, model and time of an answer; of a stream, that of its first event."""
     if isinstance(response, str):
         response = as_payloads(response) or []
     first = response[0] if isinstance(response, list) and response else response
@@ -183,11 +191,11 @@ def facts_of(response: Any) -> Json:
 
 
 def _is_stream(response: Any) -> bool:
-    """A list of the events of a stream, as objects or as their lines."""
+    """Return whether a value is a list of the events of a stream, as objects or as their lines."""
     if not isinstance(response, list) or not response:
         return False
     if all(isinstance(each, str) for each in response):
-        return bool(as_payloads(recorded(response)))
+        return bool(as_payloads(_stream_text(response)))
     return all(isinstance(each, dict) and _is_event(each) for each in response)
 
 
@@ -203,33 +211,33 @@ def _is_event(found: Json) -> bool:
     )
 
 
-def recorded(events: list[Any]) -> str:
-    """The events of a stream as the text that came."""
+def _stream_text(events: list[Any]) -> str:
+    """Return the events of a stream as the text that the server sent."""
     lines = [each.rstrip("\n") if isinstance(each, str) else f"data: {dumps(each)}" for each in events]
     return "".join([f"{line}\n\n" for line in lines])
 
 
-# -- histories: what was sent, by the API ------------------------------------------------------------------------------
+# -- histories: the conversation of a request, by API ------------------------------------------------------------------
 
 History = tuple[list[Entry], Any]  # entries, and the tools as they were declared
 
 
 def _history(api: str, system: Any, messages: list[Any], is_history: bool) -> list[Entry]:
-    """What was sent, through an API whose requests hold the system's words beside the messages."""
-    entries: list[Entry] = [{"role": "system", "content": said}] if (said := flat(system)) else []
+    """Return the entries of a request whose system message is separate from its messages."""
+    entries: list[Entry] = [{"role": "system", "content": found}] if (found := flatten_content(system)) else []
     for each in DIALECTS[api].history_entries(messages):
-        entries.append(LogTurn(each.value, api, is_history) if isinstance(each, ModelTurn) else _entry(each))
+        entries.append(LogTurn(each.value, api, is_history) if isinstance(each, ModelTurn) else _message_entry(each))
     return entries
 
 
-def _entry(message: Json) -> Json:
-    """What somebody else said; of a result whose it is, by id or by name, and whether it was an error."""
-    said = flat(message.get("content"))
+def _message_entry(message: Json) -> Json:
+    """Return a message of the other side; a result has the id or name of its call, and whether it is an error."""
+    content = flatten_content(message.get("content"))
     if message["role"] != "tool":
-        return {"role": "system" if message["role"] == "developer" else message["role"], "content": said}
+        return {"role": "system" if message["role"] == "developer" else message["role"], "content": content}
     name = {"name": message["name"]} if message.get("name") else {}
     status = {"status": "error"} if message.get("is_error") is True else {}
-    return {"tool_call_id": text(message.get("tool_call_id")), **name, "role": "tool", "content": said, **status}
+    return {"tool_call_id": text(message.get("tool_call_id")), **name, "role": "tool", "content": content, **status}
 
 
 def _chat(request: Json, is_history: bool, api: str = "chat") -> History:
@@ -239,10 +247,6 @@ def _chat(request: Json, is_history: bool, api: str = "chat") -> History:
     return entries, request.get("tools", request.get("functions"))
 
 
-def _ollama(request: Json, is_history: bool) -> History:
-    return _chat(request, is_history, "ollama")
-
-
 def _messages(request: Json, is_history: bool) -> History:
     entries = _history("messages", request.get("system"), items(request.get("messages")), is_history)
     return entries, request.get("tools")
@@ -250,27 +254,112 @@ def _messages(request: Json, is_history: bool) -> History:
 
 def _responses(request: Json, is_history: bool) -> History:
     asked = [{"role": "user", "content": request["input"]}] if isinstance(request.get("input"), str) else []
-    sent = [each for key in ("items", "input", "output") for each in objects(request.get(key))]
-    return _history("responses", text(request.get("instructions")), [*asked, *sent], is_history), request.get("tools")
+    listed = [each for key in ("items", "input", "output") for each in objects(request.get(key))]
+    return _history("responses", text(request.get("instructions")), [*asked, *listed], is_history), request.get("tools")
 
 
 def _gemini(request: Json, is_history: bool) -> History:
-    given = request.get("contents")
-    contents = given if isinstance(given, list) else [given]
-    return _history("gemini", _gemini_text(field(request, "systemInstruction")), contents, is_history), request.get(
-        "tools"
-    )
+    contents, system = request.get("contents"), field(request, "systemInstruction")
+    found = obj(system)
+    instructions = text(system) if found is None else flatten_content(objects(found.get("parts")) or found.get("text"))
+    listed = contents if isinstance(contents, list) else [contents]
+    return _history("gemini", instructions, listed, is_history), request.get("tools")
 
 
-def _gemini_text(content: Any) -> str:
-    found = obj(content)
-    return text(content) if found is None else flat(objects(found.get("parts")) or found.get("text"))
-
-
-HISTORIES: dict[str, Callable[[Json, bool], History]] = {
+_HISTORIES: dict[str, Callable[[Json, bool], History]] = {
     "chat": _chat,
     "messages": _messages,
     "responses": _responses,
     "gemini": _gemini,
-    "ollama": _ollama,
+    "ollama": lambda request, is_history: _chat(request, is_history, "ollama"),
 }
+
+
+# -- cassettes ---------------------------------------------------------------------------------------------------------
+
+_CASSETTE_HEAD = "rightcall_cassette"
+_GEMINI_MODEL = re.compile(r"/models/([^/:]{1,200}):\w*[gG]enerateContent$").search
+
+
+def is_cassette(row: Json) -> bool:
+    """Return whether a line is of one of our cassettes."""
+    request, response = row.get("request"), row.get("response")
+    recorded = isinstance(request, dict) and isinstance(response, dict) and "method" in request and "chunks" in response
+    return _CASSETTE_HEAD in row or recorded
+
+
+def read_cassette(row: Json) -> Log:
+    """Read the exchange of a cassette line. Questions about the server, probes and failed attempts are passed over."""
+    if _CASSETTE_HEAD in row:
+        raise PassedOver("head of a cassette")
+    try:
+        found = msgspec.convert(row, RecordedExchange)
+    except msgspec.ValidationError as error:
+        raise CallerError(f"this is no exchange of a cassette: {error}; record it again") from None
+    body, response = found.request.body, found.response
+    if body is None or found.request.method != "POST":
+        raise PassedOver("question about the server")
+    if response.status != 200 or response.broken:
+        raise PassedOver("answer that failed or broke off")
+    messages = body.get("messages") or body.get("input")
+    last = messages[-1] if isinstance(messages, list) and messages else None
+    if (obj(last) or {}).get("content") == PROBE_PROMPT:  # `--mode auto` asks for a call of a tool without effect
+        raise PassedOver("probe of the server")
+    content = b"".join(response.pieces()).decode("utf-8", "replace")
+    model = _GEMINI_MODEL(api_route(found.request.path))
+    value = json_value(content)
+    answer = content if value is None else value
+    api = api_of_request(body, api_of_answer(answer))
+    return read_exchange(body, answer, api, {}, model[1] if model else "")
+
+
+# -- batches -----------------------------------------------------------------------------------------------------------
+
+_REQUESTS, _RESULTS = ("body", "params", "request"), ("response", "result", "error")
+
+
+def is_batch(row: Json) -> bool:
+    """Return whether a line is a request or a result of a batch."""
+    return bool(batch_key(row)) and any(isinstance(row.get(key), dict) for key in (*_REQUESTS, *_RESULTS))
+
+
+def batch_key(row: Json) -> str:
+    """Return the id that a request and its result share."""
+    return id_in({"custom_id": row.get("custom_id", row.get("key"))})
+
+
+def join_batch(rows: list[Json]) -> Json:
+    """Join a request and its result to one line. Several requests or results with one id cannot be matched."""
+    requests = [row for row in rows if _first_object(row, _REQUESTS) is not None]
+    results = [row for row in rows if _first_object(row, _RESULTS) is not None and row not in requests]
+    if len(requests) > 1 or len(results) > 1:
+        return {"several": len(rows), "custom_id": batch_key(rows[0])}
+    return {key: value for row in rows for key, value in row.items() if value is not None}
+
+
+def _first_object(row: Json, keys: tuple[str, ...]) -> Json | None:
+    return next((found for key in keys if (found := obj(row.get(key)))), None)
+
+
+def read_batch(row: Json) -> Log:
+    """Read a line of `join_batch`. Failed requests are passed over."""
+    id = batch_key(row)
+    if "several" in row:
+        raise CallerError(
+            f"{row['several']} lines have the id {id!r:.80}, so requests and results cannot be matched; "
+            "import one batch at a time"
+        )
+    request, answer = _first_object(row, _REQUESTS), _first_object(row, _RESULTS)
+    if answer is None:
+        raise CallerError(f"the request {id!r:.80} has no result; give the file of the results too")
+    if text(answer.get("type")) in ("errored", "canceled", "expired"):
+        answer = {"error": error_text(answer)}
+    response = answer.get("body", answer.get("message", answer))
+    if isinstance(response, str):
+        response = json_value(response) or response
+    failed = row.get("error") or answer.get("error") or (obj(response) or {}).get("error")
+    if failed or answer.get("status_code", 200) != 200:
+        raise PassedOver("request of a batch that failed")
+    api = api_of_request(request or {}, api_of_answer(response)) if request else api_of_answer(response)
+    beside = {key: value for key, value in row.items() if key not in (*_REQUESTS, *_RESULTS)}
+    return read_exchange(request or {}, response, api or "chat", {**beside, "custom_id": id})

@@ -16,11 +16,21 @@ from typing import Any
 import msgspec
 
 from rightcall.capture.captured_rows import LineFault, unix_ms
-from rightcall.datasets.row_files import RowReader, Scratch, Seen, digest
+from rightcall.datasets.forge_rows import model_input, notebook_row
+from rightcall.datasets.row_files import (
+    ASSEMBLED,
+    CONFLICTS,
+    MERGED,
+    NOTEBOOK,
+    QUARANTINE,
+    RowReader,
+    Scratch,
+    Seen,
+    count_name,
+    digest,
+    manifest,
+)
 from rightcall.datasets.schemas import CONFLICT, REJECT, TRAINING, faults
-from rightcall.datasets.validating import count
-from rightcall.datasets.verifier import model_input, notebook_row
-from rightcall.datasets.written_kinds import ASSEMBLED, CONFLICTS, MERGED, NOTEBOOK, QUARANTINE, manifest
 from rightcall.errors import CallerError
 from rightcall.storage.jsonl import Line, read_lines
 from rightcall.storage.whole_files import Outputs, WholeFile
@@ -174,7 +184,7 @@ class _Merge:
                 dropped += 1
                 continue
             row = _private(self.reader.row(file, place, size))
-            count(labels, row["label"])
+            count_name(labels, row["label"])
             out.write(row)
             notebook.write(notebook_row(row))
         return labels, dropped

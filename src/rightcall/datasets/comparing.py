@@ -14,10 +14,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from rightcall.capture.captured_rows import FORGE, OUTCOME, SCHEMA
+from rightcall.datasets.forge_rows import model_input
 from rightcall.datasets.row_files import digest
-from rightcall.datasets.schemas import TRAINING
-from rightcall.datasets.validating import label_of
-from rightcall.datasets.verifier import model_input
+from rightcall.datasets.schemas import TRAINING, label_of
 from rightcall.errors import CallerError
 from rightcall.storage.jsonl import encode_row
 from rightcall.strict_json import MAX_DEPTH, decode

@@ -14,7 +14,7 @@ from typing import Any
 from rightcall.capture.captured_rows import OUTCOME, blocking_of, call_of, conversation_before, tools_of
 from rightcall.capture.settings import SYSTEM
 from rightcall.contracts.listing import TITLE
-from rightcall.datasets.validating import label_of
+from rightcall.datasets.schemas import label_of
 from rightcall.providers.openai_chat import assistant_message
 from rightcall.providers.sdk_view import dumps
 from rightcall.tools.provider_forms import to_provider

@@ -12,15 +12,13 @@ from pathlib import Path
 import msgspec
 
 from rightcall.capture.captured_rows import FORGE, SCHEMA, LineFault
-from rightcall.datasets import row_runs
-from rightcall.datasets.label import unsound
-from rightcall.datasets.row_files import BadRows, Seen
-from rightcall.datasets.row_runs import RowRun, whole_output
+from rightcall.datasets import row_files
+from rightcall.datasets.row_files import DEDUPED, BadRows, RowRun, Seen, output_sink
 from rightcall.datasets.rows.mapping import RowOutcome
 from rightcall.datasets.rows.sinks import RowSpool, Sink
 from rightcall.datasets.rows.sources import RowBatch, RowSource, batch_of, parts_of
+from rightcall.datasets.schemas import first_fault
 from rightcall.datasets.twins import Twins, fingerprint
-from rightcall.datasets.written_kinds import DEDUPED
 from rightcall.errors import CallerError
 from rightcall.types import Json
 
@@ -68,9 +66,9 @@ def dedupe_files(
         raise CallerError(f"how alike rows must be is a number from {LEAST} to 1, not {near}")
     how, twins = RowRun(engine, jobs, resume, seen), Twins(near)
     files = how.sources(paths)
-    with whole_output(output, DEDUPED, files, force=force) as sink, RowSpool(output, "prints", resume=resume) as spool:
+    with output_sink(output, DEDUPED, files, force=force) as sink, RowSpool(output, "prints", resume=resume) as spool:
         sink.begin("dedupe")
-        how.work(files, PrintWork(tuple(keys), near is not None), spool)
+        how.map(files, PrintWork(tuple(keys), near is not None), spool)
         for record in _records(spool.pieces(), twins.size):
             twins.add(record)
         twins.find()
@@ -102,7 +100,7 @@ class PrintWork:
         """A fingerprint, or why there is none."""
         if isinstance(row, LineFault):
             return f"{row.message}; `rightcall dataset validate` lists every fault"
-        if row.get("schema_version") in (SCHEMA, FORGE) and not self._keys and (why := unsound(row, SCHEMA, FORGE)):
+        if row.get("schema_version") in (SCHEMA, FORGE) and not self._keys and (why := first_fault(row, SCHEMA, FORGE)):
             return why
         try:
             return fingerprint(row, keys=self._keys, near=self._near)
@@ -123,7 +121,7 @@ def _records(pieces: Iterable[bytes], size: int) -> Iterator[bytes]:
 
 def _write_once(sources: Sequence[RowSource], twins: Twins, sink: Sink) -> None:
     number = 0
-    for part in parts_of(sources, size=row_runs.PART):
+    for part in parts_of(sources, size=row_files.PART):
         kept: list[bytes] = []
         for line in batch_of(part).lines():
             if number not in twins.dropped:

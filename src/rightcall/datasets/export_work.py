@@ -1,7 +1,7 @@
 """The work of `dataset export`: rows set aside by their conversation, and conversations as examples.
 
 map_rows(sources, ConversationWork(public=False), rows)
-map_rows([GatheredRows(rows, ROW, ...)], ExampleWork("trl-sft", how), examples)
+map_rows([GroupedRows(rows, ROW, ...)], ExampleWork("trl-sft", how), examples)
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ from typing import Any
 
 from rightcall.capture.captured_rows import FORGE, SCHEMA
 from rightcall.datasets.conversations import CapturedConversation, conversation_key
-from rightcall.datasets.label import unsound
 from rightcall.datasets.message_shapes import SHAPES, Found, LeftOut, MessageOptions
 from rightcall.datasets.releasing import is_released
-from rightcall.datasets.row_files import digest
+from rightcall.datasets.row_files import count_name, digest
 from rightcall.datasets.rows.mapping import RowOutcome
 from rightcall.datasets.rows.sinks import pack_frame
 from rightcall.datasets.rows.sources import RowBatch
-from rightcall.datasets.validating import count
+from rightcall.datasets.schemas import first_fault
 from rightcall.formats.registered import FormatCarrier
 from rightcall.storage.jsonl import LineFault, encode_row
 from rightcall.types import Json
@@ -41,7 +40,7 @@ class ConversationWork:
         unlabelled = unreleased = 0
         for number, row in batch.rows():
             made.rows += 1
-            fault = unsound(row, SCHEMA, FORGE)
+            fault = first_fault(row, SCHEMA, FORGE)
             if fault or isinstance(row, LineFault):
                 made.add_fault(number, fault)
                 continue
@@ -71,7 +70,7 @@ class ExampleWork(FormatCarrier):
             made.rows += 1
             for example in self._examples(CapturedConversation(group["rows"], keep_system=self._keep_system)):
                 if isinstance(example, LeftOut):
-                    count(left_out, str(example), REASONS)
+                    count_name(left_out, str(example), REASONS)
                 else:
                     examples.append(example)
         made.data = self._written(examples)

@@ -21,14 +21,24 @@ import msgspec
 from rightcall import formats
 from rightcall.capture.captured_rows import unix_ms
 from rightcall.datasets.export_work import LONGEST, ROW, UNRELEASED, ConversationWork, ExampleWork, reasons
-from rightcall.datasets.gathering import GatheredRows
 from rightcall.datasets.message_shapes import SHAPES, MessageOptions
-from rightcall.datasets.row_files import BadRows, Seen, Where
-from rightcall.datasets.row_runs import RowRun, read_files
+from rightcall.datasets.row_files import (
+    EXPORT,
+    EXPORTED,
+    MANIFEST,
+    PARQUET,
+    BadRows,
+    GroupedRows,
+    RowRun,
+    Seen,
+    Where,
+    file_names,
+    manifest,
+    manifest_of,
+)
 from rightcall.datasets.rows.sinks import RowSpool, move_to_store, refuse_existing, unfinished_path
 from rightcall.datasets.rows.sources import RowSource
 from rightcall.datasets.rows.stores import STDIN, open_source
-from rightcall.datasets.written_kinds import EXPORT, EXPORTED, MANIFEST, PARQUET, manifest, manifest_of
 from rightcall.errors import CallerError
 from rightcall.storage.streams import is_stream
 from rightcall.storage.whole_files import PRIVATE, PUBLIC, Outputs, WholeFile
@@ -129,14 +139,14 @@ def export(
         RowSpool(output, "rows", resume=resume) as rows,
         RowSpool(output, "examples", resume=resume) as made,
     ):
-        counts = run.work(sources, ConversationWork(public=public), rows).counts
+        counts = run.map(sources, ConversationWork(public=public), rows).counts
         if counts["unreleased"]:
             raise _unreleased(rows, sources, counts["unreleased"])
-        with GatheredRows(rows, ROW, most=LONGEST) as gathered:
-            counts += run.work([gathered], ExampleWork(to, how, keep_system=keep_system, columns=columns), made).counts
+        with GroupedRows(rows, ROW, most=LONGEST) as grouped:
+            counts += run.map([grouped], ExampleWork(to, how, keep_system=keep_system, columns=columns), made).counts
         left_out = reasons(counts)
-        if gathered.left_out:
-            left_out["rows behind the first thousand of a conversation"] = gathered.left_out
+        if grouped.left_out:
+            left_out["rows behind the first thousand of a conversation"] = grouped.left_out
         _write(made, out, to, how, columns, public=public)
         if beside is not None:
             beside.write_json(_manifest(sources, output, out, to, how, public, counts["examples"], left_out))
@@ -155,7 +165,7 @@ def _placed(
     place = unfinished_path(name) if "://" in name else Path(name)
     if "://" in name:
         refuse_existing(name, force=force)
-    shared: dict[str, Any] = {"sources": read_files(sources), "mode": PUBLIC if public else PRIVATE, "force": force}
+    shared: dict[str, Any] = {"sources": file_names(sources), "mode": PUBLIC if public else PRIVATE, "force": force}
     out = WholeFile(place, PARQUET if _is_parquet(output) else EXPORT, **shared)
     beside = None if is_stream(place) else WholeFile(manifest_of(place), manifest(EXPORTED), **shared)
     # The manifest goes first: it is what an export is known by, should the two be torn apart.

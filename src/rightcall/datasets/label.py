@@ -27,12 +27,10 @@ from rightcall.capture.captured_rows import (
 )
 from rightcall.capture.domain import Domain, Scenario, built_in_domain, built_in_names
 from rightcall.capture.score import label_call, score_calls
-from rightcall.datasets.row_files import BadRows, Seen, Where, digest
-from rightcall.datasets.row_runs import RowRun, whole_output
+from rightcall.datasets.row_files import LABELLED, RowRun, Seen, digest, output_sink
 from rightcall.datasets.rows.mapping import RowOutcome
 from rightcall.datasets.rows.sources import RowBatch
-from rightcall.datasets.schemas import faults
-from rightcall.datasets.written_kinds import LABELLED
+from rightcall.datasets.schemas import first_fault
 from rightcall.storage.jsonl import encode_row
 from rightcall.strict_json import MAX_DEPTH, decode
 from rightcall.tools.checks import check
@@ -141,7 +139,7 @@ class LabelWork:
         made, lines, counts = RowOutcome(), list[bytes](), Counter[str]()
         for number, row in batch.rows():
             made.rows += 1
-            why = unsound(row, SCHEMA, FORGE)
+            why = first_fault(row, SCHEMA, FORGE)
             if why or isinstance(row, LineFault):
                 made.add_fault(number, why)
                 continue
@@ -183,27 +181,8 @@ def label_files(
     """
     own, how = list(domains), RowRun(engine, jobs, resume, seen)
     files = how.sources(paths)
-    with whole_output(output, LABELLED, files, resume=resume, force=force) as sink:
+    with output_sink(output, LABELLED, files, resume=resume, force=force) as sink:
         try:
-            return how.work(files, LabelWork(own, in_order=False), sink).counts
+            return how.map(files, LabelWork(own, in_order=False), sink).counts
         except OutOfOrder:
-            return RowRun("local", 1, seen=seen).work(files, LabelWork(own, in_order=True), sink).counts
-
-
-def sound(where: Where, row: Json | LineFault, *schemas: str) -> Json:
-    """A row that is as its schema says, and of a schema that will do. Raises `BadRows`."""
-    why = unsound(row, *schemas)
-    if why:
-        raise BadRows(f"{where} {why}")
-    assert not isinstance(row, LineFault)
-    return row
-
-
-def unsound(row: Json | LineFault, *schemas: str) -> str:
-    """Why this is no such row, in words; "" if it is one."""
-    if isinstance(row, LineFault):
-        return f"{row.message}; `rightcall dataset validate` lists every fault"
-    if row.get("schema_version") not in schemas:
-        return f"is {row.get('schema_version')!r:.80}; this takes {' or '.join(schemas)}"
-    found = faults(row)
-    return f"{found[0]}; `rightcall dataset validate` lists every fault" if found else ""
+            return RowRun("local", 1, seen=seen).map(files, LabelWork(own, in_order=True), sink).counts

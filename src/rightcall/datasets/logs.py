@@ -1,91 +1,341 @@
-"""Logs and datasets of others as conversations in the form of the chat API: the way in for `dataset import`.
+"""Kinds of logs, and the reading of one line as a conversation in the form of the chat API.
 
-    conversation({"conversations": [{"from": "human", "value": "..."}, ...], "tools": "[...]"})
+    read_log({"conversations": [{"from": "human", "value": "..."}, ...], "tools": "[...]"})
 
-Each turn of the model is kept as it was logged (a provider's message, a list of items, or text), so that it is read by
-the same code that reads models. A kind of log is one entry of `KINDS`; the first that knows a line reads it.
+A kind of log is one entry of `KINDS`; the first that recognizes a line reads it. Each turn of the model is kept as it
+was logged (a provider's message, a list of items, or text) and is read later by the code that reads models. Logs of
+provider APIs are in `api_logs`; here are captures and logs of text:
+
+    {"conversations": [{"from": "human", "value": "..."}, {"from": "gpt", "value": "..."}], "tools": "[...]"}
+    {"system": "SYSTEM: ... {tools}", "chat": "USER: ...\\n\\n\\nASSISTANT: <functioncall> {...} <|endoftext|>"}
+    {"prompt": "...", "generated_text": "<tool_call>...</tool_call>"}
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 from rightcall.api_names import api_name
-from rightcall.datasets import api_logs, capture_logs, recorded_logs, text_logs
-from rightcall.datasets.api_logs import api_log
-from rightcall.datasets.logged import Log
+from rightcall.capture.captured_rows import FORGE, SCHEMA
+from rightcall.datasets.api_logs import (
+    api_log,
+    api_of,
+    batch_key,
+    is_batch,
+    is_cassette,
+    join_batch,
+    read_batch,
+    read_cassette,
+)
+from rightcall.datasets.conversations import CapturedConversation, CapturedTurn
+from rightcall.datasets.log_entries import Entry, Log, LogTurn, flatten_content, id_in, model_in, time_in
+from rightcall.datasets.schemas import first_fault
 from rightcall.errors import CallerError
+from rightcall.providers.sdk_view import dumps, objects, text
 from rightcall.types import Json
+
+# -- ShareGPT and Hermes -----------------------------------------------------------------------------------------------
+
+_ROLES = {"human": "user", "user": "user", "system": "system", "observation": "tool", "tool": "tool"}
+
+
+def is_sharegpt(row: Json) -> bool:
+    return isinstance(row.get("conversations"), list)
+
+
+def read_sharegpt(row: Json) -> Log:
+    entries: list[Entry] = []
+    if text(row.get("system")):
+        entries.append({"role": "system", "content": row["system"]})
+    for turn in objects(row.get("conversations")):
+        side, value = text(turn.get("from", turn.get("role"))), turn.get("value", turn.get("content"))
+        content = value if isinstance(value, str) else dumps(value)
+        if side == "function_call":
+            entries.append(_function_call_turn(content))
+        elif side not in _ROLES:
+            entries.append(LogTurn(content, "text"))
+        elif _ROLES[side] == "tool":  # one entry may have the results of several calls
+            tagged = list(_texts_between(content, "<tool_response>", "</tool_response>"))
+            entries += [{"role": "tool", "content": each.strip()} for each in tagged or [content]]
+        else:
+            entries.append({"role": _ROLES[side], "content": content})
+    return _make_log(row, entries)
+
+
+def _make_log(row: Json, entries: list[Entry]) -> Log:
+    format = text(row.get("format")) or "auto"
+    return Log(tuple(entries), row.get("tools"), format, model_in(row), time_in(row), id_in(row))
+
+
+def _function_call_turn(content: str) -> LogTurn:
+    """Read JSON with a name and arguments, or a list of such; what is no JSON is the text of a model."""
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError):
+        return LogTurn(content, "text")
+    calls = [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, dict)]
+    return _calls_turn("", *[(each.get("name"), each.get("arguments")) for each in calls])
+
+
+def _calls_turn(content: str, *calls: tuple[Any, Any]) -> LogTurn:
+    entries = [{"type": "function", "function": {"name": name, "arguments": arguments}} for name, arguments in calls]
+    return LogTurn({"role": "assistant", "content": content, "tool_calls": entries}, "chat")
+
+
+def _texts_between(content: str, opening: str, closing: str) -> Iterator[str]:
+    start = content.find(opening)
+    while start >= 0:
+        end = content.find(closing, start)
+        if end < 0:
+            return
+        yield content[start + len(opening) : end]
+        start = content.find(opening, end)
+
+
+# -- Glaive ------------------------------------------------------------------------------------------------------------
+
+_TURN = re.compile(r"^(USER|ASSISTANT|FUNCTION RESPONSE):[ ]?", re.M)
+
+
+def is_glaive(row: Json) -> bool:
+    return isinstance(row.get("chat"), str) and isinstance(row.get("system", ""), str)
+
+
+def read_glaive(row: Json) -> Log:
+    system = text(row.get("system")).removeprefix("SYSTEM:").strip()
+    entries: list[Entry] = [{"role": "system", "content": system}] if system else []
+    pieces = _TURN.split(row["chat"])
+    for side, content in zip(pieces[1::2], pieces[2::2], strict=True):
+        if side != "ASSISTANT":
+            entries.append({"role": "user" if side == "USER" else "tool", "content": content.strip()})
+            continue
+        content = content.replace("<|endoftext|>", "").strip()
+        before, opening, body = content.partition("<functioncall>")
+        call = _glaive_call(body.strip()) if opening else None
+        entries.append(LogTurn(content, "text") if call is None else _calls_turn(before.strip(), call))
+    return _make_log(row, entries)
+
+
+def _glaive_call(body: str) -> tuple[Any, Any] | None:
+    """Read `{"name": "f", "arguments": '{"a": 1}'}`: the arguments are JSON in apostrophes, which JSON does not have.
+    Return the name and the arguments."""
+    try:
+        found, _ = _DECODER.raw_decode(body)
+        return (found.get("name"), found.get("arguments")) if isinstance(found, dict) else None
+    except (ValueError, RecursionError):
+        head, _, rest = body.partition('"arguments":')
+    first, last = rest.find("'"), rest.rfind("'")
+    try:
+        name = json.loads(head.rstrip().rstrip(",") + "}").get("name")
+    except (ValueError, RecursionError, AttributeError):
+        return None
+    return (name, rest[first + 1 : last].replace("\\'", "'")) if 0 <= first < last else None
+
+
+# -- prompts and completions -------------------------------------------------------------------------------------------
+
+_COMPLETIONS = ("text", "completion", "output", "response", "generated_text", "generation", "answer", "prediction")
+_PROMPTS = ("prompt", "instruction", "input", "question", "query", "request")
+
+
+def is_completion(row: Json) -> bool:
+    """Return whether a line has the text of a model, or the messages that a pipeline generated."""
+    return any(isinstance(row.get(key), str) for key in _COMPLETIONS) or bool(_generated_messages(row))
+
+
+def _generated_messages(row: Json) -> list[Json]:
+    """Return the messages of a pipeline, which end with the model's."""
+    return [each for each in objects(row.get("generated_text")) if "role" in each]
+
+
+def read_completion(row: Json) -> Log:
+    if messages := _generated_messages(row):
+        return _make_log(row, [_message_entry(each) for each in messages])
+    prompt = [_message_entry(each) for key in ("messages", *_PROMPTS) for each in objects(row.get(key))]
+    asked = "\n".join([row[key] for key in _PROMPTS if text(row.get(key)).strip()])
+    entries: list[Entry] = [{"role": "system", "content": row["system"]}] if text(row.get("system")) else []
+    entries += prompt or ([{"role": "user", "content": asked}] if asked else [])
+    completion = next((row[key] for key in _COMPLETIONS if text(row.get(key))), "")
+    return _make_log(row, [*entries, LogTurn(completion, "text")])
+
+
+def _message_entry(message: Json) -> Entry:
+    role, content = text(message.get("role")), flatten_content(message.get("content"))
+    return LogTurn(content, "text") if role == "assistant" else {"role": role or "user", "content": content}
+
+
+# -- captures ----------------------------------------------------------------------------------------------------------
+
+_JOURNAL = "rightcall_journal"
+
+
+def is_capture(row: Json) -> bool:
+    """Return whether a line is a row of a capture, ours or `forge-dataset-capture/v1`."""
+    return row.get("schema_version") in (FORGE, SCHEMA) or _JOURNAL in row
+
+
+def capture_group(row: Json) -> str:
+    """Return the conversation of a row of `forge-dataset-capture/v1`; "" for rows of ours, which need no import."""
+    trace = row.get("proxy_trace")
+    model = trace.get("model") if isinstance(trace, dict) else ""
+    return f"{row.get('example_group_id')}\0{model}" if row.get("schema_version") == FORGE else ""
+
+
+def join_capture(rows: list[Json]) -> Json:
+    """Join the rows of a conversation to one line."""
+    return {"schema_version": FORGE, "rows": rows}
+
+
+def read_capture(row: Json) -> Log:
+    """Read the conversation of these rows, with the results of its calls."""
+    if row.get("schema_version") == SCHEMA or _JOURNAL in row:
+        raise CallerError("this is a capture of rightcall: `dataset label`, `split` and `export` read it as it is")
+    rows: list[Json] = row.get("rows") or [row]
+    fault = next((fault for each in rows if (fault := first_fault(each))), "")
+    if fault:
+        raise CallerError(fault)
+    first = rows[0]
+    trace = first["proxy_trace"]
+    entries: list[Entry] = [{"role": "user", "content": first["user_request"]}]
+    for turn in CapturedConversation(rows).turns:
+        entries += [_captured_turn(turn), *map(_captured_result, turn.rows)]
+    return Log(
+        tuple(entries),
+        first["available_tools"],
+        model=trace["model"],
+        group=first["example_group_id"],
+        place={key: trace[key] for key in ("domain", "scenario", "run_index")},
+    )
+
+
+def _captured_turn(turn: CapturedTurn) -> LogTurn:
+    trace, provenance = turn.rows[0]["proxy_trace"], turn.rows[0]["metadata"].get("provenance", {})
+    return LogTurn(
+        turn.assistant,
+        "chat",
+        id=trace.get("response_id"),
+        finish=trace.get("finish_reason"),
+        at=time_in({"time": provenance.get("captured_at_unix_ms")}),
+        number=trace["turn"],
+    )
+
+
+def _captured_result(row: Json) -> Json:
+    """Return the message with the result of a call, and the result itself."""
+    found = row["tool_result"]
+    result = found.get("content")
+    content = result if isinstance(result, str) else dumps(result)
+    message = {"role": "tool", "tool_call_id": row["proxy_trace"].get("tool_call_id") or "", "content": content}
+    return {**message, "status": "error" if found.get("status") == "error" else "ok", "result": result}
+
+
+# -- kinds -------------------------------------------------------------------------------------------------------------
 
 
 class LogKind(NamedTuple):
     """A kind of log.
 
-    - `knows`: is this line one?
-    - `read`: what it holds. Raises `CallerError` if that is nothing, `PassedOver` if it should be nothing.
-    - `key`, `join`: what lines that belong together have in common, and one line made of them.
+    - `recognize`: returns whether a line is of this kind.
+    - `read`: returns the conversation of a line. Raises `CallerError` if it has none although it should, `PassedOver`
+      if it should have none.
+    - `key`, `join`: the key that lines of one conversation share, and the line that they are joined to.
     """
 
-    knows: Callable[[Json], bool]
+    recognize: Callable[[Json], bool]
     read: Callable[[Json], Log]
     key: Callable[[Json], str] | None = None
     join: Callable[[list[Json]], Json] | None = None
 
 
-def _came_through(api: str) -> LogKind:
-    return LogKind(lambda row: api_logs.api_of(row) == api, api_log(api))
+def _api_kind(api: str) -> LogKind:
+    return LogKind(lambda row: api_of(row) == api, api_log(api))
 
 
 KINDS: dict[str, LogKind] = {
-    "capture": LogKind(
-        capture_logs.is_capture, capture_logs.captured, capture_logs.capture_group, capture_logs.captured_together
-    ),
-    "cassette": LogKind(recorded_logs.is_cassette, recorded_logs.cassette),
-    "batch": LogKind(recorded_logs.is_batch, recorded_logs.batch, recorded_logs.batch_key, recorded_logs.batch_joined),
-    "sharegpt": LogKind(text_logs.is_sharegpt, text_logs.sharegpt),
-    "glaive": LogKind(text_logs.is_glaive, text_logs.glaive),
-    "chat": _came_through("chat"),
-    "messages": _came_through("messages"),
-    "responses": _came_through("responses"),
-    "gemini": _came_through("gemini"),
-    "ollama": _came_through("ollama"),
-    "text": LogKind(text_logs.is_written, text_logs.written),
+    "capture": LogKind(is_capture, read_capture, capture_group, join_capture),
+    "cassette": LogKind(is_cassette, read_cassette),
+    "batch": LogKind(is_batch, read_batch, batch_key, join_batch),
+    "sharegpt": LogKind(is_sharegpt, read_sharegpt),
+    "glaive": LogKind(is_glaive, read_glaive),
+    "chat": _api_kind("chat"),
+    "messages": _api_kind("messages"),
+    "responses": _api_kind("responses"),
+    "gemini": _api_kind("gemini"),
+    "ollama": _api_kind("ollama"),
+    "text": LogKind(is_completion, read_completion),
 }
-_CURE = "name what it is with --from, and the text of a model `text`"
+_CURE = "name its kind with --from; the text of a model is `text`"
 
 
-def conversation(row: Json, kind: str = "auto") -> Log:
-    """What a line of a log holds. Raises `CallerError` if it holds none, `PassedOver` if that is as it should be."""
-    named = log_kind(kind)
-    log = KINDS[sniffed(row) if named == "auto" else named].read(row)
+def read_log(row: Json, kind: str = "auto") -> Log:
+    """Read the conversation of a line. Raise `CallerError` if it has none, `PassedOver` if it should have none."""
+    name = log_kind(kind)
+    log = KINDS[detect_kind(row) if name == "auto" else name].read(row)
     if not log.entries:
-        raise CallerError(f"there is no conversation in it; its keys are {_keys(row)}; {_CURE}")
+        raise CallerError(f"there is no conversation in it; its keys are {_key_names(row)}; {_CURE}")
     return log
 
 
 def log_kind(name: str) -> str:
-    """The word for a kind of log, or "auto". Raises `CallerError` for a name that is none."""
+    """Return the canonical name of a kind of log, or "auto". Raise `CallerError` for an unknown name."""
     return api_name(name, ("auto", *KINDS), what="kind of log")
 
 
-def sniffed(row: Json) -> str:
-    """Which kind of log a line is, told by its keys."""
-    kind = next((name for name, kind in KINDS.items() if kind.knows(row)), None)
+def detect_kind(row: Json) -> str:
+    """Return the kind of a line by its keys. Raise `CallerError` if it is of no known kind."""
+    kind = next((name for name, kind in KINDS.items() if kind.recognize(row)), None)
     if kind is None:
-        raise CallerError(f"this is no log that is known; its keys are {_keys(row)}; {_CURE}")
+        raise CallerError(f"unknown log format; its keys are {_key_names(row)}; {_CURE}")
     return kind
 
 
-def _keys(row: Json) -> str:
+def _key_names(row: Json) -> str:
     return ", ".join([repr(key)[:40] for key in list(row)[:8]]) or "none"
 
 
-def joined_by(row: Json, kind: str = "auto") -> tuple[str, str]:
-    """The kind of a line and what it has in common with those that belong to it; "" if it stands alone."""
-    names = KINDS if kind == "auto" else (kind,)
-    for name in names:
+def join_key(row: Json, kind: str = "auto") -> tuple[str, str]:
+    """Return the kind of a line and the key that it shares with the lines to join it with; "" if it stands alone."""
+    for name in KINDS if kind == "auto" else (kind,):
         known = KINDS[name]
-        if known.key is not None and (kind == name or known.knows(row)):
+        if known.key is not None and (kind == name or known.recognize(row)):
             return name, known.key(row)
     return "", ""
+
+
+# -- tools that a prompt lists -----------------------------------------------------------------------------------------
+
+_DECODER = json.JSONDecoder()
+_MOST_FAILURES = 50
+_JSON_START = re.compile(r"^[ \t]*+[\[{]", re.M)
+
+
+def listed_tools(entries: tuple[Entry, ...]) -> list[Json]:
+    """Return the tools that the system message lists as JSON, in `<tools>` or on their own lines."""
+    system = next((each["content"] for each in entries if isinstance(each, dict) and each["role"] == "system"), "")
+    block = next(_texts_between(system, "<tools>", "</tools>"), system)
+    values = (each for value in _json_values(block) for each in (value if isinstance(value, list) else [value]))
+    return [each for each in values if _is_tool(each)]
+
+
+def _json_values(content: str) -> Iterator[Any]:
+    """Yield the JSON values at the beginning of lines, until too many beginnings turn out to be no JSON."""
+    at = failures = 0
+    while failures < _MOST_FAILURES and (found := _JSON_START.search(content, at)) is not None:
+        try:
+            value, at = _DECODER.raw_decode(content, found.end() - 1)
+        except json.JSONDecodeError as error:
+            at, failures = max(error.pos, found.end()), failures + 1
+        except RecursionError:
+            return
+        else:
+            yield value
+
+
+def _is_tool(value: Any) -> bool:
+    found = value.get("function", value) if isinstance(value, dict) else None
+    if not isinstance(found, dict) or not isinstance(found.get("name"), str):
+        return False
+    return isinstance(found.get("parameters", found.get("input_schema", found.get("inputSchema"))), dict)

@@ -17,8 +17,7 @@ from rightcall.backends.plain_prompt import write_as_text
 from rightcall.backends.request import Request
 from rightcall.datasets.columns import FORGED, JUDGED, OPENAI, PAIRS, PROMPTED, SFT, SHAREGPT, VERIFIER, WRITTEN
 from rightcall.datasets.conversations import CapturedConversation, CapturedTurn
-from rightcall.datasets.forge_rows import forge_row
-from rightcall.datasets.verifier import training_row
+from rightcall.datasets.forge_rows import forge_row, training_row
 from rightcall.errors import CannotCarry
 from rightcall.formats.spec import Format
 from rightcall.parsing.rendering import render

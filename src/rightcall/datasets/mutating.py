@@ -18,16 +18,15 @@ from typing import Protocol
 import msgspec
 
 from rightcall.capture.captured_rows import FORGE, SCHEMA, LineFault, capture_key
-from rightcall.datasets.label import Labeller, unsound
+from rightcall.datasets.label import Labeller
 from rightcall.datasets.mutations import KINDS
 from rightcall.datasets.mutations.truth import BUCKET, Truth
-from rightcall.datasets.row_files import Seen, digest
-from rightcall.datasets.row_runs import RowRun, whole_output
+from rightcall.datasets.row_files import MUTATED, RowRun, Seen, digest, output_sink
 from rightcall.datasets.rows.mapping import RowOutcome
 from rightcall.datasets.rows.sinks import RowSpool
 from rightcall.datasets.rows.sources import RowBatch
+from rightcall.datasets.schemas import first_fault
 from rightcall.datasets.spilling import RowNumbers, Sorted
-from rightcall.datasets.written_kinds import MUTATED
 from rightcall.errors import CallerError
 from rightcall.formats import FORMATS, NAMED_ONLY, find
 from rightcall.storage.jsonl import encode_row
@@ -81,9 +80,9 @@ def mutate_files(
     known_kinds(caps)
     how, counts = RowRun(engine, jobs, resume, seen), Counter[str]()
     files = how.sources(paths)
-    with whole_output(output, MUTATED, files, force=force) as sink, RowSpool(output, "made", resume=resume) as spool:
+    with output_sink(output, MUTATED, files, force=force) as sink, RowSpool(output, "made", resume=resume) as spool:
         sink.begin("mutate")
-        totals = how.work(files, MutateWork(Mutator(caps, formats, seed)), spool)
+        totals = how.map(files, MutateWork(Mutator(caps, formats, seed)), spool)
         chosen = Chosen(caps, spool)
         for kind, line in chosen:
             counts[kind] += 1
@@ -105,7 +104,7 @@ class MutateWork:
         made, frames = RowOutcome(), list[bytes]()
         for number, row in batch.rows():
             made.rows += 1
-            why = unsound(row, SCHEMA, FORGE)
+            why = first_fault(row, SCHEMA, FORGE)
             if why or isinstance(row, LineFault):
                 made.add_fault(number, why)
             else:

@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from rightcall.capture.captured_rows import LineFault, unix_ms
-from rightcall.datasets.row_files import BadRows, Seen, Where, read_all
+from rightcall.datasets.row_files import REDACTED, RELEASED, BadRows, Seen, Where, read_all
 from rightcall.datasets.schemas import faults
-from rightcall.datasets.written_kinds import REDACTED, RELEASED
 from rightcall.errors import CallerError
 from rightcall.redaction.scrubber import Scrubber
 from rightcall.redaction.secret_shapes import SecretShape, start

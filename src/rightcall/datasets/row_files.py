@@ -1,18 +1,37 @@
-"""The rows of several files, and the places of rows that do not fit into memory."""
+"""Files of rows: what the dataset commands read and write, and how they work on rows with an engine.
+
+A command may write over the kind of file that it writes itself, and over no other; a file is known by its first line.
+What does not fit into memory is kept in a `Scratch` database.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from hashlib import blake2b
+from itertools import groupby
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, NamedTuple
 
+import msgspec
+
+from rightcall.capture.captured_rows import FORGE, SCHEMA
+from rightcall.capture.journal import journal_path
+from rightcall.datasets.rows.engines import make_engine
+from rightcall.datasets.rows.mapping import RowWork, Totals, map_rows, refuse_stdin
+from rightcall.datasets.rows.sinks import RowSpool, Sink, discarding_on_error, make_scratch_folder, sink_to
+from rightcall.datasets.rows.sources import LineGroups, Part, PartSource, RowSource, sources_of
+from rightcall.datasets.rows.stores import STDIN
+from rightcall.datasets.schemas import CONFLICT, PROMPT, REJECT, SCHEMAS, TRAINING
 from rightcall.errors import CallerError, FileFailed
+from rightcall.storage.file_kinds import FileKind, FoundFile, beginning, json_lines
 from rightcall.storage.jsonl import LineFault, read_at, read_lines
 from rightcall.types import Json
 
@@ -29,39 +48,58 @@ class Where(NamedTuple):
         return f"{self.path}:{self.number}"
 
 
+class BadRows(CallerError):
+    """Rows that are not as they should be; nothing is written then. The message names the first and the cure."""
+
+
 def read_all(paths: Iterable[str | Path], *, seen: Seen | None = None) -> Iterator[tuple[Where, Json | LineFault]]:
-    """The rows of several files, one after the other."""
+    """Yield the rows of several files, one after the other."""
     for path in paths:
         for line in read_lines(path, seen=seen):
             yield Where(str(path), line.number), line.row
 
 
-class BadRows(CallerError):
-    """Rows that are not as they should be; nothing is written then. The message names the first and the cure."""
+class RowReader:
+    """Reads single rows of several files by their position."""
+
+    def __init__(self, paths: Iterable[str | Path]) -> None:
+        self._paths = [Path(path) for path in paths]
+        self._files: dict[int, BinaryIO] = {}
+
+    def row(self, file: int, place: int, size: int) -> Json:
+        if file not in self._files:
+            self._files[file] = self._paths[file].open("rb")
+        return read_at(self._files[file], place, size)
+
+    def close(self) -> None:
+        for file in self._files.values():
+            file.close()
 
 
-# -- places ------------------------------------------------------------------------------------------------------------
+MOST_NAMES = 1_000  # a hostile file must not fill the memory with names
+
+
+def count_name(counter: Counter[str], value: Any, most: int = MOST_NAMES) -> None:
+    """Count a value. A value that is no text counts as "unknown"; a new name beyond the first `most`, as "(others)"."""
+    name = value if isinstance(value, str) and value.strip() else "unknown"
+    name = name[:200]
+    counter[name if name in counter or len(counter) < most else "(others)"] += 1
+
+
+# -- temporary data ----------------------------------------------------------------------------------------------------
 
 
 def digest(text: str | bytes) -> bytes:
-    """Sixteen bytes that stand for a key of any length."""
+    """Return sixteen bytes that identify a key of any length."""
     return blake2b(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text, digest_size=16).digest()
 
 
-def running_digest() -> blake2b:
-    """The same of what is fed to it bit by bit."""
-    return blake2b(digest_size=16)
-
-
 class Scratch:
-    """A database with these tables. Only keys and places are kept in it, never rows. Its file has no name once it is
-    open, so that nothing is left of it however the process ends."""
+    """A temporary SQLite database with these tables. Its file has no name once it is open, so that nothing of it
+    remains however the process ends. Errors of SQLite leave the block as `FileFailed`."""
 
     def __init__(self, *tables: str) -> None:
-        try:
-            folder = tempfile.mkdtemp(prefix="rightcall-")
-        except OSError as error:
-            raise FileFailed(f"cannot make a scratch folder: {error.strerror}; set TMPDIR") from error
+        folder = make_scratch_folder()
         self.db = sqlite3.connect(os.path.join(folder, "scratch.db"), isolation_level=None)
         settings = ("journal_mode=OFF", "synchronous=OFF", "temp_store=FILE", "cache_size=-2000")
         try:
@@ -82,23 +120,200 @@ class Scratch:
             raise FileFailed(f"cannot write to the scratch folder {place}: {error}; set TMPDIR") from error
 
     def insert(self, statement: str, values: Iterable[tuple[Any, ...]]) -> None:
+        """Run a statement for each tuple of values, in one transaction."""
         self.db.execute("BEGIN")
         self.db.executemany(statement, values)
         self.db.execute("COMMIT")
 
 
-class RowReader:
-    """Rows by their place, out of several files."""
+# -- kinds of files ----------------------------------------------------------------------------------------------------
 
-    def __init__(self, paths: Iterable[str | Path]) -> None:
-        self._paths = [Path(path) for path in paths]
-        self._files: dict[int, BinaryIO] = {}
+MANIFEST = ".manifest.json"  # suffix of the manifest beside an export
+ASSEMBLED, SPLIT, EXPORTED = (f"rightcall-{name}-manifest/v1" for name in ("assembled", "split", "export"))
 
-    def row(self, file: int, place: int, size: int) -> Json:
-        if file not in self._files:
-            self._files[file] = self._paths[file].open("rb")
-        return read_at(self._files[file], place, size)
 
-    def close(self) -> None:
-        for file in self._files.values():
-            file.close()
+def _rows(command: str, *versions: str, also: Callable[[Json], bool] | None = None) -> FileKind:
+    """Return the kind of the rows that a command writes. A capture whose journal exists is never of that kind: a model
+    would not repeat what it said."""
+    found = json_lines(f"file that `dataset {command}` wrote", "schema_version", *versions, also=also)
+    return FileKind(found.name, lambda file: found.knows(file) and not journal_path(file.path).exists())
+
+
+def _has_mark(mark: str) -> Callable[[Json], bool]:
+    def has_mark(row: Json) -> bool:
+        marks: Any = row.get("metadata")
+        return isinstance(marks, dict) and mark in marks
+
+    return has_mark
+
+
+PROMPTS = _rows("prompts", PROMPT)
+LABELLED = _rows("label", SCHEMA, FORGE)
+DEDUPED = _rows("dedupe", *SCHEMAS)
+IMPORTED = _rows("import", SCHEMA, also=lambda row: row.get("source_bucket") == "imported_log")
+MUTATED = _rows("mutate", SCHEMA, also=_has_mark("mutation"))
+REDACTED = _rows("redact", *SCHEMAS, also=_has_mark("redaction"))
+RELEASED = _rows("release", *SCHEMAS, also=_has_mark("release"))
+SIDE = _rows("split", *SCHEMAS)
+MERGED = _rows("assemble", TRAINING)
+CONFLICTS = _rows("assemble", CONFLICT)
+QUARANTINE = _rows("assemble", REJECT)
+NOTEBOOK = json_lines(MERGED.name, "kind", "tool_call", also=lambda row: "rank_score" in row)
+
+
+def manifest(version: str) -> FileKind:
+    """Return the kind of a manifest as `WholeFile.write_json` writes it: its version comes first."""
+    return beginning("manifest of `rightcall dataset`", json.dumps({"schema_version": version}, indent=2)[:-2].encode())
+
+
+def manifest_of(path: Path) -> Path:
+    """Return the path of the manifest beside an export."""
+    return path.with_name(path.name + MANIFEST)
+
+
+def _has_manifest(found: FoundFile) -> bool:
+    """Return whether the manifest beside a file says that we exported it: the lines themselves do not say that."""
+    try:
+        start = manifest_of(found.path).read_bytes()[:200]
+    except OSError:
+        return False
+    return found.row is not None and f'"{EXPORTED}"'.encode() in start
+
+
+_LONGEST_FOOTER = 16_000_000
+
+
+def _is_parquet(found: FoundFile) -> bool:
+    """Return whether we exported a Parquet file: its footer, whose size is in the last bytes, has our metadata."""
+    end = found.at(max(0, found.size - 8), 8)
+    size = int.from_bytes(end[:4], "little")
+    if found.at(0, 4) != b"PAR1" or end[4:] != b"PAR1" or not 0 < size < min(found.size, _LONGEST_FOOTER):
+        return False
+    return b'{"private": ' in found.at(found.size - 8 - size, size).partition(b"rightcall")[2][:40]
+
+
+EXPORT = FileKind("export of `rightcall dataset`", _has_manifest)
+PARQUET = FileKind("Parquet export of `rightcall dataset`", _is_parquet)
+
+
+# -- runs --------------------------------------------------------------------------------------------------------------
+
+PART = 1 << 20  # bytes of a file that are worked on at a time
+
+
+class RowRun(msgspec.Struct, frozen=True):
+    """How a command works on rows: the `engine`, the number of workers (`jobs`), whether an interrupted run is resumed
+    (`resume`), and the callback that gets the bytes that were read (`seen`)."""
+
+    engine: str = "local"
+    jobs: int | None = None
+    resume: bool = False
+    seen: Seen | None = None
+
+    def sources(self, paths: Iterable[str | Path]) -> list[RowSource]:
+        """Return the files, of JSON lines unless their names have another suffix."""
+        found = sources_of([str(path) for path in paths], rows_as="jsonl")
+        if self.resume:
+            refuse_stdin(found)
+        return found
+
+    def map(self, sources: Sequence[RowSource | PartSource], work: RowWork, sink: Sink) -> Totals:
+        """Work on all rows. Raise `BadRows` at the first bad one."""
+        read = 0
+
+        def watch(totals: Totals) -> None:
+            nonlocal read
+            if totals.faults:
+                raise BadRows(str(totals.faults[0]))
+            if self.seen is not None:
+                self.seen(totals.bytes - read)
+                read = totals.bytes
+
+        engine = make_engine(self.engine, self.jobs)
+        return map_rows(sources, work, sink, engine, part_size=PART, watch=watch)
+
+
+@contextmanager
+def output_sink(
+    output: str | Path, kind: FileKind, sources: Sequence[RowSource], *, resume: bool = False, force: bool = False
+) -> Iterator[Sink]:
+    """Yield the sink of an output: a file, here or in a store, or a stream. The output of an interrupted run is kept,
+    so that it can be resumed; that of a failed run is discarded."""
+    names = file_names(sources)
+    with sink_to(str(output), kind, sources=names, resume=resume, force=force) as sink, discarding_on_error(sink):
+        yield sink
+
+
+def file_names(sources: Sequence[RowSource]) -> list[str]:
+    """Return the names of the sources that are files: the output must be none of them."""
+    return [source.path for source in sources if source.path != STDIN]
+
+
+# -- groups of rows ----------------------------------------------------------------------------------------------------
+
+_LINES = "CREATE TABLE lines (key BLOB, source INT, line INT, offset INT, size INT)"
+_GROUPED = """
+    SELECT key, source, line, offset, size FROM (
+        SELECT rowid AS number, *, min(rowid) OVER (PARTITION BY key) AS first FROM lines
+    ) ORDER BY first, number
+"""
+
+
+class GroupedRows:
+    """The frames of a spool with this tag, grouped by their keys: a source of rows for `map_rows`.
+
+        with GroupedRows(spool, tag, most=1_000) as grouped:
+            run.map([grouped], work, sink)          # each row of the work is a group: {"rows": [...]}
+
+    The rows of one conversation may be anywhere in the files. Groups come in the order of their first rows, rows in
+    their own order. `most` is how many rows of a group are used; later ones are counted in `left_out`. The positions
+    of rows are on disk, the rows in the spool; memory holds the groups that are worked on.
+    """
+
+    name = "rows that belong together"
+
+    def __init__(self, spool: RowSpool, tag: int, *, most: int) -> None:
+        self._spool, self._tag, self._most = spool, tag, most
+        self.identity = f"{spool.run} {tag} {most}"
+        self.left_out = 0
+
+    def __enter__(self) -> GroupedRows:
+        self._scratch = Scratch(_LINES)
+        frames = (frame for frame in self._spool.frames() if frame.tag == self._tag)
+        places = ((frame.key, frame.source, frame.line, frame.offset, len(frame.data)) for frame in frames)
+        try:
+            self._scratch.insert("INSERT INTO lines VALUES (?, ?, ?, ?, ?)", places)
+        except BaseException as error:
+            self._scratch.__exit__(type(error), error, None)
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._scratch.__exit__(kind, error, at)
+
+    def parts(self, at: int, size: int) -> Iterator[Part]:
+        groups: list[list[bytes]] = []
+        places: list[tuple[int, int]] = []
+        weight = 0
+        for _, lines in groupby(self._scratch.db.execute(_GROUPED), key=lambda line: line[0]):
+            place, group = self._read_group(lines)
+            groups.append(group)
+            places.append(place)
+            weight += sum(map(len, group))
+            if weight >= size:
+                yield LineGroups(at, groups, places, weight)
+                groups, places, weight = [], [], 0
+        if groups:
+            yield LineGroups(at, groups, places, weight)
+
+    def _read_group(self, lines: Iterator[tuple[Any, ...]]) -> tuple[tuple[int, int], list[bytes]]:
+        """Return the place of the first row, and the rows."""
+        group: list[bytes] = []
+        first = (0, 0)
+        for _, source, line, offset, size in lines:
+            if len(group) < self._most:
+                first = first if group else (source, line)
+                group.append(self._spool.read(offset, size))
+            else:
+                self.left_out += 1
+        return first, group

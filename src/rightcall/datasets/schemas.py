@@ -1,12 +1,12 @@
-"""What a row of each schema must hold. `faults(row)` gives everything that is wrong with one, in words.
+"""The schemas of rows: `faults(row)` returns everything that is wrong with a row, in words.
 
 rightcall-capture/v1               a call of a model, or how a conversation ended
 forge-dataset-capture/v1           the same with less
 forge-dataset-tool-prompt/v1       a request that has not been sent
 forge-proxy-training-capture/v1    a call that a proxy saw
 toolcall-verifier-training/v1      a call and its label, for training a verifier
-forge-dataset-review-reject/v1     a row that was put aside, and why
-forge-dataset-assemble-conflict/v1 two rows that say different things of the same input
+forge-dataset-review-reject/v1     a row that was rejected, and the reason
+forge-dataset-assemble-conflict/v1 two rows with the same input and different labels
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any, Literal
 import msgspec
 
 from rightcall.capture.captured_rows import CANDIDATE, FORGE, OUTCOME, SCHEMA
+from rightcall.storage.jsonl import LineFault
 from rightcall.types import Json, Problem, Repair
 
 PROMPT = "forge-dataset-tool-prompt/v1"
@@ -34,27 +35,54 @@ Faults = Iterator[str]
 
 
 def faults(row: Json) -> list[str]:
-    """Everything that is wrong with this row; nothing if it is as its schema says."""
+    """Return everything that is wrong with this row; nothing if it fits its schema."""
     version = row.get("schema_version")
     check = SCHEMAS.get(version) if isinstance(version, str) else None
     if check is None:
-        said = f"unknown schema_version {version!r:.80}" if version is not None else "schema_version is missing"
-        return [f"{said}; known are {', '.join(SCHEMAS)}"]
+        problem = f"unknown schema_version {version!r:.80}" if version is not None else "schema_version is missing"
+        return [f"{problem}; known are {', '.join(SCHEMAS)}"]
     return list(check(row))
+
+
+def first_fault(row: Json | LineFault, *schemas: str) -> str:
+    """Return why a line is no row of one of these schemas; "" if it is one."""
+    if isinstance(row, LineFault):
+        return f"{row.message}; `rightcall dataset validate` lists every fault"
+    if schemas and row.get("schema_version") not in schemas:
+        return f"is {row.get('schema_version')!r:.80}; this takes {' or '.join(schemas)}"
+    found = faults(row)
+    return f"{found[0]}; `rightcall dataset validate` lists every fault" if found else ""
+
+
+def label_of(row: Json) -> str | None:
+    """Return the label of a row of any schema, or None."""
+    label = row.get("label")
+    if isinstance(label, dict):
+        label = label.get("label")
+    return label if isinstance(label, str) else None
+
+
+def bucket_of(row: Json) -> str | None:
+    """Return the source bucket of a row of any schema, or None."""
+    review = row.get("review") if row.get("schema_version") == TRAINING else None
+    found = review.get("source_bucket") if isinstance(review, dict) else row.get("source_bucket")
+    return found if isinstance(found, str) else None
 
 
 # -- the schemas -------------------------------------------------------------------------------------------------------
 
 
 def _capture(row: Json) -> Faults:
-    """Ours: a bad call is data, so its arguments need not fit the tool."""
+    """Check a row of ours. A bad call is data, so its arguments need not fit the tool."""
     if row.get("kind") not in (CANDIDATE, OUTCOME):
         yield f"kind must be {CANDIDATE} or {OUTCOME}, not {row.get('kind')!r:.80}"
     yield from _texts(row, "example_group_id", "user_request", "source_bucket")
     yield from _objects(row, "workflow_state", "proxy_trace")
     yield from _lists(row, "available_tools", filled=True)
     yield from _lists(row, "messages", "problems")
-    yield from (f"messages[{at}] must be an object" for at, each in _odd(row.get("messages")))
+    for at, each in enumerate(_entries(row.get("messages"))):
+        if not isinstance(each, dict):
+            yield f"messages[{at}] must be an object"
     yield from _values(row, "problems", list[Problem])
     if row.get("assistant") is not None:
         yield from _objects(row, "assistant")
@@ -65,7 +93,7 @@ def _capture(row: Json) -> Faults:
         yield from _call_shape(row.get("candidate_call"), "candidate_call")
         yield from _lists(row, "repairs")
         yield from _values(row, "repairs", list[Repair])
-        yield from _values(row, "call", _Said)
+        yield from _values(row, "call", _ExactCall)
         if row.get("tool_result") is not None:
             yield from _objects(row, "tool_result")
     elif row.get("kind") == OUTCOME:
@@ -159,7 +187,7 @@ SCHEMAS: dict[str, Callable[[Json], Faults]] = {
 }
 
 
-class _Said(msgspec.Struct):
+class _ExactCall(msgspec.Struct):
     """The exact text of a call."""
 
     id: str
@@ -194,20 +222,18 @@ def _lists(row: Json, *names: str, filled: bool = False) -> Faults:
             yield f"{name} must be a {'non-empty ' if filled else ''}list"
 
 
-def _odd(entries: Any) -> Iterator[tuple[int, Any]]:
-    """The entries of a list that are no objects."""
-    found = entries if isinstance(entries, list) else []
-    return ((at, each) for at, each in enumerate(found) if not isinstance(each, dict))
+def _entries(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _values(row: Json, name: str, kind: Any) -> Faults:
-    """Is this what a value of ours looks like as JSON?"""
+    """Check that a value is the JSON of this type."""
     try:
         msgspec.convert(row.get(name), kind)
     except msgspec.ValidationError as error:
         yield f"{name}: {error}"
     except UnicodeEncodeError:  # a lone surrogate where a name or an object belongs
-        yield f"{name}: it has half of a character where none can be"
+        yield f"{name}: it has a lone surrogate where none can be"
 
 
 def _trace(trace: Any) -> Faults:
@@ -220,7 +246,7 @@ def _trace(trace: Any) -> Faults:
 
 
 def _marks(row: Json) -> Faults:
-    """Private, unless it was released: then the release says so."""
+    """Check the marks: a row is private unless it has a release."""
     marks = row.get("metadata")
     if not isinstance(marks, dict):
         yield "metadata must be an object"
@@ -248,7 +274,7 @@ def _candidate(row: Json, *, checked: bool = True) -> Faults:
 
 
 def _tool_faults(tools: Any) -> Faults:
-    for at, tool in enumerate(tools if isinstance(tools, list) else ()):
+    for at, tool in enumerate(_entries(tools)):
         if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
             yield f"available_tools[{at}] must be an object with a name"
 
@@ -264,8 +290,8 @@ def _call_shape(call: Any, what: str) -> Faults:
 
 
 def candidate_faults(tools: Any, call: Any) -> list[str]:
-    """The check of a verifier's rows: the tool is known, required arguments are there, declared primitive types fit.
-    Unknown arguments and unknown types pass."""
+    """Check a call of a verifier's row: the tool is known, required arguments are present, and arguments have the
+    declared primitive types. Unknown arguments and unknown types pass."""
     shape = list(_call_shape(call, "candidate_call"))
     if shape:
         return shape
@@ -278,8 +304,8 @@ def candidate_faults(tools: Any, call: Any) -> list[str]:
 
 def _argument_faults(schema: Any, arguments: Json) -> Faults:
     schema = schema if isinstance(schema, dict) else {}
-    required, declared = schema.get("required"), schema.get("properties")
-    for name in required if isinstance(required, list) else ():
+    declared = schema.get("properties")
+    for name in _entries(schema.get("required")):
         if isinstance(name, str) and name not in arguments:
             yield f"candidate_call.arguments: {name!r:.80} is required"
     for name, value in arguments.items():

@@ -19,7 +19,7 @@ from rightcall.capture.captured_rows import (
     tools_of,
 )
 from rightcall.datasets.label import Labeller, calls_before
-from rightcall.datasets.validating import label_of
+from rightcall.datasets.schemas import label_of
 from rightcall.formats.spec import Format
 from rightcall.providers.openai_chat import assistant_message
 from rightcall.tools.checks import check
