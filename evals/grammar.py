@@ -23,9 +23,9 @@ from schema_suite import fetch as fetch_suite
 
 from rightcall import CannotCarry, Tool, check, grammar, render
 from rightcall.constrain.grammars import value_grammar
-from rightcall.schema.definition import check_schema, plain
+from rightcall.schema.definition import check_schema, copy_plain
 from rightcall.schema.limits import Refused
-from rightcall.schema.relax import relaxed
+from rightcall.schema.relax import relax_schema
 
 RATCHET = ROOT / "evals" / "grammar_ratchet.json"
 PAGE = ROOT / "docs" / "constrain-results.md"
@@ -115,10 +115,10 @@ def _undeclared(schema: Any, value: Any) -> bool:
 def judged(instance: Instance) -> str:
     """accepted, refused, relaxed (invalid, accepted, and reported), or `no schema` where tools may not have it."""
     try:
-        schema = plain(instance.schema)
+        schema = copy_plain(instance.schema)
         if not isinstance(schema, bool):
             check_schema(schema)
-            schema, _ = relaxed("t", schema)
+            schema, _ = relax_schema("t", schema)
     except Refused:
         return "no schema"
     made = value_grammar(schema, undeclared=True)

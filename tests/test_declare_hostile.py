@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from rightcall import Call, Tool, Toolset, check, grammar, parse, repair
 from rightcall.formats import FORMATS
 from rightcall.schema.limits import MAX_CHAIN, MAX_EXPANSION, MAX_PATTERNS, MAX_SCHEMAS, pattern_size
-from rightcall.schema.validation import looks
+from rightcall.schema.validation import iter_error_reports
 from rightcall.types import Json
 from support.hostile_tools import TEXT, TOOLSETS, tool
 from support.odd_schemas import VALUES, parameters, tools_of, uses
@@ -154,7 +154,7 @@ def test_very_many_errors_are_told_by_their_beginning() -> None:
 
 def test_hundreds_of_values_that_fit_no_alternative_are_told_by_a_few_errors() -> None:
     (declared,) = Toolset([tool({"a": {"type": "array", "items": {"anyOf": [{"type": "array"}, {"type": "null"}]}}})])
-    told = next(looks(declared, {"a": ["x"] * 400}))
+    told = next(iter_error_reports(declared, {"a": ["x"] * 400}))
     assert 5 < len(told.errors) <= 50 and not told.is_whole
 
 

@@ -15,7 +15,7 @@ from rightcall import Call, check, grammar
 from rightcall.errors import BadTools
 from rightcall.schema.limits import MAX_DEPTH, Refused
 from rightcall.schema.places import kinds
-from rightcall.schema.relax import relaxed, runs_in_linear_time
+from rightcall.schema.relax import relax_schema, runs_in_linear_time
 from rightcall.schema.walk import Refs
 from rightcall.tools.toolset import Toolset, to_tool
 from rightcall.types import Json, Tool
@@ -443,7 +443,7 @@ _VALUES = st.recursive(
 @given(_SCHEMAS, st.sampled_from([{"pattern": BAD}, {"type": "string"}]), st.lists(_VALUES, min_size=5, max_size=10))
 def test_a_relaxed_schema_lets_through_whatever_the_original_does(schema: Any, d: Json, values: list[Any]) -> None:
     parameters = {"properties": {"v": schema}, "$defs": {"d": d}}
-    copy, _ = relaxed("f", json.loads(json.dumps(parameters)))
+    copy, _ = relax_schema("f", json.loads(json.dumps(parameters)))
     original = jsonschema_rs.Draft202012Validator(parameters)
     loosened = jsonschema_rs.Draft202012Validator(copy, pattern_options=jsonschema_rs.RegexOptions())
     for value in values:
@@ -543,5 +543,5 @@ def test_an_inner_id_with_references_inside_is_refused(inner: Json) -> None:
 def test_the_reason_for_a_pattern_that_is_not_checked_is_the_true_one(pattern: str, reason: str) -> None:
     schemas: list[Json] = [with_property({"type": "string", "pattern": pattern}), {"patternProperties": {pattern: {}}}]
     for schema in schemas:
-        _, relaxations = relaxed("f", schema)
+        _, relaxations = relax_schema("f", schema)
         assert relaxations and reason in relaxations[0].reason

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rightcall import Call, Tool, Toolset, check, parse, render, repair
 from rightcall.errors import BadTools
-from rightcall.schema.unknown_names import is_settled, strangers
+from rightcall.schema.unknown_names import needs_no_repair, unknown_arguments
 from rightcall.schema.validation import errors, fits
 from support.cuts import Setting, hold_of_every_cut
 from support.replies import INTEGER, NULLABLE, STRING, Json, args, blocking, hermes, runnable
@@ -609,7 +609,7 @@ _VALUES = st.recursive(
 def test_arguments_are_settled_that_fit_and_hold_no_stranger(properties: Json, arguments: Json) -> None:
     more: Json = {"$defs": {"at": record(a=INTEGER)}}
     tool = declared(properties, **more)
-    assert is_settled(tool, arguments) == (fits(tool, arguments) and not strangers(tool, arguments))
+    assert needs_no_repair(tool, arguments) == (fits(tool, arguments) and not unknown_arguments(tool, arguments))
 
 
 # -- next to an object that accepts any key ----------------------------------------------------------------------------

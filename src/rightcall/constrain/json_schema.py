@@ -17,7 +17,7 @@ from rightcall.constrain.intersect import Relaxation
 from rightcall.errors import CallerError
 from rightcall.formats.body_kinds import BODIES
 from rightcall.json_pointer import step
-from rightcall.schema.walk import LISTS, MAPS, ONE, REFS, Refs, inner, references
+from rightcall.schema.walk import LISTS, MAPS, ONE, REFS, Refs, direct_subschemas, references
 from rightcall.types import Json
 
 if TYPE_CHECKING:
@@ -273,7 +273,7 @@ def _circles(root: Json, refs: Refs) -> dict[int, int]:
 
 
 def _led_to(schema: Json, refs: Refs) -> list[Json]:
-    found = [*inner(schema), *map(refs.get, references(schema))]
+    found = [*direct_subschemas(schema), *map(refs.get, references(schema))]
     return [one for one in found if isinstance(one, dict)]
 
 

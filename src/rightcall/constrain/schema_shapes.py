@@ -47,7 +47,7 @@ from rightcall.constrain.value_shapes import (
 )
 from rightcall.json_pointer import step
 from rightcall.schema.limits import pattern_size
-from rightcall.schema.walk import Refs, unquoted
+from rightcall.schema.walk import Refs, fragment_of
 from rightcall.types import Json
 
 MAX_DIGITS = 40  # of a bound
@@ -366,7 +366,7 @@ class Shapes(MemberShapes):
         if not isinstance(target, (dict, bool)) or word != "$ref":
             self.limit(at, word, "any value: only plain references are followed")
             return found
-        return self.intersect(found, self.shape(target, unquoted(value), depth + 1), at)
+        return self.intersect(found, self.shape(target, fragment_of(value), depth + 1), at)
 
     def condition(self, found: Shape, schema: Json, path: str, depth: int) -> Shape:
         self.limit(f"{path}/if", "if", "what either branch allows")

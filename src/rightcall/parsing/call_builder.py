@@ -23,7 +23,7 @@ from rightcall.repairs.loose_json import dumps
 from rightcall.repairs.schema_repair import fold
 from rightcall.repairs.tool_meant import name_in_id, settle_name, two_names
 from rightcall.schema.places import Kind
-from rightcall.schema.unknown_names import is_settled
+from rightcall.schema.unknown_names import needs_no_repair
 from rightcall.strict_json import Undecodable
 from rightcall.tools.checks import name_problem
 from rightcall.tools.toolset import Toolset
@@ -347,7 +347,7 @@ class CallBuilder(Buffer):
         tools = None if call.checked else self.tools
         tool = tools.get(call.name) if tools is not None else None
         is_regular = type(value) is dict and not empty and json and not call.beside and not call.repairs
-        if is_regular and (tool is None or is_settled(tool, value)):
+        if is_regular and (tool is None or needs_no_repair(tool, value)):
             # Nothing to repair: the most frequent case, and the cheapest.
             made = Call(call.name, value, json, call.id, text)
             problems: list[Problem] = []
@@ -437,7 +437,7 @@ class CallBuilder(Buffer):
             and (not said or said == name)
             and self.block is None
             and (not id or id.startswith(f"functions.{name}:") or name_in_id(id, tools) in ("", name))
-            and is_settled(tool, value)
+            and needs_no_repair(tool, value)
         ):
             # Without repairs and problems the events of `begin` and `finish` are emitted directly, which costs less.
             if self.pending is not None:

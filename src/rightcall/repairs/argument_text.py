@@ -33,8 +33,8 @@ from rightcall.repairs.loose_json import (
     skip_comments,
     unfence,
 )
-from rightcall.schema.places import Places, may_be, value_at, wants_text
-from rightcall.schema.unknown_names import strangers
+from rightcall.schema.places import Places, allows_type_of, value_at, wants_text
+from rightcall.schema.unknown_names import unknown_arguments
 from rightcall.types import Tool
 
 _ODD_KEY = re.compile(r"[,:{}\[\]\"]").search
@@ -144,7 +144,7 @@ def is_one_too_many_unsure(arguments: Any, tool: Tool | None, extra: str) -> boo
 
 def _has_odd_names(arguments: Any, tool: Tool | None) -> bool:
     """Is there a name that is not known, or looks like two?"""
-    return has_odd_key(arguments) or (tool is not None and bool(strangers(tool, arguments)))
+    return has_odd_key(arguments) or (tool is not None and bool(unknown_arguments(tool, arguments)))
 
 
 def objects_in_a_row(
@@ -235,7 +235,7 @@ class _Wanted:
         if self._places is None:
             return False
         schema = self._schema(where)
-        if read_as is bool and may_be(schema, True, self._places.refs):
+        if read_as is bool and allows_type_of(schema, True, self._places.refs):
             return False
         if id(schema) not in self._found:  # a part of the tool's schema, which outlives this
             self._found[id(schema)] = wants_text(schema, self._places.refs)

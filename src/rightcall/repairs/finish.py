@@ -24,8 +24,8 @@ from rightcall.repairs.loose_json import (
     with_spelling,
     without_spelling,
 )
-from rightcall.schema.limits import MOST_LOOKS_OF_A_REPLY
-from rightcall.schema.unknown_names import is_schema_echo, is_settled, strangers
+from rightcall.schema.limits import MAX_REPAIR_STEPS_OF_REPLY
+from rightcall.schema.unknown_names import is_schema_echo, needs_no_repair, unknown_arguments
 from rightcall.schema.validation import fits
 from rightcall.strict_json import MAX_DEPTH, REFUSED, Twice, Undecodable, decode_unique
 from rightcall.tools.checks import argument_problems
@@ -68,7 +68,7 @@ def settle(
     if has_none:
         value, json = {}, "{}"
     is_as_sent = not (beside or repairs)
-    if is_as_sent and type(value) is dict and (tool is None or is_settled(tool, value)):
+    if is_as_sent and type(value) is dict and (tool is None or needs_no_repair(tool, value)):
         return Call(name, value, json, id, raw), []
     settling = _Settling(tool, tools, policy, depth, closed, budget)
     settling.has_none = has_none
@@ -98,7 +98,9 @@ def _forbidden_guess(made: tuple[Repair, ...], tool: Tool | None, policy: str, i
 
 def _has_strangers(tool: Tool | None, arguments: dict[str, Any], before: dict[str, Any]) -> bool:
     """Are there names that are not known, but for those that were put among the arguments just now?"""
-    return tool is not None and any(len(where) > 1 or where[0] in before for where in strangers(tool, arguments))
+    return tool is not None and any(
+        len(where) > 1 or where[0] in before for where in unknown_arguments(tool, arguments)
+    )
 
 
 def _uncertain(guess: Repair, index: int | None) -> Problem:
@@ -127,7 +129,7 @@ class RepairBudget:
     __slots__ = ("left",)
 
     def __init__(self) -> None:
-        self.left = MOST_LOOKS_OF_A_REPLY
+        self.left = MAX_REPAIR_STEPS_OF_REPLY
 
 
 class _Settling:
@@ -182,7 +184,7 @@ class _Settling:
 
     def is_settled(self, arguments: dict[str, Any]) -> bool:
         """Is there nothing to be repaired?"""
-        return self.tool is None or is_settled(self.tool, arguments)
+        return self.tool is None or needs_no_repair(self.tool, arguments)
 
     def arguments(self, value: Any, json: str, beside: tuple[BesideMember, ...]) -> dict[str, Any] | None:
         self.text = json
@@ -230,7 +232,7 @@ class _Settling:
             found = found["properties"]
         found, receipts = rename_aliases(tool, found)
         self._took(*receipts)
-        if strangers(tool, found) or not fits(tool, found):
+        if unknown_arguments(tool, found) or not fits(tool, found):
             repaired = self.has_repaired_brackets or any(each.rule in _BRACKETS for each in self.receipts)
             found, receipts = mend(
                 tool,
@@ -248,7 +250,7 @@ class _Settling:
         its own, but not that of another tool; its own call is taken out, if anything may be repaired."""
         if name == tool.name:
             return self.policy == "off" and fits(tool, found)
-        return self._is_declared(name) or bool(strangers(tool, found)) or not fits(tool, found)
+        return self._is_declared(name) or bool(unknown_arguments(tool, found)) or not fits(tool, found)
 
     def _is_declared(self, name: str) -> bool:
         from rightcall.repairs.tool_meant import settle_name

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from rightcall.repairs.loose_json import NumberText, Unreadable, decode_escaped, dumps, read_loose
-from rightcall.schema.limits import MAX_MENDED, MOST_LOOKS, SIZE_OF_A_LOOK
-from rightcall.schema.places import MISSING, Places, may_be, may_be_fraction, value_at
-from rightcall.schema.unknown_names import strangers
-from rightcall.schema.validation import faults as errors
-from rightcall.schema.validation import judge_of, place, plain
+from rightcall.schema.limits import KEYWORDS_PER_STEP, MAX_REPAIR_ERRORS, MAX_REPAIR_STEPS
+from rightcall.schema.places import MISSING, Places, allows_fraction, allows_type_of, value_at
+from rightcall.schema.unknown_names import unknown_arguments
+from rightcall.schema.validation import all_errors as errors
+from rightcall.schema.validation import checkable, compiled_schema, error_path
 from rightcall.strict_json import MAX_DEPTH, Undecodable, decode
 from rightcall.tools.checks import steps_pointer
 from rightcall.types import Json, Repair, Tool
@@ -191,7 +191,9 @@ def _null_strangers(
     if nulls:
         kept = {key: item for key, item in value.items() if key not in nulls}
         # A name that is not known may be the misspelling of one that may be null.
-        meant = any(may_be(names.declared[key], None, places.refs) for key in names.declared if key not in value)
+        meant = any(
+            allows_type_of(names.declared[key], None, places.refs) for key in names.declared if key not in value
+        )
         yield Change("null_dropped", "guess" if meant else "schema", tuple(where), kept, dropped=tuple(nulls))
 
 
@@ -309,7 +311,7 @@ def _null(at: tuple[Any, ...], places: Places) -> Iterator[Change]:
         yield Change("default", "schema", at, default)
     if at and isinstance(at[-1], str):
         items = places.inner(places.at(list(at)), 0)
-        is_item = items is not None and may_be(items, None, places.refs)  # of a list that lost its brackets
+        is_item = items is not None and allows_type_of(items, None, places.refs)  # of a list that lost its brackets
         yield Change("null_dropped", "guess" if is_item else "schema", at, GONE)
 
 
@@ -332,7 +334,7 @@ def _from_text(at: tuple[Any, ...], text: str, given: Given) -> Iterator[Change]
 def _scalars(at: tuple[Any, ...], bare: str, places: Places) -> Iterator[Change]:
     # Zeros in front: ten, eight in octal, or a code.
     kind: Kind = "guess" if _ZEROS(bare) else "schema"
-    is_whole = _INTEGER(bare) and ("." not in bare or not may_be_fraction(places.at(list(at)), places.refs))
+    is_whole = _INTEGER(bare) and ("." not in bare or not allows_fraction(places.at(list(at)), places.refs))
     if is_whole:
         yield Change("scalar_type", kind, at, int(bare.partition(".")[0]))
     elif _NUMBER(bare) and abs(float(bare)) != float("inf"):
@@ -465,7 +467,7 @@ class _Mending:
         self.left = self._faults(before)
         most = _count(self.left)
         for _ in range(_ROUNDS):
-            picked = self._pick() if self.left and self._looks < MOST_LOOKS and self.budget.left > 0 else {}
+            picked = self._pick() if self.left and self._looks < MAX_REPAIR_STEPS and self.budget.left > 0 else {}
             if not picked:
                 break
             self._try(picked)
@@ -476,14 +478,14 @@ class _Mending:
 
     def _faults(self, value: Any) -> list[SchemaFault]:
         """The checker's errors, and arguments of an unknown name where none was allowed for in so many words."""
-        wrong = errors(self.tool, plain(value), MAX_MENDED)
+        wrong = errors(self.tool, checkable(value), MAX_REPAIR_ERRORS)
         if wrong is None:
             raise _TooManyFaults
         found = [_fault(error) for error in wrong]
-        found += [SchemaFault(tuple(where), "stranger", where[-1]) for where in strangers(self.tool, value)]
+        found += [SchemaFault(tuple(where), "stranger", where[-1]) for where in unknown_arguments(self.tool, value)]
         count = 1 + len(found) + sum(map(_inside, wrong))
         self._looks += count
-        self.budget.left -= count + judge_of(self.tool).size // SIZE_OF_A_LOOK
+        self.budget.left -= count + compiled_schema(self.tool).size // KEYWORDS_PER_STEP
         return found
 
     def _pick(self) -> dict[Where, Change]:
@@ -516,7 +518,7 @@ class _Mending:
         if change.rule != "double_encoded" or not isinstance(change.new, list):
             return False
         items = self.places.inner(self.places.at(list(change.where)), 0)
-        return may_be(items, "", self.places.refs)
+        return allows_type_of(items, "", self.places.refs)
 
     def _try(self, picked: dict[Where, Change]) -> None:
         candidate = with_changes(self.value, picked.values())
@@ -573,7 +575,7 @@ def _count(faults: list[SchemaFault]) -> tuple[int, int]:
 
 
 def _fault(error: Any) -> SchemaFault:
-    where, word = place(error), error.kind.name
+    where, word = error_path(error), error.kind.name
     name = ""
     if word == "required":
         name = error.kind.property

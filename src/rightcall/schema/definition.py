@@ -1,4 +1,4 @@
-"""Accept one schema as it was declared: copy it to plain JSON, correct what has one meaning, refuse what is not sound.
+"""Accept one schema as it was declared: copy it to plain JSON, correct unambiguous faults, refuse unsound schemas.
 
     {"properties": {"n": {"type": "float", "required": true}}}
     -> {"properties": {"n": {"type": "number"}}, "required": ["n"]}
@@ -6,9 +6,9 @@
     {"type": "object", "properties": {"city": {"type": "colour"}}}
     -> /properties/city/type: 'colour' is not a JSON Schema type; write one of object, string, ...
 
-An accepted schema has keywords of the right types, references only into itself that resolve, and no more depth, size or
+An accepted schema has keywords of the right types, resolvable references into itself only, and no more depth, size or
 expansion than `schema.limits` allows. Drafts 4 to 2020-12 are understood. The operator of a gateway cannot edit other
-people's tools, so a fault with one meaning is corrected and noted; any other is refused for that tool alone.
+people's tools, so an unambiguous fault is corrected and reported; any other fault refuses that tool alone.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from rightcall.schema.walk import (
     REFERRING,
     REFS,
     Refs,
+    fragment_of,
     in_place,
     reachable,
     references,
     subschemas,
-    unquoted,
 )
 from rightcall.types import Json
 
@@ -41,7 +41,7 @@ TYPES = ("object", "string", "integer", "number", "boolean", "array", "null")
 _STRINGS = (
     "str text varchar char character date datetime date-time time timestamp duration email uri url uuid path file"
 )
-_MEANT = {
+_TYPE_OF_WORD = {
     **{name: name for name in TYPES},
     **dict.fromkeys((*_STRINGS.split(), "password", "unicode"), "string"),
     **dict.fromkeys("int long short byte uint ulong ushort bigint smallint tinyint unsigned".split(), "integer"),
@@ -52,54 +52,56 @@ _MEANT = {
     **dict.fromkeys("dict dictionary map mapping struct hashmap record json_object".split(), "object"),
     **dict.fromkeys("none nil nonetype".split(), "null"),
 }
-_ANYTHING = frozenset(("any", "anything", "mixed", "unknown", "enum", "*"))
-_PARTS = re.compile(r"(?<!\s)\s*+(?:\||\bor\b)\s*+")
-_OF = re.compile(r"([a-z]++)\s*+(?:\[(.*+)(?<=\])|<(.*+)(?<=>))")
-_LONGEST = 100
+_ANY_TYPE = frozenset(("any", "anything", "mixed", "unknown", "enum", "*"))
+_UNION = re.compile(r"(?<!\s)\s*+(?:\||\bor\b)\s*+")
+_GENERIC = re.compile(r"([a-z]++)\s*+(?:\[(.*+)(?<=\])|<(.*+)(?<=>))")
+_MAX_TYPE_NAME = 100
 
 
-def word(name: str) -> str | None:
-    """The type that one word means, `int` for `integer`; None if it means none, or any."""
-    return _MEANT.get(name)
+def type_of_word(name: str) -> str | None:
+    """Return the JSON type that one word names, "integer" for "int"; None if it names none, or any type."""
+    return _TYPE_OF_WORD.get(name)
 
 
-def meant(name: Any, depth: int = 3) -> Json | None:
-    """The schema that this name of a type stands for; None where it stands for nothing certain."""
-    if not isinstance(name, str) or len(name) > _LONGEST or not depth:
+def schema_of_type_name(name: Any, depth: int = 3) -> Json | None:
+    """Return the schema for the name of a type, such as `list[str]` or `int | None`; None if the name is not
+    understood."""
+    if not isinstance(name, str) or len(name) > _MAX_TYPE_NAME or not depth:
         return None
     folded = name.strip().lower().removeprefix("typing.")
-    if folded in _ANYTHING:
+    if folded in _ANY_TYPE:
         return {}
-    if folded in _MEANT:
-        return {"type": _MEANT[folded]}
+    if folded in _TYPE_OF_WORD:
+        return {"type": _TYPE_OF_WORD[folded]}
     if folded.endswith("[]"):
         return _list_of(folded[:-2], depth)
-    inside = _OF.fullmatch(folded)
+    inside = _GENERIC.fullmatch(folded)
     if inside is not None:
-        return _with_inside(inside[1], (inside[2] or inside[3] or " ")[:-1], depth)
-    parts = _PARTS.split(folded)
-    return either([meant(part, depth - 1) for part in parts]) if len(parts) > 1 else None
+        return _schema_of_generic(inside[1], (inside[2] or inside[3] or " ")[:-1], depth)
+    parts = _UNION.split(folded)
+    return union_of_types([schema_of_type_name(part, depth - 1) for part in parts]) if len(parts) > 1 else None
 
 
-def _with_inside(outer: str, inner: str, depth: int) -> Json | None:
-    """`list[str]`, `Optional[int]`, `dict[str, int]`."""
+def _schema_of_generic(outer: str, inner: str, depth: int) -> Json | None:
+    """Return the schema for `list[str]`, `Optional[int]` or `dict[str, int]`; None for other generic types."""
     if outer == "optional":
-        return either([meant(inner, depth - 1), {"type": "null"}])
+        return union_of_types([schema_of_type_name(inner, depth - 1), {"type": "null"}])
     if outer == "union":
-        return either([meant(part, depth - 1) for part in inner.split(",")])
-    kind = _MEANT.get(outer)
+        return union_of_types([schema_of_type_name(part, depth - 1) for part in inner.split(",")])
+    kind = _TYPE_OF_WORD.get(outer)
     if kind == "array":
         return {"type": "array"} if "," in inner or outer == "tuple" else _list_of(inner, depth)
     return {"type": "object"} if kind == "object" else None
 
 
 def _list_of(inner: str, depth: int) -> Json | None:
-    item = meant(inner, depth - 1)
+    """Return the schema of an array whose items have this type name."""
+    item = schema_of_type_name(inner, depth - 1)
     return None if item is None else {"type": "array", "items": item} if item else {"type": "array"}
 
 
-def either(schemas: list[Json | None]) -> Json | None:
-    """One schema of several that say a type and nothing else; None where one of them is not known or says more."""
+def union_of_types(schemas: list[Json | None]) -> Json | None:
+    """Return the union of schemas that only have a type; None if one of them is None or says more."""
     if any(schema is None or schema.keys() > {"type"} for schema in schemas):
         return None
     if any(not schema for schema in schemas):
@@ -108,19 +110,22 @@ def either(schemas: list[Json | None]) -> Json | None:
     return {"type": names[0] if len(names) == 1 else names}
 
 
-_LONGEST_INT = 14_000  # bits: beyond, Python does not write it as digits
+_MAX_INT_BITS = 14_000  # bits: beyond, Python does not write it as digits
 
 
-def plain(value: Any) -> Any:
-    """A copy made of dicts, lists and scalars alone, within the limits of depth and size. Raises `Refused`."""
+def copy_plain(value: Any) -> Any:
+    """Return a copy made of dicts, lists and scalars, within the limits of depth and size. Raises `Refused`."""
     return _Copier().copy(value, "", 0)
 
 
 class _Copier:
+    """Copies a schema and counts its size."""
+
     def __init__(self) -> None:
         self.left = MAX_SIZE
 
     def copy(self, value: Any, path: str, depth: int) -> Any:
+        """Return the copy of the value at this path."""
         self.spend(value, depth)
         if isinstance(value, Mapping):
             return {
@@ -132,6 +137,7 @@ class _Copier:
         return _scalar(value, path)
 
     def spend(self, value: Any, depth: int) -> None:
+        """Count the size of a value. Raises `Refused` beyond the limits."""
         self.left -= 1 + (len(value) if isinstance(value, str) else 0)
         if self.left < 0:
             raise Refused("", f"the schema has more than {MAX_SIZE:,} characters", "declare a smaller one")
@@ -141,6 +147,7 @@ class _Copier:
             )
 
     def key(self, key: Any, path: str) -> str:
+        """Return a key of an object. Raises `Refused` if it is not a string."""
         if not isinstance(key, str):
             raise Refused(path, f"the key {key!r} is no string", "write it in quotes")
         self.left -= len(key)
@@ -148,7 +155,8 @@ class _Copier:
 
 
 def _scalar(value: Any, path: str) -> Any:
-    if isinstance(value, int) and value.bit_length() > _LONGEST_INT:
+    """Return a scalar. Raises `Refused` if it is not JSON."""
+    if isinstance(value, int) and value.bit_length() > _MAX_INT_BITS:
         raise Refused(path, "a whole number of thousands of digits", "write a smaller one")
     if value is None or isinstance(value, (str, bool, int)) or (isinstance(value, float) and math.isfinite(value)):
         return value
@@ -157,7 +165,7 @@ def _scalar(value: Any, path: str) -> Any:
 
 
 def _type_name(said: Any) -> Any:
-    """`{"type": str}`: who builds schemas in Python may write the class."""
+    """Return the name of a class: Python code may declare `{"type": str}`."""
     return said.__name__ if isinstance(said, type) else said
 
 
@@ -168,8 +176,8 @@ _NUMBERS = (*_COUNTS, "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximu
 _NUMERIC = frozenset(_NUMBERS)
 
 
-class Mended(msgspec.Struct, frozen=True):
-    """A word of a schema that was taken for what it means. `path` is a JSON Pointer into what was passed."""
+class SchemaFix(msgspec.Struct, frozen=True):
+    """A correction of a schema. `path` is a JSON Pointer into the declared schema."""
 
     tool: str
     path: str
@@ -180,8 +188,9 @@ class Mended(msgspec.Struct, frozen=True):
 Note = tuple[str, str, str]  # path, before, after
 
 
-def mend(schema: Json) -> list[Note]:
-    """Mends a schema, which must be a copy made by `plain`, in place; what was done, in order."""
+def fix_schema(schema: Json) -> list[Note]:
+    """Correct unambiguous faults of a schema in place, and return what was corrected. It must be a copy made by
+    `copy_plain`."""
     notes: list[Note] = []
     waiting: list[tuple[str, Json]] = [("", schema)]
     while waiting:
@@ -193,12 +202,12 @@ def mend(schema: Json) -> list[Note]:
 
 
 def text_schema(text: str) -> Json:
-    """A parameter of which only a text is known: a string, unless the text is the name of a type."""
-    return {"type": word(text.strip()) or "string", "description": text}
+    """Return the schema of a parameter that is declared as a text: a string, unless the text names a type."""
+    return {"type": type_of_word(text.strip()) or "string", "description": text}
 
 
-def _nothing_said(schema: Json, path: str, notes: list[Note]) -> None:
-    """`"items": null`, as serialisers write what was not given."""
+def _remove_nulls(schema: Json, path: str, notes: list[Note]) -> None:
+    """Remove keywords that are null, which serializers write for unset fields."""
     if None not in schema.values():
         return
     for key in [key for key, value in schema.items() if value is None and _is_keyword(key)]:
@@ -207,13 +216,15 @@ def _nothing_said(schema: Json, path: str, notes: list[Note]) -> None:
 
 
 def _is_keyword(key: str) -> bool:
+    """Return whether null in this keyword means that it is unset."""
     known = key in ONE or key in LISTS or key in MAPS or key in _NUMBERS
     return known or key in ("type", "required", "enum", "description", "title", "format", "pattern", "nullable")
 
 
 def _fix_type(schema: Json, path: str, notes: list[Note]) -> None:
+    """Replace the name of a type by the schema that it means."""
     said = schema.get("type")
-    found = _type_meant(said, "enum" in schema) if "type" in schema else None
+    found = _meaning_of_type(said, "enum" in schema) if "type" in schema else None
     if found is None:
         return
     schema.update({key: value for key, value in found.items() if key == "type" or key not in schema})
@@ -222,32 +233,37 @@ def _fix_type(schema: Json, path: str, notes: list[Note]) -> None:
     notes.append((f"{path}/type", repr(said)[:60], repr(schema["type"]) if "type" in schema else "any type"))
 
 
-def _different(names: list[Any]) -> bool:
+def _are_distinct(names: list[Any]) -> bool:
+    """Return whether no two values have the same text."""
     return len({str(name) for name in names}) == len(names)
 
 
-def _type_meant(said: Any, has_enum: bool) -> Json | None:
-    """The schema that a type stands for; None where it is right, or stands for nothing certain."""
+def _meaning_of_type(said: Any, has_enum: bool) -> Json | None:
+    """Return the schema that a `type` means; None if it is valid, or not understood."""
     names = said if isinstance(said, list) else [said]
-    if not names or (all(name in TYPES for name in names) and _different(names)):
+    if not names or (all(name in TYPES for name in names) and _are_distinct(names)):
         return None
     if said == "enum" and has_enum:
-        return meant(said) or {}
-    return either([meant(name) for name in names]) if isinstance(said, list) else meant(said)
+        return schema_of_type_name(said) or {}
+    return (
+        union_of_types([schema_of_type_name(name) for name in names])
+        if isinstance(said, list)
+        else schema_of_type_name(said)
+    )
 
 
 def _fix_required(schema: Json, path: str, notes: list[Note]) -> None:
-    """A property that says itself that it is required, one name without its list, a name twice."""
+    """Correct `required`: flags in properties, one name without a list, repeated names."""
     said, inner = schema.get("required"), schema.get("properties")
     declared = inner if isinstance(inner, dict) else {}
-    flagged = _flagged(declared, path, notes)
+    flagged = _take_required_flags(declared, path, notes)
     listed: Any = said if isinstance(said, list) else [said] if isinstance(said, str) else []
     if isinstance(said, bool) or (isinstance(said, str) and said in declared):
         notes.append((f"{path}/required", repr(said)[:60], repr(listed)[:60] if listed else "nothing said"))
     elif said is not None and not isinstance(said, list):
         return
-    names = _each_once([*listed, *(key for key in flagged if key not in listed)])
-    if len(_each_once(listed)) < len(listed):
+    names = _without_repetitions([*listed, *(key for key in flagged if key not in listed)])
+    if len(_without_repetitions(listed)) < len(listed):
         notes.append((f"{path}/required", repr(said)[:60], repr(names)[:60]))
     if names or isinstance(said, list):
         schema["required"] = names
@@ -255,12 +271,13 @@ def _fix_required(schema: Json, path: str, notes: list[Note]) -> None:
         schema.pop("required", None)
 
 
-def _each_once(names: list[Any]) -> list[Any]:
-    """What holds something else than names stays as it is."""
+def _without_repetitions(names: list[Any]) -> list[Any]:
+    """Return each name once. A list with other values than names is not changed."""
     return list(dict.fromkeys(names)) if all(isinstance(name, str) for name in names) else names
 
 
-def _flagged(properties: Json, path: str, notes: list[Note]) -> list[str]:
+def _take_required_flags(properties: Json, path: str, notes: list[Note]) -> list[str]:
+    """Remove boolean `required` from properties, and return the names of those that were true."""
     found: list[str] = []
     for key, item in properties.items():
         if isinstance(item, dict) and isinstance(item.get("required"), bool):
@@ -271,8 +288,8 @@ def _flagged(properties: Json, path: str, notes: list[Note]) -> list[str]:
     return found
 
 
-def _texts(schema: Json, path: str, notes: list[Note]) -> None:
-    """A property that is nothing but a text: its type if that is one, else its description."""
+def _fix_text_properties(schema: Json, path: str, notes: list[Note]) -> None:
+    """Replace a property that is a text by the type that it names, or by a string with this description."""
     inner = schema.get("properties")
     if isinstance(inner, dict):
         for key, item in inner.items():
@@ -283,7 +300,8 @@ def _texts(schema: Json, path: str, notes: list[Note]) -> None:
                 )
 
 
-def _numbers(schema: Json, path: str, notes: list[Note]) -> None:
+def _fix_numbers(schema: Json, path: str, notes: list[Note]) -> None:
+    """Replace numbers in quotation marks by numbers."""
     for key in () if _NUMERIC.isdisjoint(schema) else _NUMBERS:
         said = schema.get(key)
         if isinstance(said, str) and (number := _parse_number(said)) is not None:
@@ -292,6 +310,7 @@ def _numbers(schema: Json, path: str, notes: list[Note]) -> None:
 
 
 def _parse_number(text: str) -> int | float | None:
+    """Return the number that a text spells, or None."""
     digits = text.strip().removeprefix("-")
     if not digits.isascii() or len(digits) > 15:
         return None
@@ -302,11 +321,11 @@ def _parse_number(text: str) -> int | float | None:
 
 
 _RULES: tuple[Callable[[Json, str, list[Note]], None], ...] = (
-    _nothing_said,
-    _texts,
+    _remove_nulls,
+    _fix_text_properties,
     _fix_required,
     _fix_type,
-    _numbers,
+    _fix_numbers,
 )
 
 
@@ -319,14 +338,14 @@ _METASCHEMAS = {f"{scheme}://json-schema.org/{draft}/schema" for scheme in ("htt
 
 
 class Facts(NamedTuple):
-    """What a sound schema holds that costs: references, and the patterns that it is to match texts and names with."""
+    """What makes a sound schema costly: whether it has references, and its patterns."""
 
     refers: bool
     patterns: frozenset[str]
 
 
 def check_parameters(schema: Json) -> Facts:
-    """Raises `Refused` unless this is a sound schema of a tool's arguments, which are always an object."""
+    """Raise `Refused` unless this is a sound schema of a tool's arguments, which are always an object."""
     said = schema.get("type")
     if said is not None and said != "object" and not (isinstance(said, list) and "object" in said):
         raise Refused("/type", f"arguments are an object, not {said!r}", 'write "type": "object"')
@@ -334,7 +353,7 @@ def check_parameters(schema: Json) -> Facts:
 
 
 def check_schema(schema: Json) -> Facts:
-    """Raises `Refused` unless this is a sound schema. It must be `plain`."""
+    """Raise `Refused` unless this is a sound schema. It must be a copy made by `copy_plain`."""
     checker = _Checker(schema)
     checker.run()
     if checker.refers:
@@ -344,7 +363,7 @@ def check_schema(schema: Json) -> Facts:
 
 
 class _Checker:
-    """Walks every schema of a document once, what references point at included."""
+    """Checks every schema of a document once, the targets of references included."""
 
     def __init__(self, root: Json) -> None:
         self.root = root
@@ -354,6 +373,7 @@ class _Checker:
         self.refers = False
 
     def run(self) -> None:
+        """Check all schemas. Raises `Refused` for the first fault."""
         waiting: list[tuple[str, Any]] = [("", self.root)]
         while waiting:
             path, schema = waiting.pop()
@@ -371,18 +391,21 @@ class _Checker:
                 waiting += [(self.where(ref), self.target(ref, path, word)) for ref, word in pointed]
 
     def keywords(self, schema: Json, path: str) -> None:
+        """Check the keywords of one schema and collect its patterns."""
         for word, value in schema.items():
-            judge = _JUDGES.get(word)
-            wrong = judge(value) if judge is not None else None
+            check = _CHECKS.get(word)
+            wrong = check(value) if check is not None else None
             if wrong is not None:
                 raise Refused(f"{path}{step(word)}", *wrong)
         self.patterns.update([schema["pattern"]] if "pattern" in schema else ())
         self.patterns.update(schema.get("patternProperties", ()))
 
     def where(self, ref: Any) -> str:
-        return unquoted(ref) if isinstance(ref, str) else ""
+        """Return the path of the target of a reference."""
+        return fragment_of(ref) if isinstance(ref, str) else ""
 
     def target(self, ref: Any, path: str, word: str) -> Any:
+        """Return the schema that a reference points at. Raises `Refused` if it points elsewhere."""
         self.refers = True
         at = f"{path}/{word}"
         if not isinstance(ref, str):
@@ -410,29 +433,33 @@ def _check_inner_ids(root: Json) -> None:
         ]
 
 
-Wrong = tuple[str, str]  # cause and cure
+Fault = tuple[str, str]  # cause and cure
 
 
-Judge = Callable[[Any], Wrong | None]
+KeywordCheck = Callable[[Any], Fault | None]
 
 
 def _short(value: Any) -> str:
+    """Return a value as text, shortened for messages."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _must(holds: Callable[[Any], bool], what: str) -> Judge:
-    def judge(value: Any) -> Wrong | None:
+def _require(holds: Callable[[Any], bool], what: str) -> KeywordCheck:
+    """Return a check that reports a fault unless `holds` is true; `what` names the expected value."""
+
+    def check(value: Any) -> Fault | None:
         return None if holds(value) else (f"{_short(value)} is not {what}", f"write {what}, or remove the keyword")
 
-    return judge
+    return check
 
 
-def _type(value: Any) -> Wrong | None:
+def _check_type(value: Any) -> Fault | None:
+    """Return the fault of a `type`, or None."""
     names = value if isinstance(value, list) else [value]
     for name in names:
         if name not in TYPES:
-            said = (meant(name) or {}).get("type")
+            said = (schema_of_type_name(name) or {}).get("type")
             cure = f"write {said!r}" if said in TYPES else f"write one of {', '.join(TYPES)}, or leave it out"
             return f"{_short(name)} is no JSON Schema type", cure
     if not names or len(set(names)) < len(names):
@@ -440,90 +467,95 @@ def _type(value: Any) -> Wrong | None:
     return None
 
 
-def _required(value: Any) -> Wrong | None:
+def _check_required(value: Any) -> Fault | None:
+    """Return the fault of a `required`, or None."""
     if isinstance(value, bool):
         return (
             "required is a list of property names, not a boolean",
             "name the property in the list of the object it is in",
         )
-    if not _strings(value):
+    if not _is_string_list(value):
         return f"{_short(value)} is no list of property names", 'write a list such as ["city"]'
     return None
 
 
-def _metaschema(value: Any) -> Wrong | None:
+def _check_metaschema(value: Any) -> Fault | None:
+    """Return the fault of a `$schema`, or None."""
     if isinstance(value, str) and value.rstrip("#") in _METASCHEMAS:
         return None
     return f"{_short(value)} is no published draft, and nothing is ever fetched", "remove it"
 
 
-def _strings(value: Any) -> bool:
+def _is_string_list(value: Any) -> bool:
+    """Return whether a value is a list of different strings."""
     return isinstance(value, list) and all(isinstance(item, str) for item in value) and len(set(value)) == len(value)
 
 
-def _number(value: Any) -> bool:
+def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _count(value: Any) -> bool:
-    return _number(value) and value >= 0 and value == int(value)
+def _is_count(value: Any) -> bool:
+    return _is_number(value) and value >= 0 and value == int(value)
 
 
-_TEXT = _must(lambda value: isinstance(value, str), "a string")
+_TEXT = _require(lambda value: isinstance(value, str), "a string")
 
 
-_BOOLEAN = _must(lambda value: isinstance(value, bool), "true or false")
+_BOOLEAN = _require(lambda value: isinstance(value, bool), "true or false")
 
 
-_COUNT = _must(_count, "a whole number of at least 0")
+_COUNT = _require(_is_count, "a whole number of at least 0")
 
 
-_NUMBER = _must(_number, "a number")
+_NUMBER = _require(_is_number, "a number")
 
 
-_BOUND = _must(lambda value: _number(value) or isinstance(value, bool), "a number")
+_BOUND = _require(lambda value: _is_number(value) or isinstance(value, bool), "a number")
 
 
-_LIST = _must(lambda value: isinstance(value, list), "a list")
+_LIST = _require(lambda value: isinstance(value, list), "a list")
 
 
-_SCHEMAS = _must(lambda value: isinstance(value, list) and bool(value), "a list of at least one schema")
+_SCHEMAS = _require(lambda value: isinstance(value, list) and bool(value), "a list of at least one schema")
 
 
-_MAP = _must(lambda value: isinstance(value, dict), "an object")
+_MAP = _require(lambda value: isinstance(value, dict), "an object")
 
 
-_NAMES = _must(lambda value: isinstance(value, dict) and all(map(_strings, value.values())), "an object of name lists")
+_NAME_LISTS = _require(
+    lambda value: isinstance(value, dict) and all(map(_is_string_list, value.values())), "an object of name lists"
+)
 
 
-_ANCHOR = _must(
+_ANCHOR = _require(
     lambda value: isinstance(value, str) and value.replace("-", "_").replace(".", "_").isidentifier(), "a name"
 )
 
 
-_JUDGES: dict[str, Judge] = {
-    "type": _type,
-    "required": _required,
-    "$schema": _metaschema,
+_CHECKS: dict[str, KeywordCheck] = {
+    "type": _check_type,
+    "required": _check_required,
+    "$schema": _check_metaschema,
     **dict.fromkeys("title description $comment format pattern contentEncoding contentMediaType $id".split(), _TEXT),
     **dict.fromkeys("uniqueItems deprecated readOnly writeOnly nullable".split(), _BOOLEAN),
     **dict.fromkeys("minLength maxLength minItems maxItems minProperties maxProperties".split(), _COUNT),
     **dict.fromkeys("minContains maxContains".split(), _COUNT),
     **dict.fromkeys("minimum maximum".split(), _NUMBER),
     **dict.fromkeys("exclusiveMinimum exclusiveMaximum".split(), _BOUND),
-    "multipleOf": _must(lambda value: _number(value) and value > 0, "a number above 0"),
+    "multipleOf": _require(lambda value: _is_number(value) and value > 0, "a number above 0"),
     **dict.fromkeys("enum examples".split(), _LIST),
     **dict.fromkeys(sorted(LISTS - {"prefixItems"}), _SCHEMAS),
     "prefixItems": _SCHEMAS,
     **dict.fromkeys(sorted(MAPS), _MAP),
-    "dependentRequired": _NAMES,
+    "dependentRequired": _NAME_LISTS,
     **dict.fromkeys("$anchor $dynamicAnchor".split(), _ANCHOR),
 }
 
 
 def _check_expansion(refs: Refs) -> None:
-    """Bounds what one value can cost to check: a schema that applies itself to the same value, or applies very many
-    or very long chains of others, is refused."""
+    """Raise `Refused` if checking one value may cost too much: a schema applies itself to the same value, or applies
+    too many or too long chains of others."""
     done: dict[int, tuple[int, int]] = {}  # schemas that apply, longest chain
     all_ = list(reachable(refs))
     for start in all_:
@@ -537,6 +569,7 @@ _MULTIPLIES = ("its references and combinators multiply beyond what can be check
 
 
 def _expand(start: Json, refs: Refs, done: dict[int, tuple[int, int]]) -> None:
+    """Compute the cost of a schema and of all schemas that apply to the same value, without recursion."""
     open_: set[int] = {id(start)}
     below = in_place(start, refs)
     stack = [(start, below, iter(below))]
@@ -546,7 +579,7 @@ def _expand(start: Json, refs: Refs, done: dict[int, tuple[int, int]]) -> None:
         if new is None:
             stack.pop()
             open_.discard(id(here))
-            done[id(here)] = _cost([done[id(item)] for item in below])
+            done[id(here)] = _total_cost([done[id(item)] for item in below])
         elif id(new) in open_:
             raise Refused("", "a reference leads back to itself without end", "let it point at a part of the value")
         else:
@@ -555,7 +588,9 @@ def _expand(start: Json, refs: Refs, done: dict[int, tuple[int, int]]) -> None:
             stack.append((new, below, iter(below)))
 
 
-def _cost(below: list[tuple[int, int]]) -> tuple[int, int]:
+def _total_cost(below: list[tuple[int, int]]) -> tuple[int, int]:
+    """Return the number of schemas and the longest chain, given those of the applied schemas. Raises `Refused` beyond
+    the limits."""
     count = 1 + sum(cost for cost, _ in below)
     chain = 1 + max((length for _, length in below), default=0)
     if count > MAX_EXPANSION or chain > MAX_CHAIN:
@@ -567,8 +602,8 @@ _ANY_VALUE = frozenset(("const", "default", "examples", "example"))
 
 
 def is_keyword(word: str, value: Any) -> bool:
-    """Is this a keyword of JSON Schema, with a value that the keyword may have?"""
+    """Return whether this is a keyword of JSON Schema with a valid value."""
     if word in ONE or word in REFS:
         return isinstance(value, (dict, bool)) if word in ONE else isinstance(value, str)
-    judge = _JUDGES.get(word)
-    return word in _ANY_VALUE if judge is None else judge(value) is None
+    check = _CHECKS.get(word)
+    return word in _ANY_VALUE if check is None else check(value) is None

@@ -1,4 +1,4 @@
-"""The schema of a place in the arguments, and the types that a schema accepts.
+"""Find the schema of a place in the arguments, and the types that a schema accepts.
 
     Places(tool.parameters).at(["list", 0, "zip_code"])
 
@@ -22,21 +22,24 @@ _BRANCHES = ("anyOf", "oneOf", "allOf")
 
 
 class Places:
+    """The schemas of places in the arguments of one tool."""
+
     def __init__(self, root: Any) -> None:
         self.refs = refs_of(root)
         self.root = self._resolved(root)
 
     def at(self, where: list[Any]) -> Any:
+        """Return the schema of a place, or None."""
         schema = self.root
         for step in where:
             schema = self.inner(schema, step)
         return schema
 
     def inner(self, schema: Any, step: Any) -> Any:
-        """The schema one step further down."""
+        """Return the schema one step further down: of a property, or of an item."""
         if type(schema) is dict and type(step) is str and type(declared := schema.get("properties")) is dict:
             inner = declared.get(step)
-            if type(inner) is dict:  # most are declared right here
+            if type(inner) is dict:  # most are declared directly
                 return self._resolved(inner)
         inner = None
         for option in self._alternatives(schema):
@@ -50,12 +53,12 @@ class Places:
         return self._resolved(inner)
 
     def default(self, where: list[Any]) -> Any:
-        """The default that is declared for a place, or `MISSING`."""
+        """Return the declared default of a place, or `MISSING`."""
         schema = self.at(where)
         return schema.get("default", MISSING) if isinstance(schema, dict) else MISSING
 
     def properties(self, schema: Any) -> Json:
-        """What a schema declares by name, its alternatives' included."""
+        """Return the schema of every declared argument, including those from references and `allOf` at the root."""
         kept = self.refs.declared.get(id(schema))
         if kept is None:
             found: Json = {}
@@ -65,7 +68,7 @@ class Places:
         return kept[1]
 
     def only(self, schema: Any) -> Any:
-        """The schema itself; of one that may also be null, the other alternative."""
+        """Return the schema without the alternative null, if one other alternative remains; else the schema itself."""
         schema = self._resolved(schema)
         branches = [schema.get(word) for word in ("anyOf", "oneOf")] if isinstance(schema, dict) else []
         for found in branches:
@@ -75,6 +78,7 @@ class Places:
         return schema
 
     def _alternatives(self, schema: Any) -> Iterator[Json]:
+        """Yield a schema and its alternatives, breadth first."""
         waiting, found = [schema], 0
         while waiting and found < _MOST_REFS:
             here = self._resolved(waiting.pop(0))
@@ -85,6 +89,7 @@ class Places:
                     waiting += here[word] if isinstance(here.get(word), list) else ()
 
     def _resolved(self, schema: Any) -> Any:
+        """Return the schema that a reference leads to. A schema with properties of its own is not replaced."""
         if type(schema) is dict and "$ref" not in schema:
             return schema
         for _ in range(_MOST_REFS):
@@ -112,14 +117,14 @@ def _mapping(value: Any) -> Json:
     return value if isinstance(value, dict) else {}
 
 
-# plain     a string and nothing else: may be passed on while it arrives
-# string    a string under more rules (enum, pattern, ...), or one type of several: stays exactly as written
+# plain     a string without other rules: may be emitted while it arrives
+# string    a string with other rules (enum, pattern, ...), or one type of several: kept exactly as written
 # nullable  a string, unless the text is exactly null or None
-# json      no string allowed: read as JSON, else as a Python literal
-# any       nothing said: JSON if it is valid JSON, else text
+# json      no string allowed: parsed as JSON, else as a Python literal
+# any       no type declared: JSON if it is valid JSON, else text
 Kind = Literal["plain", "string", "nullable", "json", "any"]
 
-_JUDGING = ("enum", "const", "pattern", "format", "anyOf", "oneOf", "allOf", "not", "if", "$ref")
+_RESTRICTING = ("enum", "const", "pattern", "format", "anyOf", "oneOf", "allOf", "not", "if", "$ref")
 _NUMBERS = frozenset(("number", "integer"))
 _NAMES_OF: dict[type, frozenset[str]] = {
     str: frozenset(("string",)),
@@ -133,7 +138,7 @@ _NAMES_OF: dict[type, frozenset[str]] = {
 
 
 def kinds(tool: Tool) -> dict[str, Kind]:
-    """The kind of every declared argument."""
+    """Return the kind of every declared argument."""
     refs = refs_of(tool.parameters)
     return {key: kind(schema, refs) for key, schema in properties(tool.parameters, refs).items()}
 
@@ -155,43 +160,44 @@ def properties(parameters: Json, refs: Refs | None = None) -> Json:
 
 
 def kind(schema: Any, root: Any) -> Kind:
-    """`root` is the document that the schema's references are to be followed in, or its `Refs`."""
+    """Return the kind of a schema. `root` is the document in which references are resolved, or its `Refs`."""
     types = _types(schema, root if isinstance(root, Refs) else refs_of(root), 0)
     if types is None:
         return "any"
     if "string" not in types:
         return "json"
     if types == {"string"} and isinstance(schema, dict):
-        return "string" if any(word in schema for word in _JUDGING) else "plain"
+        return "string" if any(word in schema for word in _RESTRICTING) else "plain"
     return "nullable" if "null" in types else "string"
 
 
 def wants_text(schema: Any, root: Any) -> bool:
-    """Is a string what this schema wants, and a number not?"""
+    """Return whether a schema accepts strings and no numbers."""
     types = _types(schema, root if isinstance(root, Refs) else refs_of(root), 0)
     return types is not None and "string" in types and types.isdisjoint(("integer", "number", "other"))
 
 
-def may_be(schema: Any, value: Any, root: Any) -> bool:
-    """May a value of this type be here? Only the type is checked."""
+def allows_type_of(schema: Any, value: Any, root: Any) -> bool:
+    """Return whether the type of this value is accepted. Nothing else is checked."""
     types = _types(schema, root if isinstance(root, Refs) else refs_of(root), 0)
     return types is None or "other" in types or not types.isdisjoint(_NAMES_OF.get(type(value), _NUMBERS))
 
 
-def may_be_fraction(schema: Any, root: Any) -> bool:
-    """May a number with a fraction be here? Only the type is checked."""
+def allows_fraction(schema: Any, root: Any) -> bool:
+    """Return whether a number with a fraction is accepted. Only types are checked."""
     types = _types(schema, root if isinstance(root, Refs) else refs_of(root), 0)
     return types is None or not types.isdisjoint(("number", "other"))
 
 
-def may_nest(schema: Any, root: Any) -> bool:
-    """May a list or an object be here, among other types?"""
+def allows_nesting(schema: Any, root: Any) -> bool:
+    """Return whether a list or an object is accepted, among other types."""
     types = _types(schema, root if isinstance(root, Refs) else refs_of(root), 0)
     return types is None or not types.isdisjoint(("array", "object", "other"))
 
 
 def _types(schema: Any, refs: Refs, depth: int) -> set[str] | None:
-    """The JSON types a schema lets through; None when it does not say. Each schema is looked at once."""
+    """Return the JSON types that a schema accepts, None if it does not restrict them. The result is cached by
+    schema."""
     if not isinstance(schema, dict) or depth > MAX_CHAIN:
         return None
     known = refs.types.get(id(schema))
@@ -201,18 +207,20 @@ def _types(schema: Any, refs: Refs, depth: int) -> set[str] | None:
 
 
 def _types_of(schema: Json, refs: Refs, depth: int) -> set[str] | None:
-    found = _stated(schema)
+    """Return the JSON types that a schema accepts, None if it does not restrict them."""
+    found = _declared_types(schema)
     for word in ("anyOf", "oneOf"):
         if isinstance(schema.get(word), list):
-            found = _meet(found, _join([_types(s, refs, depth) for s in schema[word]]))
+            found = _intersection_of(found, _union_of([_types(s, refs, depth) for s in schema[word]]))
     for part in schema["allOf"] if isinstance(schema.get("allOf"), list) else ():
-        found = _meet(found, _types(part, refs, depth))
+        found = _intersection_of(found, _types(part, refs, depth))
     if isinstance(schema.get("$ref"), str):
-        found = _meet(found, _types(refs.get(schema["$ref"]), refs, depth))
+        found = _intersection_of(found, _types(refs.get(schema["$ref"]), refs, depth))
     return found
 
 
-def _stated(schema: dict[str, Any]) -> set[str] | None:
+def _declared_types(schema: dict[str, Any]) -> set[str] | None:
+    """Return the types in `type`, `const` or `enum` of this schema alone, or None."""
     said = schema.get("type")
     names = (
         {said} if isinstance(said, str) else {s for s in said if isinstance(s, str)} if isinstance(said, list) else None
@@ -227,17 +235,20 @@ def _stated(schema: dict[str, Any]) -> set[str] | None:
 
 
 def _type_of(value: Any) -> str:
+    """Return "string", "null" or "other" for a value."""
     return "string" if isinstance(value, str) else "null" if value is None else "other"
 
 
-def _join(sets: list[set[str] | None]) -> set[str] | None:
+def _union_of(sets: list[set[str] | None]) -> set[str] | None:
+    """Return the union of sets of types; None if one of them is unrestricted."""
     return None if None in sets or not sets else set().union(*(s for s in sets if s is not None))
 
 
-def _meet(a: set[str] | None, b: set[str] | None) -> set[str] | None:
+def _intersection_of(a: set[str] | None, b: set[str] | None) -> set[str] | None:
+    """Return the types in both sets; None is unrestricted. Disjoint sets give the first one."""
     return b if a is None else a if b is None else a & b or a
 
 
 def resolve(ref: str, root: Any) -> Any:
-    """What a local reference (`#/$defs/City`) points at; None for anything else, which is never fetched."""
+    """Return the target of a local reference (`#/$defs/City`); None for any other reference, which is never fetched."""
     return refs_of(root).get(ref)

@@ -1,8 +1,8 @@
-"""The copy of a schema that is compiled to check calls: plain 2020-12, and nothing that a linear engine cannot run.
+"""Make the copy of a schema that is compiled to check calls: plain 2020-12, without what a linear engine cannot run.
 
-    {"pattern": "^(?!x)"}  ->  {}     and a `SchemaRelaxation` that says so
+    {"pattern": "^(?!x)"}  ->  {}     and a `SchemaRelaxation` that reports it
 
-A relaxed schema lets through whatever the original does: where leaving out a pattern would forbid something, as under
+A relaxed schema accepts whatever the original accepts: where leaving out a pattern would forbid something, as under
 `not`, the keyword around it is left out as well. `Tool.parameters` keeps what was declared.
 """
 
@@ -23,14 +23,14 @@ from rightcall.schema.walk import (
     REFS,
     Refs,
     all_schemas,
+    fragment_of,
     reachable,
     references,
     subschemas,
-    unquoted,
 )
 from rightcall.types import Json
 
-_FORBIDDING = {"not", "if", "contains", "oneOf"}  # they let less through when what is inside lets more through
+_FORBIDDING = {"not", "if", "contains", "oneOf"}  # they accept less when what is inside accepts more
 _LEFT_OUT = {
     *("$schema", "$id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary", "$defs", "definitions"),
     *REFS,
@@ -39,7 +39,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.\-]{1,64}").fullmatch
 
 
 class SchemaRelaxation(msgspec.Struct, frozen=True):
-    """A `keyword` of the schema of a `tool` that is not checked, and the `reason`. `path` is a JSON Pointer into the
+    """A `keyword` in the schema of a `tool` that is not checked, and the `reason`. `path` is a JSON Pointer into the
     tool's parameters."""
 
     tool: str
@@ -48,14 +48,14 @@ class SchemaRelaxation(msgspec.Struct, frozen=True):
     reason: str
 
 
-def relaxed(tool: str, parameters: Json) -> tuple[Json, tuple[SchemaRelaxation, ...]]:
-    """The copy to compile, and what was left out of it. Every reference in it is one into its `$defs`, or to its root:
-    drafts differ in where an anchor counts and which places a pointer may name, and this needs none of it."""
+def relax_schema(tool: str, parameters: Json) -> tuple[Json, tuple[SchemaRelaxation, ...]]:
+    """Return the copy to compile, and what was left out of it. Every reference in it points into its `$defs` or to its
+    root, because drafts differ in where an anchor counts and which places a pointer may name."""
     relaxer = _Relaxer(tool, Refs(parameters))
     return relaxer.whole(parameters), tuple(dict.fromkeys(relaxer.made))
 
 
-# What drafts up to 7 do not know, and so ignore. In them `$ref` also stands alone: what is beside it has no meaning.
+# Keywords that drafts up to 7 ignore. In them a `$ref` also replaces all keywords next to it.
 _AFTER_7 = frozenset(
     "dependentRequired dependentSchemas unevaluatedItems unevaluatedProperties prefixItems minContains maxContains "
     "$anchor $dynamicRef $dynamicAnchor $recursiveRef".split()
@@ -66,7 +66,7 @@ _UNKNOWN_BEFORE = {"draft-04": _AFTER_4, "draft-06": _AFTER_6, "draft-07": _AFTE
 
 
 def _draft_of(root: Any) -> str:
-    """The draft that `$schema` names, "" where it names none or a later one."""
+    """Return the draft in `$schema` if it is draft 7 or earlier, else ""."""
     said = root.get("$schema") if isinstance(root, dict) else None
     found = _DRAFT.search(said) if isinstance(said, str) else None
     return found[1] if found is not None else ""
@@ -76,11 +76,11 @@ _DRAFT = re.compile(r"json-schema\.org/(draft-0[467])/")
 _LOOKS_AROUND = re.compile(r"(?<!\\)(?:\\\\)*(?:\(\?<?[=!]|\\[1-9]|\\k<)")
 
 
-def _why_refused(pattern: str) -> str:
-    """Why a pattern is not compiled: it backtracks, it is too large, or it is not supported."""
+def _reason_for(pattern: str) -> str:
+    """Return why a pattern is not compiled: it backtracks, it is too large, or it is not supported."""
     if _LOOKS_AROUND.search(pattern):
         return "no regex engine that runs in linear time takes this pattern (look-around or a back-reference)"
-    if pattern_size(pattern) >= REGEX_SIZE or _all_run([pattern], _LARGER):
+    if pattern_size(pattern) >= REGEX_SIZE or _are_supported([pattern], _LARGER):
         return f"the pattern is too large: it compiles to more than {REGEX_SIZE:,} bytes"
     return "the regex engine does not support this pattern"
 
@@ -90,11 +90,13 @@ _LARGER = 16 * REGEX_SIZE
 
 @lru_cache(4096)
 def runs_in_linear_time(pattern: str) -> bool:
-    """Does the regex engine that never backtracks take this pattern? Look-around and back-references it does not."""
-    return _all_run([pattern])
+    """Return whether the regex engine that never backtracks supports this pattern. It has no look-around and no
+    back-references."""
+    return _are_supported([pattern])
 
 
-def _all_run(patterns: list[str], size_limit: int = REGEX_SIZE) -> bool:
+def _are_supported(patterns: list[str], size_limit: int = REGEX_SIZE) -> bool:
+    """Return whether the regex engine compiles all these patterns."""
     import jsonschema_rs
 
     options = jsonschema_rs.RegexOptions(size_limit=size_limit)
@@ -105,18 +107,21 @@ def _all_run(patterns: list[str], size_limit: int = REGEX_SIZE) -> bool:
     return True
 
 
-def _refused(patterns: set[str]) -> set[str]:
-    """Those that do not run. Asked for all at once, which is many times quicker."""
-    if not patterns or _all_run(sorted(patterns)):
+def _unsupported_patterns(patterns: set[str]) -> set[str]:
+    """Return the patterns that the regex engine does not compile. All are tried at once first, which is many times
+    faster."""
+    if not patterns or _are_supported(sorted(patterns)):
         return set()
     return {pattern for pattern in patterns if not runs_in_linear_time(pattern)}
 
 
 class _Relaxer:
+    """Copies one schema and records what is left out."""
+
     def __init__(self, tool: str, refs: Refs) -> None:
         self.tool, self.refs = tool, refs
-        self.names = {id(refs.root): "#"}  # of all that references point at
-        self.waiting: dict[str, tuple[Json, str]] = {}  # named, and not copied yet
+        self.names = {id(refs.root): "#"}  # new references, by the id of their target
+        self.waiting: dict[str, tuple[Json, str]] = {}  # targets to copy, by their new reference
         self.copied: set[str] = {"#"}
         self.made: list[SchemaRelaxation] = []
         named, patterns = set[str](), set[str]()
@@ -127,14 +132,15 @@ class _Relaxer:
             for ref in references(schema):
                 target = refs.get(ref)
                 if isinstance(target, dict) and id(target) not in self.names:
-                    self.names[id(target)] = f"#/$defs/{_fresh(ref, taken)}"
-        self.refused = _refused(patterns | named)
+                    self.names[id(target)] = f"#/$defs/{_unused_name(ref, taken)}"
+        self.refused = _unsupported_patterns(patterns | named)
         draft = _draft_of(refs.root)
         self.unknown = _UNKNOWN_BEFORE.get(draft, frozenset())
         self.ref_stands_alone = draft in _UNKNOWN_BEFORE
         self.names_lost = not named.isdisjoint(self.refused)
 
     def whole(self, root: Json) -> Json:
+        """Return the copy of the root, with the targets of references in its `$defs`."""
         copy = self.copy(root, "")
         definitions: Json = {}
         while self.waiting:
@@ -144,12 +150,13 @@ class _Relaxer:
         return {**copy, "$defs": definitions} if definitions else copy
 
     def schema(self, schema: Any, path: str) -> Any:
-        """Targets of references are moved to `$defs`, and replaced by a reference where they were declared."""
+        """Return the copy of a subschema. Targets of references move to `$defs`, with a reference in their place."""
         if not isinstance(schema, dict):
             return schema
         return {"$ref": self.name(schema, path)} if id(schema) in self.names else self.copy(schema, path)
 
     def name(self, schema: Json, path: str) -> str:
+        """Return the new reference of a target, which is copied later."""
         name = self.names[id(schema)]
         if name not in self.copied:
             self.copied.add(name)
@@ -157,11 +164,12 @@ class _Relaxer:
         return name
 
     def copy(self, schema: Json, path: str) -> Json:
+        """Return the copy of one schema object."""
         if self.ref_stands_alone and isinstance(schema.get("$ref"), str):
             schema = {"$ref": schema["$ref"]}
         words = [(word, value) for word, value in schema.items() if word not in _LEFT_OUT and word not in self.unknown]
         copy = {word: self.keyword(word, value, f"{path}{step(word)}") for word, value in words}
-        _modernise(copy)
+        _modernize(copy)
         self.point(copy, schema)
         if self.refused:
             self.relax(copy, schema, path)
@@ -170,18 +178,20 @@ class _Relaxer:
         return copy
 
     def point(self, copy: Json, schema: Json) -> None:
-        """In one document, without inner ids, every kind of reference means the same."""
+        """Replace the references of a schema by plain `$ref`. In one document without inner ids all kinds of references
+        mean the same."""
         for ref in references(schema):
             target = self.refs.get(ref)
             if target is True:
                 continue
-            made: Any = {"$ref": self.name(target, unquoted(ref))} if isinstance(target, dict) else False
+            made: Any = {"$ref": self.name(target, fragment_of(ref))} if isinstance(target, dict) else False
             if made is False or "$ref" in copy:
                 copy["allOf"] = [*copy.get("allOf", ()), made]
             else:
                 copy |= made
 
     def keyword(self, word: str, value: Any, path: str) -> Any:
+        """Return the copy of the value of a keyword."""
         if word in LISTS or (word == "items" and isinstance(value, list)):
             return [self.schema(item, f"{path}/{at}") for at, item in enumerate(value)]
         if word in MAPS:
@@ -189,12 +199,13 @@ class _Relaxer:
         return self.schema(value, path) if word in ONE else value
 
     def relax(self, copy: Json, schema: Json, path: str) -> None:
+        """Leave out the unsupported patterns of a schema, and what would forbid more without them."""
         if copy.get("pattern") in self.refused:
-            self.drop(copy, "pattern", path, _why_refused(copy["pattern"]))
+            self.drop(copy, "pattern", path, _reason_for(copy["pattern"]))
         named = [key for key in copy.get("patternProperties", ()) if key in self.refused]
         for key in named:
             del copy["patternProperties"][key]
-            self.note(f"{path}/patternProperties{step(key)}", "patternProperties", _why_refused(key))
+            self.note(f"{path}/patternProperties{step(key)}", "patternProperties", _reason_for(key))
         if named:
             self.drop(copy, "additionalProperties", path, "a pattern beside it that allows names was left out")
         if self.names_lost:
@@ -202,7 +213,7 @@ class _Relaxer:
         self.relax_around(copy, schema, path)
 
     def relax_around(self, copy: Json, schema: Json, path: str) -> None:
-        """Keywords that forbid more when a schema inside them lets more through."""
+        """Leave out the keywords that forbid more when a schema inside them accepts more."""
         inside = {
             sub.keyword for sub in subschemas(schema) if sub.keyword in _FORBIDDING and self.may_change(sub.schema)
         }
@@ -219,7 +230,7 @@ class _Relaxer:
             copy.setdefault("allOf", []).append({"anyOf": copy.pop("oneOf")})
 
     def may_change(self, schema: Any) -> bool:
-        """Was something left out inside, or possibly behind a reference from there?"""
+        """Return whether something is left out inside a schema, or possibly behind a reference in it."""
         return any(
             any(word in inner for word in REFS)
             or inner.get("pattern") in self.refused
@@ -229,23 +240,25 @@ class _Relaxer:
         )
 
     def drop(self, copy: Json, word: str, path: str, reason: str) -> None:
+        """Remove a keyword from the copy and record it."""
         if word in copy:
             del copy[word]
             self.note(f"{path}{step(word)}", word, reason)
 
     def note(self, path: str, word: str, reason: str) -> None:
+        """Record that a keyword is not checked."""
         self.made.append(SchemaRelaxation(self.tool, path, word, reason))
 
 
-def _modernise(schema: Json) -> None:
-    """Older drafts' spellings, as 2020-12 writes them."""
+def _modernize(schema: Json) -> None:
+    """Replace the notation of older drafts by that of 2020-12."""
     if isinstance(schema.get("items"), list):
         schema["prefixItems"] = schema.pop("items")
         if "additionalItems" in schema:
             schema["items"] = schema.pop("additionalItems")
         if not schema["prefixItems"]:
             del schema["prefixItems"]
-    schema.pop("additionalItems", None)  # without a list of items it never meant anything
+    schema.pop("additionalItems", None)  # it has no meaning without a list of items
     for limit, word in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
         if isinstance(schema.get(word), bool) and schema.pop(word) and limit in schema:
             schema[word] = schema.pop(limit)
@@ -254,7 +267,7 @@ def _modernise(schema: Json) -> None:
 
 
 def _allow_null(schema: Json) -> None:
-    """`nullable: true`, which only OpenAPI knows, said in JSON Schema."""
+    """Express `nullable: true` of OpenAPI in JSON Schema."""
     if "type" in schema:
         said = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
         schema["type"] = said if "null" in said else [*said, "null"]
@@ -272,9 +285,9 @@ def _allow_null(schema: Json) -> None:
         schema.update(both if inner is None else {"allOf": [both, {"anyOf": inner}]})
 
 
-def _fresh(ref: str, taken: dict[str, int]) -> str:
-    """A name for what a reference points at: its own last step where that is plain."""
+def _unused_name(ref: str, taken: dict[str, int]) -> str:
+    """Return an unused name for the target of a reference: its last step if that is plain."""
     last = ref.rpartition("/")[2]
     name = last if _PLAIN_NAME(last) else "part"
     count = taken[name] = taken.get(name, 0) + 1
-    return name if count == 1 else _fresh(f"/{name[:40]}_{count}", taken)
+    return name if count == 1 else _unused_name(f"/{name[:40]}_{count}", taken)

@@ -1,6 +1,6 @@
-"""Arguments of a name that the schema does not know, at any depth, where it does not allow for any in so many words.
+"""Find arguments with undeclared names, at any depth, where the schema does not explicitly allow any name.
 
-A schema without `additionalProperties` lets every name pass; a model that writes `UNIT` for `unit` still meant `unit`.
+A schema without `additionalProperties` accepts every name; a model that writes `UNIT` for `unit` still meant `unit`.
 """
 
 from __future__ import annotations
@@ -9,20 +9,20 @@ from collections.abc import Callable
 from typing import Any
 
 from rightcall.schema.places import Places
-from rightcall.schema.validation import Kept, compile_schema, fits, judge_of
+from rightcall.schema.validation import ToolCache, compile_schema, compiled_schema, fits
 from rightcall.types import Json, Tool
 
 _OPEN = frozenset(
     ("additionalProperties", "patternProperties", "unevaluatedProperties", "$ref", "allOf", "anyOf", "oneOf")
 )
-_CALLED = frozenset(("arguments", "parameters", "args", "kwargs", "input"))  # what a call has its arguments under
-_NAMED = frozenset(("name", "function", "tool"))
-_MOST_CLOSED = 5_000  # keywords: compiled once more, a schema takes as much memory again
+_ARGUMENT_KEYS = frozenset(("arguments", "parameters", "args", "kwargs", "input"))  # of a call
+_NAME_KEYS = frozenset(("name", "function", "tool"))
+_MAX_CLOSED = 5_000  # keywords: a second validator takes as much memory again
 _ELSEWHERE = frozenset(("$ref", "anyOf", "oneOf"))
 
 
 class KnownShape:
-    """What of a schema matters here: the names it declares, and the places below that declare some."""
+    """The names that a schema declares, and the shapes below it that declare some."""
 
     __slots__ = ("inner", "items", "names")
 
@@ -32,20 +32,22 @@ class KnownShape:
         self.items: KnownShape | None = None
 
 
-def strangers(tool: Tool, arguments: Any) -> list[list[Any]]:
-    """The places of all such arguments."""
+def unknown_arguments(tool: Tool, arguments: Any) -> list[list[Any]]:
+    """Return the places of all arguments with undeclared names."""
     found: list[list[Any]] = []
-    shape = _asked_of(tool)[2]
+    shape = _shape_of(tool)[2]
     if shape is not None:
-        _look(arguments, shape, [], found)
+        _find_unknown(arguments, shape, [], found)
     return found
 
 
-def is_settled(tool: Tool, arguments: dict[str, Any]) -> bool:
-    """Do the arguments fit, with no stranger among them and no alias, and are they no call themselves? Then there is
-    nothing to repair. It is asked of every call: what the tool has to say to it is looked up once."""
-    _, is_closed, _ = _ASKED.found.get(id(tool)) or _asked_of(tool)
-    if tool.aliases or (not _NAMED.isdisjoint(arguments) and _may_be_call(arguments)):
+def needs_no_repair(tool: Tool, arguments: dict[str, Any]) -> bool:
+    """Return whether the arguments fit, without undeclared names and aliases, and are not a call themselves.
+
+    It is called for every call, so what it needs of the tool is cached.
+    """
+    _, is_closed, _ = _SHAPES.found.get(id(tool)) or _shape_of(tool)
+    if tool.aliases or (not _NAME_KEYS.isdisjoint(arguments) and _may_be_call(arguments)):
         return False
     if len(arguments) == 1 and is_schema_echo(tool, arguments):
         return False
@@ -54,11 +56,11 @@ def is_settled(tool: Tool, arguments: dict[str, Any]) -> bool:
             return True
     except ValueError:  # a lone surrogate
         pass
-    return fits(tool, arguments) and not strangers(tool, arguments)
+    return fits(tool, arguments) and not unknown_arguments(tool, arguments)
 
 
 def is_schema_echo(tool: Tool, arguments: dict[str, Any]) -> bool:
-    """Are the arguments inside an undeclared object named `properties`, as in the schema of the tool?
+    """Return whether the arguments are inside an undeclared object named `properties`, as in the schema of the tool.
 
     LFM2 writes `f(properties={...})` (ml-explore/mlx-swift-lm#481). A tool that allows any name may be meant to get it.
     """
@@ -70,36 +72,37 @@ def is_schema_echo(tool: Tool, arguments: dict[str, Any]) -> bool:
 
 
 def _may_be_call(arguments: dict[str, Any]) -> bool:
-    """Is a name among the arguments, and what a call has beside one?"""
-    return isinstance(arguments.get("function"), dict) or not _CALLED.isdisjoint(arguments)
+    """Return whether the arguments hold a function, or the keys of arguments of a call."""
+    return isinstance(arguments.get("function"), dict) or not _ARGUMENT_KEYS.isdisjoint(arguments)
 
 
-def _look(value: Any, shape: KnownShape, where: list[Any], found: list[list[Any]]) -> None:
+def _find_unknown(value: Any, shape: KnownShape, where: list[Any], found: list[list[Any]]) -> None:
+    """Append the places of undeclared names in a value to `found`."""
     if isinstance(value, dict):
         if shape.names and not value.keys() <= shape.names:
             found += [[*where, key] for key in value if key not in shape.names]
         for key in shape.inner if len(shape.inner) < len(value) else value:
             if key in value and key in shape.inner:
-                _look(value[key], shape.inner[key], [*where, key], found)
+                _find_unknown(value[key], shape.inner[key], [*where, key], found)
     elif isinstance(value, list) and shape.items is not None:
         for index, item in enumerate(value):
-            _look(item, shape.items, [*where, index], found)
+            _find_unknown(item, shape.items, [*where, index], found)
 
 
-_ASKED: Kept[tuple[Tool, Callable[[Any], bool], KnownShape | None]] = Kept()
+_SHAPES: ToolCache[tuple[Tool, Callable[[Any], bool], KnownShape | None]] = ToolCache()
 
 
-def _asked_of(tool: Tool) -> tuple[Tool, Callable[[Any], bool], KnownShape | None]:
-    """What tells at once that arguments fit and no stranger is among them, and their shape. The tool is kept beside it:
-    an id is only unique among the living."""
-    found = _ASKED.found.get(id(tool))
+def _shape_of(tool: Tool) -> tuple[Tool, Callable[[Any], bool], KnownShape | None]:
+    """Return, cached, the tool, a predicate that accepts most fitting arguments without undeclared names, and its
+    shape. The tool is kept with them, because an id is only unique among living objects."""
+    found = _SHAPES.found.get(id(tool))
     if found is None:
-        judge = judge_of(tool)
+        compiled = compiled_schema(tool)
         shape = _shape(tool.parameters, Places(tool.parameters))
-        is_small = judge.held <= _MOST_CLOSED and judge.is_always_light
-        closed = _closed(judge.schema, shape) if is_small else None
+        is_small = compiled.keyword_count <= _MAX_CLOSED and compiled.is_always_light
+        closed = _close_schema(compiled.schema, shape) if is_small else None
         is_closed = _never if closed is None else compile_schema(closed).is_valid
-        found = _ASKED.keep(tool, (tool, is_closed, shape), 2 * judge.held)
+        found = _SHAPES.keep(tool, (tool, is_closed, shape), 2 * compiled.keyword_count)
     return found
 
 
@@ -107,8 +110,9 @@ def _never(arguments: Any) -> bool:
     return False
 
 
-def _closed(schema: Any, shape: KnownShape | None) -> Any:
-    """The schema without room for strangers; None where a place that may hold some is not its own (`$ref`)."""
+def _close_schema(schema: Any, shape: KnownShape | None) -> Any:
+    """Return the schema with `additionalProperties: false` in all places of the shape; None if one is behind a
+    reference or an alternative."""
     if shape is None:
         return schema
     declared = schema.get("properties", {})
@@ -116,14 +120,14 @@ def _closed(schema: Any, shape: KnownShape | None) -> Any:
         return None
     made = {**schema, "additionalProperties": False} if shape.names else {**schema}
     if declared:
-        made["properties"] = {key: _closed(each, shape.inner.get(key)) for key, each in declared.items()}
+        made["properties"] = {key: _close_schema(each, shape.inner.get(key)) for key, each in declared.items()}
     if shape.items is not None:
-        made["items"] = _closed(schema["items"], shape.items)
+        made["items"] = _close_schema(schema["items"], shape.items)
     return None if None in (made.get("items", True), *made.get("properties", {}).values()) else made
 
 
 def _shape(root: Any, places: Places) -> KnownShape | None:
-    """None where nothing is declared. A schema that holds itself has a shape that does."""
+    """Return the shape of a schema, None if it declares nothing. The shape of a recursive schema is recursive."""
     made: dict[int, KnownShape] = {}
     waiting: list[Json] = []
 
@@ -139,7 +143,7 @@ def _shape(root: Any, places: Places) -> KnownShape | None:
         return made[id(schema)]
 
     found = shape(root)
-    while waiting:  # not one inside another: a chain of references may be as long as the schema
+    while waiting:  # without recursion: a chain of references may be as long as the schema
         schema = waiting.pop()
         declared = schema.get("properties")
         here = made[id(schema)]

@@ -1,8 +1,8 @@
 """Validate arguments against a tool's schema, which is compiled once by jsonschema-rs.
 
-Nothing is ever fetched, and no pattern takes more than linear time. The checker cannot be interrupted, so the cost of
-a check is estimated first (`Steps`), and a check that would take too long is not started. Errors are listed only where
-all of them can be made: for larger arguments, the beginning of each list is checked, then the first error of all.
+Nothing is ever fetched, and no pattern takes more than linear time. The validator cannot be interrupted, so the cost of
+a check is estimated first (`Steps`), and a check that would take too long is not started. Errors are listed only if all
+of them can be made: for larger arguments, the beginning of each list is checked, then the first error of all.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from collections.abc import Iterator
 from math import copysign, isfinite, isinf
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from rightcall.schema.limits import MAX_ERRORS, MAX_MENDED, REGEX_SIZE, STEPS_PER_CALL, STEPS_PER_VALUE, Refused
+from rightcall.schema.limits import MAX_ERRORS, MAX_REPAIR_ERRORS, REGEX_SIZE, STEPS_PER_CALL, STEPS_PER_VALUE, Refused
 from rightcall.schema.walk import LISTS, MAPS, ONE, Refs, all_schemas, in_place, reachable, subschemas
 from rightcall.types import Json, Tool
 
-_LEVELS = 6  # deeper ones are not told apart
-_PIECE = 64  # characters that are looked at in one step
-_ERROR = 16  # values that an error itself is as large as
+_MAX_LEVELS = 6  # deeper levels are treated alike
+_TEXT_PIECE = 64  # characters checked in one step
+_ERROR_SIZE = 16  # the size of an error in values
 _IN_PLACE = frozenset(("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "$defs"))
 
 
 class Cost(NamedTuple):
-    """Of a value: once, and for each of its parts (members, items, pieces of a text)."""
+    """The cost of checking a value: once, and for each of its parts (members, items, pieces of a text)."""
 
     whole: int
     part: int
@@ -38,41 +38,42 @@ class Level(NamedTuple):
 
 
 class Steps:
-    """Of one schema, which must be a copy made by `relaxed`."""
+    """Estimates the cost of checking values against one schema, which must be a copy made by `relax_schema`."""
 
     def __init__(self, schema: Json) -> None:
         self._refs = Refs(schema)
         self._cost: dict[int, Cost] = {}
         for each in reachable(self._refs):
             self._add_up(each)
-        self._deep = _dearest(list(self._cost.values()))
+        self._deep = _maximum_cost(list(self._cost.values()))
         self._costs = self._by_level(schema)
 
     @property
     def most(self) -> int:
-        """For one value or one part of it, whatever its place."""
+        """Return the highest cost of one value or part, at any place."""
         return sum(self._deep)
 
     def and_size(self, value: Any) -> tuple[int, int]:
-        """The most steps that checking this value can take, and how large it is."""
+        """Return the highest number of steps that checking this value can take, and the size of the value."""
         levels = _levels(value)
         steps = sum(level.values * cost.whole + level.parts * cost.part for level, cost in self._with_costs(levels))
         return steps, sum(level.values + level.parts for level in levels)
 
     def errors(self, value: Any) -> int:
-        """What all errors of this value can hold: each has a copy of the value that it is about, with all inside."""
+        """Return the first errors of the arguments, at most `most`."""
         found = inside = 0
         for level, cost in reversed(self._with_costs(_levels(value))):
             inside += level.values
-            found += cost.whole * (inside + _ERROR * level.values)
+            found += cost.whole * (inside + _ERROR_SIZE * level.values)
         return found
 
     def _with_costs(self, levels: list[Level]) -> list[tuple[Level, Cost]]:
-        costs = [*self._costs[: len(levels)], *[self._deep] * (len(levels) - _LEVELS)]
+        """Pair the levels of a value with the costs of their schemas."""
+        costs = [*self._costs[: len(levels)], *[self._deep] * (len(levels) - _MAX_LEVELS)]
         return list(zip(levels, costs, strict=True))
 
     def _add_up(self, start: Json) -> None:
-        """The cost of a schema is its own and that of all that apply to the same value; none applies itself."""
+        """Compute the cost of a schema: its own and that of all schemas that apply to the same value."""
         stack = [start]
         while stack:
             here = stack[-1]
@@ -81,19 +82,20 @@ class Steps:
             if new:
                 stack += new
             else:
-                costs = [own_cost(here), *[self._cost[id(each)] for each in below]]
+                costs = [cost_of_keywords(here), *[self._cost[id(each)] for each in below]]
                 self._cost[id(stack.pop())] = Cost(*map(sum, zip(*costs, strict=True)))
 
     def _by_level(self, schema: Json) -> list[Cost]:
+        """Return the highest cost at each of the first levels."""
         found: list[Cost] = []
         level = [schema]
-        for _ in range(_LEVELS):
-            found.append(_dearest([self._cost[id(each)] for each in level]))
+        for _ in range(_MAX_LEVELS):
+            found.append(_maximum_cost([self._cost[id(each)] for each in level]))
             level = self._below(level)
         return found
 
     def _below(self, level: list[Json]) -> list[Json]:
-        """The schemas of what is inside the values that these speak of."""
+        """Return the schemas of the values inside those that these schemas apply to."""
         seen: set[int] = set()
         inner: dict[int, Json] = {}
         while level:
@@ -107,12 +109,13 @@ class Steps:
         return list(inner.values())
 
 
-def _dearest(costs: list[Cost]) -> Cost:
+def _maximum_cost(costs: list[Cost]) -> Cost:
+    """Return the highest cost of each kind."""
     return Cost(max([cost.whole for cost in costs], default=1), max([cost.part for cost in costs], default=1))
 
 
-def own_cost(schema: Json) -> Cost:
-    """What the keywords of one schema cost, measured in what a plain one does."""
+def cost_of_keywords(schema: Json) -> Cost:
+    """Return the cost of the keywords of one schema, in units of a plain keyword."""
     whole = len(schema) + len(schema.get("required", ())) + len(schema.get("dependentRequired", ()))
     whole += len(schema.get("dependentSchemas", ()))
     part = 1 + 10 * ("uniqueItems" in schema) + 4 * len(schema.get("patternProperties", ()))
@@ -127,13 +130,14 @@ def own_cost(schema: Json) -> Cost:
 
 
 def _levels(value: Any) -> list[Level]:
+    """Count the values and parts of a value at each depth."""
     found: list[Level] = []
     values: list[Any] = [value]
     while values:
         parts, inner = 0, list[Any]()
         for each in values:
             if isinstance(each, str):
-                parts += len(each) // _PIECE
+                parts += len(each) // _TEXT_PIECE
             elif isinstance(each, (dict, list)):
                 parts += len(each)
                 inner += each.values() if isinstance(each, dict) else each
@@ -149,34 +153,39 @@ _ASSERTING = frozenset(
     "unevaluatedProperties allOf anyOf oneOf prefixItems dependentSchemas patternProperties properties".split()
 )
 _COUNTS = frozenset(word for word in _ASSERTING if word.startswith(("min", "max")) and not word.endswith("imum"))
-_MOST_COUNT = 2**53
+_MAX_COUNT = 2**53
 _INWARD = frozenset((*ONE, *MAPS, "prefixItems", "$ref")) - {"not", "if", "then", "else"}
-_FEW = 64  # alternatives
-_MOST_HELD = 200_000  # keywords, of all tools that are kept compiled
-_MOST_TOOLS = 4_096
+_MAX_ALTERNATIVES = 64  # alternatives
+_MAX_KEYWORDS = 200_000  # of all cached tools
+_MAX_TOOLS = 4_096
 
 
-class Judge:
-    """`ask` is the compiled schema. `held` is how many keywords it has, `size` how many constants besides. `is_light`:
-    whatever is sent, checking it is cheap."""
+class CompiledSchema:
+    """The compiled schema of a tool.
 
-    __slots__ = ("_steps", "_tells_one", "ask", "held", "is_light", "schema", "size", "tool")
+    - `validator`: the validator of jsonschema-rs.
+    - `keyword_count`: the cost of all its keywords. `size` also counts constants.
+    - `is_light`: checking is cheap for any arguments.
+    """
+
+    __slots__ = ("_has_small_errors", "_steps", "is_light", "keyword_count", "schema", "size", "tool", "validator")
 
     def __init__(self, tool: Tool) -> None:
-        from rightcall.schema.relax import relaxed
+        from rightcall.schema.relax import relax_schema
 
-        self.tool = tool  # kept: an id is only unique among living objects
-        self.schema = _asserted(relaxed(tool.name, tool.parameters)[0])
-        self.ask = compile_schema(self.schema)
+        self.tool = tool  # an id is only unique among living objects
+        self.schema = _keep_assertions(relax_schema(tool.name, tool.parameters)[0])
+        self.validator = compile_schema(self.schema)
         schemas = list(all_schemas(self.schema))
-        self.held = sum([sum(own_cost(each)) for each in schemas])
-        self.size = self.held + sum([len(each["enum"]) for each in schemas if "enum" in each])
-        self._tells_one: bool | None = None
-        self.is_light = self.held <= STEPS_PER_VALUE and "$defs" not in self.schema
+        self.keyword_count = sum([sum(cost_of_keywords(each)) for each in schemas])
+        self.size = self.keyword_count + sum([len(each["enum"]) for each in schemas if "enum" in each])
+        self._has_small_errors: bool | None = None
+        self.is_light = self.keyword_count <= STEPS_PER_VALUE and "$defs" not in self.schema
         self._steps: Steps | None = None
 
     @property
     def steps(self) -> Steps:
+        """Return the estimate of costs, which is made when it is first needed."""
         if self._steps is None:
             self._steps = Steps(self.schema)
             self.is_light = self.is_light or self._steps.most <= STEPS_PER_VALUE
@@ -184,43 +193,45 @@ class Judge:
 
     @property
     def is_always_light(self) -> bool:
-        """The same, worked out where it takes a closer look."""
+        """Return whether checking is cheap for any arguments, with the estimate if necessary."""
         return self.is_light or self.steps.most <= STEPS_PER_VALUE
 
     def is_too_much(self, arguments: Any) -> bool:
-        """Would it take too long to check this?"""
+        """Return whether checking these arguments may take too long. Then they do not fit."""
         if self.is_light:
             return False
         steps, size = self.steps.and_size(arguments)
         return steps > STEPS_PER_CALL + STEPS_PER_VALUE * size
 
     @property
-    def tells_one(self) -> bool:
-        """Is the first error of any arguments small? One of alternatives holds all that is wrong with each of them."""
-        if self._tells_one is None:
-            self._tells_one = not any(_holds_more(each) for each in all_schemas(self.schema))
-        return self._tells_one
+    def has_small_errors(self) -> bool:
+        """Return whether the first error of any arguments is small. An error of alternatives holds all errors of
+        each."""
+        if self._has_small_errors is None:
+            self._has_small_errors = not any(_has_large_errors(each) for each in all_schemas(self.schema))
+        return self._has_small_errors
 
 
-def _holds_more(schema: Json) -> bool:
+def _has_large_errors(schema: Json) -> bool:
+    """Return whether an error of this schema may hold many errors of alternatives."""
     alternatives = [*schema.get("anyOf", ()), *schema.get("oneOf", ())]
     inward = any(isinstance(each, dict) and not _INWARD.isdisjoint(each) for each in alternatives)
-    return inward or len(alternatives) > _FEW
+    return inward or len(alternatives) > _MAX_ALTERNATIVES
 
 
 T = TypeVar("T")
 
 
-class Kept(Generic[T]):
-    """What was made of each tool, by the tool's identity, so that it must hold the tool. Beyond a size all is forgotten
-    and made again where it is asked for."""
+class ToolCache(Generic[T]):
+    """A cache by the identity of tools; its values must keep the tool alive. It is cleared beyond a size."""
 
     def __init__(self) -> None:
         self.found: dict[int, T] = {}
         self._size = 0
 
     def keep(self, tool: Tool, made: T, size: int) -> T:
-        if self._size > _MOST_HELD or len(self.found) > _MOST_TOOLS:
+        """Store and return a value for a tool."""
+        if self._size > _MAX_KEYWORDS or len(self.found) > _MAX_TOOLS:
             self.found.clear()
             self._size = 0
         self.found[id(tool)] = made
@@ -228,28 +239,29 @@ class Kept(Generic[T]):
         return made
 
 
-_JUDGES: Kept[Judge] = Kept()
+_COMPILED: ToolCache[CompiledSchema] = ToolCache()
 
 
-def judge_of(tool: Tool) -> Judge:
-    found = _JUDGES.found.get(id(tool))
+def compiled_schema(tool: Tool) -> CompiledSchema:
+    """Return the compiled schema of a tool, from the cache."""
+    found = _COMPILED.found.get(id(tool))
     if found is None:
-        found = Judge(tool)
-        _JUDGES.keep(tool, found, found.held)
+        found = CompiledSchema(tool)
+        _COMPILED.keep(tool, found, found.keyword_count)
     return found
 
 
 def check_compiles(tool: Tool) -> None:
-    """Raises `Refused` if the checker cannot take this tool's schema."""
+    """Raise `Refused` if the validator does not accept this tool's schema."""
     try:
-        judge_of(tool)
+        compiled_schema(tool)
     except ValueError as error:
         cause = f"the schema cannot be compiled ({str(error).splitlines()[0][:200]})"
         raise Refused("", cause, "write it as JSON Schema 2020-12 has it") from None
 
 
 def compile_schema(schema: Json) -> Any:
-    """What judges by a schema that has nothing but what is checked."""
+    """Return a validator of a schema that has only assertions."""
     import jsonschema_rs
 
     # Linear in the length of the text, whatever the pattern.
@@ -257,173 +269,182 @@ def compile_schema(schema: Json) -> Any:
     return jsonschema_rs.Draft202012Validator(schema, offline=True, pattern_options=options)
 
 
-def _asserted(schema: Any) -> Any:
-    """A copy with nothing but what is checked; what only describes may be of any kind."""
+def _keep_assertions(schema: Any) -> Any:
+    """Return a copy of a schema with only the keywords that are checked; annotations may have any value."""
     if not isinstance(schema, dict):
         return schema
-    return {word: _keyword(word, value) for word, value in schema.items() if word in _ASSERTING}
+    return {word: _keep_value(word, value) for word, value in schema.items() if word in _ASSERTING}
 
 
-def _keyword(word: str, value: Any) -> Any:
+def _keep_value(word: str, value: Any) -> Any:
+    """Return the copy of the value of a keyword."""
     if word in LISTS:
-        return [_asserted(item) for item in value]
+        return [_keep_assertions(item) for item in value]
     if word in MAPS or word == "$defs":
-        return {plain(key): _asserted(item) for key, item in value.items()}
+        return {checkable(key): _keep_assertions(item) for key, item in value.items()}
     if word in _COUNTS:
-        return min(int(value), _MOST_COUNT)
-    return _asserted(value) if word in ONE else plain(value)
+        return min(int(value), _MAX_COUNT)
+    return _keep_assertions(value) if word in ONE else checkable(value)
 
 
-# -- values that are no text or number to the checker ------------------------------------------------------------------
+# -- values that the validator does not accept -------------------------------------------------------------------------
 
 # A lone surrogate is checked as a private-use character, and infinity (`1e400`) as the largest float.
 _LONE = re.compile("[\ud800-\udfff]")
-UP = 0x10F800 - 0xD800
+SURROGATE_SHIFT = 0x10F800 - 0xD800
 
 
-def plain(value: Any, items: int | None = None) -> Any:
-    """A copy that the checker takes; lists longer than `items` are cut."""
+def checkable(value: Any, items: int | None = None) -> Any:
+    """Return a copy of a value that the validator accepts; lists longer than `items` are truncated."""
     if isinstance(value, str):
-        return value if value.isascii() else _LONE.sub(lambda found: chr(ord(found.group()) + UP), value)
+        return value if value.isascii() else _LONE.sub(lambda found: chr(ord(found.group()) + SURROGATE_SHIFT), value)
     if isinstance(value, list):
-        return [plain(item, items) for item in value[:items]]
+        return [checkable(item, items) for item in value[:items]]
     if isinstance(value, dict):
-        return {plain(key): plain(item, items) for key, item in value.items()}
+        return {checkable(key): checkable(item, items) for key, item in value.items()}
     if isinstance(value, float):
         return copysign(sys.float_info.max, value) if isinf(value) else float(value)
     return value
 
 
 LOOK_AT = 64  # errors
-_LONG_LISTS = (500, 50, 5, 1)  # items: of longer lists only the beginning is looked at first
+_LONG_LISTS = (500, 50, 5, 1)  # items: of longer lists only the beginning is checked first
 
 
 def validator(tool: Tool) -> Any:
-    """The tool's schema, compiled."""
-    return judge_of(tool).ask
+    """Return the validator of the tool's schema."""
+    return compiled_schema(tool).validator
 
 
 def is_too_much(tool: Tool, arguments: Any) -> bool:
     """Would it take too long to check these arguments? Then they do not fit."""
-    return judge_of(tool).is_too_much(arguments)
+    return compiled_schema(tool).is_too_much(arguments)
 
 
 def fits(tool: Tool, arguments: Any) -> bool:
-    judge = judge_of(tool)
-    if not judge.is_light and judge.is_too_much(arguments):
+    """Return whether the arguments fit the tool's schema."""
+    compiled = compiled_schema(tool)
+    if not compiled.is_light and compiled.is_too_much(arguments):
         return False
     try:
-        if judge.ask.is_valid(arguments):
+        if compiled.validator.is_valid(arguments):
             return True
     except ValueError:  # a lone surrogate
-        return bool(judge.ask.is_valid(plain(arguments)))
+        return bool(compiled.validator.is_valid(checkable(arguments)))
     return False
 
 
-class Look(NamedTuple):
+class ErrorReport(NamedTuple):
     """Errors, and whether these are all there are."""
 
     errors: list[Any]
     is_whole: bool
 
 
-def looks(tool: Tool, arguments: Any) -> Iterator[Look]:
-    """What is wrong, first in the beginning of very long lists and then in all: each error costs, and all of them are
-    made before the first is given. Nothing where there is too much to look at."""
-    judge = judge_of(tool)
-    if judge.is_too_much(arguments):
+def iter_error_reports(tool: Tool, arguments: Any) -> Iterator[ErrorReport]:
+    """Yield the errors of the beginnings of very long lists, then those of the whole arguments. All errors are made
+    before the first is yielded, and each costs; nothing is yielded if that is too much."""
+    compiled = compiled_schema(tool)
+    if compiled.is_too_much(arguments):
         return
-    whole = plain(arguments)
+    whole = checkable(arguments)
     for items in _LONG_LISTS:
-        cut = plain(arguments, items)
-        found = faults(tool, cut)
+        cut = checkable(arguments, items)
+        found = all_errors(tool, cut)
         if found is not None:
-            yield Look(found, is_whole=False)
+            yield ErrorReport(found, is_whole=False)
             break
-    found = faults(tool, whole, MAX_MENDED)
+    found = all_errors(tool, whole, MAX_REPAIR_ERRORS)
     if found is not None:
-        yield Look(found, is_whole=True)
-    elif judge.tells_one:
-        yield Look(_first(judge.ask, whole), is_whole=False)
+        yield ErrorReport(found, is_whole=True)
+    elif compiled.has_small_errors:
+        yield ErrorReport(_first_error(compiled.validator, whole), is_whole=False)
 
 
 def errors(tool: Tool, arguments: Any, most: int | None = LOOK_AT) -> list[Any]:
     """The first so many errors."""
-    return next((look.errors[:most] for look in looks(tool, arguments) if look.errors), [])
+    return next((look.errors[:most] for look in iter_error_reports(tool, arguments) if look.errors), [])
 
 
-def faults(tool: Tool, arguments: Any, most: int = MAX_ERRORS) -> list[Any] | None:
-    """Every error of jsonschema-rs. `arguments` is what `plain` made of them; None where there may be too many."""
-    judge = judge_of(tool)
-    return _listed(judge.ask, arguments) if judge.steps.errors(arguments) <= most else None
+def all_errors(tool: Tool, arguments: Any, most: int = MAX_ERRORS) -> list[Any] | None:
+    """Return every error of jsonschema-rs, None if there may be too many. `arguments` must be made by `checkable`."""
+    compiled = compiled_schema(tool)
+    return _list_errors(compiled.validator, arguments) if compiled.steps.errors(arguments) <= most else None
 
 
-def _listed(ask: Any, arguments: Any) -> list[Any]:
-    return [fault for error in ask.iter_errors(arguments) for fault in closest(error)]
+def _list_errors(validator: Any, arguments: Any) -> list[Any]:
+    """Return all errors, those of alternatives replaced by `closest`."""
+    return [fault for error in validator.iter_errors(arguments) for fault in closest(error)]
 
 
-def _first(ask: Any, arguments: Any) -> list[Any]:
+def _first_error(validator: Any, arguments: Any) -> list[Any]:
+    """Return the first error, or none."""
     from jsonschema_rs import ValidationError
 
     try:
-        ask.validate(arguments)
+        validator.validate(arguments)
     except ValidationError as error:
         return closest(error)
     return []
 
 
 def closest(error: Any) -> list[Any]:
-    """The errors of the one alternative that was meant, where that is certain; else the error itself.
+    """Return the errors of the one alternative that was certainly meant; else the error itself.
 
-    What is of another type was not meant, nor was what differs in a constant that tells alternatives apart.
+    An alternative of another type was not meant, nor one with another constant that distinguishes the alternatives.
     """
     if error.kind.name not in ("anyOf", "oneOf"):
         return [error]
     size = len(error.instance_path)
-    near = [found for found in error.kind.context if found and not any(_other_type(each, size) for each in found)]
+    near = [found for found in error.kind.context if found and not any(_is_other_type(each, size) for each in found)]
     if len(near) > 1:
-        near = [found for found in near if not any(_other_tag(each, size + 1) for each in found)]
+        near = [found for found in near if not any(_is_other_tag(each, size + 1) for each in found)]
     return [fault for inner in near[0] for fault in closest(inner)] if len(near) == 1 else [error]
 
 
-def _other_type(error: Any, size: int) -> bool:
+def _is_other_type(error: Any, size: int) -> bool:
+    """Return whether an error says that the value at this depth has another type."""
     if len(error.instance_path) != size:
         return False
-    return error.kind.name == "type" or type(error.instance) not in map(type, options(error.kind) or [error.instance])
+    return error.kind.name == "type" or type(error.instance) not in map(
+        type, allowed_values(error.kind) or [error.instance]
+    )
 
 
-def _other_tag(error: Any, size: int) -> bool:
+def _is_other_tag(error: Any, size: int) -> bool:
+    """Return whether an error says that a constant at this depth differs."""
     return len(error.instance_path) == size and error.kind.name in ("const", "enum")
 
 
-def options(kind: Any) -> list[Any]:
-    """The values that an `enum` or `const` allows."""
+def allowed_values(kind: Any) -> list[Any]:
+    """Return the values that an `enum` or `const` allows."""
     return list(kind.options) if kind.name == "enum" else [kind.expected_value] if kind.name == "const" else []
 
 
-# -- values that are no text or number to the checker ------------------------------------------------------------------
+# -- paths and messages of errors --------------------------------------------------------------------------------------
 
 _STAND_IN = re.compile("[\U0010f800-\U0010ffff]")
 
 
-def place(error: Any) -> list[Any]:
-    """Where in the arguments themselves the error is."""
-    return [step if isinstance(step, int) else _STAND_IN.sub(_lone, step) for step in error.instance_path]
+def error_path(error: Any) -> list[Any]:
+    """Return the path of the error in the original arguments."""
+    return [step if isinstance(step, int) else _STAND_IN.sub(_restore_surrogate, step) for step in error.instance_path]
 
 
-def _lone(found: re.Match[str]) -> str:
-    return chr(ord(found.group()) - UP)
+def _restore_surrogate(found: re.Match[str]) -> str:
+    """Return the lone surrogate that a stand-in replaces."""
+    return chr(ord(found.group()) - SURROGATE_SHIFT)
 
 
 def writable(text: str) -> str:
     """Replace lone surrogates and their stand-ins by escapes, so that a message is valid UTF-8."""
     if text.isascii():
         return text
-    return _STAND_IN.sub(_lone, text).encode("utf-8", "backslashreplace").decode("utf-8")
+    return _STAND_IN.sub(_restore_surrogate, text).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def is_finite(value: Any) -> bool:
-    """Is every number in it one that JSON can carry?"""
+    """Return whether every number in a value is one that JSON can represent."""
     if isinstance(value, dict):
         return all(map(is_finite, value.values()))
     if isinstance(value, list):

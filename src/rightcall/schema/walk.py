@@ -1,6 +1,6 @@
 """Walk a JSON Schema: subschemas, references and the schemas that apply to the same value. Drafts 4 to 2020-12.
 
-The only code that knows which keywords hold schemas. Nothing is judged here: `schema.definition` accepts or refuses.
+This is the only code that knows which keywords hold schemas. It checks nothing: `schema.definition` accepts or refuses.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ANCHORS = ("$anchor", "$dynamicAnchor")
 _IN_PLACE_ONE = ("not", "if", "then", "else")
 _IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
 _IN_PLACE_MAPS = ("dependentSchemas", "dependencies")
-# Most schemas are leaves, and every walk comes to all of them: one look tells that nothing is in them.
+# Most schemas are leaves: one test shows that nothing is in them.
 _HOLDERS = frozenset((*ONE, *LISTS, *MAPS))
 REFERRING = frozenset(REFS)
 _IN_PLACE = frozenset((*REFS, *_IN_PLACE_ONE, *_IN_PLACE_LISTS, *_IN_PLACE_MAPS))
@@ -38,7 +38,7 @@ class Sub(NamedTuple):
 
 
 def subschemas(schema: Json) -> Iterator[Sub]:
-    """The schemas one level down, wherever a keyword may hold some."""
+    """Yield the schemas one level down, with their keyword and path."""
     for word, value in () if _HOLDERS.isdisjoint(schema) else schema.items():
         if word in LISTS or (word == "items" and isinstance(value, list)):
             for at, item in enumerate(value if isinstance(value, list) else ()):
@@ -51,8 +51,8 @@ def subschemas(schema: Json) -> Iterator[Sub]:
             yield Sub(word, f"/{word}", value)
 
 
-def inner(schema: Json) -> list[Any]:
-    """The same without their places, which cost more than all else."""
+def direct_subschemas(schema: Json) -> list[Any]:
+    """Return the schemas one level down without their paths, which take most of the time."""
     found: list[Any] = []
     for word, value in () if _HOLDERS.isdisjoint(schema) else schema.items():
         if word in LISTS or (word == "items" and isinstance(value, list)):
@@ -67,32 +67,33 @@ def inner(schema: Json) -> list[Any]:
 
 
 def references(schema: Json) -> list[str]:
-    """Those that a schema holds itself."""
+    """Return the references that a schema itself contains."""
     if REFERRING.isdisjoint(schema):
         return []
     return [schema[word] for word in REFS if isinstance(schema.get(word), str)]
 
 
 class Refs:
-    """What the local references of one document point at; each is followed once."""
+    """Resolves the local references of one document, each of them once."""
 
     def __init__(self, root: Any) -> None:
         self.root = root
         self._found: dict[str, Any] = {}
         self._anchors: dict[str, Json] | None = None
-        # What others found out of each schema, which is kept: an id is only unique among living objects.
+        # Caches of other modules. Each entry keeps its schema, because an id is only unique among living objects.
         self.types: dict[int, tuple[Json, set[str] | None]] = {}
         self.declared: dict[int, tuple[Any, Json]] = {}
         self.folded: dict[int, dict[str, list[str]]] = {}
 
     def get(self, ref: str) -> Any:
-        """The target of `#/$defs/City` or `#city`; None for anything else, which is never fetched."""
+        """Return the target of `#/$defs/City` or `#city`; None for any other reference, which is never fetched."""
         found = self._found.get(ref, _UNKNOWN)
         if found is _UNKNOWN:
-            found = self._found[ref] = self._follow(unquoted(ref)) if ref.startswith("#") else None
+            found = self._found[ref] = self._follow(fragment_of(ref)) if ref.startswith("#") else None
         return found
 
     def _follow(self, pointer: str) -> Any:
+        """Return the value at a JSON Pointer or anchor, or None."""
         if pointer and not pointer.startswith("/"):
             if self._anchors is None:
                 self._anchors = _anchors(self.root)
@@ -107,45 +108,46 @@ class Refs:
         return here
 
 
-def unquoted(ref: str) -> str:
-    """The place that a reference into the same document names."""
+def fragment_of(ref: str) -> str:
+    """Return the JSON Pointer or anchor of a reference into the same document."""
     from urllib.parse import unquote
 
     return unquote(ref[1:]) if "%" in ref else ref[1:]
 
 
 _REFS: dict[int, Refs] = {}
-_MOST_KEPT = 256  # documents
+_MAX_DOCUMENTS = 256  # documents
 
 
 def refs_of(root: Any) -> Refs:
-    """The references of a document, the same for as long as it is used."""
+    """Return the resolver of a document, which is cached while the document is in use."""
     found = _REFS.get(id(root))
     if found is None:
-        if len(_REFS) >= _MOST_KEPT:
+        if len(_REFS) >= _MAX_DOCUMENTS:
             _REFS.clear()
         found = _REFS[id(root)] = Refs(root)
     return found
 
 
 def _anchors(root: Any) -> dict[str, Json]:
+    """Return the schemas of a document by their anchors."""
     return {
         schema[word]: schema for schema in all_schemas(root) for word in ANCHORS if isinstance(schema.get(word), str)
     }
 
 
 def all_schemas(root: Any) -> Iterator[Json]:
-    """Every schema of a document that is an object, the root included."""
+    """Yield every schema of a document that is an object, the root included."""
     waiting: list[Any] = [root]
     while waiting:
         here = waiting.pop()
         if isinstance(here, dict):
             yield here
-            waiting += inner(here)
+            waiting += direct_subschemas(here)
 
 
 def reachable(refs: Refs) -> Iterator[Json]:
-    """Every schema of a document once, wherever else references point included."""
+    """Yield every schema of a document once, targets of references included."""
     seen: set[int] = set()
     waiting: list[Any] = [refs.root]
     while waiting:
@@ -153,12 +155,12 @@ def reachable(refs: Refs) -> Iterator[Json]:
         if isinstance(here, dict) and id(here) not in seen:
             seen.add(id(here))
             yield here
-            waiting += inner(here)
+            waiting += direct_subschemas(here)
             waiting += map(refs.get, references(here))
 
 
 def in_place(schema: Json, refs: Refs) -> list[Json]:
-    """The schemas that apply to the same value as this one."""
+    """Return the schemas that apply to the same value as this schema."""
     if _IN_PLACE.isdisjoint(schema):
         return []
     found = [refs.get(ref) for ref in references(schema)]

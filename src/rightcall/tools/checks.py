@@ -23,12 +23,12 @@ from rightcall.json_pointer import step
 from rightcall.schema.places import Places, value_at
 from rightcall.schema.validation import (
     LOOK_AT,
+    allowed_values,
+    error_path,
     fits,
     is_finite,
     is_too_much,
-    looks,
-    options,
-    place,
+    iter_error_reports,
     writable,
 )
 from rightcall.strict_json import Undecodable, decode
@@ -220,7 +220,7 @@ def argument_problems(tool: Tool, arguments: dict[str, Any], index: int | None) 
 def _find_errors(tool: Tool, arguments: dict[str, Any]) -> tuple[list[Any], bool]:
     """Return the schema errors to report, and whether an empty list proves that there is none."""
     is_certain = False
-    for look in looks(tool, arguments):
+    for look in iter_error_reports(tool, arguments):
         is_certain = look.is_whole
         if look.errors:
             return look.errors, is_certain
@@ -237,7 +237,7 @@ def _is_missing(error: Any, tool: Tool, arguments: dict[str, Any]) -> bool:
     """Return True if a required argument is absent, or null where null is not allowed."""
     if error.kind.name == "required":
         return True
-    steps = place(error)
+    steps = error_path(error)
     is_null_error = _CODES.get(error.kind.name) in ("wrong_type", "not_allowed", "no_match")
     return is_null_error and value_at(arguments, steps) is None and _is_required(tool, steps)
 
@@ -247,7 +247,7 @@ def _missing_problems(found: list[Any], tool: Tool, arguments: dict[str, Any], i
     lacking: dict[str, list[Any]] = {}
     for error in found:
         if _is_missing(error, tool, arguments):
-            steps = place(error) if error.kind.name == "required" else place(error)[:-1]
+            steps = error_path(error) if error.kind.name == "required" else error_path(error)[:-1]
             lacking.setdefault(steps_pointer(steps), []).append(error)
     return [
         _problem(errors[0], tool, arguments, index)
@@ -259,8 +259,10 @@ def _missing_problems(found: list[Any], tool: Tool, arguments: dict[str, Any], i
 
 def _combined_missing_problem(errors: list[Any], where: str, index: int | None) -> Problem:
     """Return the problem of an object that lacks several arguments."""
-    absent = [_display_path([*place(error), error.kind.property]) for error in errors if error.kind.name == "required"]
-    null = [_display_path(place(error)) for error in errors if error.kind.name != "required"]
+    absent = [
+        _display_path([*error_path(error), error.kind.property]) for error in errors if error.kind.name == "required"
+    ]
+    null = [_display_path(error_path(error)) for error in errors if error.kind.name != "required"]
     names = list(dict.fromkeys([*absent, *null]))
     message = f"{_join_names(names)} are required"
     if null:
@@ -286,7 +288,7 @@ def _problem(error: Any, tool: Tool, arguments: dict[str, Any], index: int | Non
     """Return the problem of one schema error."""
     kind = error.kind
     code = _CODES.get(kind.name, "schema")
-    steps = place(error)
+    steps = error_path(error)
     where = _display_path(steps)
     value = error.instance
     if code == "missing":
@@ -302,7 +304,7 @@ def _problem(error: Any, tool: Tool, arguments: dict[str, Any], index: int | Non
     elif code == "wrong_type":
         message = f"{where} must be {_describe_types(kind.types)}, not {_describe_value(value)}"
     elif code == "not_allowed":
-        message = f"{where} must be {_describe_choices(options(kind))}, not {_describe_value(value)}"
+        message = f"{where} must be {_describe_choices(allowed_values(kind))}, not {_describe_value(value)}"
     elif code == "no_match":
         message = f"{where} must be {_describe_alternatives(kind, len(steps))}, not {_describe_value(value)}"
         if not all(kind.context):
@@ -329,7 +331,7 @@ def _describe_alternatives(kind: Any, size: int) -> str:
 def _describe_expected(found: list[Any], size: int) -> str:
     """Describe what one alternative expects, given its errors."""
     error = found[0]
-    inner = place(error)[size:]
+    inner = error_path(error)[size:]
     if inner:
         return f"one whose {_display_path(inner)} is {_describe_expected([error], size + len(inner))}"
     if error.kind.name == "type":
@@ -337,7 +339,7 @@ def _describe_expected(found: list[Any], size: int) -> str:
     if error.kind.name == "required":
         names = [each.kind.property for each in found if each.kind.name == "required"]
         return f"an object with {', '.join(names[:8])}"
-    if allowed := options(error.kind):
+    if allowed := allowed_values(error.kind):
         return _describe_choices(allowed)
     if names := list(getattr(error.kind, "unexpected", ())):
         return f"an object without {', '.join(names[:8])}"

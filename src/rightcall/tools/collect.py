@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import msgspec
 
 from rightcall.json_pointer import step
-from rightcall.schema.definition import plain
+from rightcall.schema.definition import copy_plain
 from rightcall.schema.limits import Refused
 from rightcall.types import Tool
 
 if TYPE_CHECKING:
-    from rightcall.schema.definition import Mended
+    from rightcall.schema.definition import SchemaFix
     from rightcall.tools.provider_forms import ParsedDefinition
 
 
@@ -37,7 +37,7 @@ class FoundTool(NamedTuple):
 
     tool: Tool | Refused
     source: str
-    mended: tuple[Mended, ...] = ()
+    mended: tuple[SchemaFix, ...] = ()
     patterns: int = 0
 
 
@@ -127,7 +127,7 @@ def _plain_schema(schema: Any, at: str, tool: str) -> Any:
     if not isinstance(schema, Mapping):
         raise Refused(at, f"a JSON Schema is an object, not {type(schema).__name__}", "write a dict", tool=tool)
     try:
-        return plain(schema)
+        return copy_plain(schema)
     except Refused as refused:
         raise refused.within(at, tool=tool) from None
 

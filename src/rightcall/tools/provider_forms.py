@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from rightcall.json_pointer import step
-from rightcall.schema.definition import TYPES, Mended, check_parameters, check_schema, mend, plain
+from rightcall.schema.definition import TYPES, SchemaFix, check_parameters, check_schema, copy_plain, fix_schema
 from rightcall.schema.limits import Refused, check_patterns
 from rightcall.schema.places import properties
 from rightcall.schema.validation import check_compiles
@@ -133,7 +133,7 @@ class ParsedDefinition(msgspec.Struct, frozen=True):
 
     tool: Tool
     form: str
-    mended: tuple[Mended, ...] = ()
+    mended: tuple[SchemaFix, ...] = ()
     patterns: int = 0  # bytes, about, that its patterns compile to
 
 
@@ -191,11 +191,11 @@ def _build_tool(raw: _RawDefinition, name: str) -> ParsedDefinition:
 
 def repair_schemas(
     tool: Tool, parameters_at: str = "/parameters", output_at: str = "/output_schema"
-) -> tuple[Mended, ...]:
+) -> tuple[SchemaFix, ...]:
     """Repair the schemas of a tool in place; they must be copies. Return the repairs."""
-    done = [(parameters_at, note) for note in mend(tool.parameters)]
-    done += [(output_at, note) for note in mend(tool.output_schema)] if tool.output_schema is not None else []
-    return tuple(Mended(tool.name, at + path, before, after) for at, (path, before, after) in done)
+    done = [(parameters_at, note) for note in fix_schema(tool.parameters)]
+    done += [(output_at, note) for note in fix_schema(tool.output_schema)] if tool.output_schema is not None else []
+    return tuple(SchemaFix(tool.name, at + path, before, after) for at, (path, before, after) in done)
 
 
 def check_tool(tool: Tool, parameters_at: str = "/parameters", output_at: str = "/output_schema") -> int:
@@ -261,7 +261,7 @@ def _checked_schema(given: Any, at: str) -> Json:
             at, f"a JSON Schema object is needed, not {type(given).__name__}", 'write {"type": "object", ...}'
         )
     try:
-        return plain(given)  # type: ignore[no-any-return]
+        return copy_plain(given)  # type: ignore[no-any-return]
     except Refused as refused:
         raise refused.within(at) from None
 

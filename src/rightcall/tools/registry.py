@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rightcall.json_pointer import escaped, step
-from rightcall.schema.definition import is_keyword, plain, text_schema, word
+from rightcall.schema.definition import copy_plain, is_keyword, text_schema, type_of_word
 from rightcall.schema.limits import Refused
 from rightcall.schema.walk import LISTS, MAPS, ONE, Refs
 from rightcall.types import Json
@@ -30,7 +30,7 @@ def is_registry(parameters: Any) -> bool:
     kind = parameters.get("type")
     if kind in ("object", "OBJECT") or isinstance(kind, list):
         return False
-    if parameters.keys() == {"type"} and isinstance(kind, str) and word(kind) == "object":
+    if parameters.keys() == {"type"} and isinstance(kind, str) and type_of_word(kind) == "object":
         return False
     keywords = [key for key, value in parameters.items() if key != "type" and is_keyword(key, value)]
     only_texts = all(isinstance(value, str) and not key.startswith("$") for key, value in parameters.items())
@@ -77,7 +77,7 @@ class _RegistryWriter:
         """Return the collected definitions, after converting those that they reference in turn."""
         while self.waiting:
             name, target, path = self.waiting.pop()
-            self.definitions[name] = self.schema(plain(target), path)
+            self.definitions[name] = self.schema(copy_plain(target), path)
         return self.definitions
 
     def parameter(self, given: Any, path: str) -> Json:
@@ -135,7 +135,7 @@ class _RegistryWriter:
 
 
 def _type_name(given: Any) -> Any:
-    return word(given) or given if isinstance(given, str) else given
+    return type_of_word(given) or given if isinstance(given, str) else given
 
 
 def _collect_required(new: Json, properties: Any) -> Json:

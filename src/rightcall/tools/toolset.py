@@ -12,10 +12,10 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from rightcall.api_names import api_name
-from rightcall.schema.definition import Mended
+from rightcall.schema.definition import SchemaFix
 from rightcall.schema.limits import CURE, MAX_TOOLSET_PATTERNS, Refusal, Refused
 from rightcall.schema.places import Kind, kinds, properties
-from rightcall.schema.relax import SchemaRelaxation, relaxed
+from rightcall.schema.relax import SchemaRelaxation, relax_schema
 from rightcall.tools.collect import FoundTool, ToolLike, collect_tools, to_tool
 from rightcall.types import Json, Problem, Tool
 
@@ -135,7 +135,7 @@ def _hashed_names(name: str, rule: NameRule) -> Iterator[str]:
         yield f"{base}_{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
 
 
-__all__ = ["Clash", "Mended", "Refusal", "SchemaRelaxation", "ToolLike", "Tools", "Toolset", "to_tool"]
+__all__ = ["Clash", "SchemaFix", "Refusal", "SchemaRelaxation", "ToolLike", "Tools", "Toolset", "to_tool"]
 
 
 class Clash(msgspec.Struct, frozen=True):
@@ -182,7 +182,7 @@ class Toolset:
     )
 
     clashes: tuple[Clash, ...]
-    mended: tuple[Mended, ...]
+    mended: tuple[SchemaFix, ...]
     refused: tuple[Refusal, ...]
     _allowed: frozenset[str] | None
 
@@ -231,7 +231,7 @@ class Toolset:
         origins: dict[str, str] = {}
         clashes: list[Clash] = []
         refused: list[Refusal] = []
-        mended: dict[str, tuple[Mended, ...]] = {}
+        mended: dict[str, tuple[SchemaFix, ...]] = {}
         patterns: dict[str, int] = {}
         spent = 0
         for label, source in sources.items():
@@ -378,7 +378,7 @@ class Toolset:
         """Return the schema that checks calls of a tool, and what was relaxed in it."""
         found = self._checked.get(tool.name)
         if found is None:
-            found = self._checked[tool.name] = relaxed(tool.name, tool.parameters)
+            found = self._checked[tool.name] = relax_schema(tool.name, tool.parameters)
         return found
 
     def definitions(self, api: str = "chat", *, extensions: bool = False) -> list[Json]:
@@ -464,7 +464,7 @@ def _label_sources(sources: Sequence[Tools]) -> dict[str, Tools]:
 def _iterate_tools(source: Tools, label: str) -> Iterator[FoundTool]:
     """Yield the tools of one source with their origin."""
     if isinstance(source, Toolset):
-        mended: dict[str, list[Mended]] = {}
+        mended: dict[str, list[SchemaFix]] = {}
         for note in source.mended:
             mended.setdefault(note.tool, []).append(note)
         for tool in source:

@@ -30,8 +30,8 @@ from rightcall.parsing.markers import (
     seq,
     template,
 )
+from rightcall.schema.places import allows_nesting, resolve
 from rightcall.schema.places import kind as kind_of
-from rightcall.schema.places import may_nest, resolve
 from rightcall.types import Arguments, Event
 
 
@@ -105,7 +105,7 @@ class NestedTags:
     def may_begin(self, p: CallBuilder, key: str) -> bool:
         """May the value of this argument be written in tags, though it may be a text as well?"""
         schema, root = self._schema(p, key, p.call.name if p.call else "")
-        return may_nest(schema, root)
+        return allows_nesting(schema, root)
 
     def _argument(self, p: CallBuilder, root: _Node, name: str) -> tuple[str, Any]:
         return self._value(root, *self._schema(p, root[0], name), p.limits.depth)
