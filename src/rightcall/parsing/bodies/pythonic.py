@@ -29,8 +29,7 @@ from rightcall.parsing.call_builder import CallBuilder
 from rightcall.parsing.json_stream import whole_value
 from rightcall.parsing.markers import Pat, Probe, alt, blanks, literal, lookahead, seq
 from rightcall.parsing.values.notation import HOLE, NOT_FINITE, PYTHON, PYTHON_ESCAPES
-from rightcall.parsing.values.value_reader import BadValue, Ends, Odd, Unfinished, ValueReader, not_finite, number_of
-from rightcall.schema.validation import fits
+from rightcall.parsing.values.value_reader import BadValue, Ends, Odd, ValueReader, not_finite, number_of
 from rightcall.strict_json import Undecodable, decode_unique
 from rightcall.types import Repair
 
@@ -69,15 +68,16 @@ PRINT = Probe(
 )
 
 
-_MOST_HELD = 4096
-_MOST_READINGS = 32
-# Behind a string that is over: strings side by side, an operator, a method, a condition. That is code.
-_CODE = re.compile(r"\s*+(?:['\"]|[-+%*/.\[]|(?:if|or|and|in|not|is|for)\b)").match
-_QUOTES = {quote: re.compile(rf"(?:[^{quote}\\]|\\.)*+{quote}", re.S).match for quote in "'\""}
-_NEXT = re.compile(r"\s*+(?:\)|,\s*+([\w.\-]{1,256}+)\s*+=\s*+)").match
-_OVER = re.compile(r"\s*+(?:\Z|\]|\)[\])\s]*+\Z|;|,?\s*+[^\W\d][\w.\-]*+\s*+\()").match
+# -- quotes inside strings ---------------------------------------------------------------------------------------------
 
-# In a string that was read over its own quotes: an argument behind one of them, and other calls.
+_MOST_HELD = 4096
+# After a string that is over: adjacent strings, an operator, a method, a condition. That is code.
+_CODE = re.compile(r"\s*+(?:['\"]|[-+%*/.\[]|(?:if|or|and|in|not|is|for)\b)").match
+_UP_TO_QUOTE = {quote: re.compile(rf"(?:[^{quote}\\]|\\.)*+{quote}", re.S).finditer for quote in "'\""}
+_AFTER_STRING = re.compile(
+    r"\s*+(?:,\s*+([\w.\-]{1,256}+)\s*+=|\)\s*+(?:\Z|[\])][\])\s]*+\Z|;|,?\s*+[^\W\d][\w.\-]*+\s*+\())"
+).match
+# In a string that contains its own quotes: an argument after one of them, and other calls.
 _KEYS = {quote: re.compile(rf"{quote}[^\w'\"]*+([^\W\d][\w.\-]*+)\s*+=(?!=)").finditer for quote in "'\""}
 _ENDS_WITH_KEY = re.compile(r"(?<![\w.\-])([^\W\d][\w.\-]{0,255}+)\s{0,16}+=\s{0,16}+[\[({]{0,8}+\Z").search
 _CALLS = re.compile(r"(?<![\w.\-])([^\W\d][\w.\-]{0,255}+)\s*+\(").finditer
@@ -87,42 +87,41 @@ _NEXT_CALL = re.compile(
 ).search
 
 
-def inner_quotes(p: CallBuilder, quote: str, key: str, before: str, values: dict[str, Any]) -> Steps[str]:
-    """The rest of a string whose end was none; `before` is what stands before that quote. Takes its true end."""
+def read_inner_quotes(p: CallBuilder, quote: str, key: str, before: str) -> Steps[str]:
+    """Read the rest of a string with unescaped quotes inside:  word='grep 'owl' notes'
+
+    `before` is the text up to the first of these quotes. The string ends at the only later quote of the block that
+    `,name=` or `)` follows. Evidence: NousResearch/hermes-agent#36271, continuedev/continue#12738.
+    """
     broken = Broken("trailing_content", "a comma or ')' must follow the string; escape the quotes inside it", f"/{key}")
     assert p.text.is_open and p.call is not None
     key_before = _ENDS_WITH_KEY(before)
-    if key_before is not None and _is_argument(p, key_before):
-        raise broken  # the quote that begins the next argument's string
+    if key_before is not None and _is_argument(p, key_before[1]):
+        raise broken  # the quote begins the string of the next argument
     if p.policy(p.call.name) == "off" or not before or before.endswith("\\"):
-        raise broken  # of two quotes at its beginning one may be one too many, and so may a backslash before it
-    # The blanks behind the quote were taken: they are the string's.
+        raise broken  # one of two quotes at the start may be superfluous, and so may a backslash before the quote
+    # The blanks after the quote were consumed: they are part of the string.
     taken = p.text_so_far()
     lead = taken[taken.rfind(quote) :]
     end = yield from _held(p, broken)
     rest = p.buf[p.pos : end]
-    if _CODE(rest):
+    ends = [after for found in _UP_TO_QUOTE[quote](rest) if (after := _AFTER_STRING(rest, found.end()))]
+    if _CODE(rest) or len(ends) != 1 or (ends[0][1] and not _is_argument(p, ends[0][1])):
         raise broken
-    found = [
-        size
-        for size in _possible_ends(rest, quote)
-        if _fits(p, rest[size:], {**values, key: before + PYTHON_ESCAPES.read(lead + rest[: size - 1])}, quote)
-    ]
-    if len(found) != 1:
-        raise broken
-    text = lead + rest[: found[0] - 1]
+    text = lead + rest[: ends[0].start() - 1]
     if _holds_another(p, text, quote) or _begins_another(p, before):
-        message = "the string seems to go on over what follows it; escape the quotes inside it, and send the call again"
+        message = "the string seems to include the text after it; escape the quotes inside it, and send the call again"
         raise Broken("ambiguous_end", message, f"/{key}")
-    p.pos += found[0]
-    receipt = Repair("inner_quotes", "schema", f"/{key}", text[:200], text.replace(quote, "\\" + quote)[:200])
-    p.call.add_repairs(receipt)
+    p.pos += ends[0].start()
+    p.call.add_repairs(
+        Repair("inner_quotes", "schema", f"/{key}", text[:_SHOWN], text.replace(quote, "\\" + quote)[:_SHOWN])
+    )
     return PYTHON_ESCAPES.read(text)
 
 
 def _holds_another(p: CallBuilder, text: str, quote: str) -> bool:
     """Does the string, read over its own quotes, hold another argument or another call? Then a comma was lost."""
-    if any(_is_argument(p, found) for found in _KEYS[quote](text)):
+    if any(_is_argument(p, found[1]) for found in _KEYS[quote](text)):
         return True
     names = (found.group(1) for found in _CALLS(text))
     return _NEXT_CALL(text) is not None or any(p.tools is not None and name in p.tools for name in names)
@@ -137,8 +136,8 @@ def _begins_another(p: CallBuilder, before: str) -> bool:
     return any(found.group(1) in p.tools for found in _CALLS(before))
 
 
-def _is_argument(p: CallBuilder, found: re.Match[str]) -> bool:
-    return p.tools is None or p.kind(found.group(1)) is not None
+def _is_argument(p: CallBuilder, name: str) -> bool:
+    return p.tools is None or p.kind(name) is not None
 
 
 def _held(p: CallBuilder, broken: Broken) -> Steps[int]:
@@ -174,48 +173,6 @@ def _block_end(p: CallBuilder, start: int) -> Steps[bool | None]:
         if p.ended:
             return None if close is not None and not p.compiled.bare_calls.first_characters else True
         yield
-
-
-def _possible_ends(rest: str, quote: str) -> list[int]:
-    """Behind which quotes the string may be over."""
-    found: list[int] = []
-    pos = 0
-    while len(found) <= _MOST_READINGS and (run := _QUOTES[quote](rest, pos)) is not None:
-        pos = run.end()
-        if _NEXT(rest, pos):
-            found.append(pos)
-    return found if len(found) <= _MOST_READINGS else []
-
-
-def _fits(p: CallBuilder, rest: str, values: dict[str, Any], quote: str) -> bool:
-    """Can the rest of the call be read, and does it make arguments that the tool takes?"""
-    arguments = _arguments(p, rest, values)
-    assert p.call is not None
-    tool = p.tools.get(p.call.name) if p.tools is not None else None
-    if arguments is None or tool is None:
-        return arguments is not None
-    return arguments.keys() <= p.call.kinds.keys() and fits(tool, arguments)
-
-
-def _arguments(p: CallBuilder, rest: str, values: dict[str, Any]) -> dict[str, Any] | None:
-    pos, found = 0, dict(values)
-    while (sign := _NEXT(rest, pos)) is not None and sign.group(1):
-        if sign.group(1) in found:
-            return None
-        read = _value(p, rest, sign.end())
-        if read is None:
-            return None
-        found[sign.group(1)], pos = read
-    return found if sign is not None and _OVER(rest, sign.end()) else None
-
-
-def _value(p: CallBuilder, rest: str, pos: int) -> tuple[Any, int] | None:
-    reader = ValueReader(PYTHON, rest, pos, depth=p.limits.depth)
-    try:
-        value = reader.value()
-    except (BadValue, Unfinished):
-        return None
-    return value, reader.pos
 
 
 _SHOWN = 200
@@ -322,11 +279,9 @@ class PythonicReader(BodyReader):
                 if char == ",":
                     p.pos = COMMAS(p.buf, p.pos).end()  # type: ignore[union-attr]
                     continue
-                if (yield from self._unwrapped(p, values)):
-                    continue
                 key = yield from self._key(p, values)
             prefix = (", " if values else "{") + quoted(key) + ": "
-            values[key] = yield from self._value(p, key, prefix, values)
+            values[key] = yield from self._value(p, key, prefix)
 
     def _key(self, p: CallBuilder, values: dict[str, Any]) -> Steps[str]:
         yield from p.test(KEY_PROBE)
@@ -346,29 +301,7 @@ class PythonicReader(BodyReader):
         _check_key(key, values)
         return key
 
-    def _unwrapped(self, p: CallBuilder, values: dict[str, Any]) -> Steps[bool]:
-        """Read one object in place of all arguments:  f({"a": 1})"""
-        if values or p.char() != "{" or p.tools is None:
-            return False
-        read = yield from self._nested(p, "")
-        if not isinstance(read.value, dict) or not (yield from self._unwraps(p, read)):
-            raise Broken("positional_argument", "every argument needs its name: name=value")
-        for key, value in read.value.items():
-            _check_key(key, values)
-            prefix = (", " if values else "{") + quoted(key) + ": "
-            json, values[key] = meant(p, key, _part(read, key, value))
-            p.give(prefix + json)
-        return True
-
-    def _unwraps(self, p: CallBuilder, read: Read) -> Steps[bool]:
-        """Is an object all that is sent, with nothing in it but arguments of the tool? Then a receipt says so."""
-        are_own = bool(read.value) and all(p.kind(key) is not None for key in read.value)
-        if p.call is None or not are_own or (yield from p.peek()) != ")" or p.policy(p.call.name) == "off":
-            return False
-        p.call.add_repairs(Repair("unwrapped", "schema", "", read.json[:_SHOWN], "**" + read.json[:_SHOWN]))
-        return True
-
-    def _value(self, p: CallBuilder, key: str, prefix: str, values: dict[str, Any]) -> Steps[Any]:
+    def _value(self, p: CallBuilder, key: str, prefix: str) -> Steps[Any]:
         char = p.char() or (yield from p.peek())
         if not char:
             raise Cut
@@ -377,14 +310,14 @@ class PythonicReader(BodyReader):
             return ""
         json = _json_there(p, key)
         if json is None and char in "'\"bBrRuUfF" and (yield from _at_string(p)):
-            return (yield from self._string(p, key, prefix, values))
+            return (yield from self._string(p, key, prefix))
         if json is None:
             read = (yield from self._nested(p, key)) if char in PYTHON.brackets else (yield from self._bare(p, key))
             json = meant(p, key, read)
         p.give(prefix + json[0])
         return json[1]
 
-    def _string(self, p: CallBuilder, key: str, prefix: str, values: dict[str, Any]) -> Steps[str]:
+    def _string(self, p: CallBuilder, key: str, prefix: str) -> Steps[str]:
         """A string; where it is declared as plain text, it goes out while it arrives."""
         quote = p.buf[STRING_START(p.buf, p.pos).end() - 1]  # type: ignore[union-attr]
         text = yield from string_at(p, PYTHON)
@@ -399,7 +332,7 @@ class PythonicReader(BodyReader):
             assert p.call is not None
             p.call.add_repairs(bad_escape(f"/{key}", value))
         if (yield from p.peek()) not in (",", ")", ""):
-            more = yield from inner_quotes(p, quote, key, value, values)
+            more = yield from read_inner_quotes(p, quote, key, value)
             if give:
                 p.give(quoted(more)[1:-1])
             value += more
@@ -446,15 +379,6 @@ def _check_key(key: str, values: dict[str, Any]) -> None:
         raise Broken("invalid_argument_name", f"{key[:80]!r} is no argument name")
     if key in values:
         raise Broken("duplicate_argument", f"the argument {key!r} is given twice", f"/{key}")
-
-
-def _part(read: Read, key: str, value: Any) -> Read:
-    """What was read of one key of an object."""
-
-    def below(places: tuple[Odd, ...]) -> tuple[Odd, ...]:
-        return tuple([Odd(place.path[1:], place.text) for place in places if place.path[:1] == (key,)])
-
-    return Read(to_json(value), value, below(read.odd), below(read.bare), below(read.escaped))
 
 
 def _check_paren(char: str, name: str) -> None:
