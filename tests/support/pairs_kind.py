@@ -16,9 +16,8 @@ from rightcall.formats.body_kinds import BodyKind
 from rightcall.formats.spec import Body, Format, Marker
 from rightcall.formats.toml_rules import LITERAL, template_rule
 from rightcall.parsing.bodies.body_reader import Around, BodyReader
-from rightcall.parsing.buffer import Broken, Cut, NotACall, Steps
+from rightcall.parsing.buffer import Broken, Cut, LostJsonEnd, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder
-from rightcall.parsing.json_stream import LostJsonEnd, json_value
 from rightcall.parsing.markers import Pat, Probe, blanks, literal
 from rightcall.parsing.markers import seq as patterns
 from rightcall.strict_json import Undecodable
@@ -80,7 +79,7 @@ class PairsReader(BodyReader):
         if not (yield from p.peek()):
             raise Cut
         try:
-            _, value = yield from json_value(p)
+            _, value = yield from p.take_json()
         except LostJsonEnd:
             value = Undecodable
         if value is Undecodable or isinstance(value, Undecodable):

@@ -91,6 +91,11 @@ class AutoMachine:
         self.machine.set_token_map(token_map)
         self.direct = None
 
+    def read(self, text: str) -> list[Event]:
+        """Parse the next piece of text, or hold it, and return the events that it makes certain."""
+        self.feed(text)
+        return self.take()
+
     def feed(self, text: str) -> None:
         """Parse the next piece of text, or hold it."""
         if self._found:

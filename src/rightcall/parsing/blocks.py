@@ -16,7 +16,6 @@ from rightcall.parsing.bodies.name_then_json import read_arguments_of
 from rightcall.parsing.bodies.trailing_text import ARGUMENTS
 from rightcall.parsing.buffer import Broken, Capture, Cut, NotACall, Steps, broken_by
 from rightcall.parsing.call_builder import declared, name_at
-from rightcall.parsing.json_stream import whole_value
 from rightcall.parsing.markers import BLANKS, RUN, Pat, Probe, Scan, blanks, literal, seq
 from rightcall.repairs.envelope_repair import Sketch
 from rightcall.repairs.finish import allowed, receipts
@@ -562,7 +561,7 @@ class Block:
 def take_whole_message(builder: CallBuilder, name: str) -> bool:
     """Parse a message to a tool at once if all of it has arrived and is regular. Else return False and take nothing."""
     ends, start, taken = builder.compiled.call_ends, builder.pos, builder.capture()
-    found = whole_value(builder) if ends.close is None and builder.has_room() and builder.char() == "{" else None
+    found = builder.take_whole_json() if ends.close is None and builder.has_room() and builder.char() == "{" else None
     if found is not None and type(found[1]) is dict:
         end = builder.pos
         if not builder.char():

@@ -1,4 +1,4 @@
-"""The text of a reply as it arrives: what has arrived, how much of it was taken, and what must be kept of it.
+"""The text of a reply as it arrives: what has arrived, how much of it was taken, what must be kept, JSON values in it.
 
 Rules for every reader of a buffer:
 - A bare `yield` requests more text. An index into `buf` is invalid after it; `pos` and captures stay valid.
@@ -8,13 +8,15 @@ Rules for every reader of a buffer:
 
 from __future__ import annotations
 
+import json
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Generator
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 from rightcall.parsing.markers import Probe
-from rightcall.types import Event
+from rightcall.strict_json import decode_unique, is_deep, scan_unique
+from rightcall.types import Arguments, Event
 
 
 class NotACall(Exception):
@@ -40,6 +42,10 @@ class Cut(Exception):
     """The text ended inside a call."""
 
 
+class LostJsonEnd(Exception):
+    """The end of a JSON value cannot be found from here."""
+
+
 T = TypeVar("T")
 Steps = Generator[None, None, T]
 # Consumes one piece of a string without resuming its reader, and returns its events. None: nothing was consumed; the
@@ -49,6 +55,36 @@ MAX_PIECES, MAX_PIECE = 256, 4_096  # how much a sink consumes between two commi
 # The position at which a capture began, counted from the beginning of the text.
 Capture = int
 _BLANKS = re.compile(r"[ \t\r\n]*+").match
+
+# -- patterns of JSON --
+# Outside strings. Letters are accepted so that a value with Python's or JavaScript's words still has an end.
+_ODD = r"\"{}\[\]<>'`()|;\x00-\x08\x0b\x0c\x0e-\x1f"
+_SKIP_TO_ODD = re.compile(f"[^{_ODD}]*+").match
+_SCALAR = re.compile(f"[^{_ODD},\\s]*+").match
+_CHARACTERS = r'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+'  # of a string
+_STRING_RUN = re.compile(_CHARACTERS).match
+_PLAIN = re.compile(rf'[^"\\\x00-\x1f]{{1,{MAX_PIECE}}}+').fullmatch
+_STRING = re.compile(rf'"({_CHARACTERS})"').match
+_STRING_START = re.compile(rf'"{_CHARACTERS}(?:\\(?:u[0-9a-fA-F]{{0,3}})?)?\Z').match
+_ESCAPE_START = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z").match  # an escape whose remainder has not arrived
+# A number, or the beginning of a word that is a value in JSON, Python or JavaScript.
+_WORDS = ("true", "false", "null", "nil", "none", "nan", "infinity", "undefined")
+_STARTS = "|".join(sorted({word[:size] for word in _WORDS for size in range(1, len(word) + 1)}, key=len, reverse=True))
+_MAY_GO_ON = re.compile(rf"[+-]?(?:[0-9.]|(?:{_STARTS})?\Z)", re.I).match
+_CLOSERS = {"{": "}", "[": "]"}
+_MAX_KEY = 1024
+
+
+class Preview(Protocol):
+    """Emits a string of JSON while it arrives, as arguments of the call `index`."""
+
+    index: int
+
+    def emit(self) -> None:
+        """Emit what was taken since the last time."""
+
+    def record(self, text: str) -> None:
+        """Account for text that a sink has emitted."""
 
 
 class Buffer:
@@ -60,9 +96,13 @@ class Buffer:
     - `token_map`: which text arrived as special tokens; None if the caller did not say so.
     """
 
-    __slots__ = ("_captures", "_kept", "_record", "base", "buf", "consumed", "ended", "pos", "sink", "token_map")
+    __slots__ = (
+        *("_captures", "_depth", "_kept", "_record", "base", "buf", "consumed", "ended", "pos", "sink", "token_map"),
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, depth: int) -> None:
+        """Make an empty buffer. `depth`: how deep JSON may be nested."""
+        self._depth = depth
         self.buf = ""
         self.pos = 0
         self.base = 0
@@ -226,6 +266,169 @@ class Buffer:
         text = self.captured(start)
         self.drop(start)
         return text
+
+    # -- JSON values ---------------------------------------------------------------------------------------------------
+    #
+    # At the start of each value the C scanner is tried once, which decodes values that have arrived whole. Otherwise
+    # the end of the value is found by brackets and strings alone, each character inspected once; then its whole text
+    # is decoded. Strict JSON: no NaN, no control characters in strings. Numbers keep their spelling in the text.
+
+    def take_whole_json(self) -> tuple[str, Any] | None:
+        """Take the value that starts here and return its exact text and its content.
+
+        Return None and take nothing if it has not arrived whole, is nested too deep, or holds a key twice.
+        """
+        buf, start = self.buf, self.pos
+        try:
+            value, end = scan_unique(buf, start)
+        except (StopIteration, ValueError, RecursionError):
+            return None
+        # A number or a word may have more to come, or may be the beginning of something else. At the very end of the
+        # text it may be truncated.
+        if buf[end - 1] not in '"}]' and (end == len(buf) or _SCALAR(buf, end).end() > end):  # type: ignore[union-attr]
+            return None
+        if is_deep(value, buf, start, end, self._depth):
+            return None
+        self.pos = end
+        return buf[start:end], value
+
+    def take_json(self) -> Steps[tuple[str, Any]]:
+        """Take one value and return its exact text and its content, or `Undecodable` as the content.
+
+        Raise `LostJsonEnd` if no end can be found, `Cut` if the text ends first.
+        """
+        found = self.take_whole_json()
+        if found is not None:
+            return found
+        taken = self.capture()
+        try:
+            yield from self.skip_json()
+        except (LostJsonEnd, Cut):
+            self.drop(taken)
+            raise
+        text = self.release(taken)
+        return text, decode_unique(text, self._depth)[0]
+
+    def take_json_string(self) -> Steps[str | None]:
+        """Take a short string, such as a key or a name, and return it decoded; None if it is no string or too long."""
+        while True:
+            found = _STRING(self.buf, self.pos)
+            if found is None and _STRING_START(self.buf, self.pos) and len(self.buf) - self.pos <= _MAX_KEY:
+                if self.ended:
+                    raise Cut
+                yield
+                continue
+            if found is None or found.end() - self.pos > _MAX_KEY:
+                return None
+            self.pos = found.end()
+            text = found.group(1)
+            return text if "\\" not in text else str(json.loads(f'"{text}"'))
+
+    def skip_json(self) -> Steps[None]:
+        """Take one value, by its brackets and strings."""
+        char = self.buf[self.pos]
+        if char == '"':
+            yield from self.skip_json_string()
+        elif char in _CLOSERS:
+            yield from self.skip_brackets([])
+        else:
+            start = self.at
+            yield from self.skip_scalar()
+            if self.at == start:
+                raise LostJsonEnd
+
+    def skip_scalar(self) -> Steps[None]:
+        """Take a number or a word. Raise `Cut` if the text ends with it, unless it is no word of JSON at all."""
+        taken = self.capture()
+        try:
+            while True:
+                self.pos = _SCALAR(self.buf, self.pos).end()  # type: ignore[union-attr]
+                if self.pos < len(self.buf):
+                    return
+                if self.ended and not _MAY_GO_ON(self.captured(taken)):
+                    return
+                if self.ended:
+                    raise Cut
+                yield
+        finally:
+            self.drop(taken)
+
+    def skip_brackets(self, closers: list[str]) -> Steps[None]:
+        """Take everything up to the bracket that closes the outermost; `closers` are those of brackets already open."""
+        while True:
+            buf, pos, size = self.buf, self.pos, len(self.buf)
+            while pos < size:
+                pos = _SKIP_TO_ODD(buf, pos).end()  # type: ignore[union-attr]
+                if pos == size:
+                    break
+                char = buf[pos]
+                if char == '"':
+                    whole = _STRING(buf, pos)
+                    if whole is None:
+                        self.pos = pos
+                        yield from self.skip_json_string()
+                        buf, pos, size = self.buf, self.pos, len(self.buf)
+                        continue
+                    pos = whole.end()
+                elif char in _CLOSERS:
+                    closers.append(_CLOSERS[char])
+                    pos += 1
+                elif closers and char == closers[-1]:
+                    closers.pop()
+                    pos += 1
+                    if not closers:
+                        self.pos = pos
+                        return
+                else:
+                    self.pos = pos
+                    raise LostJsonEnd
+            self.pos = pos
+            if self.ended:
+                raise Cut
+            yield
+
+    def skip_json_string(self, preview: Preview | None = None) -> Steps[None]:
+        """Take the string that begins here. With `preview` it is emitted while it arrives."""
+        sink: Sink | None = None
+        self.pos += 1
+        while True:
+            self.pos = _STRING_RUN(self.buf, self.pos).end()  # type: ignore[union-attr]
+            if preview is not None:
+                preview.emit()
+            if self.pos < len(self.buf):
+                if self.buf[self.pos] == '"':
+                    self.pos += 1
+                    return
+                if not _ESCAPE_START(self.buf, self.pos):
+                    raise LostJsonEnd
+            if self.ended:
+                raise Cut
+            sink = sink or self._string_sink(None if preview is None else preview.index)
+            self.listen(sink, None if preview is None else preview.record)
+            yield
+
+    def _string_sink(self, index: int | None) -> Sink:
+        """Return a sink that consumes the pieces of a string until a quote or a broken escape arrives. `index`: the
+        call whose arguments they are emitted as."""
+        consumed = self.consumed
+
+        def sink(piece: str) -> list[Event] | None:
+            if len(consumed) >= MAX_PIECES:
+                return None
+            if not self.buf and _PLAIN(piece):
+                consumed.append(piece)
+                return [Arguments(index, piece)] if index is not None else []
+            text = self.buf + piece
+            end = _STRING_RUN(text).end()  # type: ignore[union-attr]
+            if len(piece) > MAX_PIECE or (end < len(text) and not _ESCAPE_START(text, end)):
+                return None
+            self.buf = text[end:]
+            if not end:
+                return []
+            consumed.append(text[:end])
+            return [Arguments(index, text[:end])] if index is not None else []
+
+        return sink
 
     # -- special tokens ------------------------------------------------------------------------------------------------
 

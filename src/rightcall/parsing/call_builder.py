@@ -1,4 +1,8 @@
-"""Build the calls of a reply, one at a time: begin a call, emit its events, finish or reject it.
+"""Build the calls of a reply, one at a time: begin it, take its arguments, emit its events, finish or reject it.
+
+When live, the members of an argument object are emitted as they become final: a string while it arrives if its key is
+declared as a plain string, any other value when it is whole. The emitted pieces are slices of the source, so that the
+pieces joined are the arguments exactly as sent.
 
 A call is emitted final, with all its problems. A call whose values are raw text is `pending` until what follows shows
 whether it ended where it seemed to.
@@ -13,7 +17,7 @@ import msgspec
 
 from rightcall.formats.spec import HOLES
 from rightcall.ids import Ids
-from rightcall.parsing.buffer import Buffer, Capture, NotACall, Steps
+from rightcall.parsing.buffer import Buffer, Capture, Cut, LostJsonEnd, NotACall, Steps
 from rightcall.parsing.events import Output
 from rightcall.parsing.markers import Probe
 from rightcall.parsing.options import Limits, ReadOptions
@@ -24,7 +28,7 @@ from rightcall.repairs.schema_repair import fold
 from rightcall.repairs.tool_meant import name_in_id, settle_name, two_names
 from rightcall.schema.places import Kind
 from rightcall.schema.unknown_names import needs_no_repair
-from rightcall.strict_json import Undecodable
+from rightcall.strict_json import Undecodable, decode_unique
 from rightcall.tools.checks import name_problem
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Arguments, Call, CallEnd, CallStart, Problem, Repair
@@ -135,7 +139,7 @@ class CallBuilder(Buffer):
     )
 
     def __init__(self, compiled: CompiledFormat, options: ReadOptions, ids: Ids) -> None:
-        Buffer.__init__(self)
+        Buffer.__init__(self, options.limits.depth)
         self.compiled, self.options, self.tools, self.ids = compiled, options, options.tools, ids
         self.output = Output()
         self.index = 0
@@ -321,6 +325,41 @@ class CallBuilder(Buffer):
         else:
             call.parts.append(json)
 
+    def read_arguments(self) -> Steps[Any]:
+        """Take the JSON arguments of the current call. Return their content, or the class `Undecodable` if the text
+        must still be decoded or repaired."""
+        self.begin_arguments()
+        call = self.call
+        assert call is not None
+        found = self.take_whole_json()
+        if found is not None:
+            # A value that is no object may still be decoded or rejected: it is not final.
+            self.give(found[0]) if type(found[1]) is dict else call.parts.append(found[0])
+            return found[1]
+        is_object = self.buf[self.pos] == "{"
+        preview = ArgumentPreview(self, call) if self.live and is_object else None
+        taken = self.capture() if preview is None else preview.start
+        try:
+            if preview is not None:
+                yield from preview.read_object()
+            elif is_object:
+                yield from self.skip_brackets([])
+            else:
+                yield from self.skip_json()
+        except (LostJsonEnd, Cut) as lost:
+            if isinstance(lost, Cut):
+                self.take_all()
+            # Kept with the call, but never emitted: it is not known to be final.
+            call.parts.append(self.release(taken if preview is None else preview.start))
+            raise
+        text = self.release(taken if preview is None else preview.start)
+        if not is_object:
+            call.parts.append(text)
+            return Undecodable
+        self.give(text)
+        value, repeated = decode_unique("".join(call.parts), self.limits.depth)
+        return value if type(value) is dict and not repeated else Undecodable
+
     def take_extra_closers(self, probe: Probe | None = None) -> Steps[None]:
         """Take one to three surplus brackets before the closing marker (or what `probe` finds), with a receipt."""
         probe = probe or self.compiled.call_ends.extra_brackets
@@ -450,19 +489,19 @@ class CallBuilder(Buffer):
             if options.previews:
                 output.events += (CallStart(index, id, name), Arguments(index, json))
             output.events.append(CallEnd(index, call))
-            self.pos = end
+            self.advance(end - self.pos)
             return
-        self.pos = start
+        self.advance(start - self.pos)
         self.begin_text()
         self.begin(name, id).parts.append(json)
-        self.pos = end
+        self.advance(end - start)
         self.finish(value)
 
     def add_whole_calls(self, calls: list[Whole], end: int, moved: int) -> None:
         """Add all calls of a block, which ends at `end`. `moved`: as in `whole_call`."""
         for call in calls:
             self.whole_call(call, moved)
-        self.pos = end + moved
+        self.advance(end + moved - self.pos)
         self.output.end_calls(self.base + self.pos)
 
     def add_sketch(self, sketch: Sketch, text: str, start: int) -> None:
@@ -524,3 +563,59 @@ class CallBuilder(Buffer):
         ends = [event.call.id for event in events if isinstance(event, CallEnd)]
         self.ids.forget([*ends, *[event.id for event in events if isinstance(event, CallStart)]])
         self.index, self.pending, self.notes = index, None, notes
+
+
+class ArgumentPreview:
+    """Emits the members of an argument object while it arrives. `start`: where the text begins that is not emitted."""
+
+    def __init__(self, builder: CallBuilder, call: OpenCall) -> None:
+        self._builder, self.index, self.start = builder, call.index, builder.capture()
+
+    def emit(self) -> None:
+        """Emit what was taken since the last time."""
+        text = self._builder.captured(self.start)
+        self.start = self._builder.at
+        if text:
+            self._builder.give(text)
+
+    def record(self, text: str) -> None:
+        """Account for text that a sink has emitted."""
+        self._builder.record_given(text)
+        self.start += len(text)
+
+    def read_object(self) -> Steps[None]:
+        """Take the object that begins here, and emit each member when it is whole."""
+        builder = self._builder
+        builder.advance()
+        while True:
+            char = yield from builder.peek()
+            if char == '"' and (yield from self._read_member()):
+                char = yield from builder.peek()
+            if not char:
+                raise Cut
+            if char != ",":
+                break
+            builder.advance()
+            self.emit()
+        # The closing brace, or something odd: then the end is found as it is without looking inside.
+        yield from builder.skip_brackets(["}"])
+
+    def _read_member(self) -> Steps[bool]:
+        """Take a key and its value. Return False if a key is not what is here; then nothing odd was taken."""
+        builder = self._builder
+        key = yield from builder.take_json_string()
+        if key is None:
+            return False
+        char = yield from builder.peek()
+        if char == ":":
+            builder.advance()
+            char = yield from builder.peek()
+        if not char:
+            raise Cut
+        if char == '"' and builder.kind(key) == "plain":
+            yield from builder.skip_json_string(self)
+        elif char in '"[{':
+            yield from builder.skip_json()
+        else:
+            yield from builder.skip_scalar()
+        return True

@@ -229,11 +229,17 @@ class Machine:
             if events:
                 waiting.ready.clear()
             return events
-        return self.output.take_events()
+        return self.output.take_events() if self.output.events else []
 
     # -- as it arrives -------------------------------------------------------------------------------------------------
 
+    def read(self, text: str) -> list[Event]:
+        """Parse the next piece of text and return the events that it makes certain."""
+        self.feed(text)
+        return self.take()
+
     def feed(self, text: str) -> None:
+        """Parse the next piece of text. `take` returns its events."""
         builder, sink = self.builder, self._sink
         if sink is not None:
             if (events := sink(text)) is not None:

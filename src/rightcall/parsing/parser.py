@@ -44,7 +44,7 @@ class Parser:
     Raises `UnknownFormat` and `CallerError` for invalid options, never because of what a model wrote.
     """
 
-    __slots__ = ("_closed", "_fold", "_hold", "_read", "_reading", "_source", "_take_events", "_token_map", "_unfolded")
+    __slots__ = ("_closed", "_fold", "_hold", "_read", "_reading", "_source", "_token_map", "_unfolded")
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Parser:
     ) -> None:
         options = read_options(tools, reasoning, repair, rescue, reasoning_calls, choice, spans, live, limits)
         self._reading = _start(format, options, ids)
-        self._read, self._take_events = self._reading.feed, self._reading.take
+        self._read = self._reading.read
         self._source: list[str] = []
         self._token_map: TokenMap | None = None
         self._fold = Fold()
@@ -96,8 +96,7 @@ class Parser:
         if special is not None or self._token_map is not None:
             self._record_kind(text, special)
         self._source.append(text)
-        self._read(text)
-        events = self._take_events()
+        events = self._read(text)
         if events:
             self._unfolded += events
             if len(self._unfolded) > _MAX_UNFOLDED:
@@ -126,7 +125,7 @@ class Parser:
             return []
         self._closed = True
         conclude(self._reading, "".join(self._source), finish)
-        events = self._take_events()
+        events = self._reading.take()
         self._unfolded += events
         return events if self._hold is None else self._hold.pass_on(events, closed=True)
 

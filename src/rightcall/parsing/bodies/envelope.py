@@ -15,9 +15,8 @@ from typing import Any
 from rightcall.formats.spec import Envelope, Format
 from rightcall.parsing.bodies.body_reader import Around, BodyReader, WholeBlock
 from rightcall.parsing.bodies.trailing_text import goes_on, is_member_lost, what_stands_behind
-from rightcall.parsing.buffer import Broken, Cut, NotACall, Steps
+from rightcall.parsing.buffer import Broken, Cut, LostJsonEnd, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder, Whole
-from rightcall.parsing.json_stream import LostJsonEnd, json_string, json_value, read_arguments, skip_nested
 from rightcall.parsing.markers import Pat, Probe, alt, blanks, literal, lookahead, seq, templates
 from rightcall.repairs.envelope_repair import BesideMember, Keys, Role, Sketch, role_of, sketch_envelopes
 from rightcall.repairs.schema_repair import fold
@@ -153,7 +152,7 @@ def refuse_item(p: CallBuilder) -> Steps[None]:
     """Something in a list of calls that is none: it is kept and refused, and its siblings live."""
     p.begin_text()
     try:
-        yield from json_value(p)
+        yield from p.take_json()
     except LostJsonEnd:
         raise Broken("invalid_json", "the list of calls is not valid JSON; send it again as valid JSON") from None
     p.fail("call_not_object", "an entry of the list of calls is no object; send an object with a name and arguments")
@@ -208,7 +207,7 @@ class EnvelopeMembers:
 
     def _member(self, p: CallBuilder, parts: Parts, bare: bool) -> Steps[bool]:
         """A key and its value; True if the value is an object that is read as part of the envelope."""
-        key = yield from json_string(p)
+        key = yield from p.take_json_string()
         if key is None:
             raise OddMember
         yield from take_colon(p)
@@ -238,7 +237,7 @@ class EnvelopeMembers:
         return key in self.ids or key == "type"
 
     def _name(self, p: CallBuilder, parts: Parts, key: str) -> Steps[None]:
-        name = yield from json_string(p)
+        name = yield from p.take_json_string()
         if name is None:
             raise OddMember
         if key in parts.seen:
@@ -258,17 +257,17 @@ class EnvelopeMembers:
         parts.has_args = True
         parts.seen[key] = ARGUMENTS
         if parts.name is None or parts.doubtful:
-            parts.json, parts.value = yield from json_value(p)
+            parts.json, parts.value = yield from p.take_json()
         else:
             p.begin(parts.name, parts.id)
-            parts.value = yield from read_arguments(p)
+            parts.value = yield from p.read_arguments()
 
     def _other(self, p: CallBuilder, parts: Parts, key: str, bare: bool) -> Steps[None]:
         """A member that is neither the name nor the arguments."""
         may_doubt = bare and p.call is None and not self._is_of_call(key)
         if may_doubt and key not in self.names:
             self._doubt(p, parts, key)
-        if isinstance(value := (yield from json_value(p))[1], Undecodable):
+        if isinstance(value := (yield from p.take_json())[1], Undecodable):
             raise OddMember
         if may_doubt and key in self.names and not is_no_name(key, value, self.names):
             self._doubt(p, parts, key)
@@ -462,7 +461,7 @@ class EnvelopeReader(BodyReader):
             p.pos += 1
 
     def _outer_member(self, p: CallBuilder, seen: bool) -> Steps[bool]:
-        key = yield from json_string(p)
+        key = yield from p.take_json_string()
         if (yield from p.peek()) != ":":
             return False
         p.pos += 1
@@ -474,11 +473,11 @@ class EnvelopeReader(BodyReader):
             if (parts := (yield from self._envelope(p, False))) is not None:
                 self._finish(p, parts)
         elif key == self.body.content and char == '"':
-            text, value = yield from json_value(p)
+            text, value = yield from p.take_json()
             if isinstance(value, str):
                 p.output.emit_json_text(value, p.at - len(text), p.at)
         elif seen and char:
-            yield from json_value(p)
+            yield from p.take_json()
             p.problem("unknown_key", f"{(key or '')[:80]!r} stands beside the calls and had no use", blocking=False)
         else:
             return False
@@ -494,7 +493,7 @@ class EnvelopeReader(BodyReader):
             if usual:
                 parts.take_usual(usual)
                 p.begin(usual["name"], parts.id)
-                parts.value = yield from read_arguments(p)
+                parts.value = yield from p.read_arguments()
             if usual and p.char() == "}":
                 p.pos += 1
             else:
@@ -537,7 +536,7 @@ class EnvelopeReader(BodyReader):
         if not isinstance(lost, OddMember):
             raise broken
         try:
-            yield from skip_nested(p, ["}"] * (1 + parts.inner))
+            yield from p.skip_brackets(["}"] * (1 + parts.inner))
         except LostJsonEnd:
             raise broken from None
         if p.reparse(closed=False):

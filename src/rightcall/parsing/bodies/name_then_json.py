@@ -8,9 +8,8 @@ from typing import Any, NoReturn
 from rightcall.formats.spec import Format, NameThenJson, alternatives
 from rightcall.parsing.bodies.body_reader import Around, BodyReader, WholeBlock
 from rightcall.parsing.bodies.trailing_text import ANOTHER_OBJECT, ARGUMENTS, HALF_A_KEY, what_stands_behind
-from rightcall.parsing.buffer import Broken, Capture, Cut, NotACall, Steps
+from rightcall.parsing.buffer import Broken, Capture, Cut, LostJsonEnd, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder
-from rightcall.parsing.json_stream import LostJsonEnd, json_value, read_arguments
 from rightcall.parsing.markers import (
     NAME,
     RUN,
@@ -203,7 +202,7 @@ def _nameless(p: CallBuilder, close: Probe | None) -> Steps[None]:
     """Arguments with no name before them."""
     p.begin_arguments()
     try:
-        text, value = yield from json_value(p)
+        text, value = yield from p.take_json()
     except LostJsonEnd:
         p.begin("")
         raise Broken("invalid_json", "the call is not valid JSON; send its name and a JSON object") from None
@@ -227,7 +226,7 @@ def read_arguments_of(p: CallBuilder, close: Probe | None) -> Steps[None]:
             yield from _settle(p, close, Undecodable, empty=True)
             return
     try:
-        value = yield from (read_arguments(p) if p.char() != '"' else _string_arguments(p))
+        value = yield from (p.read_arguments() if p.char() != '"' else _string_arguments(p))
     except LostJsonEnd:
         raise Broken("invalid_json", "the arguments are not valid JSON from here on; send a JSON object") from None
     if value is Undecodable:
@@ -248,7 +247,7 @@ def _string_arguments(p: CallBuilder) -> Steps[Any]:
     call's close stands in it, and no object, the call is over at that close."""
     taken = p.capture()
     try:
-        value = yield from read_arguments(p)
+        value = yield from p.read_arguments()
     except (LostJsonEnd, Cut):
         _give_back_close(p, taken)
         raise

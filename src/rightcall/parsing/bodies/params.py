@@ -14,9 +14,8 @@ from rightcall.formats.spec import Format, Params, alternatives
 from rightcall.parsing.bodies.body_reader import Around, BodyReader
 from rightcall.parsing.bodies.tagged_values import SwallowedArguments, TaggedValues, break_at, swallowed
 from rightcall.parsing.bodies.tags import Tags
-from rightcall.parsing.buffer import Broken, Cut, NotACall, Steps
+from rightcall.parsing.buffer import Broken, Cut, LostJsonEnd, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder
-from rightcall.parsing.json_stream import LostJsonEnd, read_arguments
 from rightcall.parsing.markers import (
     END,
     Holes,
@@ -201,7 +200,7 @@ class ParamsReader(BodyReader):
         if not (p.char() or (yield from p.peek())):
             raise Cut
         try:
-            value = yield from read_arguments(p)
+            value = yield from p.read_arguments()
         except LostJsonEnd:
             raise Broken("invalid_json", "the arguments are not valid JSON from here on; send a JSON object") from None
         if close is not None:

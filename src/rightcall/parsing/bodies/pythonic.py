@@ -26,7 +26,6 @@ from rightcall.parsing.argument_values import (
 from rightcall.parsing.bodies.body_reader import BodyReader
 from rightcall.parsing.buffer import Broken, Cut, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder
-from rightcall.parsing.json_stream import whole_value
 from rightcall.parsing.markers import Pat, Probe, alt, blanks, literal, lookahead, seq
 from rightcall.parsing.values.notation import HOLE, NOT_FINITE, PYTHON, PYTHON_ESCAPES
 from rightcall.parsing.values.value_reader import BadValue, Ends, Odd, ValueReader, not_finite, number_of
@@ -404,7 +403,7 @@ def _json_there(p: CallBuilder, key: str) -> tuple[str, Any] | None:
     """A value that is JSON, if it and the comma or parenthesis behind it have arrived. A string is written anew: while
     it arrives, its own spelling is not there to be kept. Where a text is wanted, a word may be one without quotes."""
     start = p.pos
-    found = whole_value(p)
+    found = p.take_whole_json()
     is_word = found is not None and isinstance(found[1], bool) and p.kind(key) in TEXT_KINDS
     if is_word or (found is not None and ENDS_VALUE(p.buf, p.pos) is None):
         p.pos = start
