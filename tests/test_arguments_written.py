@@ -12,7 +12,7 @@ import pytest
 
 from rightcall import Call, CannotCarry, Toolset, parse, render
 from rightcall.formats import FORMATS
-from rightcall.formats.spec import Format, alternatives
+from rightcall.formats.spec import Format, marker_alternatives
 from rightcall.testing.laws.marker_texts import any_literal
 from support.cuts import Setting, hold_of_every_cut
 from support.format_sample import sampled
@@ -32,7 +32,7 @@ PURGE = Toolset.of(
 def _strangers(format: Format) -> list[str]:
     """Markers that mean something where a call stands: ends of turns, what opens and closes calls."""
     pairs = [pair for pair in (format.section, format.call) if pair is not None]
-    around = [text for pair in pairs for side in pair for text in alternatives(side) if "{" not in text]
+    around = [text for pair in pairs for side in pair for text in marker_alternatives(side) if "{" not in text]
     ends = [*format.ends[:2], *(format.channels.ends if format.channels is not None else ())]
     return list(dict.fromkeys([str(text).strip() for text in (*ends, *around) if text.strip()]))
 

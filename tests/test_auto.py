@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rightcall import Call, CallStart, Parser, Reasoning, Reply, Text, Toolset, detect, parse, render
 from rightcall.formats import FORMATS, NAMED_ONLY
-from rightcall.formats.spec import Special, alternatives
+from rightcall.formats.spec import Special, marker_alternatives
 from rightcall.parsing import markers
 from rightcall.parsing.known_openers import ends_of, known_openers
 from rightcall.types import Part
@@ -403,8 +403,8 @@ def test_words_between_llama_s_tokens_hide_no_call_behind_them() -> None:
 @pytest.mark.parametrize("name", [name for name in FORMATS if name not in NAMED_ONLY])
 def test_every_opener_of_a_format_is_found_by_its_literal_beginning(name: str) -> None:
     format = FORMATS[name]
-    section = [text for text in alternatives(format.section[0]) if text] if format.section else []
-    calls = [text for text in alternatives(format.call[0]) if text.strip() and text[0] != "`"]
+    section = [text for text in marker_alternatives(format.section[0]) if text] if format.section else []
+    calls = [text for text in marker_alternatives(format.call[0]) if text.strip() and text[0] != "`"]
     for text in [*section, *calls]:
         text = text.strip().replace("{name}", "f").replace("{id}", "1").replace("{index}", "0").replace("{number}", "0")
         found = known_openers().search(f"So: {text} ", 0, ended=True)

@@ -9,7 +9,7 @@ import pytest
 from rightcall import Call, Toolset, render
 from rightcall.formats import FORMATS
 from rightcall.formats.body_kinds import BODIES
-from rightcall.formats.spec import Format, NameThenJson, Special, alternatives
+from rightcall.formats.spec import Format, NameThenJson, Special, marker_alternatives
 from support.cuts import Setting, hold_of_every_cut
 from support.format_sample import sampled, sampled_rows
 from support.replies import codes
@@ -28,7 +28,7 @@ def closes(format: Format) -> Iterator[tuple[str, int, int]]:
     text = written(format)
     body = BODIES[type(format.bodies[0])].closing(format.bodies[0])
     for what, marker in (("call", format.call[1]), ("section", (format.section or ("", ""))[1]), ("body", body)):
-        close = alternatives(marker)[0].strip()
+        close = marker_alternatives(marker)[0].strip()
         if close and close in text:
             yield what, text.rindex(close), len(close)
 
@@ -87,7 +87,7 @@ def test_words_and_a_second_close_of_a_call_say_that_it_had_not_ended(format: st
 def test_words_between_a_call_and_the_close_of_all_calls_are_told(format: str, calls: int) -> None:
     sent = [Call("delete_rows", {"table": "users"})] * calls
     text = render(sent, format=format, tools=TOOLS)
-    closing = alternatives((FORMATS[format].section or ("", ""))[1])[0].strip()
+    closing = marker_alternatives((FORMATS[format].section or ("", ""))[1])[0].strip()
     at = text.rindex(closing)
     reply = hold_of_every_cut(text[:at] + " where id=7\n" + text[at:], Setting(format, TOOLS))
     assert len(reply.calls) == calls and reply.content == "where id=7"
@@ -111,7 +111,7 @@ def test_a_call_as_it_is_written_leaves_no_note(format: str) -> None:
 
 def likely_close(format: Format) -> str:
     """What a model closes a call with by analogy, where the format has nothing for it."""
-    opens = [text.strip() for text in alternatives(format.call[0])] if not format.call[1] else []
+    opens = [text.strip() for text in marker_alternatives(format.call[0])] if not format.call[1] else []
     return next((f"{text[0]}/{text[1:]}" for text in opens if text[:1] in "[<" and text[1:-1].isidentifier()), "")
 
 
@@ -129,7 +129,7 @@ OPENS = [
     (name, marker.strip())
     for name, format in FORMATS.items()
     for pair in (format.section, format.call)
-    for marker in alternatives(pair[0] if pair else "")
+    for marker in marker_alternatives(pair[0] if pair else "")
     if isinstance(marker, Special) and "{" not in marker
 ]
 

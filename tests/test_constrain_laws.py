@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from rightcall import Call, CannotCarry, Format, Toolset, check, grammar, parse, render
 from rightcall.constrain import Grammar
 from rightcall.formats import FORMATS
-from rightcall.formats.spec import Braced, Params, alternatives
+from rightcall.formats.spec import Braced, Params, marker_alternatives
 from support.format_sample import sampled
 from support.generated import any_json, around, strings
 from support.judge import accepts_tokens, drawn, matcher, vocabulary
@@ -41,7 +41,7 @@ def left_out(format: Format, calls: list[Call]) -> bool:
         return True
     body = format.bodies[0]
     stops = (
-        [t.strip().partition("{key}")[0] for t in alternatives(body.value_close) if t]
+        [t.strip().partition("{key}")[0] for t in marker_alternatives(body.value_close) if t]
         if isinstance(body, Params)
         else []
     )
@@ -145,7 +145,7 @@ def test_a_raw_text_never_holds_the_marker_that_closes_it(name: str) -> None:
     body = format.bodies[0]
     assert isinstance(body, Params)
     tools = Toolset([{"name": "f", "parameters": {"type": "object", "properties": {"s": {"type": "string"}}}}])
-    close = alternatives(body.value_close)[0].rstrip().replace("{key}", "s")
+    close = marker_alternatives(body.value_close)[0].rstrip().replace("{key}", "s")
     made = grammar(tools, format=format, choice="required", parallel=False)
     text = render(Call("f", {"s": "a b"}, ""), format=format, tools=tools)
     assert takes(made, name, text, specials=False)

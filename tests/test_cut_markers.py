@@ -9,7 +9,7 @@ import pytest
 
 from rightcall import parse
 from rightcall.formats import FORMATS
-from rightcall.formats.spec import Format, Marker, Special, alternatives
+from rightcall.formats.spec import Format, Marker, Special, marker_alternatives
 from support.cuts import Setting
 from support.cuts import read as read_chunks
 from support.format_sample import sampled_rows
@@ -18,7 +18,7 @@ from support.replies import codes
 
 def begun(marker: Marker) -> Iterator[str]:
     """The marker as far as it may have come, for those that begin with a token and hold more."""
-    for text in alternatives(marker):
+    for text in marker_alternatives(marker):
         first = text.tokens[0] if isinstance(text, Special) and text.tokens else ""
         if first and text.startswith(first) and "{" not in text:
             yield from (text[:end] for end in range(len(first) + 1, len(text.rstrip())) if text[:end].strip() != first)

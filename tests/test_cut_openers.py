@@ -6,7 +6,7 @@ import pytest
 
 from rightcall import Call, Tool, Toolset, render
 from rightcall.formats import FORMATS
-from rightcall.formats.spec import Envelope, Format, alternatives
+from rightcall.formats.spec import Envelope, Format, marker_alternatives
 from support.cuts import Setting, hold_of_every_cut
 from support.format_sample import sampled
 
@@ -15,7 +15,7 @@ TOOLS = Toolset([Tool(name="lookup", parameters={"type": "object", "properties":
 
 def _outer(format: Format) -> str:
     """What opens calls, without a name in it."""
-    opens = [alternatives(pair[0])[0] for pair in (format.section, format.call) if pair is not None]
+    opens = [marker_alternatives(pair[0])[0] for pair in (format.section, format.call) if pair is not None]
     return next((str(text).strip() for text in opens if text), "")
 
 

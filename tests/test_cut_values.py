@@ -9,7 +9,7 @@ import pytest
 from rightcall import Call, CannotCarry, parse, render
 from rightcall.formats import FORMATS
 from rightcall.formats.body_kinds import BODIES
-from rightcall.formats.spec import Format, alternatives
+from rightcall.formats.spec import Format, marker_alternatives
 from rightcall.testing.laws.samples import TOOLS
 from support.format_sample import sampled
 
@@ -17,7 +17,7 @@ from support.format_sample import sampled
 def _markers(format: Format) -> list[str]:
     """The markers of a call, as they stand in one whose argument is `text`."""
     kind = BODIES[type(format.bodies[0])]
-    found = [text for marker in (*kind.markers(format.bodies[0]), *format.call) for text in alternatives(marker)]
+    found = [text for marker in (*kind.markers(format.bodies[0]), *format.call) for text in marker_alternatives(marker)]
     return sorted({str(text).replace("{name}", "take_note").replace("{key}", "text").strip() for text in found} - {""})
 
 

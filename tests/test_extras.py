@@ -62,7 +62,7 @@ def test_a_missing_extra_is_named_with_the_command_that_installs_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, extras._MODULES[extra][0], None)
     with pytest.raises(MissingExtra, match=rf"not installed: pip install 'rightcall\[{extra}\]'") as caught:
-        extras.needs(extra)
+        extras.require_extra(extra)
     assert caught.value.extra == extra and isinstance(caught.value, CallerError)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from rightcall import Call, Reply, Tool, Toolset, parse, render
 from rightcall.formats import FORMATS
-from rightcall.formats.spec import Format, NameThenJson, Special, alternatives
+from rightcall.formats.spec import Format, NameThenJson, Special, marker_alternatives
 from support.cuts import Setting, hold_of_every_cut
 from support.format_sample import sampled
 
@@ -18,7 +18,7 @@ OWL, BAT = Call("lookup", {"word": "owl"}), Call("lookup", {"word": "bat"})
 def _is_told_by_token(format: Format) -> bool:
     """Does a call begin with its name, and a special token say so?"""
     body = format.bodies[0]
-    opens = alternatives(body.open)[0] if isinstance(body, NameThenJson) else ""
+    opens = marker_alternatives(body.open)[0] if isinstance(body, NameThenJson) else ""
     is_word = not opens.startswith(opens.tokens) if isinstance(opens, Special) else False
     return is_word and "{" not in opens.partition("{name}")[0] and format.channels is None
 
@@ -31,7 +31,7 @@ def _headless(name: str, calls: list[Call]) -> str:
     text = render(calls, format=name, tools=TOOLS)
     body = FORMATS[name].bodies[0]
     assert isinstance(body, NameThenJson)
-    return text[text.index(str(alternatives(body.open)[0]).partition("{name}")[0] + "lookup") :]
+    return text[text.index(str(marker_alternatives(body.open)[0]).partition("{name}")[0] + "lookup") :]
 
 
 def _read(name: str, text: str) -> Reply:

@@ -21,7 +21,15 @@ from hypothesis import strategies as st
 
 from rightcall import Call, CannotCarry, Format, Reasoning, Recast, Text, Tool, Toolset, parse, render
 from rightcall.formats import FORMATS, find
-from rightcall.formats.spec import Braced, Envelope, NameThenJson, Params, Pythonic, TsCall, alternatives
+from rightcall.formats.spec import (
+    Braced,
+    Envelope,
+    NameThenJson,
+    Params,
+    Pythonic,
+    TsCall,
+    marker_alternatives,
+)
 from rightcall.parsing.values.notation import BRACED_KEY
 from rightcall.types import Part
 from support.cuts import Setting, fold, hold_of_every_cut, markers, read
@@ -71,17 +79,17 @@ def _own_tags(place: Place) -> bool:
         return False
     body = place.body
     tags = [
-        *alternatives(body.value_close),
-        *alternatives(body.param),
-        *alternatives(body.close),
-        *alternatives(body.open),
+        *marker_alternatives(body.value_close),
+        *marker_alternatives(body.param),
+        *marker_alternatives(body.close),
+        *marker_alternatives(body.open),
     ]
     pieces = {piece.strip() for tag in tags for piece in re.split(r"\{\w+\}", tag)} - {"", ">", '">'}
     return any(piece in place.value for piece in pieces)
 
 
 def _edge_newline(place: Place) -> bool:
-    lines = any(text.startswith("\n") for text in alternatives(place.body.value_close))
+    lines = any(text.startswith("\n") for text in marker_alternatives(place.body.value_close))
     return isinstance(place.value, str) and place.top and lines and place.value != place.value.strip("\n")
 
 

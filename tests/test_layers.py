@@ -24,7 +24,6 @@ types
 api_names
 problems
 strict_json
-json_pointer
 redaction
 request_gate
 listeners
@@ -421,7 +420,7 @@ BROKEN = [
     (file_writing, "cli/stats.py", "path.open(mode='ab')"),
     (file_writing, "capture/resumption.py", "import os\nos.open('x', os.O_RDWR | os.O_CREAT)"),
     (file_writing, "datasets/splitting.py", "from os import replace\nreplace('a', 'b')"),
-    (processes, "formats/templates/format_of_template.py", "import subprocess"),
+    (processes, "formats/templates/template_detection.py", "import subprocess"),
     (processes, "dispatching/dispatcher.py", "import asyncio\nasyncio.create_subprocess_exec('true')"),
     (processes, "cli/formats_command.py", "import os\nos.system('true')"),
     (heavy_imports, "tools/model.py", "import pydantic"),

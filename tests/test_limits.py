@@ -10,7 +10,7 @@ import pytest
 from rightcall import Call, Parser, Reply, Tool, Toolset, parse, render
 from rightcall.errors import CallerError
 from rightcall.formats import FORMATS
-from rightcall.formats.spec import alternatives
+from rightcall.formats.spec import marker_alternatives
 from rightcall.parsing.options import Limits
 from support.format_sample import sampled
 from support.replies import (
@@ -84,7 +84,7 @@ def test_calls_beyond_the_limit_are_text(name: str) -> None:
 def test_where_there_is_no_room_for_a_call_its_beginning_is_text(name: str) -> None:
     one = render(made("f", s="1"), format=name, tools=TOOLS)
     many = render([made("f", s="1"), made("f", s="2")], format=name, tools=TOOLS)
-    sections = [marker for marker in alternatives((FORMATS[name].section or ("", ""))[0]) if marker]
+    sections = [marker for marker in marker_alternatives((FORMATS[name].section or ("", ""))[0]) if marker]
     damaged = [text.replace("<tool_call>", "", 1) for text in (one, many)] + [f"{each}f{one}" for each in sections]
     for text in (many, one + one, *damaged):
         for calls, end in ((calls, end) for calls in (0, 1) for end in range(0, len(text) + 1, 3)):
@@ -107,7 +107,7 @@ THINKING = [name for name, format in FORMATS.items() if format.reasoning is not 
 @pytest.mark.parametrize("name", sampled(THINKING))
 @pytest.mark.parametrize("calls", [1, 2, 3])
 def test_calls_out_of_an_open_thought_count_for_the_limit_too(name: str, calls: int) -> None:
-    opens = alternatives((FORMATS[name].reasoning or ("", ""))[0])[0]
+    opens = marker_alternatives((FORMATS[name].reasoning or ("", ""))[0])[0]
     one = render([made("f", s="1")], format=name, tools=TOOLS)
     text = one + opens + render([made("f", s="2"), made("f", s="3")], format=name, tools=TOOLS)
     whole = read(text, name)

@@ -6,7 +6,7 @@ import pytest
 
 from rightcall import Call, Toolset, render
 from rightcall.formats import FORMATS
-from rightcall.formats.spec import Special, alternatives
+from rightcall.formats.spec import Special, marker_alternatives
 from rightcall.testing.laws.marker_texts import openers_of
 from support.cuts import Setting, hold_of_every_cut
 from support.format_sample import sampled
@@ -63,7 +63,8 @@ def test_a_message_to_nobody_is_a_call_without_a_name_or_text_with_a_note(text: 
 NAMED = [
     name
     for name, format in FORMATS.items()
-    if format.channels is not None and any(isinstance(start, Special) for start in alternatives(format.channels.start))
+    if format.channels is not None
+    and any(isinstance(start, Special) for start in marker_alternatives(format.channels.start))
 ]
 
 
@@ -81,7 +82,7 @@ def test_a_call_whose_name_is_blank_is_refused_or_its_name_inferred(name: str, b
 @pytest.mark.parametrize("name", [*NAMED, "auto"])
 def test_a_header_that_the_text_ends_in_is_no_text(name: str) -> None:
     for wire in NAMED if name == "auto" else [name]:
-        start = next(iter(alternatives(FORMATS[wire].channels.start)))  # type: ignore[union-attr]
+        start = next(iter(marker_alternatives(FORMATS[wire].channels.start)))  # type: ignore[union-attr]
         call = str(start) + render([Call("send_mail", {"to": "a"})], format=wire, tools=TOOLS)
         assert isinstance(start, Special)
         least = len(start.strip()) if name == "auto" else len(start.tokens[0])

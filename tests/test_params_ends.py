@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from rightcall import Call, CannotCarry, Format, Reply, Toolset, parse, render
 from rightcall.formats import FORMATS
-from rightcall.formats.spec import Params, alternatives
+from rightcall.formats.spec import Params, marker_alternatives
 from rightcall.parsing.compile import compile_format
 from rightcall.testing.laws.swallowing import marked
 from support.cuts import Setting, hold_of_every_cut
@@ -54,11 +54,11 @@ def tagged_formats(where: Callable[[Tagged], object] = bool) -> pytest.MarkDecor
 
 
 every_tagged = tagged_formats()
-with_tag = tagged_formats(lambda wire: not alternatives(wire.body.open)[0].startswith("{"))
+with_tag = tagged_formats(lambda wire: not marker_alternatives(wire.body.open)[0].startswith("{"))
 
 
 def first(marker: str | tuple[str, ...]) -> str:
-    return alternatives(marker)[0].strip()
+    return marker_alternatives(marker)[0].strip()
 
 
 def written(wire: Tagged, *arguments: dict[str, Any]) -> str:
@@ -143,7 +143,7 @@ def test_text_behind_calls_that_lack_a_close_is_text(wire: Tagged) -> None:
 @every_tagged
 def test_a_value_that_lost_its_close_blocks_its_call_and_no_other(wire: Tagged) -> None:
     only = {"word": "owl"}
-    close = alternatives(wire.body.value_close)[0].replace("{key}", "word").rstrip()
+    close = marker_alternatives(wire.body.value_close)[0].replace("{key}", "word").rstrip()
     reply = read(written(wire, only, BAT).replace(close, "", 1), wire)
     assert all_arguments(reply) == [BAT]
     assert len(reply.refused) == 1
@@ -228,7 +228,7 @@ ABOUT = "The parameter n, invoke(parameter=n, param=n), an argument key n of par
 
 @every_tagged
 def test_a_value_that_names_an_argument_which_is_not_given_is_carried(wire: Tagged) -> None:
-    inline = "\n" not in alternatives(wire.body.value_close)[0]
+    inline = "\n" not in marker_alternatives(wire.body.value_close)[0]
     page = '<b class="a\n  hidden">' if not inline else "<b>"
     for value in (
         '<input name="n"> <a n="n">n</a>\nn > 3',
@@ -302,7 +302,7 @@ def test_what_ends_a_value_or_a_body_is_a_closer_of_its_reader(wire: Tagged) -> 
 @tagged_formats(lambda wire: "{key}" not in first(wire.body.value_close))
 def test_what_ends_a_call_or_a_section_is_no_closer_of_its_reader(wire: Tagged) -> None:
     outer = [*wire.format.call, *(wire.format.section or ())]
-    assert not any(is_closer(wire, text.strip()) for marker in outer for text in alternatives(marker) if text)
+    assert not any(is_closer(wire, text.strip()) for marker in outer for text in marker_alternatives(marker) if text)
 
 
 # -- A6: an abandoned call ---------------------------------------------------------------------------------------------
@@ -326,7 +326,7 @@ def test_a_call_that_was_opened_and_left_is_refused_and_the_next_is_read(wire: T
 @with_tag
 def test_a_tag_that_lost_a_character_runs_no_call_and_is_reported(wire: Tagged) -> None:
     tag = first(wire.body.open).partition("{name}")[0].replace("{id}", "call_0")
-    known = [text.partition("{name}")[0] for text in alternatives(wire.body.open)]
+    known = [text.partition("{name}")[0] for text in marker_alternatives(wire.body.open)]
     for damaged in (tag[:2] + tag[3:], tag[:-2] + tag[-1]):
         reply = read(written(wire, OWL).replace(tag, damaged, 1), wire)
         assert (all_arguments(reply) == [OWL] and damaged in known) or (not reply.calls and reply.problems)

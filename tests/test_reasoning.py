@@ -9,8 +9,8 @@ import pytest
 from rightcall import CallStart, CannotCarry, Parser, Reasoning, Recast, Reply, Text, render
 from rightcall.formats import FORMATS
 from rightcall.formats.body_kinds import BODIES
-from rightcall.formats.spec import Format, Special, alternatives
-from rightcall.formats.special_tokens import tokens_of
+from rightcall.formats.spec import Format, Special, marker_alternatives
+from rightcall.formats.special_tokens import special_tokens
 from support.format_sample import sampled
 from support.replies import (
     TOOLS,
@@ -32,7 +32,7 @@ THINKING = [name for name, format in FORMATS.items() if format.reasoning and nam
 def test_a_close_of_reasoning_without_its_opener_makes_the_text_before_it_reasoning(name: str) -> None:
     pair = FORMATS[name].reasoning
     assert pair is not None
-    close = alternatives(pair[1])[0]
+    close = marker_alternatives(pair[1])[0]
     text = f"First I look.{close}" + render(made("f", s="x"), format=name, tools=TOOLS)
     reply = read(text, name)
     assert (reply.reasoning, reply.content, args(reply)) == ("First I look.", "", [("f", {"s": "x"})])
@@ -45,7 +45,7 @@ def test_a_close_of_reasoning_without_its_opener_makes_the_text_before_it_reason
 def test_auto_knows_every_close_of_reasoning_as_well_whatever_the_thought_leaves_open(name: str, before: str) -> None:
     pair = FORMATS[name].reasoning
     assert pair is not None
-    opens, close = [alternatives(marker)[0] for marker in pair]
+    opens, close = [marker_alternatives(marker)[0] for marker in pair]
     reply = read(f"{before}{close}Hello there.", "auto")
     assert (reply.reasoning, reply.content) == (before, "Hello there.")
     shown = [f"The tag `{close.strip()}` closes it.", f"In `{opens.strip()} x {close.strip()} y` it is shown."]
@@ -122,15 +122,15 @@ def _closes(format: Format) -> list[str]:
     kinds = [(BODIES[type(body)], body) for body in format.bodies]
     closes = [pair[1] for pair in (format.call, format.section, *format.content) if pair]
     closes += [close for kind, body in kinds for close in (kind.closing(body), kind.value_closing(body))]
-    return [text.strip() for close in closes for text in alternatives(close) if isinstance(text, Special)]
+    return [text.strip() for close in closes for text in marker_alternatives(close) if isinstance(text, Special)]
 
 
 @pytest.mark.parametrize("name", sampled(name for name, format in FORMATS.items() if format.reasoning))
 def test_special_tokens_are_no_thought_and_neither_are_words_between_them(name: str) -> None:
     format = FORMATS[name]
     assert format.reasoning is not None
-    opens = alternatives(format.reasoning[0])[0]
-    for token in {*tokens_of(format), *_closes(format)}:
+    opens = marker_alternatives(format.reasoning[0])[0]
+    for token in {*special_tokens(format), *_closes(format)}:
         reply = read(f"{opens}Owls {token} hunt", name)
         assert {*f"{reply.reasoning} {reply.content}".split()} <= {"Owls", "hunt"}, (token, reply.parts)
 
@@ -159,7 +159,7 @@ MESSAGES = [name for name, format in FORMATS.items() if format.channels and "rea
 def test_messages_that_a_message_of_reasoning_only_shows_are_thought(name: str, marks: str) -> None:
     channels = FORMATS[name].channels
     assert channels is not None
-    start = str(alternatives(channels.start)[0])
+    start = str(marker_alternatives(channels.start)[0])
     call = render(made("f", s="x"), format=name, tools=TOOLS).lstrip()
     (thinks, ends), (says, over) = channels.messages["reasoning"], channels.messages["content"]
     for shown in (f"{start} {call}", call, f"{start} {call}{start} {call}"):
@@ -175,5 +175,5 @@ def test_what_a_message_of_reasoning_leaves_open_hides_nothing_behind_it(name: s
     assert channels is not None
     thinks, ends = channels.messages["reasoning"]
     call = render(made("f", s="x"), format=name, tools=TOOLS)
-    reply = read(f"{thinks}I read {open}a page{ends}{alternatives(channels.start)[0]}{call}", name)
+    reply = read(f"{thinks}I read {open}a page{ends}{marker_alternatives(channels.start)[0]}{call}", name)
     assert (args(reply), reply.reasoning) == ([("f", {"s": "x"})], f"I read {open}a page")

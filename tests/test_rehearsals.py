@@ -13,7 +13,7 @@ import pytest
 import rightcall
 from rightcall import Call, Reply, Toolset, parse, render
 from rightcall.formats import FORMATS
-from rightcall.formats.spec import alternatives
+from rightcall.formats.spec import marker_alternatives
 from rightcall.parsing.compile import compile_format
 from rightcall.parsing.parser import Parser
 from rightcall.parsing.shown import result_closing
@@ -64,7 +64,7 @@ def test_there_are_such_formats() -> None:
 @special_formats
 def test_a_rehearsal_that_quotes_the_end_of_the_turn_is_part_of_the_thought(name: str) -> None:
     opens, closes = _thought(name)
-    for end in [alternatives(end)[0] for end in FORMATS[name].ends]:
+    for end in [marker_alternatives(end)[0] for end in FORMATS[name].ends]:
         if result_closing(end):
             continue  # what follows it is the result of a tool, whatever it holds
         quoted = f"{opens}I could send {_call(name, 'owl')}{end} but no.{closes}"
@@ -142,7 +142,7 @@ def test_a_mention_of_the_token_stays_in_the_thought() -> None:
 @pytest.mark.parametrize("finish", ["length", "content_filter", "error"])
 def test_no_call_in_an_open_thought_runs_when_the_answer_was_cut(name: str, finish: str) -> None:
     wire = "kimi_k2" if name == "auto" else name
-    opens = next((text for text in alternatives((FORMATS[wire].reasoning or ("",))[0]) if text), "")
+    opens = next((text for text in marker_alternatives((FORMATS[wire].reasoning or ("",))[0]) if text), "")
     for opener in {opens, "<think>"} - {""}:
         text = f"{opener}The page says: {_call(wire, 'owl')}"
         reply = hold_of_every_cut(text, Setting(name, TOOLS, finish=finish))
@@ -166,7 +166,10 @@ def test_an_opener_that_holds_nothing_is_told_where_the_reply_ends_with_the_thou
     format = FORMATS[name]
     how = How("open", reasoning_calls=reasoning_calls)
     for opener in openers_of(format, "lookup"):
-        for close in {*(fill(str(alternatives(close)[0])) for close in (format.call[1], "", " is a marker.")), ""}:
+        for close in {
+            *(fill(str(marker_alternatives(close)[0])) for close in (format.call[1], "", " is a marker.")),
+            "",
+        }:
             for end in ("", "</think>"):
                 text = f"Well, {opener}{close}{end}"
                 assert opener_law(format, text, tools=TOOLS, how=how) == [], text
@@ -235,7 +238,7 @@ def test_what_begins_like_a_call_behind_a_thought_is_text_and_leaves_the_thought
 @pytest.mark.parametrize("name", sampled())
 def test_a_rehearsal_never_runs_where_another_call_was_opened_behind_the_thought(name: str) -> None:
     opens, closes = _thought(name) if all(_thought(name)) else ("<think>", "</think>")
-    close = fill(str(alternatives(FORMATS[name].call[1])[0]))
+    close = fill(str(marker_alternatives(FORMATS[name].call[1])[0]))
     for opener in openers_of(FORMATS[name], "lookup"):
         for behind in {opener, opener + close}:
             reply = _read(name, f"{opens}Maybe {_call(name, 'owl')}{closes}{behind}")

@@ -9,7 +9,7 @@ import pytest
 
 from rightcall import Reply, Tool, Toolset, parse, read, render
 from rightcall.formats import FORMATS
-from rightcall.formats.spec import Envelope, NameThenJson, alternatives
+from rightcall.formats.spec import Envelope, NameThenJson, marker_alternatives
 from support.cuts import Setting, hold_of_every_cut
 from support.format_sample import sampled
 from support.replies import INTEGER, STRING, Json, blocking, made, runnable
@@ -173,7 +173,7 @@ def test_a_fence_around_the_arguments_may_be_left_open_where_the_call_is_closed(
 
 def opens_with_a_tag(name: str) -> bool:
     body = FORMATS[name].bodies[0]
-    return isinstance(body, NameThenJson) and alternatives(body.open)[0].endswith("{name}>")
+    return isinstance(body, NameThenJson) and marker_alternatives(body.open)[0].endswith("{name}>")
 
 
 @pytest.mark.parametrize("name", sampled(name for name in FORMATS if opens_with_a_tag(name)))

@@ -8,7 +8,7 @@ import pytest
 
 from rightcall import Call, Parser, Reasoning, Recast, Reply, Text, Tool, Toolset, parse, render
 from rightcall.formats import FORMATS, NAMED_ONLY
-from rightcall.formats.spec import Special, alternatives
+from rightcall.formats.spec import Special, marker_alternatives
 from rightcall.parsing.known_openers import ends_of
 from rightcall.types import Part
 from support.cuts import Setting, hold_of_every_cut
@@ -131,7 +131,7 @@ def thought(name: str) -> str:
     """A thought as the format writes it; "" where it has none."""
     format = FORMATS[name]
     messages = {} if format.channels is None else format.channels.messages
-    opens, closes = [alternatives(each)[0] for each in format.reasoning or messages.get("reasoning", ("", ""))]
+    opens, closes = [marker_alternatives(each)[0] for each in format.reasoning or messages.get("reasoning", ("", ""))]
     return f"{opens}hm{closes}" if opens else ""
 
 

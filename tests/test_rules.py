@@ -9,7 +9,7 @@ import pytest
 
 from rightcall import Call, Text, Toolset, render
 from rightcall.formats import FORMATS
-from rightcall.formats.spec import Params, Special, alternatives
+from rightcall.formats.spec import Params, Special, marker_alternatives
 from rightcall.formats.turn_ends import LAST_TOKENS
 from rightcall.types import Part
 from support.format_sample import SWEEP, sampled, sampled_rows
@@ -196,9 +196,9 @@ def test_a_type_in_the_text_wins_over_the_schema(format: str, text: str) -> None
 def test_closing_markers_inside_a_value_do_not_close(name: str) -> None:
     format = FORMATS[name]
     pairs = [format.section, format.call, format.reasoning, *format.content]
-    closes = [text.strip() for pair in pairs if pair for text in alternatives(pair[1])]
+    closes = [text.strip() for pair in pairs if pair for text in marker_alternatives(pair[1])]
     if isinstance(format.bodies[0], Params):
-        closes += [text.strip() for text in alternatives(format.bodies[0].value_close) if "{" not in text]
+        closes += [text.strip() for text in marker_alternatives(format.bodies[0].value_close) if "{" not in text]
     value = f"see {' or '.join(filter(None, [*closes, *format.ends]))} in a string"
     calls = [made("f", s=value, n=1), made("f", s="other")]
     text = render(calls, format=name, tools=TOOLS)
@@ -257,7 +257,7 @@ def test_text_before_between_and_after_calls_is_kept_in_order(name: str) -> None
 def is_special(name: str, opener: str) -> bool:
     """Is this opener made of tokens that nobody writes by chance? Then it is dropped, and a note says so."""
     pairs = [FORMATS[name].section, FORMATS[name].call]
-    found = [text for pair in pairs if pair for text in alternatives(pair[0])]
+    found = [text for pair in pairs if pair for text in marker_alternatives(pair[0])]
     return any(isinstance(text, Special) and text.strip() == opener for text in found)
 
 
@@ -265,7 +265,7 @@ def openers(name: str) -> list[str]:
     """What opens a section or a call, as prose would quote it."""
     format = FORMATS[name]
     pairs = [format.section, format.call]
-    found = [text.strip() for pair in pairs if pair for text in alternatives(pair[0])]
+    found = [text.strip() for pair in pairs if pair for text in marker_alternatives(pair[0])]
     return [text for text in found if text and "{" not in text]
 
 

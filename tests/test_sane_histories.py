@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rightcall.errors import CallerError
 from rightcall.messages import HISTORY_PROFILES, KeptFields, history_faults, kept_of, sane
-from rightcall.strict_json import MAX_DEPTH, decode, is_object
+from rightcall.strict_json import MAX_DEPTH, decode, is_object_text
 from rightcall.types import Call, Reasoning, Reply
 
 PROFILES = sorted(HISTORY_PROFILES)
@@ -302,4 +302,4 @@ odd_texts = st.sampled_from(
 
 @given(text=texts_of_json | odd_texts)
 def test_an_object_is_one_by_the_short_way_if_and_only_if_by_the_long_one(text: str) -> None:
-    assert is_object(text) is isinstance(decode(text, MAX_DEPTH), dict)
+    assert is_object_text(text) is isinstance(decode(text, MAX_DEPTH), dict)

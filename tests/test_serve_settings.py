@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rightcall import formats
 from rightcall.errors import CallerError
-from rightcall.formats.toml_text import _value as toml_value
+from rightcall.formats.toml_text import _write_value as toml_value
 from rightcall.serve.proxy_settings import SETTINGS, ProxySettings, Setting
 from rightcall.serve.settings_source import SettingsSource, source_of
 from rightcall.serve.toml_lines import line_of

@@ -11,7 +11,7 @@ import pytest
 
 from rightcall import Call, CannotCarry, Parser, Text, Tool, Toolset, parse, render
 from rightcall.formats import FORMATS
-from rightcall.formats.spec import alternatives
+from rightcall.formats.spec import marker_alternatives
 from rightcall.parsing.shown import last_fence, only_fence, shows
 from support.format_sample import sampled
 from support.steps import Way, growth
@@ -147,7 +147,12 @@ def test_a_quotation_that_a_message_leaves_open_hides_nothing_in_the_next(name: 
             assert runs(text, "auto") == 1, text
         else:
             opens, closes = format.content[0]
-            text = alternatives(opens)[0] + before + alternatives(closes)[0] + render([call], format=name, tools=TOOLS)
+            text = (
+                marker_alternatives(opens)[0]
+                + before
+                + marker_alternatives(closes)[0]
+                + render([call], format=name, tools=TOOLS)
+            )
         assert runs(text, name) == 1, text
 
 

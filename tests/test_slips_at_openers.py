@@ -8,7 +8,7 @@ import pytest
 
 from rightcall import Call, Reply, Tool, Toolset, render
 from rightcall.formats import FORMATS
-from rightcall.formats.spec import Envelope, Format, Params, alternatives
+from rightcall.formats.spec import Envelope, Format, Params, marker_alternatives
 from support.cuts import Setting, hold_of_every_cut
 from support.format_sample import sampled
 
@@ -17,7 +17,7 @@ TOOLS = Toolset([Tool(name="lookup", parameters={"type": "object", "properties":
 
 def _opener(format: Format) -> str:
     """What opens a call, without a name or a fence in it."""
-    text = str(alternatives(format.call[0])[0])
+    text = str(marker_alternatives(format.call[0])[0])
     return "" if "{" in text or "```" in text else text
 
 
@@ -26,7 +26,7 @@ OPENED = [name for name, format in FORMATS.items() if _opener(format) and format
 
 def _holds_name(body: object) -> bool:
     """Is the name of a call what a tag holds?"""
-    return isinstance(body, Params) and str(alternatives(body.open)[0]).lstrip()[:1] == "<"
+    return isinstance(body, Params) and str(marker_alternatives(body.open)[0]).lstrip()[:1] == "<"
 
 
 def _words(reply: Reply) -> list[str]:
@@ -49,7 +49,7 @@ def test_an_opener_that_stands_twice_costs_no_call(name: str, gap: str) -> None:
 def test_a_fence_between_the_markers_of_a_call_hides_no_other(name: str) -> None:
     keys = next((body for body in FORMATS[name].bodies if isinstance(body, Envelope) and body.names), Envelope())
     sent = json.dumps({keys.names[0]: "lookup", keys.args[0]: {"word": "owl"}})
-    close = str(alternatives(FORMATS[name].call[1])[0])
+    close = str(marker_alternatives(FORMATS[name].call[1])[0])
     if "```" in close:
         return  # the format's own
     text = f"{_opener(FORMATS[name])}\n```json\n{sent}\n```\n{close}\n" + _call(name, "bat")

@@ -9,7 +9,7 @@ import pytest
 
 from rightcall import Call, Tool, Toolset, parse, render
 from rightcall.formats import FORMATS
-from rightcall.formats.spec import Envelope, Params, alternatives
+from rightcall.formats.spec import Envelope, Params, marker_alternatives
 from rightcall.testing.laws import cut_law
 from support.cuts import Setting, hold_of_every_cut
 from support.format_sample import sampled
@@ -21,13 +21,13 @@ BLOCKS = [
     name
     for name, format in FORMATS.items()
     if isinstance(format.body, Envelope)
-    and all("" not in alternatives(side) and side[:1] != "`" for side in format.call)
+    and all("" not in marker_alternatives(side) and side[:1] != "`" for side in format.call)
     and not (format.body.outer or format.section or "{name}" in format.call[0][0])
 ]
 TAGGED = [
     name
     for name, format in FORMATS.items()
-    if isinstance(format.body, Params) and alternatives(format.body.value_close)[0].strip().startswith("</")
+    if isinstance(format.body, Params) and marker_alternatives(format.body.value_close)[0].strip().startswith("</")
 ]
 
 
@@ -50,7 +50,7 @@ def test_a_comma_between_two_calls_of_one_block_parts_them(name: str, between: s
     format = FORMATS[name]
     assert isinstance(format.body, Envelope)
     calls = [envelope(format.body, "lookup", '{"word": "owl", "n": 3}'), envelope(format.body, "ping", "{}")]
-    opens, closes = (alternatives(side)[0] for side in format.call)
+    opens, closes = (marker_alternatives(side)[0] for side in format.call)
     assert ran(opens + between.join(calls) + closes, name) == [("lookup", OWL), ("ping", {})]
 
 
@@ -58,7 +58,7 @@ def test_a_comma_between_two_calls_of_one_block_parts_them(name: str, between: s
 def test_a_comma_before_a_part_that_was_lost_parts_nothing(name: str) -> None:
     format = FORMATS[name]
     assert isinstance(format.body, Envelope)
-    opens, closes = (alternatives(side)[0] for side in format.call)
+    opens, closes = (marker_alternatives(side)[0] for side in format.call)
     call = envelope(format.body, "lookup", '{"word": "owl"}')
     for lost in (', "n": 3}', ', {"n": 3}'):
         assert ran(opens + call + lost + closes, name) == []
@@ -69,7 +69,7 @@ def test_a_comma_before_a_part_that_was_lost_parts_nothing(name: str) -> None:
 def test_a_closing_tag_with_letters_too_many_never_becomes_part_of_a_value_that_runs(name: str, letters: str) -> None:
     body = FORMATS[name].body
     assert isinstance(body, Params)
-    close = alternatives(body.value_close)[0].strip().replace("{key}", "word")
+    close = marker_alternatives(body.value_close)[0].strip().replace("{key}", "word")
     text = render([Call("lookup", OWL)], format=name, tools=TOOLS)
     drifted = text.replace(close, f"{close[:-1]}{letters}>", 1)
     assert drifted != text
@@ -82,7 +82,7 @@ def test_a_closing_tag_with_letters_too_many_never_becomes_part_of_a_value_that_
 def test_a_value_may_hold_tags_that_are_nearly_its_close(name: str) -> None:
     body = FORMATS[name].body
     assert isinstance(body, Params)
-    near = alternatives(body.value_close)[0].strip()[:-1] + "List>"
+    near = marker_alternatives(body.value_close)[0].strip()[:-1] + "List>"
     for word in (near, f"a {near} b", f"a\n{near}"):
         arguments = {"word": word, "n": 3}
         text = render([Call("lookup", arguments)], format=name, tools=TOOLS)

@@ -16,10 +16,10 @@ from rightcall import Format, parse
 from rightcall.errors import CallerError
 from rightcall.formats.templates import gguf as header
 from rightcall.formats.templates import template_child as child
-from rightcall.formats.templates.confined import ChildBounds, render
-from rightcall.formats.templates.format_of_template import PROBES, detect_template, recovering
+from rightcall.formats.templates.confined import ChildBounds, render_template
 from rightcall.formats.templates.gguf import chat_templates
-from rightcall.formats.templates.source import Source, read_source
+from rightcall.formats.templates.source import TemplateSource, read_source
+from rightcall.formats.templates.template_detection import PROBES, detect_template, matching_formats
 from rightcall.formats.templates.template_faults import BadTemplate, TemplateStopped
 from support.chat_templates import APRIEL, DEEPSEEK, GLM, HERMES, LLAMA3, STYLES, THINKING, WITHOUT_TOOLS, gguf
 from support.command import failed, run
@@ -29,12 +29,12 @@ pytest.importorskip("jinja2")
 QUICK = ChildBounds(cpu_seconds=1)
 
 
-def source_of(data: bytes | str) -> Source:
+def source_of(data: bytes | str) -> TemplateSource:
     return read_source(io.BytesIO(data.encode() if isinstance(data, str) else data).read)
 
 
 def rendered(template: str, **context: Any) -> str:
-    (made,) = render(template, [context])
+    (made,) = render_template(template, [context])
     assert not made.error, made.error
     return made.text
 
@@ -76,9 +76,9 @@ def test_a_template_without_tools_has_no_format() -> None:
 def test_a_format_must_give_just_the_calls_that_went_in() -> None:
     (call,) = PROBES[3].calls
     whole = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo", "days": 3}}\n</tool_call>'
-    assert recovering(whole, (call,))[0] == "hermes"
+    assert matching_formats(whole, (call,))[0] == "hermes"
     for wrong in (whole + whole, whole.replace("3", '"3"'), whole[:-20], whole.replace("Oslo", "Rome"), ""):
-        assert recovering(wrong, (call,)) == ()
+        assert matching_formats(wrong, (call,)) == ()
 
 
 def test_a_template_that_refuses_every_conversation_says_why() -> None:
@@ -102,13 +102,13 @@ def test_a_template_has_what_model_libraries_give_it() -> None:
 
 def test_each_conversation_is_refused_alone() -> None:
     refusing = "{% if x %}{{ raise_exception('no') }}{% endif %}y"
-    first, second = render(refusing, [{"x": True}, {"x": False}])
+    first, second = render_template(refusing, [{"x": True}, {"x": False}])
     assert (first.error, second.text) == ("TemplateError: no", "y")
 
 
 def test_a_template_that_is_no_template_is_told_so() -> None:
     with pytest.raises(BadTemplate, match="TemplateSyntaxError"):
-        render("{% if %}", [{}])
+        render_template("{% if %}", [{}])
 
 
 def test_a_lone_surrogate_goes_through() -> None:
@@ -190,7 +190,7 @@ def test_the_child_gets_nothing_of_our_environment(monkeypatch: pytest.MonkeyPat
 def test_a_missing_jinja2_is_one_line_that_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(CallerError, match=r"pip install 'rightcall\[templates\]'"):
-        render("x", [{}])
+        render_template("x", [{}])
 
 
 # -- where templates are kept ------------------------------------------------------------------------------------------
@@ -203,7 +203,7 @@ def test_a_jinja_file_is_its_own_template() -> None:
 
 def test_a_tokenizer_config_has_one_template_or_several() -> None:
     tokens = {"bos_token": "<s>", "eos_token": {"content": "</s>"}, "pad_token": None}
-    assert source_of(json.dumps({"chat_template": "x", **tokens})) == Source(
+    assert source_of(json.dumps({"chat_template": "x", **tokens})) == TemplateSource(
         {"default": "x"}, {"bos_token": "<s>", "eos_token": "</s>"}
     )
     several = [{"name": "default", "template": "x"}, {"name": "tool_use", "template": "y"}, 3]

@@ -5,7 +5,7 @@ import pytest
 
 from rightcall import Format
 from rightcall.formats import FORMATS
-from rightcall.formats.special_tokens import tokens_of
+from rightcall.formats.special_tokens import special_tokens
 from rightcall.formats.toml_text import format_to_toml
 from support.format_sample import sampled
 
@@ -15,4 +15,4 @@ def test_a_format_reads_back_as_it_was_written(name: str) -> None:
     own = msgspec.structs.replace(FORMATS[name], name="my_own", aliases=())
     back = Format.from_toml(format_to_toml(own))
     assert back == own
-    assert set(tokens_of(back)) == set(tokens_of(own))
+    assert set(special_tokens(back)) == set(special_tokens(own))

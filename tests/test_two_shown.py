@@ -6,7 +6,7 @@ import pytest
 
 from rightcall import Call, parse, render
 from rightcall.formats import FORMATS, NAMED_ONLY
-from rightcall.formats.spec import Format, alternatives
+from rightcall.formats.spec import Format, marker_alternatives
 from rightcall.testing.laws import cut_law
 from rightcall.testing.laws.samples import TOOLS
 from support.format_sample import sampled
@@ -24,7 +24,7 @@ SHOWN = {
 
 
 def thoughts(format: Format) -> list[tuple[str, str]]:
-    own = [(alternatives(side)[0] for side in format.reasoning)] if format.reasoning is not None else []
+    own = [(marker_alternatives(side)[0] for side in format.reasoning)] if format.reasoning is not None else []
     return [("<think>", "</think>"), *[(opens, closes) for opens, closes in own]]
 
 

@@ -6,18 +6,18 @@ import pytest
 
 from rightcall import Call, Parser, Reply, Tool, parse, render
 from rightcall.formats import FORMATS
-from rightcall.formats.spec import Format, alternatives
+from rightcall.formats.spec import Format, marker_alternatives
 
 DELETE = Tool(
     name="delete_rows",
     parameters={"type": "object", "properties": {"table": {"type": "string"}}, "required": ["table"]},
 )
-CLOSED = [format for format in FORMATS.values() if alternatives(format.call[1])[0].strip()]
+CLOSED = [format for format in FORMATS.values() if marker_alternatives(format.call[1])[0].strip()]
 
 
 def wire(format: Format, behind: str) -> str:
     text = render(Call("delete_rows", {"table": "users"}), format=format, tools=[DELETE])
-    at = text.rindex(alternatives(format.call[1])[0].strip())
+    at = text.rindex(marker_alternatives(format.call[1])[0].strip())
     return text[:at] + behind + text[at:]
 
 

@@ -15,7 +15,15 @@ from typing import Any, NamedTuple
 from classes.case import Made, toolset
 from rightcall import Call, CannotCarry, Reasoning, Text, Toolset, render
 from rightcall.formats import FORMATS
-from rightcall.formats.spec import Envelope, Format, NameThenJson, Params, Pythonic, Special, alternatives
+from rightcall.formats.spec import (
+    Envelope,
+    Format,
+    NameThenJson,
+    Params,
+    Pythonic,
+    Special,
+    marker_alternatives,
+)
 
 _HOLE = re.compile(r"\{(name|key|type|id|index|number)\}")
 
@@ -27,7 +35,7 @@ class Piece(NamedTuple):
 
 def first(marker: str | tuple[str, ...]) -> str:
     """The alternative that is written."""
-    return alternatives(marker)[0]
+    return marker_alternatives(marker)[0]
 
 
 def fill(template: str, **holes: object) -> str:
@@ -75,7 +83,7 @@ class Wire:
     @cached_property
     def is_bare(self) -> bool:
         """May a call stand without any marker?"""
-        if self.format.section or self.has_channels or "" not in alternatives(self.format.call[0]):
+        if self.format.section or self.has_channels or "" not in marker_alternatives(self.format.call[0]):
             return False
         return isinstance(self.format.bodies[0], (Envelope, Pythonic))
 
@@ -112,7 +120,7 @@ class Wire:
 
     @cached_property
     def is_fence(self) -> bool:
-        return any("```" in text for text in alternatives(self.format.call[0]))
+        return any("```" in text for text in marker_alternatives(self.format.call[0]))
 
     @cached_property
     def think(self) -> tuple[str, str]:

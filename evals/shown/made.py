@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from rightcall import Call, CannotCarry, Text, Tool, Toolset, parse, render
 from rightcall.formats import FORMATS
-from rightcall.formats.spec import Format, alternatives
+from rightcall.formats.spec import Format, marker_alternatives
 from shown.ways import BY_LINE, IN_PARAGRAPH, WAYS, before
 
 CORPUS = Path(__file__).resolve().parents[2] / "tests" / "corpus"
@@ -62,7 +62,7 @@ def wire(dice: Random, format: Format, way: str) -> str | None:
 
 def _start(format: Format) -> str:
     """What the first header of a reply leaves out, because the prompt ends with it: who shows one may write it."""
-    return alternatives(format.channels.start)[0] if format.channels else ""
+    return marker_alternatives(format.channels.start)[0] if format.channels else ""
 
 
 def shown(name: str, count: int) -> Iterator[Made]:
@@ -168,4 +168,4 @@ def _behind(row: dict[str, Any], text: str) -> Made:
 
 def has_own_fence(format: Format) -> bool:
     """Is a code fence the format's own opener?"""
-    return any(text.lstrip().startswith("```") for text in alternatives(format.call[0]))
+    return any(text.lstrip().startswith("```") for text in marker_alternatives(format.call[0]))

@@ -8,7 +8,7 @@ importing the package alone, as pytest does for its plugin, costs next to nothin
 
 from typing import TYPE_CHECKING
 
-from rightcall.lazy_names import on_first_use
+from rightcall.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from rightcall import formats
@@ -109,7 +109,7 @@ __all__ = [
 
 _MODULES = "backends datasets errors formats guard hooks loop masks mcp messages testing workspace".split()
 
-__getattr__ = on_first_use(
+__getattr__ = lazy_names(
     __name__,
     {
         "GrammarBounds": "rightcall.constrain.builder",

@@ -58,10 +58,10 @@ class RightcallError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Out of a process and back it is the same, whatever made it."""
-        return _remade, (type(self), self.args, self.__dict__)
+        return _rebuild_error, (type(self), self.args, self.__dict__)
 
 
-def _remade(kind: type[RightcallError], args: tuple[Any, ...], fields: dict[str, Any]) -> RightcallError:
+def _rebuild_error(kind: type[RightcallError], args: tuple[Any, ...], fields: dict[str, Any]) -> RightcallError:
     made = kind.__new__(kind)
     made.args = args
     made.__dict__.update(fields)

@@ -41,12 +41,12 @@ def is_installed(extra: Extra) -> bool:
         return False
 
 
-def needs(extra: Extra) -> None:
+def require_extra(extra: Extra) -> None:
     """Raises `MissingExtra` where it is not installed."""
     if not is_installed(extra):
-        raise MissingExtra(extra, missing(extra))
+        raise MissingExtra(extra, install_advice(extra))
 
 
-def missing(extra: Extra) -> str:
+def install_advice(extra: Extra) -> str:
     """What to say where it is not installed."""
     return f"{_MODULES[extra][1]}, which is not installed: pip install 'rightcall[{extra}]'"

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 
-def on_first_use(module: str, homes: Mapping[str, str], modules: Container[str] = ()) -> Callable[[str], Any]:
+def lazy_names(module: str, homes: Mapping[str, str], modules: Container[str] = ()) -> Callable[[str], Any]:
     """The `__getattr__` of a module: `homes` says in which module each name lives, `modules` are modules in it."""
 
     def find(name: str) -> Any:

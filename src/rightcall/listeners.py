@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from rightcall.errors import CallerError
-from rightcall.extras import needs
+from rightcall.extras import require_extra
 from rightcall.request_gate import Gate, RequestHead, RequestRefusal, refusal_body
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class WebServer:
         stop_seconds: float = 1.0,
         on_refused: Callable[[str, int, str], None] | None = None,
     ) -> None:
-        needs("http")
+        require_extra("http")
         self._on_refused = on_refused
         self._handle, self.gate, self.port, self._stop_seconds = handle, gate, port, stop_seconds
         self._slots = asyncio.Semaphore(gate.limits.concurrent)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rightcall.errors import CallerError, GrammarCompileError
-from rightcall.extras import needs
+from rightcall.extras import require_extra
 
 if TYPE_CHECKING:
     from rightcall.constrain.grammars import Grammar
@@ -36,7 +36,7 @@ class Vocabulary:
     """
 
     def __init__(self, tokens: Sequence[bytes], *, eos: int, specials: dict[str, int] | None = None) -> None:
-        needs("masks")
+        require_extra("masks")
         from llguidance import LLTokenizer, TokenizerWrapper
 
         if not 0 <= eos < len(tokens):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rightcall.lazy_names import on_first_use
+from rightcall.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from rightcall.contracts.ledger import Deliverable, Ledger, LedgerState
@@ -35,7 +35,7 @@ __all__ = [
     "violations",
 ]
 
-__getattr__ = on_first_use(
+__getattr__ = lazy_names(
     __name__,
     {
         "chat_messages": "rightcall.providers.history_messages",

@@ -22,7 +22,7 @@ class Code(msgspec.Struct, frozen=True):
     blocking: bool = True
 
 
-def _sent(arguments: str, name: str = "book") -> str:
+def _hermes_call(arguments: str, name: str = "book") -> str:
     return f'<tool_call>{{"name": "{name}", "arguments": {arguments}}}</tool_call>'
 
 
@@ -54,13 +54,13 @@ NAMES: tuple[Code, ...] = (
         "invalid_name",
         "The call has no tool name, or one with characters other than letters, digits, `_`, `-` and `.`.",
         "Send the exact name of a declared tool.",
-        _sent('{"city": "Oslo"}', "book a room!"),
+        _hermes_call('{"city": "Oslo"}', "book a room!"),
     ),
     Code(
         "unknown_tool",
         "No tool of that name is declared. The message names the nearest.",
         "Send one of the declared names; or declare the tool.",
-        _sent('{"city": "Oslo"}', "cancel"),
+        _hermes_call('{"city": "Oslo"}', "cancel"),
     ),
     Code(
         "names_disagree",
@@ -97,62 +97,62 @@ ARGUMENTS: tuple[Code, ...] = (
         "missing",
         "A required argument was not sent, or is null where null is not allowed.",
         "Send it. The message lists what was received.",
-        _sent('{"nights": 2}'),
+        _hermes_call('{"nights": 2}'),
     ),
     Code(
         "unknown_argument",
         "An argument that the tool does not have, and its schema allows no others.",
         "Send only the arguments that the message lists.",
-        _sent('{"city": "Oslo", "pets": 1}'),
+        _hermes_call('{"city": "Oslo", "pets": 1}'),
     ),
     Code(
         "wrong_type",
         "A value of another type than the schema says.",
         "Send the type that the message names.",
-        _sent('{"city": "Oslo", "nights": "two"}'),
+        _hermes_call('{"city": "Oslo", "nights": "two"}'),
     ),
     Code(
         "not_allowed",
         "A value that is not one of the values of an `enum` or `const`.",
         "Send one of the values that the message lists.",
-        _sent('{"city": "Oslo", "room": "suite"}'),
+        _hermes_call('{"city": "Oslo", "room": "suite"}'),
     ),
     Code(
         "no_match",
         "A value that fits none (`anyOf`), or not exactly one (`oneOf`), of the alternatives. Where one of them was "
         "plainly meant, what is wrong by that one is told instead.",
         "Send a value of one of the declared shapes.",
-        _sent('{"city": "Oslo", "price": [10]}'),
+        _hermes_call('{"city": "Oslo", "price": [10]}'),
     ),
     Code(
         "out_of_range",
         "A number below, above or beside what the schema allows.",
         "Send a number within the bounds.",
-        _sent('{"city": "Oslo", "nights": 99}'),
+        _hermes_call('{"city": "Oslo", "nights": 99}'),
     ),
     Code(
         "wrong_length",
         "A string, array or object that is too short or too long.",
         "Send one of a length that the schema allows.",
-        _sent('{"city": "O"}'),
+        _hermes_call('{"city": "O"}'),
     ),
     Code(
         "wrong_pattern",
         "A string that does not match the declared pattern.",
         "Send a string that does.",
-        _sent('{"city": "Oslo", "code": "osl"}'),
+        _hermes_call('{"city": "Oslo", "code": "osl"}'),
     ),
     Code(
         "not_unique",
         "An array holds the same item twice, and the schema forbids it.",
         "Send each item once.",
-        _sent('{"city": "Oslo", "guests": ["Ada", "Ada"]}'),
+        _hermes_call('{"city": "Oslo", "guests": ["Ada", "Ada"]}'),
     ),
     Code(
         "schema",
         "The arguments break another rule of the schema; the message has the rule.",
         "Send arguments that keep it.",
-        _sent('{"city": "Oslo", "extra": {"pets": true}}'),
+        _hermes_call('{"city": "Oslo", "extra": {"pets": true}}'),
     ),
     Code(
         "invalid_argument",
@@ -163,7 +163,7 @@ ARGUMENTS: tuple[Code, ...] = (
         "arguments_not_object",
         "The arguments are a string, number or array and not a JSON object.",
         "Send an object with the arguments by name.",
-        _sent("[1, 2]"),
+        _hermes_call("[1, 2]"),
     ),
     Code(
         "misplaced_argument",
@@ -210,7 +210,7 @@ CUT: tuple[Code, ...] = (
         "too_deep",
         "The arguments are nested deeper than the limit.",
         "Send them flatter; or raise the limit with `Limits`.",
-        _sent(_DEEP),
+        _hermes_call(_DEEP),
     ),
     Code(
         "unclosed",
@@ -233,7 +233,7 @@ SYNTAX: tuple[Code, ...] = (
         "invalid_json",
         "The call or its arguments are not JSON, and no repair rule reads them.",
         "Send valid JSON. The message says at which character it stops being JSON.",
-        _sent('{"city": }'),
+        _hermes_call('{"city": }'),
     ),
     Code(
         "trailing_content",

@@ -9,7 +9,7 @@ import unicodedata
 
 # Letters and marks by category, yet nothing is seen of them: fillers, joiners, variation selectors, the empty Braille
 # cell. Format, control, surrogate, private and unassigned characters and odd spaces are told by their category.
-_UNSEEN = frozenset(
+_INVISIBLE = frozenset(
     (
         *(0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0),
         *(*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)),
@@ -22,14 +22,14 @@ class _Escapes(dict[int, str]):
     """For `str.translate`: what each character is shown as, worked out when it is first met."""
 
     def __missing__(self, code: int) -> str:
-        shown = self[code] = _shown(code)
+        shown = self[code] = _escape(code)
         return shown
 
 
-def _shown(code: int) -> str:
+def _escape(code: int) -> str:
     char = chr(code)
     category = unicodedata.category(char)
-    if char == " " or not (category[0] in "CZ" or code in _UNSEEN):
+    if char == " " or not (category[0] in "CZ" or code in _INVISIBLE):
         return char
     if char in _SHORT:
         return _SHORT[char]

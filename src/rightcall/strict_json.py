@@ -22,11 +22,11 @@ class Undecodable(msgspec.Struct, frozen=True):
     message: str
 
 
-def _refuse(constant: str) -> None:
+def _reject_constant(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
 
 
-class _Refused(ValueError):
+class _NotExact(ValueError):
     """JSON that says something which cannot be taken at its word."""
 
     def __init__(self, code: str, message: str) -> None:
@@ -34,14 +34,14 @@ class _Refused(ValueError):
         self.code = code
 
 
-def _finite(text: str) -> float:
+def _parse_finite(text: str) -> float:
     value = float(text)
     if value - value != 0.0:
-        raise _Refused("not_finite", f"{text[:40]} is no number that can be sent; send a finite one")
+        raise _NotExact("not_finite", f"{text[:40]} is no number that can be sent; send a finite one")
     return value
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("a key is given twice")
@@ -49,8 +49,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 Scanner = Callable[[str, int], tuple[Any, int]]
-_DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
-_UNIQUE = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite, object_pairs_hook=_unique)
+_DECODER = json.JSONDecoder(parse_constant=_reject_constant, parse_float=_parse_finite)
+_UNIQUE = json.JSONDecoder(parse_constant=_reject_constant, parse_float=_parse_finite, object_pairs_hook=_unique_keys)
 scan_once: Scanner = make_scanner(_DECODER)  # type: ignore[arg-type]
 # As `scan_once`, but a text in which an object has a key twice is refused: of two values one would be lost.
 scan_unique: Scanner = make_scanner(_UNIQUE)  # type: ignore[arg-type]
@@ -73,7 +73,7 @@ def encode(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
-def is_object(text: str) -> bool:
+def is_object_text(text: str) -> bool:
     """Does `decode` read an object here, nested no deeper than `MAX_DEPTH`?"""
     if text.count("{") + text.count("[") <= MAX_DEPTH:
         try:
@@ -94,7 +94,7 @@ def _decode(text: str, depth: int, scan: Scanner) -> Any:
         )
     except RecursionError:
         return _too_deep(depth)
-    except _Refused as refused:
+    except _NotExact as refused:
         return Undecodable(refused.code, str(refused))
     except ValueError as error:
         return Undecodable("invalid_json", f"the arguments are not valid JSON: {_reason(error)}")
@@ -105,7 +105,7 @@ def _decode(text: str, depth: int, scan: Scanner) -> Any:
     return value
 
 
-class Twice(msgspec.Struct, frozen=True):
+class DuplicateKey(msgspec.Struct, frozen=True):
     """A key that stands twice in one object: at the top (an argument) or further down, with one value or with two."""
 
     key: str
@@ -125,7 +125,7 @@ class Twice(msgspec.Struct, frozen=True):
         return f"{self.key[:80]!r} is given twice, as {self.before} and as {self.after}; send it once"
 
 
-def decode_unique(text: str, depth: int) -> tuple[Any, tuple[Twice, ...]]:
+def decode_unique(text: str, depth: int) -> tuple[Any, tuple[DuplicateKey, ...]]:
     """As `decode`, and every key that stands twice. Where two values of one key differ there is no telling which was
     meant: the text is `Undecodable`."""
     value = _decode(text, depth, scan_unique)
@@ -133,34 +133,40 @@ def decode_unique(text: str, depth: int) -> tuple[Any, tuple[Twice, ...]]:
         return value, ()
     found: list[tuple[dict[str, Any], str, bool, str, str]] = []
     hook = json.JSONDecoder(
-        parse_constant=_refuse, parse_float=_finite, object_pairs_hook=lambda pairs: _noted(pairs, found)
+        parse_constant=_reject_constant,
+        parse_float=_parse_finite,
+        object_pairs_hook=lambda pairs: _collect_duplicates(pairs, found),
     )
     value = _decode(text, depth, make_scanner(hook))  # type: ignore[arg-type]
     if isinstance(value, Undecodable):
         return value, ()
-    twice = tuple([Twice(key, holder is value, same, before, after) for holder, key, same, before, after in found])
+    twice = tuple(
+        [DuplicateKey(key, holder is value, same, before, after) for holder, key, same, before, after in found]
+    )
     differing = next((each for each in twice if not each.same), None)
     if differing is not None:
         return Undecodable(differing.code, differing.message), twice
     return value, twice
 
 
-def _noted(pairs: list[tuple[str, Any]], found: list[tuple[dict[str, Any], str, bool, str, str]]) -> dict[str, Any]:
+def _collect_duplicates(
+    pairs: list[tuple[str, Any]], found: list[tuple[dict[str, Any], str, bool, str, str]]
+) -> dict[str, Any]:
     made: dict[str, Any] = {}
     for key, value in pairs:
         if key in made:
-            same = is_same(made[key], value)
+            same = is_same_json(made[key], value)
             if not same or len(found) < _MOST_TWICE:
-                found.append((made, key, same, _shown(made[key]), _shown(value)))
+                found.append((made, key, same, _short_json(made[key]), _short_json(value)))
         made[key] = value
     return made
 
 
-def _shown(value: Any) -> str:
+def _short_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)[:80]
 
 
-def is_same(one: Any, other: Any) -> bool:
+def is_same_json(one: Any, other: Any) -> bool:
     """Are these the same JSON? `1` and `true` are not, though Python holds them equal."""
     return one == other and json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
@@ -200,3 +206,20 @@ def is_deep(value: Any, text: str, start: int, end: int, depth: int) -> bool:
         elif char in "]}":
             level -= 1
     return False
+
+
+# -- JSON Pointers (RFC 6901) ------------------------------------------------------------------------------------------
+
+
+def pointer_step(key: Any) -> str:
+    """One step of a pointer, with its slash."""
+    return "/" + escape_step(key)
+
+
+def escape_step(key: Any) -> str:
+    return str(key).replace("~", "~0").replace("/", "~1")
+
+
+def unescape_step(part: str) -> str:
+    """What a step names, without its slash."""
+    return part.replace("~1", "/").replace("~0", "~")

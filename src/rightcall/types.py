@@ -47,10 +47,10 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         """What runs a tool made of a function is made again of that function, which must be importable."""
         fields = {name: getattr(self, name) for name in self.__struct_fields__ if name != "run"}
         bound = getattr(self.run, "__rightcall_binding__", None)
-        return _remade, (fields, None, self.run) if bound is None else (fields, bound.function, None)
+        return _rebuild_tool, (fields, None, self.run) if bound is None else (fields, bound.function, None)
 
 
-def _remade(fields: Json, function: Callable[..., Any] | None, run: Callable[..., Any] | None) -> Tool:
+def _rebuild_tool(fields: Json, function: Callable[..., Any] | None, run: Callable[..., Any] | None) -> Tool:
     if function is not None:
         from rightcall.tools.collect import to_tool
 
@@ -250,7 +250,7 @@ class Reply(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if self.problems:
-            _tell_calls(self)
+            _attach_problems(self)
 
     @property
     def content(self) -> str:
@@ -304,7 +304,7 @@ class Reply(msgspec.Struct, frozen=True):
             raise error
 
 
-def _tell_calls(reply: Reply) -> None:
+def _attach_problems(reply: Reply) -> None:
     """A call knows what is wrong with it, also in a reply that a program put together."""
     attempts = reply.attempts
     known = {(at, problem) for at, call in enumerate(attempts) for problem in call.problems}
@@ -314,10 +314,10 @@ def _tell_calls(reply: Reply) -> None:
         if at is not None and 0 <= at < len(attempts) and (at, problem) not in known:
             untold.setdefault(at, []).append(problem)
     if untold:
-        msgspec.structs.force_setattr(reply, "parts", tuple(_told_parts(reply.parts, untold)))
+        msgspec.structs.force_setattr(reply, "parts", tuple(_with_problems(reply.parts, untold)))
 
 
-def _told_parts(parts: tuple[Part, ...], untold: dict[int, list[Problem]]) -> Iterator[Part]:
+def _with_problems(parts: tuple[Part, ...], untold: dict[int, list[Problem]]) -> Iterator[Part]:
     at = -1
     for part in parts:
         if type(part) is Call:
@@ -352,13 +352,13 @@ def _reply_json(reply: Reply) -> Json:
     }
 
 
-def _fields_json(value: msgspec.Struct) -> Json:
+def _struct_json(value: msgspec.Struct) -> Json:
     named = [name for name in value.__struct_fields__ if name != "run"]
     if isinstance(value, Text) and not value.tag:
         named.remove("tag")
     plain = {name: to_json(getattr(value, name)) for name in named}
     if isinstance(value, Call):
-        plain["problems"] = [_fields_json(problem) for problem in value.problems]  # no events here
+        plain["problems"] = [_struct_json(problem) for problem in value.problems]  # no events here
     return plain
 
 
@@ -369,7 +369,7 @@ def to_json(value: object) -> Any:
     if isinstance(value, CallEnd):
         return {"index": value.index, "call": to_json(value.call)}
     if isinstance(value, msgspec.Struct):
-        return _fields_json(value)
+        return _struct_json(value)
     if isinstance(value, (list, tuple)):
         return [{"type": _kind(item), **to_json(item)} if isinstance(item, Event) else to_json(item) for item in value]
     return value

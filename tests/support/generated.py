@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from hypothesis import strategies as st
 
 from rightcall import Call, Format, Reasoning, Text, Tool, Toolset
-from rightcall.formats.spec import alternatives
+from rightcall.formats.spec import marker_alternatives
 from rightcall.types import Part
 from support.cuts import markers
 from support.replies import BARE, EITHER, INTEGER, NULLABLE, STRING, Json, tool
@@ -227,13 +227,13 @@ def filled(format: Format) -> list[str]:
     """The format's markers, those with holes filled."""
     names = {"name": "f", "key": "s", "type": "string", "id": "abcdefghi", "index": "0", "number": "1"}
     fields = [format.section, format.call, format.reasoning, *format.content]
-    texts = [t for pair in fields if pair for marker in pair for t in alternatives(marker)]
+    texts = [t for pair in fields if pair for marker in pair for t in marker_alternatives(marker)]
     for body in format.bodies:
         for field in ("open", "param", "value_close", "close", "empty"):
-            texts += alternatives(getattr(body, field, ""))
+            texts += marker_alternatives(getattr(body, field, ""))
     if format.channels:
         texts += [text for pair in format.channels.messages.values() for text in pair]
-        texts += [*alternatives(format.channels.start), *format.channels.ends]
+        texts += [*marker_alternatives(format.channels.start), *format.channels.ends]
     holes = re.compile(r"\{(" + "|".join(names) + r")\}")
     return [holes.sub(lambda hole: names[hole.group(1)], text) for text in (*texts, *format.ends) if text]
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 
 from rightcall import Call, CannotCarry, Parser, Reasoning, Text, Tool, Toolset, render
 from rightcall.formats import FORMATS
-from rightcall.formats.spec import Braced, Format, NameThenJson, Params, alternatives
+from rightcall.formats.spec import Braced, Format, NameThenJson, Params, marker_alternatives
 from rightcall.testing.laws import How, cut_law, opener_law, read
 from rightcall.testing.laws.reading import USUAL, cut_at
 
@@ -83,25 +83,25 @@ def templates(format: Format) -> Iterator[str]:
     pairs = [format.section, format.call, format.reasoning, *format.content]
     for pair in pairs:
         for marker in pair or ():
-            yield from alternatives(marker)
+            yield from marker_alternatives(marker)
     yield from format.ends
     yield format.between
     for body in format.bodies:
         if isinstance(body, Params):
             for marker in (body.open, body.param, body.value_close, body.close, body.empty):
-                yield from alternatives(marker)
+                yield from marker_alternatives(marker)
             yield from body.quote or ()
         elif isinstance(body, NameThenJson):
-            yield from alternatives(body.open)
-            yield from alternatives(body.close)
+            yield from marker_alternatives(body.open)
+            yield from marker_alternatives(body.close)
         elif isinstance(body, Braced):
-            yield from alternatives(body.open)
+            yield from marker_alternatives(body.open)
             yield body.quote
     if format.protocol is not None:
         # So is the fence around a call outside all blocks.
         yield from (*format.protocol.done, "```{name}\n", "```", "~~~{name}\n", "~~~")
     if format.channels is not None:
-        yield from alternatives(format.channels.start)
+        yield from marker_alternatives(format.channels.start)
         yield from (format.channels.message, format.channels.to, format.channels.channel, *format.channels.ends)
         for opens, closes in format.channels.messages.values():
             yield from (opens, closes)

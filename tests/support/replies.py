@@ -7,7 +7,7 @@ from typing import Any
 
 from rightcall import Call, Format, Reply, Tool, Toolset
 from rightcall.formats import FORMATS
-from rightcall.formats.spec import alternatives
+from rightcall.formats.spec import marker_alternatives
 from support.cuts import Setting, hold_of_every_cut
 
 Json = dict[str, Any]
@@ -16,7 +16,7 @@ Args = list[tuple[str, Json]]
 
 def has_opener(format: Format) -> bool:
     first = [marker[0] for marker in (format.section, format.call) if marker] + [getattr(format.bodies[0], "open", "")]
-    openers = [alternatives(marker)[0] for marker in first]
+    openers = [marker_alternatives(marker)[0] for marker in first]
     return format.channels is not None or any(opener and not opener.startswith("`") for opener in openers)
 
 

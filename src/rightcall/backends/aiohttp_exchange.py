@@ -15,7 +15,7 @@ from rightcall.api_names import Api
 from rightcall.backends.address import own_secrets
 from rightcall.backends.exchange import Received, Sent, Timeouts
 from rightcall.errors import BodyError, CallerError, TimedOut, TransportError
-from rightcall.extras import needs
+from rightcall.extras import require_extra
 from rightcall.redaction.key import Key
 from rightcall.redaction.scrubber import Scrubber
 
@@ -29,7 +29,7 @@ class Wire:
     """Connects anew for each request, until `keep` is called: from then on connections stay open in between."""
 
     def __init__(self, key: Key | None, api: Api, timeouts: Timeouts) -> None:
-        needs("http")
+        require_extra("http")
         self._auth = auth_headers(key, api)
         self._scrubbed, self._timeouts = Scrubber(own_secrets(key)).text, timeouts
         self._kept: tuple[asyncio.AbstractEventLoop, aiohttp.ClientSession] | None = None

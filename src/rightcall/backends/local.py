@@ -36,7 +36,7 @@ from rightcall.backends.models import is_model_path, with_adapter
 from rightcall.backends.profiles import PROFILES, Profile, without_native_tools
 from rightcall.backends.request import Answer, Mode, Request
 from rightcall.errors import BackendError, TransportError
-from rightcall.extras import missing
+from rightcall.extras import install_advice
 from rightcall.redaction.key import Key
 from rightcall.request_gate import given_key, make_gate, new_key
 from rightcall.types import Event
@@ -294,7 +294,7 @@ def _start_error(model: str, answer: dict[str, str], port: int, words: str) -> L
     """Return the error for a child that could not start: missing library, busy port, or unreadable model."""
     if answer["error"] == "missing":
         return LocalServerError(
-            missing("local") + ("" if "xllamacpp" in answer["reason"] else f" ({answer['reason']})")
+            install_advice("local") + ("" if "xllamacpp" in answer["reason"] else f" ({answer['reason']})")
         )
     if answer["error"] == "port":
         return LocalServerError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from rightcall.extras import is_installed, missing
+from rightcall.extras import install_advice, is_installed
 
 
 def main() -> None:
@@ -13,7 +13,7 @@ def main() -> None:
     Exit codes: 0 success, 1 a blocking problem was found, 2 wrong usage, 130 interrupted, 141 the output was closed.
     """
     if not is_installed("cli"):
-        print(f"rightcall: {missing('cli')}", file=sys.stderr)
+        print(f"rightcall: {install_advice('cli')}", file=sys.stderr)
         raise SystemExit(2)
     from rightcall.cli.app import app, output_failures
 

@@ -24,8 +24,8 @@ from rightcall.cli.layout import console, json_text, paragraph, row, table
 from rightcall.errors import CannotCarry
 from rightcall.formats import discover, find, known_formats
 from rightcall.formats.spec import Format
-from rightcall.formats.templates.format_of_template import Detection, detect_template
-from rightcall.formats.templates.source import Source, read_source
+from rightcall.formats.templates.source import TemplateSource, read_source
+from rightcall.formats.templates.template_detection import Detection, detect_template
 from rightcall.formats.templates.template_faults import BadTemplate
 from rightcall.formats.toml_text import format_to_toml
 from rightcall.parsing.rendering import render
@@ -225,7 +225,7 @@ def detect(
         raise typer.Exit(1)
 
 
-def _read_template(file: str) -> Source:
+def _read_template(file: str) -> TemplateSource:
     try:
         with open(file, "rb") as opened:
             return read_source(opened.read)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rightcall.lazy_names import on_first_use
+from rightcall.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from rightcall.constrain.builder import GrammarBounds
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Grammar", "GrammarBounds", "Relaxation", "Rule", "grammar"]
 
-__getattr__ = on_first_use(
+__getattr__ = lazy_names(
     __name__,
     {
         "Grammar": "rightcall.constrain.grammars",

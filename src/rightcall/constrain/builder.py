@@ -28,7 +28,7 @@ from rightcall.constrain.algebra import (
     seq,
 )
 from rightcall.constrain.intersect import Relaxation
-from rightcall.formats.spec import Marker, Special, alternatives
+from rightcall.formats.spec import Marker, Special, marker_alternatives
 
 
 class GrammarBounds(msgspec.Struct, frozen=True):
@@ -124,7 +124,7 @@ class Edges(NamedTuple):
 
 
 def first(marker: Marker) -> str:
-    return alternatives(marker)[0]
+    return marker_alternatives(marker)[0]
 
 
 def edges(marker: str) -> Edges:

@@ -16,8 +16,8 @@ import msgspec
 from rightcall.constrain.intersect import Relaxation
 from rightcall.errors import CallerError
 from rightcall.formats.body_kinds import BODIES
-from rightcall.json_pointer import step
 from rightcall.schema.walk import LISTS, MAPS, ONE, REFS, Refs, direct_subschemas, references
+from rightcall.strict_json import pointer_step
 from rightcall.types import Json
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class _Projector:
         made = {}
         for word, value in schema.items():
             if self._passes(word, value, path):
-                made[word] = self._inside(word, value, f"{path}{step(word)}")
+                made[word] = self._inside(word, value, f"{path}{pointer_step(word)}")
         if self.dialect.closed:
             self._close(made, schema, path)
         if self.dialect.all_required:
@@ -199,7 +199,7 @@ class _Projector:
             return False  # what refers to it says a path instead
         allows = self._allowed_without(word, value)
         if allows and word not in _FORBIDS_NOTHING:
-            self.limit(f"{path}{step(word)}", word, allows)
+            self.limit(f"{path}{pointer_step(word)}", word, allows)
         return not allows
 
     def _allowed_without(self, word: str, value: Any) -> str:
@@ -219,7 +219,7 @@ class _Projector:
         if word in LISTS:
             return [self.schema(item, f"{path}/{at}") for at, item in enumerate(value)]
         if word in MAPS:
-            return {key: self.schema(item, path + step(key)) for key, item in value.items()}
+            return {key: self.schema(item, path + pointer_step(key)) for key, item in value.items()}
         return self.schema(value, path) if word in ONE else value
 
     def _close(self, made: Json, schema: Json, path: str) -> None:
@@ -241,7 +241,9 @@ class _Projector:
         for key in properties:
             if key not in made.get("required", ()):
                 properties[key] = _or_null(properties[key])
-                self.limit(f"{path}/properties{step(key)}", "required", "null, where the member would be left out")
+                self.limit(
+                    f"{path}/properties{pointer_step(key)}", "required", "null, where the member would be left out"
+                )
         made["required"] = list(properties)
 
 

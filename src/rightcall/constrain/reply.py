@@ -35,7 +35,7 @@ from rightcall.constrain.builder import BLANKS, SPACE, Builder, edges, first, pi
 from rightcall.constrain.call_bodies import CALL_GRAMMARS
 from rightcall.constrain.json_text import JSON_CHAR, ArgumentsShape
 from rightcall.formats.body_kinds import BODIES
-from rightcall.formats.spec import Channels, Format, Pair, alternatives
+from rightcall.formats.spec import Channels, Format, Pair, marker_alternatives
 
 
 class ReplyFrame(msgspec.Struct, frozen=True):
@@ -302,9 +302,12 @@ class Replies:
     def openers(self) -> tuple[str, ...]:
         """Everything by which a parser sees a call begin."""
         format = self.format
-        markers = [*alternatives(format.section[0] if format.section else ""), *alternatives(format.call[0])]
+        markers = [
+            *marker_alternatives(format.section[0] if format.section else ""),
+            *marker_alternatives(format.call[0]),
+        ]
         for body in format.bodies:
-            markers += [text for tag in BODIES[type(body)].opening(body) for text in alternatives(tag)]
+            markers += [text for tag in BODIES[type(body)].opening(body) for text in marker_alternatives(tag)]
         heads = [str(marker).strip(BLANKS).partition("{name}")[0].partition("{id}")[0] for marker in markers]
         return tuple(dict.fromkeys(head for head in heads if head.strip(BLANKS) and len(head) > 2))
 
@@ -312,7 +315,7 @@ class Replies:
         """What begins or ends a section that is no plain text."""
         pairs = [*([self.format.reasoning] if self.format.reasoning else []), *self.format.content]
         pairs = [pair for pair in pairs if first(pair[0]).strip(BLANKS)]
-        found = [edges(text).core for pair in pairs for marker in pair for text in alternatives(marker)]
+        found = [edges(text).core for pair in pairs for marker in pair for text in marker_alternatives(marker)]
         return tuple(dict.fromkeys(str(text) for text in found if len(text) > 2))
 
     def _without(self, opener: tuple[Lit | Token, ...]) -> tuple[str, ...]:

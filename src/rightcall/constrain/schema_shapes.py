@@ -45,9 +45,9 @@ from rightcall.constrain.value_shapes import (
     union,
     whole_text,
 )
-from rightcall.json_pointer import step
 from rightcall.schema.limits import pattern_size
 from rightcall.schema.walk import Refs, fragment_of
+from rightcall.strict_json import pointer_step
 from rightcall.types import Json
 
 MAX_DIGITS = 40  # of a bound
@@ -162,7 +162,7 @@ class MemberShapes(ScalarShapes):
             schema = {**without_keyword(schema, "patternProperties"), "additionalProperties": True}
         extra, keys, said = self.undeclared(schema, path, depth)
         fields = [
-            Field(key, self.shape(value, f"{path}/properties{step(key)}", depth + 1), key in required)
+            Field(key, self.shape(value, f"{path}/properties{pointer_step(key)}", depth + 1), key in required)
             for key, value in declared.items()
         ]
         fields = self.met_patterns(fields, schema, path, depth)
@@ -207,7 +207,7 @@ class MemberShapes(ScalarShapes):
 
     def by_patterns(self, patterns: Json, extra: Shape, said: bool, path: str, depth: int) -> tuple[Shape, Any, bool]:
         at = f"{path}/patternProperties"
-        shapes = {key: self.shape(value, at + step(key), depth + 1) for key, value in patterns.items()}
+        shapes = {key: self.shape(value, at + pointer_step(key), depth + 1) for key, value in patterns.items()}
         if extra == NOTHING and len(patterns) == 1:
             ((pattern, shape),) = shapes.items()
             try:
@@ -226,7 +226,7 @@ class MemberShapes(ScalarShapes):
             self.limit(f"{path}/patternProperties", "patternProperties", "what patterns forbid of declared members")
             return fields
         for pattern, value in patterns.items():
-            at = f"{path}/patternProperties{step(pattern)}"
+            at = f"{path}/patternProperties{pointer_step(pattern)}"
             for i, field in enumerate(fields):
                 if _matches(pattern, field.name):
                     met = self.intersect(field.shape, self.shape(value, at, depth + 1), at)

@@ -45,7 +45,7 @@ from rightcall.constrain.value_shapes import (
     Union,
     options,
 )
-from rightcall.formats.spec import Params, escaped
+from rightcall.formats.spec import Params, escape_name
 from rightcall.schema.places import Kind
 
 Stop = tuple[Lit | Token, ...]
@@ -104,7 +104,7 @@ class TagShapes:
         return seq(*self._open(opener, key, "", line), value, self._behind(close.after)) if value != NEVER else NEVER
 
     def _open(self, opener: tuple[str, str, str], key: str | Node, word: str, line: str) -> list[Node]:
-        nodes = pieces(opener[1], key=escaped(self.body, key) if isinstance(key, str) else key, type=word)
+        nodes = pieces(opener[1], key=escape_name(self.body, key) if isinstance(key, str) else key, type=word)
         if isinstance(key, Word):
             nodes = _closed_word(nodes, key)
         return [*nodes, Lit(line)]

@@ -9,7 +9,7 @@ from functools import lru_cache
 from rightcall.errors import CannotCarry, ToolError
 from rightcall.formats import find, known_formats
 from rightcall.formats.contract_format import CONTRACT
-from rightcall.formats.spec import Format, alternatives
+from rightcall.formats.spec import Format, marker_alternatives
 from rightcall.parsing.rendering import render
 from rightcall.problems import OF_SERVERS
 from rightcall.tools.toolset import Toolset
@@ -248,7 +248,7 @@ def skeleton(format: Format = CONTRACT) -> str:
     holds = {"assistant_prose": "what you are doing, in a sentence", "user_response": "what the user is to read"}
     blocks = [_surround(format.call, "name({ key: value })")]
     for pair in format.content:
-        blocks.append(_surround(pair, holds.get(str(alternatives(pair[0])[0]).strip("<> \n"), "text")))
+        blocks.append(_surround(pair, holds.get(str(marker_alternatives(pair[0])[0]).strip("<> \n"), "text")))
     if format.protocol is not None:
         blocks.append("##DONE##".join(format.protocol.done))
     return "\n".join(blocks)
@@ -262,7 +262,7 @@ def _protocol(reply: Reply) -> Format | None:
 
 def _about_stray(text: str, format: Format) -> Iterator[Problem]:
     """Yield the problems of one text outside all blocks: a block without a call, unknown tags, other text."""
-    opener = str(alternatives(format.call[0])[0]).strip()
+    opener = str(marker_alternatives(format.call[0])[0]).strip()
     if opener in text:
         message = f"a {opener} block must hold one call, name({{ ... }}), not {_preview(text, _PREVIEW)}"
         yield Problem("no_call", message)
@@ -313,5 +313,5 @@ def _render_block(part: Part) -> str:
 
 
 def _surround(pair: tuple[str | tuple[str, ...], str | tuple[str, ...]], inside: str) -> str:
-    opens, closes = alternatives(pair[0])[0], alternatives(pair[1])[0]
+    opens, closes = marker_alternatives(pair[0])[0], marker_alternatives(pair[1])[0]
     return f"{opens}{inside}{closes}".strip()

@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 
 from rightcall.formats import find
-from rightcall.formats.spec import Format, alternatives
-from rightcall.json_pointer import unescaped
+from rightcall.formats.spec import Format, marker_alternatives
 from rightcall.schema.walk import REFS, Refs, all_schemas, reachable
+from rightcall.strict_json import unescape_step
 from rightcall.tools.toolset import Tools, Toolset, examples
 from rightcall.types import Json, Tool
 
@@ -83,13 +83,13 @@ def _can_be_marker(marker: str) -> bool:
 def _texts(format: Format) -> list[str]:
     """Return all markers of a format: of sections, calls, reasoning, content, bodies and channels."""
     pairs = [format.section, format.call, format.reasoning, *format.content]
-    found = [text for pair in pairs if pair for marker in pair for text in alternatives(marker)]
+    found = [text for pair in pairs if pair for marker in pair for text in marker_alternatives(marker)]
     for body in format.bodies:
         for field in ("open", "close", "param", "value_close", "empty", "quote"):
             value = getattr(body, field, None) or ""
-            found += alternatives(value)
+            found += marker_alternatives(value)
     if format.channels is not None:
-        found += [*alternatives(format.channels.start), format.channels.message, *format.channels.ends]
+        found += [*marker_alternatives(format.channels.start), format.channels.message, *format.channels.ends]
     return [*found, *format.ends]
 
 
@@ -452,7 +452,7 @@ def preferred_name(ref: str, root: Any = None) -> str:
     """Return the name that a reference suggests: its last step, as an identifier.
 
     "" for a reference to the whole document, unless `root` is given: then its title or "Arguments"."""
-    last = unescaped(ref.rstrip("/").rpartition("/")[2].strip("#"))
+    last = unescape_step(ref.rstrip("/").rpartition("/")[2].strip("#"))
     if not last and isinstance(root, dict) and "$ref" not in root:
         last = root["title"] if isinstance(root.get("title"), str) and root["title"].strip() else "Arguments"
     name = _UNFIT.sub("_", last).strip("_") or ("_" if last else "")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rightcall.lazy_names import on_first_use
+from rightcall.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from rightcall.capture.domain import Domain, find_domains
@@ -47,7 +47,7 @@ __all__ = [
     "write_prompts",
 ]
 
-__getattr__ = on_first_use(
+__getattr__ = lazy_names(
     __name__,
     {
         "BadRows": "rightcall.datasets.row_files",

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from rightcall.errors import FileFailed
-from rightcall.extras import needs
+from rightcall.extras import require_extra
 from rightcall.storage.file_kinds import failed
 from rightcall.storage.whole_files import WholeFile
 from rightcall.types import Json
@@ -74,7 +74,7 @@ def _schema(arrow: Any, columns: Json) -> Any:
 
 
 def _pyarrow() -> tuple[Any, Any]:
-    needs("parquet")
+    require_extra("parquet")
     import pyarrow  # type: ignore[import-untyped]
     import pyarrow.parquet  # type: ignore[import-untyped]
 

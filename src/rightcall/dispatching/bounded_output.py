@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Literal, NamedTuple, Protocol
 import msgspec
 
 from rightcall.dispatching.plain_json_values import plain
-from rightcall.json_pointer import escaped
+from rightcall.strict_json import escape_step
 from rightcall.types import Tool
 
 Steps = tuple[str, ...]
@@ -449,7 +449,7 @@ class _Cutter:
             return value if len(value) <= self.most_chars else self.text(value, pointer)
         if isinstance(value, dict):
             return {
-                key: self.walk(item, f"{pointer}/{escaped(key)}") if self.may_shrink(item) else item
+                key: self.walk(item, f"{pointer}/{escape_step(key)}") if self.may_shrink(item) else item
                 for key, item in value.items()
             }
         return self.array(value, pointer, start) if isinstance(value, list) else value
@@ -547,9 +547,9 @@ class _Fitter:
             whole = name + self.json_size(value[key])
             if whole > max(share, min(room, _NO_ROOM)) and share - name < _NO_ROOM:
                 self.made.values += 1
-                self.note(f"{pointer}/{escaped(key)}", 0)
+                self.note(f"{pointer}/{escape_step(key)}", 0)
                 continue
-            kept[key] = self.fit(value[key], max(share, min(room, _NO_ROOM)) - name, f"{pointer}/{escaped(key)}")
+            kept[key] = self.fit(value[key], max(share, min(room, _NO_ROOM)) - name, f"{pointer}/{escape_step(key)}")
             room -= name + json_size(kept[key])
         return {key: kept[key] for key in value if key in kept}
 

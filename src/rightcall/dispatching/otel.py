@@ -10,7 +10,7 @@ from rightcall.dispatching.plain_json_values import plain
 from rightcall.dispatching.result import Result
 from rightcall.dispatching.trace import Intervention
 from rightcall.errors import DispatchTerminated
-from rightcall.extras import needs
+from rightcall.extras import require_extra
 from rightcall.redaction.scrubber import Scrubber
 
 SCOPE = "rightcall.dispatching"
@@ -30,7 +30,7 @@ class Spans(Hook):
     """
 
     def __init__(self, *, tracer_provider: Any = None, content: bool = False, bounds: Bounds | None = None) -> None:
-        needs("otel")
+        require_extra("otel")
         from opentelemetry import trace
 
         self._tracer = trace.get_tracer(SCOPE, tracer_provider=tracer_provider)

@@ -26,8 +26,8 @@ from rightcall.formats.spec import (
     Params,
     Pythonic,
     TsCall,
-    alternatives,
-    escaped,
+    escape_name,
+    marker_alternatives,
 )
 from rightcall.formats.toml_rules import (
     ANY_TEXT,
@@ -35,11 +35,11 @@ from rightcall.formats.toml_rules import (
     OPENER,
     OPTIONAL,
     FieldRule,
-    each,
-    json_key,
-    marker_rule,
-    refuse,
-    template_rule,
+    check_each,
+    check_json_key,
+    check_marker,
+    check_template,
+    reject_field,
 )
 from rightcall.parsing.values.notation import closing
 from rightcall.strict_json import encode
@@ -124,7 +124,7 @@ class BodyKind(Generic[B]):
 
 def first_alternative(marker: Marker) -> str:
     """Return the alternative of a marker that is written."""
-    return alternatives(marker)[0]
+    return marker_alternatives(marker)[0]
 
 
 def fill_marker(marker: Marker, call: Call, index: int) -> str:
@@ -172,16 +172,18 @@ class EnvelopeKind(BodyKind[Envelope]):
     def check(self, body: Envelope, where: str, format: Format) -> None:
         for field in ("names", "args", "ids", "outer"):
             keys = getattr(body, field)
-            each(f"{where}.{field}", keys, LITERAL)
+            check_each(f"{where}.{field}", keys, LITERAL)
             for key in keys:
-                json_key(f"{where}.{field}", key)
-        template_rule(f"{where}.content", body.content, OPTIONAL)
-        json_key(f"{where}.content", body.content)
-        each(f"{where}.wrap", body.wrap or (), ANY_TEXT)
+                check_json_key(f"{where}.{field}", key)
+        check_template(f"{where}.content", body.content, OPTIONAL)
+        check_json_key(f"{where}.content", body.content)
+        check_each(f"{where}.wrap", body.wrap or (), ANY_TEXT)
         if not body.args and body.names:
-            refuse(f"{where}.args", "it is empty", "name the key that holds the arguments")
+            reject_field(f"{where}.args", "it is empty", "name the key that holds the arguments")
         if body.write_id and not body.ids:
-            refuse(f"{where}.ids", "it is empty, and write_id wants an id written", "name the key that holds the id")
+            reject_field(
+                f"{where}.ids", "it is empty, and write_id wants an id written", "name the key that holds the id"
+            )
 
 
 # -- a name, then JSON -------------------------------------------------------------------------------------------------
@@ -208,11 +210,11 @@ class NameThenJsonKind(BodyKind[NameThenJson]):
 
     def check(self, body: NameThenJson, where: str, format: Format) -> None:
         if body.open:
-            marker_rule(f"{where}.open", body.open, OPENER)
+            check_marker(f"{where}.open", body.open, OPENER)
         elif format.channels is None and len(format.bodies) == 1:
-            refuse(f"{where}.open", "without it nothing says the name of the call", "write a marker with {name}")
-        marker_rule(f"{where}.close", body.close, OPTIONAL)
-        template_rule(f"{where}.id", body.id, FieldRule(may=("name", "id", "index", "number"), empty=True))
+            reject_field(f"{where}.open", "without it nothing says the name of the call", "write a marker with {name}")
+        check_marker(f"{where}.close", body.close, OPTIONAL)
+        check_template(f"{where}.id", body.id, FieldRule(may=("name", "id", "index", "number"), empty=True))
 
 
 # -- tagged arguments --------------------------------------------------------------------------------------------------
@@ -228,7 +230,7 @@ class ParamsKind(BodyKind[Params]):
 
     def write(self, body: Params, call: Call, arguments: str, index: int) -> str:
         inside = "".join([_write_param(body, key, value) for key, value in call.arguments.items()])
-        call = msgspec.structs.replace(call, name=escaped(body, call.name)) if body.escapes else call
+        call = msgspec.structs.replace(call, name=escape_name(body, call.name)) if body.escapes else call
         return fill_marker(body.open, call, index) + inside + first_alternative(body.close)
 
     def markers(self, body: Params) -> tuple[Marker, ...]:
@@ -256,23 +258,23 @@ class ParamsKind(BodyKind[Params]):
 
     def check(self, body: Params, where: str, format: Format) -> None:
         typed = ("type",) if body.types else ()
-        marker_rule(f"{where}.open", body.open, OPENER)
-        marker_rule(f"{where}.param", body.param, FieldRule(may=typed, need=("key",)))
+        check_marker(f"{where}.open", body.open, OPENER)
+        check_marker(f"{where}.param", body.param, FieldRule(may=typed, need=("key",)))
         # The first is the one that is written, and must say the type; a model may leave it out.
-        template_rule(f"{where}.param", first_alternative(body.param), FieldRule(need=("key", *typed)))
-        marker_rule(f"{where}.value_close", body.value_close, FieldRule(may=("key",), empty=True))
-        if not alternatives(body.value_close)[0]:
-            refuse(f"{where}.value_close", "the marker is empty", "the first one is written and must be visible")
-        marker_rule(f"{where}.close", body.close, OPTIONAL)
-        marker_rule(f"{where}.empty", body.empty, FieldRule(may=OPENER.may, need=("name",), empty=True))
-        template_rule(f"{where}.item", body.item, OPTIONAL)
+        check_template(f"{where}.param", first_alternative(body.param), FieldRule(need=("key", *typed)))
+        check_marker(f"{where}.value_close", body.value_close, FieldRule(may=("key",), empty=True))
+        if not marker_alternatives(body.value_close)[0]:
+            reject_field(f"{where}.value_close", "the marker is empty", "the first one is written and must be visible")
+        check_marker(f"{where}.close", body.close, OPTIONAL)
+        check_marker(f"{where}.empty", body.empty, FieldRule(may=OPENER.may, need=("name",), empty=True))
+        check_template(f"{where}.item", body.item, OPTIONAL)
         _check_item(where, body)
-        each(f"{where}.quote", body.quote or (), LITERAL)
-        each(f"{where}.json", body.json or (), LITERAL)
-        for text in alternatives(body.param):
+        check_each(f"{where}.quote", body.quote or (), LITERAL)
+        check_each(f"{where}.json", body.json or (), LITERAL)
+        for text in marker_alternatives(body.param):
             if _ENDS_IN_HOLE(text):
                 said = f"nothing tells the end of {text[:80]!r} from the value"
-                refuse(f"{where}.param", said, "end it with a literal")
+                reject_field(f"{where}.param", said, "end it with a literal")
         _check_types(f"{where}.types", body.types)
         _check_escapes(f"{where}.escapes", body.escapes)
 
@@ -282,35 +284,39 @@ def _check_item(where: str, body: Params) -> None:
     if not body.item:
         return
     if not _ITEM(body.item):
-        refuse(f"{where}.item", f"{body.item[:80]!r} is no name of a tag", "write its name alone, such as item")
+        reject_field(f"{where}.item", f"{body.item[:80]!r} is no name of a tag", "write its name alone, such as item")
     for field, tag in (("param", first_alternative(body.param)), ("value_close", first_alternative(body.value_close))):
         if "{key}" not in tag or tag.strip().startswith("{key}") or "{type}" in tag:
-            refuse(f"{where}.{field}", f"{tag[:80]!r} cannot be nested, as item wants", "write <{key}> and </{key}>")
+            reject_field(
+                f"{where}.{field}", f"{tag[:80]!r} cannot be nested, as item wants", "write <{key}> and </{key}>"
+            )
 
 
 def _check_types(where: str, types: dict[str, Any]) -> None:
-    each(where, types, LITERAL)
+    check_each(where, types, LITERAL)
     for word in types:
         if len(word) > 32 or _UNFIT_WORD(word):
-            refuse(where, f"{word[:80]!r} is no type word", "write 1-32 characters without blanks, quotes, < or >")
+            reject_field(
+                where, f"{word[:80]!r} is no type word", "write 1-32 characters without blanks, quotes, < or >"
+            )
     if types and set(types.values()) != {"string", "json"}:
         example = 'for example { text = "string", other = "json" }'
-        refuse(where, "it must have a word for string and one for json", example)
+        reject_field(where, "it must have a word for string and one for json", example)
 
 
 def _check_escapes(where: str, escapes: dict[str, str]) -> None:
-    each(where, escapes.values(), LITERAL)
+    check_each(where, escapes.values(), LITERAL)
     for char, written in escapes.items():
         if len(char) != 1 or len(written) < 2 or written[0] not in escapes:
             cure = "write one character and what stands for it, which begins with a character that is escaped too"
-            refuse(where, f"{char[:80]!r} = {written[:80]!r} is no escape", cure)
+            reject_field(where, f"{char[:80]!r} = {written[:80]!r} is no escape", cure)
     if escapes and '"' not in escapes:
-        refuse(where, "the quotation mark has no escape", "a key ends at one: say how it is written")
+        reject_field(where, "the quotation mark has no escape", "a key ends at one: say how it is written")
 
 
 def _write_param(body: Params, key: str, value: Any) -> str:
     """One argument."""
-    key = escaped(body, key)
+    key = escape_name(body, key)
     opener = first_alternative(body.param).replace("{type}", _find_type_word(body, value)).replace("{key}", key)
     close = first_alternative(body.value_close).replace("{key}", key)
     if isinstance(value, str):
@@ -357,7 +363,7 @@ class PythonicKind(BodyKind[Pythonic]):
         return bool(_is_function_name(name))
 
     def check(self, body: Pythonic, where: str, format: Format) -> None:
-        each(f"{where}.wrap", body.wrap, ANY_TEXT)
+        check_each(f"{where}.wrap", body.wrap, ANY_TEXT)
 
 
 def _write_python_value(value: Any) -> str:
@@ -382,8 +388,8 @@ class BracedKind(BodyKind[Braced]):
         return (body.open,)
 
     def check(self, body: Braced, where: str, format: Format) -> None:
-        marker_rule(f"{where}.open", body.open, OPENER)
-        template_rule(f"{where}.quote", body.quote, LITERAL)
+        check_marker(f"{where}.open", body.open, OPENER)
+        check_template(f"{where}.quote", body.quote, LITERAL)
 
 
 def _write_braced_value(body: Braced, value: Any) -> str:
@@ -413,13 +419,15 @@ class TsCallKind(BodyKind[TsCall]):
         return bool(_is_function_name(name))
 
     def check(self, body: TsCall, where: str, format: Format) -> None:
-        each(f"{where}.labels", body.labels, LITERAL)
+        check_each(f"{where}.labels", body.labels, LITERAL)
         for label in body.labels:
             if not _IS_LABEL(label):
                 cure = "write a word of letters, digits, _ and -, at most 40"
-                refuse(f"{where}.labels", f"{label[:80]!r} is no label", cure)
-        if "" in alternatives(format.call[0]) or not any(alternatives(format.call[1])):
-            refuse(where, "without markers around a call nothing tells it from text", "write call with both markers")
+                reject_field(f"{where}.labels", f"{label[:80]!r} is no label", cure)
+        if "" in marker_alternatives(format.call[0]) or not any(marker_alternatives(format.call[1])):
+            reject_field(
+                where, "without markers around a call nothing tells it from text", "write call with both markers"
+            )
 
 
 def write_literal(value: Any) -> str:

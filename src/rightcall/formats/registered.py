@@ -55,7 +55,7 @@ def register(*formats: Format) -> None:
             check_format_value(format)
             _check_free(format, known)
             known[format.name] = format
-        _current = _made(known)
+        _current = _build_known_formats(known)
 
 
 def unregister(name: str) -> None:
@@ -64,7 +64,7 @@ def unregister(name: str) -> None:
     with _LOCK:
         if name in FORMATS or name not in _current.formats:
             raise UnknownFormat(f"no format {name[:80]!r} was registered")
-        _current = _made({key: format for key, format in _current.formats.items() if key != name})
+        _current = _build_known_formats({key: format for key, format in _current.formats.items() if key != name})
 
 
 class FormatCarrier:
@@ -79,7 +79,7 @@ class FormatCarrier:
         self.__dict__.update(state)
 
 
-def _made(formats: dict[str, Format]) -> KnownFormats:
+def _build_known_formats(formats: dict[str, Format]) -> KnownFormats:
     aliases = {alias: name for name, format in formats.items() for alias in format.aliases}
     return KnownFormats(formats, aliases)
 

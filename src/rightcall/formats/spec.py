@@ -247,17 +247,17 @@ def replace(format: Format, **changes: Any) -> Format:
     return msgspec.structs.replace(format, **{"aliases": (), "models": "", **changes})
 
 
-def alternatives(marker: Marker) -> tuple[str, ...]:
+def marker_alternatives(marker: Marker) -> tuple[str, ...]:
     return (marker,) if isinstance(marker, str) else marker
 
 
-def likely_closes(format: Format) -> tuple[str, ...]:
+def guess_closing_markers(format: Format) -> tuple[str, ...]:
     """What models close a call with by analogy, where the format has nothing for it:  [CALLS] ... [/CALLS]"""
-    opens = [text.strip() for text in alternatives(format.call[0])] if not format.call[1] else []
+    opens = [text.strip() for text in marker_alternatives(format.call[0])] if not format.call[1] else []
     tags = [text for text in opens if text[:1] in ("[", "<") and text[1:-1].isidentifier()]
     return tuple([f"{tag[0]}/{tag[1:]}" for tag in tags])
 
 
-def escaped(body: Params, text: str) -> str:
+def escape_name(body: Params, text: str) -> str:
     """A name or a key as it is written in its hole."""
     return "".join([body.escapes.get(char, char) for char in text]) if body.escapes else text

@@ -15,48 +15,48 @@ from rightcall.formats.spec import Format, Special
 _NO_MARKERS = ("name", "aliases", "models", "tools")
 
 
-def tokens_of(format: Format) -> tuple[str, ...]:
+def special_tokens(format: Format) -> tuple[str, ...]:
     """The special tokens in a format's markers, each once."""
-    return tuple(dict.fromkeys([token for text in _texts(format) for token in getattr(text, "tokens", ())]))
+    return tuple(dict.fromkeys([token for text in _iterate_texts(format) for token in getattr(text, "tokens", ())]))
 
 
-def texts_of(format: Format) -> tuple[str, ...]:
+def marker_texts(format: Format) -> tuple[str, ...]:
     """The texts of a format's markers."""
-    return tuple(_texts(format))
+    return tuple(_iterate_texts(format))
 
 
-def with_tokens(format: Format, tokens: Sequence[str]) -> Format:
+def mark_special_tokens(format: Format, tokens: Sequence[str]) -> Format:
     """The format with these tokens marked as such wherever a marker holds them."""
-    return _marked(format, tokens) if tokens else format
+    return _mark(format, tokens) if tokens else format
 
 
-def is_in_a_marker(format: Format, token: str) -> bool:
-    return any(token in text for text in _texts(format))
+def is_in_marker(format: Format, token: str) -> bool:
+    return any(token in text for text in _iterate_texts(format))
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _iterate_texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, msgspec.Struct):
         for name in _marker_fields(value):
-            yield from _texts(getattr(value, name))
+            yield from _iterate_texts(getattr(value, name))
     elif isinstance(value, Mapping):
-        yield from _texts(tuple(value.values()))
+        yield from _iterate_texts(tuple(value.values()))
     elif isinstance(value, tuple):
         for each in value:
-            yield from _texts(each)
+            yield from _iterate_texts(each)
 
 
-def _marked(value: Any, tokens: Sequence[str]) -> Any:
+def _mark(value: Any, tokens: Sequence[str]) -> Any:
     if isinstance(value, str):
         found = tuple(sorted([token for token in tokens if token in value], key=value.index))
         return Special(value, found) if found else value
     if isinstance(value, msgspec.Struct):
-        changed = {name: _marked(getattr(value, name), tokens) for name in _marker_fields(value)}
+        changed = {name: _mark(getattr(value, name), tokens) for name in _marker_fields(value)}
         return msgspec.structs.replace(value, **changed)
     if isinstance(value, Mapping):
-        return {key: _marked(each, tokens) for key, each in value.items()}
-    return tuple([_marked(each, tokens) for each in value]) if isinstance(value, tuple) else value
+        return {key: _mark(each, tokens) for key, each in value.items()}
+    return tuple([_mark(each, tokens) for each in value]) if isinstance(value, tuple) else value
 
 
 def _marker_fields(value: msgspec.Struct) -> list[str]:

@@ -22,21 +22,21 @@ import msgspec
 
 from rightcall.formats.body_kinds import BODIES
 from rightcall.formats.builtin import ALIASES, FORMATS
-from rightcall.formats.spec import Body, Channels, Format, Protocol, alternatives
-from rightcall.formats.special_tokens import is_in_a_marker, with_tokens
+from rightcall.formats.spec import Body, Channels, Format, Protocol, marker_alternatives
+from rightcall.formats.special_tokens import is_in_marker, mark_special_tokens
 from rightcall.formats.toml_rules import (
     ANY_TEXT,
     LITERAL,
     MAX_LIST,
     OPTIONAL,
     FieldRule,
-    at_most,
-    each,
-    marker_rule,
-    nearest,
-    pair_rule,
-    refuse,
-    template_rule,
+    check_count,
+    check_each,
+    check_marker,
+    check_pair,
+    check_template,
+    reject_field,
+    suggest,
 )
 
 MAX_BYTES = 64 * 1024
@@ -53,47 +53,49 @@ _ALIAS = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}").fullmatch
 def format_from_toml(text: str) -> Format:
     """The format that this TOML text defines. Raises `BadFormat`, and nothing else, whatever the text is."""
     kinds = {kind.__struct_config__.tag: kind for kind in BODIES}
-    data = _load(text)
-    special = _special(data.pop(SPECIAL, ()))
-    _known_keys(data, kinds)
+    data = _load_toml(text)
+    special = _read_special_tokens(data.pop(SPECIAL, ()))
+    _check_keys(data, kinds)
     try:
-        written = msgspec.convert(data, _written(tuple(BODIES)))
+        written = msgspec.convert(data, _file_struct(tuple(BODIES)))
     except msgspec.ValidationError as error:
         what, _, where = str(error).partition(" - at ")
-        refuse(where.strip("`$.") or "the file", what[0].lower() + what[1:], "docs/formats.md shows whole examples")
+        reject_field(
+            where.strip("`$.") or "the file", what[0].lower() + what[1:], "docs/formats.md shows whole examples"
+        )
     format = Format(**{field: getattr(written, field) for field in Format.__struct_fields__})
     check_format_value(format)
     for i, token in enumerate(special):
-        if not is_in_a_marker(format, token):
-            refuse(f"{SPECIAL}[{i}]", f"no marker holds {token[:80]!r}", "write it as it stands in a marker")
-    return with_tokens(format, special)
+        if not is_in_marker(format, token):
+            reject_field(f"{SPECIAL}[{i}]", f"no marker holds {token[:80]!r}", "write it as it stands in a marker")
+    return mark_special_tokens(format, special)
 
 
-def _special(given: Any) -> tuple[str, ...]:
+def _read_special_tokens(given: Any) -> tuple[str, ...]:
     """What a file says of the vocabulary: no part of a format, but of its markers."""
     if not isinstance(given, list | tuple) or not all(isinstance(each, str) for each in given):
-        refuse(SPECIAL, "it is no array of texts", 'write special = ["<|call|>"]')
-    each(SPECIAL, given, LITERAL)
+        reject_field(SPECIAL, "it is no array of texts", 'write special = ["<|call|>"]')
+    check_each(SPECIAL, given, LITERAL)
     return tuple(given)
 
 
 def check_format_value(format: Format) -> None:
     """Raises `BadFormat` unless a file could say this format, whether one did or not."""
     _check_names(format)
-    _check_around(format)
+    _check_markers(format)
     if format.channels is not None:
         _check_channels(format.channels)
     if format.protocol is not None:
         _check_protocol(format)
-    at_most("body", format.bodies, MAX_BODIES)
+    check_count("body", format.bodies, MAX_BODIES)
     if not format.bodies:
-        refuse("body", "it is empty", "say at least one body")
+        reject_field("body", "it is empty", "say at least one body")
     for i, body in enumerate(format.bodies):
         BODIES[type(body)].check(body, f"body[{i}]" if isinstance(format.body, tuple) else "body", format)
 
 
 @lru_cache(8)
-def _written(kinds: tuple[type[Body], ...]) -> type[msgspec.Struct]:
+def _file_struct(kinds: tuple[type[Body], ...]) -> type[msgspec.Struct]:
     """`Format` as a file writes it, where a body is one of the kinds there are."""
     body = Union[kinds]  # type: ignore[valid-type]  # noqa: UP007 - of as many as there are
     types = {**get_type_hints(Format), "body": body | tuple[body, ...]}
@@ -107,49 +109,51 @@ def _written(kinds: tuple[type[Body], ...]) -> type[msgspec.Struct]:
 # -- from text to tables -----------------------------------------------------------------------------------------------
 
 
-def _load(text: str) -> dict[str, Any]:
+def _load_toml(text: str) -> dict[str, Any]:
     if not isinstance(text, str):
-        refuse("the file", f"the TOML must be text, not {type(text).__name__}", "decode it as UTF-8 first")
+        reject_field("the file", f"the TOML must be text, not {type(text).__name__}", "decode it as UTF-8 first")
     if len(text) > MAX_BYTES or len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
-        refuse("the file", f"it is longer than {MAX_BYTES // 1024} KB", "a format takes a few lines")
+        reject_field("the file", f"it is longer than {MAX_BYTES // 1024} KB", "a format takes a few lines")
     for number, line in enumerate(text.split("\n"), 1):
         if line.count(".") > MAX_DOTS:
-            refuse(f"line {number}", f"it has more than {MAX_DOTS} dots", "write tables instead of dotted keys")
+            reject_field(f"line {number}", f"it has more than {MAX_DOTS} dots", "write tables instead of dotted keys")
     try:
         text.encode("utf-8")
         return tomllib.loads(text)
     except RecursionError:
-        refuse("the file", "it is nested too deeply", "a format needs three levels")
+        reject_field("the file", "it is nested too deeply", "a format needs three levels")
     except ValueError as error:  # bad TOML, a number too long to be read, lone surrogates
-        refuse("the file", f"it is no valid TOML ({str(error)[:200]})", "correct it there")
+        reject_field("the file", f"it is no valid TOML ({str(error)[:200]})", "correct it there")
 
 
-def _known_keys(data: dict[str, Any], kinds: Mapping[Any, type[Body]]) -> None:
-    _only(data, Format, "")
+def _check_keys(data: dict[str, Any], kinds: Mapping[Any, type[Body]]) -> None:
+    _check_table_keys(data, Format, "")
     if isinstance(data.get("channels"), dict):
-        _only(data["channels"], Channels, "channels.")
+        _check_table_keys(data["channels"], Channels, "channels.")
     if isinstance(data.get("protocol"), dict):
-        _only(data["protocol"], Protocol, "protocol.")
+        _check_table_keys(data["protocol"], Protocol, "protocol.")
     body = data.get("body")
     places = {f"body[{i}].": each for i, each in enumerate(body)} if isinstance(body, list) else {"body.": body}
     for where, table in places.items():
         if isinstance(table, dict):
-            _known_body_keys(table, kinds, where)
+            _check_body_keys(table, kinds, where)
 
 
-def _known_body_keys(table: dict[str, Any], kinds: Mapping[Any, type[Body]], where: str) -> None:
+def _check_body_keys(table: dict[str, Any], kinds: Mapping[Any, type[Body]], where: str) -> None:
     kind = table.get("kind")
     if not isinstance(kind, str) or kind not in kinds:
         said = "it is missing" if kind is None else f"there is no body kind {str(kind)[:80]!r}"
-        refuse(where + "kind", said, nearest(str(kind or ""), kinds))
-    _only({key: value for key, value in table.items() if key != "kind"}, kinds[kind], where)
+        reject_field(where + "kind", said, suggest(str(kind or ""), kinds))
+    _check_table_keys({key: value for key, value in table.items() if key != "kind"}, kinds[kind], where)
 
 
-def _only(table: dict[str, Any], struct: type[msgspec.Struct], where: str) -> None:
+def _check_table_keys(table: dict[str, Any], struct: type[msgspec.Struct], where: str) -> None:
     known = (*struct.__struct_fields__, *([SPECIAL] if struct is Format else []))
     for key in table:
         if key not in known:
-            refuse(f"{where}{key[:80]!r}" if where else repr(key[:80]), "there is no such key", nearest(key, known))
+            reject_field(
+                f"{where}{key[:80]!r}" if where else repr(key[:80]), "there is no such key", suggest(key, known)
+            )
 
 
 # -- names -------------------------------------------------------------------------------------------------------------
@@ -157,57 +161,65 @@ def _only(table: dict[str, Any], struct: type[msgspec.Struct], where: str) -> No
 
 def _check_alias(where: str, word: str) -> None:
     if not _ALIAS(word):
-        refuse(where, f"{word[:80]!r} is no format name", "write letters, digits and _ . -, at most 64")
+        reject_field(where, f"{word[:80]!r} is no format name", "write letters, digits and _ . -, at most 64")
     if word in FORMATS or word in ALIASES or word in _RESERVED:
-        refuse(where, f"{word!r} is built in and cannot be replaced", "choose another name")
+        reject_field(where, f"{word!r} is built in and cannot be replaced", "choose another name")
 
 
 def _check_names(format: Format) -> None:
     if not _NAME(format.name):
-        refuse("name", f"{format.name[:80]!r} is no format name", "write a-z, 0-9 and _, a letter first, at most 64")
-    at_most("aliases", format.aliases, MAX_LIST)
+        reject_field(
+            "name", f"{format.name[:80]!r} is no format name", "write a-z, 0-9 and _, a letter first, at most 64"
+        )
+    check_count("aliases", format.aliases, MAX_LIST)
     for i, word in enumerate((format.name, *format.aliases)):
         _check_alias(f"aliases[{i - 1}]" if i else "name", word)
     if len(format.models) > 256 or not format.models.isprintable():
-        refuse("models", "it is longer than 256 characters or not printable", "name the models in one line")
+        reject_field("models", "it is longer than 256 characters or not printable", "name the models in one line")
     listings = sorted({known.tools for known in FORMATS.values()})
     if format.tools not in listings:
-        refuse("tools", f"there is no listing {format.tools[:80]!r}", nearest(format.tools, listings))
+        reject_field("tools", f"there is no listing {format.tools[:80]!r}", suggest(format.tools, listings))
 
 
-def _check_around(format: Format) -> None:
-    pair_rule("section", format.section, LITERAL, LITERAL)
-    pair_rule("call", format.call, FieldRule(may=("name",), empty=True), OPTIONAL)
-    template_rule("between", format.between, ANY_TEXT)
-    pair_rule("reasoning", format.reasoning, LITERAL, LITERAL)
-    at_most("content", format.content, MAX_LIST)
+def _check_markers(format: Format) -> None:
+    check_pair("section", format.section, LITERAL, LITERAL)
+    check_pair("call", format.call, FieldRule(may=("name",), empty=True), OPTIONAL)
+    check_template("between", format.between, ANY_TEXT)
+    check_pair("reasoning", format.reasoning, LITERAL, LITERAL)
+    check_count("content", format.content, MAX_LIST)
     for i, pair in enumerate(format.content):
-        pair_rule(f"content[{i}]", pair, FieldRule(may=("name",), empty=True), LITERAL)
-        if "{name}" in alternatives(pair[0])[0]:
-            refuse(f"content[{i}][0]", "text has no name that could be written there", "put one without {name} first")
-    each("ends", format.ends, LITERAL)
+        check_pair(f"content[{i}]", pair, FieldRule(may=("name",), empty=True), LITERAL)
+        if "{name}" in marker_alternatives(pair[0])[0]:
+            reject_field(
+                f"content[{i}][0]", "text has no name that could be written there", "put one without {name} first"
+            )
+    check_each("ends", format.ends, LITERAL)
 
 
 def _check_channels(channels: Channels) -> None:
-    marker_rule("channels.start", channels.start, LITERAL)
-    template_rule("channels.message", channels.message, FieldRule(blank=True))
-    each("channels.ends", channels.ends, LITERAL)
+    check_marker("channels.start", channels.start, LITERAL)
+    check_template("channels.message", channels.message, FieldRule(blank=True))
+    check_each("channels.ends", channels.ends, LITERAL)
     for field in ("to", "channel", "prefix"):
-        template_rule(f"channels.{field}", getattr(channels, field), OPTIONAL)
-    each("channels.kinds", channels.kinds, LITERAL)
+        check_template(f"channels.{field}", getattr(channels, field), OPTIONAL)
+    check_each("channels.kinds", channels.kinds, LITERAL)
     if "call" not in channels.messages:
-        refuse("channels.messages", "it does not say how a call is written", 'add call = ["... {name} ...", "..."]')
+        reject_field(
+            "channels.messages", "it does not say how a call is written", 'add call = ["... {name} ...", "..."]'
+        )
     for kind, (opens, closes) in channels.messages.items():
         need = ("name",) if kind == "call" else ()
-        template_rule(f"channels.messages.{kind}[0]", opens, FieldRule(need=need))
-        template_rule(f"channels.messages.{kind}[1]", closes, OPTIONAL)
+        check_template(f"channels.messages.{kind}[0]", opens, FieldRule(need=need))
+        check_template(f"channels.messages.{kind}[1]", closes, OPTIONAL)
 
 
 def _check_protocol(format: Format) -> None:
     assert format.protocol is not None
-    each("protocol.done", format.protocol.done, LITERAL)
+    check_each("protocol.done", format.protocol.done, LITERAL)
     if format.section is not None or format.channels is not None:
-        refuse("protocol", "there is a section or channels too", "write only one of the three")
+        reject_field("protocol", "there is a section or channels too", "write only one of the three")
     for i, (opens, closes) in enumerate(format.content):
         if isinstance(opens, tuple) or isinstance(closes, tuple) or not opens:
-            refuse(f"content[{i}]", "a block of a protocol has alternatives", "write one opening and one closing tag")
+            reject_field(
+                f"content[{i}]", "a block of a protocol has alternatives", "write one opening and one closing tag"
+            )

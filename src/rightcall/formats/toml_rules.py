@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import NamedTuple, NoReturn
 
 from rightcall.errors import BadFormat
-from rightcall.formats.spec import Marker, Pair, alternatives
+from rightcall.formats.spec import Marker, Pair, marker_alternatives
 
 MAX_MARKER = 128
 MAX_LIST = 32  # alternatives of a marker, end tokens, words of a table
@@ -19,20 +19,20 @@ _ADJACENT = re.compile(r"\{(\w+)\}(?:[ \t\r]*\n[ \t\r\n]*)?\{(\w+)\}")
 _UNFIT_KEY = re.compile(r'["\\\x00-\x1f]').search
 
 
-def refuse(where: str, cause: str, cure: str) -> NoReturn:
+def reject_field(where: str, cause: str, cure: str) -> NoReturn:
     raise BadFormat(f"format file, {where}: {cause}; {cure}")
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
+def suggest(word: str, known: Iterable[str]) -> str:
     known = list(known)
     near = difflib.get_close_matches(word[:64], known, 1, 0.4)
     return f"did you mean {near[0]!r}?" if near else "known: " + ", ".join(known)
 
 
-def at_most(where: str, values: Iterable[object], most: int) -> None:
+def check_count(where: str, values: Iterable[object], most: int) -> None:
     count = len(list(values))
     if count > most:
-        refuse(where, f"it has {count} entries", f"write at most {most}")
+        reject_field(where, f"it has {count} entries", f"write at most {most}")
 
 
 class FieldRule(NamedTuple):
@@ -50,65 +50,67 @@ ANY_TEXT = FieldRule(empty=True, blank=True)
 OPENER = FieldRule(may=("name", "id", "index", "number", "cite"), need=("name",))
 
 
-def marker_rule(where: str, marker: Marker, rule: FieldRule) -> None:
-    texts = alternatives(marker)
+def check_marker(where: str, marker: Marker, rule: FieldRule) -> None:
+    texts = marker_alternatives(marker)
     if not texts:
-        refuse(where, "it has no alternatives", "write a string, or an array of at least one")
-    at_most(where, texts, MAX_LIST)
+        reject_field(where, "it has no alternatives", "write a string, or an array of at least one")
+    check_count(where, texts, MAX_LIST)
     for text in texts:
-        template_rule(where, text, rule)
+        check_template(where, text, rule)
     if "cite" in _HOLE.findall(texts[0]):
-        refuse(where, "the first marker is written, and nothing is known for {cite}", "write one without it before it")
+        reject_field(
+            where, "the first marker is written, and nothing is known for {cite}", "write one without it before it"
+        )
 
 
-def template_rule(where: str, text: str, rule: FieldRule) -> None:
+def check_template(where: str, text: str, rule: FieldRule) -> None:
     if len(text) > MAX_MARKER:
-        refuse(where, f"a marker of {len(text)} characters", f"write at most {MAX_MARKER}")
+        reject_field(where, f"a marker of {len(text)} characters", f"write at most {MAX_MARKER}")
     if not text:
         if not rule.empty:
-            refuse(where, "the marker is empty", f"write 1-{MAX_MARKER} characters")
+            reject_field(where, "the marker is empty", f"write 1-{MAX_MARKER} characters")
         return
     if not rule.blank and not text.strip():
-        refuse(where, "the marker is only white space, which is optional when read", "write a visible marker")
-    _holes(where, text, rule)
+        reject_field(where, "the marker is only white space, which is optional when read", "write a visible marker")
+    _check_holes(where, text, rule)
 
 
-def _hole(where: str, hole: str, allowed: tuple[str, ...]) -> None:
+def _check_hole(where: str, hole: str, allowed: tuple[str, ...]) -> None:
     if hole not in _HOLES:
-        refuse(where, f"there is no hole {{{hole[:40]}}}", nearest(hole, _HOLES))
+        reject_field(where, f"there is no hole {{{hole[:40]}}}", suggest(hole, _HOLES))
     if hole not in allowed:
         cure = f"only {', '.join(allowed)} may stand here" if allowed else "write it without holes"
-        refuse(where, f"the hole {{{hole}}} has no meaning here", cure)
+        reject_field(where, f"the hole {{{hole}}} has no meaning here", cure)
 
 
-def _holes(where: str, text: str, rule: FieldRule) -> None:
+def _check_holes(where: str, text: str, rule: FieldRule) -> None:
     allowed = (*rule.need, *(hole for hole in rule.may if hole not in rule.need))
     holes = _HOLE.findall(text)
     for hole in holes:
-        _hole(where, hole, allowed)
+        _check_hole(where, hole, allowed)
         if holes.count(hole) > 1:
-            refuse(where, f"the hole {{{hole}}} occurs twice", "write it once")
+            reject_field(where, f"the hole {{{hole}}} occurs twice", "write it once")
     for hole in rule.need:
         if hole not in holes:
-            refuse(where, f"{text[:80]!r} lacks the hole {{{hole}}}", f"put {{{hole}}} where the {hole} stands")
+            reject_field(where, f"{text[:80]!r} lacks the hole {{{hole}}}", f"put {{{hole}}} where the {hole} stands")
     if found := _ADJACENT.search(text):
         first, second = found.groups()
-        refuse(where, f"nothing tells {{{first}}} from {{{second}}}", "put literal text between the two holes")
+        reject_field(where, f"nothing tells {{{first}}} from {{{second}}}", "put literal text between the two holes")
 
 
-def pair_rule(where: str, pair: Pair | None, opens: FieldRule, closes: FieldRule) -> None:
+def check_pair(where: str, pair: Pair | None, opens: FieldRule, closes: FieldRule) -> None:
     if pair is not None:
-        marker_rule(f"{where}[0]", pair[0], opens)
-        marker_rule(f"{where}[1]", pair[1], closes)
+        check_marker(f"{where}[0]", pair[0], opens)
+        check_marker(f"{where}[1]", pair[1], closes)
 
 
-def each(where: str, texts: Iterable[str], rule: FieldRule) -> None:
+def check_each(where: str, texts: Iterable[str], rule: FieldRule) -> None:
     texts = list(texts)
-    at_most(where, texts, MAX_LIST)
+    check_count(where, texts, MAX_LIST)
     for i, text in enumerate(texts):
-        template_rule(f"{where}[{i}]", text, rule)
+        check_template(f"{where}[{i}]", text, rule)
 
 
-def json_key(where: str, key: str) -> None:
+def check_json_key(where: str, key: str) -> None:
     if _UNFIT_KEY(key):
-        refuse(where, f"the key {key[:80]!r} has quotes, backslashes or control characters", "write a plain key")
+        reject_field(where, f"the key {key[:80]!r} has quotes, backslashes or control characters", "write a plain key")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rightcall.lazy_names import on_first_use
+from rightcall.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from rightcall.dispatching.trace import Intervention
@@ -61,7 +61,7 @@ __all__ = [
     "unknown_tool",
 ]
 
-__getattr__ = on_first_use(
+__getattr__ = lazy_names(
     __name__,
     {
         "Guard": "rightcall.guard.judgement",

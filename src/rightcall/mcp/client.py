@@ -17,7 +17,7 @@ from urllib.parse import urlsplit, urlunsplit
 import msgspec
 
 from rightcall.errors import BackendError, CallerError, ToolError
-from rightcall.extras import needs
+from rightcall.extras import require_extra
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Json, Tool
 
@@ -52,7 +52,7 @@ async def connect(
 
     Raises `BackendError` for a server that cannot be used, `CallerError` for what is none.
     """
-    needs("mcp")
+    require_extra("mcp")
     from mcp import Client
 
     stands = False

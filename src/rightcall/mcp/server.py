@@ -21,7 +21,7 @@ from rightcall.dispatching.hook import HookLike
 from rightcall.dispatching.invoke import RunLimits
 from rightcall.dispatching.result import Result
 from rightcall.errors import DispatchStopped
-from rightcall.extras import needs
+from rightcall.extras import require_extra
 from rightcall.ids import random_id
 from rightcall.listeners import TimedHead, gate_asgi
 from rightcall.repairs.whole_call import repair as repaired
@@ -56,7 +56,7 @@ def server_of(
     - `limits`: as in `dispatch`; None: the usual, and outputs cut to size.
     - `repair`: "off", "safe" or "lenient", as in `parse`.
     """
-    needs("mcp")
+    require_extra("mcp")
     from mcp import types
     from mcp.server.lowlevel import Server
 
@@ -194,7 +194,7 @@ def http_app(
     repair: str = "safe",
 ) -> Any:
     """The same as an ASGI application."""
-    needs("mcp")
+    require_extra("mcp")
     from mcp.server.transport_security import TransportSecuritySettings
 
     chosen = given_key(key) if key else None

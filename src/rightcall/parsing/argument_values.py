@@ -9,14 +9,13 @@ from typing import Any, Literal
 
 import msgspec
 
-from rightcall.json_pointer import step
 from rightcall.parsing.buffer import MAX_PIECE, MAX_PIECES, Broken, Cut, Sink, Steps
 from rightcall.parsing.call_builder import CallBuilder, OpenCall
 from rightcall.parsing.values.notation import PYTHON_LITERALS, Notation, StringText
 from rightcall.parsing.values.value_reader import BadValue, Ends, LostEnd, Odd, Unfinished, ValueReader, opening
 from rightcall.repairs.argument_text import respelled
 from rightcall.schema.places import Places, wants_text
-from rightcall.strict_json import REFUSED, Undecodable, decode_unique
+from rightcall.strict_json import REFUSED, Undecodable, decode_unique, pointer_step
 from rightcall.types import Arguments, Event, Repair, Tool
 
 # What damage leaves behind in a text that lost its quotes, or only one of them.
@@ -185,7 +184,7 @@ def meant(p: CallBuilder, key: str, read: Read) -> tuple[str, Any]:
         return read.json, read.value
     call = p.call
     assert call is not None
-    path = step(key)
+    path = pointer_step(key)
     tool = p.tools.get(call.name) if p.tools is not None else None
     call.add_repairs(*_receipts(read, path, key, tool))
     texts = _as_written(call, key, read, path, tool) if read.odd and tool is not None else None

@@ -14,7 +14,7 @@ from typing import Literal
 import msgspec
 
 from rightcall.formats.registered import KnownFormats
-from rightcall.formats.spec import Format, Special, alternatives
+from rightcall.formats.spec import Format, Special, marker_alternatives
 from rightcall.ids import Ids
 from rightcall.parsing.buffer import Sink, TokenMap
 from rightcall.parsing.call_builder import MINTED, name_at
@@ -40,7 +40,7 @@ def _with_ends_of(known: KnownFormats, name: str, others: frozenset[str]) -> For
     format = known.formats[name]
     ends = [end for other in sorted(others) for end in ends_of(known.formats[other]) if isinstance(end, Special)]
     markers = (*format.call, *(format.section or ()), *(format.reasoning or ()))
-    own = "".join(text for marker in markers for text in alternatives(marker))
+    own = "".join(text for marker in markers for text in marker_alternatives(marker))
     more = tuple(end for end in dict.fromkeys(ends) if end not in ends_of(format) and end not in own)
     return msgspec.structs.replace(format, ends=format.ends + more) if more else format
 

@@ -15,8 +15,17 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 import msgspec
 
 from rightcall.formats.body_kinds import BODIES
-from rightcall.formats.spec import Body, Channels, Format, Marker, Pair, Special, alternatives, likely_closes
-from rightcall.formats.special_tokens import texts_of
+from rightcall.formats.spec import (
+    Body,
+    Channels,
+    Format,
+    Marker,
+    Pair,
+    Special,
+    guess_closing_markers,
+    marker_alternatives,
+)
+from rightcall.formats.special_tokens import marker_texts
 from rightcall.formats.turn_ends import LAST_TOKENS
 from rightcall.parsing.bodies import READERS
 from rightcall.parsing.bodies.body_reader import Around, BodyReader, Quick
@@ -133,7 +142,7 @@ class FormatMarkers:
     def __init__(self, format: Format) -> None:
         self.format = format
         # A body without a marker before it is found by its own opening tag, or begins only where a reply may begin.
-        self.is_bare = "" in alternatives(format.call[0])
+        self.is_bare = "" in marker_alternatives(format.call[0])
         # Prose shows examples in code fences: a fence opens a call only where a reply may begin.
         self.fences = [pat for pat in templates(format.call[0]) if pat.head == "`"]
         self.bodies = [entry for body in format.bodies for entry in _opening(body, self.is_bare)]
@@ -145,7 +154,7 @@ class FormatMarkers:
         self.body_closes = [pat for body in format.bodies for pat in _closing(body)]
         self.turns = _turns(format)
         # End-of-turn tokens of other model families also occur.
-        self.last: Entries = [(Sign("end", True, True), pat) for pat in last_tokens(" ".join(texts_of(format)))]
+        self.last: Entries = [(Sign("end", True, True), pat) for pat in last_tokens(" ".join(marker_texts(format)))]
 
     def _calls(self) -> Entries:
         """List the openers of calls except code fences, and those that the text ends in after the name."""
@@ -194,7 +203,9 @@ class FormatMarkers:
 
     def lone_tokens(self) -> Entries:
         """List the special tokens at the edges of a call's markers, which may be alone in a text."""
-        texts = [text for marker in self._around_calls() for text in alternatives(marker) if isinstance(text, Special)]
+        texts = [
+            text for marker in self._around_calls() for text in marker_alternatives(marker) if isinstance(text, Special)
+        ]
         tokens = {token for text in texts for token in text.tokens if token != text and _is_at_edge(text, token)}
         return [(Sign("closer", True, True), literal(token)) for token in sorted(tokens)]
 
@@ -205,9 +216,9 @@ class FormatMarkers:
         markers = [marker for body in format.bodies for marker in BODIES[type(body)].markers(body)]
         begins: tuple[str, ...] = ()
         if channels is not None:
-            begins = (*alternatives(channels.start), channels.channel)
+            begins = (*marker_alternatives(channels.start), channels.channel)
             markers += [*begins, channels.message, *[side for sides in channels.messages.values() for side in sides]]
-        texts = [text for marker in [*markers, *format.ends] for text in alternatives(marker)]
+        texts = [text for marker in [*markers, *format.ends] for text in marker_alternatives(marker)]
         tokens = {token for text in texts for token in getattr(text, "tokens", ())}
         tokens -= {token for text in begins for token in getattr(text, "tokens", ())[:1]}
         return [(Sign("stray", True, True), literal(token)) for token in sorted(tokens)]
@@ -215,7 +226,7 @@ class FormatMarkers:
     def tokens_in_thought(self) -> Entries:
         """List the special tokens that have no meaning in a thought and are dropped there. Those of headers are kept,
         because they show that a thought contains a call."""
-        texts = [text for close in self._closes() for text in alternatives(close) if isinstance(text, Special)]
+        texts = [text for close in self._closes() for text in marker_alternatives(close) if isinstance(text, Special)]
         closes: Entries = [(Sign("stray", True, True), template(text)) for text in texts]
         return closes + self.lone_tokens() + (self.stray_tokens() if self.format.channels is None else [])
 
@@ -301,7 +312,7 @@ def _turns(format: Format) -> Entries:
 
 def _headers(channels: Channels) -> Entries:
     """List how the header of a message begins, whole, truncated at the end of the text, or without its role."""
-    starts = list(alternatives(channels.start))
+    starts = list(marker_alternatives(channels.start))
     sign = Sign("header", True, any(isinstance(start, Special) for start in starts))
     if channels.to:
         cut = [(sign, lookahead(_cut(start))) for start in starts if isinstance(start, Special)]
@@ -387,12 +398,12 @@ def _nameless(body: Body) -> list[Pat]:
     """Return how a body without its name begins: its opening tag without the name, the token between name and
     arguments, or the first argument."""
     opening = BODIES[type(body)].opening(body)[:1]
-    texts = [text for marker in opening for text in alternatives(marker)]
+    texts = [text for marker in opening for text in marker_alternatives(marker)]
     # The token between a name and its arguments.
     marks = [token for text in texts for token in getattr(text, "tokens", ())[:1] if _is_next(text, token)]
     # An argument, if only the name precedes the first one.
     if any(text.strip() == "{name}" for text in texts):
-        marks += alternatives(BODIES[type(body)].param_opening(body))
+        marks += marker_alternatives(BODIES[type(body)].param_opening(body))
     named = [text for text in texts if len(text.replace("{name}", "").strip()) > _MIN_TAG]
     return [_without_name(text) for text in named] + [template(mark) for mark in marks if len(mark) > _MIN_TAG]
 
@@ -677,7 +688,7 @@ class CompiledFormat:
 
     def _stray_markers(self, markers: FormatMarkers) -> Entries:
         """List what closes a call, or a value in one: none of it belongs into text."""
-        strays = markers.closes + markers.lone_tokens() + entries("closer", likely_closes(self.format))
+        strays = markers.closes + markers.lone_tokens() + entries("closer", guess_closing_markers(self.format))
         strays += [(Sign("value_close"), pat) for reader in self.bodies.readers for pat in reader.closers]
         closings = [BODIES[type(body)].closing(body) for body in self.format.bodies]
         strays += [entry for closing in closings for entry in entries("closer", closing)]
@@ -704,7 +715,7 @@ class CompiledFormat:
         if self.think_tag is None:
             return self
         pairs = zip(THINK, self.format.reasoning or ((), ()), strict=True)
-        opens, closes = [(usual, *alternatives(own)) for usual, own in pairs]
+        opens, closes = [(usual, *marker_alternatives(own)) for usual, own in pairs]
         return CompiledFormat(msgspec.structs.replace(self.format, reasoning=(opens, closes)))
 
     @cached_property
@@ -747,7 +758,7 @@ def _compile_bare_calls(format: Format, markers: FormatMarkers) -> BareCalls:
         excluded="<" if is_other and "<" not in firsts else None,
         between=between,
         fence=fence,
-        writes_fence=alternatives(format.call[0])[0].startswith("`"),
+        writes_fence=marker_alternatives(format.call[0])[0].startswith("`"),
         headless=_headless(format, markers),
         can_begin_reply=bool(firsts) or fence is not None,
         can_begin_line=format.protocol is not None and any(BODIES[type(body)].found_on_lines for body in format.bodies),
@@ -816,7 +827,7 @@ def _compile_recovery(markers: FormatMarkers, *, closes_with_turn: bool) -> Reco
 def _compile_headers(format: Format) -> Headers:
     """Describe the headers of messages; empty for formats without channels."""
     channels = format.channels
-    starts = alternatives(channels.start) if channels is not None else ()
+    starts = marker_alternatives(channels.start) if channels is not None else ()
     message = channels.message if channels is not None else ""
     return Headers(
         starts=[re.compile(template(start).whole).match for start in starts],
@@ -835,7 +846,7 @@ def _first_header(channels: Channels | None) -> Probe | None:
         return None
     if channels.to:
         parts = [template(text) for text in (channels.to, channels.channel) if text]
-        starts = [text for text in alternatives(channels.start) if isinstance(text, Special)]
+        starts = [text for text in marker_alternatives(channels.start) if isinstance(text, Special)]
         roles = [literal(text.removeprefix(text.tokens[0])) for text in starts]
         return Probe(lookahead(alt(parts[0], *[seq(role, blanks(), alt(*parts)) for role in roles if role.whole])))
     return Probe(lookahead(alt(*recipient_headers(channels))))
@@ -867,7 +878,7 @@ def _first_tokens(format: Format) -> tuple[str, ...]:
 
 def _tokens(marker: Marker) -> list[Special]:
     """List the alternatives of a marker that contain special tokens."""
-    return [text for text in alternatives(marker) if isinstance(text, Special)]
+    return [text for text in marker_alternatives(marker) if isinstance(text, Special)]
 
 
 THINK: Pair = ("<think>\n", "\n</think>\n\n")  # how most models mark reasoning
@@ -878,7 +889,7 @@ THINK_TAG = Probe(literal(THINK_OPENS))
 def _knows_no_tag(format: Format) -> bool:
     """Return whether `<think>` has no meaning in this format."""
     pairs = [format.call, *format.content, *(pair for pair in (format.section, format.reasoning) if pair)]
-    return not any(THINK_OPENS in text for pair in pairs for marker in pair for text in alternatives(marker))
+    return not any(THINK_OPENS in text for pair in pairs for marker in pair for text in marker_alternatives(marker))
 
 
 LEVELS: dict[str, int] = {
@@ -908,7 +919,7 @@ def search_any(sources: list[str]) -> Closes | None:
 def first_opener(marker: Marker) -> Probe | None:
     """Return the probe for an opener of a call without its first token, which the prompt ended with; None if no opener
     has a token and a name."""
-    texts = [text for text in alternatives(marker) if isinstance(text, Special) and "{name}" in text]
+    texts = [text for text in marker_alternatives(marker) if isinstance(text, Special) and "{name}" in text]
     rests = [Special(str(text).removeprefix(text.tokens[0]), text.tokens) for text in texts]
     return Probe(alt(*[template(rest) for rest in rests])) if rests else None
 
@@ -916,7 +927,7 @@ def first_opener(marker: Marker) -> Probe | None:
 def _name_edges(marker: Marker) -> tuple[str, str] | None:
     """Return the text before and after the name in the opener of a call whose body repeats the name; None if the opener
     has no name."""
-    named = [str(text) for text in alternatives(marker) if "{name}" in text]
+    named = [str(text) for text in marker_alternatives(marker) if "{name}" in text]
     before, _, after = named[0].partition("{name}") if named else ("", "", "")
     return (before.strip(), after.strip()) if named else None
 
@@ -924,7 +935,7 @@ def _name_edges(marker: Marker) -> tuple[str, str] | None:
 def _label(marker: Marker) -> Probe | None:
     """Return the probe for the label of reasoning at the beginning of a reply, where the prompt ended with the token
     before it."""
-    texts = [text for text in alternatives(marker) if isinstance(text, Special) and str(text).endswith("\n")]
+    texts = [text for text in marker_alternatives(marker) if isinstance(text, Special) and str(text).endswith("\n")]
     words = [str(text).removeprefix(text.tokens[0]) for text in texts]
     return Probe(alt(*[literal(word) for word in words if word.strip()])) if any(map(str.strip, words)) else None
 

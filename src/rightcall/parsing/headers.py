@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rightcall.formats import FORMATS
-from rightcall.formats.spec import Channels, Format, Special, alternatives
+from rightcall.formats.spec import Channels, Format, Special, marker_alternatives
 from rightcall.parsing.markers import BLANKS
 from rightcall.types import Part, Problem, Reasoning, Reply, Span, Text
 
@@ -204,7 +204,7 @@ def _header_patterns(format: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     header only if a capital letter or a symbol follows directly."""
     channels = FORMATS[format].channels
     assert channels is not None
-    start = next(text for text in alternatives(channels.start) if isinstance(text, Special))
+    start = next(text for text in marker_alternatives(channels.start) if isinstance(text, Special))
     role = re.escape(str(start).removeprefix(start.tokens[0]))
     words = "|".join(re.escape(word) for word, kind in channels.kinds.items() if word not in ("user", "assistant"))
     to = re.escape(channels.to.strip()) + re.escape(channels.prefix)

@@ -16,7 +16,14 @@ from typing import Literal, NamedTuple
 from rightcall.formats import NAMED_ONLY
 from rightcall.formats.body_kinds import BODIES
 from rightcall.formats.registered import KnownFormats, known_formats
-from rightcall.formats.spec import Channels, Format, Marker, NameThenJson, Special, alternatives
+from rightcall.formats.spec import (
+    Channels,
+    Format,
+    Marker,
+    NameThenJson,
+    Special,
+    marker_alternatives,
+)
 from rightcall.parsing.blocks import FENCE_BEGIN
 from rightcall.parsing.compile import (
     THINK,
@@ -276,7 +283,7 @@ class KnownOpeners:
     def _reasoning_side(self, side: int) -> frozenset[str]:
         """Return the opening (0) or closing (1) markers of reasoning of all formats."""
         pairs = [format.reasoning for format in self._formats if format.reasoning is not None]
-        return frozenset([template(mark).whole for pair in pairs for mark in alternatives(pair[side])])
+        return frozenset([template(mark).whole for pair in pairs for mark in marker_alternatives(pair[side])])
 
     @cached_property
     def plain(self) -> Format:
@@ -294,7 +301,7 @@ def _markers(format: Format, ends: Counter[str]) -> list[_Marker]:
     sections = longest_first(format.section[0]) if format.section else []
     found = [_Marker(format, "section", text) for text in sections]
     found += [_Marker(format, "call", text) for text in longest_first(format.call[0]) if text[0] != "`"]
-    is_bare = "" in alternatives(format.call[0])
+    is_bare = "" in marker_alternatives(format.call[0])
     opening = [marker for body in format.bodies for marker in BODIES[type(body)].opening(body)]
     texts = [text for marker in opening for text in longest_first(marker) if is_bare or not text[0].isalnum()]
     starts = {_start(text): text for text in texts if _start(text)}
@@ -302,7 +309,7 @@ def _markers(format: Format, ends: Counter[str]) -> list[_Marker]:
     shortest = [start for start in starts if not any(start != other and start.startswith(other) for other in starts)]
     found += [_Marker(format, "body", starts[start]) for start in shortest]
     if format.channels is not None:
-        headers = [*alternatives(format.channels.start), format.channels.channel]
+        headers = [*marker_alternatives(format.channels.start), format.channels.channel]
         found += [_Marker(format, "header", text) for text in headers if isinstance(text, Special)]
     return found + [_Marker(format, "mark", text) for text in _distinctive_marks(format, ends)]
 
@@ -351,19 +358,21 @@ def _required_recipient(format: Format, channels: Channels) -> list[Pat]:
 
 def _has_no_opener(format: Format) -> bool:
     """Return whether calls of this format have no marker at all."""
-    untagged = not any(alternatives(tag)[0] for body in format.bodies for tag in BODIES[type(body)].opening(body))
+    untagged = not any(
+        marker_alternatives(tag)[0] for body in format.bodies for tag in BODIES[type(body)].opening(body)
+    )
     return format.call == ("", "") and not format.section and not format.channels and untagged
 
 
 def _is_preferred(format: Format, opener: str) -> bool:
     """Return whether the format writes its section with this opener, and not only accepts it."""
-    section = alternatives(format.section[0]) if format.section else ()
+    section = marker_alternatives(format.section[0]) if format.section else ()
     return opener not in [template(text).whole for text in section[1:]]
 
 
 def _is_unambiguous(pat: Pat, format: Format) -> bool:
     """Return whether the opening tag of a body identifies the format. Plain `<invoke` and `<function` do not."""
-    if "" in alternatives(format.call[0]) and format.section is None:
+    if "" in marker_alternatives(format.call[0]) and format.section is None:
         return True
     return not pat.prefix.startswith(("<invoke", "<function"))
 
@@ -371,7 +380,7 @@ def _is_unambiguous(pat: Pat, format: Format) -> bool:
 def _distinctive_marks(format: Format, ends: Counter[str]) -> list[str]:
     """List the markers of reasoning and content that few formats have and that end no turn or message. The first token
     of one counts alone if no other format ends a turn or message with a marker that begins with it."""
-    marks: list[str] = [mark for side in _rare_sides(format) for mark in alternatives(side) if _is_tag(mark)]
+    marks: list[str] = [mark for side in _rare_sides(format) for mark in marker_alternatives(side) if _is_tag(mark)]
     own = Counter([end.strip() for end in ends_of(format)])
     tokens = [
         token

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from functools import cached_property
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
-from rightcall.formats.spec import HOLES, Marker, Special, alternatives
+from rightcall.formats.spec import HOLES, Marker, Special, marker_alternatives
 
 Search = Callable[[str, int], "re.Match[str] | None"]
 BLANKS = " \t\r\n"
@@ -236,7 +236,7 @@ def _with_any_blanks(run: str) -> list[Pat]:
 def longest_first(marker: Marker) -> list[str]:
     """Return the alternatives of a marker, longest first, without the empty one and without white space at their
     edges."""
-    texts = {str(text): text for text in [text.strip(BLANKS) for text in alternatives(marker)] if text}
+    texts = {str(text): text for text in [text.strip(BLANKS) for text in marker_alternatives(marker)] if text}
     return sorted(texts.values(), key=lambda text: (-len(text), str(text)))
 
 

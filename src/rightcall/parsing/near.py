@@ -10,7 +10,7 @@ import msgspec
 
 from rightcall.formats import FORMATS
 from rightcall.formats.body_kinds import BODIES
-from rightcall.formats.spec import alternatives
+from rightcall.formats.spec import marker_alternatives
 from rightcall.parsing.shown import RECORD
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Problem, Span
@@ -47,7 +47,7 @@ _TOKENS = {
     token: format.name
     for format in FORMATS.values()
     for body in format.bodies
-    for text in alternatives(next(iter(BODIES[type(body)].opening(body)), ""))
+    for text in marker_alternatives(next(iter(BODIES[type(body)].opening(body)), ""))
     if BODIES[type(body)].holds_json
     for token in getattr(text, "tokens", ())[-1:]
 }

@@ -14,13 +14,12 @@ from typing import Any
 from rightcall.errors import CannotCarry
 from rightcall.formats import find
 from rightcall.formats.body_kinds import BODIES
-from rightcall.formats.spec import Body, Format, alternatives
-from rightcall.json_pointer import escaped
+from rightcall.formats.spec import Body, Format, marker_alternatives
 from rightcall.parsing.compile import compile_format
 from rightcall.parsing.detection import read_whole
 from rightcall.parsing.markers import BLANKS
 from rightcall.parsing.options import ReadOptions
-from rightcall.strict_json import Undecodable, decode, encode
+from rightcall.strict_json import Undecodable, decode, encode, escape_step
 from rightcall.tools.toolset import ToolLike, Toolset
 from rightcall.types import Call, Part, Reasoning, Reply, Text
 
@@ -158,7 +157,7 @@ class _Writer:
 
 def _first(marker: str | tuple[str, ...]) -> str:
     """Return the alternative of a marker that is written."""
-    return alternatives(marker)[0]
+    return marker_alternatives(marker)[0]
 
 
 def _arguments(call: Call, format: Format, i: int) -> str:
@@ -216,8 +215,8 @@ def same(a: Any, b: Any, path: str = "") -> str | None:
     if isinstance(a, dict):
         if a.keys() != b.keys():
             odd = next(iter(a.keys() ^ b.keys()))
-            return f"{path}/{escaped(odd)}"
-        return _first_difference((a[key], b[key], f"{path}/{escaped(key)}") for key in a)
+            return f"{path}/{escape_step(odd)}"
+        return _first_difference((a[key], b[key], f"{path}/{escape_step(key)}") for key in a)
     if isinstance(a, list):
         if len(a) != len(b):
             return path

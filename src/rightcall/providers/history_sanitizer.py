@@ -23,7 +23,7 @@ from rightcall.ids import ALPHABET, is_nine
 from rightcall.providers.dialect import output_text
 from rightcall.providers.history_checks import REASONING_KEYS, HistoryProfile, history_profile
 from rightcall.providers.sdk_view import dumps, items, obj, text
-from rightcall.strict_json import MAX_DEPTH, decode, is_object
+from rightcall.strict_json import MAX_DEPTH, decode, is_object_text
 from rightcall.types import Json, Reply
 
 NO_RESULT = "ERROR: there is no result: the call was not run, or its result was lost"
@@ -240,7 +240,7 @@ def _is_usual_call(call: Any) -> bool:
     if type(function) is not dict:
         return False
     name, given = function.get("name"), function.get("arguments")
-    return type(name) is str and name != "" and name == name.strip() and type(given) is str and is_object(given)
+    return type(name) is str and name != "" and name == name.strip() and type(given) is str and is_object_text(given)
 
 
 def _fix_arguments(sanitizer: _Sanitizer, item: _Message, at: int, given: Any) -> Any:

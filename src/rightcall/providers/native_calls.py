@@ -19,7 +19,7 @@ from rightcall.providers.sdk_view import dumps
 from rightcall.repairs.envelope_repair import BesideMember, Keys, role_of
 from rightcall.repairs.finish import RepairBudget, settle
 from rightcall.repairs.tool_meant import hoist_name, infer_name, settle_name
-from rightcall.strict_json import Undecodable, decode, decode_unique, is_same
+from rightcall.strict_json import Undecodable, decode, decode_unique, is_same_json
 from rightcall.tools.checks import name_problem
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Arguments, Call, CallEnd, CallStart, Event, Problem, Repair, Text
@@ -71,7 +71,7 @@ class PartialCall:
         self.parsed, self.ended = self.parsed or delta.parsed, self.ended or delta.ended
         for field in delta.unknown:
             known = self.unknown.setdefault(field.key, field)
-            if not is_same(known.value, field.value):
+            if not is_same_json(known.value, field.value):
                 self.conflicts.append(field)
 
     # -- argument text -------------------------------------------------------------------------------------------------

@@ -15,11 +15,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from rightcall.json_pointer import step
 from rightcall.repairs.argument_text import is_one_too_many_unsure, objects_in_a_row, read_arguments, respelled, weighed
 from rightcall.repairs.loose_json import AGAIN, SHOWN, Liberty, Loose, Unreadable, dumps, read_loose
 from rightcall.repairs.schema_repair import fold
-from rightcall.strict_json import is_same
+from rightcall.strict_json import is_same_json, pointer_step
 from rightcall.tools.checks import argument_problems
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Problem, Repair, Tool
@@ -101,13 +100,13 @@ def _belongs(member: BesideMember, name: str, tool: Tool, arguments: dict[str, A
         return True  # if it does not fit, the call may not run without it
     if member.role in ("clash", "again", "call", "id") or name in arguments or member.key in arguments:
         return False  # an id, a type: what a call has beside its arguments
-    merged, path = {**arguments, name: member.value}, step(name)
+    merged, path = {**arguments, name: member.value}, pointer_step(name)
     wrong = [problem.path for problem in argument_problems(tool, merged, 0)]
     return not any(place == path or place.startswith(path + "/") for place in wrong)
 
 
 def _put(member: BesideMember, name: str, placed: Placed, policy: str) -> None:
-    key, value, path = member.key, member.value, step(member.key)
+    key, value, path = member.key, member.value, pointer_step(member.key)
     there = [placed.arguments[each] for each in (name, key) if each in placed.arguments]
     if there:
         placed.problems.append(_doubled(key, there[0], value))
@@ -125,7 +124,7 @@ def _named(member: BesideMember, arguments: dict[str, Any]) -> Problem | None:
         return None
     if member.role == "arguments":
         value = _decoded(value)
-        if value is None or value == {} or is_same(value, arguments):
+        if value is None or value == {} or is_same_json(value, arguments):
             return Problem("duplicate_argument", f"the arguments are given again in {key[:80]!r}", blocking=False)
         message = f"the arguments are given twice, and those in {key[:80]!r} are others; send them once"
         return Problem("duplicate_argument", message)
@@ -155,7 +154,7 @@ def _lost_arguments(member: BesideMember, tool: Tool | None) -> Problem | None:
     if not isinstance(value, dict) or not value or (tool is not None and not tool.parameters.get("properties")):
         return None
     message = f"the call has no arguments, and {member.key[:80]!r} may hold them; send them as arguments"
-    return Problem("misplaced_argument", message, step(member.key))
+    return Problem("misplaced_argument", message, pointer_step(member.key))
 
 
 def _decoded(value: Any) -> Any:
@@ -169,11 +168,11 @@ def _decoded(value: Any) -> Any:
 
 
 def _doubled(key: str, inside: Any, beside: Any) -> Problem:
-    if is_same(inside, beside):
+    if is_same_json(inside, beside):
         message = f"{key[:80]!r} is given among the arguments and beside them; send it once"
-        return Problem("duplicate_argument", message, step(key), blocking=False)
+        return Problem("duplicate_argument", message, pointer_step(key), blocking=False)
     shown = f"{dumps(inside)[:80]} among the arguments and {dumps(beside)[:80]} beside them"
-    return Problem("duplicate_argument", f"{key[:80]!r} is given twice: {shown}; send it once", step(key))
+    return Problem("duplicate_argument", f"{key[:80]!r} is given twice: {shown}; send it once", pointer_step(key))
 
 
 def _unknown(keys: list[str]) -> list[Problem]:
@@ -310,7 +309,7 @@ def _members(
 def _clashes(value: dict[str, Any], inner: dict[str, Any]) -> Iterator[BesideMember]:
     """Keys that stand both in an envelope and in its `function`."""
     for key in inner:
-        if key in value and not is_same(value[key], inner[key]):
+        if key in value and not is_same_json(value[key], inner[key]):
             yield BesideMember(key, value[key], "clash")
 
 

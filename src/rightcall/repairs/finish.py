@@ -27,7 +27,7 @@ from rightcall.repairs.loose_json import (
 from rightcall.schema.limits import MAX_REPAIR_STEPS_OF_REPLY
 from rightcall.schema.unknown_names import is_schema_echo, needs_no_repair, unknown_arguments
 from rightcall.schema.validation import fits
-from rightcall.strict_json import MAX_DEPTH, REFUSED, Twice, Undecodable, decode_unique
+from rightcall.strict_json import MAX_DEPTH, REFUSED, DuplicateKey, Undecodable, decode_unique
 from rightcall.tools.checks import argument_problems
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Call, Problem, Repair, Tool
@@ -119,7 +119,7 @@ def _whole_call(name: str, said: str) -> Problem:
     return Problem("misplaced_argument", message)
 
 
-def _note(twice: Twice) -> Problem:
+def _note(twice: DuplicateKey) -> Problem:
     return Problem(twice.code, twice.message, blocking=False)
 
 
@@ -332,7 +332,7 @@ def receipts(liberties: Iterable[Liberty]) -> tuple[Repair, ...]:
 
 def again(liberties: Iterable[Liberty]) -> list[Problem]:
     """The note on a key that stands twice with one value."""
-    return [_note(Twice(each.before, False, True, "", "")) for each in liberties if each.rule == AGAIN]
+    return [_note(DuplicateKey(each.before, False, True, "", "")) for each in liberties if each.rule == AGAIN]
 
 
 def allowed(made: Iterable[Repair], tool: Tool | None, policy: str) -> bool:

@@ -17,7 +17,7 @@ import msgspec
 
 from rightcall.parsing.values.notation import JSON_WORDS, LOOSE, PYTHON_ESCAPES, STRICT_NUMBER, SURROGATE_PAIR
 from rightcall.parsing.values.value_reader import programmers_number
-from rightcall.strict_json import MAX_DEPTH, decode, is_same
+from rightcall.strict_json import MAX_DEPTH, decode, is_same_json
 
 _POINT = re.compile(r"\d[.eE]|-0").search
 
@@ -130,7 +130,7 @@ class Loose(msgspec.Struct, frozen=True):
 def one_object(objects: list[dict[str, Any]]) -> tuple[dict[str, Any], Liberty]:
     """One of several objects in a row: the only one that is not empty, or the one that all of them are."""
     filled = [found for found in objects if found]
-    if not all(is_same(found, filled[0]) for found in filled[1:]):
+    if not all(is_same_json(found, filled[0]) for found in filled[1:]):
         raise Unreadable("several objects stand in a row, and they disagree")
     before = "".join([json.dumps(found, ensure_ascii=False)[:100] for found in objects])[:200]
     value = filled[0] if filled else {}
@@ -431,7 +431,7 @@ class _LooseReader(LooseStrings):
 
     def _again(self, key: str, before: Any, after: Any, level: int) -> None:
         """A key that the object has already."""
-        if not is_same(before, after):
+        if not is_same_json(before, after):
             shown = [json.dumps(value, ensure_ascii=False)[:80] for value in (before, after)]
             reason = f"{key[:80]!r} is given twice, as {shown[0]} and as {shown[1]}; send it once"
             raise Unreadable(reason, code="duplicate_key" if level else "duplicate_argument")

@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from rightcall.json_pointer import step
 from rightcall.schema.limits import MAX_CHAIN, MAX_DEPTH, MAX_EXPANSION, MAX_REPEATED, MAX_SCHEMAS, MAX_SIZE, Refused
 from rightcall.schema.walk import (
     LISTS,
@@ -35,6 +34,7 @@ from rightcall.schema.walk import (
     references,
     subschemas,
 )
+from rightcall.strict_json import pointer_step
 from rightcall.types import Json
 
 TYPES = ("object", "string", "integer", "number", "boolean", "array", "null")
@@ -129,11 +129,13 @@ class _Copier:
         self.spend(value, depth)
         if isinstance(value, Mapping):
             return {
-                self.key(key, path): self.copy(_type_name(item) if key == "type" else item, path + step(key), depth + 1)
+                self.key(key, path): self.copy(
+                    _type_name(item) if key == "type" else item, path + pointer_step(key), depth + 1
+                )
                 for key, item in value.items()
             }
         if isinstance(value, (list, tuple)):
-            return [self.copy(item, path + step(at), depth + 1) for at, item in enumerate(value)]
+            return [self.copy(item, path + pointer_step(at), depth + 1) for at, item in enumerate(value)]
         return _scalar(value, path)
 
     def spend(self, value: Any, depth: int) -> None:
@@ -212,7 +214,7 @@ def _remove_nulls(schema: Json, path: str, notes: list[Note]) -> None:
         return
     for key in [key for key, value in schema.items() if value is None and _is_keyword(key)]:
         del schema[key]
-        notes.append((path + step(key), "null", "nothing said"))
+        notes.append((path + pointer_step(key), "null", "nothing said"))
 
 
 def _is_keyword(key: str) -> bool:
@@ -281,7 +283,7 @@ def _take_required_flags(properties: Json, path: str, notes: list[Note]) -> list
     found: list[str] = []
     for key, item in properties.items():
         if isinstance(item, dict) and isinstance(item.get("required"), bool):
-            where = f"{path}/properties{step(key)}/required"
+            where = f"{path}/properties{pointer_step(key)}/required"
             needed = item.pop("required")
             notes.append((where, str(needed), f"{key!r:.60} is {'' if needed else 'not '}required"))
             found += [key] if needed else []
@@ -296,7 +298,7 @@ def _fix_text_properties(schema: Json, path: str, notes: list[Note]) -> None:
             if isinstance(item, str):
                 inner[key] = text_schema(item)
                 notes.append(
-                    (f"{path}/properties{step(key)}", repr(item)[:60], f"{inner[key]['type']}, described by it")
+                    (f"{path}/properties{pointer_step(key)}", repr(item)[:60], f"{inner[key]['type']}, described by it")
                 )
 
 
@@ -396,7 +398,7 @@ class _Checker:
             check = _CHECKS.get(word)
             wrong = check(value) if check is not None else None
             if wrong is not None:
-                raise Refused(f"{path}{step(word)}", *wrong)
+                raise Refused(f"{path}{pointer_step(word)}", *wrong)
         self.patterns.update([schema["pattern"]] if "pattern" in schema else ())
         self.patterns.update(schema.get("patternProperties", ()))
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import msgspec
 
-from rightcall.json_pointer import step
 from rightcall.schema.limits import REGEX_SIZE, pattern_size
 from rightcall.schema.walk import (
     LISTS,
@@ -28,6 +27,7 @@ from rightcall.schema.walk import (
     references,
     subschemas,
 )
+from rightcall.strict_json import pointer_step
 from rightcall.types import Json
 
 _FORBIDDING = {"not", "if", "contains", "oneOf"}  # they accept less when what is inside accepts more
@@ -168,7 +168,7 @@ class _Relaxer:
         if self.ref_stands_alone and isinstance(schema.get("$ref"), str):
             schema = {"$ref": schema["$ref"]}
         words = [(word, value) for word, value in schema.items() if word not in _LEFT_OUT and word not in self.unknown]
-        copy = {word: self.keyword(word, value, f"{path}{step(word)}") for word, value in words}
+        copy = {word: self.keyword(word, value, f"{path}{pointer_step(word)}") for word, value in words}
         _modernize(copy)
         self.point(copy, schema)
         if self.refused:
@@ -195,7 +195,7 @@ class _Relaxer:
         if word in LISTS or (word == "items" and isinstance(value, list)):
             return [self.schema(item, f"{path}/{at}") for at, item in enumerate(value)]
         if word in MAPS:
-            return {key: self.schema(item, path + step(key)) for key, item in value.items()}
+            return {key: self.schema(item, path + pointer_step(key)) for key, item in value.items()}
         return self.schema(value, path) if word in ONE else value
 
     def relax(self, copy: Json, schema: Json, path: str) -> None:
@@ -205,7 +205,7 @@ class _Relaxer:
         named = [key for key in copy.get("patternProperties", ()) if key in self.refused]
         for key in named:
             del copy["patternProperties"][key]
-            self.note(f"{path}/patternProperties{step(key)}", "patternProperties", _reason_for(key))
+            self.note(f"{path}/patternProperties{pointer_step(key)}", "patternProperties", _reason_for(key))
         if named:
             self.drop(copy, "additionalProperties", path, "a pattern beside it that allows names was left out")
         if self.names_lost:
@@ -243,7 +243,7 @@ class _Relaxer:
         """Remove a keyword from the copy and record it."""
         if word in copy:
             del copy[word]
-            self.note(f"{path}{step(word)}", word, reason)
+            self.note(f"{path}{pointer_step(word)}", word, reason)
 
     def note(self, path: str, word: str, reason: str) -> None:
         """Record that a keyword is not checked."""

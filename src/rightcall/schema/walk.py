@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from rightcall.json_pointer import step, unescaped
+from rightcall.strict_json import pointer_step, unescape_step
 from rightcall.types import Json
 
 ONE = {
@@ -46,7 +46,7 @@ def subschemas(schema: Json) -> Iterator[Sub]:
         elif word in MAPS:
             for key, item in value.items() if isinstance(value, dict) else ():
                 if not (word == "dependencies" and isinstance(item, list)):
-                    yield Sub(word, f"/{word}{step(key)}", item)
+                    yield Sub(word, f"/{word}{pointer_step(key)}", item)
         elif word in ONE:
             yield Sub(word, f"/{word}", value)
 
@@ -100,7 +100,7 @@ class Refs:
             return self._anchors.get(pointer)
         here = self.root
         for part in pointer.split("/")[1:]:
-            part = unescaped(part)
+            part = unescape_step(part)
             if isinstance(here, list):
                 here = here[int(part)] if part.isascii() and part.isdigit() and int(part) < len(here) else None
             else:

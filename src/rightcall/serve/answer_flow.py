@@ -28,7 +28,7 @@ from rightcall.serve.answer_writer import AnswerEnd, AnswerUsage, AnswerWriter
 from rightcall.serve.event_frames import Frames
 from rightcall.serve.flow_rules import FlowRules, is_prose
 from rightcall.serve.plain_chunks import PlainChunks
-from rightcall.strict_json import is_object
+from rightcall.strict_json import is_object_text
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Arguments, Call, CallEnd, CallStart, Event, Json, Reasoning, Reply, Text
 
@@ -321,7 +321,7 @@ class AnswerFlow:
         if self.may_go(call) and settled.startswith(sent):
             rest = settled[len(sent) :]
             self._give((self.writer.call_piece(rest) if rest else b"") + self.writer.call_end())
-        elif self._rules.passes and is_object(sent):
+        elif self._rules.passes and is_object_text(sent):
             self.passed_live = True
             self._give(self.writer.call_end())
         else:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rightcall.api_names import Api
-from rightcall.extras import needs
+from rightcall.extras import require_extra
 from rightcall.serve.exchanged import SERVED_BY, Exchanged
 from rightcall.types import Json
 
@@ -36,7 +36,7 @@ class ProxyTraces:
     """Spans of requests. `tracer_provider`: None for the global one. Raises `MissingExtra`."""
 
     def __init__(self, *, tracer_provider: Any = None) -> None:
-        needs("otel")
+        require_extra("otel")
         from opentelemetry import trace
 
         self._tracer = trace.get_tracer(SCOPE, tracer_provider=tracer_provider)

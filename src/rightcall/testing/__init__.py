@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rightcall.lazy_names import on_first_use
+from rightcall.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from rightcall.backends.recording import Recorder, ReplayBackend, ReplayServer
@@ -67,7 +67,7 @@ __all__ = [
     "truncation_law",
 ]
 
-__getattr__ = on_first_use(
+__getattr__ = lazy_names(
     __name__,
     {
         "Case": "rightcall.testing.laws",

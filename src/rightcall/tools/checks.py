@@ -19,7 +19,6 @@ from typing import Any
 
 import msgspec
 
-from rightcall.json_pointer import step
 from rightcall.schema.places import Places, value_at
 from rightcall.schema.validation import (
     LOOK_AT,
@@ -31,7 +30,7 @@ from rightcall.schema.validation import (
     iter_error_reports,
     writable,
 )
-from rightcall.strict_json import Undecodable, decode
+from rightcall.strict_json import Undecodable, decode, pointer_step
 from rightcall.tools.toolset import ToolLike, Toolset
 from rightcall.types import Call, Problem, Reply, Tool
 
@@ -361,7 +360,7 @@ def _unknown_argument_message(kind: Any, steps: list[Any], tool: Tool) -> str:
 
 
 def steps_pointer(steps: Iterable[Any]) -> str:
-    return writable("".join(map(step, steps)))
+    return writable("".join(map(pointer_step, steps)))
 
 
 def _display_path(steps: list[Any]) -> str:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
-from rightcall.json_pointer import step
 from rightcall.schema.definition import copy_plain
 from rightcall.schema.limits import Refused
+from rightcall.strict_json import pointer_step
 from rightcall.types import Tool
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def collect_tools(source: object, path: str = "", root: Any = None, depth: int =
         yield _collect_one(lambda: _from_callable(source), path)
     elif isinstance(source, Iterable) and not isinstance(source, (str, bytes)) and depth < _DEEPEST:
         for at, item in enumerate(source):
-            yield from collect_tools(item, path + step(at), source if root is None else root, depth + 1)
+            yield from collect_tools(item, path + pointer_step(at), source if root is None else root, depth + 1)
     else:
         cause = f"{type(source).__name__} is no tool"
         cure = "tools must be functions, classes, Tools, tool definition dicts, a tool registry, or a list of these"
@@ -80,7 +80,9 @@ def _collect_mapping(source: Mapping[str, Any], path: str, root: Any, depth: int
     wrapped = [key for key in _LISTS if key in source] if not any(key in source for key in _DEFINING) else []
     if wrapped and depth < _DEEPEST:
         for key in wrapped:
-            yield from collect_tools(source[key] or (), path + step(key), source if root is None else root, depth + 1)
+            yield from collect_tools(
+                source[key] or (), path + pointer_step(key), source if root is None else root, depth + 1
+            )
     elif isinstance(source.get("result"), Mapping) and "tools" in source["result"]:
         yield from collect_tools(source["result"], path + "/result", root, depth + 1)
     else:

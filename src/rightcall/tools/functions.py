@@ -19,8 +19,8 @@ from typing import Any, TypeVar, overload
 import msgspec
 
 from rightcall.errors import MalformedArguments
-from rightcall.json_pointer import step
 from rightcall.schema.limits import Refused
+from rightcall.strict_json import pointer_step
 from rightcall.tools.argument_reader import (
     ArgumentReader,
     UnresolvedAnnotation,
@@ -102,8 +102,8 @@ def conversion_problems(misfit: ConversionError) -> tuple[Problem, ...]:
 
 def _fault_problem(fault: ValueFault) -> Problem:
     """Return one fault as a problem."""
-    steps = [str(step) for step in fault.steps]
-    path = "".join(map(step, steps))
+    steps = [str(each) for each in fault.steps]
+    path = "".join(map(pointer_step, steps))
     where = ".".join(steps)[:200] or "the arguments"
     return Problem(fault.code, f"{where}: {fault.message}; send another value", path)
 

@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from rightcall.json_pointer import step
 from rightcall.schema.definition import TYPES, SchemaFix, check_parameters, check_schema, copy_plain, fix_schema
 from rightcall.schema.limits import Refused, check_patterns
 from rightcall.schema.places import properties
 from rightcall.schema.validation import check_compiles
+from rightcall.strict_json import pointer_step
 from rightcall.tools.registry import is_registry, parameters_schema
 from rightcall.tools.toolset import Tools, Toolset, check_provider, is_wire_name_of
 from rightcall.types import Json, Tool
@@ -215,7 +215,7 @@ def check_tool(tool: Tool, parameters_at: str = "/parameters", output_at: str = 
             if alias in known:
                 cause = f"the alias {alias!r} is the name of a parameter itself"
             cure = f"map other names to one of {', '.join(map(repr, known)) or 'its parameters, of which it has none'}"
-            raise Refused(f"/aliases{step(alias)}", cause, cure, tool=tool.name)
+            raise Refused(f"/aliases{pointer_step(alias)}", cause, cure, tool=tool.name)
     return patterns
 
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rightcall.json_pointer import escaped, step
 from rightcall.schema.definition import copy_plain, is_keyword, text_schema, type_of_word
 from rightcall.schema.limits import Refused
 from rightcall.schema.walk import LISTS, MAPS, ONE, Refs
+from rightcall.strict_json import escape_step, pointer_step
 from rightcall.types import Json
 
 
@@ -54,7 +54,7 @@ def parameters_schema(parameters: Mapping[str, Any], root: Any) -> Json:
     writer = _RegistryWriter(root)
     required = sorted(key for key, given in parameters.items() if not _is_optional(given))
     names = required + sorted(parameters.keys() - set(required))
-    properties = {key: writer.parameter(parameters[key], step(key)) for key in names}
+    properties = {key: writer.parameter(parameters[key], pointer_step(key)) for key in names}
     schema: Json = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
     definitions = writer.finish()
     return {**schema, "$defs": definitions} if definitions else schema
@@ -95,7 +95,7 @@ class _RegistryWriter:
             given = {"type": given}
         if not isinstance(given, Mapping):
             return given
-        new: Json = {word: self.keyword(word, value, f"{path}{step(word)}") for word, value in given.items()}
+        new: Json = {word: self.keyword(word, value, f"{path}{pointer_step(word)}") for word, value in given.items()}
         if "example" in new and not isinstance(new.get("examples"), list):
             new["examples"] = [new["example"]]
         new.pop("example", None)
@@ -112,7 +112,9 @@ class _RegistryWriter:
         if key in LISTS and isinstance(value, list):
             return [self.schema(item, f"{path}/{at}") for at, item in enumerate(value)]
         if key in MAPS and isinstance(value, Mapping):
-            return {name: _drop_required_flag(self.schema(item, path + step(name))) for name, item in value.items()}
+            return {
+                name: _drop_required_flag(self.schema(item, path + pointer_step(name))) for name, item in value.items()
+            }
         return self.schema(value, path) if key in ONE else value
 
     def reference(self, ref: str, path: str) -> str:
@@ -124,7 +126,7 @@ class _RegistryWriter:
             self.names[ref] = name = self.fresh(ref.rpartition("/")[2] or "root")
             self.definitions[name] = {}
             self.waiting.append((name, target, path))
-        return f"#/$defs/{escaped(self.names[ref])}"
+        return f"#/$defs/{escape_step(self.names[ref])}"
 
     def fresh(self, name: str) -> str:
         """Return an unused name: targets at different places are different types."""

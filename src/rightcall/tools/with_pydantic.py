@@ -16,7 +16,7 @@ import typing
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rightcall.extras import needs
+from rightcall.extras import require_extra
 from rightcall.schema.limits import Refused
 from rightcall.tools.argument_reader import ArgumentReader, Parameters, type_name
 from rightcall.tools.value_types import ConversionError, ValueFault, annotation_text
@@ -78,7 +78,7 @@ def _argument_collector(parameters: Parameters, hints: Mapping[str, Any]) -> Cal
 
 def _adapter(target: Any, hints: Mapping[str, Any], label: str) -> Any:
     """Return pydantic's TypeAdapter. Raises `Refused`."""
-    needs("pydantic")
+    require_extra("pydantic")
     from pydantic import PydanticUserError, TypeAdapter
 
     try:

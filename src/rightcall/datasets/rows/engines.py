@@ -29,7 +29,7 @@ from struct import Struct
 from typing import Any, Literal, Protocol
 
 from rightcall.errors import CallerError, WorkerLost
-from rightcall.extras import needs
+from rightcall.extras import require_extra
 from rightcall.storage.draft import write_all
 
 EngineName = Literal["local", "ray"]
@@ -372,7 +372,7 @@ class RayEngine:
     """
 
     def __init__(self, jobs: int | None = None) -> None:
-        needs("ray")
+        require_extra("ray")
         self._jobs = jobs
 
     def map(self, work: Work, items: Iterable[bytes]) -> Iterator[bytes]:

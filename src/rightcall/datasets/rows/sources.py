@@ -25,7 +25,7 @@ import msgspec
 
 from rightcall.datasets.rows.stores import STDIN, absolute_name, open_source, read_failure, store_of
 from rightcall.errors import CallerError, FileFailed
-from rightcall.extras import needs
+from rightcall.extras import require_extra
 from rightcall.storage.file_kinds import LONGEST
 from rightcall.storage.jsonl import LineFault, decode_row, encode_row
 from rightcall.types import Json
@@ -73,7 +73,7 @@ def sources_of(paths: Sequence[str], *, rows_as: str | None = None) -> list[RowS
             raise CallerError(f"no file fits {path!r}; name files that are there")
         found += [_source_of(name, rows_as) for name in names]
     if any(each.kind == "parquet" or each.compression == "zst" for each in found):
-        needs("parquet")
+        require_extra("parquet")
     return found
 
 

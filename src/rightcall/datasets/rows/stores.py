@@ -21,7 +21,7 @@ from functools import lru_cache
 from typing import Any, BinaryIO, Protocol, TypeVar, cast
 
 from rightcall.errors import CallerError, FileFailed
-from rightcall.extras import needs
+from rightcall.extras import require_extra
 
 STDIN = "-"
 
@@ -198,7 +198,7 @@ def _skip_folders(reached: set[int], parts: list[str]) -> set[int]:
 @lru_cache(64)
 def _connect(scheme: str, host: str) -> tuple[Any, bool]:
     """Return a file system, and whether its names begin with the host."""
-    needs("parquet")
+    require_extra("parquet")
     from pyarrow import fs
 
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from rightcall.errors import MissingExtra
-from rightcall.extras import missing, needs
+from rightcall.extras import install_advice, require_extra
 from rightcall.formats.templates import template_child as child
 from rightcall.formats.templates.template_faults import BadTemplate, TemplateStopped
 from rightcall.types import Json
@@ -40,34 +40,34 @@ class Rendering(msgspec.Struct, frozen=True):
     error: str = ""
 
 
-def render(template: str, contexts: list[Json], bounds: ChildBounds | None = None) -> list[Rendering]:
+def render_template(template: str, contexts: list[Json], bounds: ChildBounds | None = None) -> list[Rendering]:
     """The template rendered with each of these contexts. Raises `BadTemplate` where it cannot be rendered at all."""
     bounds = bounds or ChildBounds()
     request = {
         "template": template,
         "contexts": contexts,
         "now": _NOW,
-        "path": _homes("jinja2", "markupsafe"),
+        "path": _package_folders("jinja2", "markupsafe"),
         **msgspec.structs.asdict(bounds),
     }
-    answer = _answer(json.dumps(request).encode(), bounds)
+    answer = _run_child(json.dumps(request).encode(), bounds)
     if "missing" in answer:
-        raise MissingExtra("templates", missing("templates"))
+        raise MissingExtra("templates", install_advice("templates"))
     if "stopped" in answer:
-        raise _stopped(answer["stopped"], bounds)
+        raise _limit_error(answer["stopped"], bounds)
     if "error" in answer:
         raise BadTemplate(f"the template cannot be used: {answer['error']}")
     return [Rendering(**result) for result in answer["results"]]
 
 
-def _homes(*packages: str) -> list[str]:
+def _package_folders(*packages: str) -> list[str]:
     """The folders that these packages are installed in: an isolated child would not look everywhere we do."""
-    needs("templates")
+    require_extra("templates")
     specs = [importlib.util.find_spec(package) for package in packages]
     return sorted({os.path.dirname(os.path.dirname(spec.origin)) for spec in specs if spec and spec.origin})
 
 
-def _answer(request: bytes, bounds: ChildBounds) -> dict[str, Any]:
+def _run_child(request: bytes, bounds: ChildBounds) -> dict[str, Any]:
     process = subprocess.Popen(
         [sys.executable, "-I", "-B", "-X", "utf8", child.__file__],
         stdin=subprocess.PIPE,
@@ -79,24 +79,24 @@ def _answer(request: bytes, bounds: ChildBounds) -> dict[str, Any]:
     try:
         said, _ = process.communicate(request, timeout=bounds.wall_seconds)
     except subprocess.TimeoutExpired:
-        raise _stopped("wall", bounds) from None
+        raise _limit_error("wall", bounds) from None
     finally:
         process.kill()
         process.communicate()
-    return _read(said, process.returncode, bounds)
+    return _read_answer(said, process.returncode, bounds)
 
 
-def _read(said: bytes, code: int, bounds: ChildBounds) -> dict[str, Any]:
+def _read_answer(said: bytes, code: int, bounds: ChildBounds) -> dict[str, Any]:
     if code in (-signal.SIGXCPU, -signal.SIGKILL):
-        raise _stopped("cpu", bounds)
+        raise _limit_error("cpu", bounds)
     try:
         answer: dict[str, Any] = json.loads(said)
     except ValueError:
-        raise _stopped("memory", bounds) from None  # nothing was left to say even that
+        raise _limit_error("memory", bounds) from None  # nothing was left to say even that
     return answer
 
 
-def _stopped(limit: str, bounds: ChildBounds) -> TemplateStopped:
+def _limit_error(limit: str, bounds: ChildBounds) -> TemplateStopped:
     causes = {
         "cpu": f"it used more than {bounds.cpu_seconds} seconds of CPU time",
         "wall": f"it took longer than {bounds.wall_seconds} seconds",

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 from rightcall.errors import BadFormat, CannotCarry
 from rightcall.formats.spec import Body, Envelope, Format, NameThenJson, Params, replace
-from rightcall.formats.templates.tag_drafting import tagged, tagged_again
+from rightcall.formats.templates.tag_drafting import draft_tagged_call, find_tagged_call
 from rightcall.formats.toml import check_format_value
 from rightcall.types import Call
 
 _NAME = "my_format"
-_MOST = 400  # objects of a text that are looked at
+_MOST_OBJECTS = 400  # objects of a text that are looked at
 
 
 class DraftedCall(NamedTuple):
@@ -29,11 +29,11 @@ class DraftedCall(NamedTuple):
     body: Body
 
 
-def drafts(text: str, calls: tuple[Call, ...]) -> Iterator[Format]:
+def draft_formats(text: str, calls: tuple[Call, ...]) -> Iterator[Format]:
     """Formats that may have written these calls as this text, the fullest first. They are sound, and not yet tried."""
-    for find in (_json_call, _tagged_call):
-        found = _located(text, calls, find)
-        for format in _around(text, found) if found else ():
+    for find in (_find_json_call, _find_tagged_call):
+        found = _locate_calls(text, calls, find)
+        for format in _guess_markers(text, found) if found else ():
             try:
                 check_format_value(format)
             except (BadFormat, CannotCarry):
@@ -44,7 +44,7 @@ def drafts(text: str, calls: tuple[Call, ...]) -> Iterator[Format]:
 Finder = Callable[[str, int, Call, DraftedCall | None], DraftedCall | None]
 
 
-def _located(text: str, calls: tuple[Call, ...], find: Finder) -> list[DraftedCall]:
+def _locate_calls(text: str, calls: tuple[Call, ...], find: Finder) -> list[DraftedCall]:
     """Each call's place, in order; none if one is missing, or written in another way."""
     found: list[DraftedCall] = []
     for call in calls:
@@ -55,30 +55,30 @@ def _located(text: str, calls: tuple[Call, ...], find: Finder) -> list[DraftedCa
     return found
 
 
-def _json_call(text: str, begin: int, call: Call, first: DraftedCall | None) -> DraftedCall | None:
-    return next(_places(text, begin, call), None)
+def _find_json_call(text: str, begin: int, call: Call, first: DraftedCall | None) -> DraftedCall | None:
+    return next(_iterate_json_calls(text, begin, call), None)
 
 
-def _tagged_call(text: str, begin: int, call: Call, first: DraftedCall | None) -> DraftedCall | None:
+def _find_tagged_call(text: str, begin: int, call: Call, first: DraftedCall | None) -> DraftedCall | None:
     """Of a call with one argument nothing tells what stands between two: it must be written as the first is."""
     if first is None:
-        found = tagged(text, begin, call)
+        found = draft_tagged_call(text, begin, call)
         return None if found is None else DraftedCall(*found)
     assert isinstance(first.body, Params)
-    again = tagged_again(text, begin, call, first.body)
+    again = find_tagged_call(text, begin, call, first.body)
     return None if again is None else DraftedCall(*again, first.body)
 
 
-def _places(text: str, begin: int, call: Call) -> Iterator[DraftedCall]:
+def _iterate_json_calls(text: str, begin: int, call: Call) -> Iterator[DraftedCall]:
     at, decoder = text.find("{", begin), json.JSONDecoder()
-    for _ in range(_MOST):
+    for _ in range(_MOST_OBJECTS):
         if at < 0:
             return
         try:
             value, end = decoder.raw_decode(text, at)
         except ValueError:
             value, end = None, at + 1
-        body = _body(value, text[begin:at], call)
+        body = _guess_body(value, text[begin:at], call)
         if isinstance(body, Envelope):
             yield DraftedCall(at, end, body)
         elif body is not None:
@@ -86,7 +86,7 @@ def _places(text: str, begin: int, call: Call) -> Iterator[DraftedCall]:
         at = text.find("{", at + 1)
 
 
-def _body(value: Any, before: str, call: Call) -> Body | None:
+def _guess_body(value: Any, before: str, call: Call) -> Body | None:
     if not isinstance(value, dict):
         return None
     if value == call.arguments:
@@ -97,11 +97,11 @@ def _body(value: Any, before: str, call: Call) -> Body | None:
     return Envelope(names=(names[0],), args=(args[0],)) if names and args else None
 
 
-def _around(text: str, found: list[DraftedCall]) -> Iterator[Format]:
+def _guess_markers(text: str, found: list[DraftedCall]) -> Iterator[Format]:
     head, tail, body = text[: found[0].start], text[found[-1].end :], found[0].body
     middles = [text[one.end : other.start] for one, other in pairwise(found)]
-    opens = _common_end([head, *middles]) if middles else _last_tag(head)
-    closes = _common_start([*[middle[: len(middle) - len(opens)] for middle in middles], tail])
+    opens = _common_suffix([head, *middles]) if middles else _last_tag(head)
+    closes = _common_prefix([*[middle[: len(middle) - len(opens)] for middle in middles], tail])
     between = middles[0][len(closes) : len(middles[0]) - len(opens)] if middles else ""
     before, after = head[: len(head) - len(opens)], tail[len(closes) :]
     base = Format(_NAME, body=body, call=(opens, closes), between=between)
@@ -112,14 +112,14 @@ def _around(text: str, found: list[DraftedCall]) -> Iterator[Format]:
     yield base
 
 
-def _common_start(texts: list[str]) -> str:
+def _common_prefix(texts: list[str]) -> str:
     first, last = min(texts), max(texts)  # what these two share, all share
     same = next((at for at, char in enumerate(first) if last[at : at + 1] != char), len(first))
     return first[:same]
 
 
-def _common_end(texts: list[str]) -> str:
-    return _common_start([each[::-1] for each in texts])[::-1]
+def _common_suffix(texts: list[str]) -> str:
+    return _common_prefix([each[::-1] for each in texts])[::-1]
 
 
 def _last_tag(head: str) -> str:

@@ -16,7 +16,7 @@ from rightcall.formats.spec import Params
 from rightcall.types import Call
 
 _OPENERS = "<["
-_LONGEST = 128  # of what may stand between two things that belong together
+_MAX_GAP = 128  # of what may stand between two things that belong together
 
 
 class _Argument(NamedTuple):
@@ -29,23 +29,23 @@ class _Argument(NamedTuple):
     value_end: int
 
 
-def tagged(text: str, begin: int, call: Call) -> tuple[int, int, Params] | None:
+def draft_tagged_call(text: str, begin: int, call: Call) -> tuple[int, int, Params] | None:
     """Where this call stands behind `begin`, and the body that would read it; None if no tags tell."""
     name_at = text.find(call.name, begin)
     while name_at >= 0:
-        found = _arguments(text, name_at + len(call.name), call)
-        body = _body(text, name_at, call.name, found) if found else None
+        found = _locate_arguments(text, name_at + len(call.name), call)
+        body = _build_body(text, name_at, call.name, found) if found else None
         if body is not None:
             return body
         name_at = text.find(call.name, name_at + 1)
     return None
 
 
-def tagged_again(text: str, begin: int, call: Call, body: Params) -> tuple[int, int] | None:
+def find_tagged_call(text: str, begin: int, call: Call, body: Params) -> tuple[int, int] | None:
     """Where another call stands that is written by this body."""
     opens = str(body.open).replace("{name}", call.name).rstrip()
     start = text.find(opens, begin)
-    found = _arguments(text, start + len(opens), call) if start >= 0 else []
+    found = _locate_arguments(text, start + len(opens), call) if start >= 0 else []
     if not found:
         return None
     end = found[-1].value_end
@@ -57,12 +57,12 @@ def tagged_again(text: str, begin: int, call: Call, body: Params) -> tuple[int, 
     return start, end
 
 
-def _arguments(text: str, at: int, call: Call) -> list[_Argument]:
+def _locate_arguments(text: str, at: int, call: Call) -> list[_Argument]:
     """The arguments in their order, each right behind the one before; none if one is missing."""
     found: list[_Argument] = []
     for key, value in call.arguments.items():
-        key_at = text.find(key, at, at + _LONGEST)
-        value_at, said = next(_said(text, key_at + len(key), value), (-1, "")) if key_at >= 0 else (-1, "")
+        key_at = text.find(key, at, at + _MAX_GAP)
+        value_at, said = next(_find_value(text, key_at + len(key), value), (-1, "")) if key_at >= 0 else (-1, "")
         if value_at < 0:
             return []
         at = value_at + len(said)
@@ -70,23 +70,23 @@ def _arguments(text: str, at: int, call: Call) -> list[_Argument]:
     return found
 
 
-def _said(text: str, at: int, value: Any) -> Iterator[tuple[int, str]]:
+def _find_value(text: str, at: int, value: Any) -> Iterator[tuple[int, str]]:
     """The value in the ways that templates write it, where it stands near enough."""
     ways = [value] if isinstance(value, str) else []
     ways += [json.dumps(value, ensure_ascii=False), json.dumps(value, separators=(",", ":")), str(value)]
     for said in ways:
-        found = text.find(said, at, at + _LONGEST + len(said))
+        found = text.find(said, at, at + _MAX_GAP + len(said))
         if found >= 0:
             yield found, said
 
 
-def _body(text: str, name_at: int, name: str, found: list[_Argument]) -> tuple[int, int, Params] | None:
+def _build_body(text: str, name_at: int, name: str, found: list[_Argument]) -> tuple[int, int, Params] | None:
     start = _tag_start(text, name_at)
     name_end = name_at + len(name)
-    heads = [text[name_end : found[0].key_at], *[text[a.value_end : b.key_at] for a, b in _pairs(found)]]
+    heads = [text[name_end : found[0].key_at], *[text[a.value_end : b.key_at] for a, b in _neighbours(found)]]
     before = _shared_tag(heads)
     inside = {text[each.key_end : each.value_at] for each in found}
-    closes = {head[: len(head) - len(before)].replace(one.key, "{key}") for head, (one, _) in _between(heads, found)}
+    closes = {head[: len(head) - len(before)].replace(one.key, "{key}") for head, (one, _) in _gaps(heads, found)}
     if len(inside) != 1 or len(closes) != 1 or not before:
         return None
     value_close = closes.pop()
@@ -95,19 +95,19 @@ def _body(text: str, name_at: int, name: str, found: list[_Argument]) -> tuple[i
     if text[last.value_end : end] != value_close.replace("{key}", last.key):
         value_close = value_close.rstrip()
         end = last.value_end + len(value_close.replace("{key}", last.key))
-    close = _closing(text, end)
+    close = _closing_tag(text, end)
     opens = text[start:name_at] + "{name}" + heads[0][: len(heads[0]) - len(before)]
     param = before + "{key}" + inside.pop()
     return start, end + len(close), Params(opens, param, value_close, close)
 
 
-def _pairs(found: list[_Argument]) -> list[tuple[_Argument, _Argument]]:
+def _neighbours(found: list[_Argument]) -> list[tuple[_Argument, _Argument]]:
     return list(pairwise(found))
 
 
-def _between(heads: list[str], found: list[_Argument]) -> list[tuple[str, tuple[_Argument, _Argument]]]:
+def _gaps(heads: list[str], found: list[_Argument]) -> list[tuple[str, tuple[_Argument, _Argument]]]:
     """What stands between two arguments, which begins with what closes the first of them."""
-    return list(zip(heads[1:], _pairs(found), strict=True))
+    return list(zip(heads[1:], _neighbours(found), strict=True))
 
 
 def _shared_tag(heads: list[str]) -> str:
@@ -125,9 +125,9 @@ def _tag_start(text: str, at: int) -> int:
     return start if is_open else at
 
 
-def _closing(text: str, at: int) -> str:
+def _closing_tag(text: str, at: int) -> str:
     """The closing tag that stands right behind the last value, with the blanks before it; "" if none does."""
-    rest = text[at : at + _LONGEST]
+    rest = text[at : at + _MAX_GAP]
     tag = rest.lstrip()
     if not tag.startswith(("</", "[/")):
         return ""

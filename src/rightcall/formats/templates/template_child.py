@@ -22,12 +22,12 @@ def main() -> None:
     except ImportError:
         answer: dict[str, Any] = {"missing": "jinja2"}
     else:
-        give_up(request["cpu_seconds"], request["memory"])
-        answer = answered(request)
+        limit_resources(request["cpu_seconds"], request["memory"])
+        answer = render_contexts(request)
     sys.stdout.write(json.dumps(answer))
 
 
-def give_up(cpu_seconds: int, memory: int) -> None:
+def limit_resources(cpu_seconds: int, memory: int) -> None:
     """From here on the kernel holds this process to its limits. macOS does not hold it to the memory."""
     for limit, most in (
         (resource.RLIMIT_CPU, cpu_seconds),
@@ -41,50 +41,50 @@ def give_up(cpu_seconds: int, memory: int) -> None:
             continue
 
 
-def answered(request: dict[str, Any]) -> dict[str, Any]:
+def render_contexts(request: dict[str, Any]) -> dict[str, Any]:
     """The texts, each with its error in its place; or the one limit that stopped everything."""
     left = request["output"]
     try:
-        template = compiled(request["template"], request["now"])
+        template = compile_template(request["template"], request["now"])
         results: list[dict[str, str]] = []
         for context in request["contexts"]:
-            results.append(rendered(template, context, left))
+            results.append(render_context(template, context, left))
             left -= len(results[-1].get("text", ""))
     except MemoryError:
         return {"stopped": "memory"}
-    except Overflow:
+    except OutputTooLong:
         return {"stopped": "output"}
     except RecursionError:
         return {"error": "it is nested too deeply"}
     except Exception as error:  # noqa: BLE001 - whatever is wrong with the template is the answer
-        return {"error": said(error)}
+        return {"error": describe_error(error)}
     return {"results": results}
 
 
-class Overflow(Exception):
+class OutputTooLong(Exception):
     """More was written than is allowed."""
 
 
-def rendered(template: Any, context: dict[str, Any], most: int) -> dict[str, str]:
+def render_context(template: Any, context: dict[str, Any], most: int) -> dict[str, str]:
     pieces: list[str] = []
     try:
         for piece in template.generate(**context):
             pieces.append(piece)
             most -= len(piece)
             if most < 0:
-                raise Overflow
-    except (MemoryError, Overflow):
+                raise OutputTooLong
+    except (MemoryError, OutputTooLong):
         raise
     except Exception as error:  # noqa: BLE001 - a template may refuse one conversation and take another
-        return {"error": said(error)}
+        return {"error": describe_error(error)}
     return {"text": "".join(pieces)}
 
 
-def said(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"[:500]
 
 
-def compiled(source: str, now: str) -> Any:
+def compile_template(source: str, now: str) -> Any:
     """The template in an environment like the one that model libraries render theirs in."""
     from datetime import datetime
 
@@ -98,21 +98,21 @@ def compiled(source: str, now: str) -> Any:
         return datetime.fromisoformat(now).strftime(format)
 
     environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", generation_tag()]
+        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", generation_extension()]
     )
-    environment.filters["tojson"] = to_json
+    environment.filters["tojson"] = template_to_json
     environment.globals.update(raise_exception=raise_exception, strftime_now=strftime_now)
     return environment.from_string(source)
 
 
-def to_json(
+def template_to_json(
     value: Any, ensure_ascii: bool = False, indent: Any = None, separators: Any = None, sort_keys: bool = False
 ) -> str:
     """jinja's own escapes HTML, which no model was trained on."""
     return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
 
-def generation_tag() -> type[Any]:
+def generation_extension() -> type[Any]:
     """`{% generation %}`, which marks what is trained on: what stands in it is written as it is."""
     from jinja2.ext import Extension
 

@@ -14,7 +14,6 @@ from typing import Any
 
 from rightcall.formats.body_kinds import first_alternative
 from rightcall.formats.spec import HOLES, Braced, Format
-from rightcall.json_pointer import step
 from rightcall.parsing.argument_values import (
     TEXT_KINDS,
     Read,
@@ -63,7 +62,7 @@ from rightcall.parsing.values.notation import (
     easy_without,
 )
 from rightcall.parsing.values.value_reader import BadValue, Ends, Odd, Unfinished, ValueReader, opening
-from rightcall.strict_json import Undecodable, decode_unique
+from rightcall.strict_json import Undecodable, decode_unique, pointer_step
 from rightcall.types import Repair
 
 PAIRS = (*[(mark, mark) for mark in "\"'`\u201d\u2019"], ("\u201c", "\u201d"), ("\u2018", "\u2019"))
@@ -423,7 +422,7 @@ class BracedReader(BodyReader):
         written = found.group()[:-1].strip()
         size = len(self.body.quote) if written.startswith(self.body.quote) else 1
         key = written[size:-size]
-        p.call.add_repairs(Repair("ordinary_quotes", "exact", step(key), written, key))
+        p.call.add_repairs(Repair("ordinary_quotes", "exact", pointer_step(key), written, key))
         p.pos = found.end()
         return key
 
@@ -477,8 +476,8 @@ class BracedReader(BodyReader):
             raise
         written = p.release(taken)
         if text.odd:
-            p.call.add_repairs(bad_escape(step(key), written[1:-1]))
-        p.call.add_repairs(*receipts(step(key), [(written, text.inner)], self.body.quote))
+            p.call.add_repairs(bad_escape(pointer_step(key), written[1:-1]))
+        p.call.add_repairs(*receipts(pointer_step(key), [(written, text.inner)], self.body.quote))
         return value
 
     def _may_repair(self, p: CallBuilder, name: str) -> None:
@@ -514,7 +513,7 @@ class BracedReader(BodyReader):
         if reader.ordinary:
             assert p.call is not None
             self._may_repair(p, p.call.name)
-            p.call.add_repairs(*receipts(step(key), reader.ordinary, self.body.quote))
+            p.call.add_repairs(*receipts(pointer_step(key), reader.ordinary, self.body.quote))
         return found
 
     def _bare(self, p: CallBuilder, kind: str) -> Steps[Read]:

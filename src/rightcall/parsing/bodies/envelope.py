@@ -21,7 +21,7 @@ from rightcall.parsing.markers import Pat, Probe, alt, blanks, literal, lookahea
 from rightcall.repairs.envelope_repair import BesideMember, Keys, Role, Sketch, role_of, sketch_envelopes
 from rightcall.repairs.schema_repair import fold
 from rightcall.repairs.tool_meant import find_name, hoist_name, name_in_id, two_names
-from rightcall.strict_json import Undecodable, is_deep, is_same, scan_unique
+from rightcall.strict_json import Undecodable, is_deep, is_same_json, scan_unique
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Repair
 
@@ -123,7 +123,7 @@ class Parts:
         )
 
     def note_again(self, key: str, value: Any) -> None:
-        same = is_same(self.seen[key], value)
+        same = is_same_json(self.seen[key], value)
         self.again.append(BesideMember(key, value, "again" if same else "clash"))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, NoReturn
 
-from rightcall.formats.spec import Format, NameThenJson, alternatives
+from rightcall.formats.spec import Format, NameThenJson, marker_alternatives
 from rightcall.parsing.bodies.body_reader import Around, BodyReader, WholeBlock
 from rightcall.parsing.bodies.trailing_text import ANOTHER_OBJECT, ARGUMENTS, HALF_A_KEY, what_stands_behind
 from rightcall.parsing.buffer import Broken, Capture, Cut, LostJsonEnd, NotACall, Steps
@@ -46,7 +46,7 @@ class NameThenJsonReader(BodyReader):
     def __init__(self, body: NameThenJson, format: Format, around: Around) -> None:
         ends = templates(format.call[1])
         self.body = body
-        self.open = Holes(body.open) if any(alternatives(body.open)) else None
+        self.open = Holes(body.open) if any(marker_alternatives(body.open)) else None
         closes = templates(body.close)
         self.close = Probe(alt(*closes)) if closes else None
         close, end = _any_of(closes) + _B if closes else "", _any_of(ends)
@@ -55,7 +55,7 @@ class NameThenJsonReader(BodyReader):
         self._block_end = re.compile(rf"(?>{_B}{close}{end})(?![,\"{{}}\])])").match
         self._open_ended = not (closes or ends)  # what follows the arguments decides whether they are all
         # What stands before a name says nothing by itself.
-        self._labels = {re.split(r"\{|<", text)[0].strip() for text in alternatives(body.open)} - {""}
+        self._labels = {re.split(r"\{|<", text)[0].strip() for text in marker_alternatives(body.open)} - {""}
         self._id_holes = re.findall(r"\{(\w+)\}", body.id)
         self._said = self._groups(body)
         self.begins = Probe(alt(*templates(body.open))) if self.open else Probe.never()
@@ -162,7 +162,9 @@ class NameThenJsonReader(BodyReader):
         """The text ended before the arguments: what is known of the call's name stays known."""
         names = _NAMES(text)
         known = [name for each in names if (name := _declared(p, each))]
-        first = names[:1] if p.tools is None and str(alternatives(self.body.open)[0]).startswith("{name}") else []
+        first = (
+            names[:1] if p.tools is None and str(marker_alternatives(self.body.open)[0]).startswith("{name}") else []
+        )
         p.pos = len(p.buf)
         p.begin_arguments()
         if known or first:

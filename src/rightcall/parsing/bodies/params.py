@@ -10,7 +10,7 @@ import re
 from functools import cached_property
 from typing import Any, Literal
 
-from rightcall.formats.spec import Format, Params, alternatives
+from rightcall.formats.spec import Format, Params, marker_alternatives
 from rightcall.parsing.bodies.body_reader import Around, BodyReader
 from rightcall.parsing.bodies.tagged_values import SwallowedArguments, TaggedValues, break_at, swallowed
 from rightcall.parsing.bodies.tags import Tags
@@ -49,7 +49,7 @@ class ParamsReader(BodyReader):
         self.tags = tags = Tags(body, format, around.turns)
         self.closers = tuple(tags.closers)
         self.open = Holes(body.open)
-        self.empty = Holes(body.empty) if any(alternatives(body.empty)) else None
+        self.empty = Holes(body.empty) if any(marker_alternatives(body.empty)) else None
         self.param = Holes(body.param, quoted=tags.quoted)
         self.values = TaggedValues(body, tags, self.param)
         self.begins = Probe(alt(*tags.opens, *tags.damaged_openers))
@@ -169,7 +169,7 @@ class ParamsReader(BodyReader):
         if starts is not None and (yield from p.test(starts)):
             if p.ended and self.open.probe.at(p.buf, p.pos, False) is None:
                 raise Cut
-            opener = alternatives(self.body.open)[0].strip()
+            opener = marker_alternatives(self.body.open)[0].strip()
             p.pos += 1  # behind what opens a call, where the search for the next begins
             raise Broken("invalid_call", f"the call's opening tag is broken; write it as {opener}")
         raise NotACall

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from rightcall.formats.spec import Marker, Params, alternatives
+from rightcall.formats.spec import Marker, Params, marker_alternatives
 from rightcall.parsing.argument_values import typed
 from rightcall.parsing.bodies.tags import Tags
 from rightcall.parsing.buffer import MAX_PIECE, MAX_PIECES, Broken, Capture, Cut, Sink, Steps
@@ -36,7 +36,7 @@ from rightcall.types import Arguments, Event
 
 
 def _first(marker: Marker) -> str:
-    return alternatives(marker)[0]
+    return marker_alternatives(marker)[0]
 
 
 def _around(marker: str) -> tuple[int, int]:
@@ -275,7 +275,7 @@ class ValueEnd:
 
     def _closes(self, key: str, line: str, quote: str, inline: bool) -> list[Pat]:
         body = self.tags.body
-        own = alternatives(body.value_close)
+        own = marker_alternatives(body.value_close)
         texts = [text.replace("{key}", key) if key else text for text in own if text]
         cores = [seq(literal(quote), template(text)) if quote else template(text) for text in texts]
         # A line break before the close is the close's own where the opener had one, or where the format writes it so.
@@ -284,7 +284,7 @@ class ValueEnd:
 
     def _inside(self, line: str) -> list[tuple[str, Pat]]:
         tags = self.tags
-        missing = tags.whole_params if tags.is_special or "" in alternatives(tags.body.value_close) else []
+        missing = tags.whole_params if tags.is_special or "" in marker_alternatives(tags.body.value_close) else []
         return [
             *(("next", seq(literal(each), pat)) for each in _breaks(line) for pat in missing if pat.head),
             *(("next" if tags.is_special else "param", pat) for pat in tags.whole_params if pat.head),
@@ -542,10 +542,10 @@ class TaggedValues:
 
     def __init__(self, body: Params, tags: Tags, param: Holes) -> None:
         self._tags, self._param, self._quotes = tags, param, body.quote
-        self._opens_line = any(text.endswith("\n") for text in alternatives(body.param))
-        self._is_inline = self._opens_line and not alternatives(body.param)[0].endswith("\n")
+        self._opens_line = any(text.endswith("\n") for text in marker_alternatives(body.param))
+        self._is_inline = self._opens_line and not marker_alternatives(body.param)[0].endswith("\n")
         self._nested = NestedTags(body) if body.item else None
-        self._keyed = "{key}" in "".join(alternatives(body.value_close))
+        self._keyed = "{key}" in "".join(marker_alternatives(body.value_close))
         self._ends: dict[tuple[str, str, str, bool], ValueEnd] = {}
 
     def at_once(self, p: CallBuilder, key: str, said: str | None, values: dict[str, Any]) -> tuple[Any] | None:
@@ -690,7 +690,7 @@ class SwallowedArguments:
         starts = dict.fromkeys([before.partition("{")[0].rstrip() for before, _, _ in params])
         self._heads = [(head, {head[i : i + 2] for i in range(len(head) - 1)}) for head in starts if len(head) > 4]
         self._tails = tuple({tail for _, _, each in params if (tail := each.partition("{")[0].rstrip())})
-        self._is_inline = "\n" not in alternatives(body.value_close)[0]
+        self._is_inline = "\n" not in marker_alternatives(body.value_close)[0]
         signs = set("".join([*starts, *self._tails])) & set(punctuation) - {"_"}
         self._has_sign = re.compile(f"[{re.escape(''.join(sorted(signs)))}]" if signs else "(?!)").search
         self._remove_tags = re.compile(alt(*tags.whole_params, *tags.closers, *tags.shuts).whole).sub

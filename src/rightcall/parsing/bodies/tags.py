@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from functools import cached_property
 
-from rightcall.formats.spec import HOLES, Format, Params, Special, alternatives
+from rightcall.formats.spec import HOLES, Format, Params, Special, marker_alternatives
 from rightcall.parsing.markers import (
     BLANKS,
     NAME,
@@ -90,7 +90,9 @@ class Tags:
         self.section_closes = templates(format.section[1]) if format.section else []
         self.shuts = self.body_closes + self.call_closes + self.section_closes
         # Nothing closes such a call but what follows it, so that nothing can be missing.
-        self.is_closed = bool(self.body_closes) or (bool(self.call_closes) and "" not in alternatives(format.call[1]))
+        self.is_closed = bool(self.body_closes) or (
+            bool(self.call_closes) and "" not in marker_alternatives(format.call[1])
+        )
 
     def _add_openers(self, format: Format) -> None:
         self.opens = templates(self.body.open) + templates(self.body.empty)

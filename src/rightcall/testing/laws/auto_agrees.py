@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 from rightcall.formats import FORMATS, NAMED_ONLY
-from rightcall.formats.spec import Format, alternatives
+from rightcall.formats.spec import Format, marker_alternatives
 from rightcall.parsing.rendering import same
 from rightcall.parsing.shown import shows
 from rightcall.testing.laws.case import Case, Violation, raised
@@ -51,7 +51,7 @@ def _is_of_other(format: Format, read_as: str, text: str) -> bool:
     other = FORMATS.get(read_as)
     if other is None or other.name == format.name:
         return False
-    opens = [opener for side in (other.call[0], (other.section or ("",))[0]) for opener in alternatives(side)]
+    opens = [opener for side in (other.call[0], (other.section or ("",))[0]) for opener in marker_alternatives(side)]
     own = markers_of(format)
     own_less = [str(each).strip() for each in opens if each.strip() and not any(each.strip() in mark for mark in own)]
     return any(opener in text for opener in own_less)
@@ -61,7 +61,7 @@ def _is_before_thought(format: Format, read_as: str, text: str, call: Call) -> b
     """Does what opens a thought stand right behind the call, in the format that `auto` reads, and is it words in the
     other? Words there refuse the call."""
     other, own = FORMATS.get(read_as), markers_of(format)
-    opens = alternatives(other.reasoning[0]) if other is not None and other.reasoning is not None else ()
+    opens = marker_alternatives(other.reasoning[0]) if other is not None and other.reasoning is not None else ()
     unknown = tuple([opener.strip() for opener in opens if not any(opener.strip() in mark for mark in own)])
     behind = text[text.rfind(call.raw) + len(call.raw) :].lstrip()
     return bool(unknown) and behind.startswith(unknown)

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from rightcall.formats.body_kinds import BODIES
 from rightcall.formats.registered import KnownFormats, known_formats
-from rightcall.formats.spec import Format, Special, alternatives
+from rightcall.formats.spec import Format, Special, marker_alternatives
 from rightcall.formats.turn_ends import LAST_TOKENS
 from rightcall.parsing.compile import THINK
 from rightcall.testing.laws.case import Violation
@@ -136,7 +136,7 @@ def _read_until(text: str, reply: Reply) -> int:
 def _begun(format: Format) -> re.Pattern[str]:
     """Matches an opener without its first token, which the prompt may have ended with, where a reply begins."""
     sides = [format.call[0], *((format.reasoning or ())[:1])]
-    openers = [text for side in sides for text in alternatives(side) if isinstance(text, Special)]
+    openers = [text for side in sides for text in marker_alternatives(side) if isinstance(text, Special)]
     cut = [text.removeprefix(token).strip() for text in openers for token in text.tokens[:1]]
     return pattern("|".join([rf"\A\s*{_loose(text)}" for text in cut if text]) or "(?!)")
 
@@ -144,7 +144,7 @@ def _begun(format: Format) -> re.Pattern[str]:
 def _cut_close(format: Format) -> re.Pattern[str]:
     """Matches the beginning of what closes a call, its body or its section, where the text was cut off inside of it."""
     sides = [format.call[1], *(format.section or ())[1:], *[BODIES[type(body)].closing(body) for body in format.bodies]]
-    closes = [text.strip() for side in sides for text in alternatives(side) if "{" not in text]
+    closes = [text.strip() for side in sides for text in marker_alternatives(side) if "{" not in text]
     begun = {text[:size] for text in closes for size in range(1, len(text))}
     return pattern("|".join([rf"{re.escape(text)}\Z" for text in sorted(begun, key=len, reverse=True)]) or "(?!)")
 
@@ -170,7 +170,7 @@ def _beginnings(first: str, rest: str) -> list[str]:
 
 
 def _thought(format: Format) -> list[str]:
-    return [text for side in format.reasoning or () for text in alternatives(side)]
+    return [text for side in format.reasoning or () for text in marker_alternatives(side)]
 
 
 @lru_cache(4)

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from rightcall.formats.body_kinds import BODIES
-from rightcall.formats.spec import Format, Marker, alternatives, likely_closes
+from rightcall.formats.spec import Format, Marker, guess_closing_markers, marker_alternatives
 
 FILLED = {"name": "ping", "key": "city", "type": "string", "id": "call_7", "index": "0", "number": "1", "cite": "0:[1]"}
 _HOLE = re.compile(r"\{(" + "|".join(FILLED) + r")\}")
@@ -33,18 +33,18 @@ def fill(template: str, **values: str) -> str:
 
 def markers_of(format: Format) -> list[str]:
     """Every marker of a format, without the white space at its edges, its holes filled."""
-    filled = {fill(text).strip() for marker in _markers(format) for text in alternatives(marker)}
+    filled = {fill(text).strip() for marker in _markers(format) for text in marker_alternatives(marker)}
     return sorted(filled - {""})
 
 
 def templates(format: Format) -> set[str]:
     """Every marker of a format, with its holes."""
-    return {text for marker in _markers(format) for text in alternatives(marker)} - {""}
+    return {text for marker in _markers(format) for text in marker_alternatives(marker)} - {""}
 
 
 def _markers(format: Format) -> Iterator[Marker]:
     yield from (
-        likely_closes(format),
+        guess_closing_markers(format),
         *format.call,
         *(format.section or ()),
         *(format.reasoning or ()),
@@ -113,7 +113,7 @@ def openers_of(format: Format, name: str = "ping") -> list[str]:
     if format.channels is not None:
         found = _headers(format, name)
     else:
-        found = {fill(text, name=name).strip() for marker in _opening(format) for text in alternatives(marker)}
+        found = {fill(text, name=name).strip() for marker in _opening(format) for text in marker_alternatives(marker)}
     found = {opener if not opener.isalnum() else opener + _list_open(format) for opener in found}
     return sorted(
         [opener for opener in sorted(found) if len(opener) > 2 and "```" not in opener], key=len, reverse=True
@@ -128,21 +128,23 @@ def _list_open(format: Format) -> str:
 
 def _opening(format: Format) -> Iterator[Marker]:
     yield from (format.call[0], *((format.section or ())[:1]))
-    may_be_empty = "" in alternatives(format.call[0])
+    may_be_empty = "" in marker_alternatives(format.call[0])
     for body in format.bodies:
         for marker in BODIES[type(body)].opening(body)[:1]:
-            texts = [text for text in alternatives(marker) if not text.startswith("{")]
+            texts = [text for text in marker_alternatives(marker) if not text.startswith("{")]
             yield tuple([text for text in texts if may_be_empty or not text[:1].isalnum()])
 
 
 def _headers(format: Format, name: str) -> set[str]:
     assert format.channels is not None
     header = fill(format.channels.messages["call"][0], name=name)
-    return {start.strip() + header for start in alternatives(format.channels.start)}
+    return {start.strip() + header for start in marker_alternatives(format.channels.start)}
 
 
 def closers_of(format: Format, key: str, name: str = "ping") -> list[list[str]]:
     """Of the first tagged body: the closes of a value, the body, the call and the section, each all its ways."""
     kind, body = next((BODIES[type(body)], body) for body in format.bodies if BODIES[type(body)].value_closing(body))
     pairs = [kind.value_closing(body), kind.closing(body), format.call[1], (format.section or ("", ""))[1]]
-    return [[fill(text, key=key, name=name) for text in alternatives(marker) if text.strip()] for marker in pairs]
+    return [
+        [fill(text, key=key, name=name) for text in marker_alternatives(marker) if text.strip()] for marker in pairs
+    ]

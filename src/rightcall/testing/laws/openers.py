@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from random import Random
 
 from rightcall.formats.body_kinds import BODIES
-from rightcall.formats.spec import Format, Marker, Special, alternatives
+from rightcall.formats.spec import Format, Marker, Special, marker_alternatives
 from rightcall.parsing.compile import THINK
 from rightcall.parsing.markers import BLANKS
 from rightcall.testing.laws.case import Case, Violation, raised
@@ -71,7 +71,7 @@ def _is_inside_shown(format: Format, text: str, at: int, reply: Reply) -> bool:
     """Does an opener that may be shown stand before the place, around it, and not yet its close?"""
     for pair in (format.section, format.call):
         opens, closes = [
-            [marker.strip() for marker in alternatives(side) if marker.strip()] for side in pair or ("", "")
+            [marker.strip() for marker in marker_alternatives(side) if marker.strip()] for side in pair or ("", "")
         ]
         begin = max([text.rfind(marker, 0, at) for marker in opens], default=-1)
         is_open = begin > max([text.rfind(marker, 0, at) for marker in closes], default=-1)
@@ -117,7 +117,7 @@ def _attempt_here(reply: Reply, text: str, at: int, end: int) -> bool:
 
 def _in_message(format: Format, reply: Reply, text: str, at: int, end: int) -> bool:
     """Of a header that opens a message: does the message hold a call? Text may stand before it."""
-    starts = [start.strip() for start in alternatives(format.channels.start)] if format.channels else []
+    starts = [start.strip() for start in marker_alternatives(format.channels.start)] if format.channels else []
     spans = reply.spans or ()
     # What a message says is no header, whatever it looks like.
     begun = [match.start() for start in starts if start for match in re.finditer(re.escape(start), text[end:])]
@@ -138,7 +138,7 @@ def _is_thought(format: Format, reply: Reply, text: str, at: int) -> bool:
         return False
     if format.channels is not None or any(span.kind != "marker" for span in spans if span.start > at):
         return True
-    thinks = [each.strip() for pair in (THINK, format.reasoning) if pair for each in alternatives(pair[0])]
+    thinks = [each.strip() for pair in (THINK, format.reasoning) if pair for each in marker_alternatives(pair[0])]
     return any(text.find(opens, at) >= 0 for opens in thinks if opens)
 
 
@@ -166,7 +166,7 @@ def _body_follows(format: Format, rest: str, tools: Toolset | None) -> bool:
 
 def _names_a_tool(marker: Marker, rest: str, tools: Toolset | None) -> bool:
     names = [tool.name for tool in tools] if tools is not None else []
-    opens = [fill(text, name=name).strip() for text in alternatives(marker) for name in names]
+    opens = [fill(text, name=name).strip() for text in marker_alternatives(marker) for name in names]
     return any(opening and rest.startswith(opening) and not _NAME_GOES_ON(rest, len(opening)) for opening in opens)
 
 
@@ -211,7 +211,7 @@ def _spaced(dice: Random, format: Format, text: str) -> str:
 def _tokens(format: Format) -> set[str]:
     fields = [*format.call, *(format.section or ())]
     fields += [marker for body in format.bodies for marker in BODIES[type(body)].opening(body)[:1]]
-    marked = [text for marker in fields for text in alternatives(marker) if isinstance(text, Special)]
+    marked = [text for marker in fields for text in marker_alternatives(marker) if isinstance(text, Special)]
     return {token for text in marked for token in text.tokens}
 
 

@@ -15,7 +15,7 @@ import msgspec
 
 from rightcall.errors import CannotCarry
 from rightcall.formats.body_kinds import BODIES
-from rightcall.formats.spec import Format, alternatives
+from rightcall.formats.spec import Format, marker_alternatives
 from rightcall.parsing.rendering import render
 from rightcall.testing.laws.marker_texts import markers_of
 from rightcall.tools.toolset import Toolset
@@ -172,7 +172,7 @@ def _either_or(format: Format) -> bool:
 
 def _only_at_the_start(format: Format) -> bool:
     """Without any marker a call is one only where a reply begins."""
-    opener = alternatives(format.call[0])[0]
+    opener = marker_alternatives(format.call[0])[0]
     bare = (not opener or opener.startswith("`")) and format.section is None and format.channels is None
     return bare and bool(BODIES[type(format.bodies[0])].first)
 

@@ -14,7 +14,7 @@ from random import Random
 from typing import Any
 
 from rightcall.formats.body_kinds import BODIES
-from rightcall.formats.spec import Format, alternatives
+from rightcall.formats.spec import Format, marker_alternatives
 from rightcall.testing.laws.case import Case, Violation, raised
 from rightcall.testing.laws.marker_texts import fill, literals, openers_of
 from rightcall.testing.laws.reading import USUAL, How, read
@@ -79,7 +79,7 @@ def _strings(value: Any) -> Iterator[str]:
 
 def _opening_tags(format: Format) -> list[str]:
     """Tags that open a call or an argument, up to their first hole."""
-    params = [text for body in format.bodies for text in alternatives(BODIES[type(body)].param_opening(body))]
+    params = [text for body in format.bodies for text in marker_alternatives(BODIES[type(body)].param_opening(body))]
     found = {re.split(r"\{\w+\}", text)[0].strip() for text in params} | set(openers_of(format))
     return sorted(tag for tag in found if len(tag) > 2)
 

@@ -15,8 +15,8 @@ import msgspec
 from rightcall.errors import CannotCarry
 from rightcall.formats import known_formats
 from rightcall.formats.spec import Format
-from rightcall.formats.templates.confined import ChildBounds, Rendering, render
-from rightcall.formats.templates.drafting import drafts
+from rightcall.formats.templates.confined import ChildBounds, Rendering, render_template
+from rightcall.formats.templates.drafting import draft_formats
 from rightcall.formats.templates.template_faults import BadTemplate
 from rightcall.formats.toml_text import format_to_toml
 from rightcall.parsing.compile import compile_format
@@ -95,7 +95,7 @@ PROBES = (
     TemplateProbe("one call, one text", (_call("take_note", "abcde0002", {"text": "Buy milk."}),)),
 )
 _THOUGHT, _SAID = "They ask for the weather.", "One moment, please."
-_MOST = 20_000  # characters: what a template writes around two short calls
+_MOST_CHARACTERS = 20_000  # characters: what a template writes around two short calls
 _QUESTION: Json = {"role": "user", "content": "How is the weather in Oslo?"}
 
 
@@ -103,10 +103,12 @@ def detect_template(
     template: str, tokens: Mapping[str, str] | None = None, bounds: ChildBounds | None = None
 ) -> Detection:
     """Which formats read what this template writes. Raises `BadTemplate` where it cannot be rendered."""
-    answers = [(probe, answer) for probe in PROBES for answer in _answers(probe.calls)]
-    opened, closed, *rendered = render(template, _contexts([answer for _, answer in answers], tokens or {}), bounds)
+    answers = [(probe, answer) for probe in PROBES for answer in _assistant_messages(probe.calls)]
+    opened, closed, *rendered = render_template(
+        template, _render_contexts([answer for _, answer in answers], tokens or {}), bounds
+    )
     texts = [
-        (probe, answer, _part(one.text, opened, closed))
+        (probe, answer, _assistant_part(one.text, opened, closed))
         for (probe, answer), one in zip(answers, rendered, strict=True)
         if one.text
     ]
@@ -116,21 +118,24 @@ def detect_template(
     # A template may write values as text: then the tools' types are needed.
     for repair in ("off", "safe"):
         for probe, _, text in texts:
-            if formats := recovering(text, probe.calls, repair):
+            if formats := matching_formats(text, probe.calls, repair):
                 whole = thought.get(probe.shows, "")
-                return Detection(_thinking_first(formats, whole), probe.shows, text)
-    return _drafted([(probe, text) for probe, _, text in texts])
+                return Detection(_sort_by_reasoning(formats, whole), probe.shows, text)
+    return _draft_detection([(probe, text) for probe, _, text in texts])
 
 
-def _drafted(texts: list[tuple[TemplateProbe, str]]) -> Detection:
+def _draft_detection(texts: list[tuple[TemplateProbe, str]]) -> Detection:
     for probe, text in texts:
-        draft = next((each for each in drafts(text, probe.calls) if _rank(text, probe.calls, each) is not None), None)
+        draft = next(
+            (each for each in draft_formats(text, probe.calls) if _rank_format(text, probe.calls, each) is not None),
+            None,
+        )
         if draft is not None:
             return Detection((), probe.shows, text, format_to_toml(draft))
     return Detection((), "", texts[0][1])
 
 
-def _thinking_first(formats: tuple[str, ...], text: str) -> tuple[str, ...]:
+def _sort_by_reasoning(formats: tuple[str, ...], text: str) -> tuple[str, ...]:
     """Of formats that find the same calls, those first that find the reasoning and the text before them too."""
     if not text:
         return formats
@@ -144,7 +149,7 @@ def _thinking_first(formats: tuple[str, ...], text: str) -> tuple[str, ...]:
     return tuple(sorted(formats, key=lambda name: not told[name]))
 
 
-def _contexts(answers: list[Json], tokens: Mapping[str, str]) -> list[Json]:
+def _render_contexts(answers: list[Json], tokens: Mapping[str, str]) -> list[Json]:
     """What the template is rendered with: two prompts without an answer, then each answer."""
     # A template adds the tokens to text, so they must be there.
     common: Json = {
@@ -164,18 +169,18 @@ def _contexts(answers: list[Json], tokens: Mapping[str, str]) -> list[Json]:
     return [{**common, **context} for context in (opened, *others)]
 
 
-def _answers(calls: tuple[Call, ...]) -> list[Json]:
+def _assistant_messages(calls: tuple[Call, ...]) -> list[Json]:
     """The assistant's message, in the ways that templates want it; at last one that holds all it may."""
     plain: list[Json] = [
-        {"role": "assistant", "content": content, "tool_calls": [_entry(call, as_text) for call in calls]}
+        {"role": "assistant", "content": content, "tool_calls": [_tool_call_entry(call, as_text) for call in calls]}
         for as_text in (False, True)
         for content in ("", None)
     ]
     full = {**plain[0], "content": _SAID, "reasoning_content": _THOUGHT, "reasoning": _THOUGHT}
-    return [*plain, full, _telling_ids(full)]
+    return [*plain, full, _with_named_ids(full)]
 
 
-def _telling_ids(answer: Json) -> Json:
+def _with_named_ids(answer: Json) -> Json:
     """A template may write ids alone, which then say the name."""
     told = [
         {**entry, "id": f"functions.{entry['function']['name']}:{index}"}
@@ -184,12 +189,12 @@ def _telling_ids(answer: Json) -> Json:
     return {**answer, "tool_calls": told}
 
 
-def _entry(call: Call, as_text: bool) -> Json:
+def _tool_call_entry(call: Call, as_text: bool) -> Json:
     arguments: Any = call.json if as_text else call.arguments
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
 
 
-def _part(text: str, opened: Rendering, closed: Rendering) -> str:
+def _assistant_part(text: str, opened: Rendering, closed: Rendering) -> str:
     """What the assistant wrote: all that a rendering without its message does not have."""
     for prompt in (opened.text, closed.text):
         if prompt and text.startswith(prompt):
@@ -199,19 +204,19 @@ def _part(text: str, opened: Rendering, closed: Rendering) -> str:
     return text[next(same, min(len(text), len(prompt))) :]
 
 
-def recovering(text: str, calls: tuple[Call, ...], repair: str = "off") -> tuple[str, ...]:
+def matching_formats(text: str, calls: tuple[Call, ...], repair: str = "off") -> tuple[str, ...]:
     """The formats that find just these calls in a text, the best first. None in a text far too long for them."""
-    if len(text) > _MOST:
+    if len(text) > _MOST_CHARACTERS:
         return ()
     ranked = [
         (rank, name)
         for name, format in known_formats().formats.items()
-        if (rank := _rank(text, calls, format, repair)) is not None
+        if (rank := _rank_format(text, calls, format, repair)) is not None
     ]
     return tuple([name for _, name in sorted(ranked, key=lambda each: each[0])])
 
 
-def _rank(text: str, calls: tuple[Call, ...], format: Format, repair: str = "off") -> tuple[int, ...] | None:
+def _rank_format(text: str, calls: tuple[Call, ...], format: Format, repair: str = "off") -> tuple[int, ...] | None:
     """Nothing left over, then written just so, then little left over, then a marker rather than none, then at least the
     bodies written just so. None: not the same calls."""
     found = compile_format(format)
@@ -223,12 +228,12 @@ def _rank(text: str, calls: tuple[Call, ...], format: Format, repair: str = "off
     ]:
         return None
     left = len(reply.content.strip()) + len(reply.reasoning.strip())
-    bodies = all(_written((call,), msgspec.structs.replace(format, call=("", ""))) in text for call in calls)
-    written = _written(calls, format) in text
+    bodies = all(_render_calls((call,), msgspec.structs.replace(format, call=("", ""))) in text for call in calls)
+    written = _render_calls(calls, format) in text
     return int(left > 0), int(not written), left, int(bool(found.bare_calls.first_characters)), int(not bodies)
 
 
-def _written(calls: tuple[Call, ...], format: Format) -> str:
+def _render_calls(calls: tuple[Call, ...], format: Format) -> str:
     try:
         return write(calls, format=format, tools=TOOLS).strip()
     except CannotCarry:
