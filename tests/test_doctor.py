@@ -11,10 +11,10 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from rightcall.doctor.answers import RawAnswer, ServerConnection
 from rightcall.doctor.diagnosis import Diagnosis
 from rightcall.doctor.examination import ExamSettings, examine
 from rightcall.doctor.questions import BOTH
-from rightcall.doctor.raw_answer import RawAnswer, ServerLine
 from rightcall.testing import diagnose
 from support.loopback import Answering, answer, drop, json_answer, serving
 from support.scripted_server import Json, scripted
@@ -42,7 +42,7 @@ def _has_call(body: Json) -> bool:
     return bool(body.get("tools")) and body.get("tool_choice") != "none" and "tool" not in str(body["messages"][1:])
 
 
-def diagnosed(answer: Any, **settings: Any) -> Diagnosis:
+def diagnose_server(answer: Any, **settings: Any) -> Diagnosis:
     with scripted(lambda path, body: answer(body)) as (url, _):
         return asyncio.run(examine(url, ExamSettings(model="m", apis=("chat",), **settings)))
 
@@ -74,7 +74,7 @@ def without_ids(body: Json) -> Any:
 
 @pytest.mark.parametrize("way", ["whole", "streamed"])
 def test_a_call_in_the_text_is_told_with_its_format_and_its_cure(way: str) -> None:
-    found = diagnosed(leaks)
+    found = diagnose_server(leaks)
     (plain,) = [each for each in found.results if (each.probe, each.way) == ("plain_call", way)]
     assert (plain.verdict, plain.slug) == ("fault", "call_as_text")
     assert "hermes" in plain.says and plain.evidence is not None and "<tool_call>" in plain.evidence.answer
@@ -82,14 +82,14 @@ def test_a_call_in_the_text_is_told_with_its_format_and_its_cure(way: str) -> No
 
 
 def test_a_call_in_the_text_of_another_tool_than_the_named_one_breaks_the_choice() -> None:
-    found = diagnosed(leaks)
+    found = diagnose_server(leaks)
     told = {(each.probe, each.slug) for each in found.faults if each.probe in ("required", "named")}
     assert told == {("required", "call_as_text"), ("named", "tool_choice_ignored")}
     assert found.cure() == f"rightcall serve --upstream {found.url}"  # which holds a choice under every guard but none
 
 
 def test_calls_without_ids_are_told() -> None:
-    found = diagnosed(without_ids)
+    found = diagnose_server(without_ids)
     told = {(each.probe, each.way) for each in found.faults if each.slug == "bad_ids"}
     assert told == {("ids", "whole"), ("ids", "streamed")}
 
@@ -106,7 +106,7 @@ def test_what_stands_behind_streamed_arguments_is_not_a_loss(streamed: str, slug
         calls = [call if body.get("stream") else CALL]
         return _chat({"tool_calls": calls}, "tool_calls", body) if _has_call(body) else _right(body)
 
-    found = diagnosed(answer)
+    found = diagnose_server(answer)
     assert {each.slug for each in found.faults if each.probe == "same_plain"} == {slug}
     assert ("--mode text" in found.cure()) is (slug == "lost_in_stream")
 
@@ -163,19 +163,19 @@ def test_a_server_that_never_answers_is_given_up() -> None:
 def test_a_connection_that_the_server_had_closed_is_made_again() -> None:
     async def go() -> RawAnswer:
         async with serving(drop, json_answer({"choices": []})) as server:
-            return await ServerLine(server.url, "chat", api_key_env=None, seconds=20.0).ask({}, "m", stream=False)
+            return await ServerConnection(server.url, "chat", api_key_env=None, seconds=20.0).ask({}, "m", stream=False)
 
     assert asyncio.run(go()).status == 200
 
 
 def test_the_budget_of_requests_holds_and_is_told() -> None:
-    found = diagnosed(leaks, max_requests=10)
+    found = diagnose_server(leaks, max_requests=10)
     assert found.requests == 10 and found.skipped > 20
 
 
 def test_what_looks_like_a_secret_is_in_no_evidence() -> None:
     secret = "sk-proj-" + "Ab3" * 16
-    found = diagnosed(lambda body: _chat({"content": f"your key is {secret}"}, "stop", body))
+    found = diagnose_server(lambda body: _chat({"content": f"your key is {secret}"}, "stop", body))
     assert found.results and secret not in json.dumps(found.to_json())
 
 
@@ -190,7 +190,7 @@ def test_rates_tell_a_fault_that_comes_and_goes() -> None:
         asked[key] += 1
         return without_ids(body) if asked[key] % 2 else _right(body)
 
-    (ids,) = [each for each in diagnosed(now_and_then, n=4).results if (each.probe, each.way) == ("ids", "whole")]
+    (ids,) = [each for each in diagnose_server(now_and_then, n=4).results if (each.probe, each.way) == ("ids", "whole")]
     assert (ids.verdict, ids.slug, ids.passed, ids.of) == ("fault", "bad_ids", 2, 4)
 
 
@@ -253,7 +253,7 @@ def test_a_stream_that_begins_and_falls_silent_is_told(sent: bytes) -> None:
 
     async def go() -> RawAnswer:
         async with serving(stalls) as server:
-            return await ServerLine(server.url, "chat", api_key_env=None, seconds=0.3).ask({}, "m", stream=True)
+            return await ServerConnection(server.url, "chat", api_key_env=None, seconds=0.3).ask({}, "m", stream=True)
 
     raw = asyncio.run(go())
     assert raw.broke == "silent" and "nothing came for" in raw.says
@@ -268,7 +268,7 @@ def test_the_longest_silence_of_an_answer_is_measured_wherever_it_is() -> None:
 
     async def go() -> RawAnswer:
         async with serving(pauses) as server:
-            return await ServerLine(server.url, "chat", api_key_env=None, seconds=20.0).ask({}, "m", stream=True)
+            return await ServerConnection(server.url, "chat", api_key_env=None, seconds=20.0).ask({}, "m", stream=True)
 
     raw = asyncio.run(go())
     assert raw.body == b"ab" and 0.25 < raw.silence <= raw.seconds
@@ -283,7 +283,7 @@ def announces(body: Json) -> Any:
 
 
 def test_what_the_model_does_is_named_and_has_its_cure_and_is_no_fault_of_the_server() -> None:
-    found = diagnosed(announces)
+    found = diagnose_server(announces)
     plain = next(each for each in found.results if each.probe == "plain_call")
     assert (plain.verdict, plain.slug) == ("model", "announced_only") and plain not in found.faults
     assert "announced_only" in {each.slug for each in found.habits} and "--guard full" in found.cure()
@@ -307,7 +307,7 @@ REFUSES: dict[str, tuple[str, Any, str, str]] = {
 @pytest.mark.parametrize("probe", FAILS)
 def test_what_no_bad_server_shows_is_seen(probe: str) -> None:
     answering, verdict, slug = FAILS[probe]
-    found = {(each.verdict, each.slug) for each in diagnosed(answering).results if each.probe == probe}
+    found = {(each.verdict, each.slug) for each in diagnose_server(answering).results if each.probe == probe}
     assert found == {(verdict, slug)}
 
 

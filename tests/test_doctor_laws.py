@@ -12,15 +12,13 @@ from hypothesis import strategies as st
 from rightcall.api_names import Api
 from rightcall.cli.doctor_command import show_diagnosis
 from rightcall.cli.layout import Page
+from rightcall.doctor.answers import RawAnswer
 from rightcall.doctor.diagnosis import Diagnosis, SpokenDialect
 from rightcall.doctor.doctor_page import doctor_page
-from rightcall.doctor.examination import case_of, going_on_from
-from rightcall.doctor.judging import ProbedCase
-from rightcall.doctor.probes import PROBES
-from rightcall.doctor.question_bodies import Sending, body_of
-from rightcall.doctor.questions import QUESTIONS, TOOL_APIS, Way
-from rightcall.doctor.raw_answer import RawAnswer
-from rightcall.doctor.verdicts import ProbeResults
+from rightcall.doctor.examination import case_of, follow_up_body
+from rightcall.doctor.judges import ProbedCase
+from rightcall.doctor.probes import PROBES, ProbeResults
+from rightcall.doctor.questions import QUESTIONS, TOOL_APIS, Sending, Way, body_of
 from rightcall.evaluation.webpage import render_page
 from rightcall.redaction.scrubber import Scrubber
 
@@ -50,7 +48,7 @@ def _cases(api: Api, message: Any, raw: RawAnswer, *, framed: bool) -> dict[tupl
         for way in question.ways:
             body = body_of(question, api, "m", stream=way == "streamed", sending=Sending())
             if question.follows:
-                body = going_on_from(question, api, body, cases["plain", "whole"]) or body
+                body = follow_up_body(question, api, body, cases["plain", "whole"]) or body
                 json.dumps(body, allow_nan=False)  # it can be sent
             data = _framed(message, way) if framed else json.dumps(message).encode()
             cases[question.name, way] = case_of(question, api, way, body, msgspec.structs.replace(raw, body=data))
@@ -72,7 +70,7 @@ def test_whatever_a_server_answers_is_judged_and_can_be_shown(
     cases = _cases(api, message, raw, framed=framed)
     results = ProbeResults(Scrubber())
     found = [
-        results.of(probe, [msgspec.structs.replace(cases[place], others=cast(Any, cases))])
+        results.result_of(probe, [msgspec.structs.replace(cases[place], others=cast(Any, cases))])
         for probe in PROBES.values()
         for way in probe.ways
         if (place := (probe.question, way)) in cases

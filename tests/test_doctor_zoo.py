@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 
 from rightcall.backends.base import LoopThread
-from rightcall.doctor.diagnosing import diagnosed
-from rightcall.doctor.examination import ExamSettings, examine
+from rightcall.doctor.examination import ExamSettings, diagnose_server, examine
 from rightcall.doctor.failure_classes import FAILURE_CLASSES
 from test_serve_command import proxy_process
 from zoo import ZOO
@@ -79,7 +78,7 @@ def test_the_doctor_names_the_class_of_a_bad_server(name: str, api: str, loop: L
 def test_the_line_that_is_printed_cures_what_was_found(name: str, api: str, loop: LoopThread, keeper: Keeper) -> None:
     # One request at a time: of those that come together, a server that breaks off every other would break one twice.
     settings = _settings(name, api, concurrency=1)
-    found = loop.run(diagnosed(f"{keeper.url}/{name}", settings, through=True))
+    found = loop.run(diagnose_server(f"{keeper.url}/{name}", settings, through=True))
     assert found.through is not None and not found.through.unanswered
     told = {failure.slug for failure in FAILURE_CLASSES.values() if failure.flags is None}
     assert {each.slug for each in found.faults} & {each.slug for each in found.through.faults} <= told

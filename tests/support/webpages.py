@@ -11,7 +11,7 @@ from rightcall.cli.stats_page import stats_page
 from rightcall.datasets.inspection import statistics
 from rightcall.doctor.diagnosis import Diagnosis, ProbeEvidence, ProbeResult, SpokenDialect
 from rightcall.doctor.doctor_page import doctor_page
-from rightcall.doctor.judging import VERDICTS, Verdict
+from rightcall.doctor.judges import VERDICTS, Verdict
 from rightcall.doctor.questions import BOTH
 from rightcall.evaluation.eval_case import EvalVerdict
 from rightcall.evaluation.eval_page import compare_page, eval_page

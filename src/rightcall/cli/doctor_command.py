@@ -22,7 +22,7 @@ from rightcall.safe_text import brief, visible
 if TYPE_CHECKING:
     from rightcall.doctor.diagnosis import Diagnosis, ProbeResult
     from rightcall.doctor.examination import Watch
-    from rightcall.doctor.judging import Verdict
+    from rightcall.doctor.judges import Verdict
 
 
 class ProbeLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,9 +76,8 @@ def doctor(
     Exit codes: 0 the server has no faults, 1 it has, or a probe got no answer, 2 wrong usage.
     """
     from rightcall.cli.page_screen import write_page
-    from rightcall.doctor.diagnosing import diagnosed
     from rightcall.doctor.doctor_page import doctor_page
-    from rightcall.doctor.examination import ExamSettings
+    from rightcall.doctor.examination import ExamSettings, diagnose_server
 
     settings = ExamSettings(
         model=model,
@@ -91,7 +90,7 @@ def doctor(
         api_key_env=api_key_env,
     )
     with usage_errors():
-        diagnosis = asyncio.run(diagnosed(url, settings, through=through, watching=_progress_bar))
+        diagnosis = asyncio.run(diagnose_server(url, settings, through=through, watching=_progress_bar))
         if html is not None:
             write_page(doctor_page(diagnosis), html, force=force)
     _print_diagnosis(diagnosis, samples, json=json)

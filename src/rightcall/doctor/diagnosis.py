@@ -1,4 +1,4 @@
-"""What was found out about a server: values that a screen, a page, JSON and a test all read."""
+"""A diagnosis of a server: the values that the terminal, the page, JSON and tests read."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import msgspec
 
 from rightcall.api_names import Api
 from rightcall.doctor.failure_classes import FAILURE_CLASSES, FailureClass
-from rightcall.doctor.judging import Verdict
+from rightcall.doctor.judges import Verdict
 from rightcall.doctor.questions import Way
 from rightcall.types import Json
 
-_MOST_LINES = 20
+_MAX_LINES = 20
 
 
 class SpokenDialect(msgspec.Struct, frozen=True, kw_only=True):
-    """One dialect: the `api`, whether the server has `spoken` it, and what it `says` otherwise."""
+    """One dialect: the `api`, whether the server has it (`spoken`), and if not, why (`says`)."""
 
     api: Api
     spoken: bool
@@ -26,8 +26,8 @@ class SpokenDialect(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProbeEvidence(msgspec.Struct, frozen=True, kw_only=True):
-    """What was sent and what came back, without secrets and cut to size: the `request`, the `status` and the `answer`;
-    `request_left_out` and `answer_left_out` are the characters of each that are not here."""
+    """A `request` and its `answer` with `status`, shortened and without secrets. `request_left_out` and
+    `answer_left_out` are the numbers of characters that were removed."""
 
     request: str
     status: int
@@ -37,16 +37,16 @@ class ProbeEvidence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProbeResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What one probe found, in one dialect and one way.
+    """The result of one probe in one dialect, whole or streamed.
 
-    - `probe`, `title`: its name, and what it is called.
+    - `probe`, `title`: the name of the probe, and its title for people.
     - `api`, `way`: the dialect, and `whole` or `streamed`.
     - `verdict`: `ok`, `fault`, `model`, `not offered` or `unreachable`.
-    - `slug`: the class of failure, where there is one.
-    - `says`: why, in words.
-    - `passed`, `of`: how often it was ok, of how many times.
-    - `evidence`: an exchange that shows it; None where all is well.
-    - `is_curable`: the proxy cures such a fault, if it does those of its class.
+    - `slug`: the class of failure, if there is one.
+    - `says`: the reason of the verdict.
+    - `passed`, `of`: how many repetitions were ok, and how many there were.
+    - `evidence`: a request and answer that show it; None if the verdict is ok.
+    - `is_curable`: whether the proxy can cure this fault, if it cures those of its class.
     """
 
     probe: str
@@ -63,43 +63,43 @@ class ProbeResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def failure(self) -> FailureClass | None:
-        """The class of failure; None where there is none."""
+        """The class of failure; None if there is none."""
         return FAILURE_CLASSES.get(self.slug)
 
     @property
     def flags(self) -> tuple[str, ...] | None:
-        """Those of `rightcall serve` that cure it, beside `--upstream`; None where the proxy does not."""
+        """The flags of `rightcall serve` that cure it, besides `--upstream`; None if the proxy does not."""
         failure = self.failure
         return None if failure is None or not self.is_named or not self.is_curable else failure.flags
 
     @property
     def is_named(self) -> bool:
-        """Does it show a class of failure: of the server, or of the model behind it?"""
+        """Whether it shows a class of failure, of the server or of the model."""
         return bool(self.slug) and self.verdict in ("fault", "model")
 
     @property
     def advice(self) -> str:
-        """What cures it, in a sentence."""
+        """The cure, in a sentence."""
         if self.failure is None:
             return ""
         return self.failure.cure if self.is_curable else "The server must; nothing between it and a client can."
 
     def cure(self, url: str) -> str:
-        """The command that cures it for the server at this `url`; empty where there is none."""
+        """Return the command that cures it for the server at this `url`; empty if there is none."""
         failure = self.failure
         return "" if failure is None or self.flags is None else failure.line(upstream(url, self.api))
 
 
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
-    """All that was found.
+    """The results of an examination.
 
-    - `url`, `model`: who was asked.
-    - `kind`: what kind of server it is, if that was told.
-    - `dialects`: those that were tried.
-    - `results`: one for each probe, dialect and way.
-    - `requests`, `seconds`: what it took.
-    - `skipped`: questions that were not asked, because the budget was spent or the server had stopped answering.
-    - `through`: the same, asked through the proxy; None if it was not.
+    - `url`, `model`: the server and the model.
+    - `kind`: the kind of the server, if it is known.
+    - `dialects`: the dialects that were tried.
+    - `results`: one for each probe and dialect, whole and streamed.
+    - `requests`, `seconds`: the cost of the examination.
+    - `skipped`: questions that were not sent, since the budget was spent or the server had stopped answering.
+    - `through`: the diagnosis through the proxy; None if there was none.
     """
 
     url: str
@@ -114,51 +114,51 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def spoken(self) -> tuple[Api, ...]:
-        """The dialects in which the server answered."""
+        """The dialects that the server has."""
         return tuple([each.api for each in self.dialects if each.spoken])
 
     @property
     def faults(self) -> tuple[ProbeResult, ...]:
-        """The results that are the server's fault."""
+        """The results with the verdict `fault`."""
         return tuple([each for each in self.results if each.verdict == "fault"])
 
     @property
     def classes(self) -> tuple[FailureClass, ...]:
-        """The classes of the faults, the most reported first."""
+        """The classes of the faults, the most frequently reported first."""
         return _classes(self.faults)
 
     @property
     def habits(self) -> tuple[FailureClass, ...]:
-        """The classes of what the model does: no fault of the server's, and the proxy cures it all the same."""
+        """The classes that only the model shows. They are no faults of the server, but the proxy may cure them."""
         found = _classes([each for each in self.results if each.is_named])
         return tuple([each for each in found if each not in self.classes])
 
     def advice(self, failure: FailureClass) -> tuple[str, str]:
-        """What cures the faults of a class (`failure`), in a sentence and as a command; "" where none does."""
+        """Return the cure of a class (`failure`), as a sentence and as a command; "" if there is none."""
         mine = self.shown(failure)
         says = next((each.advice for each in mine if each.is_curable), mine[0].advice)
         return says, next((line for each in mine if (line := each.cure(self.url))), "")
 
     def shown(self, failure: FailureClass) -> list[ProbeResult]:
-        """The results that show a class (`failure`); those that are the server's fault first."""
+        """Return the results that show a class (`failure`), faults of the server first."""
         mine = [each for each in self.results if each.is_named and each.slug == failure.slug]
         return sorted(mine, key=lambda each: each.verdict != "fault")
 
     @property
     def unanswered(self) -> tuple[ProbeResult, ...]:
-        """The results of which nothing is known, because there was no answer."""
+        """The results with the verdict `unreachable`."""
         return tuple([each for each in self.results if each.verdict == "unreachable"])
 
     @property
     def is_sound(self) -> bool:
-        """Was the server asked, did it answer each time, and is nothing its fault?"""
+        """Whether there are results, the server answered each time, and has no fault."""
         return bool(self.results) and not self.faults and not self.unanswered
 
     def _curable(self, api: Api | None) -> list[ProbeResult]:
         return [each for each in self.results if api in (None, each.api) and each.flags is not None]
 
     def cure_flags(self, api: Api | None = None) -> dict[str, str]:
-        """The flags of `rightcall serve` that cure all that was found, or that of one dialect (`api`)."""
+        """Return the flags of `rightcall serve` that cure all results, or those of one dialect (`api`)."""
         found: dict[str, str] = {}
         for each in self._curable(api):
             flags = each.flags or ()
@@ -166,8 +166,8 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
     def cure(self, api: Api | None = None) -> str:
-        """The one `rightcall serve` line for all that was found, or for that of one dialect (`api`); empty where it
-        cures nothing of it."""
+        """Return the `rightcall serve` command that cures all results, or those of one dialect (`api`); empty if it
+        cures none."""
         faults = self._curable(api)
         if not faults:
             return ""
@@ -175,7 +175,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
         return shlex.join([*line, *[word for pair in self.cure_flags(api).items() for word in pair]])
 
     def check(self) -> None:
-        """Raises an AssertionError that lists the faults, for tests. A server that could not be asked is one."""
+        """Raise an AssertionError that lists the faults, for tests. An unreachable server is a fault."""
         if self.is_sound:
             return
         if not self.spoken:
@@ -183,12 +183,14 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
             raise AssertionError(f"{self.url} answers in no dialect that was tried ({tried})")
         wrong = [*self.faults, *self.unanswered]
         lines = [f"{each.api} {each.way} {each.probe}: {each.slug or each.verdict}: {each.says}" for each in wrong]
-        more = [f"and {len(lines) - _MOST_LINES} more"] if len(lines) > _MOST_LINES else []
-        said = "\n  ".join([*lines[:_MOST_LINES], *more])
-        raise AssertionError(f"{self.url} with {self.model}: {len(lines)} checks failed\n  {said}\ncure: {self.cure()}")
+        more = [f"and {len(lines) - _MAX_LINES} more"] if len(lines) > _MAX_LINES else []
+        listing = "\n  ".join([*lines[:_MAX_LINES], *more])
+        raise AssertionError(
+            f"{self.url} with {self.model}: {len(lines)} checks failed\n  {listing}\ncure: {self.cure()}"
+        )
 
     def to_json(self) -> Json:
-        """Plain data."""
+        """Return the diagnosis as JSON data."""
         return {
             "url": self.url,
             "model": self.model,
@@ -212,7 +214,7 @@ def _classes(results: Iterable[ProbeResult]) -> tuple[FailureClass, ...]:
 
 
 def upstream(url: str, api: Api) -> str:
-    """The server as `--upstream` names it."""
+    """Return the server as a value of `--upstream`."""
     return url if api in ("chat", "completions") else f"{api}={url}"
 
 

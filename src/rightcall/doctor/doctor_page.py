@@ -1,11 +1,11 @@
-"""A diagnosis as one page: what was found, a table for each dialect, each class of failure with evidence and cure."""
+"""A diagnosis as a page: figures, a table for each dialect, the classes of failure with their cures, and evidence."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from rightcall.doctor.diagnosis import Diagnosis, ProbeEvidence, ProbeResult
-from rightcall.doctor.judging import Verdict
+from rightcall.doctor.judges import Verdict
 from rightcall.evaluation.webpage import (
     Cell,
     FigureTile,
@@ -40,48 +40,52 @@ _FOOT = (
 )
 
 
-def doctor_page(found: Diagnosis) -> WebPage:
-    """The page of a diagnosis."""
-    parts: list[PagePart] = [_figures(found)]
-    parts += [_cures(found)] if found.classes or found.habits else []
-    parts += [_dialect(found, api) for api in found.spoken]
-    parts += [SampleCards("What was sent and what came", tuple(_cards(found)))]
-    return WebPage(KIND, f"{found.url} · {found.model or 'no model'}", _headline(found), tuple(parts), _FOOT)
+def doctor_page(diagnosis: Diagnosis) -> WebPage:
+    """Return the page of a diagnosis."""
+    parts: list[PagePart] = [_figures(diagnosis)]
+    parts += [_cures(diagnosis)] if diagnosis.classes or diagnosis.habits else []
+    parts += [_dialect(diagnosis, api) for api in diagnosis.spoken]
+    parts += [SampleCards("What was sent and what came", tuple(_cards(diagnosis)))]
+    return WebPage(
+        KIND, f"{diagnosis.url} · {diagnosis.model or 'no model'}", _headline(diagnosis), tuple(parts), _FOOT
+    )
 
 
-def _headline(found: Diagnosis) -> Headline:
-    if not found.spoken:
-        says = "was answered: " + "; ".join([f"{each.api}: {each.says}" for each in found.dialects])
+def _headline(diagnosis: Diagnosis) -> Headline:
+    if not diagnosis.spoken:
+        says = "was answered: " + "; ".join([f"{each.api}: {each.says}" for each in diagnosis.dialects])
         return Headline("No dialect", says[:400])
-    says = f"classes of failure at {found.url}" if found.classes else f"faults at {found.url}"
-    notes = [f"{found.model or 'no model'} · {found.kind or 'a server of no known kind'} · {', '.join(found.spoken)}"]
-    if cure := found.cure():
+    says = f"classes of failure at {diagnosis.url}" if diagnosis.classes else f"faults at {diagnosis.url}"
+    kind = diagnosis.kind or "unknown server type"
+    notes = [f"{diagnosis.model or 'no model'} · {kind} · {', '.join(diagnosis.spoken)}"]
+    if cure := diagnosis.cure():
         notes.append(cure)
-    return Headline(str(len(found.classes) or "No"), says, tuple(notes))
+    return Headline(str(len(diagnosis.classes) or "No"), says, tuple(notes))
 
 
-def _figures(found: Diagnosis) -> FigureTiles:
-    tiles = [_tile("checks that failed", found)]
-    if found.through is not None:
-        tiles.append(_tile("through the proxy", found.through))
-    took = found.seconds + (0.0 if found.through is None else found.through.seconds)
-    asked = found.requests + (0 if found.through is None else found.through.requests)
+def _figures(diagnosis: Diagnosis) -> FigureTiles:
+    tiles = [_tile("checks that failed", diagnosis)]
+    if diagnosis.through is not None:
+        tiles.append(_tile("through the proxy", diagnosis.through))
+    took = diagnosis.seconds + (0.0 if diagnosis.through is None else diagnosis.through.seconds)
+    asked = diagnosis.requests + (0 if diagnosis.through is None else diagnosis.through.requests)
     tiles.append(FigureTile("requests", f"{asked:,}", f"in {took:.1f} s"))
     return FigureTiles(tuple(tiles))
 
 
-def _tile(label: str, found: Diagnosis) -> FigureTile:
-    many = len(found.faults)
-    return FigureTile(label, f"{many}", f"of {len(found.results)}", "bad" if many else "good")
+def _tile(label: str, diagnosis: Diagnosis) -> FigureTile:
+    many = len(diagnosis.faults)
+    return FigureTile(label, f"{many}", f"of {len(diagnosis.results)}", "bad" if many else "good")
 
 
 # -- classes and what cures them ---------------------------------------------------------------------------------------
 
 
-def _cures(found: Diagnosis) -> PageTable:
+def _cures(diagnosis: Diagnosis) -> PageTable:
     columns = ("class", "what happens", "what cures it", "command")
     rows = [
-        (NamedCell(each.title, each.slug), each.what, *found.advice(each)) for each in (*found.classes, *found.habits)
+        (NamedCell(each.title, each.slug), each.what, *diagnosis.advice(each))
+        for each in (*diagnosis.classes, *diagnosis.habits)
     ]
     return PageTable("Classes of failure", tuple([PageColumn(title) for title in columns]), tuple(rows))
 
@@ -89,8 +93,8 @@ def _cures(found: Diagnosis) -> PageTable:
 # -- a dialect ---------------------------------------------------------------------------------------------------------
 
 
-def _dialect(found: Diagnosis, api: str) -> PageTable:
-    sides = [found] if found.through is None else [found, found.through]
+def _dialect(diagnosis: Diagnosis, api: str) -> PageTable:
+    sides = [diagnosis] if diagnosis.through is None else [diagnosis, diagnosis.through]
     heads = ["whole", "streamed"] if len(sides) == 1 else ["whole", "whole, proxy", "streamed", "streamed, proxy"]
     columns = [PageColumn("probe"), *[PageColumn(head) for head in heads], PageColumn("class"), PageColumn("seen")]
     return PageTable(api, tuple(columns), tuple(_rows(sides, api)))
@@ -118,8 +122,8 @@ def _cell(result: ProbeResult | None) -> Cell:
 # -- evidence ----------------------------------------------------------------------------------------------------------
 
 
-def _cards(found: Diagnosis) -> Iterator[SampleCard]:
-    for each in found.results:
+def _cards(diagnosis: Diagnosis) -> Iterator[SampleCard]:
+    for each in diagnosis.results:
         if each.evidence is not None and each.verdict in ("fault", "unreachable"):
             meaning = each.failure.what if each.failure is not None else ""
             yield SampleCard(

@@ -1,54 +1,60 @@
-"""Asks a server all questions, in every dialect that it speaks, and lets the probes judge what came back.
+"""The examination of a server: send all questions in every dialect, and judge the answers.
 
     diagnosis = await examine("http://127.0.0.1:8080", ExamSettings(model="m"))
+    diagnose("http://127.0.0.1:8080", model="m").check()          the same without an event loop
 
-The number of requests, their time and their size are bounded, whatever the server does.
+`diagnose_server` can repeat the questions through the proxy that the diagnosis recommends: it runs in this process, on
+a free port, with the flags of the command that is shown. The number of requests, their time and their size are limited.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from rightcall.api_names import Api
+from rightcall.backends.address import check_api
+from rightcall.backends.base import LoopThread
 from rightcall.backends.exchange import Retries, Timeouts
 from rightcall.backends.http import Backend
-from rightcall.doctor.diagnosis import Diagnosis, ProbeResult, SpokenDialect
-from rightcall.doctor.judging import PATIENCE, ProbedCase
-from rightcall.doctor.probes import PROBES
-from rightcall.doctor.question_bodies import Sending, body_of, going_on
-from rightcall.doctor.questions import BARE, QUESTIONS, ServerQuestion, Way
-from rightcall.doctor.raw_answer import RawAnswer, ServerLine
-from rightcall.doctor.seen_answer import SeenAnswer, see
-from rightcall.doctor.verdicts import ProbeResults, odd_answer, odd_status, refusal_words
-from rightcall.doctor.wire_faults import wire_faults
+from rightcall.doctor.answers import ClientAnswer, RawAnswer, ServerConnection, find_rule_violations, read_answer
+from rightcall.doctor.diagnosis import Diagnosis, ProbeResult, SpokenDialect, upstream
+from rightcall.doctor.judges import PATIENCE, ProbedCase
+from rightcall.doctor.probes import PROBES, ProbeResults, odd_answer, odd_status, rejection_message
+from rightcall.doctor.questions import BARE, QUESTIONS, Sending, ServerQuestion, Way, body_of, follow_up
 from rightcall.errors import BackendError
 from rightcall.types import Json
 
+if TYPE_CHECKING:
+    from rightcall.serve.proxy_settings import ProxySettings
+
 DIALECTS: tuple[Api, ...] = ("chat", "responses", "messages", "ollama", "gemini", "completions")
-_NOT_THERE = (404, 405, 501)
+_NO_SUCH_ADDRESS = (404, 405, 501)
 _ABOUT_THE_MODEL = re.compile(r"\bmodel\b", re.IGNORECASE)
 _ABOUT_TEMPERATURE = re.compile(r"temperature", re.IGNORECASE)
 _ABOUT_LIMIT = re.compile(r"max_completion_tokens", re.IGNORECASE)
-_PATIENT = 4  # requests that run out of time, one after the other: then the dialect is given up
-_PATIENCE = 5.0  # seconds for what a server says of itself
+_MAX_TIMEOUTS = 4  # consecutive requests out of time, after which a dialect is abandoned
+_PROFILE_SECONDS = 5.0  # for the requests that identify the server
 Watch = Callable[[int, int], None]
 
 
 class ExamSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How a server is examined.
+    """How to examine a server.
 
     - `model`: the model to ask; the first that the server lists, if none is named.
     - `apis`: the dialects to try; empty for all.
-    - `n`: how often each question is asked, but for those whose answer does not depend on chance.
-    - `max_requests`: no more are sent; nor in a dialect in which several in a row ran out of time.
-    - `seconds`: the limit for one request.
-    - `patience`: seconds of silence after which clients give a stream up.
-    - `concurrency`: requests at the same time.
+    - `n`: how often each question is sent, except those whose answer does not depend on chance.
+    - `max_requests`: the most requests.
+    - `seconds`: the time limit of one request.
+    - `patience`: seconds of silence that clients tolerate in a stream.
+    - `concurrency`: how many requests are sent at the same time.
     - `api_key_env`: the variable that holds the key; None: OPENAI_API_KEY and the like.
     """
 
@@ -63,33 +69,35 @@ class ExamSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def examine(url: str, settings: ExamSettings, watch: Watch | None = None) -> Diagnosis:
-    """Raises `CallerError` for an address or a key that cannot be; never for what the server does. `watch` is told how
-    many requests are done, of how many."""
+    """Examine the server at `url`. `watch` is called with the number of finished and of planned requests. Raises
+    `CallerError` for an invalid address or key, and never because of what the server does."""
     begun = time.monotonic()
     backend = _backend(url, settings)
     async with backend:
-        kind, model = await _told(backend, settings.model)
-    round_ = _Rounds(url, msgspec.structs.replace(settings, model=model), watch)
-    dialects, results = await round_.run()
+        kind, model = await _identify(backend, settings.model)
+    examination = _Examination(url, msgspec.structs.replace(settings, model=model), watch)
+    dialects, results = await examination.run()
     return Diagnosis(
         url=url,
         model=model,
         kind=kind,
         dialects=tuple(dialects),
         results=tuple(results),
-        requests=round_.requests,
+        requests=examination.requests,
         seconds=time.monotonic() - begun,
-        skipped=round_.skipped,
+        skipped=examination.skipped,
     )
 
 
 def _backend(url: str, settings: ExamSettings) -> Backend:
-    limits = Timeouts(connect=_PATIENCE, first_byte=_PATIENCE, idle=_PATIENCE, total=_PATIENCE)
+    limits = Timeouts(
+        connect=_PROFILE_SECONDS, first_byte=_PROFILE_SECONDS, idle=_PROFILE_SECONDS, total=_PROFILE_SECONDS
+    )
     return Backend(url, api_key_env=settings.api_key_env, timeouts=limits, retries=Retries(most=0))
 
 
-async def _told(backend: Backend, model: str) -> tuple[str, str]:
-    """What the server says of itself: its kind, and the first of its models if none was named."""
+async def _identify(backend: Backend, model: str) -> tuple[str, str]:
+    """Return the kind of the server, and the model: the given one, or the first that the server lists."""
     try:
         profile, _ = await backend.profile()
     except BackendError:
@@ -103,52 +111,52 @@ async def _told(backend: Backend, model: str) -> tuple[str, str]:
         return kind, ""
 
 
-class _Rounds:
-    """The requests to one server."""
+class _Examination:
+    """The requests of one examination, their answers and results."""
 
     def __init__(self, url: str, settings: ExamSettings, watch: Watch | None) -> None:
         self._settings, self._watch = settings, watch
         named = settings.apis or DIALECTS
-        self._lines = {
-            api: ServerLine(url, api, api_key_env=settings.api_key_env, seconds=settings.seconds) for api in named
+        self._connections = {
+            api: ServerConnection(url, api, api_key_env=settings.api_key_env, seconds=settings.seconds) for api in named
         }
-        self._sending = dict.fromkeys(self._lines, Sending())
+        self._sending = dict.fromkeys(self._connections, Sending())
         self._slots = asyncio.Semaphore(settings.concurrency)
-        self._in_vain = dict.fromkeys(self._lines, 0)  # requests in a row that did not end
+        self._timeouts = dict.fromkeys(self._connections, 0)  # consecutive requests out of time
         self.requests = self.skipped = self._planned = 0
 
     async def run(self) -> tuple[list[SpokenDialect], list[ProbeResult]]:
-        for line in self._lines.values():
-            line.keep()
+        for connection in self._connections.values():
+            connection.keep()
         try:
-            dialects = await asyncio.gather(*[self._tried(api) for api in self._lines])
+            dialects = await asyncio.gather(*[self._try_dialect(api) for api in self._connections])
             spoken = [each.api for each in dialects if each.spoken]
-            self._planned = self.requests + sum([len(self._asked(api)) for api in spoken])
-            judged = await asyncio.gather(*[self._examined(api) for api in spoken])
+            self._planned = self.requests + sum([len(self._plan_requests(api)) for api in spoken])
+            judged = await asyncio.gather(*[self._examine_dialect(api) for api in spoken])
         finally:
-            for line in self._lines.values():
-                await line.aclose()
+            for connection in self._connections.values():
+                await connection.aclose()
         return list(dialects), [each for results in judged for each in results]
 
     # -- which dialects ------------------------------------------------------------------------------------------------
 
-    async def _tried(self, api: Api) -> SpokenDialect:
-        """Is there an answer in this dialect? A server that does not take a temperature gets none."""
+    async def _try_dialect(self, api: Api) -> SpokenDialect:
+        """Find out whether the server has this dialect, and which of the optional fields it accepts."""
         while True:
             case = await self._ask(BARE, api, "whole")
             if case is None:
                 return SpokenDialect(api=api, spoken=False, says="the budget of requests is spent")
-            words = refusal_words(case.raw.body) if case.raw.is_refused else ""
-            wanted = _wanted(self._sending[api], words)
+            message = rejection_message(case.raw.body) if case.raw.is_refused else ""
+            wanted = _adapt_sending(self._sending[api], message)
             if wanted == self._sending[api]:
-                spoken, says = _is_spoken(case, words, named=api in self._settings.apis)
-                return SpokenDialect(api=api, spoken=spoken, says=self._lines[api].scrubber.text(says))
+                spoken, says = _check_dialect(case, message, named=api in self._settings.apis)
+                return SpokenDialect(api=api, spoken=spoken, says=self._connections[api].scrubber.text(says))
             self._sending[api] = wanted
 
     # -- asking --------------------------------------------------------------------------------------------------------
 
-    def _asked(self, api: Api) -> list[tuple[ServerQuestion, Way, int]]:
-        """Every question of this dialect, each way, as often as it is to be asked."""
+    def _plan_requests(self, api: Api) -> list[tuple[ServerQuestion, Way, int]]:
+        """Return every question of this dialect, with mode and number of the repetition."""
         return [
             (question, way, number)
             for question in QUESTIONS.values()
@@ -157,14 +165,14 @@ class _Rounds:
             for number in range(1 if question.once else self._settings.n)
         ]
 
-    async def _examined(self, api: Api) -> list[ProbeResult]:
-        asked = self._asked(api)
-        first = [each for each in asked if not each[0].follows]
-        cases = await self._round(api, first, {})
-        cases |= await self._round(api, [each for each in asked if each[0].follows], cases)
-        return list(self._judged(api, cases))
+    async def _examine_dialect(self, api: Api) -> list[ProbeResult]:
+        requests = self._plan_requests(api)
+        first = [each for each in requests if not each[0].follows]
+        cases = await self._ask_all(api, first, {})
+        cases |= await self._ask_all(api, [each for each in requests if each[0].follows], cases)
+        return list(self._judge_cases(api, cases))
 
-    async def _round(
+    async def _ask_all(
         self, api: Api, asked: Iterable[tuple[ServerQuestion, Way, int]], before: dict[tuple[str, Way, int], ProbedCase]
     ) -> dict[tuple[str, Way, int], ProbedCase]:
         asked = list(asked)
@@ -176,21 +184,21 @@ class _Rounds:
     async def _ask(
         self, question: ServerQuestion, api: Api, way: Way, plain: ProbedCase | None = None
     ) -> ProbedCase | None:
-        """None where there is nothing to go on from, or the budget is spent."""
-        line, stream = self._lines[api], way == "streamed"
+        """Send one question. Return None if the budget is spent, or the answer that it follows is missing."""
+        connection, stream = self._connections[api], way == "streamed"
         body = body_of(question, api, self._settings.model, stream=stream, sending=self._sending[api])
         if question.follows:
-            followed = going_on_from(question, api, body, plain)
+            followed = follow_up_body(question, api, body, plain)
             if followed is None:
                 return None
             body = followed
         async with self._slots:
-            if self.requests >= self._settings.max_requests or self._in_vain[api] >= _PATIENT:
+            if self.requests >= self._settings.max_requests or self._timeouts[api] >= _MAX_TIMEOUTS:
                 self.skipped += 1
                 return None
             self.requests += 1
-            raw = await line.ask(body, self._settings.model, stream=stream)
-        self._in_vain[api] = self._in_vain[api] + 1 if raw.broke and raw.seconds >= self._settings.seconds else 0
+            raw = await connection.ask(body, self._settings.model, stream=stream)
+        self._timeouts[api] = self._timeouts[api] + 1 if raw.broke and raw.seconds >= self._settings.seconds else 0
         if self._watch is not None:
             self._watch(self.requests, max(self._planned, self.requests))
         found = case_of(question, api, way, body, raw)
@@ -198,8 +206,8 @@ class _Rounds:
 
     # -- judging -------------------------------------------------------------------------------------------------------
 
-    def _judged(self, api: Api, cases: dict[tuple[str, Way, int], ProbedCase]) -> Iterable[ProbeResult]:
-        results = ProbeResults(self._lines[api].scrubber)
+    def _judge_cases(self, api: Api, cases: dict[tuple[str, Way, int], ProbedCase]) -> Iterable[ProbeResult]:
+        results = ProbeResults(self._connections[api].scrubber)
         for probe in PROBES.values():
             for way in probe.ways:
                 mine = [
@@ -208,61 +216,169 @@ class _Rounds:
                     if (name, its_way) == (probe.question, way)
                 ]
                 if mine:
-                    yield results.of(probe, mine)
+                    yield results.result_of(probe, mine)
 
 
-def _wanted(sending: Sending, refused: str) -> Sending:
-    """How a server wants its requests that refused one with these words."""
-    if _ABOUT_LIMIT.search(refused):
+def _adapt_sending(sending: Sending, message: str) -> Sending:
+    """Return how to send requests to a server that rejected one with this message."""
+    if _ABOUT_LIMIT.search(message):
         return msgspec.structs.replace(sending, max_tokens="max_completion_tokens")
-    if _ABOUT_TEMPERATURE.search(refused):
+    if _ABOUT_TEMPERATURE.search(message):
         return msgspec.structs.replace(sending, temperature=None)
     return sending
 
 
 def _others(cases: dict[tuple[str, Way, int], ProbedCase], number: int) -> dict[tuple[str, Way], ProbedCase]:
-    """The cases of the same round; of questions that are asked once, that one."""
+    """Return the cases of one round, and those of questions that are sent once."""
     first = {(name, way): case for (name, way, at), case in cases.items() if at == 0}
     return first | {(name, way): case for (name, way, at), case in cases.items() if at == number}
 
 
-def going_on_from(question: ServerQuestion, api: Api, body: Json, plain: ProbedCase | None) -> Json | None:
-    """The next request after the answer to `plain`; None where no call came, or there is no reasoning to drop."""
-    if plain is None or not plain.raw.is_ok or not plain.seen.calls:
+def follow_up_body(question: ServerQuestion, api: Api, body: Json, plain: ProbedCase | None) -> Json | None:
+    """Return the body of a question that follows the answer to `plain`; None if that has no call, or no reasoning to
+    drop."""
+    if plain is None or not plain.raw.is_ok or not plain.answer.calls:
         return None
-    kept = going_on(body, api, plain.seen, reasoning=True)
+    kept = follow_up(body, api, plain.answer, reasoning=True)
     if question.follows == "kept":
         return kept
-    dropped = going_on(body, api, plain.seen, reasoning=False)
+    dropped = follow_up(body, api, plain.answer, reasoning=False)
     return dropped if dropped != kept else None
 
 
 def case_of(question: ServerQuestion, api: Api, way: Way, body: Json, raw: RawAnswer) -> ProbedCase:
+    """Return the case of a question and its response, with the answer parsed and checked."""
     stream = way == "streamed"
-    wire, seen = [], SeenAnswer(is_json=False)
+    wire, answer = [], ClientAnswer(is_json=False)
     if not raw.broke:
-        seen = see(raw, api, stream=stream)
-        wire = wire_faults(raw, api, stream=stream) if raw.is_ok else []
-    return ProbedCase(api=api, way=way, question=question, body=body, raw=raw, seen=seen, wire=tuple(wire))
+        answer = read_answer(raw, api, stream=stream)
+        wire = find_rule_violations(raw, api, stream=stream) if raw.is_ok else []
+    return ProbedCase(api=api, way=way, question=question, body=body, raw=raw, answer=answer, violations=tuple(wire))
 
 
-def _is_spoken(case: ProbedCase, words: str, *, named: bool) -> tuple[bool, str]:
-    """Whether the answer to a plain greeting is one in this dialect, and what it says otherwise. A dialect that was
-    named is examined wherever its address is there."""
-    raw, seen = case.raw, case.seen
+def _check_dialect(case: ProbedCase, message: str, *, named: bool) -> tuple[bool, str]:
+    """Tell whether the answer to a greeting is one of this dialect, and if not, why. A dialect that the user `named` is
+    examined even if its answer is an error, as long as its address exists."""
+    raw, answer = case.raw, case.answer
     if raw.broke in ("unreachable", "late"):
         return False, raw.says
     if raw.is_refused:
-        there = raw.status not in _NOT_THERE
-        if not there and not _ABOUT_THE_MODEL.search(words):
+        there = raw.status not in _NO_SUCH_ADDRESS
+        if not there and not _ABOUT_THE_MODEL.search(message):
             return False, f"no such address (status {raw.status})"
-        return named and there and raw.status not in (401, 403), f"status {raw.status}: {words}"
+        return named and there and raw.status not in (401, 403), f"status {raw.status}: {message}"
     if not 200 <= raw.status < 300:
         return False, odd_status(raw)
     if raw.broke:
         return named, raw.says
-    if seen.error:
-        return named, f"an error in place of an answer: {seen.error[:200]}"
-    if not (seen.finish or seen.text or seen.reasoning):
+    if answer.error:
+        return named, f"an error in place of an answer: {answer.error[:200]}"
+    if not (answer.finish or answer.text or answer.reasoning):
         return named, odd_answer(raw)
     return True, ""
+
+
+_SERVE_PREFIX = "RIGHTCALL_SERVE_"
+
+
+async def examine_through(direct: Diagnosis, settings: ExamSettings, watch: Watch | None = None) -> Diagnosis:
+    """Examine a server through the proxy, in each dialect of the `direct` diagnosis. The budget counts anew."""
+    from rightcall.serve.proxy import Proxy
+
+    begun = time.monotonic()
+    remaining = settings.max_requests
+    found: list[Diagnosis] = []
+    for api in direct.spoken:
+        mine = msgspec.structs.replace(settings, apis=(api,), model=direct.model, max_requests=remaining)
+        async with Proxy(proxy_settings(direct, api, settings)) as proxy:
+            found.append(await examine(proxy.address, mine, watch))
+        remaining = max(0, remaining - found[-1].requests)
+    return Diagnosis(
+        url=direct.url,
+        model=direct.model,
+        kind="rightcall",
+        dialects=tuple([each for part in found for each in part.dialects]),
+        results=tuple([each for part in found for each in part.results]),
+        requests=sum([each.requests for each in found]),
+        seconds=time.monotonic() - begun,
+        skipped=sum([each.skipped for each in found]),
+    )
+
+
+def proxy_settings(direct: Diagnosis, api: Api, settings: ExamSettings) -> ProxySettings:
+    """Return the settings of the proxy in front of a server: those of the command that cures its faults in this
+    dialect."""
+    from rightcall.serve.settings_source import source_of, upstream_key
+
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(_SERVE_PREFIX)}
+    flags = {name.removeprefix("--").replace("-", "_"): value for name, value in direct.cure_flags(api).items()}
+    source = source_of({"upstream": [upstream(direct.url, api)], "port": "0", **flags}, environ=environ)
+    made = source.read()
+    if settings.api_key_env is None:
+        return made
+    server = msgspec.structs.replace(made.upstream[0], api_key_env=settings.api_key_env)
+    keyed = msgspec.structs.replace(server, key=upstream_key(server, environ))
+    return msgspec.structs.replace(made, upstream=(keyed,))
+
+
+def diagnose(
+    url: str,
+    *,
+    model: str = "",
+    apis: Sequence[str] = (),
+    n: int = 1,
+    max_requests: int = 500,
+    timeout: float = 60.0,
+    patience: float = PATIENCE,
+    concurrency: int = 4,
+    api_key_env: str | None = None,
+    through: bool = False,
+) -> Diagnosis:
+    """Examine a server with the requests of real clients, in every dialect that it has, and return what is wrong.
+    Raises `CallerError` for an invalid address or key, and never because of what the server does; the `check` of the
+    diagnosis raises an AssertionError that lists the faults.
+
+    - `url`: the address of the server, with or without `/v1`.
+    - `model`: the model; if empty, the first that the server lists.
+    - `apis`: the dialects to try (`chat`, `responses`, `messages`, `ollama`, `gemini`, `completions`); all if empty.
+    - `n`: how often each question is sent.
+    - `max_requests`: the most requests.
+    - `timeout`: the time limit of one request, in seconds.
+    - `patience`: seconds of silence that clients tolerate in a stream.
+    - `concurrency`: how many requests are sent at the same time.
+    - `api_key_env`: the environment variable with the API key; None: OPENAI_API_KEY and the like.
+    - `through`: also examine the server through the proxy; the result is `Diagnosis.through`.
+    """
+    settings = ExamSettings(
+        model=model,
+        apis=tuple([check_api(api) for api in apis]),
+        n=n,
+        max_requests=max_requests,
+        seconds=timeout,
+        patience=patience,
+        concurrency=concurrency,
+        api_key_env=api_key_env,
+    )
+    with LoopThread() as loop:
+        return loop.run(diagnose_server(url, settings, through=through))
+
+
+def _unwatched(what: str) -> AbstractContextManager[Watch | None]:
+    return nullcontext()
+
+
+async def diagnose_server(
+    url: str,
+    settings: ExamSettings,
+    *,
+    through: bool,
+    watching: Callable[[str], AbstractContextManager[Watch | None]] = _unwatched,
+) -> Diagnosis:
+    """Examine a server, and with `through` once more through the proxy. `watching` is called with the title of each
+    round, and returns a context manager that gives the `Watch` of the round."""
+    with watching("asking") as watch:
+        found = await examine(url, settings, watch)
+    if not through:
+        return found
+    with watching("through the proxy") as watch:
+        return msgspec.structs.replace(found, through=await examine_through(found, settings, watch))

@@ -1,10 +1,10 @@
-"""What users of tool calling suffer from, as data: one value for each class of failure.
+"""The classes of failure that users of tool calling report, as data.
 
     FAILURE_CLASSES["call_as_text"].title       "The call comes back as text"
     FAILURE_CLASSES["call_as_text"].line(url)   "rightcall serve --upstream http://..."
 
-`number` is the rank by how often it was reported; two classes of one number were reported together and have different
-cures. `threads` are public reports of it, `owner/repository#number`.
+`number` is the rank by frequency of reports; two classes with one number were reported together and have different
+cures. `threads` are public reports, as `owner/repository#number`.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ class FailureClass(msgspec.Struct, frozen=True, kw_only=True):
 
     - `slug`: its stable name.
     - `number`: its rank.
-    - `title`, `what`: for people, in a few words and in a sentence.
-    - `where`: who shows it: a server in its answers, a model in what it writes, a client in what it does.
+    - `title`, `what`: a name for people, and a description in a sentence.
+    - `where`: what causes it: the server, the model or the client.
     - `part`: the module that cures it.
     - `cure`: how, in a sentence.
-    - `flags`: of `rightcall serve`, beside `--upstream`, where the proxy cures it; None where it is no matter of it.
-    - `outcome`: `cured`, or `told` where nobody but the server can cure it and it is only said.
+    - `flags`: the flags of `rightcall serve` that cure it, besides `--upstream`; None if the proxy does not cure it.
+    - `outcome`: `cured`, or `told` if only the server can cure it, so that it is only reported.
     - `threads`: public reports.
     """
 
@@ -44,14 +44,14 @@ class FailureClass(msgspec.Struct, frozen=True, kw_only=True):
     threads: tuple[str, ...] = ()
 
     def line(self, upstream: str) -> str:
-        """The command that cures it for this `upstream`; empty where the proxy is not the cure."""
+        """Return the command that cures it for this `upstream`; empty if the proxy does not cure it."""
         if self.flags is None:
             return ""
         return shlex.join(["rightcall", "serve", "--upstream", upstream, *self.flags])
 
 
-def _threads(said: str) -> tuple[str, ...]:
-    return tuple(said.split())
+def _threads(names: str) -> tuple[str, ...]:
+    return tuple(names.split())
 
 
 _LIST = (

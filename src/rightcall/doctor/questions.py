@@ -1,19 +1,28 @@
-"""What a server is asked, as data: each question is one request, the same in every dialect.
+"""The questions that a server is asked, as data, and their request bodies in every dialect.
 
-    ServerQuestion("plain", _weather("What is the weather in Oslo?"))
+    body_of(QUESTIONS["plain"], "messages", "m", stream=True, sending=Sending())
 
-`refused` is the class of failure that it is when the server does not take the request at all.
+A body is what a client would send, with nothing repaired. `refused` is the class of failure if the server rejects the
+request.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
 
 from rightcall.api_names import Api
-from rightcall.types import Json, Tool
+from rightcall.backends.profiles import UNKNOWN
+from rightcall.backends.request import Request
+from rightcall.backends.request_body import write_body
+from rightcall.backends.request_plan import ModeChoice, make_plan
+from rightcall.doctor.answers import ClientAnswer, ClientCall
+from rightcall.providers import anthropic, gemini, ollama, openai_chat, openai_responses
+from rightcall.providers.sdk_view import obj, objects, text
+from rightcall.types import Call, Json, Tool
 
 Way = Literal["whole", "streamed"]
 BOTH: tuple[Way, ...] = ("whole", "streamed")
@@ -22,18 +31,18 @@ TOOL_APIS: tuple[Api, ...] = ("chat", "responses", "messages", "ollama", "gemini
 
 
 class ServerQuestion(msgspec.Struct, frozen=True, kw_only=True):
-    """One request.
+    """One request, the same in every dialect.
 
     - `name`: its name.
-    - `messages`: in the shape of Chat.
+    - `messages`: the messages in OpenAI chat form.
     - `tools`, `choice`, `max_tokens`, `sampling`: as in a `Request`.
-    - `extra`: fields that go into the body as they are, by dialect.
-    - `refused`: the class of failure, if the server refuses the request; empty where it may.
+    - `extra`: fields that are added to the body unchanged, by dialect.
+    - `refused`: the class of failure if the server rejects the request; empty if it may do so.
     - `ways`: whole, streamed or both.
-    - `apis`: the dialects in which there is such a request.
-    - `once`: it is not asked `n` times.
-    - `follows`: it goes on from the answer to `plain`, as a client does: with all that the server gave (`kept`), or
-      without its reasoning (`dropped`).
+    - `apis`: the dialects that have such a request.
+    - `once`: it is sent once, and not `n` times.
+    - `follows`: it continues the conversation after the answer to `plain`: with everything that the server sent
+      (`kept`), or without its reasoning (`dropped`).
     """
 
     name: str
@@ -131,20 +140,20 @@ _PIXEL = (
 )
 
 
-_ID = "Zk3bQ9xw1"  # of a shape that every server takes
-_OWN_ID = "call_Zk3bQ9xw1Zk3bQ9xw1Zk3bQ9xw1Zk3bQ9xw1"  # as many servers mint them
+_ID = "Zk3bQ9xw1"  # of a form that every server accepts
+_OWN_ID = "call_Zk3bQ9xw1Zk3bQ9xw1Zk3bQ9xw1Zk3bQ9xw1"  # of the form that many servers generate
 
 
-def _called(arguments: str = '{"city": "Oslo"}', content: Any = "", id: str = _ID) -> Json:
+def _assistant_call(arguments: str = '{"city": "Oslo"}', content: Any = "", id: str = _ID) -> Json:
     call = {"id": id, "type": "function", "function": {"name": "get_weather", "arguments": arguments}}
     return {"role": "assistant", "content": content, "tool_calls": [call]}
 
 
-def _result(content: Any = "rain, 9 degrees", id: str = _ID) -> Json:
+def _tool_result(content: Any = "rain, 9 degrees", id: str = _ID) -> Json:
     return {"role": "tool", "tool_call_id": id, "content": content}
 
 
-# Arguments are spelled out, so that what a small model gets wrong is seldom its choice of words.
+# The prompts contain the arguments, so that a small model seldom fails for its choice of words.
 _ASK = 'What is the weather? Call the tool get_weather with {"city": "Oslo"}.'
 _LONG = f'Call the tool write_file with {{"path": "notes.txt", "content": "{LONG_WORDS}"}}.'
 _PREFIXED_ASK = 'Call the tool mcp__files__read_file with {"path": "notes.txt"}.'
@@ -152,8 +161,8 @@ _TRIP = {
     "route": {"start": 'Malmö "C"', "end": "北京"},
     "travellers": [{"name": "Zoë 🎉", "age": 30}, {"name": "Bob \\ O'Neil", "age": 41}],
 }
-_CHOICES = {"level": "high", "zip": "02134", "fragile": False, "count": None, "weight": 2.5}
-_FIELDS: dict[Api, Json] = {
+_OPTION_VALUES = {"level": "high", "zip": "02134", "fragile": False, "count": None, "weight": 2.5}
+_CLIENT_FIELDS: dict[Api, Json] = {
     "chat": {"parallel_tool_calls": True, "store": False, "user": "doctor", "metadata": {"by": "doctor"}},
     "responses": {"parallel_tool_calls": True, "store": False, "include": [], "prompt_cache_key": "doctor"},
     "messages": {"metadata": {"user_id": "doctor"}},
@@ -196,7 +205,7 @@ _LIST = (
     ServerQuestion(name="long", messages=[_user(_LONG)], tools=(WRITE,), max_tokens=1024),
     ServerQuestion(
         name="types",
-        messages=[_user(f"Call the tool set_options with {json.dumps(_CHOICES)}.")],
+        messages=[_user(f"Call the tool set_options with {json.dumps(_OPTION_VALUES)}.")],
         tools=(OPTIONS,),
         refused="schema_kills_grammar",
     ),
@@ -212,7 +221,7 @@ _LIST = (
     ServerQuestion(name="none", messages=[_user(_ASK)], tools=(WEATHER,), choice="none"),
     ServerQuestion(
         name="history",
-        messages=[_user(_ASK), _called(), _result()],
+        messages=[_user(_ASK), _assistant_call(), _tool_result()],
         tools=(WEATHER,),
         refused="history_order",
     ),
@@ -229,7 +238,7 @@ _LIST = (
     ),
     ServerQuestion(
         name="poisoned",
-        messages=[_user(_ASK), _called('{"city": "Os'), _result("the call could not be read")],
+        messages=[_user(_ASK), _assistant_call('{"city": "Os'), _tool_result("the call could not be read")],
         tools=(WEATHER,),
         refused="poisoned_history",
         ways=WHOLE,
@@ -238,7 +247,7 @@ _LIST = (
     ),
     ServerQuestion(
         name="own_ids",
-        messages=[_user(_ASK), _called(id=_OWN_ID), _result(id=_OWN_ID)],
+        messages=[_user(_ASK), _assistant_call(id=_OWN_ID), _tool_result(id=_OWN_ID)],
         tools=(WEATHER,),
         refused="bad_ids",
         ways=WHOLE,
@@ -247,7 +256,7 @@ _LIST = (
     ),
     ServerQuestion(
         name="null_content",
-        messages=[_user(_ASK), _called(content=None), _result()],
+        messages=[_user(_ASK), _assistant_call(content=None), _tool_result()],
         tools=(WEATHER,),
         refused="history_order",
         ways=WHOLE,
@@ -256,7 +265,7 @@ _LIST = (
     ),
     ServerQuestion(
         name="orphan",
-        messages=[_user("Hello."), _result(id="Gone00001"), _user(_ASK)],
+        messages=[_user("Hello."), _tool_result(id="Gone00001"), _user(_ASK)],
         tools=(WEATHER,),
         refused="history_order",
         ways=WHOLE,
@@ -273,7 +282,7 @@ _LIST = (
     ),
     ServerQuestion(
         name="result_parts",
-        messages=[_user(_ASK), _called(), _result([{"type": "text", "text": "rain, 9 degrees"}])],
+        messages=[_user(_ASK), _assistant_call(), _tool_result([{"type": "text", "text": "rain, 9 degrees"}])],
         tools=(WEATHER,),
         refused="refused_results",
         ways=WHOLE,
@@ -320,10 +329,10 @@ _LIST = (
         name="client_fields",
         messages=[_user(_ASK)],
         tools=(WEATHER,),
-        extra=_FIELDS,
+        extra=_CLIENT_FIELDS,
         refused="refused_fields",
         ways=WHOLE,
-        apis=tuple(_FIELDS),
+        apis=tuple(_CLIENT_FIELDS),
         once=True,
     ),
     ServerQuestion(
@@ -374,3 +383,104 @@ _LIST = (
     ),
 )
 QUESTIONS: dict[str, ServerQuestion] = {each.name: each for each in _LIST}
+
+
+LISTS: dict[Api, str] = {
+    "chat": "messages",
+    "responses": "input",
+    "messages": "messages",
+    "ollama": "messages",
+    "gemini": "contents",
+}
+_RESULT = "rain, 9 degrees"
+_REASONING = ("reasoning_content", "reasoning", "reasoning_details", "thinking", "extra_content")
+
+
+class Sending(msgspec.Struct, frozen=True, kw_only=True):
+    """How to send requests to a server: the name of the field that limits an answer, and the temperature, if
+    accepted."""
+
+    max_tokens: str = "max_tokens"
+    temperature: float | None = 0.0
+
+
+def body_of(question: ServerQuestion, api: Api, model: str, *, stream: bool, sending: Sending) -> Json:
+    """Return the body of a question as a client would send it."""
+    request = Request(
+        messages=question.messages,
+        tools=list(question.tools) or None,
+        choice=question.choice,
+        max_tokens=question.max_tokens,
+        temperature=sending.temperature,
+        sampling=question.sampling,
+        extra=question.extra.get(api, {}),
+    )
+    profile = msgspec.structs.replace(UNKNOWN, max_tokens=sending.max_tokens)
+    plan = make_plan(request, ModeChoice("native", profile), api, model, stream=stream)
+    body = write_body(plan)
+    if api == "chat":
+        body["messages"] = question.messages
+    elif api == "responses":
+        _restore_arguments(body, question)
+    for tool in question.tools:
+        if (name := plan.naming.server_name(tool.name)) != tool.name:
+            body = json.loads(json.dumps(body).replace(json.dumps(name), json.dumps(tool.name)))
+    return body
+
+
+def _restore_arguments(body: Json, question: ServerQuestion) -> None:
+    """Put the arguments of the question into the history unchanged, also if they are not JSON."""
+    calls = [call for message in question.messages for call in objects(message.get("tool_calls"))]
+    items = [item for item in objects(body.get("input")) if item.get("type") == "function_call"]
+    for item, call in zip(items, calls, strict=True):
+        item["arguments"] = call["function"]["arguments"]
+
+
+def follow_up(body: Json, api: Api, answer: ClientAnswer, *, reasoning: bool) -> Json:
+    """Return the body of the next request, with the turn of the server and a result for each of its calls. Without
+    `reasoning`, it is removed from the turn, as some clients do."""
+    turn = answer.turn if reasoning else [entry for each in answer.turn for entry in _without_reasoning(each, api)]
+    results = [entry for call in answer.calls for entry in _call_results(call, api)]
+    if api == "messages":
+        results = [{"role": "user", "content": [part for each in results for part in objects(each["content"])]}]
+    name = LISTS[api]
+    return {**body, name: [*_as_list(body.get(name)), *turn, *results]}
+
+
+def _as_list(given: Any) -> Sequence[Any]:
+    return given if isinstance(given, list) else [{"role": "user", "content": given}]
+
+
+def _call_results(call: ClientCall, api: Api) -> list[Json]:
+    call_made = Call(text(call.name), obj(call.value) or {}, "", id=text(call.id))
+    if api == "responses":
+        return [openai_responses.tool_result(call_made, _RESULT)]
+    if api == "messages":
+        return [anthropic.tool_result(call_made, _RESULT)]
+    if api == "gemini":
+        return [gemini.tool_result(call_made, _RESULT)]
+    return [ollama.tool_result(call_made, _RESULT) if api == "ollama" else openai_chat.tool_result(call_made, _RESULT)]
+
+
+def _without_reasoning(entry: Json, api: Api) -> list[Json]:
+    """Return an entry of the history without its reasoning; an item that is only reasoning is dropped."""
+    if api == "responses":
+        return [] if entry.get("type") == "reasoning" else [entry]
+    if api == "messages":
+        blocks = [each for each in objects(entry.get("content")) if "thinking" not in text(each.get("type"))]
+        return [{**entry, "content": blocks}]
+    if api == "gemini":
+        parts = [_without_signature(each) for each in objects(entry.get("parts")) if each.get("thought") is not True]
+        return [{**entry, "parts": parts}]
+    plain = {key: value for key, value in entry.items() if key not in _REASONING}
+    if isinstance(plain.get("tool_calls"), list):
+        plain["tool_calls"] = [_basic_call(each) for each in objects(plain["tool_calls"])]
+    return [plain]
+
+
+def _basic_call(call: Json) -> Json:
+    return {key: value for key, value in call.items() if key in ("id", "type", "function")}
+
+
+def _without_signature(part: Json) -> Json:
+    return {key: value for key, value in part.items() if key not in ("thoughtSignature", "thought_signature")}

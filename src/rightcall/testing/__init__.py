@@ -16,8 +16,8 @@ from rightcall.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from rightcall.backends.recording import Recorder, ReplayBackend, ReplayServer
-    from rightcall.doctor.diagnosing import diagnose
     from rightcall.doctor.diagnosis import Diagnosis
+    from rightcall.doctor.examination import diagnose
     from rightcall.testing.conformance import conforms
     from rightcall.testing.laws import (
         LAWS,
@@ -84,7 +84,7 @@ __getattr__ = lazy_names(
         "conforms": "rightcall.testing.conformance",
         "cut_law": "rightcall.testing.laws",
         "cuttings": "rightcall.testing.laws",
-        "diagnose": "rightcall.doctor.diagnosing",
+        "diagnose": "rightcall.doctor.examination",
         "ends_law": "rightcall.testing.laws",
         "events_law": "rightcall.testing.laws",
         "keys_law": "rightcall.testing.laws",

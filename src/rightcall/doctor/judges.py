@@ -1,0 +1,563 @@
+"""Judges of answers. A judge is a function of a `ProbedCase`, one question in one mode with its answer, and returns a
+`ProbeFinding` with one of five verdicts:
+
+    ok            the server did what it should
+    fault         it did not; the class of failure says how
+    model         the model did not do what it was asked, so the answer says nothing about the server
+    not offered   the server says, or shows, that it does not have the feature
+    unreachable   there was no answer
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any, Literal
+
+import msgspec
+
+from rightcall.api_names import Api
+from rightcall.doctor.answers import ClientAnswer, ClientCall, RawAnswer, RuleViolation
+from rightcall.doctor.questions import FILLER_WORDS, LONG_WORDS, MARK, ServerQuestion, Way
+from rightcall.guard.policies import announced
+from rightcall.guard.turn import Turn
+from rightcall.parsing.parser import parse
+from rightcall.providers.sdk_view import text
+from rightcall.repairs.whole_call import repair
+from rightcall.tools.checks import check
+from rightcall.tools.toolset import Toolset
+from rightcall.types import Call, Json, Reply
+
+Verdict = Literal["ok", "fault", "model", "not offered", "unreachable"]
+VERDICTS: tuple[Verdict, ...] = ("fault", "unreachable", "model", "not offered", "ok")  # the worst first
+
+
+PATIENCE = 20.0  # seconds; some clients wait 65, and proxies in between often 30
+
+
+class ProbeFinding(msgspec.Struct, frozen=True):
+    """The finding of a judge: a verdict, a class of failure (`slug`) if there is one, and the reason (`says`)."""
+
+    verdict: Verdict
+    slug: str = ""
+    says: str = ""
+
+
+class ProbedCase(msgspec.Struct, frozen=True, kw_only=True):
+    """One question, sent once, with its answer.
+
+    - `api`, `way`: the dialect, and whether a stream was requested.
+    - `question`, `body`: the question, and the body of its request.
+    - `raw`, `answer`, `violations`: the bytes, what a strict client reads, and violations of the dialect's rules.
+    - `others`: the other cases of the same round, by question and way.
+    - `patience`: how many seconds of silence clients tolerate.
+    """
+
+    api: Api
+    way: Way
+    question: ServerQuestion
+    body: Json
+    raw: RawAnswer
+    answer: ClientAnswer
+    violations: tuple[RuleViolation, ...] = ()
+    others: dict[tuple[str, Way], ProbedCase] = {}
+    patience: float = PATIENCE
+
+    def violations_of(self, *slugs: str) -> list[RuleViolation]:
+        """Return the violations of these classes."""
+        return [fault for fault in self.violations if fault.slug in slugs]
+
+
+Judge = Callable[[ProbedCase], ProbeFinding]
+OK = ProbeFinding("ok")
+
+
+def server_fault(slug: str, says: str) -> ProbeFinding:
+    """Return a fault of the server, of this class."""
+    return ProbeFinding("fault", slug, says)
+
+
+def model_failure(says: str, slug: str = "") -> ProbeFinding:
+    """Return a failure of the model, of this class if it has one."""
+    return ProbeFinding("model", slug, says)
+
+
+_NOT_PLAIN = re.compile(r"[^a-z0-9]+")
+_MOJIBAKE = ("\ufffd", "Ã¶", "å\x8c", "ð\x9f")
+
+
+def parse_text_calls(case: ProbedCase) -> Reply | None:
+    """Parse the text of an answer as the model's own output; return the reply if it has a call."""
+    said = case.answer.text
+    if not said.strip() or not case.question.tools:
+        return None
+    reply = parse(said, tools=list(case.question.tools))
+    return reply if reply.attempts else None
+
+
+def find_call_in_text(case: ProbedCase) -> ProbeFinding | None:
+    """Return a fault if an answer without calls has one in its text or reasoning."""
+    if case.answer.calls:
+        return None
+    reply = parse_text_calls(case)
+    if reply is not None:
+        return server_fault("call_as_text", f"the call stands in the text, in the format {reply.format}")
+    if case.answer.reasoning and parse(case.answer.reasoning, tools=list(case.question.tools)).attempts:
+        return server_fault("think_tags", "the call stands in the reasoning and nowhere else")
+    return None
+
+
+def explain_missing_call(case: ProbedCase) -> ProbeFinding:
+    """Judge an answer without calls: a call in its text is the server's fault, else the model made none."""
+    found = find_call_in_text(case)
+    if found is not None:
+        return found
+    said = case.answer.text.strip()
+    if case.answer.is_cut:
+        return model_failure(f"no call within {case.question.max_tokens} tokens")
+    if not said:
+        return model_failure("the model made no call and said nothing")
+    slug = "announced_only" if _is_announced(said, case) else ""
+    return model_failure(f"the model made no call, and said: {said[:160]}", slug)
+
+
+def _is_announced(said: str, case: ProbedCase) -> bool:
+    tools = Toolset.of(list(case.question.tools))
+    return any(True for _ in announced()(Turn((), tools, reply=parse(said, tools=tools))))
+
+
+def judge_calls(case: ProbedCase) -> ProbeFinding:
+    """There is a call, of a declared tool, and its arguments are readable."""
+    if not case.answer.calls:
+        return explain_missing_call(case)
+    for call in case.answer.calls:
+        found = find_unreadable_arguments(call)
+        if found is not None and case.answer.is_cut:
+            return model_failure(f"no whole call within {case.question.max_tokens} tokens")
+        found = found or find_wrong_name(call, case)
+        if found is not None:
+            return found
+    return OK
+
+
+def find_unreadable_arguments(call: ClientCall) -> ProbeFinding | None:
+    """Return why a client cannot read the arguments of a call; None if it can."""
+    given = call.arguments
+    if given is None or given == "":
+        return server_fault("empty_arguments", f"the arguments are {_brief_json(given)}")
+    if call.as_text and not isinstance(given, str):
+        return server_fault("broken_arguments", f"the arguments are no text: {_brief_json(given)}")
+    value = call.value
+    if isinstance(value, str) or (not call.as_text and isinstance(given, str)):
+        what = "a text in a text" if call.as_text else "a text, and no object"
+        return server_fault("broken_arguments", f"the arguments are {what}: {_brief_json(given)}")
+    if value is None and str(given).strip() == "null":
+        return server_fault("empty_arguments", "the arguments are null")
+    if not isinstance(value, dict):
+        return _not_json(given)
+    return None
+
+
+def _not_json(given: Any) -> ProbeFinding:
+    try:
+        _, end = json.JSONDecoder().raw_decode(str(given).lstrip())
+    except json.JSONDecodeError as error:
+        if error.msg.startswith("Unterminated string"):
+            return server_fault("cut_but_run", f"the arguments end in the middle of a text: {_brief_json(given)}")
+        return server_fault("broken_arguments", f"the arguments are no JSON: {_brief_json(given)}")
+    except (ValueError, RecursionError):
+        return server_fault("broken_arguments", f"the arguments are no JSON: {_brief_json(given)}")
+    rest = str(given).lstrip()[end:].strip()
+    if not rest:  # a number that JSON has no word for
+        return server_fault("broken_arguments", f"the arguments are no JSON: {_brief_json(given)}")
+    slug = "bad_index" if rest.startswith("{") else "broken_arguments"
+    return server_fault(slug, f"the arguments are more than one JSON value: {_brief_json(given)}")
+
+
+def is_cut_json(given: str) -> bool:
+    """Tell whether a text is JSON that only lacks its end."""
+    try:
+        json.loads(given)
+    except json.JSONDecodeError as error:
+        return error.pos >= len(given.rstrip()) or error.msg.startswith("Unterminated string")
+    except RecursionError:
+        return False
+    return False
+
+
+def _normalize(name: str) -> str:
+    return _NOT_PLAIN.sub("", name.lower())
+
+
+def find_wrong_name(call: ClientCall, case: ProbedCase) -> ProbeFinding | None:
+    """Return a finding if a call names no declared tool: the server's fault if the name resembles one."""
+    names = [tool.name for tool in case.question.tools]
+    if call.name in names:
+        return None
+    plain = _normalize(text(call.name))
+    near = [name for name in names if _normalize(name) in plain or (plain and plain in _normalize(name))]
+    says = f"the call names {_brief_json(call.name)}, and the tools are {', '.join(names)}"
+    return server_fault("wrong_names", says) if near or not plain else model_failure(says, "wrong_names")
+
+
+def _brief_json(value: Any) -> str:
+    """Return a value as JSON of at most 160 characters."""
+    try:
+        written = json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        written = f"{value!r:.200}" if isinstance(value, str | int | float) else type(value).__name__
+    return written if len(written) <= 160 else f"{written[:157]}..."
+
+
+def judge_schema_fit(case: ProbedCase) -> ProbeFinding:
+    """The arguments, as a client reads them, fit the schema of the tool."""
+    found = judge_calls(case)
+    if found.verdict != "ok":
+        return found
+    tools = Toolset.of(list(case.question.tools)) or Toolset([])
+    for call in case.answer.calls:
+        found = _judge_arguments(call, tools)
+        if found.verdict != "ok":
+            return found
+    return OK
+
+
+def _judge_arguments(call: ClientCall, tools: Toolset) -> ProbeFinding:
+    """Judge the arguments of one call: what a repair by the schema undoes is the server's fault, the rest the
+    model's."""
+    given = Call(text(call.name), call.value, "")
+    problems = [each for each in check(given, tools) if each.blocking]
+    if not problems:
+        return OK
+    first = problems[0]
+    if first.code in ("missing", "unknown_argument"):
+        return model_failure(first.message, "wrong_parameters")
+    if any(each.blocking for each in check(repair(given, tools), tools)):
+        return model_failure(first.message)
+    is_encoded = any(_is_encoded_json(value) for value in call.value.values())
+    return server_fault("double_encoded" if is_encoded else "wrong_types", first.message)
+
+
+def _is_encoded_json(value: Any) -> bool:
+    if not isinstance(value, str) or value.strip()[:1] not in ("{", "["):
+        return False
+    try:
+        return isinstance(json.loads(value), dict | list)
+    except (ValueError, RecursionError):
+        return False
+
+
+def judge_unicode(case: ProbedCase) -> ProbeFinding:
+    """The arguments fit the schema, and no character was damaged."""
+    found = judge_schema_fit(case)
+    if found.verdict == "ok":
+        said = json.dumps([call.value for call in case.answer.calls], ensure_ascii=False)
+        if any(wrong in said for wrong in _MOJIBAKE):
+            return server_fault("broken_arguments", f"letters were lost: {said[:160]}")
+    return found
+
+
+def judge_long_argument(case: ProbedCase) -> ProbeFinding:
+    """A long argument is complete."""
+    found = judge_schema_fit(case)
+    if found.verdict != "ok":
+        return found
+    written = " ".join([text(call.value.get("content")) for call in case.answer.calls])
+    if LONG_WORDS.split()[-1] not in written.split():
+        return model_failure("the model wrote another text than it was asked for")
+    return OK
+
+
+def judge_two_calls(case: ProbedCase) -> ProbeFinding:
+    """There are two calls in one answer."""
+    found = judge_calls(case)
+    if found.verdict != "ok":
+        return found
+    if len(case.answer.calls) < 2:
+        return model_failure("the model made one call")
+    return OK
+
+
+_THINK = re.compile(r"</?think(?:ing)?>", re.IGNORECASE)
+_UNREADABLE_CALLS = re.compile(r"it ends with tool_calls, but|`stop_reason` is tool_use, but")
+_MIN_TOOL_TOKENS = 10  # the least tokens of one tool
+_MIN_STREAMED_WORDS = 10  # a stream of more words should come in several pieces
+_NO_CALL = ProbeFinding("not offered", "", "there is no call to look at")
+
+
+def judge_acceptance(case: ProbedCase) -> ProbeFinding:
+    """The server accepted the request; its answer does not matter."""
+    return OK
+
+
+def judge_text(case: ProbedCase) -> ProbeFinding:
+    """The answer has text."""
+    if not case.answer.text.strip():
+        return model_failure("the answer says nothing" + (", but thinks" if case.answer.reasoning else ""))
+    return OK
+
+
+def judge_leak(case: ProbedCase) -> ProbeFinding:
+    """No call is left in the text of the answer."""
+    found = find_call_in_text(case)
+    if found is not None:
+        return found
+    reply = parse_text_calls(case)
+    if reply is not None:
+        return server_fault("call_as_text", f"a call stands in the text too, in the format {reply.format}")
+    return OK if case.answer.calls else explain_missing_call(case)
+
+
+def _judge_rules(case: ProbedCase, *slugs: str) -> ProbeFinding:
+    """Judge an answer with calls by its violations of these classes."""
+    faults = case.violations_of(*slugs)
+    if faults:
+        return server_fault(faults[0].slug, faults[0].says + _more_text(faults))
+    return OK if case.answer.calls else _NO_CALL
+
+
+def _more_text(faults: list[RuleViolation]) -> str:
+    return f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+
+
+def judge_ids(case: ProbedCase) -> ProbeFinding:
+    """Every call has an id of its own. Calls of Gemini and Ollama need none."""
+    return _judge_rules(case, "bad_ids")
+
+
+def judge_index(case: ProbedCase) -> ProbeFinding:
+    """The pieces of streamed calls can be joined."""
+    return _judge_rules(case, "bad_index")
+
+
+def judge_finish(case: ProbedCase) -> ProbeFinding:
+    """The answer ends once, with the right reason. Unreadable arguments are the matter of other judges."""
+    if case.answer.calls and case.answer.finish in ("tool_calls", "tool_use"):
+        readable = [each for each in case.violations if not _UNREADABLE_CALLS.search(each.says)]
+        case = msgspec.structs.replace(case, violations=tuple(readable))
+    return _judge_rules(case, "wrong_finish")
+
+
+def judge_events(case: ProbedCase) -> ProbeFinding:
+    """The answer has the events and fields that strict clients of the dialect require."""
+    faults = case.violations_of("bad_translation", "broken_arguments")
+    return server_fault(faults[0].slug, faults[0].says + _more_text(faults)) if faults else OK
+
+
+# -- tool_choice -------------------------------------------------------------------------------------------------------
+
+
+def judge_required_call(case: ProbedCase) -> ProbeFinding:
+    """There is a call, of the tool that `tool_choice` names."""
+    if not case.answer.calls:
+        found, reply = find_call_in_text(case), parse_text_calls(case)
+        if found is not None and (reply is None or any(call.name in _allowed_tools(case) for call in reply.attempts)):
+            return found
+        if case.api == "ollama":
+            return ProbeFinding("not offered", "tool_choice_ignored", "Ollama's dialect has no tool_choice")
+        came = "no call came" if reply is None else f"{text(reply.attempts[0].name)[:80]!r} was called, in the text"
+        return server_fault("tool_choice_ignored", f"{case.question.choice} was asked for, and {came}")
+    named, declared = case.question.choice, [tool.name for tool in case.question.tools]
+    other = [call for call in case.answer.calls if named != "required" and call.name != named and call.name in declared]
+    if other and case.api == "ollama":
+        return ProbeFinding("not offered", "tool_choice_ignored", "Ollama's dialect has no tool_choice")
+    if other:
+        return server_fault(
+            "tool_choice_ignored", f"{named} was asked for, and {text(other[0].name)[:80]!r} was called"
+        )
+    return judge_calls(case)
+
+
+def _allowed_tools(case: ProbedCase) -> list[str]:
+    """Return the names of the tools that `tool_choice` allows."""
+    named = case.question.choice
+    return [tool.name for tool in case.question.tools if named in ("required", tool.name)]
+
+
+def judge_strict_tool(case: ProbedCase) -> ProbeFinding:
+    """The arguments of a strict tool fit its schema, which the server must enforce."""
+    found = judge_required_call(case)
+    if found.verdict != "ok":
+        return found
+    found = judge_schema_fit(case)
+    if found.verdict == "ok":
+        return found
+    return server_fault("schema_kills_grammar", f"a strict schema was taken and not held: {found.says}")
+
+
+def judge_forbidden_call(case: ProbedCase) -> ProbeFinding:
+    """There is no call, since `tool_choice` is none."""
+    if case.answer.calls and case.api == "ollama":
+        return ProbeFinding("not offered", "tool_choice_ignored", "Ollama's dialect has no tool_choice")
+    if case.answer.calls:
+        return server_fault(
+            "tool_choice_ignored", f"none was asked for, and {text(case.answer.calls[0].name)[:80]!r} was called"
+        )
+    if not case.answer.text.strip() and not case.answer.reasoning:
+        return model_failure("the answer is empty")
+    return OK
+
+
+# -- histories and reasoning -------------------------------------------------------------------------------------------
+
+
+def judge_history(case: ProbedCase) -> ProbeFinding:
+    """The server accepts a history with a result, and the answer has text."""
+    if case.answer.calls:
+        return model_failure("the model called the tool again in place of an answer", "repeated_calls")
+    found = find_call_in_text(case)
+    return found if found is not None else judge_text(case)
+
+
+def judge_reasoning(case: ProbedCase) -> ProbeFinding:
+    """Reasoning is in its own field, and contains no call."""
+    if _THINK.search(case.answer.text):
+        return server_fault("think_tags", "the tags of reasoning stand in the text")
+    found = find_call_in_text(case)
+    if found is not None and found.slug == "think_tags":
+        return found
+    if not case.answer.reasoning:
+        return ProbeFinding("not offered", "", "no reasoning came")
+    return OK
+
+
+# -- cuts --------------------------------------------------------------------------------------------------------------
+
+
+def judge_truncation(case: ProbedCase) -> ProbeFinding:
+    """An answer that reached `max_tokens` says so, and has no truncated call that looks complete."""
+    for call in case.answer.calls:
+        found = _truncation(call)
+        if found and not case.answer.is_cut:
+            return server_fault("cut_but_run", f"{found}, and the answer ends with {case.answer.finish or 'no reason'}")
+    if case.answer.is_cut:
+        found_in_text = find_call_in_text(case)
+        return found_in_text if found_in_text is not None and found_in_text.slug == "call_as_text" else OK
+    if case.answer.written_tokens is not None and case.answer.written_tokens >= case.question.max_tokens:
+        return server_fault(
+            "cut_but_run", f"the limit was reached, and the answer ends with {case.answer.finish or 'no reason'}"
+        )
+    return model_failure(f"the answer was over within {case.question.max_tokens} tokens")
+
+
+def _truncation(call: ClientCall) -> str:
+    """Describe how a call is truncated; empty if it is not."""
+    value, given = call.value, call.arguments
+    if isinstance(given, str) and given.lstrip().startswith("{") and value is None and is_cut_json(given):
+        return "the call is cut in the middle"
+    content = text(value.get("content")) if isinstance(value, dict) else ""
+    words, wanted = content.split(), LONG_WORDS.split()
+    is_half = 1 < len(words) < len(wanted) and words[:-1] == wanted[: len(words) - 1]
+    return "the call is cut in the middle and closed" if is_half else ""
+
+
+# -- counts ------------------------------------------------------------------------------------------------------------
+
+
+def _prompt_tokens(case: ProbedCase, name: str) -> int | None:
+    found = case.others.get((name, "whole"))
+    return found.answer.prompt_tokens if found is not None and found.raw.is_ok else None
+
+
+def judge_tool_tokens(case: ProbedCase) -> ProbeFinding:
+    """The prompt has more tokens with tools than without. If the counts do not show it, a server none of whose answers
+    has a call drops the tools."""
+    own, bare = case.answer.prompt_tokens, _prompt_tokens(case, "toolless")
+    if own is not None and bare is not None and own >= bare + _MIN_TOOL_TOKENS:
+        return ProbeFinding("ok", "", f"{bare} tokens without tools, {own} with one")
+    is_conclusive = own is not None and bare is not None and _prompt_tokens(case, "filler") != own
+    if not _has_any_call(case):
+        counts = f"the prompt has {bare} tokens without tools and {own} with one, and " if is_conclusive else ""
+        return server_fault("no_native_tools", f"{counts}no call came in any way: the tools are dropped")
+    says = f": {bare} tokens without tools, {own} with one" if own is not None else ""
+    return ProbeFinding("not offered", "", f"the counts do not tell{says}")
+
+
+def _has_any_call(case: ProbedCase) -> bool:
+    """Tell whether any answer of this round has a call, also one in its text."""
+    asked = [other for other in case.others.values() if other.question.tools and other.raw.is_ok]
+    return any(other.answer.calls or find_call_in_text(other) is not None for other in asked)
+
+
+def judge_prompt_length(case: ProbedCase) -> ProbeFinding:
+    """The server counts all tokens of a long prompt."""
+    own, plain = case.answer.prompt_tokens, _prompt_tokens(case, "plain")
+    if own is None:
+        return ProbeFinding("not offered", "", "the server counts no prompt tokens")
+    if plain is not None and own == plain and own < FILLER_WORDS // 6:
+        return ProbeFinding("not offered", "", f"the counts do not tell: {own} tokens, however long the prompt is")
+    if own < FILLER_WORDS * 0.75:
+        return server_fault("context_cut", f"{FILLER_WORDS:,} words were sent, and {own:,} tokens were read")
+    return ProbeFinding("ok", "", f"{own:,} tokens for {FILLER_WORDS:,} words")
+
+
+def judge_prompt_refusal(case: ProbedCase) -> ProbeFinding:
+    """The server rejects a prompt that is too long, and says so, which is right."""
+    return ProbeFinding("ok", "", f"the window is smaller than {FILLER_WORDS:,} words, and the server says so")
+
+
+# -- constraints, time, ways -------------------------------------------------------------------------------------------
+
+
+def judge_constraint(case: ProbedCase) -> ProbeFinding:
+    """The answer fits the requested schema."""
+    try:
+        holds = json.loads(case.answer.text) == {"animal": MARK}
+    except (ValueError, RecursionError):
+        holds = False
+    if holds:
+        return OK
+    if case.answer.is_cut:
+        return model_failure("the answer was cut before it was whole")
+    said = case.answer.text.strip()[:120]
+    return server_fault("schema_kills_grammar", f"a schema for the answer was taken and not held: {said!r}")
+
+
+def judge_first_byte(case: ProbedCase) -> ProbeFinding:
+    """The first byte comes soon, and a stream does not come in one piece at its end."""
+    first = f"first byte after {case.raw.first_byte:.2f} s, {case.raw.seconds:.2f} s in all"
+    if case.raw.first_byte > case.patience:
+        return server_fault("idle_stream", first)
+    words = len(case.answer.text.split())
+    if case.way == "streamed" and case.raw.pieces == 1 and words > _MIN_STREAMED_WORDS and case.raw.seconds > 1.0:
+        return server_fault("idle_stream", f"the stream came in one piece at its end: {first}")
+    return ProbeFinding("ok", "", first)
+
+
+def judge_silence(case: ProbedCase) -> ProbeFinding:
+    """There is no long silence in a stream, also not during a call."""
+    says = f"at most {case.raw.silence:.2f} s without a sign of life"
+    return server_fault("idle_stream", says) if case.raw.silence > case.patience else ProbeFinding("ok", "", says)
+
+
+def judge_stream_equality(case: ProbedCase) -> ProbeFinding:
+    """The streamed answer has the calls of the whole answer."""
+    other = case.others.get((case.question.name, "whole"))
+    if other is None or not other.raw.is_ok or not other.answer.calls:
+        return OK if case.answer.calls else _NO_CALL
+    if not case.answer.calls:
+        found = find_call_in_text(case)
+        says = found.says if found is not None else f"it says {case.answer.text.strip()[:80]!r}"
+        return server_fault(
+            "lost_in_stream", f"whole, there are {len(other.answer.calls)} calls; streamed, none: {says}"
+        )
+    if pieces := case.violations_of("bad_index"):
+        return server_fault("bad_index", f"the calls cannot be put together: {pieces[0].says}")
+    if len(case.answer.calls) < len(other.answer.calls):
+        return server_fault(
+            "lost_in_stream", f"{len(other.answer.calls)} calls whole, {len(case.answer.calls)} streamed"
+        )
+    for one, whole in zip(case.answer.calls, other.answer.calls, strict=False):
+        if find_unreadable_arguments(whole) is None and (found := find_unreadable_arguments(one)) is not None:
+            slug = "broken_arguments" if _begins_with(one.arguments, whole.value) else "lost_in_stream"
+            return server_fault(slug, f"whole, the arguments are JSON; streamed: {found.says}")
+    return OK
+
+
+def _begins_with(given: object, value: object) -> bool:
+    """Tell whether a text begins with this value as JSON, so that nothing of it is lost."""
+    try:
+        return bool(json.JSONDecoder().raw_decode(text(given).lstrip())[0] == value)
+    except (ValueError, RecursionError):
+        return False
