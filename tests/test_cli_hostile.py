@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rightcall.cli.layout import json_text
+from rightcall.cli.layout import format_json
 from rightcall.safe_text import brief, visible
 from support.command import MINE, REPLY, failed, process, run
 
@@ -109,6 +109,6 @@ def test_long_text_is_cut_and_says_by_how_much() -> None:
 
 
 def test_json_is_plain_ascii_and_has_no_infinity() -> None:
-    printed = json_text({"a": "\x7f\u202e🙂", "b": [float("inf"), 1.5]})
+    printed = format_json({"a": "\x7f\u202e🙂", "b": [float("inf"), 1.5]})
     assert printed.isascii() and "\x7f" not in printed
     assert json.loads(printed) == {"a": "\x7f\u202e🙂", "b": [None, 1.5]}

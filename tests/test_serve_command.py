@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from rightcall.backends.cassette import load_cassette
-from rightcall.cli.serve_command import client_lines, reachable
+from rightcall.cli.serve_command import client_address, client_lines
 from rightcall.serve.proxy_settings import SETTINGS
 from support.command import failed, hear_ctrl_c, run
 from support.scripted_server import scripted
@@ -209,6 +209,6 @@ def test_models_are_listed_one_by_one_too_and_aliases_with_them(tmp_path: Path) 
 
 
 def test_the_lines_for_clients_lead_to_this_machine() -> None:
-    lines = client_lines(reachable("http://0.0.0.0:8787"))
+    lines = client_lines(client_address("http://0.0.0.0:8787"))
     assert lines["Anthropic"] == "ANTHROPIC_BASE_URL=http://127.0.0.1:8787"
     assert lines["OpenAI"] == "OPENAI_BASE_URL=http://127.0.0.1:8787/v1"

@@ -24,26 +24,26 @@ from rightcall.cli.layout import Page, console, definitions, paragraph, room
 
 # Commands in the order of the help page, each with the module and the function that implement it.
 COMMANDS = {
-    "parse": "parse_command:parse",
-    "check": "calls_command:check",
-    "repair": "calls_command:repair",
-    "call": "call_command:call",
+    "parse": "parse_command:parse_command",
+    "check": "calls_command:check_command",
+    "repair": "calls_command:repair_command",
+    "call": "call_command:call_command",
     "report": "report_command:report",
     "tools": "tools_command:tools",
-    "contract": "contract_command:contract",
-    "render": "render_command:render",
-    "grammar": "grammar_command:grammar",
-    "detect": "parse_command:detect",
+    "contract": "contract_command:contract_command",
+    "render": "render_command:render_command",
+    "grammar": "grammar_command:grammar_command",
+    "detect": "parse_command:detect_command",
     "formats": "formats_command:formats",
     "explain": "explain_command:explain",
     "replay": "replay_command:replay",
-    "serve": "serve_command:serve",
+    "serve": "serve_command:serve_command",
     "doctor": "doctor_command:doctor",
     "demo": "demo_command:demo",
     "chat": "chat_command:chat",
-    "run": "run_command:run",
+    "run": "run_command:run_command",
     "capture": "capture_command:capture",
-    "eval": "eval_command:eval_",
+    "eval": "eval_command:eval_command",
     "model": "model_command:model",
     "mcp": "mcp_command:mcp",
     "domains": "domains_command:domains",
@@ -106,11 +106,15 @@ class CommandGroup(typer.Typer):
 
 
 class HelpedCommand(TyperCommand):
+    """A command with our help page."""
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
         formatter.write(help_page(self, ctx))
 
 
 class HelpedGroup(TyperGroup):
+    """A group of commands with our help page, usage errors in one line, and failures of standard output reported."""
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
         formatter.write(help_page(self, ctx))
 
@@ -166,6 +170,7 @@ class LazyCommands(HelpedGroup):
 
 
 def _load_command(name: str) -> Any:
+    """Import a command from its module in `COMMANDS`; a function becomes a command, a group stays one."""
     module, _, attribute = COMMANDS[name].partition(":")
     value = getattr(import_module(f"rightcall.cli.{module}"), attribute)
     if isinstance(value, CommandGroup):
@@ -231,6 +236,7 @@ def _paragraphs(text: str) -> list[str]:
 
 
 def _sections(command: Any, ctx: Any) -> dict[str, list[tuple[str, str]]]:
+    """Return name and help text of each argument, option and command, by the title of its section."""
     sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
     for param in command.get_params(ctx):
         record = param.get_help_record(ctx)
@@ -261,6 +267,7 @@ def _option_help(text: str) -> str:
 
 
 def _commands(group: TyperGroup, ctx: Any) -> Iterable[tuple[str, str]]:
+    """Yield the visible commands of a group, each with the first paragraph of its help."""
     for name in group.list_commands(ctx):
         command = group.get_command(ctx, name)
         if command is not None and not command.hidden:

@@ -8,8 +8,16 @@ from typing import Annotated
 
 import typer
 
-from rightcall.cli.inputs import AsJson, Policy, RepairPolicy, print_message, read_text, refuse, usage_errors
-from rightcall.cli.layout import console, json_text, row
+from rightcall.cli.inputs import (
+    AsJson,
+    Policy,
+    RepairPolicy,
+    exit_with_usage_error,
+    print_message,
+    read_text,
+    usage_errors,
+)
+from rightcall.cli.layout import console, format_json, row
 from rightcall.cli.show import receipt, show_problems
 from rightcall.cli.user_tools import load_tools
 from rightcall.datasets.rows.calls import check_calls
@@ -24,7 +32,7 @@ from rightcall.types import Call, Reply
 from rightcall.workspace import BASH, Workspace
 
 
-def call(
+def call_command(
     tool: Annotated[str, typer.Argument(metavar="TOOL", help="Name of the tool.")],
     arguments: Annotated[str, typer.Argument(metavar="JSON|-", help="Its arguments; - is standard input.")] = "{}",
     source: Annotated[
@@ -48,9 +56,11 @@ def call(
     functions; MODULE:NAME selects others. Exit code 1 means that the call failed or must not run.
     """
     if not source and not workspace:
-        refuse("no tools: pass --from MODULE, a Python module or file, or --workspace DIR")
+        exit_with_usage_error("no tools: pass --from MODULE, a Python module or file, or --workspace DIR")
     if isolate and not source:
-        refuse("--isolate is for the tools of --from; those of --workspace run here, and their commands in processes")
+        exit_with_usage_error(
+            "--isolate is for the tools of --from; those of --workspace run here, and their commands in processes"
+        )
     with usage_errors():
         space = Workspace(workspace) if workspace else None
         toolset = Toolset(*([load_tools(source)] if source else []), *([space.tools] if space is not None else []))
@@ -60,7 +70,7 @@ def call(
         with contextlib.redirect_stdout(sys.stderr):  # keep what the tool prints out of our output
             result = dispatch_sync(reply, toolset, trace=trace, limits=limits, isolate=isolate)[0]
     if json:
-        typer.echo(json_text({"result": {**result.to_json(), "text": result.text}, "trace": trace.to_json()}))
+        typer.echo(format_json({"result": {**result.to_json(), "text": result.text}, "trace": trace.to_json()}))
     else:
         _show(result, trace)
     if result.error:
@@ -74,6 +84,7 @@ def _repaired_reply(tool: str, arguments: str, toolset: Toolset, policy: str) ->
 
 
 def _show(result: Result, trace: Trace) -> None:
+    """Print the call, its repairs and problems, the trace and the result."""
     out = console()
     row(out, "call", f"{brief(result.name)} {brief(result.call.json, 500)}", "bold")
     for repair in result.call.repairs:

@@ -13,13 +13,13 @@ from rightcall.cli.inputs import (
     Files,
     Policy,
     ToolsFile,
+    exit_with_usage_error,
     grouped,
-    read_json,
+    read_json_file,
     read_tools,
-    refuse,
     usage_errors,
 )
-from rightcall.cli.layout import console, json_text, row, table
+from rightcall.cli.layout import console, format_json, row, table
 from rightcall.cli.row_options import RowOptions, end_rows, one_file, run_key, run_rows
 from rightcall.cli.show import show_problems
 from rightcall.datasets.rows.calls import CHECKED, REPAIRED, CallsWork, CheckedCall, calls_in, check_calls
@@ -31,7 +31,7 @@ from rightcall.types import to_json
 
 
 @grouped
-def check(
+def check_command(
     *,
     files: Files = None,
     tools: ToolsFile = None,
@@ -57,7 +57,7 @@ def check(
     bad = sum(not each.call.ok for each in found)
     if json:
         listed = [to_json(problem) for problem in problems]
-        typer.echo(json_text({"calls": len(found) - bad, "refused": bad, "problems": listed}))
+        typer.echo(format_json({"calls": len(found) - bad, "refused": bad, "problems": listed}))
     else:
         out = console()
         show_problems(out, problems)
@@ -68,7 +68,7 @@ def check(
 
 
 @grouped
-def repair(
+def repair_command(
     *,
     files: Files = None,
     tools: ToolsFile = None,
@@ -97,7 +97,7 @@ def repair(
     problems = [to_json(problem) for each in found for problem in each.problems]
     calls = [to_json(each.call) for each in found if each.call.ok]
     refused = [to_json(each.call) for each in found if not each.call.ok]
-    typer.echo(json_text({"calls": calls, "refused": refused, "problems": problems}))
+    typer.echo(format_json({"calls": calls, "refused": refused, "problems": problems}))
     _exit_if_rejected(found)
 
 
@@ -110,6 +110,7 @@ def _run_rows(
     *,
     json: bool,
 ) -> Totals:
+    """Check or repair the calls in all rows and return the totals."""
     with usage_errors():
         key = run_key(many.keys, what, policy, files=(tools,))
         output: Literal["counts", "calls"] = "counts" if what == "check" else "calls"
@@ -118,11 +119,12 @@ def _run_rows(
 
 
 def _check_calls(file: str, tools: str | None, policy: str) -> list[CheckedCall]:
+    """Check the calls in a file with a repair policy. Without tools it is wrong usage."""
     if tools is None:
-        refuse("no tools: pass --tools FILE")
+        exit_with_usage_error("no tools: pass --tools FILE")
     with usage_errors():
         toolset = read_tools(tools)
-        return check_calls(calls_in(read_json(file)), toolset, policy)
+        return check_calls(calls_in(read_json_file(file)), toolset, policy)
 
 
 def _exit_if_rejected(found: list[CheckedCall]) -> None:
@@ -131,18 +133,20 @@ def _exit_if_rejected(found: list[CheckedCall]) -> None:
 
 
 def _list_codes(json: bool) -> None:
+    """Print all problem codes."""
     if json:
         fields = ("code", "blocking", "cause", "cure")
-        typer.echo(json_text([{key: getattr(code, key) for key in fields} for code in CODES.values()]))
+        typer.echo(format_json([{key: getattr(code, key) for key in fields} for code in CODES.values()]))
     else:
         rows = [(code.code, "" if code.blocking else "note", brief(code.cause, 500)) for code in CODES.values()]
         table(console(), ("code", "", "what it means"), rows)
 
 
 def _list_rules(json: bool) -> None:
+    """Print all repair rules."""
     if json:
         fields = ("name", "kind", "what", "sent", "arguments")
         rows: list[Any] = [msgspec.to_builtins({key: getattr(rule, key) for key in fields}) for rule in RULES]
-        typer.echo(json_text(rows))
+        typer.echo(format_json(rows))
     else:
         table(console(), ("rule", "kind", "what it does"), [(rule.name, rule.kind, rule.what) for rule in RULES])

@@ -26,8 +26,17 @@ from rightcall.capture.runner import Capture, CaptureFailed, Watch, check_output
 from rightcall.capture.scenario_run import JournalEntry
 from rightcall.capture.settings import SYSTEM, Settings, Task
 from rightcall.cli.endpoint import Endpoint, GuardName, MaxTokens, ModeName, Temperature, backend_errors
-from rightcall.cli.inputs import AsJson, Force, domain_names, grouped, print_message, read_text, refuse, usage_errors
-from rightcall.cli.layout import console, json_text, paragraph, table
+from rightcall.cli.inputs import (
+    AsJson,
+    Force,
+    domain_names,
+    exit_with_usage_error,
+    grouped,
+    print_message,
+    read_text,
+    usage_errors,
+)
+from rightcall.cli.layout import console, format_json, paragraph, table
 from rightcall.cli.user_tools import ask_permission, connect_mcp_tools, load_tools
 from rightcall.dispatching.hook import HookLike, Invocation
 from rightcall.safe_text import brief, visible
@@ -57,6 +66,7 @@ def _check_value(text: str | None) -> str | None:
 
 
 def _check_models(texts: list[str]) -> list[str]:
+    """Return names of models; a blank one is a usage error."""
     for text in texts:
         if not (_check_value(text) or "").strip():
             raise typer.BadParameter("the model's name is blank")
@@ -64,6 +74,7 @@ def _check_models(texts: list[str]) -> list[str]:
 
 
 def _check_domains(text: str) -> str:
+    """Return a list of domains as text; an empty one is a usage error."""
     if not [name for name in (_check_value(text) or "").split(",") if name.strip()]:
         raise typer.BadParameter("name at least one domain")
     return text
@@ -240,6 +251,7 @@ def capture(
 
 
 def _domain_names(domains: str) -> list[str]:
+    """Return the names in a list of domains; "all" stands for every domain."""
     from rightcall.capture.domain import built_in_names
 
     wanted = [name.strip() for name in domains.split(",") if name.strip()]
@@ -249,7 +261,9 @@ def _domain_names(domains: str) -> list[str]:
 def _check_sources(model: list[str], endpoint: Endpoint, replay: str | None) -> None:
     """Refuse options that name more than one source of answers, or none."""
     if replay is not None and (endpoint.local or endpoint.base_url or endpoint.record) is not None:
-        refuse("--replay takes the answers from a recording; it excludes --local, --base-url and --record")
+        exit_with_usage_error(
+            "--replay takes the answers from a recording; it excludes --local, --base-url and --record"
+        )
     endpoint.check_model(model[0] if model else "", required=True)
 
 
@@ -259,7 +273,7 @@ def _check_files(output: Path, record: str | None, replay: str | None, *, force:
     if record is not None:
         check_cassette(record, force=force)
         if not is_stream(record) and Path(record).absolute() in (output.absolute(), journal_path(output).absolute()):
-            refuse(f"--record {record!r} is the file of the rows or of their journal; name another file")
+            exit_with_usage_error(f"--record {record!r} is the file of the rows or of their journal; name another file")
     if replay is not None:
         keep_apart(output, [replay])
 
@@ -335,7 +349,9 @@ def _approval_hooks(source: ToolSource) -> list[HookLike]:
     if source.yes:
         return [Approval(mode="bypass")]
     if not sys.stdin.isatty():
-        refuse("--tools and --mcp ask before each call, but standard input is not a terminal: pass --yes to allow all")
+        exit_with_usage_error(
+            "--tools and --mcp ask before each call, but standard input is not a terminal: pass --yes to allow all"
+        )
     return [Approval(ask=_ask)]
 
 
@@ -380,6 +396,7 @@ class CaptureProgress(Watch):
         paragraph(out, visible(line, one_line=True), hang=2)
 
     def start(self, run: Capture) -> None:
+        """Report the size of the run and start the progress bar."""
         self._total, settings = run.total, run.settings
         if self._progress is not None and self._bar is not None:
             self._progress.update(self._bar, total=run.total)
@@ -406,6 +423,7 @@ class CaptureProgress(Watch):
         self._print_line(f"capture warning {where} duplicate call id {received}; this call gets id {used}")
 
     def row(self, row: Json) -> None:
+        """Count a row; report problems and advance the progress bar."""
         self._rows += 1
         if self._quiet:
             return
@@ -421,6 +439,7 @@ class CaptureProgress(Watch):
         self._print_line(f"capture warning scenario {self._describe(task)} failed: {error}")
 
     def done(self, task: Task) -> None:
+        """Report that a scenario is done."""
         if self._progress is not None and self._bar is not None:
             self._progress.advance(self._bar)
             seconds = self._progress.tasks[0].elapsed or 0.0
@@ -428,6 +447,7 @@ class CaptureProgress(Watch):
             self._progress.update(self._bar, rate=rate)
 
     def complete(self, run: Capture) -> None:
+        """Report that the run is complete."""
         total = run.tally.total
         self._print_line(
             f"capture complete output={run.output} scenario_errors={run.errors} rows={run.tally.rows} "
@@ -441,8 +461,9 @@ _HEADS = ("scenarios", "done", "calls wanted", "calls", "valid", "right tool", "
 
 
 def _print_run(run: Capture, *, as_json: bool) -> None:
+    """Print the figures of each model and where the rows are, or JSON."""
     if as_json:
-        typer.echo(json_text(_run_json(run)))
+        typer.echo(format_json(_run_json(run)))
         return
     out = console()
     rows = [(visible(model, one_line=True), *_figures(run, model)) for model in run.tally.models]
@@ -452,6 +473,7 @@ def _print_run(run: Capture, *, as_json: bool) -> None:
 
 
 def _run_json(run: Capture) -> Json:
+    """Return a finished run as JSON data."""
     return {
         "output": str(run.output),
         "journal": str(journal_path(run.output)),

@@ -44,8 +44,8 @@ NOT_RUN = "This call was shown to the user and was not run."
 class ChatLoop:
     """One conversation: its messages, and how answers are shown."""
 
-    def __init__(self, backend: BaseBackend, asked: Request, *, as_json: bool) -> None:
-        self.backend, self.asked, self.as_json = backend, asked, as_json
+    def __init__(self, backend: BaseBackend, asked: Request, *, answer_to_json: bool) -> None:
+        self.backend, self.asked, self.as_json = backend, asked, answer_to_json
         self.out = console()
         self.is_sound = True
 
@@ -59,12 +59,13 @@ class ChatLoop:
         self.is_sound = self.is_sound and not any(problem.blocking for problem in answer.problems)
 
     def _show(self, stream: SyncStreaming) -> None:
+        """Print an answer as it arrives, or its JSON when it is complete."""
         if self.as_json:
             for _ in stream:
                 pass
-            typer.echo(json_line(as_json(stream.answer)))
+            typer.echo(json_line(answer_to_json(stream.answer)))
             return
-        if not show_events(self.out, _wait_for_first(stream)):
+        if not show_live_events(self.out, _wait_for_first(stream)):
             self.out.print("(nothing)", style="dim")
         show_problems(self.out, other_problems(stream.answer.problems, stream.answer.attempts))
 
@@ -73,7 +74,7 @@ def _add_messages(asked: Request, *messages: Json) -> Request:
     return msgspec.structs.replace(asked, messages=[*asked.messages, *messages])
 
 
-def show_events(out: Console, events: Iterator[Event]) -> int:
+def show_live_events(out: Console, events: Iterator[Event]) -> int:
     """Print text as it arrives and calls when they are complete. Returns the number of printed items."""
     written, calls, flow = 0, 0, Flow(out)
     for event in events:
@@ -114,7 +115,7 @@ def not_run_messages(answer: Answer) -> list[Json]:
     return [result.message() for result in results]
 
 
-def as_json(answer: Answer) -> Json:
+def answer_to_json(answer: Answer) -> Json:
     details = {"model": answer.model, "mode": answer.mode, "evidence": list(answer.evidence), "finish": answer.finish}
     return {**to_json(answer), **details}
 
@@ -152,12 +153,13 @@ def chat(
         )
         backend = _load_backend(endpoint, model, force)
         try:
-            converse(ChatLoop(backend, asked, as_json=json))
+            converse(ChatLoop(backend, asked, answer_to_json=json))
         finally:
             asyncio.run(backend.aclose())
 
 
 def _load_backend(endpoint: Endpoint, model: str, force: bool) -> BaseBackend:
+    """Return the backend; loading a local model is shown as a status."""
     if endpoint.local is None:
         return endpoint.backend(model, force=force)
     with _status(f"loading {visible(endpoint.local, one_line=True)}"):
@@ -184,6 +186,7 @@ def converse(talk: ChatLoop) -> None:
 
 
 def _read_lines() -> Iterator[str]:
+    """Yield the lines of standard input that are not blank."""
     if hasattr(sys.stdin, "reconfigure"):
         sys.stdin.reconfigure(encoding="utf-8", errors="replace")
     while line := sys.stdin.readline(MAX_LINE):
@@ -192,6 +195,7 @@ def _read_lines() -> Iterator[str]:
 
 
 def _read_terminal() -> Iterator[str]:
+    """Yield the lines that are typed, until the end of input or Ctrl-C."""
     with suppress(ImportError):
         import readline  # noqa: F401 - gives `input` its line editing
     while True:

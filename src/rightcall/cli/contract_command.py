@@ -11,15 +11,15 @@ from rightcall.cli.inputs import (
     AsJson,
     FormatFile,
     choose_format,
+    exit_with_usage_error,
     format_names,
-    read_format,
+    read_format_file,
     read_text,
     read_tools,
-    refuse,
     usage_errors,
     write_text,
 )
-from rightcall.cli.layout import json_text
+from rightcall.cli.layout import format_json
 from rightcall.contracts import contract as make_contract
 from rightcall.contracts.ledger import Ledger
 from rightcall.formats.spec import Format
@@ -29,11 +29,13 @@ _MAX_EXAMPLES = 1_000_000  # bytes of examples
 
 
 class Mode(StrEnum):
+    """Whether the model has a tool channel."""
+
     text = "text"
     native = "native"
 
 
-def contract(
+def contract_command(
     tools: Annotated[
         str, typer.Option("--tools", "-t", metavar="FILE|-", help="JSON with tool definitions of any provider.")
     ],
@@ -79,7 +81,7 @@ def contract(
         )
     if json:
         names = [tool.name for tool in prompt.tools]
-        typer.echo(json_text({"text": prompt.text, "stats": to_json(prompt.stats), "tools": names}))
+        typer.echo(format_json({"text": prompt.text, "stats": to_json(prompt.stats), "tools": names}))
     else:
         write_text(prompt.text)
     if not prompt.stats.fits:
@@ -87,8 +89,9 @@ def contract(
 
 
 def _choose_format(name: str, file: str | None) -> str | Format:
+    """Return the format for the prompt; "contract" is our own protocol."""
     if file is None:
         return choose_format(name, None)
     if name != "contract":
-        refuse("--format and --format-file exclude each other; give one of them")
-    return read_format(file)
+        exit_with_usage_error("--format and --format-file exclude each other; give one of them")
+    return read_format_file(file)

@@ -25,6 +25,7 @@ from rightcall.cli.inputs import (
     RescuePolicy,
     ToolsFile,
     choose_format_name,
+    exit_with_usage_error,
     format_names,
     grouped,
     option_parser,
@@ -32,10 +33,9 @@ from rightcall.cli.inputs import (
     read_format_names,
     read_text,
     read_tools,
-    refuse,
     usage_errors,
 )
-from rightcall.cli.layout import console, json_text, paragraph
+from rightcall.cli.layout import console, format_json, paragraph
 from rightcall.cli.row_options import Workers, interruptions, read_progress
 from rightcall.datasets.message_shapes import SHAPES
 from rightcall.datasets.row_files import BadRows, Where
@@ -63,9 +63,10 @@ DomainNames = Annotated[str, typer.Option("--domains", metavar="A,B", help="Name
 
 
 def _split_names(text: str) -> list[str]:
+    """Split a list of names at the commas."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
-        refuse("name at least one domain: --domains shopping")
+        exit_with_usage_error("name at least one domain: --domains shopping")
     return names
 
 
@@ -87,7 +88,7 @@ def show_result(json: bool, value: Mapping[str, Any], lines: Mapping[str, object
     """Print the result as JSON, or as labelled lines; on standard error if the rows went to standard output."""
     aside = is_standard_output(str(value.get("output") or value.get("path")))
     if json:
-        typer.echo(json_text(dict(value)), err=aside)
+        typer.echo(format_json(dict(value)), err=aside)
         return
     out = console(stderr=aside)
     shown = {label: item for label, item in lines.items() if item not in ("", {}, None)}
@@ -97,6 +98,7 @@ def show_result(json: bool, value: Mapping[str, Any], lines: Mapping[str, object
 
 
 def _format_value(value: object) -> str:
+    """Return a figure of a statistic as text."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, Mapping):
@@ -111,8 +113,8 @@ def report_row(where: Where, why: str) -> None:
 # -- checking and labelling --------------------------------------------------------------------------------------------
 
 
-@dataset.command()
-def validate(files: Files, json: AsJson = False) -> None:
+@dataset.command("validate")
+def validate_command(files: Files, json: AsJson = False) -> None:
     """Validate rows, and report every error with its file and line.
 
     Supports captures (ours and forge-dataset's), tool prompts, proxy captures, training rows, rejects and conflicts.
@@ -129,8 +131,8 @@ def validate(files: Files, json: AsJson = False) -> None:
         raise typer.Exit(1)
 
 
-@dataset.command()
-def stats(
+@dataset.command("stats")
+def stats_command(
     files: Files,
     html: Annotated[
         str | None, typer.Option("--html", metavar="FILE", help="Also write a self-contained web page with charts.")
@@ -149,13 +151,13 @@ def stats(
         if html is not None:
             write_page(page, html, sources=files, force=force)
     if json:
-        typer.echo(json_text(found.to_json()))
+        typer.echo(format_json(found.to_json()))
     else:
         show_page(console(), page)
 
 
-@dataset.command()
-def prompts(
+@dataset.command("prompts")
+def prompts_command(
     domains: DomainNames = "repo_docs,shopping,calendar,support",
     model: Annotated[str, typer.Option(help="The model's name in the requests.")] = "test-model",
     runs: Annotated[int, typer.Option(min=1, help="Number of runs of each scenario.")] = 1,
@@ -171,9 +173,9 @@ def prompts(
     show_result(json, {"rows": rows, "output": output}, {"rows": rows, "output": output})
 
 
-@dataset.command()
+@dataset.command("label")
 @grouped
-def label(
+def label_command(
     *,
     files: RowFiles,
     output: To,
@@ -199,8 +201,8 @@ def label(
 # -- assembling, splitting and releasing -------------------------------------------------------------------------------
 
 
-@dataset.command()
-def assemble(
+@dataset.command("assemble")
+def assemble_command(
     files: Files,
     out_dir: OutDir,
     combined: Annotated[str, typer.Option("--combined-output", metavar="NAME", help="Name of the merged file.")] = (
@@ -227,12 +229,14 @@ _TOOL_SPLIT_ONLY = ("left_out", "held_out")
 
 
 class SplitBy(StrEnum):
+    """What a split keeps together."""
+
     conversation = "conversation"
     tool = "tool"
 
 
-@dataset.command()
-def split(
+@dataset.command("split")
+def split_command(
     files: Files,
     out_dir: OutDir,
     ratio: Annotated[
@@ -262,8 +266,8 @@ def split(
         )
 
 
-@dataset.command()
-def redact(
+@dataset.command("redact")
+def redact_command(
     files: Files,
     output: To,
     term: Annotated[
@@ -287,8 +291,8 @@ def redact(
     )
 
 
-@dataset.command()
-def release(
+@dataset.command("release")
+def release_command(
     files: Files,
     output: To,
     by: Annotated[str, typer.Option(help="Who approves the release.")],
@@ -313,9 +317,9 @@ ContractChoice = StrEnum("ContractChoice", ["auto", "required"])
 ExportShape = StrEnum("ExportShape", {name.replace("-", "_"): name for name in SHAPES})  # type: ignore[misc]
 
 
-@dataset.command()
+@dataset.command("export")
 @grouped
-def export(
+def export_command(
     *,
     files: RowFiles,
     output: To,
@@ -392,7 +396,7 @@ LogName = Annotated[
 
 @dataset.command("import")
 @grouped
-def import_(
+def import_command(
     *,
     files: RowFiles,
     output: To,
@@ -469,9 +473,9 @@ Keys = Annotated[
 ]
 
 
-@dataset.command()
+@dataset.command("dedupe")
 @grouped
-def dedupe(
+def dedupe_command(
     *,
     files: RowFiles,
     output: To,
@@ -510,9 +514,9 @@ Wires = Annotated[
 ]
 
 
-@dataset.command()
+@dataset.command("mutate")
 @grouped
-def mutate(
+def mutate_command(
     *,
     files: RowFiles,
     output: To,

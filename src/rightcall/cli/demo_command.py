@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.text import Text as Styled
 
 from rightcall.cli.inputs import AsJson, Force, usage_errors
-from rightcall.cli.layout import console, heading, json_text, paragraph, row
+from rightcall.cli.layout import console, format_json, heading, paragraph, row
 from rightcall.cli.show import blocking_problem, show_reply
 from rightcall.constrain.grammars import Grammar, grammar
 from rightcall.contracts import contract
@@ -60,7 +60,7 @@ def demo(
     with usage_errors():
         demo_model.check_folder(folder_path, force=force)
         if json:
-            typer.echo(json_text(_demo_json(folder_path, everything, wants_model, recorded=recorded, force=force)))
+            typer.echo(format_json(_demo_json(folder_path, everything, wants_model, recorded=recorded, force=force)))
             return
         _play(folder_path, everything, wants_model, recorded=recorded, force=force)
 
@@ -68,17 +68,21 @@ def demo(
 def _demo_json(
     folder_path: Path | None, everything: bool, wants_model: bool, *, recorded: bool, force: bool
 ) -> dict[str, Any]:
+    """Return everything that the demo shows, as JSON data."""
     from rightcall.cli import demo_model
 
     result = screen_json()
     if everything:
         result["scenes"] = [_scene_json(number, scene) for number, scene in _number_scenes(recorded)]
     if wants_model:
-        result["live"] = demo_model.as_json(demo_model.run_demo_capture(folder_path, recorded=recorded, force=force))
+        result["live"] = demo_model.demo_capture_json(
+            demo_model.run_demo_capture(folder_path, recorded=recorded, force=force)
+        )
     return result
 
 
 def _play(folder_path: Path | None, everything: bool, wants_model: bool, *, recorded: bool, force: bool) -> None:
+    """Show the chosen scenes, and either the captures of the model or the screen of the first scene."""
     from rightcall.cli import demo_model
 
     out = console()
@@ -86,7 +90,7 @@ def _play(folder_path: Path | None, everything: bool, wants_model: bool, *, reco
         for number, scene in _number_scenes(recorded):
             _show_scene(out, number, scene)
     if wants_model:
-        demo_model.show(out, demo_model.run_demo_capture(folder_path, recorded=recorded, force=force))
+        demo_model.show_demo_capture(out, demo_model.run_demo_capture(folder_path, recorded=recorded, force=force))
     else:
         show_screen(out)
 
@@ -127,6 +131,7 @@ class Scene(msgspec.Struct, frozen=True):
 
 
 def _optional_tool(name: str, **types: str) -> Tool:
+    """Return a tool whose parameters are all optional, with these types."""
     return Tool(
         name=name,
         parameters={"type": "object", "properties": {key: {"type": type} for key, type in types.items()}},
@@ -275,6 +280,7 @@ class GrammarScene(msgspec.Struct, frozen=True):
     elsewhere: str
 
     def play(self) -> Grammar:
+        """Make the grammar."""
         email = {"type": "string", "pattern": r"^(?!\.)[^@]+@[^@]+$"}
         ids = {"type": "array", "items": {"type": "integer"}, "uniqueItems": True}
         odd = Tool(name="invite", parameters={"type": "object", "properties": {"email": email, "ids": ids}})
@@ -291,6 +297,8 @@ GRAMMAR_SCENE = GrammarScene(
 
 
 class CallResults(msgspec.Struct, frozen=True):
+    """A reply, the results of its calls and their trace."""
+
     reply: Reply
     results: tuple[Result, ...]
     trace: Trace
@@ -305,6 +313,7 @@ class RunScene(msgspec.Struct, frozen=True):
     source: str = ""
 
     def play(self) -> CallResults:
+        """Parse the reply and run its calls, except those that a hook denies."""
         tools = _make_log_tools()
         reply, trace = parse(self.text, tools=tools, format="hermes"), Trace()
         limits = RunLimits(result=Bounds(string_chars=200))
@@ -349,6 +358,7 @@ ALL_SCENES: tuple[AnyScene, ...] = (*SCENES, *PROMPT_SCENES, GRAMMAR_SCENE, *RUN
 
 
 def _show_scene(out: Console, number: int, scene: AnyScene) -> None:
+    """Print one scene with its number and title."""
     heading(out, f"{number}. {scene.title}")
     if isinstance(scene, PromptScene):
         _show_prompt(out, scene)
@@ -366,6 +376,7 @@ def _show_prompt(out: Console, scene: PromptScene) -> None:
 
 
 def _show_grammar(out: Console, scene: GrammarScene) -> None:
+    """Print a grammar and what it cannot express."""
     constraint = scene.play()
     row(out, "elsewhere", scene.elsewhere, "yellow")
     row(out, "grammar", f"{len(constraint.names)} tools: {', '.join(constraint.names)}", "green")
@@ -374,17 +385,19 @@ def _show_grammar(out: Console, scene: GrammarScene) -> None:
 
 
 def _show_reply(out: Console, scene: Scene | RunScene) -> None:
+    """Print a reply next to what other parsers make of it."""
     if scene.source:
         row(out, "source", visible(scene.source, one_line=True), "dim")
     row(out, "raw", visible(scene.text), "dim")
     row(out, "elsewhere", scene.elsewhere, "yellow")
     if isinstance(scene, RunScene):
-        show_run(out, scene.play())
+        show_call_results(out, scene.play())
     else:
         show_reply(out, scene.play())
 
 
-def show_run(out: Console, ran: CallResults) -> None:
+def show_call_results(out: Console, ran: CallResults) -> None:
+    """Print a reply, the trace of its calls and their results."""
     show_reply(out, ran.reply)
     row(out, "trace", visible(str(ran.trace)), "cyan")
     for number, result in enumerate(ran.results, 1):
@@ -392,6 +405,7 @@ def show_run(out: Console, ran: CallResults) -> None:
 
 
 def _scene_json(number: int, scene: AnyScene) -> dict[str, Any]:
+    """Return one scene as JSON data."""
     head = {"number": number, "title": scene.title, "elsewhere": scene.elsewhere}
     if isinstance(scene, PromptScene):
         prompt = scene.play()
@@ -512,6 +526,7 @@ def _describe_result(reply: Reply) -> Styled:
 
 
 def _describe_call(call: Call) -> Styled:
+    """Return a call in one line."""
     arguments = ", ".join([f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in call.arguments.items()])
     if call.ok:
         changed = f", repaired: {', '.join([repair.rule for repair in call.repairs])}" if call.repairs else ""
@@ -521,6 +536,7 @@ def _describe_call(call: Call) -> Styled:
 
 
 def screen_json() -> dict[str, Any]:
+    """Return the first screen of the demo as JSON data."""
     pairs = [
         {
             "title": pair.scene.title,

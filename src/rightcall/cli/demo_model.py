@@ -75,6 +75,7 @@ def _request() -> Request:
 
 
 def _scene(answer: Answer, source: str) -> Scene:
+    """Return the scene for an answer of the model."""
     return Scene(
         "A model of 135 million weights is asked for the way to a museum",
         "a bracket too many or a key in the wrong place, and a strict JSON reader loses the call",
@@ -91,6 +92,8 @@ DOMAINS = ("shopping", "calendar", "support")
 
 
 class CaptureMode(msgspec.Struct, frozen=True):
+    """One of the modes that the demo compares, with its settings."""
+
     about: str
     settings: Settings
 
@@ -152,6 +155,7 @@ def run_demo_capture(folder: Path | None, *, recorded: bool = False, force: bool
 
 
 def _run_captures(folder: Path, *, recorded: bool, force: bool) -> tuple[str, dict[str, Capture]]:
+    """Run the modes with the model, or with the recording of it; return where the answers came from, and the runs."""
     why = "as you asked"
     if not recorded:
         try:
@@ -184,7 +188,8 @@ async def run_modes(backend: BaseBackend, folder: Path, *, force: bool = False) 
 _HEADS = ("", "scenarios", "calls wanted", "calls", "valid", "right tool", "right arguments")
 
 
-def show(out: Console, found: CaptureDemo) -> None:
+def show_demo_capture(out: Console, found: CaptureDemo) -> None:
+    """Print the captures of the demo: rates of valid calls, the table of runs, and where the files are."""
     heading(out, TITLE)
     row(out, "source", visible(found.source, one_line=True), "dim")
     _table(out, found.runs)
@@ -198,6 +203,7 @@ def show(out: Console, found: CaptureDemo) -> None:
 
 
 def _table(out: Console, runs: Mapping[str, Capture]) -> None:
+    """Print the figures of each mode."""
     totals = {name: run.tally.total for name, run in runs.items()}
     cells = [
         (MODES[name].about, of.scenarios, of.wanted, of.calls, of.valid, of.right_tool, of.right_arguments)
@@ -217,7 +223,8 @@ def _chart(out: Console, runs: Mapping[str, Capture]) -> None:
     bar_chart(out, rows, most=100, unit=" %", style="green")
 
 
-def as_json(found: CaptureDemo) -> Json:
+def demo_capture_json(found: CaptureDemo) -> Json:
+    """Return the captures of the demo as JSON data."""
     return {
         "title": TITLE,
         "source": found.source,

@@ -16,7 +16,7 @@ from rich.text import Text
 from rightcall.backends.address import API_DEFAULTS, check_api
 from rightcall.cli.endpoint import ApiKeyEnv
 from rightcall.cli.inputs import AsJson, Force, grouped, option_parser, usage_errors
-from rightcall.cli.layout import Cell, console, heading, json_text, paragraph, row, table
+from rightcall.cli.layout import Cell, console, format_json, heading, paragraph, row, table
 from rightcall.safe_text import brief, visible
 
 if TYPE_CHECKING:
@@ -113,10 +113,9 @@ def _progress_bar(what: str) -> Iterator[Watch | None]:
 
 
 def _print_diagnosis(diagnosis: Diagnosis, samples: int, *, json: bool) -> None:
-    from rightcall.cli.doctor_command import show_diagnosis
-
+    """Print a diagnosis on the screen or as JSON."""
     if json:
-        typer.echo(json_text(diagnosis.to_json()))
+        typer.echo(format_json(diagnosis.to_json()))
     else:
         show_diagnosis(console(), diagnosis, samples=samples)
 
@@ -147,6 +146,7 @@ def show_diagnosis(out: Console, found: Diagnosis, *, samples: int = 6) -> None:
 
 
 def _head(out: Console, found: Diagnosis) -> None:
+    """Print the server, its model, and the APIs that it speaks."""
     row(out, "server", brief(f"{found.url}  {found.kind}".rstrip(), 300), "bold")
     row(out, "model", brief(found.model or "none was named, and the server lists none", 200))
     row(out, "speaks", ", ".join(found.spoken) or "no dialect that was tried", "green" if found.spoken else "red")
@@ -165,6 +165,7 @@ def _heads(found: Diagnosis) -> tuple[str, ...]:
 
 
 def _rows(found: Diagnosis, api: str) -> Iterator[list[Cell]]:
+    """Yield the rows of the table of one API: each probe with its verdicts and the classes of its faults."""
     sides = [found] if found.through is None else [found, found.through]
     by_place = {
         (side, each.probe, each.way): each
@@ -180,6 +181,7 @@ def _rows(found: Diagnosis, api: str) -> Iterator[list[Cell]]:
 
 
 def _verdict(result: ProbeResult | None) -> Text:
+    """Return a verdict with its colour, and the rate if a probe was repeated; blank where there is no result."""
     if result is None:
         return Text("")
     rate = f" {result.passed}/{result.of}" if result.of > 1 else ""
@@ -187,6 +189,7 @@ def _verdict(result: ProbeResult | None) -> Text:
 
 
 def _faults(out: Console, found: Diagnosis, samples: int) -> None:
+    """Print each class of failure: where it occurred, request and response of the first ones, and the cure."""
     for at, failure in enumerate((*found.classes, *found.habits)):
         mine = found.shown(failure)
         out.print()
@@ -218,6 +221,7 @@ def _places_by_message(results: list[ProbeResult]) -> dict[str, str]:
 
 
 def _evidence(out: Console, result: ProbeResult) -> None:
+    """Print the request and the response of a result."""
     shown = result.evidence
     if shown is None:
         return
@@ -233,6 +237,7 @@ def _cut(text: str, left_out: int) -> str:
 
 
 def _foot(out: Console, found: Diagnosis) -> None:
+    """Print the number of faults, requests and seconds, and the cure."""
     out.print()
     both = found.requests + (0 if found.through is None else found.through.requests)
     took = found.seconds + (0.0 if found.through is None else found.through.seconds)

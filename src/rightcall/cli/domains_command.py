@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from rightcall.capture.domain import BadDomain, Domain, built_in_names, find_domains, read_domain_file
-from rightcall.cli.inputs import AsJson, domain_names, refuse, usage_errors
-from rightcall.cli.layout import console, json_text, row, table
+from rightcall.cli.inputs import AsJson, domain_names, exit_with_usage_error, usage_errors
+from rightcall.cli.layout import console, format_json, row, table
 from rightcall.safe_text import brief
 
 
@@ -37,7 +37,7 @@ def domains(
     with usage_errors():
         found = find_domains(arguments or built_in_names())
     if json:
-        typer.echo(json_text([_describe(domain, whole=bool(arguments)) for domain in found]))
+        typer.echo(format_json([_describe(domain, whole=bool(arguments)) for domain in found]))
     elif arguments:
         for domain in found:
             _show(domain)
@@ -47,8 +47,9 @@ def domains(
 
 
 def _check(files: list[str], json: bool) -> None:
+    """Check files that define domains, and print the faults or what the domains contain."""
     if not files:
-        refuse("no file: `rightcall domains check my.toml`")
+        exit_with_usage_error("no file: `rightcall domains check my.toml`")
     results: list[dict[str, Any]] = []
     for file in files:
         try:
@@ -56,7 +57,7 @@ def _check(files: list[str], json: bool) -> None:
         except BadDomain as error:
             results.append({"file": file, "faults": str(error).splitlines()})
     if json:
-        typer.echo(json_text(results))
+        typer.echo(format_json(results))
     else:
         out = console()
         for result in results:
@@ -70,6 +71,7 @@ def _check(files: list[str], json: bool) -> None:
 
 
 def _describe(domain: Domain, *, whole: bool) -> dict[str, Any]:
+    """Return a domain as JSON data; with `whole`, also its tools and requests."""
     kinds = Counter(scenario.kind for scenario in domain.scenarios)
     description: dict[str, Any] = {"name": domain.name, "about": domain.about, "tools": len(domain.tools)}
     description |= {"scenarios": len(domain.scenarios), "kinds": dict(sorted(kinds.items()))}
@@ -80,6 +82,7 @@ def _describe(domain: Domain, *, whole: bool) -> dict[str, Any]:
 
 
 def _show(domain: Domain) -> None:
+    """Print a domain with its tools and scenarios."""
     out = console()
     row(out, "domain", brief(domain.name), "bold")
     row(out, "about", brief(domain.about, 500))

@@ -24,13 +24,15 @@ from rightcall.backends.http import Backend
 from rightcall.backends.local import LocalBackend
 from rightcall.backends.models import is_model_path
 from rightcall.backends.recording import Recorder
-from rightcall.cli.inputs import option_parser, print_message, refuse, usage_errors
+from rightcall.cli.inputs import exit_with_usage_error, option_parser, print_message, usage_errors
 from rightcall.errors import BackendError
 
 _SERVER = "The server"
 
 
 class ModeName(StrEnum):
+    """How calls are requested from a server."""
+
     auto = "auto"
     native = "native"
     text = "text"
@@ -38,6 +40,8 @@ class ModeName(StrEnum):
 
 
 class GuardName(StrEnum):
+    """A preset of the guard."""
+
     none = "none"
     parse = "parse"
 
@@ -144,15 +148,15 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     def check_model(self, model: str, *, required: bool = False) -> None:
         """Refuse contradicting options for the model, and a missing model if one is `required`."""
         if self.local is not None and (self.base_url is not None or model):
-            refuse("--local runs a model on this machine; it excludes --base-url and --model")
+            exit_with_usage_error("--local runs a model on this machine; it excludes --base-url and --model")
         if required and self.local is None and not model:
-            refuse("no model: pass --model NAME, or --local NAME to run one on this machine")
+            exit_with_usage_error("no model: pass --model NAME, or --local NAME to run one on this machine")
 
     def backend(self, model: str, *, force: bool = False) -> BaseBackend:
         """Create the backend, with a recorder around it for --record. Wrong options exit with code 2."""
         with usage_errors():
             if self.lora and self.local is None:
-                refuse("--lora needs a model that runs on this machine: pass --local NAME")
+                exit_with_usage_error("--lora needs a model that runs on this machine: pass --local NAME")
             backend = self._remote_backend(model) if self.local is None else self._local_backend(self.local)
             return backend if self.record is None else Recorder(backend, self.record, force=force)
 
@@ -166,6 +170,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
         return "+".join([Path(each).stem if is_model_path(each) else each for each in names])
 
     def _remote_backend(self, model: str) -> BaseBackend:
+        """Return the backend for an HTTP server."""
         return Backend(
             self.base_url,
             api=self.api,

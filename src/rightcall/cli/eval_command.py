@@ -23,13 +23,13 @@ from rightcall.cli.inputs import (
     AsJson,
     Force,
     configuration_names,
+    exit_with_usage_error,
     grouped,
     print_message,
-    refuse,
     suite_names,
     usage_errors,
 )
-from rightcall.cli.layout import console, json_text, paragraph
+from rightcall.cli.layout import console, format_json, paragraph
 from rightcall.cli.page_screen import show_page, write_page
 from rightcall.evaluation.case_run import CONFIGURATIONS, find_configurations
 from rightcall.evaluation.eval_case import EvalCase
@@ -143,7 +143,7 @@ _CONVERTED = ("configurations", "limit", "shots", "max_seconds")
 
 
 @grouped
-def eval_(
+def eval_command(
     *,
     words: Suites = None,
     model: Model = "",
@@ -185,8 +185,9 @@ def _model_name(model: str, endpoint: Endpoint) -> str:
 
 
 def _mode(mode: ModeName) -> Mode:
+    """Return the mode for configurations without a grammar."""
     if mode is ModeName.grammar:
-        refuse("--mode is for configurations without a grammar; +grammar and full use one")
+        exit_with_usage_error("--mode is for configurations without a grammar; +grammar and full use one")
     modes: dict[str, Mode] = {each: each for each in MODES}
     return modes[mode]
 
@@ -195,7 +196,7 @@ def _check_files(out: str | None, html: str | None, endpoint: Endpoint, *, resum
     """Return the file of the rows. Refuse files that must not be overwritten, before anything is sent."""
     if out is None:
         if resume:
-            refuse("--resume needs the file of the interrupted run: pass --out FILE")
+            exit_with_usage_error("--resume needs the file of the interrupted run: pass --out FILE")
         return Path(os.devnull)
     if not is_stream(out):
         existing(Path(out), EVALUATION, force=force)
@@ -215,6 +216,7 @@ def _run_evaluation(
     force: bool,
     quiet: bool,
 ) -> Evaluation:
+    """Run the cases with a progress bar."""
     with eval_bar() as progress:
         watch = EvalProgress(progress, quiet=quiet)
         command = shlex.join(["rightcall", *sys.argv[1:]])
@@ -244,13 +246,14 @@ def _resume_hint(out: str | None) -> str:
 
 
 def _print_result(run: Evaluation, html: str | None, sources: Sequence[str], *, as_json: bool, force: bool) -> None:
+    """Print the rates, and write the page if one is wanted."""
     notes = [] if run.done == run.total else [f"{run.done:,} of {run.total:,} cases: {run.stopped or 'some failed'}."]
     described = run.tally, run.settings.model, notes
     if html is not None:
         write_page(eval_page(*described), html, sources=sources, force=force)
     if as_json:
         progress = {"model": run.settings.model, "cases": run.total, "done": run.done, "errors": run.errors}
-        typer.echo(json_text({**progress, "stopped": run.stopped, **tally_json(run.tally)}))
+        typer.echo(format_json({**progress, "stopped": run.stopped, **tally_json(run.tally)}))
     else:
         show_page(console(), eval_screen(*described))
 
@@ -259,18 +262,21 @@ def _print_result(run: Evaluation, html: str | None, sources: Sequence[str], *, 
 
 
 def _compare(files: Sequence[str], html: str | None, *, as_json: bool, force: bool) -> None:
+    """Compare two files of raw rows, and write the page if one is wanted."""
     if len(files) != 2:
-        refuse("compare takes two files of raw rows: the older one, then the newer")
+        exit_with_usage_error("compare takes two files of raw rows: the older one, then the newer")
     with usage_errors():
         older, newer = [EvalTally(_read_rows(file).rows) for file in files]
     steps = newer.against(older)
     if not steps:
-        refuse(f"{files[0]} and {files[1]} have no case in common with the same question and the same expected answer")
+        exit_with_usage_error(
+            f"{files[0]} and {files[1]} have no case in common with the same question and the same expected answer"
+        )
     page = compare_page(newer, older, files[1], files[0])
     if html is not None:
         write_page(page, html, sources=files, force=force)
     if as_json:
-        typer.echo(json_text({"older": files[0], "newer": files[1], "steps": steps_json(steps)}))
+        typer.echo(format_json({"older": files[0], "newer": files[1], "steps": steps_json(steps)}))
     else:
         show_page(console(), page)
     if any(step.verdict == "worse" for step in steps):
@@ -278,9 +284,10 @@ def _compare(files: Sequence[str], html: str | None, *, as_json: bool, force: bo
 
 
 def _read_rows(file: str) -> PastRun:
+    """Read the raw rows of an evaluation; another file is wrong usage."""
     past = read_evaluation(Path(file))
     if past is None:
-        refuse(f"{file} has no rows of an evaluation; `rightcall eval --out` writes such files")
+        exit_with_usage_error(f"{file} has no rows of an evaluation; `rightcall eval --out` writes such files")
     return past
 
 
@@ -303,6 +310,7 @@ class EvalProgress(EvalWatch):
         paragraph(out, visible(f"eval {line}", one_line=True), hang=2)
 
     def start(self, run: Evaluation) -> None:
+        """Report the size of the evaluation and start the progress bar."""
         self._began = self._last = time.monotonic()
         if self._progress is not None:
             self._bar = self._progress.add_task("eval", total=run.total)
@@ -322,6 +330,7 @@ class EvalProgress(EvalWatch):
         self._print_line(f"warning {case.key} {configuration} failed: {error}")
 
     def done(self, run: Evaluation) -> None:
+        """Advance the progress bar, or report the progress from time to time."""
         if self._progress is not None and self._bar is not None:
             self._progress.update(self._bar, completed=run.done)
         elif not self._quiet and time.monotonic() - self._last >= _REPORT_EVERY:

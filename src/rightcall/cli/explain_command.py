@@ -11,8 +11,8 @@ import msgspec
 import typer
 
 from rightcall.cli.formats_command import sample
-from rightcall.cli.inputs import AsJson, code_names, own_formats, refuse
-from rightcall.cli.layout import console, heading, json_text, paragraph, row, table
+from rightcall.cli.inputs import AsJson, code_names, exit_with_usage_error, own_formats
+from rightcall.cli.layout import console, format_json, heading, paragraph, row, table
 from rightcall.formats import find, known_formats
 from rightcall.formats.spec import Format
 from rightcall.problems import CODES, Code
@@ -61,9 +61,9 @@ def explain(
             code[:64].lower(), _known_names(), 3, 0.5
         )
         hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
-        refuse(f"unknown code {code[:80]!r}; {hint}`rightcall explain` lists all codes")
+        exit_with_usage_error(f"unknown code {code[:80]!r}; {hint}`rightcall explain` lists all codes")
     if json:
-        typer.echo(json_text(to_json(topic)))
+        typer.echo(format_json(to_json(topic)))
     else:
         _show(topic)
 
@@ -123,6 +123,7 @@ def _format_topic(format: Format) -> Topic:
 
 
 def _show(topic: Topic) -> None:
+    """Print one explanation."""
     out = console()
     row(out, topic.kind, topic.name, "bold")
     row(out, "what", topic.what)
@@ -136,9 +137,10 @@ def _first_sentence(text: str) -> str:
 
 
 def _list(json: bool) -> None:
+    """Print all names that can be explained, by kind."""
     found = summaries()
     if json:
-        typer.echo(json_text([{"name": name, "kind": kind, "what": what} for name, (kind, what) in found.items()]))
+        typer.echo(format_json([{"name": name, "kind": kind, "what": what} for name, (kind, what) in found.items()]))
         return
     out = console()
     for kind in dict.fromkeys(kind for kind, _ in found.values()):

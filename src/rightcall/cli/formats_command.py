@@ -12,15 +12,15 @@ import typer
 from rightcall.cli.app import CommandGroup, HelpedGroup
 from rightcall.cli.inputs import (
     AsJson,
+    exit_with_usage_error,
     format_names,
     own_formats,
     print_message,
-    read_format,
-    refuse,
+    read_format_file,
     usage_errors,
     write_text,
 )
-from rightcall.cli.layout import console, json_text, paragraph, row, table
+from rightcall.cli.layout import console, format_json, paragraph, row, table
 from rightcall.errors import CannotCarry
 from rightcall.formats import discover, find, known_formats
 from rightcall.formats.spec import Format
@@ -62,7 +62,7 @@ def list_formats(ctx: typer.Context, json: AsJson = False) -> None:
     if ctx.invoked_subcommand is not None:
         return
     if json:
-        typer.echo(json_text([_describe(format) for format in known_formats().formats.values()]))
+        typer.echo(format_json([_describe(format) for format in known_formats().formats.values()]))
         return
     out = console()
     rows = [(format.name, ", ".join(format.aliases), format.models) for format in known_formats().formats.values()]
@@ -76,7 +76,7 @@ def list_formats(ctx: typer.Context, json: AsJson = False) -> None:
 
 
 @formats.command("show")
-def show(
+def show_command(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A format's name or alias.", autocompletion=format_names)],
     toml: Annotated[bool, typer.Option("--toml", help="Write it as TOML, as a start for your own format.")] = False,
     json: AsJson = False,
@@ -85,7 +85,7 @@ def show(
     with usage_errors():
         format = find(name)
     if json:
-        typer.echo(json_text({**_describe(format), **({"toml": _copy_as_toml(format)} if toml else {})}))
+        typer.echo(format_json({**_describe(format), **({"toml": _copy_as_toml(format)} if toml else {})}))
     elif toml:
         write_text(_copy_as_toml(format).rstrip("\n"))
     else:
@@ -93,6 +93,7 @@ def show(
 
 
 def _show(format: Format) -> None:
+    """Print a format: name, models, markers and a sample."""
     out = console()
     row(out, "format", format.name, "bold")
     row(out, "aliases", ", ".join(format.aliases) or "-")
@@ -102,6 +103,7 @@ def _show(format: Format) -> None:
 
 
 def _describe(format: Format) -> dict[str, Any]:
+    """Return a format as JSON data."""
     return {
         "name": format.name,
         "aliases": list(format.aliases),
@@ -161,7 +163,7 @@ _TIME = _sample_call("get_time", {"zone": "CET"})
 
 
 @formats.command("check")
-def check(
+def check_format_command(
     file: Annotated[str, typer.Argument(metavar="FILE|NAME", help="TOML file of a format, or its name.")] = "",
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the samples.")] = 0,
     samples: Annotated[int, typer.Option(min=1, max=100_000, metavar="N", help="Number of samples.")] = 60,
@@ -174,12 +176,12 @@ def check(
     from rightcall.testing.laws import check_format
 
     if not file:
-        refuse("no file: `rightcall formats check my.toml`")
+        exit_with_usage_error("no file: `rightcall formats check my.toml`")
     with usage_errors():
-        format = find(file) if file in known_formats().formats else read_format(file)
+        format = find(file) if file in known_formats().formats else read_format_file(file)
     violations = check_format(format, seed=seed, samples=samples)
     if json:
-        typer.echo(json_text({"format": format.name, "violations": msgspec.to_builtins(violations)}))
+        typer.echo(format_json({"format": format.name, "violations": msgspec.to_builtins(violations)}))
     else:
         out = console()
         for violation in violations:
@@ -195,7 +197,7 @@ def check(
 
 
 @formats.command("detect")
-def detect(
+def detect_format_command(
     file: Annotated[
         str, typer.Argument(metavar="TEMPLATE", help="A .jinja file, a tokenizer_config.json or a GGUF file.")
     ] = "",
@@ -207,12 +209,14 @@ def detect(
     format was found, 1 none was found, 2 there is no template that can be rendered.
     """
     if not file:
-        refuse("no file: `rightcall formats detect chat_template.jinja` (or tokenizer_config.json, or a GGUF file)")
+        exit_with_usage_error(
+            "no file: `rightcall formats detect chat_template.jinja` (or tokenizer_config.json, or a GGUF file)"
+        )
     with usage_errors():
         source = _read_template(file)
         detections = {name: detect_template(text, source.tokens) for name, text in source.templates.items()}
     if json:
-        typer.echo(json_text({name: _detection_json(each) for name, each in detections.items()}))
+        typer.echo(format_json({name: _detection_json(each) for name, each in detections.items()}))
     else:
         for name, each in detections.items():
             _show_detection(name, each)
@@ -226,14 +230,15 @@ def detect(
 
 
 def _read_template(file: str) -> TemplateSource:
+    """Return the chat template in a file."""
     try:
         with open(file, "rb") as opened:
             return read_source(opened.read)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         reason = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
-        refuse(f"cannot read {file!r}: {reason}")
+        exit_with_usage_error(f"cannot read {file!r}: {reason}")
     except BadTemplate as error:
-        refuse(f"{file!r}: {error}")
+        exit_with_usage_error(f"{file!r}: {error}")
 
 
 def _detection_json(detection: Detection) -> dict[str, object]:
@@ -242,6 +247,7 @@ def _detection_json(detection: Detection) -> dict[str, object]:
 
 
 def _show_detection(name: str, detection: Detection) -> None:
+    """Print the format that a template uses, or the draft of one."""
     out = console()
     row(out, "template", brief(name), "bold")
     row(out, "writes", visible(detection.text.strip("\n")) or "(nothing)", "dim")

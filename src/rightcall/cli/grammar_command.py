@@ -15,13 +15,13 @@ from rightcall.cli.inputs import (
     FormatName,
     ToolsFile,
     choose_format,
+    exit_with_usage_error,
     grouped,
     print_message,
     read_tools,
-    refuse,
     usage_errors,
 )
-from rightcall.cli.layout import console, json_text, paragraph, table
+from rightcall.cli.layout import console, format_json, paragraph, table
 from rightcall.constrain.builder import GrammarBounds
 from rightcall.constrain.grammars import Grammar
 from rightcall.constrain.grammars import grammar as make_grammar
@@ -84,7 +84,7 @@ class AllowedReplies(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @grouped
-def grammar(
+def grammar_command(
     *,
     tools: ToolsFile = None,
     format: FormatName = "hermes",
@@ -103,19 +103,19 @@ def grammar(
     """
     with usage_errors():
         if emit not in _EMIT:
-            refuse(f"--emit is one of {', '.join(_EMIT)}, not {emit!r}")
+            exit_with_usage_error(f"--emit is one of {', '.join(_EMIT)}, not {emit!r}")
         if tools is None:
-            refuse("no tools: pass --tools FILE, JSON with tool definitions")
+            exit_with_usage_error("no tools: pass --tools FILE, JSON with tool definitions")
         made = wanted.grammar(read_tools(tools), _choose_format(format, format_file))
         result, limits = _result(made, emit, server)
         if strict:
             refuse_limits(limits, made.omitted)
     if json:
         typer.echo(
-            json_text({"result": result, "relaxations": [*map(_relaxation_json, limits)], "omitted": made.omitted})
+            format_json({"result": result, "relaxations": [*map(_relaxation_json, limits)], "omitted": made.omitted})
         )
     else:
-        _write(result if isinstance(result, str) else json_text(result))
+        _write(result if isinstance(result, str) else format_json(result))
         _show_limits(limits)
         _show_omitted(made.omitted)
     if made.omitted:
@@ -123,9 +123,12 @@ def grammar(
 
 
 def _choose_format(name: str, file: str | None) -> str | Format:
+    """Return the format for the grammar."""
     chosen = choose_format(name if file is None else "auto", file)
     if chosen == "auto":
-        refuse("'auto' is only for parsing; for a grammar, name a format: `rightcall formats` lists them")
+        exit_with_usage_error(
+            "'auto' is only for parsing; for a grammar, name a format: `rightcall formats` lists them"
+        )
     return chosen
 
 
@@ -135,6 +138,7 @@ def _show_omitted(omitted: dict[str, str]) -> None:
 
 
 def _result(made: Grammar, emit: str, server: str | None) -> tuple[Any, tuple[Relaxation, ...]]:
+    """Return the grammar in the form that is asked for, with everything that it does not enforce."""
     if server is not None:
         return fragment_and_limits(made, server)
     if emit == "structural-tag":
@@ -149,7 +153,7 @@ def _result(made: Grammar, emit: str, server: str | None) -> tuple[Any, tuple[Re
         return text, (*made.relaxations, *more)
     if emit == "svg":
         if not made.called:
-            refuse("there is no tool to draw")
+            exit_with_usage_error("there is no tool to draw")
         return made.svg(made.called[0]), made.relaxations
     writers: dict[str, Callable[[], Any]] = {
         "lark": made.lark,
@@ -165,6 +169,7 @@ def _relaxation_json(limit: Relaxation) -> dict[str, str]:
 
 
 def _write(text: str) -> None:
+    """Print the grammar: wrapped on a terminal, unchanged elsewhere."""
     text = text.rstrip("\n")
     if sys.stdout.isatty():
         paragraph(console(), visible(text), hang=4)

@@ -31,7 +31,7 @@ def print_message(message: str) -> None:
     paragraph(console(stderr=True), visible(message, one_line=True), label="rightcall: ")
 
 
-def refuse(message: str) -> NoReturn:
+def exit_with_usage_error(message: str) -> NoReturn:
     """Report wrong usage in one line and exit with code 2."""
     print_message(message)
     raise typer.Exit(2)
@@ -49,13 +49,14 @@ def usage_errors() -> Iterator[None]:
         if isinstance(error, FileFailed) and not isinstance(error, NotOurs):
             print_message(str(error))
             raise typer.Exit(1) from error
-        refuse(str(error))
+        exit_with_usage_error(str(error))
 
 
 def option_parser(check: Callable[[str], str]) -> Callable[[str], str]:
     """Make a parser of an option from `check`: what `check` rejects is a usage error."""
 
     def parse(given: str) -> str:
+        """Return the checked value, or raise `typer.BadParameter`."""
         try:
             return check(given)
         except CallerError as error:
@@ -80,13 +81,14 @@ def read_bytes(path: str, most: int = MAX_INPUT) -> bytes:
             return _read_bounded(file, repr(path), most)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         reason = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
-        refuse(f"cannot read {path!r}: {reason}")
+        exit_with_usage_error(f"cannot read {path!r}: {reason}")
 
 
 def _read_bounded(file: BinaryIO, name: str, most: int) -> bytes:
+    """Read a file of at most `most` bytes; a larger one is wrong usage."""
     data = file.read(most + 1)
     if len(data) > most:
-        refuse(f"{name} is larger than {most:,} bytes, the limit for input")
+        exit_with_usage_error(f"{name} is larger than {most:,} bytes, the limit for input")
     return data
 
 
@@ -107,14 +109,17 @@ def describe_path(path: str) -> str:
     return "standard input" if path == "-" else repr(path)
 
 
-def read_json(path: str) -> Any:
+def read_json_file(path: str) -> Any:
+    """Read a file as JSON. Invalid JSON is wrong usage."""
     text = read_text(path)
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        refuse(f"{describe_path(path)} is not valid JSON: {error.msg} (line {error.lineno}, column {error.colno})")
+        exit_with_usage_error(
+            f"{describe_path(path)} is not valid JSON: {error.msg} (line {error.lineno}, column {error.colno})"
+        )
     except (ValueError, RecursionError) as error:  # a number that is too long, or nesting that is too deep
-        refuse(f"cannot read {describe_path(path)} as JSON: {error}")
+        exit_with_usage_error(f"cannot read {describe_path(path)} as JSON: {error}")
 
 
 def write_text(text: str) -> None:
@@ -144,8 +149,8 @@ def choose_format(name: str, file: str | None) -> Format | str:
     own_formats()
     if file is not None:
         if name != "auto":
-            refuse("--format and --format-file exclude each other; give one of them")
-        return read_format(file)
+            exit_with_usage_error("--format and --format-file exclude each other; give one of them")
+        return read_format_file(file)
     return name if name == "auto" else find(name)
 
 
@@ -163,7 +168,7 @@ def own_formats() -> None:
         print_message(f"{fault}; this format is left out")
 
 
-def read_format(path: str) -> Format:
+def read_format_file(path: str) -> Format:
     """Read the format that a TOML file defines. Raises `BadFormat`, which names the file."""
     try:
         return Format.from_toml(read_text(path, MAX_BYTES))
@@ -175,15 +180,17 @@ def read_tools(path: str | None) -> Toolset | None:
     """Read the tools of a file: a list of definitions, one definition, or an object with a list under "tools"."""
     if path is None:
         return None
-    data = read_json(path)
+    data = read_json_file(path)
     if isinstance(data, dict) and isinstance(data.get("tools"), list):
         data = data["tools"]
     if not isinstance(data, (list, dict)):
-        refuse(f"{describe_path(path)} holds no tools: expected a list of definitions, found {type(data).__name__}")
+        exit_with_usage_error(
+            f"{describe_path(path)} holds no tools: expected a list of definitions, found {type(data).__name__}"
+        )
     try:
         return Toolset(data)  # strict: the user can correct the file
     except CallerError as error:
-        refuse(f"{describe_path(path)}: {error}")
+        exit_with_usage_error(f"{describe_path(path)}: {error}")
 
 
 # -- shell completion --------------------------------------------------------------------------------------------------
@@ -277,6 +284,8 @@ ToolsFile = Annotated[
 
 
 class Policy(StrEnum):
+    """How calls are repaired."""
+
     off = "off"
     safe = "safe"
     lenient = "lenient"
@@ -287,6 +296,8 @@ RepairPolicy = Annotated[Policy, typer.Option("--repair", help=f"How calls are r
 
 
 class Rescue(StrEnum):
+    """Whether calls outside the format are accepted."""
+
     off = "off"
     safe = "safe"
 
@@ -302,6 +313,8 @@ RescuePolicy = Annotated[
 
 
 class ReasoningCalls(StrEnum):
+    """Whether calls in the reasoning are accepted."""
+
     never = "never"
     safe = "safe"
 
@@ -360,6 +373,7 @@ def _is_group(hint: Any) -> bool:
 
 
 def _option_parameters(known: Parameter, hints: dict[str, Any]) -> Iterator[Parameter]:
+    """Yield a parameter, or one keyword parameter for each field of a struct."""
     hint = hints[known.name]
     if not _is_group(hint):
         yield known.replace(annotation=hint)

@@ -222,6 +222,7 @@ def _column_widths(rows: list[list[Styled]], limit: int | None) -> list[int] | N
 
 
 def _table_row(out: Console, cells: list[Styled], widths: list[int], right: list[bool], indent: int) -> None:
+    """Print one row of a table, with wrapped cells on further lines."""
     folded = [_fold(cell, width) for cell, width in zip(cells, widths, strict=True)]
     for at in range(max(map(len, folded))):
         line = Styled(" " * indent)
@@ -234,6 +235,7 @@ def _table_row(out: Console, cells: list[Styled], widths: list[int], right: list
 
 
 def _fold(cell: Styled, width: int) -> list[Styled]:
+    """Break a cell into lines of at most `width` columns."""
     return [
         line[piece.start : piece.end]
         for line in _split_lines(cell, "")
@@ -261,6 +263,7 @@ class Flow:
         self._out, self._column, self._word = out, 0, Styled()
 
     def write(self, text: str, style: str = "") -> None:
+        """Print text; the last word is kept until it is complete."""
         for part in re.findall(r"\n|[^\S\n]|\S+", text):
             if part.isspace():
                 self._end_word()
@@ -278,6 +281,7 @@ class Flow:
         self._column = 0
 
     def _space(self, blank: str, style: str) -> None:
+        """Print a blank or a line break; a blank at the end of a full line is dropped."""
         limit = room(self._out)
         if blank == "\n":
             self._out.print()
@@ -287,6 +291,7 @@ class Flow:
             self._column += 1
 
     def _end_word(self) -> None:
+        """Print the current word, on a new line if it does not fit."""
         limit, size = room(self._out), cell_len(self._word.plain)
         if limit is not None and self._column and self._column + size > limit:
             self._out.print()
@@ -329,7 +334,7 @@ def bar_chart(
 # -- JSON --------------------------------------------------------------------------------------------------------------
 
 
-def json_text(value: Any) -> str:
+def format_json(value: Any) -> str:
     """Format JSON data as plain ASCII. A number too large for a float becomes null: JSON has no infinity."""
     return json.dumps(finite(value), indent=2).replace("\x7f", "\\u007f")
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from rightcall.cli.app import CommandGroup
-from rightcall.cli.inputs import AsJson, print_message, refuse, usage_errors
-from rightcall.cli.layout import console, json_text, row
+from rightcall.cli.inputs import AsJson, exit_with_usage_error, print_message, usage_errors
+from rightcall.cli.layout import console, format_json, row
 from rightcall.cli.serving import AllowHost, AllowOrigin, KeyEnv, NoKey, choose_key, report_key, reveal_key
 from rightcall.cli.user_tools import load_tools
 from rightcall.errors import BackendError
@@ -39,11 +39,11 @@ def tools_command(server: Server, json: AsJson = False) -> None:
         try:
             found = asyncio.run(_list_tools(server[0] if server[0].startswith("http") else server))
         except BackendError as error:
-            refuse(str(error))
+            exit_with_usage_error(str(error))
     if json:
         refused = [{"tool": each.tool, "path": each.path, "message": each.message} for each in found.refused]
         listed = [{"name": each.name, "description": each.description} for each in found]
-        typer.echo(json_text({"tools": listed, "refused": refused}))
+        typer.echo(format_json({"tools": listed, "refused": refused}))
     else:
         _show(found)
     if found.refused:
@@ -51,6 +51,7 @@ def tools_command(server: Server, json: AsJson = False) -> None:
 
 
 async def _list_tools(server: str | list[str]) -> Toolset:
+    """Connect to a server and return its tools."""
     from rightcall.mcp.client import connect
 
     async with connect(server) as found:
@@ -58,6 +59,7 @@ async def _list_tools(server: str | list[str]) -> Toolset:
 
 
 def _show(found: Toolset) -> None:
+    """Print the tools of a server and those that were refused."""
     out = console()
     for tool in found:
         row(out, "tool", f"{brief(tool.name)}  {brief(tool.description, 200)}")
@@ -66,7 +68,7 @@ def _show(found: Toolset) -> None:
 
 
 @mcp.command("serve")
-def serve(
+def serve_tools_command(
     source: Source = "",
     workspace: Space = "",
     http: Annotated[bool, typer.Option("--http", help="Serve over HTTP instead of standard input and output.")] = False,
@@ -105,8 +107,9 @@ def serve(
 
 
 def _load_toolset(source: str, workspace: str, read_only: bool) -> Toolset:
+    """Return the tools to serve; with `read_only`, only those that change nothing."""
     if not source and not workspace:
-        refuse("no tools: pass --from MODULE or --workspace DIR")
+        exit_with_usage_error("no tools: pass --from MODULE or --workspace DIR")
     found: list[Any] = [load_tools(source)] if source else []
     if workspace:
         space = Workspace(workspace)

@@ -24,7 +24,7 @@ from rightcall.backends.models import (
 from rightcall.cli.app import CommandGroup
 from rightcall.cli.endpoint import backend_errors
 from rightcall.cli.inputs import AsJson, Force, model_names, print_message
-from rightcall.cli.layout import console, json_text, paragraph, table
+from rightcall.cli.layout import console, format_json, paragraph, table
 from rightcall.cli.serving import AllowOrigin, KeyEnv, NoKey, choose_key, report_key, reveal_key
 from rightcall.safe_text import visible
 
@@ -86,7 +86,7 @@ def list_command(json: AsJson = False) -> None:
     """List the available models, and which of them are downloaded."""
     rows = [_describe(each) for each in MODELS.values()]
     if json:
-        typer.echo(json_text(rows))
+        typer.echo(format_json(rows))
         return
     heads = ("model", "state", "MB", "licence", "about")
     cells = [[row[key] for key in ("name", "state", "megabytes", "licence", "about")] for row in rows]
@@ -104,7 +104,7 @@ def rm_command(name: Name, json: AsJson = False) -> None:
 
 
 @model.command("serve")
-def serve_command(
+def serve_model_command(
     name: NameOrFile,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port on loopback; 0 selects a free one.")] = 8080,
     lora: Annotated[
@@ -142,7 +142,7 @@ def serve_command(
         with backend_errors(), server:
             text = f"{visible(server.model, one_line=True)} answers at {server.base_url}"
             shown = {"model": server.model, "url": server.base_url, "key": None if key_env else reveal_key(key) or None}
-            typer.echo(json_text(shown) if json else text)
+            typer.echo(format_json(shown) if json else text)
             if not json:
                 report_key(key, key_env)
             if not server.has_native_tools:
@@ -163,6 +163,7 @@ def _interrupted(number: int, frame: object) -> None:
 
 
 def _describe(chosen: Model) -> dict[str, Any]:
+    """Return a model and its state in the cache, as JSON data."""
     path = cached_model_file(chosen)
     state = "not here" if not path.exists() else "here" if is_whole(chosen) else "damaged"
     return {
@@ -178,7 +179,8 @@ def _describe(chosen: Model) -> dict[str, Any]:
 
 
 def _print_rows(rows: list[dict[str, Any]], as_json: bool, text: str) -> None:
+    """Print models as JSON, or a text."""
     if as_json:
-        typer.echo(json_text(rows))
+        typer.echo(format_json(rows))
     else:
         paragraph(console(), visible(text), hang=2)

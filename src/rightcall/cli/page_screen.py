@@ -77,6 +77,7 @@ def _heading(out: Console, title: str, note: str = "") -> None:
 
 
 def _tiles(out: Console, part: FigureTiles) -> None:
+    """Print figures with their labels and notes, one on a line."""
     out.print()
     wide = max(len(tile.label) for tile in part.tiles)
     figure = max(len(tile.figure) for tile in part.tiles)
@@ -89,6 +90,7 @@ def _tiles(out: Console, part: FigureTiles) -> None:
 
 
 def _table(out: Console, part: PageTable) -> None:
+    """Print a table: each name on a line, its numbers below, side by side if they fit."""
     if not part.rows:
         return
     _heading(out, part.title, part.note)
@@ -111,6 +113,7 @@ def _table(out: Console, part: PageTable) -> None:
 
 
 def _print_name(out: Console, cell: Cell) -> None:
+    """Print the first cell of a row, with the text below its name."""
     if isinstance(cell, NamedCell):
         below = f"  {brief(cell.below)}" if cell.below else ""
         paragraph(out, Text.assemble((brief(cell.name), "bold"), (below, "dim")), hang=2)
@@ -119,6 +122,7 @@ def _print_name(out: Console, cell: Cell) -> None:
 
 
 def _format_numbers(texts: list[str], cells: tuple[Cell, ...], widths: list[int], gap: int) -> Text:
+    """Return the numbers of a row side by side, each in its colour."""
     line = Text()
     for text, cell, wide in zip(texts, cells, widths, strict=True):
         line.append(f"{'':{gap}}{text:>{wide}}", _style(cell))
@@ -142,6 +146,7 @@ def _print_pairs(out: Console, titles: list[str], texts: list[str], cells: tuple
 
 
 def _format_cell(cell: Cell) -> str:
+    """Return the text of a cell."""
     if isinstance(cell, NamedCell):
         return brief(cell.name)
     if isinstance(cell, IntervalCell):
@@ -163,6 +168,7 @@ def _style(cell: Cell) -> str:
 
 
 def _chart(out: Console, chart: BarChart) -> None:
+    """Print a chart with one bar for each row; a single row has no bar."""
     _heading(out, chart.title, chart.note)
     labels = [brief(row.label, 60) for row in chart.rows]
     wide = min(_LABEL, max(map(len, labels)))
@@ -181,6 +187,7 @@ def _chart(out: Console, chart: BarChart) -> None:
 
 
 def _draw_bar(row: BarRow, most: float, longest: int) -> str:
+    """Draw a bar in eighths of a column, relative to the largest rate `most`."""
     eighths = round(8 * longest * row.rate.rate / most)
     whole, part = divmod(eighths, 8)
     drawn = "█" * whole + ("", *"▏▎▍▌▋▊▉")[part]
@@ -191,6 +198,7 @@ def _draw_bar(row: BarRow, most: float, longest: int) -> str:
 
 
 def _cards(out: Console, part: SampleCards, most: int) -> None:
+    """Print the first `most` cards of samples."""
     shown = part.cards[:most]
     if not shown:
         return
@@ -201,6 +209,7 @@ def _cards(out: Console, part: SampleCards, most: int) -> None:
 
 
 def _card(out: Console, card: SampleCard) -> None:
+    """Print one card: its title and its samples."""
     title = Text.assemble((brief(card.kind), _TONES[card.tone]), " ", (brief(card.name), "bold"))
     paragraph(out, title.append(f"  {brief(card.source, 300)}", "dim"), hang=2)
     for sample in card.samples:

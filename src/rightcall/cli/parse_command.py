@@ -14,15 +14,15 @@ from rightcall.cli.inputs import (
     ReadingOptions,
     ToolsFile,
     choose_format,
+    exit_with_usage_error,
     grouped,
     own_formats,
     print_message,
     read_text,
     read_tools,
-    refuse,
     usage_errors,
 )
-from rightcall.cli.layout import console, heading, json_text
+from rightcall.cli.layout import console, format_json, heading
 from rightcall.cli.row_options import RowOptions, end_rows, one_file, run_key, run_rows
 from rightcall.cli.show import show_events, show_reply, show_spans
 from rightcall.datasets.rows.replies import REPLIES, ReplyOptions, ReplyWork
@@ -32,13 +32,15 @@ from rightcall.types import Event, Reply, to_json
 
 
 class ReasoningMode(StrEnum):
+    """Whether the reply begins inside reasoning."""
+
     auto = "auto"
     open = "open"
     off = "off"
 
 
 @grouped
-def parse(
+def parse_command(
     *,
     files: Files = None,
     reading: ReadingOptions,
@@ -78,7 +80,7 @@ def parse(
     reply = parser.reply
     if json:
         data = to_json(reply)
-        typer.echo(json_text({**data, "events": to_json([event for _, event in events])} if explain else data))
+        typer.echo(format_json({**data, "events": to_json([event for _, event in events])} if explain else data))
     else:
         _show(text, reply, events, explain)
     if any(problem.blocking for problem in reply.problems):
@@ -86,6 +88,7 @@ def parse(
 
 
 def _make_parser(reading: ReadingOptions, reasoning: ReasoningMode, *, spans: bool, live: bool) -> Parser:
+    """Make the parser for the options."""
     return Parser(
         choose_format(reading.format, reading.format_file),
         tools=read_tools(reading.tools),
@@ -101,7 +104,7 @@ def _make_parser(reading: ReadingOptions, reasoning: ReasoningMode, *, spans: bo
 def _refuse_with_rows(**given: object) -> None:
     for name, value in given.items():
         if value:
-            refuse(f"--{name} is for a single reply; it excludes --rows")
+            exit_with_usage_error(f"--{name} is for a single reply; it excludes --rows")
 
 
 def _parse_rows(
@@ -113,6 +116,7 @@ def _parse_rows(
     *,
     json: bool,
 ) -> None:
+    """Parse the replies of all rows, and exit with code 1 if some have none."""
     with usage_errors():
         key = run_key(many.keys, "parse", reading, reasoning, finish, files=(reading.format_file, reading.tools))
         options = ReplyOptions(
@@ -137,6 +141,7 @@ def _feed(parser: Parser, text: str, size: int, finish: str | None) -> list[tupl
 
 
 def _show(text: str, reply: Reply, events: list[tuple[int, Event]], explain: bool) -> None:
+    """Print a reply; with `explain`, first its spans and events."""
     out = console()
     if explain:
         heading(out, "What every character became")
@@ -147,7 +152,7 @@ def _show(text: str, reply: Reply, events: list[tuple[int, Event]], explain: boo
     show_reply(out, reply)
 
 
-def detect(file: File = "-", tools: ToolsFile = None, json: AsJson = False) -> None:
+def detect_command(file: File = "-", tools: ToolsFile = None, json: AsJson = False) -> None:
     """List the formats that a text may be written in, the most likely first.
 
     Exit code 1 means that it has no opening marker of a format.
@@ -157,7 +162,7 @@ def detect(file: File = "-", tools: ToolsFile = None, json: AsJson = False) -> N
     own_formats()
     names = detect_formats(read_text(file), tools=toolset)
     if json:
-        typer.echo(json_text(names))
+        typer.echo(format_json(names))
     for name in [] if json else names:
         typer.echo(name)
     if not names:

@@ -13,15 +13,15 @@ from rightcall.cli.inputs import (
     FormatFile,
     ToolsFile,
     choose_format,
+    exit_with_usage_error,
     format_names,
     print_message,
-    read_json,
+    read_json_file,
     read_tools,
-    refuse,
     usage_errors,
     write_text,
 )
-from rightcall.cli.layout import json_text
+from rightcall.cli.layout import format_json
 from rightcall.errors import CannotCarry
 from rightcall.formats import find
 from rightcall.parsing.rendering import render as render_parts
@@ -31,7 +31,7 @@ from rightcall.types import Call, Part, Reasoning, Text
 _EXPECTED = 'expected a reply as `rightcall parse --json` prints it, or calls: [{"name": "f", "arguments": {}}]'
 
 
-def render(
+def render_command(
     file: File = "-",
     format: Annotated[
         str | None,
@@ -50,47 +50,52 @@ def render(
     """
     with usage_errors():
         if format is None and format_file is None:
-            refuse("no format: pass --format NAME (`rightcall formats` lists them) or --format-file FILE")
+            exit_with_usage_error(
+                "no format: pass --format NAME (`rightcall formats` lists them) or --format-file FILE"
+            )
         chosen, toolset = choose_format(format or "auto", format_file), read_tools(tools)
         if chosen == "auto":
-            refuse("'auto' is only for parsing; to render, name a format: `rightcall formats` lists them")
-        parts = parts_of(read_json(file))
+            exit_with_usage_error(
+                "'auto' is only for parsing; to render, name a format: `rightcall formats` lists them"
+            )
+        parts = read_parts(read_json_file(file))
         try:
             text = render_parts(parts, format=chosen, tools=toolset)
         except CannotCarry as error:
             print_message(str(error))
             raise typer.Exit(1) from None
     if as_json:
-        typer.echo(json_text({"format": find(chosen).name, "text": text}))
+        typer.echo(format_json({"format": find(chosen).name, "text": text}))
     else:
         write_text(text)
 
 
-def parts_of(data: Any) -> list[Part]:
+def read_parts(data: Any) -> list[Part]:
     """Convert JSON data to the parts of a reply. Other data is wrong usage."""
     if isinstance(data, dict):
         data = data["parts"] if "parts" in data else data.get("calls", [data])
     if not isinstance(data, list):
-        refuse(f"the input is {type(data).__name__}; {_EXPECTED}")
+        exit_with_usage_error(f"the input is {type(data).__name__}; {_EXPECTED}")
     return [_part(item, i) for i, item in enumerate(data)]
 
 
 def _part(item: Any, i: int) -> Part:
+    """Return one part of a reply from JSON data. Anything else is wrong usage."""
     if not isinstance(item, dict):
-        refuse(f"item {i + 1} is {type(item).__name__}; {_EXPECTED}")
+        exit_with_usage_error(f"item {i + 1} is {type(item).__name__}; {_EXPECTED}")
     kind = item.get("type", "call")
     if kind in ("text", "reasoning"):
         text = item.get("text")
         if not isinstance(text, str):
-            refuse(f'item {i + 1} is {kind} without a string "text"; {_EXPECTED}')
+            exit_with_usage_error(f'item {i + 1} is {kind} without a string "text"; {_EXPECTED}')
         return Text(text, str(item.get("tag") or "")) if kind == "text" else Reasoning(text)
     inner = item["function"] if isinstance(item.get("function"), dict) else item
     name, arguments = inner.get("name"), inner.get("arguments")
     if not isinstance(name, str):
-        refuse(f'item {i + 1} has no "name"; {_EXPECTED}')
+        exit_with_usage_error(f'item {i + 1} has no "name"; {_EXPECTED}')
     arguments, exact = _arguments(arguments, item.get("json"))
     if not isinstance(arguments, dict):
-        refuse(f'the "arguments" of item {i + 1} are not a JSON object; {_EXPECTED}')
+        exit_with_usage_error(f'the "arguments" of item {i + 1} are not a JSON object; {_EXPECTED}')
     id = item.get("id")
     complete = item.get("complete", True) is not False
     return Call(name, arguments, exact, id if isinstance(id, str) else "", complete=complete)
@@ -107,6 +112,7 @@ def _arguments(given: Any, exact: Any) -> tuple[Any, str]:
 
 
 def _decoded(text: str) -> Any:
+    """Return text as the JSON value that it contains, or the text itself."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

@@ -11,7 +11,7 @@ import typer
 from rightcall.backends.cassette import load_cassette
 from rightcall.backends.recording import ReplayServer
 from rightcall.cli.inputs import AsJson, print_message, usage_errors
-from rightcall.cli.layout import json_text
+from rightcall.cli.layout import format_json
 from rightcall.cli.serving import AllowOrigin, KeyEnv, NoKey, choose_key, report_key, reveal_key
 
 
@@ -47,6 +47,7 @@ def replay(
 
 
 async def _serve(server: ReplayServer, json: bool, key_env: str) -> None:
+    """Serve a recording until Ctrl-C."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -54,7 +55,7 @@ async def _serve(server: ReplayServer, json: bool, key_env: str) -> None:
     async with server:
         if json:
             key = None if key_env else reveal_key(server.key) or None
-            typer.echo(json_text({"url": server.url, "exchanges": len(server.cassette.exchanges), "key": key}))
+            typer.echo(format_json({"url": server.url, "exchanges": len(server.cassette.exchanges), "key": key}))
         else:
             typer.echo(server.url)
         print_message(f"replaying {len(server.cassette.exchanges)} exchanges; press Ctrl-C to stop")

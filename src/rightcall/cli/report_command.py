@@ -18,7 +18,7 @@ from rightcall.cli.inputs import (
     read_tools,
     usage_errors,
 )
-from rightcall.cli.layout import console, json_text
+from rightcall.cli.layout import console, format_json
 from rightcall.cli.row_options import Workers, interruptions, report_faults, row_progress, run_key
 from rightcall.datasets.rows.engines import make_engine
 from rightcall.datasets.rows.mapping import map_rows, refuse_stdin
@@ -94,6 +94,7 @@ def report(
 
 
 def _tally_work(reading: ReadingOptions, many: LogRows) -> TallyWork:
+    """Return the work that parses the rows of logs."""
     from rightcall.evaluation.reports.logged_rows import TallyWork
 
     options = ReplyOptions(
@@ -108,6 +109,7 @@ def _tally_work(reading: ReadingOptions, many: LogRows) -> TallyWork:
 
 
 def _tally_logs(logs: Sequence[str], work: TallyWork, many: LogRows, workers: Workers) -> ReplyTally:
+    """Parse the logs on all cores and return the counts."""
     from rightcall.evaluation.reports.logged_rows import TallySink
 
     with interruptions(), usage_errors():
@@ -125,11 +127,12 @@ def _title(logs: Sequence[str]) -> str:
 
 
 def _print_report(page: WebPage, tally: ReplyTally, comparison: Comparison | None, samples: int, *, json: bool) -> None:
+    """Print the report on the screen or as JSON; say so if no line has a reply."""
     from rightcall.cli.page_screen import show_page
     from rightcall.evaluation.reports.report_page import report_json
 
     if json:
-        typer.echo(json_text(report_json(tally, comparison)))
+        typer.echo(format_json(report_json(tally, comparison)))
     elif tally.total.counts["replies"]:
         show_page(console(), page, samples=samples)
     else:

@@ -27,8 +27,8 @@ from rich.progress import (
 )
 from rich.text import Text as Styled
 
-from rightcall.cli.inputs import print_message, read_bytes, refuse, usage_errors
-from rightcall.cli.layout import console, json_text, paragraph, row
+from rightcall.cli.inputs import exit_with_usage_error, print_message, read_bytes, usage_errors
+from rightcall.cli.layout import console, format_json, paragraph, row
 from rightcall.datasets.rows.engines import make_engine
 from rightcall.datasets.rows.mapping import RowWork, Totals, map_rows, refuse_stdin
 from rightcall.datasets.rows.replies import RowKeys
@@ -45,6 +45,8 @@ from rightcall.types import Json
 
 
 class EngineChoice(StrEnum):
+    """Where rows are processed."""
+
     local = "local"
     ray = "ray"
 
@@ -111,7 +113,7 @@ class RowOptions(msgspec.Struct, frozen=True, kw_only=True):
             return True
         given = [name for name in self.__struct_fields__ if getattr(self, name)]
         if given:
-            refuse(f"--{given[0].replace('_', '-')} needs --rows, which reads logs of many rows")
+            exit_with_usage_error(f"--{given[0].replace('_', '-')} needs --rows, which reads logs of many rows")
         return False
 
     @property
@@ -122,7 +124,7 @@ class RowOptions(msgspec.Struct, frozen=True, kw_only=True):
 def one_file(files: Sequence[str] | None) -> str:
     """Return the only file of a command without `--rows`."""
     if files and len(files) > 1:
-        refuse(f"expected one file, got {len(files)}; --rows reads several logs of replies")
+        exit_with_usage_error(f"expected one file, got {len(files)}; --rows reads several logs of replies")
     return files[0] if files else "-"
 
 
@@ -132,7 +134,7 @@ def one_file(files: Sequence[str] | None) -> str:
 def run_key(keys: RowKeys, *options: object, files: Sequence[str | None]) -> str:
     """Return a key of everything that the results depend on: the options, and the contents of the files they name."""
     digests = [name and blake2b(read_bytes(name), digest_size=16).hexdigest() for name in files]
-    return json_text([msgspec.to_builtins(keys), [str(each) for each in options], digests])
+    return format_json([msgspec.to_builtins(keys), [str(each) for each in options], digests])
 
 
 def run_rows(
@@ -140,7 +142,7 @@ def run_rows(
 ) -> Totals:
     """Process all rows and print a summary. Rows that could not be read are reported on standard error."""
     if options.resume and (options.out is None or is_stream(options.out)):
-        refuse("--resume needs the file of the interrupted run: pass --out FILE")
+        exit_with_usage_error("--resume needs the file of the interrupted run: pass --out FILE")
     start = time.monotonic()
     with interruptions(resumable=options.out is not None), usage_errors():
         sources = sources_of(files or ["-"], rows_as=options.rows_as)
@@ -179,19 +181,21 @@ def end_rows(totals: Totals, *, is_bad: bool = False) -> None:
 
 
 def _print_totals(totals: Totals, out: str | None, seconds: float, *, json: bool) -> None:
+    """Print the counts of a run: as JSON, or on a screen; next to rows on standard output, on standard error."""
     report_faults(totals)
     aside = out is None or is_stream(out)  # standard output has the rows themselves
     rate = (totals.rows - totals.resumed) / max(seconds, 1e-9)
     if json:
         summary: Json = {"rows": totals.rows, **totals.counts, "bad": totals.bad, "resumed": totals.resumed}
         summary |= {"seconds": round(seconds, 3), "rows_per_second": round(rate), "output": out or "/dev/stdout"}
-        typer.echo(json_text(summary), err=aside)
+        typer.echo(format_json(summary), err=aside)
     elif not aside or sys.stderr.isatty():
         speed = f", {rate:,.0f} rows a second" if rate > 100 else ""
         _show_totals(console(stderr=aside), totals, f"{seconds:,.1f} s{speed}", out)
 
 
 def _show_totals(out_console: Console, totals: Totals, time: str, out: str | None) -> None:
+    """Print the counts with labels."""
     earlier = f", {totals.resumed:,} of them by an earlier run" if totals.resumed else ""
     row(out_console, "rows", f"{totals.rows:,}{earlier}")
     counts = totals.counts
@@ -236,6 +240,7 @@ def read_progress(what: str, paths: Iterable[str], *, passes: int = 1) -> Iterat
         pending = 0
 
         def add_bytes(size: int) -> None:
+            """Advance the progress bar."""
             nonlocal pending
             pending += size
             if pending >= _STEP:
@@ -257,6 +262,7 @@ def row_progress(what: str, sources: Sequence[RowSource]) -> Iterator[Callable[[
         task: TaskID | None = None
 
         def update(totals: Totals) -> None:
+            """Advance the progress bar to the rows and bytes done."""
             nonlocal task
             if task is None and totals.rows > totals.resumed:  # rows of an earlier run do not count for the rate
                 task = bar.add_task(what, total=total, rows=totals.rows, began=time.monotonic(), first=totals.rows)
@@ -276,6 +282,7 @@ class _RowRate(ProgressColumn):
 
 
 def _file_size(path: str) -> int:
+    """Return the size of a file; 0 if it cannot be read."""
     try:
         return os.stat(path).st_size
     except OSError:

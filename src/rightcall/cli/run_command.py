@@ -21,7 +21,7 @@ from rich.status import Status
 from rich.text import Text as Styled
 
 from rightcall.cli.endpoint import Endpoint, MaxTokens, Model, Temperature, backend_errors
-from rightcall.cli.inputs import AsJson, Force, grouped, print_message, read_text, refuse, usage_errors
+from rightcall.cli.inputs import AsJson, Force, exit_with_usage_error, grouped, print_message, read_text, usage_errors
 from rightcall.cli.layout import LABEL, Flow, console, json_line, paragraph, row
 from rightcall.cli.run_session import Question, RunSession, SessionSettings, undo_last_edit
 from rightcall.cli.show import STYLES, receipt, verdict
@@ -42,6 +42,8 @@ _EARLIER = "Earlier runs"
 
 
 class LoopGuard(StrEnum):
+    """A preset of the guard for a run."""
+
     none = "none"
     parse = "parse"
     full = "full"
@@ -129,9 +131,9 @@ class EarlierRun(msgspec.Struct, frozen=True, kw_only=True):
     def check(self, task: str) -> None:
         """Refuse contradicting options."""
         if self.replay is not None and (self.resume or self.undo or task or self.journal is not None):
-            refuse("--replay only shows a run; it excludes a task, --resume, --undo and --journal")
+            exit_with_usage_error("--replay only shows a run; it excludes a task, --resume, --undo and --journal")
         if self.undo and (self.resume or task):
-            refuse("--undo only undoes a change; it excludes a task and --resume")
+            exit_with_usage_error("--undo only undoes a change; it excludes a task and --resume")
 
 
 # -- the command -------------------------------------------------------------------------------------------------------
@@ -145,7 +147,7 @@ _HELP = "/undo undoes the last change of a file, /plan toggles read-only plannin
 
 
 @grouped
-def run(
+def run_command(
     *,
     task: Annotated[str, typer.Argument(metavar="[TASK|-]", help="The task; - reads it from standard input.")] = "",
     endpoint: Endpoint,
@@ -177,7 +179,7 @@ def run(
         text = read_text("-").strip() if task == "-" else task
         interactive = not text and not earlier.resume
         if interactive and not sys.stdin.isatty():
-            refuse("no task: pass it as an argument, or - to read it from standard input")
+            exit_with_usage_error("no task: pass it as an argument, or - to read it from standard input")
         screen: RunScreen | JsonNotes = JsonNotes() if json else RunScreen(live=True, typed=interactive)
         settings = _settings(endpoint, permits, agent, space)
         journal = _open_journal(earlier, agent.cwd)
@@ -192,6 +194,7 @@ def run(
 
 
 def _settings(endpoint: Endpoint, permits: Permits, agent: AgentOptions, space: Workspace) -> SessionSettings:
+    """Return the settings of the session. The context of a local model is limited by default."""
     fields = {"temperature": agent.temperature, "max_tokens": agent.max_tokens}
     system = SYSTEM.format(folder=space.root.path, system=platform.system())
     return SessionSettings(
@@ -216,11 +219,12 @@ def _open_journal(earlier: EarlierRun, folder: str) -> RunJournal:
     else:
         path = Path(earlier.journal) if earlier.journal else new_run(folder)
         if path.exists() and path.stat().st_size:
-            refuse(f"{str(path)!r} already has a run; --resume continues it, or name another file")
+            exit_with_usage_error(f"{str(path)!r} already has a run; --resume continues it, or name another file")
     return RunJournal(path)
 
 
 def _print_warnings(space: Workspace, permits: Permits, settings: SessionSettings) -> None:
+    """Warn about what the agent can reach, and that nobody can be asked."""
     if space.exposure and not permits.plan:
         print_message(space.exposure)
     if not settings.asks and not (permits.yes or permits.plan):
@@ -261,10 +265,11 @@ def _run_task(session: RunSession, screen: RunScreen | JsonNotes, task: str | No
 
 
 def _show_item(item: object, screen: RunScreen | JsonNotes) -> None:
+    """Show one item of the session: ask a question, print a note, or pass on an event."""
     if isinstance(item, Question):
         screen.pause()
         name = item.invocation.tool.name
-        answer = ask_permission(f"allow {name} {summary(name, item.invocation.arguments)}", item.rule)
+        answer = ask_permission(f"allow {name} {call_line(name, item.invocation.arguments)}", item.rule)
         with suppress(Exception):  # the question was cancelled meanwhile
             item.answer.set_result(answer)
     elif isinstance(item, dict):
@@ -274,6 +279,7 @@ def _show_item(item: object, screen: RunScreen | JsonNotes) -> None:
 
 
 def _converse(session: RunSession, screen: RunScreen | JsonNotes) -> None:
+    """Read tasks and slash commands until /exit, and run each task."""
     print_message(f"type a task; {_HELP}")
     while True:
         try:
@@ -290,6 +296,7 @@ def _converse(session: RunSession, screen: RunScreen | JsonNotes) -> None:
 
 
 def _run_slash_command(session: RunSession, line: str) -> None:
+    """Run /plan or /undo; for any other command, print the help."""
     if line == "/plan":
         session.plan(not session.plans)
         print_message("planning: nothing is changed" if session.plans else "planning is off")
@@ -313,6 +320,7 @@ def _replay(path: Path, screen: RunScreen | JsonNotes) -> None:
 
 
 def _undo_last_edit(space: Workspace, path: Path) -> None:
+    """Undo the last change in a journal. Exits with code 1 if it cannot be undone."""
     with usage_errors():
         journal = RunJournal(path)
     try:
@@ -341,6 +349,7 @@ def runs_folder(workspace: str) -> Path:
 
 
 def _state_folder() -> Path:
+    """Return RIGHTCALL_RUNS, or the platform's folder for program state."""
     if own := os.environ.get("RIGHTCALL_RUNS"):
         return Path(own)
     if sys.platform == "darwin":
@@ -358,7 +367,7 @@ def last_run(workspace: str) -> Path:
     """Return the newest run in this workspace. Exits with code 2 if there is none."""
     found = sorted(runs_folder(workspace).glob("*.jsonl"))
     if not found:
-        refuse(f"no earlier run in {workspace!r}: pass --journal FILE")
+        exit_with_usage_error(f"no earlier run in {workspace!r}: pass --journal FILE")
     return found[-1]
 
 
@@ -367,7 +376,7 @@ def find_run(name: str, workspace: str) -> Path:
     if name == _LAST and not os.path.exists(name):
         return last_run(workspace)
     if not os.path.exists(name):
-        refuse(f"file {name!r} does not exist; `last` is the newest run in the folder")
+        exit_with_usage_error(f"file {name!r} does not exist; `last` is the newest run in the folder")
     return Path(name)
 
 
@@ -409,6 +418,7 @@ class RunScreen:
         self._written = 0
 
     def event(self, event: Event) -> None:
+        """Show partial output; only the status changes while a call is written."""
         if isinstance(event, Text | Reasoning):
             self._status.clear()
             self._write("reasoning" if isinstance(event, Reasoning) else "text", event.text)
@@ -424,6 +434,7 @@ class RunScreen:
             self._out.print(f"(the last {event.chars} characters were {event.kind})", style="dim")
 
     def note(self, note: Json) -> None:
+        """Show a finished record by the method for its event; text that was shown live is not repeated."""
         kind = str(note.get("event"))
         if kind in ("text", "reasoning"):
             if not self._live:
@@ -466,12 +477,14 @@ class RunScreen:
         self._status.show(f"running {brief(str(note['name']), 40)}")
 
     def _head(self, id: str, name: str, more: str = "", style: str = "bold") -> None:
+        """Print a call in one line, with its repairs."""
         call = self._calls.get(id, {})
-        row(self._out, brief(name, 40), Styled(summary(name, call.get("arguments") or {}), style).append(more, "dim"))
+        row(self._out, brief(name, 40), Styled(call_line(name, call.get("arguments") or {}), style).append(more, "dim"))
         for repair in msgspec.convert(call.get("repairs", []), list[Repair]):
             row(self._out, "repair", receipt(repair), "yellow")
 
     def _show_diff(self, note: Json) -> None:
+        """Print a diff in colours, up to `MOST_DIFF` lines."""
         lines = visible(str(note["diff"])).split("\n")
         for line in lines[:MOST_DIFF]:
             paragraph(self._out, line, _DIFF.get(line[:1], "default"), label=" " * LABEL)
@@ -479,12 +492,14 @@ class RunScreen:
             paragraph(self._out, f"({len(lines) - MOST_DIFF} more lines)", "dim", label=" " * LABEL)
 
     def _show_asked(self, note: Json) -> None:
+        """Print the answer of the user to a question."""
         answer = visible(str(note["answer"]), one_line=True)
         text = {"yes": "allowed", "no": "not allowed"}.get(answer, f"always allowed: {answer}")
         reason = f": {brief(str(note['words']), 300)}" if note.get("words") else ""
         row(self._out, "", text + reason, "dim")
 
     def _show_result(self, note: Json) -> None:
+        """Print a result in brief; of a file or a folder that was read, only its size."""
         id, name, text = str(note["id"]), str(note["name"]), str(note["text"])
         if note["kind"] == "refused" and id in self._calls and not _read_call(self._calls[id]).ok:
             return  # the call was already shown with its problems
@@ -518,6 +533,7 @@ class WaitStatus:
         self._status: Status | None = None
 
     def show(self, text: str) -> None:
+        """Show this text, and start the spinner if needed."""
         if self._err is None:
             return
         if self._status is None:
@@ -536,7 +552,7 @@ def _read_call(note: Json) -> Call:
     return msgspec.convert({key: value for key, value in note.items() if key not in ("event", "time")}, Call)
 
 
-def summary(name: str, arguments: Mapping[str, Any]) -> str:
+def call_line(name: str, arguments: Mapping[str, Any]) -> str:
     """Format a call in one line: its command, its file, or its arguments."""
     if name == BASH:
         folder = f"   (in {brief(str(arguments['cwd']))})" if arguments.get("cwd") else ""
@@ -554,6 +570,7 @@ def _count_entries(name: str, text: str) -> str:
 
 
 def _shortened(text: str) -> str:
+    """Return the first and last lines of a long output."""
     lines = text.split("\n")
     if len(lines) <= MOST_OUTPUT:
         return _cut_long_lines(lines)

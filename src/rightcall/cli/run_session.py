@@ -115,6 +115,7 @@ class RunSession:
             ready.set_exception(error)
 
     def _make(self, tools: Toolset) -> None:
+        """Make the runner, with notes, approval and edits as its hooks."""
         settings, root = self._settings, self._space.root
         conversation = self._journal.conversation or Conversation(system=settings.system)
         self._edits = EditLog(root, lambda invocation, edit: self._notes.edited(invocation, edit))
@@ -155,6 +156,7 @@ class RunSession:
         self._running.add_done_callback(lambda _: self._queue.put(None))
 
     async def _run_task(self, task: str | None) -> None:
+        """Run a task, and pass its events to the screen and the journal. Failures are noted."""
         loop, own = asyncio.get_running_loop(), asyncio.current_task()
         assert own is not None
         self._cancel = lambda: loop.call_soon_threadsafe(own.cancel)
@@ -187,6 +189,7 @@ class RunSession:
         return self._journal.notes[-1]
 
     async def _ask(self, invocation: Invocation) -> Permission:
+        """Ask the user about a call and return the answer. A change that will fail anyway is not asked about."""
         if self._edits.fails(invocation):
             return "yes"
         rule = AllowRule.offered(invocation.tool.name, invocation.arguments, self._space.root)

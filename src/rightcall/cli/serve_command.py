@@ -15,7 +15,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from rightcall.cli.inputs import AsJson, own_formats, print_message, usage_errors
-from rightcall.cli.layout import console, json_line, json_text, row
+from rightcall.cli.layout import console, format_json, json_line, row
 from rightcall.errors import CallerError, RightcallError
 from rightcall.request_gate import is_loopback
 from rightcall.safe_text import brief, visible
@@ -60,6 +60,7 @@ def _parameter(setting: Setting) -> Parameter:
 
 
 def _help(setting: Setting) -> str:
+    """Return the help text of a setting with its default."""
     default = setting.default
     if isinstance(default, bool | tuple) or default == "":
         return setting.help
@@ -71,7 +72,7 @@ _MODELS_SHOWN = 5
 
 
 @with_settings
-def serve(
+def serve_command(
     flags: dict[str, Any],
     *,
     config: Annotated[
@@ -106,6 +107,7 @@ def _run(serving: Coroutine[Any, Any, None]) -> None:
 
 
 def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Return the factory of uvloop's event loop; None where it is not installed."""
     try:
         from uvloop import new_event_loop
     except ImportError:  # there is none for this system, and all works without it
@@ -113,9 +115,10 @@ def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return new_event_loop
 
 
-def _spare_the_collector() -> None:
-    """What was loaded until now stays: the collector need not look at it again, and seldom at what comes and goes with
-    a request. That is a fifth of the time of a request with tools."""
+def _tune_garbage_collection() -> None:
+    """Exempt all objects made so far from garbage collection, and collect less often.
+
+    This saves a fifth of the time of a request with tools."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 50, 100)
@@ -125,18 +128,19 @@ def _spare_the_collector() -> None:
 
 
 async def _serve(source: SettingsSource, settings: ProxySettings, as_json: bool) -> None:
+    """Run the proxy until a signal stops it; SIGHUP reads the settings again."""
     from rightcall.serve.proxy import Proxy
 
     stop, again = asyncio.Event(), asyncio.Event()
     _on_signals(stop, again)
     async with Proxy(settings) as proxy:
-        _spare_the_collector()
+        _tune_garbage_collection()
         _print_address(settings, proxy.address, as_json)
         while not stop.is_set():
-            await _either(stop, again)
+            await _wait_for_any(stop, again)
             if again.is_set() and not stop.is_set():
                 again.clear()
-                settings = await _reloaded(proxy, source, settings)
+                settings = await _reload(proxy, source, settings)
         print_message(f"stopping; streams have {settings.stop_seconds:g} s to end (Ctrl-C again: at once)")
     print_message("stopped")
 
@@ -159,7 +163,8 @@ def _on_signals(stop: asyncio.Event, again: asyncio.Event) -> None:
         return
 
 
-async def _either(*events: asyncio.Event) -> None:
+async def _wait_for_any(*events: asyncio.Event) -> None:
+    """Wait for the first of these events."""
     waiting = [asyncio.ensure_future(event.wait()) for event in events]
     try:
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
@@ -168,8 +173,8 @@ async def _either(*events: asyncio.Event) -> None:
             each.cancel()
 
 
-async def _reloaded(proxy: Any, source: SettingsSource, before: ProxySettings) -> ProxySettings:
-    """The settings as they are now. Those that cannot be used change nothing."""
+async def _reload(proxy: Any, source: SettingsSource, before: ProxySettings) -> ProxySettings:
+    """Read the settings again and apply them. Invalid settings change nothing."""
     try:
         settings = source.read()
         await proxy.reload(settings)
@@ -196,7 +201,7 @@ def _print_address(settings: ProxySettings, address: str, as_json: bool) -> None
     row(out, "tools", f"mode {settings.mode}, repair {settings.repair}, guard {settings.guard}, "
         f"{settings.max_retries} retries")  # fmt: skip
     row(out, "key", _key(settings))
-    for client, line in client_lines(reachable(address)).items():
+    for client, line in client_lines(client_address(address)).items():
         row(out, client, line, "cyan")
 
 
@@ -209,6 +214,7 @@ def _upstream(each: Any) -> dict[str, Any]:
 
 
 def _key(settings: ProxySettings) -> str:
+    """Describe who may use the proxy."""
     if settings.key is not None:
         return f"the value of {settings.key_env}; clients send it as their API key"
     if is_loopback(settings.host):
@@ -216,13 +222,13 @@ def _key(settings: ProxySettings) -> str:
     return "none is asked for: WHOEVER REACHES THIS MACHINE may use it (--no-key)"
 
 
-def reachable(address: str) -> str:
-    """The address for clients of this machine, where it listens on all."""
+def client_address(address: str) -> str:
+    """Return the address for clients on this machine, where the server listens on all interfaces."""
     return address.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 
 
 def client_lines(address: str) -> dict[str, str]:
-    """What points clients at the proxy."""
+    """Return the lines that configure clients to use the proxy."""
     return {
         "OpenAI": f"OPENAI_BASE_URL={address}/v1",
         "Anthropic": f"ANTHROPIC_BASE_URL={address}",
@@ -235,6 +241,7 @@ def client_lines(address: str) -> dict[str, str]:
 
 
 def _check(settings: ProxySettings, as_json: bool) -> None:
+    """Check the settings and the upstreams, and print what was found. Exits with code 1 for a fault."""
     from rightcall.serve.upstream_check import check_upstreams
 
     try:
@@ -244,7 +251,7 @@ def _check(settings: ProxySettings, as_json: bool) -> None:
         raise typer.Exit(1) from None
     if as_json:
         fields = [{name: getattr(each, name) for name in each.__struct_fields__} for each in found]
-        typer.echo(json_text({"settings": "ok", "upstreams": fields}))
+        typer.echo(format_json({"settings": "ok", "upstreams": fields}))
     else:
         _show(found)
     if any(each.fault for each in found):
@@ -252,6 +259,7 @@ def _check(settings: ProxySettings, as_json: bool) -> None:
 
 
 def _show(found: list[Any]) -> None:
+    """Print each upstream: its address, its type, its models and the mode."""
     out = console()
     for each in found:
         row(out, "upstream", brief(f"{each.name}  {each.url}  as {each.api}", 200), "bold")

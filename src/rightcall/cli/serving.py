@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from rightcall.cli.inputs import print_message, refuse
+from rightcall.cli.inputs import exit_with_usage_error, print_message
 from rightcall.redaction.key import Key
 from rightcall.request_gate import given_key, is_loopback, new_key
 
@@ -47,14 +47,16 @@ AllowHost = Annotated[
 def choose_key(key_env: str, no_key: bool, host: str = "127.0.0.1") -> Key | None:
     """Return the key that clients must send. Wrong options exit with code 2."""
     if no_key and key_env:
-        refuse("--no-key and --api-key-env exclude each other; give one of them")
+        exit_with_usage_error("--no-key and --api-key-env exclude each other; give one of them")
     if no_key and not is_loopback(host):
-        refuse(f"--no-key is only for loopback, but --host {host} lets other machines connect; leave out one of them")
+        exit_with_usage_error(
+            f"--no-key is only for loopback, but --host {host} lets other machines connect; leave out one of them"
+        )
     if not key_env:
         return None if no_key else new_key()
     text = os.environ.get(key_env, "").strip()
     if not text:
-        refuse(f"the environment variable {key_env} is not set; it must contain the key")
+        exit_with_usage_error(f"the environment variable {key_env} is not set; it must contain the key")
     return Key(given_key(text).reveal(), key_env)
 
 

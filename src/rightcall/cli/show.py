@@ -98,6 +98,7 @@ def receipt(repair: Repair) -> str:
 
 
 def _pretty(call: Call) -> str:
+    """Return the arguments of a call as indented JSON, or their exact text."""
     try:
         return json.dumps(call.arguments, indent=2, ensure_ascii=False, allow_nan=False)
     except ValueError:  # a number too large for a float: show the exact text
@@ -105,6 +106,7 @@ def _pretty(call: Call) -> str:
 
 
 def show_problems(out: Console, problems: Iterable[Problem]) -> None:
+    """Print one line per problem: code, call, place and message."""
     for problem in problems:
         about = "" if problem.call is None else f" (call {problem.call + 1})"
         path = f" at {brief(problem.path)}" if problem.path else ""
@@ -140,6 +142,7 @@ def show_events(out: Console, events: Iterable[tuple[int, Event]]) -> None:
 
 
 def _event(event: Event) -> str:
+    """Return an event in one line."""
     if isinstance(event, Text | Reasoning | Done):
         return brief(event.text)
     if isinstance(event, CallStart):

@@ -47,6 +47,7 @@ def _sound(stats: RowStats) -> int:
 
 
 def _headline(stats: RowStats) -> Headline:
+    """Return the share of valid calls among labelled rows; without labels, the share of sound rows."""
     labels, sound = stats.counts["label"], _sound(stats)
     labelled = labels.total() - labels["unlabelled"]
     bad = f"{stats.bad:,} of {stats.rows:,} rows are invalid." if stats.bad else "Every row is sound."
@@ -61,6 +62,7 @@ def _headline(stats: RowStats) -> Headline:
 
 
 def _figure_tiles(stats: RowStats) -> FigureTiles:
+    """Return the number of rows, and of the different tools, domains, models and formats."""
     tiles = [FigureTile("rows", f"{stats.rows:,}", f"{stats.bad:,} bad" if stats.bad else "all sound")]
     for name in ("tool", "domain", "model", "format"):
         if counts := stats.counts[name]:
@@ -76,6 +78,7 @@ def _share(number: int, whole: int) -> PageRate:
 
 
 def _count_chart(stats: RowStats, name: str, counts: Counter[str]) -> BarChart:
+    """Return a chart of the most common values."""
     sound = _sound(stats)
     rows = [BarRow(value, _share(number, sound), f"{number:,}") for value, number in counts.most_common(_MOST)]
     more = f"and {len(counts) - _MOST:,} more" if len(counts) > _MOST else ""
@@ -89,6 +92,7 @@ def _single_value(stats: RowStats, name: str, counts: Counter[str]) -> tuple[str
 
 
 def _length_chart(name: str, histogram: Histogram) -> BarChart:
+    """Return a histogram of lengths."""
     unit = "Messages of a conversation" if name == "messages" else f"Characters of the {name}"
     note = f"mean {histogram.mean:,.0f}, median up to {histogram.median:,}, largest {histogram.largest:,}"
     rows = []

@@ -7,8 +7,16 @@ from typing import Annotated, Any, cast
 import typer
 
 from rightcall.api_names import api_name
-from rightcall.cli.inputs import AsJson, option_parser, print_message, read_json, refuse, usage_errors, write_text
-from rightcall.cli.layout import console, json_text, table
+from rightcall.cli.inputs import (
+    AsJson,
+    exit_with_usage_error,
+    option_parser,
+    print_message,
+    read_json_file,
+    usage_errors,
+    write_text,
+)
+from rightcall.cli.layout import console, format_json, table
 from rightcall.contracts.typescript import declarations
 from rightcall.safe_text import brief
 from rightcall.tools.provider_forms import to_provider
@@ -48,22 +56,22 @@ def tools(
     renamed parts are reported on standard error, or in the object of --json. Exit code 1 means that a definition was
     refused.
     """
-    data = read_json(file)
+    data = read_json_file(file)
     if not isinstance(data, (list, dict)):
-        refuse(f"{file!r} holds no tools: expected definitions, found {type(data).__name__}")
+        exit_with_usage_error(f"{file!r} holds no tools: expected definitions, found {type(data).__name__}")
     with usage_errors():
         toolset = Toolset.lenient(data)
         converted = _convert(toolset, to, extensions=extensions) if to else []
     provider = to if to and to != _TYPESCRIPT else ""
     renamed = {name: wire for name, wire in toolset.wire_names(provider).items() if name != wire} if provider else {}
     if json:
-        typer.echo(json_text(_tools_json(toolset, to, converted, renamed)))
+        typer.echo(format_json(_tools_json(toolset, to, converted, renamed)))
     else:
         _report_notes(toolset, renamed)
         if isinstance(converted, str):
             write_text(converted)
         elif to:
-            typer.echo(json_text(converted))
+            typer.echo(format_json(converted))
         else:
             _list(toolset)
     if toolset.refused:
@@ -79,6 +87,7 @@ def _convert(toolset: Toolset, to: str, *, extensions: bool) -> list[Any] | str:
 def _tools_json(
     toolset: Toolset, to: str | None, converted: list[Any] | str, renamed: dict[str, str]
 ) -> dict[str, Any]:
+    """Return the tools and all notes about them, as JSON data."""
     listed = [{"name": tool.name, "source": toolset.source(tool.name)} for tool in toolset]
     return {
         "tools": converted if to else listed,
@@ -91,6 +100,7 @@ def _tools_json(
 
 
 def _report_notes(toolset: Toolset, renamed: dict[str, str]) -> None:
+    """Report refused, repaired, conflicting, unchecked and renamed parts on standard error."""
     for refusal in toolset.refused:
         print_message(f"refused: {refusal.message}")
     for note in toolset.mended:

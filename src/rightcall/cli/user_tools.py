@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack, suppress
 from types import ModuleType
 from typing import Any
 
-from rightcall.cli.inputs import refuse
+from rightcall.cli.inputs import exit_with_usage_error
 from rightcall.cli.layout import console, paragraph
 from rightcall.safe_text import brief, visible
 from rightcall.tools.functions import is_class_tool, is_marked
@@ -29,11 +29,11 @@ def load_tools(source: str) -> Toolset:
     where, _, name = source.partition(":")
     module = _import_module(where)
     if name and not hasattr(module, name):
-        refuse(f"{where!r} has no {name!r}; name a list of tools, a Toolset or a function in it")
+        exit_with_usage_error(f"{where!r} has no {name!r}; name a list of tools, a Toolset or a function in it")
     attribute = name or next((each for each in _TOOL_LISTS if hasattr(module, each)), "")
     tools = getattr(module, attribute) if attribute else _defined_tools(module)
     if not attribute and not tools:
-        refuse(f"{where!r} has no tools: list them as TOOLS, or mark functions with @tool")
+        exit_with_usage_error(f"{where!r} has no tools: list them as TOOLS, or mark functions with @tool")
     return Toolset(tools)
 
 
@@ -42,15 +42,15 @@ def _import_module(where: str) -> ModuleType:
     is_file = where.endswith(".py") or os.sep in where
     folder, name = os.path.split(os.path.abspath(where)) if is_file else (os.getcwd(), where)
     if is_file and not os.path.isfile(where):
-        refuse(f"file {where!r} does not exist")
+        exit_with_usage_error(f"file {where!r} does not exist")
     if folder not in sys.path:
         sys.path.insert(0, folder)
     try:
         module = importlib.import_module(name.removesuffix(".py"))
     except Exception as error:  # noqa: BLE001 - the module's code can raise anything; report it in one line
-        refuse(f"cannot import {where!r}: {type(error).__name__}: {error}")
+        exit_with_usage_error(f"cannot import {where!r}: {type(error).__name__}: {error}")
     if is_file and os.path.realpath(getattr(module, "__file__", None) or "") != os.path.realpath(where):
-        refuse(f"{where!r} has the same name as another module, {module.__name__!r}; rename the file")
+        exit_with_usage_error(f"{where!r} has the same name as another module, {module.__name__!r}; rename the file")
     return module
 
 
