@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from rightcall import Reply, Tool, Toolset
+from rightcall import Call, Reply, Tool, Toolset, render
+from rightcall.formats import FORMATS
+from rightcall.formats.spec import Params, marker_alternatives
 from support.cuts import Setting, hold_of_every_cut
 from support.replies import INTEGER, STRING
 
@@ -239,3 +241,113 @@ def test_damaged_tags_around_keys_and_values_are_repaired(case: str, format: str
 def test_damaged_tags_that_leave_a_doubt_are_reported(case: str, format: str) -> None:
     reply = parsed(with_tags(UNCERTAIN_TAGS[case], SPLIT_TAGS[format]), format.split()[0])
     assert not reply.calls and reply.problems
+
+
+# -- Qwen3-Coder: `<parameter=bash>` for `<function=bash>` (antirez/ds4#1050), no last `</parameter>` (ollama#17914) ---
+
+CODER = {
+    "qwen3_coder": "tool_call",
+    "step3p5": "tool_call",
+    "mimo": "tool_call",
+    "zaya": "zyphra_tool_call",
+    "seed_oss": "seed:tool_call",
+    "auto": "tool_call",
+}
+COMMAND = "<parameter=command>\nls -la\n</parameter>\n"
+MISNAMED_OPENERS = {
+    "one argument": (f"<parameter=bash>\n{COMMAND}</function>", "bash", {"command": "ls -la"}),
+    "two arguments": (
+        f"<parameter=bash>\n{COMMAND}<parameter=timeout>\n3\n</parameter>\n</function>",
+        "bash",
+        {"command": "ls -la", "timeout": 3},
+    ),
+    "a file": (
+        "<parameter=write_file>\n<parameter=path>\na.py\n</parameter>\n<parameter=content>\nx = '<parameter=k>'\n"
+        "</parameter>\n</function>",
+        "write_file",
+        {"path": "a.py", "content": "x = '<parameter=k>'"},
+    ),
+    "no arguments": ("<parameter=list_mailboxes>\n</function>", "list_mailboxes", {}),
+    "on one line": (
+        "<parameter=get_weather><parameter=city>Oslo</parameter></function>",
+        "get_weather",
+        {"city": "Oslo"},
+    ),
+}
+NO_MISNAMED_OPENERS = {
+    "an unknown tool": f"<parameter=zsh>\n{COMMAND}</function>",
+    "an argument of another tool": f"<parameter=get_weather>\n{COMMAND}</function>",
+    "an argument with its value": f"<parameter=bash>\nls\n</parameter>\n{COMMAND}</function>",
+    "an argument's name": "<parameter=path>\n<parameter=content>\nx\n</parameter>\n</function>",
+    "cut": "<parameter=bash>\n<parameter=command>\nls",
+}
+
+
+@pytest.mark.parametrize("format", CODER)
+@pytest.mark.parametrize(("inside", "name", "arguments"), MISNAMED_OPENERS.values(), ids=MISNAMED_OPENERS)
+def test_the_tag_of_an_argument_that_names_a_tool_opens_its_call(
+    inside: str, name: str, arguments: Args, format: str
+) -> None:
+    call = f"<{CODER[format]}>\n{inside}\n</{CODER[format]}>"
+    other = f"<{CODER[format]}>\n<function=list_mailboxes>\n</function>\n</{CODER[format]}>"
+    for text, calls in {
+        call: [(name, arguments)],
+        f"I run it.\n\n{call}\nDone.": [(name, arguments)],
+        f"{other}\n{call}": [("list_mailboxes", {}), (name, arguments)],
+    }.items():
+        reply = parsed(text, format)
+        assert [(call.name, call.arguments) for call in reply.calls] == calls
+        assert rules(reply) == ["broken_opener"]
+
+
+@pytest.mark.parametrize("format", CODER)
+@pytest.mark.parametrize("inside", NO_MISNAMED_OPENERS.values(), ids=NO_MISNAMED_OPENERS)
+def test_the_tag_of_an_argument_that_names_no_tool_is_reported(inside: str, format: str) -> None:
+    closes = "" if inside.endswith("ls") else f"\n</{CODER[format]}>"
+    reply = parsed(f"<{CODER[format]}>\n{inside}{closes}", format)
+    assert not reply.calls and reply.problems
+
+
+UNCLOSED = [*CODER, "minimax_m2", "deepseek_v32", "deepseek_v4", "deepseek_v41", "glm45", "ling3", "hy_v3", "muse"]
+VALUES: dict[str, tuple[str, Args]] = {
+    "text": ("bash", {"command": "ls -la"}),
+    "lines": ("bash", {"command": "cd /tmp\n  ls"}),
+    "a number": ("bash", {"command": "ls", "timeout": 3}),
+    "a list": ("view", {"path": "a.py", "view_range": [1, 2]}),
+    "other tags": ("write_file", {"path": "a.html", "content": "<b>bold</b> text"}),
+}
+
+
+def without_last_close(name: str, arguments: Args, format: str) -> str:
+    written = "qwen3_coder" if format == "auto" else format
+    text = render([Call(name, arguments)], format=written, tools=TOOLS)
+    body = FORMATS[written].bodies[0]
+    assert isinstance(body, Params)
+    before, _, after = text.rpartition(marker_alternatives(body.value_close)[0].rstrip("\n"))
+    return before + after
+
+
+@pytest.mark.parametrize("format", UNCLOSED)
+@pytest.mark.parametrize(("name", "arguments"), VALUES.values(), ids=VALUES)
+def test_the_end_of_the_call_closes_its_last_value(name: str, arguments: Args, format: str) -> None:
+    text = without_last_close(name, arguments, format)
+    reply = parsed(text, format)
+    assert [(call.name, call.arguments) for call in reply.calls] == [(name, arguments)]
+    assert [problem.code for problem in reply.problems] == ["unclosed_argument"]
+    if FORMATS["qwen3_coder" if format == "auto" else format].section is None:
+        assert ran(f"{text}\n{text}", format) == [(name, arguments)] * 2
+
+
+# Muse ends each message with a special token: what follows it is no part of a value.
+@pytest.mark.parametrize("format", [format for format in UNCLOSED if format != "muse"])
+def test_a_value_whose_end_is_uncertain_is_reported(format: str) -> None:
+    text = without_last_close("bash", {"command": "VALUE"}, format)
+    closing = text.partition("VALUE")[2].strip()
+    for wrong in (
+        text.replace("VALUE", f"echo {closing}"),  # the end of the call twice
+        text + "\nand then",  # text that the value may contain
+        text.replace("VALUE", "echo </param"),  # the rest of the closing tag
+        text.removesuffix(closing) + closing[: closing.index(">")],  # cut in the end of the call
+    ):
+        reply = parsed(wrong, format)
+        assert not reply.calls and reply.problems, wrong

@@ -65,6 +65,8 @@ class ParamsReader(BodyReader):
         self.begins_anew = _any(tags.sections)
         self.json = (Probe(template(body.json[0])), Probe(template(body.json[1]))) if body.json else None
         self.damaged_params = [[Probe(pat) for pat in tags.damaged_params(first=first)] for first in (False, True)]
+        params = tags.param_pats(group="key")
+        self.misnamed = Probe(seq(alt(*params), blanks(), lookahead(alt(*params, *tags.body_closes))))
         self.stray_close = Probe(alt(*templates(body.value_close))) if tags.split_params else None
         self.false_end = Probe(seq(blanks(), alt(*tags.nameless_openers, *tags.turns)))
 
@@ -162,6 +164,8 @@ class ParamsReader(BodyReader):
             self._cut_in_opener(p)
         if (yield from self._mended_opener(p)):
             return
+        if (yield from self._misnamed_opener(p)):
+            return
         if (yield from p.test(self.param.probe)):
             p.pos += 1
             raise Broken("invalid_name", "the call has arguments, but no name; name the tool before them")
@@ -184,6 +188,23 @@ class ParamsReader(BodyReader):
                 p.begin_arguments()
                 p.begin(name)
                 raise Cut
+
+    def _misnamed_opener(self, p: CallBuilder) -> Steps[bool]:
+        """Take the opening tag of an argument in place of the call's: `<parameter=bash>` (antirez/ds4#1050).
+
+        It names a tool, and an argument of that tool or the end of the call follows, so that it has no value.
+        """
+        found = yield from p.test(self.misnamed)
+        if not found or p.tools is None or not found.lastindex:
+            return False
+        name, *keys = [self.tags.plain(each) for each in found.groups() if each is not None]
+        is_argument = any(name in p.tools.kinds(tool.name) for tool in p.tools)
+        if name not in p.tools or is_argument or p.policy(name) == "off" or not p.tools.kinds(name).keys() >= {*keys}:
+            return False
+        before, after = found.group().strip(), longest_first(self.body.open)[0].replace("{name}", name)
+        p.pos = found.end()
+        p.begin(name, repairs=(Repair("broken_opener", "exact", "", before, after),))
+        return True
 
     def _mended_opener(self, p: CallBuilder) -> Steps[bool]:
         for damaged in self.tags.damaged_opens:

@@ -243,6 +243,7 @@ class _Seen(msgspec.Struct):
 _ENDS_IN_TAG = re.compile(r"(?:[<>/|]|<[^<>\n]*+)\s*\Z").search
 _LONGEST_TAG = 80
 _LINE_BREAKS = ("\n", "\r\n")
+_LINE_BREAK = frozenset("\r\n")
 
 
 class Value(msgspec.Struct, frozen=True):
@@ -259,10 +260,10 @@ class ValueEnd:
     """Finds the end of one argument's value. `line`: the line break of its own that its opener came with. `inline`: it
     came with none, and neither did those of an argument before it."""
 
-    __slots__ = ("_is_plain", "chain", "is_named", "is_special", "param", "scan", "tags")
+    __slots__ = ("_is_plain", "chain", "end_of_call", "has_line", "is_named", "is_special", "param", "scan", "tags")
 
     def __init__(self, tags: Tags, param: Holes, key: str, line: str, quote: str, inline: bool) -> None:
-        self.tags, self.param, self.is_named = tags, param, bool(key)
+        self.tags, self.param, self.is_named, self.has_line = tags, param, bool(key), bool(line)
         entries = [("close", pat) for pat in self._closes(key, line, quote, inline)]
         entries += (
             self._inside(line) if not quote else [("quote", literal(tags.body.quote[0]))] if tags.body.quote else []
@@ -272,6 +273,7 @@ class ValueEnd:
         self.is_special = re.compile(f"[{heads}]").search
         self._is_plain = re.compile(rf'[^"\\\x00-\x1f{heads}]{{1,{MAX_PIECE}}}+').fullmatch
         self.chain = Probe(self._chain())
+        self.end_of_call = self._end_of_call()
 
     def _closes(self, key: str, line: str, quote: str, inline: bool) -> list[Pat]:
         body = self.tags.body
@@ -287,6 +289,7 @@ class ValueEnd:
         missing = tags.whole_params if tags.is_special or "" in marker_alternatives(tags.body.value_close) else []
         return [
             *(("next", seq(literal(each), pat)) for each in _breaks(line) for pat in missing if pat.head),
+            *(("shut", seq(literal(each), pat)) for each in _breaks(line) for pat in tags.first_closes if pat.head),
             *(("next" if tags.is_special else "param", pat) for pat in tags.whole_params if pat.head),
             *(("open", pat) for pat in tags.param_starts),
             *(("call", pat) for pat in tags.whole_openers),
@@ -306,6 +309,19 @@ class ValueEnd:
         params = [*tags.param_pats(group="key"), *tags.damaged_params()]
         whole = seq(blanks(), alt(*params, *ends, over, END))
         return alt(whole, *tags.body_closes, *[seq(_LINES, close) for close in tags.body_closes])
+
+    def _end_of_call(self) -> Probe:
+        """What ends a value without a closing tag: all that closes the call, and then the end of the turn or another
+        call (ollama#17914). Any other text may be a part of the value."""
+        tags = self.tags
+        outer = [closes for closes in (tags.call_closes, tags.section_closes) if closes]
+        groups = [tags.body_closes, *outer] if tags.body_closes else outer if tags.is_closed else []
+        if not outer or not groups:
+            return Probe.never()
+        found = alt(*tags.turns, END)
+        for closes in reversed(groups):
+            found = seq(alt(*closes), blanks(), alt(*tags.openers, found))
+        return Probe(found)
 
     def at_once(self, p: CallBuilder, key: str, given: dict[str, Any]) -> tuple[str, bool] | None:
         """Takes a value and the marker that closes it, if all of that is here and as usual; else takes nothing. Its
@@ -378,7 +394,9 @@ class ValueEnd:
                 if (yield from self._is_next(p, value)):
                     return self._doubt_of_next(value, seen)
                 self._see(p, action, value, seen)
-            else:
+            elif action == "shut" and (yield from self._is_over(p, value, seen)):
+                return None
+            elif action != "shut" or p.buf[p.pos] not in _LINE_BREAK:
                 if action == "open":
                     action = yield from self._opened(p)
                 self._see(p, action, value, seen)
@@ -456,7 +474,24 @@ class ValueEnd:
         if self._is_repeated(key, value) or not is_known or p.call is None:
             return False
         p.pos += line
+        value.edges.append(True)  # the line break before the tag is lost with it
         _note_unclosed(p, f"the argument before {key!r} was not closed")
+        return True
+
+    def _is_over(self, p: CallBuilder, value: Value, seen: _Seen) -> Steps[bool]:
+        """Does the end of the call certainly replace the closing tag of the value?"""
+        while True:
+            line = break_at(p)
+            found = self.end_of_call.at(p.buf, p.pos + line, p.ended)
+            if found is not None:
+                break
+            yield
+        is_edge_unsure = not self.has_line and value.pieces[-1:] != [] and value.pieces[-1].endswith("\n")
+        if not found or p.call is None or is_edge_unsure or self._doubt_of_next(value, seen) is not None:
+            return False
+        p.pos += line
+        value.edges.append(True)  # the line break before the tag is lost with it
+        _note_unclosed(p, f"the argument {value.key!r} was not closed before the end of the call")
         return True
 
     def _opened(self, p: CallBuilder) -> Steps[str]:

@@ -90,9 +90,9 @@ class Tags:
         self.section_closes = templates(format.section[1]) if format.section else []
         self.shuts = self.body_closes + self.call_closes + self.section_closes
         # Nothing closes such a call but what follows it, so that nothing can be missing.
-        self.is_closed = bool(self.body_closes) or (
-            bool(self.call_closes) and "" not in marker_alternatives(format.call[1])
-        )
+        is_call_closed = bool(self.call_closes) and "" not in marker_alternatives(format.call[1])
+        self.is_closed = bool(self.body_closes) or is_call_closed
+        self.first_closes = self.body_closes or (self.call_closes if is_call_closed else [])  # after the last argument
 
     def _add_openers(self, format: Format) -> None:
         self.opens = templates(self.body.open) + templates(self.body.empty)
