@@ -938,7 +938,7 @@ class Machine:
             self.output.shown.end_quotations(found.group())
         if self.is_shown(found, sign):
             self.output.shown.enter_message()
-            self.output.shown.pass_marker()  # `>>>` at the beginning of a line is no block quote
+            self.output.shown.ignore_marker()  # `>>>` at the beginning of a line is no block quote
             return ()
         self._end_tool_message()
         self._finalize_calls()

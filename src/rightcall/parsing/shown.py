@@ -1,4 +1,4 @@
-"""Shown text: text that only shows a call. No call in it runs. The machine, rescue and `auto` ask here.
+"""Detect shown text: text that only shows a call. No call in it runs.
 
 Shown text is code (fences and spans as CommonMark defines them, four blanks or a tab after an empty line), text in
 quotation marks, in a block quote, in a diff, between HTML tags that show their content or between the markers of a
@@ -6,14 +6,14 @@ tool's result, a line of a numbered file, of a transcript or of a log, and every
 
 Whether a place is shown depends only on the text before it, so that neither more text nor other chunks change the
 answer: what was opened shows until it is closed. An unclosed span or quotation ends with its paragraph, and everything
-ends with its message. Text is only inspected when a caller asks, and once.
+ends with its message. Text is inspected only when a caller asks about a marker, and once.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 Closes = Callable[[str, int], "re.Match[str] | None"]
 
@@ -36,9 +36,10 @@ _TAG_PAIRS = {
     "<start_function_response>": "<end_function_response>",
     "<|start_tool_result|>": "<|end_tool_result|>",
 }
-# What a prompt has a tool say, where it ends a turn: who goes on made the result up. Nothing else closes some of them.
+# What a prompt writes before the result of a tool. A model that continues behind it has made the result up. Nothing
+# closes some of them.
 _NEVER = "(?!)"
-_TOLD = {"observation:": _NEVER, "✿result✿:": "✿return✿:?+", "✿result✿": "✿return✿:?+"}
+_RESULT_LABELS = {"observation:": _NEVER, "✿result✿:": "✿return✿:?+", "✿result✿": "✿return✿:?+"}
 _NAMED = "|".join((*_HTML, *_TAGS))
 OPENS = rf"<(?:{_NAMED})(?=[\s>/])|" + "|".join(map(re.escape, _TAG_PAIRS))
 
@@ -55,7 +56,7 @@ _BEGINNINGS = frozenset([opener[:size] for opener in _CLOSES for size in range(1
 
 
 def unfinished(text: str) -> int:
-    """Where the beginning of an opener stands that the text ends with; its length where it ends with none."""
+    """Return the index of a partial opener at the end of the text; the length of the text if there is none."""
     tail = text[-_LONGEST_OPENER:].lower()
     for start in (tail.rfind("<"), tail.rfind("[")):
         end = tail[start:] if start >= 0 else ""
@@ -67,22 +68,22 @@ def unfinished(text: str) -> int:
 
 
 def closing(opener: str) -> Closes:
-    """Finds what closes this opener, as `OPENS` found it."""
+    """Return the search for the closing marker of an opener that `OPENS` found."""
     return _CLOSES[opener.lower()]
 
 
-_TOLD_CLOSES: dict[str, Closes] = {opener: re.compile(close, re.I).search for opener, close in _TOLD.items()}
-_RESULTS = {opener: _CLOSES[opener] for opener in _TAG_PAIRS} | _TOLD_CLOSES
+_LABEL_CLOSES: dict[str, Closes] = {opener: re.compile(close, re.I).search for opener, close in _RESULT_LABELS.items()}
+_RESULTS = {opener: _CLOSES[opener] for opener in _TAG_PAIRS} | _LABEL_CLOSES
 
 
 def result_closing(marker: str) -> Closes | None:
-    """Finds what closes a marker that begins the result of a tool; None for any other."""
+    """Return the search for the closing marker of a marker that begins a tool's result; None for any other marker."""
     return _RESULTS.get(marker.strip().lower())
 
 
-def ends_told(closes: Closes | None, marker: str) -> bool:
-    """Is it a result that a prompt has a tool say that is open, and does this marker end it?"""
-    return closes in _TOLD_CLOSES.values() and closes is not None and closes(marker, 0) is not None
+def _ends_labelled_result(closes: Closes | None, marker: str) -> bool:
+    """Return whether `closes` belongs to a result behind one of `_RESULT_LABELS`, and this marker closes it."""
+    return closes in _LABEL_CLOSES.values() and closes is not None and closes(marker, 0) is not None
 
 
 # -- beginnings of lines -----------------------------------------------------------------------------------------------
@@ -110,7 +111,7 @@ MOST_ITEMS = 8
 
 
 def columns(before: int, blanks: str) -> int:
-    """The column behind these blanks, which begin in that column. A tab goes on to the next fourth."""
+    """Return the column behind these blanks, which begin in column `before`. Tab stops are four columns apart."""
     if "\t" not in blanks:
         return before + len(blanks) - blanks.count("\r")
     return len((" " * before + blanks.replace("\r", "")).expandtabs(4))
@@ -151,32 +152,37 @@ _NEVER_FIRST = frozenset(":,;)]}%=>|&^+")  # in a quotation: what is left of a b
 
 
 class Marks:
-    """What is open in a paragraph. `walk` follows a piece of a line of it."""
+    """The code span and the quotations that are open in a paragraph. `walk` reads a piece of a line of it."""
 
-    __slots__ = ("last", "open", "span")
+    __slots__ = ("_last", "open", "span")
 
     def __init__(self) -> None:
-        self.span = 0  # how many backticks opened the code span
+        self.span = 0  # the number of backticks that opened the code span
         self.open: list[str] = []  # quotation marks, and brackets inside them
-        self.last = "\n"  # the character before the next piece
+        self._last = "\n"  # the character before the next piece
 
     def __bool__(self) -> bool:
         return bool(self.span or self.open)
 
     def end(self) -> None:
-        """The paragraph is over."""
+        """End the paragraph."""
         self.span = 0
         if self.open:
             self.open = []
 
-    def pass_over(self, text: str) -> None:
-        """What stood in a shown opener was not followed. Where it goes on as JSON does behind a string, what was taken
-        for a quotation was that string."""
+    def begin_line(self, *, is_indented: bool = False) -> None:
+        """Note that the next piece begins a line."""
+        self._last = " " if is_indented else "\n"
+
+    def skip(self, text: str) -> None:
+        """Skip the text of a shown call. If it continues as JSON does behind a string, what looked like a quotation
+        around it was that string."""
         if '"' in self.open and len(_DOUBLE(text)) % 2 and _NEXT_MEMBER(text):
             del self.open[self.open.index('"') :]
 
     def walk(self, text: str, at: int, stop: int) -> tuple[int, Closes | None]:
-        """Follows the text up to `stop`, or to a tag inside which nothing counts but what closes it."""
+        """Read the text up to `stop`, or up to a tag that shows its content. Return the index that was reached, and the
+        search for what closes that tag."""
         while at < stop:
             found = (_TICKS if self.span else _INSIDE if self.open else _OUTSIDE)(text, at, stop)
             if found is None:
@@ -186,7 +192,7 @@ class Marks:
             if char == "`":
                 self.span = at - start if not self.span else 0 if self.span == at - start else self.span
             elif char in _QUOTES:
-                before = text[start - 1] if start else self.last
+                before = text[start - 1] if start else self._last
                 if not _is_apostrophe(char, before, text, at) and (self._is_open(char) or _opens(before, text, at)):
                     self._quote(char, before, text[at : at + 1] or "<")
             elif char in _BRACKETS and at - start == 1:
@@ -194,13 +200,13 @@ class Marks:
             elif char in _CLOSERS:
                 self._close_bracket(char)
             elif char != "\\":
-                self.last = ">"
+                self._last = ">"
                 return at, closing(found.group())
-        self.last = text[stop - 1]
+        self._last = text[stop - 1]
         return stop, None
 
     def _is_open(self, char: str) -> bool:
-        """Is it any other mark than a straight one that would open a quotation?"""
+        """Return whether this mark is not a straight one that would open a quotation."""
         return char not in _STRAIGHT or char in self.open[-64:]
 
     def _quote(self, char: str, before: str, behind: str) -> None:
@@ -214,7 +220,7 @@ class Marks:
             self.open.append(char)
 
     def _opener_of(self, closes: str) -> int:
-        """Where the innermost mark is that this one closes; -1 for none."""
+        """Return the index of the innermost mark that this one closes; -1 for none."""
         opened = self.open
         for i in range(len(opened) - 1, max(-1, len(opened) - 65), -1):
             if closes in _PAIRS.get(opened[i], ""):
@@ -238,7 +244,7 @@ class Marks:
             pass
 
     def _is_inner(self, char: str, before: str, behind: str) -> bool:
-        """Does it open a string inside the quotation, and not close it?"""
+        """Return whether a straight mark opens a string inside the quotation, and does not close it."""
         top = self.open[-1]
         if top in _BRACKETS:
             return before in _BEFORE_STRING and not (before == top and behind in _ENDS_PHRASE)
@@ -257,13 +263,13 @@ class Marks:
 
 
 def _is_apostrophe(char: str, before: str, text: str, at: int) -> bool:
-    """Does it stand for what a word left out at its beginning?"""
+    """Return whether this mark is an apostrophe before a clipped word."""
     return char in "'\u2018" and before in _BEFORE_CLIPPED and _CLIPPED(text, at) is not None
 
 
 def _opens(before: str, text: str, at: int) -> bool:
-    """May what stands behind a straight mark be quoted? Who shows a call in quotation marks writes prose before it, or
-    nothing."""
+    """Return whether a straight mark may open a quotation, by the text behind it. A text that quotes a call has prose
+    before the call, or nothing."""
     if before != "=":
         return _TEXT_BEHIND(text, at) is None
     word = _FIRST_WORD(text, at)
@@ -271,7 +277,7 @@ def _opens(before: str, text: str, at: int) -> bool:
 
 
 def _is_value(word: str, has_text_behind: bool) -> bool:
-    """Is it all of the value of an attribute or a variable? The first word of prose is not."""
+    """Return whether a quoted word is the whole value of an attribute or a variable. The first word of prose is not."""
     said = word.rstrip(_ENDS_SENTENCE).replace("-", "")
     if said.isalpha():
         is_word = len(said) > 1 or said in "aAIoO"
@@ -281,10 +287,10 @@ def _is_value(word: str, has_text_behind: bool) -> bool:
 
 # -- the message -------------------------------------------------------------------------------------------------------
 
-# How far out what opens stands: a section around calls, a call, its body. What is no opener of a call is outside all.
+# The levels of openers, from the outside: a section around calls, a call, its body. Any other marker is outside.
 OUTSIDE, SECTION, CALL, BODY, INNERMOST = range(5)
 _CODE = 4  # columns
-# The first look at a text in which nothing is open: most hold nothing that shows anything.
+# Found in every text that may open something. Most texts hold nothing of it, so they are not read any further.
 _INTEREST = re.compile(
     r"""[`~"\t>|@\u00ab\u00bb\u2018\u201a-\u201f\u2039\u203a\u300c-\u300f]|(?<![^\W_])'|    |<[!PRCTFSprctfs\uff5c]"""
     r"""|\[TOOL|(?:\A|\n) {0,3}+(?:--- |diff )|(?:\A|\n)[ *_\[(<+-]*+(?:[0-9]|[A-Za-z]++[ *_\])>]*+[:\uff1a(]"""
@@ -300,72 +306,102 @@ class _Fence(NamedTuple):
     base: int  # the column where the content of its list item begins
 
 
-class _Inside(NamedTuple):
-    """What stands behind an opener that is shown, up to what closes it."""
+class _ShownCall:
+    """The text behind a shown opener, up to what closes it. `text` collects it."""
 
-    level: int
-    closes: Closes
+    __slots__ = ("_is_call", "closes", "level", "text")
+
+    def __init__(self, level: int, closes: Closes) -> None:
+        self.level, self.closes = level, closes
+        self.text: list[str] = []
+        self._is_call = False  # a body follows the opener: prose does not only mention it
+
+    def holds(self, level: int) -> bool:
+        """Return whether a marker of this level is inside the opener. Then a call follows the opener."""
+        self._is_call = self._is_call or level > self.level
+        return level > self.level
+
+    def is_prose(self, text: str) -> bool:
+        """Return whether this text shows that the opener is only mentioned."""
+        if not self._is_call and text.strip():
+            self._is_call = _FOLLOWS(text) is not None
+            return not self._is_call
+        return False
 
 
 class Shown:
-    """Follows one message. `take` the text before a marker, then ask whether it `shows` the marker."""
+    """Follow one message. `take` the text before a marker, then ask whether it `shows` the marker."""
 
-    # Most messages are never asked about, or hold nothing of interest: what is not said here is not made for them.
-    is_new: bool  # nothing but blanks was taken: nothing is shown
+    # Most messages are never asked about, or open nothing: attributes with a value here are not set for them.
+    is_new: bool  # only blanks were taken
+    _pending: list[str]  # text that was taken and not read
     _marks = Marks()
     _items: tuple[int, ...] = ()  # the columns where the content of the open list items begins
-    _kept: list[str]  # the text inside a shown opener
-    _inside: _Inside | None = None
-    _sure = False  # a body follows that opener: prose does not only mention it
-    _raw: Closes | None = None  # inside a tag: what closes it
+    _inside: _ShownCall | None = None
+    _tag_closes: Closes | None = None  # inside a tag that shows its content: the search for what closes it
     _fence: _Fence | None = None
-    _diff = False
+    _diff: Literal["", "old file", "open"] = ""  # the last line named the old file of a diff; a diff is open
     _code = False  # the last line that was not empty was indented code
-    _has_text = False  # there was a line before this one that is not empty
-    _after_empty = False
-    _minus = False  # the last line named the old file of a diff
+    _before: Literal["", "text", "empty"] = (
+        ""  # the lines before this one: none with text, text, text and an empty line
+    )
     _messages = 0  # how many messages were opened by markers that are shown
-    # Of the line:
-    _begun = False  # there is more than blanks in it
+    # Of the current line:
+    _begun = False  # it holds more than blanks
     _indent = 0
-    _line = False  # it is shown, whatever stands in it
-    _skip = False  # nothing in it opens or closes anything
-    _heading = False
-    _edge: _Fence | None = None  # the fence that it opens or closes, if nothing speaks against it
+    # It is shown whatever it holds ("quote": nothing in it opens or closes anything), is in a fence, or is a heading.
+    _line: Literal["", "quote", "record", "fenced", "heading"] = ""
+    _edge: _Fence | None = None  # the fence that it opens or closes, unless text follows in the line
 
     def __init__(self) -> None:
         self.is_new = True
-        self._pending: list[str] = []  # taken, and not looked at
+        self._pending = []
 
-    def _start_line(self) -> None:
-        self._begun = self._line = self._skip = self._heading = False
-        self._indent = 0
-        self._edge = None
-
-    # -- asked ---------------------------------------------------------------------------------------------------------
-
-    def take(self, text: str) -> None:
-        """More of the text."""
-        if self.is_new and text.strip(" \t\r\n"):
-            self.is_new = False
-        self._pending.append(text)
+    # -- queries -------------------------------------------------------------------------------------------------------
 
     def shows(self, level: int = OUTSIDE, *, special: bool = False) -> bool:
-        """Does the text so far only show the marker that comes next? `level` is how far out that stands. Behind the run
-        that closes a fence a special token may stand: it is no text."""
+        """Return whether the text so far only shows the marker that comes next.
+
+        `level` is that of the marker. `special`: it is a special token, which may follow the run that closes a fence.
+        """
         self._catch_up()
         if self._inside is not None:
-            if level > self._inside.level:
-                self._sure = True
+            if self._inside.holds(level):
                 return True
-            self._leave()
-        if self._raw is not None or self._line or self._diff or self._marks:
+            # The shown opener was not closed: what follows it is text like any other.
+            inside, self._inside = self._inside, None
+            self._read("".join(inside.text))
+        if self._tag_closes is not None or self._line in ("quote", "record") or self._diff == "open" or self._marks:
             return True
         if self._fence is not None:
             return not (special and self._edge is not None)
         if self._edge is not None:
             return True
         return not self._begun and self._is_code()
+
+    def is_closing(self, marker: str) -> bool:
+        """Return whether this marker closes an opener that is shown."""
+        self._catch_up()
+        return self._inside is not None and self._inside.closes(marker, 0) is not None
+
+    def is_result_over(self, marker: str) -> bool:
+        """Return whether this marker, which ends a turn, ends the result of a tool."""
+        self._catch_up()
+        return _ends_labelled_result(self._tag_closes, marker)
+
+    @property
+    def in_fence(self) -> bool:
+        """Whether a line that begins here is in a code fence."""
+        self._catch_up()
+        return self._fence is not None
+
+    # -- text and markers ----------------------------------------------------------------------------------------------
+
+    def take(self, text: str) -> None:
+        """Take more of the text."""
+        if self.is_new and text.strip(" \t\r\n"):
+            self.is_new = False
+        self._pending.append(text)
 
     def continue_line(self) -> None:
         """Note that the text that follows does not begin a line: a call is before it."""
@@ -383,154 +419,134 @@ class Shown:
         self._messages -= 1
         return True
 
-    def pass_marker(self) -> None:
-        """The piece that was taken last is a marker that is shown: nothing in it opens or closes anything."""
+    def ignore_marker(self) -> None:
+        """Note that the piece that was taken last is a shown marker: nothing in it opens or closes anything."""
         if self._pending:
             self._pending[-1] = "x"
 
     def join_lines(self) -> None:
-        """The piece that was taken last is a marker that is shown: an empty line in it ends no paragraph."""
+        """Note that the piece that was taken last is a shown marker: an empty line in it ends no paragraph."""
         if self._pending and "\n" in (marker := self._pending[-1]):
             self._pending[-1] = _EMPTY_LINES("\n", marker)
 
     def enter(self, level: int, closes: Closes | None) -> None:
-        """The opener that was taken last is shown: so is what stands in it."""
+        """Note that the opener that was taken last is shown: so is the text up to what closes it."""
         self._catch_up()
         if closes is not None and self._inside is None:
-            self._inside, self._sure, self._kept = _Inside(level, closes), False, []
-
-    def is_closing(self, marker: str) -> bool:
-        """Does this marker close an opener that is shown?"""
-        self._catch_up()
-        return self._inside is not None and self._inside.closes(marker, 0) is not None
+            self._inside = _ShownCall(level, closes)
 
     def begin_result(self, marker: str) -> None:
-        """A special token was taken for a marker: it may begin the result of a tool."""
-        self._raw = result_closing(marker)
-        if self._raw is not None:
+        """Note a special token that was parsed as a marker: it may begin the result of a tool."""
+        self._tag_closes = result_closing(marker)
+        if self._tag_closes is not None:
             self.is_new = False
 
-    def is_result_over(self, marker: str) -> bool:
-        """Does this marker, which ends a turn, end a result?"""
-        self._catch_up()
-        return ends_told(self._raw, marker)
-
     def end_quotations(self, header: str) -> None:
-        """The header of another message comes next. On a line of its own it ends the quotations before it; code may
-        still show it."""
+        """Note that the header of another message follows. On a line of its own it ends the quotations before it; code
+        may still show it."""
         self._catch_up()
         if self._marks.open and not self._marks.span and (header[0] == "\n" or not (self._begun or self._indent)):
             self._marks.end()
 
-    @property
-    def in_fence(self) -> bool:
-        """Does a line that begins here stand in a code fence?"""
-        self._catch_up()
-        return self._fence is not None
-
-    # -- followed ------------------------------------------------------------------------------------------------------
+    # -- reading -------------------------------------------------------------------------------------------------------
 
     def _catch_up(self) -> None:
+        """Read the text that was taken and not read."""
         if not self._pending:
             return
         text = "".join(self._pending)
         self._pending.clear()
         if self._inside is not None:
-            text = self._follow(self._inside, text)
+            text = self._read_inside(self._inside, text)
         if text:
             self._read(text)
 
+    def _read_inside(self, inside: _ShownCall, text: str) -> str:
+        """Collect text inside a shown opener. Return the text that is not inside."""
+        if inside.is_prose(text):
+            self._inside = None
+            return "".join(inside.text) + text
+        closed = inside.closes(text, 0)
+        if closed is None:
+            inside.text.append(text)
+            return ""
+        self._inside, self._begun = None, True
+        self._make_marks()
+        self._marks.skip("".join(inside.text) + text[: closed.start()])
+        return text[closed.end() :]
+
     def _read(self, text: str) -> None:
-        if self._is_calm() and not _INTEREST(text):
-            self._pass(text)
+        is_open = self._marks or self._items or self._tag_closes or self._fence or self._edge
+        if not (
+            is_open
+            or self._diff
+            or self._code
+            or self._line in ("quote", "record")
+            or (not self._begun and self._is_code())
+            or _INTEREST(text)
+        ):
+            self._read_plain(text)
             return
         self._make_marks()
-        if self._raw is None and (end := unfinished(text)) < len(text):
-            # Somebody asks in the middle of what may become a tag: it is looked at when there is more of it.
+        if self._tag_closes is None and (end := unfinished(text)) < len(text):
+            # The text ends in what may become a tag: it is read when more of it has arrived.
             self._pending.append(text[end:])
             text = text[:end]
         self._walk(text)
 
     def _make_marks(self) -> None:
-        """Those of the class are nobody's: a message has its own as soon as something may open one."""
+        """Give the message marks of its own, as soon as something may open one. The class's are shared."""
         if self._marks is Shown._marks:
             self._marks = Marks()
 
-    def _follow(self, inside: _Inside, text: str) -> str:
-        """Text inside a shown opener. Gives what stands behind its end."""
-        if not self._sure and text.strip():
-            self._sure = _FOLLOWS(text) is not None
-            if not self._sure:
-                self._inside = None
-                return "".join(self._kept) + text
-        closed = inside.closes(text, 0)
-        if closed is None:
-            self._kept.append(text)
-            return ""
-        self._inside, self._begun = None, True
-        self._make_marks()
-        self._marks.pass_over("".join(self._kept) + text[: closed.start()])
-        return text[closed.end() :]
-
-    def _leave(self) -> None:
-        """What was taken for the inside of an opener was not closed: it is text like any other."""
-        if self._inside is not None:
-            self._inside = None
-            self._read("".join(self._kept))
-
-    def _is_calm(self) -> bool:
-        if self._marks or self._items or self._raw or self._fence or self._edge:
-            return False
-        if self._diff or self._code or self._line or self._minus:
-            return False
-        return self._begun or not self._is_code()
-
-    def _pass(self, text: str) -> None:
-        """Text that opens nothing."""
+    def _read_plain(self, text: str) -> None:
+        """Read text that opens nothing."""
         before, broken, line = text.rpartition("\n")
         if broken:
             solid = before.rstrip(" \r\n")
-            self._has_text = self._has_text or self._begun or bool(solid)
-            self._after_empty = "\n" in before[len(solid) :] or not (solid or self._begun)
+            has_text = bool(self._before or self._begun or solid)
+            is_empty = "\n" in before[len(solid) :] or not (solid or self._begun)
+            self._before = "" if not has_text else "empty" if is_empty else "text"
             self._start_line()
         if line.strip():
             self._begun = True
-        elif not self._begun:
+        elif line and not self._begun:
             self._indent = columns(self._indent, line)
 
     def _walk(self, text: str) -> None:
+        """Read text line by line."""
         at, size = 0, len(text)
         while at < size:
-            if self._raw is not None:
-                found = self._raw(text, at)
+            if self._tag_closes is not None:
+                found = self._tag_closes(text, at)
                 if found is None:
                     self._begun = True
                     return
-                self._raw, self._begun, at = None, True, found.end()
+                self._tag_closes, self._begun, at = None, True, found.end()
                 continue
             end = text.find("\n", at)
             stop = size if end < 0 else end
             if not self._begun:
-                at = self._begin(text, at, stop)
-            elif self._edge is not None and not self._skip and self._edge.char == "`" and "`" in text[at:stop]:
+                at = self._begin_line(text, at, stop)
+            elif self._edge is not None and self._line != "fenced" and self._edge.char == "`" and "`" in text[at:stop]:
                 self._edge = None  # such an info string holds no backtick: it was a code span
             if at < stop:
-                at = self._go_on(text, at, stop)
+                at = self._read_line(text, at, stop)
             if at == stop and end >= 0:
                 self._end_line()
                 at = end + 1
 
-    def _go_on(self, text: str, at: int, stop: int) -> int:
-        """The rest of a line."""
-        if self._skip:
+    def _read_line(self, text: str, at: int, stop: int) -> int:
+        """Read the remainder of a line, or of it up to a tag that shows its content. Return the index reached."""
+        if self._line in ("quote", "fenced"):
             if self._edge is not None and text[at:stop].strip():
                 self._edge = None  # text behind the run: it closes nothing
             return stop
-        at, self._raw = self._marks.walk(text, at, stop)
+        at, self._tag_closes = self._marks.walk(text, at, stop)
         return at
 
-    def _begin(self, text: str, at: int, stop: int) -> int:
-        """The beginning of a line: gives where the rest of it begins."""
+    def _begin_line(self, text: str, at: int, stop: int) -> int:
+        """Read the beginning of a line. Return the index of its remainder."""
         blanks = BLANKS(text, at, stop)
         assert blanks is not None
         self._indent = columns(self._indent, blanks.group())
@@ -538,34 +554,34 @@ class Shown:
         if at == stop:
             return at
         self._begun = True
-        self._marks.last = "\n" if blanks.end() == blanks.start() else " "
+        self._marks.begin_line(is_indented=blanks.end() > blanks.start())
         if self._fence is not None:
-            return self._in_fence(self._fence, text, at, stop)
-        if self._diff:
-            return self._all_shown(stop)
+            return self._read_in_fence(self._fence, text, at, stop)
+        if self._diff == "open":
+            return self._show_line(stop)
         self._leave_items()
         base = self._items[-1] if self._items else 0
         if self._is_code() and not (base and self._indent - base < _CODE and RUN(text, at, stop)):
             self._code = True
-            return self._all_shown(stop)
+            return self._show_line(stop)
         self._code = False
-        at = self._list(text, at, stop)
+        at = self._read_items(text, at, stop)
         return self._classify(text, at, stop) if at < stop else at
 
     def _is_code(self) -> bool:
-        """Is a line code that begins in this column?"""
-        return self._indent >= _CODE and (self._code or (self._after_empty and self._has_text))
+        """Return whether a line is code that begins in this column."""
+        return self._indent >= _CODE and (self._code or self._before == "empty")
 
-    def _in_fence(self, fence: _Fence, text: str, at: int, stop: int) -> int:
+    def _read_in_fence(self, fence: _Fence, text: str, at: int, stop: int) -> int:
         run = RUN(text, at, stop)
-        self._skip = True
+        self._line = "fenced"
         if run is None or run[0][0] != fence.char or len(run[0]) < fence.size or self._indent - fence.base >= _CODE:
             return stop
         self._edge = fence
         return run.end()
 
-    def _list(self, text: str, at: int, stop: int) -> int:
-        """The items of lists that begin here, one in the other."""
+    def _read_items(self, text: str, at: int, stop: int) -> int:
+        """Read the list items that begin here, one inside the other."""
         for _ in range(MOST_ITEMS):
             found = _ITEM(text, at, stop)
             if found is None or at == stop:
@@ -578,41 +594,42 @@ class Shown:
         return at
 
     def _leave_items(self) -> None:
-        """A line that begins further left than the content of a list item is not in it."""
+        """End the list items whose content begins further right than this line."""
         items = self._items
         while items and items[-1] > self._indent:
             items = items[:-1]
         self._items = items
 
-    def _all_shown(self, stop: int) -> int:
-        self._line = self._skip = True
+    def _show_line(self, stop: int) -> int:
+        self._line = "quote"
         return stop
 
     def _classify(self, text: str, at: int, stop: int) -> int:
+        """Recognize block quotes, fences, diffs, records and headings by the beginning of their line."""
         marks, char = self._marks, text[at]
         if char == ">":
             marks.end()
-            return self._all_shown(stop)
+            return self._show_line(stop)
         if char in "`~" and (run := RUN(text, at, stop)) is not None:
-            self._edge = self._opened(char, len(run[0]), text[run.end() : stop])
+            base = self._items[-1] if self._items else 0
+            info = text[run.end() : stop]
+            # With a backtick in its info string it is a code span.
+            is_fence = self._indent - base < _CODE and not (char == "`" and char in info)
+            self._edge = _Fence(char, len(run[0]), base) if is_fence else None
             return at
-        if DIFF(text, at, stop) or (self._minus and PLUS(text, at, stop)):
+        if DIFF(text, at, stop) or (self._diff == "old file" and PLUS(text, at, stop)):
             marks.end()
-            self._diff = True
-            return self._all_shown(stop)
-        self._minus = MINUS(text, at, stop) is not None
-        self._line = RECORD(text, at, stop) is not None
+            self._diff = "open"
+            return self._show_line(stop)
+        self._diff = "old file" if MINUS(text, at, stop) else ""
+        self._line = "record" if RECORD(text, at, stop) else ""
         if char == "#" and HEADING(text, at, stop):
             marks.end()
-            self._heading = True
+            self._line = "heading"
         return at
 
-    def _opened(self, char: str, size: int, info: str) -> _Fence | None:
-        """The fence that a line opens. With a backtick in its info string it is a code span."""
-        base = self._items[-1] if self._items else 0
-        if self._indent - base >= _CODE or (char == "`" and char in info):
-            return None
-        return _Fence(char, size, base)
+    def _start_line(self) -> None:
+        self._begun, self._indent, self._line, self._edge = False, 0, "", None
 
     def _end_line(self) -> None:
         marks = self._marks
@@ -620,27 +637,27 @@ class Shown:
             self._fence = self._edge if self._fence is None else None
             marks.end()
         if self._begun:
-            self._has_text, self._after_empty = True, False
+            self._before = "text"
         else:
             marks.end()
-            self._after_empty, self._minus = True, False
-            self._diff = self._diff and self._indent > 0
-        if self._heading:
+            self._before = "empty" if self._before else ""
+            self._diff = "open" if self._diff == "open" and self._indent > 0 else ""
+        if self._line == "heading":
             marks.end()
         self._start_line()
-        marks.last = "\n"
+        marks.begin_line()
 
 
 def shows(text: str) -> bool:
-    """Does a text only show what comes behind it?"""
+    """Return whether a text only shows the marker behind it."""
     shown = Shown()
     shown.take(text)
     return shown.shows()
 
 
 def _make_the_first() -> None:
-    """Python keeps an attribute beside its object only where one of the first objects of the class had it; else every
-    object that gets it becomes slow. This one has them all."""
+    """Make an object with every attribute. Python stores an attribute compactly only if one of the first objects of its
+    class had it; objects that get another one later become slow."""
     first = Shown()
     for name, value in [*vars(Shown).items()]:
         if not (callable(value) or name.startswith("__") or isinstance(value, property)):
@@ -654,8 +671,8 @@ _make_the_first()
 
 
 def only_fence(text: str) -> str | None:
-    """What stands in the one code fence that a text is; None where it is anything else. Models forget the line break
-    before the run that closes it."""
+    """Return the content of the one code fence that a text consists of; None for any other text. The line break before
+    the closing run may be missing: models forget it."""
     text = text.strip()
     run = RUN(text, 0)
     first, _, body = text.partition("\n")
@@ -670,7 +687,7 @@ def only_fence(text: str) -> str | None:
 
 
 def last_fence(text: str) -> int:
-    """Where the last code fence of a text begins; -1 if it has none."""
+    """Return the index at which the last code fence of a text begins; -1 if it has none."""
     shown, last, at, was = Shown(), -1, 0, False
     for line in text.splitlines(keepends=True):
         shown.take(line)
