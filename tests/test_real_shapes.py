@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from rightcall import Call, Reply, Tool, Toolset, render
+from rightcall import Call, Reply, Tool, Toolset, render, repair
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Params, marker_alternatives
 from support.cuts import Setting, hold_of_every_cut
@@ -351,3 +351,59 @@ def test_a_value_whose_end_is_uncertain_is_reported(format: str) -> None:
     ):
         reply = parsed(wrong, format)
         assert not reply.calls and reply.problems, wrong
+
+
+# -- JSON: escaped white space between values (OpenHands/software-agent-sdk#2488) ---
+
+WITH_JSON = {
+    "hermes": '<tool_call>\n{"name": "%s", "arguments": %s}\n</tool_call>',
+    "auto": '<tool_call>\n{"name": "%s", "arguments": %s}\n</tool_call>',
+    "mistral": '[TOOL_CALLS][{"name": "%s", "arguments": %s}]',
+    "mistral_v11": "[TOOL_CALLS]%s[ARGS]%s",
+    "kimi_k2": "<|tool_calls_section_begin|><|tool_call_begin|>functions.%s:0<|tool_call_argument_begin|>%s"
+    "<|tool_call_end|><|tool_calls_section_end|>",
+    "deepseek_v31": "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>%s<｜tool▁sep｜>%s<｜tool▁call▁end｜>"
+    "<｜tool▁calls▁end｜>",
+    "qwen3_coder": "<tool_call>\n<function=%s>\n%s\n</function>\n</tool_call>",
+}
+ESCAPED_BLANKS = {
+    "before a value and the end": (r'{"path": "q.py", "view_range": \n[2142, 2250]\n\n}', [2142, 2250]),
+    "after the first bracket": (r'{\n"path": "q.py", "view_range": [1, 2]}', [1, 2]),
+    "between the members": (r'{"path": "q.py",\n  "view_range": [1, 2]}', [1, 2]),
+    "around the colon": (r'{"path"\n:\n"q.py", "view_range"\t: [1, 2]}', [1, 2]),
+    "in the array": (r'{"path": "q.py", "view_range": [\n1,\n2\n]}', [1, 2]),
+    "Windows": (r'{\r\n"path": "q.py",\r\n"view_range": [1, 2]\r\n}', [1, 2]),
+    "with line breaks": ('{\\n\n"path": "q.py", "view_range": \\n [1, 2]}\n', [1, 2]),
+}
+NO_BLANKS = {
+    "an unquoted path": r'{"path": \new\table}',
+    "no value": r'{"path": \n}',
+    "a string without its first quote": r'{"path": \nq.py", "view_range": [1, 2]}',
+    "cut": r'{"path": "q.py", "view_range": \n[1,',
+}
+
+
+@pytest.mark.parametrize("format", WITH_JSON)
+@pytest.mark.parametrize(("arguments", "lines"), ESCAPED_BLANKS.values(), ids=ESCAPED_BLANKS)
+def test_escapes_between_json_values_are_white_space(arguments: str, lines: list[int], format: str) -> None:
+    reply = parsed(WITH_JSON[format] % ("view", arguments), format)
+    assert [call.arguments for call in reply.calls] == [{"path": "q.py", "view_range": lines}]
+    assert rules(reply) == ["bad_escape"]
+
+
+@pytest.mark.parametrize("format", WITH_JSON)
+@pytest.mark.parametrize("arguments", NO_BLANKS.values(), ids=NO_BLANKS)
+def test_escapes_that_may_belong_to_a_value_are_reported(arguments: str, format: str) -> None:
+    reply = parsed(WITH_JSON[format] % ("view", arguments), format)
+    assert not reply.calls and reply.problems
+
+
+def test_escapes_inside_strings_are_unchanged() -> None:
+    for path in (r"a\nb", r"\n", r"x\n\n}", r"[\n1]"):
+        text = WITH_JSON["hermes"] % ("view", f'{{\\n"path": "{path}"}}')
+        assert ran(text, "hermes") == [("view", {"path": path.replace(r"\n", "\n")})]
+
+
+def test_escapes_between_the_values_of_native_arguments_are_white_space() -> None:
+    call = repair(Call("view", json=r'{"path": "q.py", "view_range": \n[1, 2]\n}\n'), TOOLS)
+    assert call.arguments == {"path": "q.py", "view_range": [1, 2]}

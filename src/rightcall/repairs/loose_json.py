@@ -275,6 +275,9 @@ class LooseStrings:
             self._took("bad_escape", before, after, guess=guess)
 
 
+# White space between values that is written as in a string (OpenHands/software-agent-sdk#2488), not the beginning of an
+# unquoted path such as `\new`.
+_ESCAPED_BLANK = re.compile(r"\\[nrt](?!(?!(?:true|false|null)\b)[A-Za-z_])").match
 _BLANK = re.compile(r"[ \t\r\n]*+").match
 _NUMBER = re.compile(r"[+-]?(?:[0-9][0-9_]*+(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?(?![\w.])").match
 _ZEROS = re.compile(r"[+-]?0[0-9]").match
@@ -324,6 +327,10 @@ class _LooseReader(LooseStrings):
     def peek(self) -> str:
         while True:
             self.pos = _BLANK(self.text, self.pos).end()  # type: ignore[union-attr]
+            if (escape := _ESCAPED_BLANK(self.text, self.pos)) is not None:
+                self._took("bad_escape", escape.group(), "")
+                self.pos = escape.end()
+                continue
             comment = LOOSE.comments(self.text, self.pos)
             if comment is None:
                 return self.text[self.pos : self.pos + 1]
