@@ -379,7 +379,6 @@ NO_BLANKS = {
     "an unquoted path": r'{"path": \new\table}',
     "no value": r'{"path": \n}',
     "a string without its first quote": r'{"path": \nq.py", "view_range": [1, 2]}',
-    "cut": r'{"path": "q.py", "view_range": \n[1,',
 }
 
 
