@@ -134,7 +134,29 @@ def _shared_extra(depth: int) -> dict[str, Any]:
     return {"type": "object", "allOf": [{"properties": _WIDE}, extra]}
 
 
+def _argument(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": {"x": schema}}
+
+
+def _tagged(tags: list[Any], more: int = 0) -> dict[str, Any]:
+    """An object that one of these constants distinguishes from others."""
+    plain = {f"p{at}": {"type": "string"} for at in range(more)}
+    return {"type": "object", "properties": {"tag": {"enum": tags}, **plain}, "required": ["tag"]}
+
+
+_RANGES = [{"type": "integer", "minimum": at * 50, "maximum": at * 50 + 49} for at in range(250)]
+_NESTED_TAGS = [
+    {"type": "object", "properties": {"v": {"anyOf": [_tagged([f"{i}_{j}"]) for j in range(90)]}}, "required": ["v"]}
+    for i in range(60)
+]
+# Constants and alternatives that would be compared with each other millions of times.
+_COMPARED: dict[str, tuple[str, dict[str, Any]]] = {
+    "constants beside ranges": ("enum", _argument({"enum": list(range(40_000)), "anyOf": _RANGES})),
+    "alternatives with nested tags": ("oneOf", _argument({"oneOf": _NESTED_TAGS})),
+}
+
 _MULTIPLYING: dict[str, dict[str, Any]] = {
+    **{name: schema for name, (_, schema) in _COMPARED.items()},
     "cycles of lengths 2, 3 and 5": _meeting_cycles((2, 3, 5), _LIST),
     "branching cycles of lengths 2, 3 and 5": _meeting_cycles((2, 3, 5), _TREE),
     "four long cycles": _meeting_cycles((7, 11, 13, 17), _LIST),
@@ -177,4 +199,17 @@ def test_an_exhausted_budget_is_reported_as_a_relaxation() -> None:
 
 def test_an_intersection_of_cycles_is_exact_within_the_budget() -> None:
     made = grammar([{"name": "f", "parameters": _meeting_cycles((2, 3, 5), _LIST)}], choice="required")
+    assert not made.relaxations
+
+
+@pytest.mark.parametrize("name", _COMPARED)
+def test_comparisons_beyond_the_budget_are_reported_as_a_relaxation(name: str) -> None:
+    keyword, schema = _COMPARED[name]
+    made = grammar([{"name": "f", "parameters": schema}], choice="required")
+    assert keyword in {relaxation.keyword for relaxation in made.relaxations}
+
+
+def test_alternatives_with_many_tags_are_compared_within_the_budget() -> None:
+    tagged = [_tagged([f"{at}_{tag}" for tag in range(200)], more=20) for at in range(64)]
+    made = grammar([{"name": "f", "parameters": _argument({"oneOf": tagged})}], choice="required")
     assert not made.relaxations

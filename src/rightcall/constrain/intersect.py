@@ -17,6 +17,7 @@ import msgspec
 from rightcall.constrain.algebra import MAX_ANY_ORDER, Node, sized
 from rightcall.constrain.value_shapes import (
     ANYTHING,
+    CONSTANTS_PER_STEP,
     NOTHING,
     Anything,
     Array,
@@ -29,7 +30,7 @@ from rightcall.constrain.value_shapes import (
     TextShape,
     Union,
     inner_shapes,
-    judge,
+    membership_test,
     one_of,
     options,
     union,
@@ -80,11 +81,17 @@ class Intersection:
         return name
 
     def constants(self, found: Shape, values: list[Any], path: str, word: str) -> Shape:
-        verdict = judge(found)
-        judged = [(value, verdict(value)) for value in values if whole_text(value)]
-        if any(answer is None for _, answer in judged) and not isinstance(found, Named):
+        """Return the constants that a shape accepts. Beyond the budget all of them are accepted, which is reported."""
+        written = [value for value in values if whole_text(value)]
+        self.left -= len(written) * (0 if isinstance(found, Anything) else self.weight(found)) // CONSTANTS_PER_STEP
+        if self.left < 0:
+            self.limit(f"{path}/{word}", word, "constants that other keywords forbid: there are too many to check")
+            return one_of(written)
+        is_accepted = membership_test(found)
+        answers = [(value, is_accepted(value)) for value in written]
+        if any(answer is None for _, answer in answers) and not isinstance(found, Named):
             self.limit(f"{path}/{word}", word, "constants that a pattern beside them forbids")
-        return one_of([value for value, answer in judged if answer is not False])
+        return one_of([value for value, answer in answers if answer is not False])
 
     def patterned(self, node: Node, least: int, most: int | None, path: str) -> Shape:
         fitting = sized(node, least, most)

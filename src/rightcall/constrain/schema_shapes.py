@@ -28,10 +28,12 @@ from rightcall.constrain.intersect import (
 from rightcall.constrain.patterns import FORMAT_PATTERNS, Irregular, read_format, read_pattern
 from rightcall.constrain.value_shapes import (
     ANYTHING,
+    COMPARISONS_PER_STEP,
     NOTHING,
     NULL,
     TRUE_FALSE,
     Array,
+    Comparison,
     Field,
     Named,
     Number,
@@ -374,8 +376,11 @@ class Shapes(MemberShapes):
         return self.intersect(found, union(*sides), f"{path}/if")
 
     def one_of(self, found: Shape, parts: list[Shape], word: str, at: str) -> Shape:
-        if word == "oneOf" and not are_disjoint(parts):
-            self.limit(at, "oneOf", "values that fit more than one of the alternatives")
+        if word == "oneOf":
+            comparison = Comparison(COMPARISONS_PER_STEP * max(self.left, 0))
+            if not are_disjoint(parts, comparison):
+                self.limit(at, "oneOf", "values that fit more than one of the alternatives")
+            self.left = min(self.left, comparison.left // COMPARISONS_PER_STEP)
         return self.intersect(found, union(*parts), at)
 
     def without(self, found: Shape, value: Any, at: str) -> Shape:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Hashable, Sized
 from decimal import Decimal
+from functools import lru_cache
 from json.encoder import encode_basestring as quoted
 from typing import Any
 
@@ -143,7 +144,7 @@ def holds(shape: Shape, value: Any) -> bool | None:
         case Anything():
             return True
         case OneOf(texts):
-            return _key(value) in {_key(json.loads(text)) for text in texts}
+            return _key(value) in keys_of(texts)
         case Union(shapes):
             return _any([holds(one, value) for one in shapes])
         case TextShape():
@@ -157,14 +158,23 @@ def holds(shape: Shape, value: Any) -> bool | None:
     return None
 
 
-def judge(shape: Shape) -> Callable[[Any], bool | None]:
-    """`holds` of this shape for many values: what its constants are is worked out once."""
+CONSTANTS_PER_STEP = 8  # constants that take as long to check as a shape to make
+
+
+@lru_cache(256)
+def keys_of(texts: tuple[str, ...]) -> frozenset[Hashable]:
+    """Return what makes these constants equal to others."""
+    return frozenset([_key(json.loads(text)) for text in texts])
+
+
+def membership_test(shape: Shape) -> Callable[[Any], bool | None]:
+    """Return `holds` of this shape as a function, for many values."""
     if isinstance(shape, OneOf):
-        keys = frozenset([_key(json.loads(text)) for text in shape.texts])
+        keys = keys_of(shape.texts)
         return lambda value: _key(value) in keys
     if isinstance(shape, Union):
-        judges = [judge(one) for one in shape.options]
-        return lambda value: _any([judged(value) for judged in judges])
+        tests = [membership_test(one) for one in shape.options]
+        return lambda value: _any([test(value) for test in tests])
     return lambda value: holds(shape, value)
 
 
@@ -225,67 +235,71 @@ def _membered(shape: Object, value: Any) -> bool | None:
     return None if shape.keys is not None and value.keys() - fields.keys() else _all(found)
 
 
-MAX_APART = 64  # alternatives of one `oneOf` that are compared with each other
+MAX_ALTERNATIVES = 64  # alternatives of one `oneOf` that are compared with each other
+COMPARISONS_PER_STEP = 8  # comparisons of shapes that take as long as making one
+CONSTANTS_PER_COMPARISON = 64  # constants or members in one comparison
 
 
-def are_disjoint(parts: list[Shape]) -> bool:
-    """Can at most one of these fit?"""
+def are_disjoint(parts: list[Shape], comparison: Comparison) -> bool:
+    """Return whether no value fits two of these shapes; False if that takes too many comparisons."""
     constants = [part for part in parts if isinstance(part, OneOf)]
     if len(constants) == len(parts):
         return _all_differ([text for part in constants for text in part.texts])
-    if len(parts) > MAX_APART:
+    if len(parts) > MAX_ALTERNATIVES:
         return False
-    return not any(_overlap(one, part) for at, part in enumerate(parts) for one in parts[:at])
+    return not any(comparison.overlap(one, part) for at, part in enumerate(parts) for one in parts[:at])
 
 
 def _all_differ(texts: list[str]) -> bool:
+    """Return whether no two constants are equal."""
     whole = one_of([json.loads(text) for text in texts])
-    return isinstance(whole, OneOf) and len(whole.texts) == len(texts) and not _same_numbers(texts)
+    return isinstance(whole, OneOf) and len(whole.texts) == len(texts) and not _has_equal_numbers(texts)
 
 
-def _same_numbers(texts: list[str]) -> bool:
-    """Is one number spelled in two ways, as 1 and 1.0 are?"""
+def _has_equal_numbers(texts: list[str]) -> bool:
+    """Return whether a number is written in two ways, as 1 and 1.0."""
     numbers = [float(text) for text in texts if text[0] in "-0123456789" and len(text) < 300]
     return len(set(numbers)) < len(numbers)
 
 
-def _overlap(one: Shape, other: Shape) -> bool:
-    return any(_options_overlap(a, b) for a in options(one) for b in options(other))
+class Comparison:
+    """Tests whether shapes overlap, within a budget of steps. Beyond it every two shapes overlap."""
 
+    def __init__(self, most: int) -> None:
+        self.left = most
 
-def _options_overlap(one: Shape, other: Shape) -> bool:
-    if isinstance(one, Named) or isinstance(other, Named):
-        return True
-    if isinstance(one, OneOf):
-        return _takes_one(other, one)
-    if isinstance(other, OneOf):
-        return _takes_one(one, other)
-    if isinstance(one, Object) and isinstance(other, Object):
-        return not _told_apart(one, other)
-    return type(one) is type(other)
+    def overlap(self, one: Shape, other: Shape) -> bool:
+        """Return whether a value may fit both shapes."""
+        return any(self._options_overlap(a, b) for a in options(one) for b in options(other))
 
+    def _options_overlap(self, one: Shape, other: Shape) -> bool:
+        self.left -= 1
+        if self.left < 0 or isinstance(one, Named) or isinstance(other, Named):
+            return True
+        if isinstance(one, OneOf) and isinstance(other, OneOf):
+            self.left -= (len(one.texts) + len(other.texts)) // CONSTANTS_PER_COMPARISON
+            return not keys_of(one.texts).isdisjoint(keys_of(other.texts))
+        if isinstance(one, OneOf) or isinstance(other, OneOf):
+            constants, shape = (one, other) if isinstance(one, OneOf) else (other, one)
+            assert isinstance(constants, OneOf)
+            self.left -= len(constants.texts)
+            return any(holds(shape, json.loads(text)) is not False for text in constants.texts)
+        if isinstance(one, Object) and isinstance(other, Object):
+            return not self._are_distinguishable(one, other)
+        return type(one) is type(other)
 
-def _takes_one(shape: Shape, constants: OneOf) -> bool:
-    """May one of the constants be of this shape?"""
-    if isinstance(shape, OneOf):
-        is_one = judge(shape)
-        return not set(constants.texts).isdisjoint(shape.texts) or any(
-            is_one(json.loads(text)) for text in constants.texts
-        )
-    return any(holds(shape, json.loads(text)) is not False for text in constants.texts)
-
-
-def _told_apart(one: Object, other: Object) -> bool:
-    """Does a required member have constants that the other does not, or is a required member of one no member there?"""
-    if _needs_foreign(one, other) or _needs_foreign(other, one):
-        return True
-    there = {field.name: field for field in other.fields}
-    pairs = [(field, there[field.name]) for field in one.fields if field.name in there]
-    return any((a.required or b.required) and not _overlap(a.shape, b.shape) for a, b in pairs)
+    def _are_distinguishable(self, one: Object, other: Object) -> bool:
+        """Return whether a required member of one object cannot be in the other, or has other values there."""
+        if _needs_foreign(one, other) or _needs_foreign(other, one):
+            return True
+        there = {field.name: field for field in other.fields}
+        self.left -= len(there) // CONSTANTS_PER_COMPARISON
+        pairs = [(field, there[field.name]) for field in one.fields if field.name in there]
+        return any((a.required or b.required) and not self.overlap(a.shape, b.shape) for a, b in pairs)
 
 
 def _needs_foreign(one: Object, other: Object) -> bool:
-    """Must the one have a member that the other cannot have?"""
+    """Return whether one object must have a member that the other cannot have."""
     if not other.said or other.extra != NOTHING:
         return False
     known = {field.name for field in other.fields}
