@@ -12,15 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rightcall.datasets import row_files
-from rightcall.datasets.deduping import dedupe_files
+from rightcall.datasets.deduping import DuplicateFinder, dedupe_files, fingerprint
 from rightcall.datasets.exporting import export
 from rightcall.datasets.importing import import_files
 from rightcall.datasets.label import label_files
-from rightcall.datasets.minhash import likeness, plan, signature
 from rightcall.datasets.mutating import mutate_files
+from rightcall.datasets.row_files import RowNumbers
 from rightcall.datasets.rows import mapping
-from rightcall.datasets.spilling import RowNumbers, Sorted
-from rightcall.datasets.twins import Twins, fingerprint
+from rightcall.datasets.similarity import estimate_similarity, plan_bands, signature
 from rightcall.errors import CallerError, FileFailed
 from rightcall.types import Json
 from support.captured import CONVERSATIONS, FORGE_ROW, conversation, rows, write
@@ -29,23 +28,14 @@ from support.command import failed, run
 
 def dropped(entries: list[Json], near: float | None = None) -> list[int]:
     """The numbers of the rows that go."""
-    twins = Twins(near)
-    for row in entries:
-        twins.add(fingerprint(row, near=near is not None))
-    twins.find()
-    assert twins.exact + twins.near == twins.dropped.count
-    return [number for number in range(len(entries)) if number in twins.dropped]
+    with DuplicateFinder(near) as finder:
+        finder.add(fingerprint(row, near=near is not None) for row in entries)
+        finder.find()
+    assert finder.exact + finder.near == finder.dropped.count
+    return [number for number in range(len(entries)) if number in finder.dropped]
 
 
-# -- sorting on disk ---------------------------------------------------------------------------------------------------
-
-
-@given(st.lists(st.binary(min_size=3, max_size=3)), st.integers(1, 9))
-def test_records_come_in_order_however_small_the_memory(records: list[bytes], run: int) -> None:
-    with Sorted(3, run=run) as kept:
-        for record in records:
-            kept.add(record)
-        assert list(kept) == sorted(records) == list(kept)
+# -- row numbers -------------------------------------------------------------------------------------------------------
 
 
 @given(st.sets(st.integers(0, 5_000)))
@@ -133,12 +123,12 @@ def test_how_alike_texts_are_is_told_within_a_fifth() -> None:
         text = made_text(drawn)
         other = changed(drawn, changed(drawn, text))
         one, two = ({t[at : at + 5] for at in range(len(t) - 4)} for t in (text, " ".join(other.lower().split())))
-        assert abs(likeness(signature(text), signature(other)) - len(one & two) / len(one | two)) < 0.2
+        assert abs(estimate_similarity(signature(text), signature(other)) - len(one & two) / len(one | two)) < 0.2
 
 
 @pytest.mark.parametrize("threshold", [0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 1.0])
 def test_a_plan_finds_99_of_100_at_its_threshold(threshold: float) -> None:
-    count, wide = plan(threshold)
+    count, wide = plan_bands(threshold)
     assert 1 - (1 - threshold**wide) ** count >= 0.99
 
 

@@ -14,10 +14,8 @@ from rightcall.capture.domain import Acceptable, built_in_names, find_domain
 from rightcall.datasets.deduping import dedupe_files
 from rightcall.datasets.exporting import export
 from rightcall.datasets.label import Labeller, calls_before
-from rightcall.datasets.mutating import Chosen, Mutator, mutate_files
-from rightcall.datasets.mutations import KINDS
-from rightcall.datasets.mutations.other_values import others, plausible
-from rightcall.datasets.mutations.truth import same
+from rightcall.datasets.mutating import ChosenRows, Mutator, mutate_files
+from rightcall.datasets.mutations import KINDS, is_same_value, other_values, plausible_value
 from rightcall.datasets.schemas import faults
 from rightcall.datasets.splitting import group_key
 from rightcall.errors import CannotCarry
@@ -148,21 +146,21 @@ def test_rows_of_forge_are_mutated_too() -> None:
 
 def test_the_tools_of_every_domain_get_arguments_that_check_takes() -> None:
     tools = [(tool, find_domain(name).tools) for name in built_in_names() for tool in find_domain(name).tools]
-    taken = [not check(Call(tool.name, plausible(tool.parameters, {}, ["Oslo"])), known) for tool, known in tools]
+    taken = [not check(Call(tool.name, plausible_value(tool.parameters, {}, ["Oslo"])), known) for tool, known in tools]
     assert sum(taken) >= 0.9 * len(taken)
 
 
 @pytest.mark.parametrize("value", ["Oslo", "SKU-1", "two words here", 3, 2.5, True, [1, 2], {"a": 1}])
 def test_there_is_another_value_for_every_value(value: object) -> None:
-    found = list(others(value, {}, ["Bergen", "dock"], random.Random(1)))
-    assert any(not same(value, other) for other in found)
+    found = list(other_values(value, {}, ["Bergen", "dock"], random.Random(1)))
+    assert any(not is_same_value(value, other) for other in found)
 
 
 @pytest.mark.parametrize("one, other", [("Oslo", " oslo"), (1, 1.0), ([1], [1])])
 def test_what_a_tool_would_take_for_the_same_is_the_same(one: object, other: object) -> None:
-    assert same(one, other)
-    assert not same(one, "another")
-    assert not same(1, True)
+    assert is_same_value(one, other)
+    assert not is_same_value(one, "another")
+    assert not is_same_value(1, True)
 
 
 # -- caps and files ----------------------------------------------------------------------------------------------------
@@ -170,7 +168,7 @@ def test_what_a_tool_would_take_for_the_same_is_the_same(one: object, other: obj
 
 def _chosen(lines: list[Json], most: int) -> list[bytes]:
     maker = Mutator(["wrong_tool"])
-    return [line for _, line in Chosen({"wrong_tool": most}, Frames([maker.frames(row) for row in lines]))]
+    return [line for _, line in ChosenRows({"wrong_tool": most}, Frames([maker.frames(row) for row in lines]).pieces)]
 
 
 class Frames:

@@ -1,9 +1,9 @@
-"""`dataset mutate`: of rows that are right, rows that are wrong, so that a verifier has something to refuse.
+"""`dataset mutate`: wrong rows made of right ones, so that a verifier has something to reject.
 
     mutate_files(["labelled.jsonl"], "wrong.jsonl", kinds={"wrong_tool": 500, "broken_syntax": 100})
 
-Which rows are taken depends on the seed and their keys alone: another order of the files, or more processes, choose the
-same. If a kind has more than its cap, those with the lowest rank stay.
+The rows that are written depend on the seed and the keys of the rows alone: another order of the files, or more
+processes, choose the same. If a kind has more rows than its cap, those of lowest rank are written.
 """
 
 from __future__ import annotations
@@ -11,35 +11,32 @@ from __future__ import annotations
 import random
 import struct
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
 from rightcall.capture.captured_rows import FORGE, SCHEMA, LineFault, capture_key
 from rightcall.datasets.label import Labeller
-from rightcall.datasets.mutations import KINDS
-from rightcall.datasets.mutations.truth import BUCKET, Truth
-from rightcall.datasets.row_files import MUTATED, RowRun, Seen, digest, output_sink
+from rightcall.datasets.mutations import BUCKET, KINDS, SourceRow
+from rightcall.datasets.row_files import MUTATED, RowNumbers, RowRun, Scratch, Seen, digest, output_sink
 from rightcall.datasets.rows.mapping import RowOutcome
 from rightcall.datasets.rows.sinks import RowSpool
 from rightcall.datasets.rows.sources import RowBatch
 from rightcall.datasets.schemas import first_fault
-from rightcall.datasets.spilling import RowNumbers, Sorted
 from rightcall.errors import CallerError
 from rightcall.formats import FORMATS, NAMED_ONLY, find
 from rightcall.storage.jsonl import encode_row
 from rightcall.types import Json
 
 MOST, SEED = 1_000, "rightcall-mutate-v1"
-_RANK, _NUMBER = 8, 8
-_FRAME = struct.Struct(f">B{_RANK}sI")  # kind, rank, bytes of the line
+_RANK = 8  # bytes
+_FRAME = struct.Struct(f">B{_RANK}sI")  # kind, rank, size of the line
 
 
 class Mutated(msgspec.Struct, frozen=True):
-    """What was made: how many `rows`, by `kinds`, of how many `sources`; and how many more of each kind there could
-    have been (`over`). `output` is where they are."""
+    """The result: the number of `rows`, also by `kinds`, made of so many `sources`; and how many rows of each kind were
+    over its cap (`over`). `output` is the file."""
 
     rows: int
     sources: int
@@ -61,60 +58,60 @@ def mutate_files(
     seen: Seen | None = None,
     force: bool = False,
 ) -> Mutated:
-    """Writes calls that are wrong, made of calls that are right: those labelled valid, or without a label and without
-    anything that blocks. Each has its label, what was changed and why that is wrong, and was looked at: it differs from
-    the truth, and `check`, and the scenario where one is known, say of it what its label says.
+    """Write wrong calls, made of right ones: of calls labelled valid, or without a label and without a blocking
+    problem. Each has its label, the change and the reason why it is wrong, and is verified: it differs from the right
+    call, and `check`, and the scenario where it is known, agree with its label.
 
     - `paths`: captures.
     - `output`: the file.
-    - `kinds`: how many of each kind there may be, of "wrong_tool", "wrong_arguments", "not_needed", "ask_back" and
-      "broken_syntax"; None: a thousand of each.
-    - `formats`: the wire formats that broken calls are written in; without any, all of them.
-    - `seed`: the same give the same rows.
+    - `kinds`: the most rows of each kind ("wrong_tool", "wrong_arguments", "not_needed", "ask_back", "broken_syntax");
+      None: a thousand of each.
+    - `formats`: the wire formats of calls with broken syntax; without any, all of them.
+    - `seed`: the same seed gives the same rows.
     - `engine`, `jobs`, `resume`: as in `label_files`.
     - `seen`, `force`: as in `export`.
 
-    Raises `BadRows`.
+    Raise `BadRows`.
     """
     caps = dict.fromkeys(KINDS, MOST) if kinds is None else dict(kinds)
-    known_kinds(caps)
-    how, counts = RowRun(engine, jobs, resume, seen), Counter[str]()
-    files = how.sources(paths)
+    _check_caps(caps)
+    run, counts = RowRun(engine, jobs, resume, seen), Counter[str]()
+    files = run.sources(paths)
     with output_sink(output, MUTATED, files, force=force) as sink, RowSpool(output, "made", resume=resume) as spool:
         sink.begin("mutate")
-        totals = how.map(files, MutateWork(Mutator(caps, formats, seed)), spool)
-        chosen = Chosen(caps, spool)
+        totals = run.map(files, _MutateWork(Mutator(caps, formats, seed)), spool)
+        chosen = ChosenRows(caps, spool.pieces)
         for kind, line in chosen:
             counts[kind] += 1
             sink.write(line, {})
         sink.finish()
-    told = {kind: counts[kind] for kind in caps}
+    written = {kind: counts[kind] for kind in caps}
     over = {kind: chosen.made[kind] - counts[kind] for kind in caps if chosen.made[kind] > counts[kind]}
-    return Mutated(sum(told.values()), totals.rows, told, over, str(output))
+    return Mutated(sum(written.values()), totals.rows, written, over, str(output))
 
 
-class MutateWork:
-    """The negatives of the rows of a part."""
+class _MutateWork:
+    """Make the negatives of the rows of a part."""
 
     def __init__(self, maker: Mutator) -> None:
         self.key = f"mutate {maker.kinds} {maker.seed} {digest(repr(maker.formats)).hex()}"
         self._maker = maker
 
     def __call__(self, batch: RowBatch) -> RowOutcome:
-        made, frames = RowOutcome(), list[bytes]()
+        outcome, frames = RowOutcome(), list[bytes]()
         for number, row in batch.rows():
-            made.rows += 1
-            why = first_fault(row, SCHEMA, FORGE)
-            if why or isinstance(row, LineFault):
-                made.add_fault(number, why)
+            outcome.rows += 1
+            fault = first_fault(row, SCHEMA, FORGE)
+            if fault or isinstance(row, LineFault):
+                outcome.add_fault(number, fault)
             else:
                 frames.append(self._maker.frames(row))
-        made.data = b"".join(frames)
-        return made
+        outcome.data = b"".join(frames)
+        return outcome
 
 
-def known_kinds(caps: Mapping[str, int]) -> None:
-    """Raises `CallerError` for a kind that there is not, and for a cap that is none."""
+def _check_caps(caps: Mapping[str, int]) -> None:
+    """Raise `CallerError` for an unknown kind, and for a negative cap."""
     for kind, most in caps.items():
         if kind not in KINDS:
             raise CallerError(f"no kind {kind!r:.40}; there are {', '.join(KINDS)}")
@@ -123,68 +120,65 @@ def known_kinds(caps: Mapping[str, int]) -> None:
 
 
 class Mutator:
-    """Makes the negatives of one row at a time. It can be pickled."""
+    """Makes the negatives of single rows. It can be pickled."""
 
     def __init__(self, kinds: Iterable[str], formats: Sequence[str] = (), seed: str = SEED) -> None:
         self.kinds, self.seed = list(kinds), seed
         chosen = formats or [name for name in FORMATS if name not in NAMED_ONLY]
-        self.formats = [find(name) for name in chosen]  # whole: a worker may not know a format of the caller's
+        self.formats = [find(name) for name in chosen]  # the values: a worker may not know a format of the caller
         self._labeller = Labeller()
 
     def negatives(self, row: Json) -> Iterator[tuple[str, bytes, Json]]:
-        """Kind, rank and row. What was made by a mutation is not mutated again."""
+        """Yield kind, rank and row of each negative. A row that a mutation made is not mutated again."""
         if row.get("source_bucket") == BUCKET:
             return
-        truth, key = Truth(row, self._labeller, self.formats), capture_key(row)
+        source, key = SourceRow(row, self._labeller, self.formats), capture_key(row)
         for kind in self.kinds:
             rank = digest(f"{self.seed}\0{kind}\0{key}")
-            made = KINDS[kind](truth, random.Random(int.from_bytes(rank, "big")))
+            made = KINDS[kind](source, random.Random(int.from_bytes(rank, "big")))
             if made is not None:
-                yield kind, rank, made.row(truth, kind, self.seed)
+                yield kind, rank, made.row(source, kind, self.seed)
 
     def frames(self, row: Json) -> bytes:
-        """The negatives as bytes, for `Chosen`."""
-        return b"".join([self._frame(*each) for each in self.negatives(row)])
+        """Return the negatives as bytes, for `ChosenRows`."""
+        frames: list[bytes] = []
+        for kind, rank, made in self.negatives(row):
+            line = encode_row(made)
+            frames.append(_FRAME.pack(self.kinds.index(kind), rank[:_RANK], len(line)) + line)
+        return b"".join(frames)
 
-    def _frame(self, kind: str, rank: bytes, row: Json) -> bytes:
-        line = encode_row(row)
-        return _FRAME.pack(self.kinds.index(kind), rank[:_RANK], len(line)) + line
 
+class ChosenRows:
+    """Of all negatives those within their caps, in the order in which they were made. `pieces` returns their bytes, and
+    is called twice, so that no row is in memory. `made` has the number of rows of each kind."""
 
-class Chosen:
-    """Of all negatives those within their caps, in the order in which they came. They wait on disk: `pieces` gives
-    their frames, as often as it is asked. `made` says how many there were of each kind."""
-
-    def __init__(self, caps: Mapping[str, int], frames: FrameSource) -> None:
-        self._kinds, self._caps, self._frames = list(caps), caps, frames
+    def __init__(self, caps: Mapping[str, int], pieces: Callable[[], Iterator[bytes]]) -> None:
+        self._kinds, self._caps, self._pieces = list(caps), caps, pieces
         self.made: Counter[str] = Counter()
 
     def __iter__(self) -> Iterator[tuple[str, bytes]]:
-        within = self._within()
-        for number, (kind, _, line) in enumerate(_read_frames(self._frames.pieces())):
-            if number in within:
+        chosen = self._choose()
+        for number, (kind, _, line) in enumerate(_read_frames(self._pieces())):
+            if number in chosen:
                 yield self._kinds[kind], line
 
-    def _within(self) -> RowNumbers:
-        taken, within = Counter[int](), RowNumbers()
-        with Sorted(1 + _RANK + _NUMBER) as ranks:
-            for number, (kind, rank, _) in enumerate(_read_frames(self._frames.pieces())):
-                ranks.add(bytes([kind]) + rank + number.to_bytes(_NUMBER, "big"))
-                self.made[self._kinds[kind]] += 1
-            for record in ranks:
-                kind = record[0]
-                if taken[kind] < self._caps[self._kinds[kind]]:
-                    taken[kind] += 1
-                    within.add(int.from_bytes(record[-_NUMBER:], "big"))
-        return within
-
-
-class FrameSource(Protocol):
-    def pieces(self) -> Iterator[bytes]: ...
+    def _choose(self) -> RowNumbers:
+        """Return the numbers of the rows of lowest rank."""
+        chosen = RowNumbers()
+        with Scratch("CREATE TABLE ranks (kind INT, rank BLOB, number INT)") as scratch:
+            frames = enumerate(_read_frames(self._pieces()))
+            scratch.insert("INSERT INTO ranks VALUES (?, ?, ?)", ((kind, rank, at) for at, (kind, rank, _) in frames))
+            for kind, count in scratch.db.execute("SELECT kind, count(*) FROM ranks GROUP BY kind"):
+                self.made[self._kinds[kind]] = count
+            for at, kind in enumerate(self._kinds):
+                ranked = "SELECT number FROM ranks WHERE kind = ? ORDER BY rank, number LIMIT ?"
+                for (number,) in scratch.db.execute(ranked, (at, self._caps[kind])):
+                    chosen.add(number)
+        return chosen
 
 
 def _read_frames(pieces: Iterable[bytes]) -> Iterator[tuple[int, bytes, bytes]]:
-    """Kind, rank and line."""
+    """Yield kind, rank and line of each negative."""
     data, at = b"", 0
     for piece in pieces:
         data, at = data[at:] + piece, 0

@@ -126,6 +126,26 @@ class Scratch:
         self.db.execute("COMMIT")
 
 
+class RowNumbers:
+    """A set of numbers from 0, with one bit for each."""
+
+    def __init__(self) -> None:
+        self._bits = bytearray()
+        self.count = 0
+
+    def add(self, number: int) -> None:
+        byte, bit = number >> 3, 1 << (number & 7)
+        if byte >= len(self._bits):
+            self._bits.extend(bytes(max(byte + 1 - len(self._bits), len(self._bits) // 8)))
+        if not self._bits[byte] & bit:
+            self._bits[byte] |= bit
+            self.count += 1
+
+    def __contains__(self, number: int) -> bool:
+        byte = number >> 3
+        return byte < len(self._bits) and bool(self._bits[byte] & 1 << (number & 7))
+
+
 # -- kinds of files ----------------------------------------------------------------------------------------------------
 
 MANIFEST = ".manifest.json"  # suffix of the manifest beside an export
