@@ -168,7 +168,7 @@ def test_a_template_cannot_get_out_of_its_sandbox(template: str) -> None:
 
 def test_the_child_can_write_no_file(tmp_path: Path) -> None:
     path = tmp_path / "out"
-    program = f"import runpy; runpy.run_path({child.__file__!r})['give_up'](5, 10**9); "
+    program = f"import runpy; runpy.run_path({child.__file__!r})['limit_resources'](5, 10**9); "
     program += f"open({str(path)!r}, 'wb', 0).write(b'x')"
     done = subprocess.run([sys.executable, "-I", "-c", program], capture_output=True, timeout=60)
     assert done.returncode != 0 and b"File too large" in done.stderr and path.read_bytes() == b""

@@ -1,4 +1,4 @@
-"""The APIs that a model is asked through: one word for each everywhere, and the names that people know them by.
+"""The names of provider APIs: one canonical name each, and the aliases that users know.
 
 api_name("anthropic") == "messages"
 """
@@ -26,7 +26,7 @@ ALIASES: dict[str, Api] = {
 
 
 def api_name(name: str, known: Iterable[str] = APIS, *, what: str = "api") -> str:
-    """The word for this API, which must be one of the known. Raises `CallerError` for a name that is none of them."""
+    """Return the canonical name of an API or alias. Raises `CallerError` with a suggestion if it is not in `known`."""
     word = ALIASES.get(name.lower().replace("-", "_"), name)
     known = tuple(known)
     if word in known:

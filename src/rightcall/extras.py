@@ -1,9 +1,9 @@
-"""What of rightcall needs more than its two dependencies, and what to install for it.
+"""Optional dependencies: which packages an extra installs, and the error if one is missing.
 
-    needs("http")
-    import aiohttp      # is there, or `MissingExtra` was raised, which names the command that installs it
+    require_extra("http")
+    import aiohttp      # installed, or `MissingExtra` was raised with the command that installs it
 
-Every extra of pyproject.toml that a program can miss stands here, with a module that only it brings.
+Every extra of pyproject.toml that a program can miss is listed here, with a module that only this extra installs.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ _MODULES: dict[Extra, tuple[str, str]] = {
 
 
 def is_installed(extra: Extra) -> bool:
+    """Return True if the packages of this extra are installed."""
     module = _MODULES[extra][0]
     if module in sys.modules:
         return sys.modules[module] is not None
@@ -42,11 +43,11 @@ def is_installed(extra: Extra) -> bool:
 
 
 def require_extra(extra: Extra) -> None:
-    """Raises `MissingExtra` where it is not installed."""
+    """Raise `MissingExtra` if this extra is not installed."""
     if not is_installed(extra):
         raise MissingExtra(extra, install_advice(extra))
 
 
 def install_advice(extra: Extra) -> str:
-    """What to say where it is not installed."""
+    """Return the message for a missing extra, with the command that installs it."""
     return f"{_MODULES[extra][1]}, which is not installed: pip install 'rightcall[{extra}]'"

@@ -1,7 +1,8 @@
-"""Call ids: kept where the model gave one, minted where it did not, never twice the same.
+"""Call ids: the model's own, or new ones, unique in a conversation.
 
-One `Ids` belongs to one conversation. `Ids()` mints `call_` and random hex and tells a repeated id apart with `_dup_N`;
-`Ids.nine()` mints nine characters, as Mistral's servers demand; `Ids.numbered("run")` counts `run_<turn>_<position>`.
+One `Ids` belongs to one conversation. `Ids()` creates `call_` and random hex, and adds `_dup_N` to a repeated id;
+`Ids.nine()` creates nine characters, as Mistral's servers require; `Ids.numbered("run")` counts
+`run_<turn>_<position>`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _PREFIX = "call_"
 
 
 def random_id() -> str:
-    """`call_` and 24 random hex digits. Randomness is fetched for many at once: asking for it is what costs."""
+    """Return `call_` and 24 random hex digits. Random bytes are fetched in bulk, because the system call is slow."""
     while True:
         try:
             return _POOL.pop()
@@ -28,7 +29,7 @@ def random_id() -> str:
 
 
 def random_hex() -> str:
-    """24 random hex digits."""
+    """Return 24 random hex digits."""
     return random_id().removeprefix(_PREFIX)
 
 
@@ -37,11 +38,11 @@ def nine_id() -> str:
 
 
 class Ids:
-    """The ids of one conversation: kept where the model gave one, minted where it did not, never twice the same. Pass
-    the same `Ids` to every reading of a conversation.
+    """The ids of one conversation: the model's own where it gave one, else a new one, and each only once. Pass the same
+    `Ids` to every parser of a conversation.
 
-    - `mint`: makes a new id; `call_` and random hex unless given.
-    - `suffix`: a repeated id is told apart by `_dup_N`; without it, minted anew.
+    - `mint`: creates a new id; by default `call_` and random hex.
+    - `suffix`: a repeated id gets `_dup_N`; without it, it is replaced by a new one.
     """
 
     __slots__ = ("_before", "_mint", "_repeats", "_suffix", "_taken", "_turn")
@@ -55,28 +56,29 @@ class Ids:
 
     @staticmethod
     def new() -> str:
-        """One fresh id, of no conversation."""
+        """Return a new id that belongs to no conversation."""
         return random_id()
 
     @staticmethod
     def nine() -> Ids:
-        """Nine letters or digits; an id of another shape, or a repeated one, is minted anew and never suffixed."""
+        """Return `Ids` with nine letters or digits; an id of another form, or a repeated one, is replaced by a new
+        one."""
         return Ids(nine_id, suffix=False)
 
     @staticmethod
     def numbered(prefix: str) -> Ids:
-        """`prefix_<turn>_<position>`: the same ids on every run, for tests. `prefix` is any text; `next_turn` starts
-        the next turn."""
+        """Return `Ids` that count `prefix_<turn>_<position>`: the same on every run, for tests. `prefix` is any text;
+        `next_turn` starts the next turn."""
         ids = Ids(lambda: f"{prefix}_{ids._turn}_{len(ids._taken) - ids._before}")
         return ids
 
     def next_turn(self) -> None:
-        """The next turn of `Ids.numbered` begins: positions count from 0 again."""
+        """Start the next turn of `Ids.numbered`: positions count from 0 again."""
         self._turn, self._before = self._turn + 1, len(self._taken)
 
     def take(self, received: str = "") -> str:
-        """The id to use for the one that was `received`, or for none: unique in the conversation, and it is remembered
-        which it stands for."""
+        """Return the id to use for the `received` one, or for none: unique in the conversation. Its origin is
+        remembered."""
         used = received if received and (self._suffix or is_nine(received)) else self._mint()
         if used in self._taken:
             used = self._unique(used)
@@ -84,16 +86,17 @@ class Ids:
         return used
 
     def forget(self, used: Iterable[str]) -> None:
-        """These ids in `used`, the last that were taken, are no call's after all."""
+        """Release these ids in `used`, the last that were taken: no call has them after all."""
         for each in used:
             self._taken.pop(each, None)
 
     def received(self, used: str) -> str:
-        """The id as it was received, for the one in `used` that `take` gave out; a minted id stands for itself."""
+        """Return the id that was received for the one in `used`, which `take` returned; a created id is returned as it
+        is."""
         return self._taken.get(used) or used
 
     def _unique(self, wanted: str) -> str:
-        """`wanted` is taken: minted anew, or told apart by a suffix."""
+        """Return a free id in place of `wanted`: a new one, or one with a suffix."""
         candidate = wanted
         while candidate in self._taken and not self._suffix:
             candidate = self._mint()

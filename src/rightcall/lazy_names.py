@@ -1,4 +1,4 @@
-"""Public modules whose names are imported when somebody first asks for them, so that importing them costs nothing."""
+"""Import the names of a public module on first use, so that importing the module itself is cheap."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 
 
 def lazy_names(module: str, homes: Mapping[str, str], modules: Container[str] = ()) -> Callable[[str], Any]:
-    """The `__getattr__` of a module: `homes` says in which module each name lives, `modules` are modules in it."""
+    """Return the `__getattr__` of a module. `homes` maps each name to the module that defines it; `modules` are its
+    submodules."""
 
     def find(name: str) -> Any:
         if name in modules:

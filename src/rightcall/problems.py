@@ -1,7 +1,7 @@
-"""Every problem code: what causes it, what cures it, and a text that shows it.
+"""All problem codes: cause, cure, and an example text.
 
-Codes are a promise: one that is listed here keeps its name and its meaning. New ones may come; messages may be worded
-better. The page `docs/problems.md` is made from this table, and the tests hold it to the source.
+Codes are stable: a listed code keeps its name and meaning. New ones may be added, and messages may be reworded. The
+page `docs/problems.md` is generated from this table, and tests compare it with the source.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from rightcall.types import Tool
 
 
 class Code(msgspec.Struct, frozen=True):
-    """`example` is a model's text in `format`, or a provider's answer as JSON; empty where none fits on a line."""
+    """One problem code. `example` is a model's text in `format`, or a provider's answer as JSON; empty if none fits on
+    a line."""
 
     code: str
     cause: str

@@ -1,4 +1,4 @@
-"""Text from outside made fit to be shown: nothing in it can steer a terminal, reorder a line or hide.
+r"""Make untrusted text safe to display: nothing in it can control a terminal, reorder a line, or be invisible.
 
 visible("a\\x1b[2Jb\\u202e")  # 'a\\\\x1b[2Jb\\\\u202e'
 """
@@ -19,7 +19,7 @@ _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 class _Escapes(dict[int, str]):
-    """For `str.translate`: what each character is shown as, worked out when it is first met."""
+    """A table for `str.translate`; the replacement of a character is computed at first use."""
 
     def __missing__(self, code: int) -> str:
         shown = self[code] = _escape(code)
@@ -27,6 +27,7 @@ class _Escapes(dict[int, str]):
 
 
 def _escape(code: int) -> str:
+    """Return the character, or its escape if it is invisible or controls the display."""
     char = chr(code)
     category = unicodedata.category(char)
     if char == " " or not (category[0] in "CZ" or code in _INVISIBLE):
@@ -41,22 +42,22 @@ _LAYOUT = _Escapes({10: "\n", 9: "\t"})
 
 
 def visible(text: str, *, one_line: bool = False) -> str:
-    """The text with every control, bidirectional, zero-width or otherwise unseen character as an escape.
+    """Return the text with control, bidirectional, zero-width and other invisible characters escaped.
 
-    Line breaks and tabs stay unless it must be `one_line`. What is shown always fits a UTF-8 terminal.
+    Line breaks and tabs are kept unless `one_line` is set. The result can always be encoded as UTF-8.
     """
     return text.translate(_ONE_LINE if one_line else _LAYOUT)
 
 
 def brief(text: str, most: int = 160) -> str:
-    """The text on one line, at most so many characters of it."""
+    """Return the text on one line, cut to `most` characters."""
     if len(text) <= most:
         return visible(text, one_line=True)
     return visible(text[:most], one_line=True) + f" … ({len(text) - most} more)"
 
 
 def percent(rate: float) -> str:
-    """A rate as it is read: one decimal, and never a 0 or a 100 that is none."""
+    """Format a rate with one decimal; 0 and 100 only if they are exact."""
     shown = f"{100 * rate:.1f}"
     if shown == "0.0" and rate > 0:
         return "< 0.1 %"

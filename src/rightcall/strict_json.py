@@ -1,7 +1,9 @@
-"""Strict JSON: what a text holds, or why it holds nothing.
+"""Strict JSON: decode a text, or say why it is invalid. And JSON Pointers (RFC 6901).
 
-No NaN, no number too large to be finite, no control characters in strings, no key twice with different values, nothing
-after the value; integers of any size stay exact.
+Rejected are NaN, numbers too large to be finite, control characters in strings, a key with two different values, and
+text after the value. Integers of any size stay exact.
+
+    pointer_step("a/b") == "/a~1b"        unescape_step("a~1b") == "a/b"
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import msgspec
 
 
 class Undecodable(msgspec.Struct, frozen=True):
-    """Text that is not a JSON value."""
+    """The reason why a text is not a valid JSON value."""
 
     code: str
     message: str
@@ -27,7 +29,7 @@ def _reject_constant(constant: str) -> None:
 
 
 class _NotExact(ValueError):
-    """JSON that says something which cannot be taken at its word."""
+    """A number that Python would not keep exactly."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -64,7 +66,7 @@ REFUSED = frozenset(("too_deep", "not_finite", "duplicate_argument", "duplicate_
 
 
 def decode(text: str, depth: int) -> Any:
-    """The value of a JSON text, or `Undecodable`. Of a key that stands twice in an object the last value counts."""
+    """Return the value of a JSON text, or `Undecodable`. Of duplicate keys the last value is used."""
     return _decode(text, depth, scan_once)
 
 
@@ -74,7 +76,7 @@ def encode(value: Any) -> str:
 
 
 def is_object_text(text: str) -> bool:
-    """Does `decode` read an object here, nested no deeper than `MAX_DEPTH`?"""
+    """Return True if `decode` returns an object for this text, nested no deeper than `MAX_DEPTH`."""
     if text.count("{") + text.count("[") <= MAX_DEPTH:
         try:
             _OBJECTS.decode(text)  # takes less than `decode` does, and three times as fast
@@ -86,6 +88,7 @@ def is_object_text(text: str) -> bool:
 
 
 def _decode(text: str, depth: int, scan: Scanner) -> Any:
+    """Scan the whole text with this scanner; return the value or `Undecodable`."""
     try:
         value, end = scan(text, 0 if text[:1] > " " else _BLANKS(text, 0).end())  # type: ignore[union-attr]
     except StopIteration as stop:
@@ -106,7 +109,7 @@ def _decode(text: str, depth: int, scan: Scanner) -> Any:
 
 
 class DuplicateKey(msgspec.Struct, frozen=True):
-    """A key that stands twice in one object: at the top (an argument) or further down, with one value or with two."""
+    """A key that an object has twice: at the top (an argument) or inside, with equal or different values."""
 
     key: str
     at_top: bool
@@ -126,8 +129,8 @@ class DuplicateKey(msgspec.Struct, frozen=True):
 
 
 def decode_unique(text: str, depth: int) -> tuple[Any, tuple[DuplicateKey, ...]]:
-    """As `decode`, and every key that stands twice. Where two values of one key differ there is no telling which was
-    meant: the text is `Undecodable`."""
+    """Decode a text and report duplicate keys. If two values of a key differ, the text is `Undecodable`, because the
+    intended one is unknown."""
     value = _decode(text, depth, scan_unique)
     if not isinstance(value, Undecodable) or value.code != "invalid_json":
         return value, ()
@@ -152,6 +155,7 @@ def decode_unique(text: str, depth: int) -> tuple[Any, tuple[DuplicateKey, ...]]
 def _collect_duplicates(
     pairs: list[tuple[str, Any]], found: list[tuple[dict[str, Any], str, bool, str, str]]
 ) -> dict[str, Any]:
+    """Build an object from its pairs, and add its duplicate keys to `found`."""
     made: dict[str, Any] = {}
     for key, value in pairs:
         if key in made:
@@ -167,7 +171,7 @@ def _short_json(value: Any) -> str:
 
 
 def is_same_json(one: Any, other: Any) -> bool:
-    """Are these the same JSON? `1` and `true` are not, though Python holds them equal."""
+    """Return True if both are the same JSON; `1` and `true` are not, though Python compares them as equal."""
     return one == other and json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
@@ -185,7 +189,7 @@ _BRACKETS = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{}]', re.S)
 
 
 def is_deep(value: Any, text: str, start: int, end: int, depth: int) -> bool:
-    """Is this value, whose JSON stands there, nested deeper than that?"""
+    """Return True if the value, whose JSON text is at this position, is nested deeper than `depth`."""
     size, most = end - start, 2 * depth
     if size <= most:
         return False
@@ -212,7 +216,7 @@ def is_deep(value: Any, text: str, start: int, end: int, depth: int) -> bool:
 
 
 def pointer_step(key: Any) -> str:
-    """One step of a pointer, with its slash."""
+    """Return one step of a pointer, with its slash."""
     return "/" + escape_step(key)
 
 
@@ -221,5 +225,5 @@ def escape_step(key: Any) -> str:
 
 
 def unescape_step(part: str) -> str:
-    """What a step names, without its slash."""
+    """Return the key that a step names, given without its slash."""
     return part.replace("~1", "/").replace("~0", "~")

@@ -1,10 +1,9 @@
-"""The values every stage passes on: frozen, comparable, cheap to make.
+"""The values that all stages exchange: frozen, comparable, cheap to create.
 
     reply = parse('<tool_call>{"name": "f", "arguments": {}}</tool_call>', format="hermes")
     reply.calls[0].name  # "f"
 
-Model mistakes are values of type `Problem`; nothing here raises because of what a model wrote.
-`to_json` gives the JSON form of any of them.
+A model's mistake is a `Problem`, not an exception. `to_json` returns the JSON form of any value here.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ Json = dict[str, Any]
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
-    """What a model may call. Functions and definitions of any provider become one in a `Toolset`; made by hand it needs
-    only a name.
+    """A tool that a model may call. A `Toolset` converts functions and definitions of any provider to tools; written by
+    hand it needs only a name.
 
-    - `name`: what the model calls it by.
-    - `description`: what the model is told of it.
-    - `parameters`: the JSON Schema of its arguments; `{}` takes any object.
-    - `output_schema`: the JSON Schema of what it gives, where that is declared.
-    - `aliases`: other names of arguments, each with the name it stands for; they are put right as repairs.
-    - `read_only`: a call changes nothing, so it may be guessed at, and run beside others.
+    - `name`: the name that the model calls.
+    - `description`: shown to the model.
+    - `parameters`: the JSON Schema of its arguments; `{}` accepts any object.
+    - `output_schema`: the JSON Schema of its result, if declared.
+    - `aliases`: other names of arguments, each with the argument it stands for; they are repaired.
+    - `read_only`: a call changes nothing, so its name may be repaired by guessing, and it may run in parallel.
     - `compact`: a prompt may show the tool in one line.
-    - `run`: the function behind it, sync or async; None for a tool that is run elsewhere.
+    - `run`: its function, sync or async; None for a tool that runs elsewhere.
     """
 
     name: str
@@ -44,13 +43,14 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     run: Callable[..., Any] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """What runs a tool made of a function is made again of that function, which must be importable."""
+        """Pickle the tool: a function tool is rebuilt from its function, which must be importable."""
         fields = {name: getattr(self, name) for name in self.__struct_fields__ if name != "run"}
         bound = getattr(self.run, "__rightcall_binding__", None)
         return _rebuild_tool, (fields, None, self.run) if bound is None else (fields, bound.function, None)
 
 
 def _rebuild_tool(fields: Json, function: Callable[..., Any] | None, run: Callable[..., Any] | None) -> Tool:
+    """Rebuild a pickled tool."""
     if function is not None:
         from rightcall.tools.collect import to_tool
 
@@ -61,9 +61,9 @@ def _rebuild_tool(fields: Json, function: Callable[..., Any] | None, run: Callab
 class Repair(msgspec.Struct, frozen=True):
     """The receipt of one change to what the model wrote.
 
-    - `rule`: which rule made it; docs/repair.md lists them.
-    - `kind`: "exact" (the text can mean nothing else), "schema" (the tool's schema leaves one reading) or "guess".
-    - `path`: a JSON Pointer into the arguments; empty for the whole of them, or for the name.
+    - `rule`: the repair rule; docs/repair.md lists them.
+    - `kind`: "exact" (the text has only one meaning), "schema" (the tool's schema allows only one meaning) or "guess".
+    - `path`: a JSON Pointer into the arguments; empty for all of them, or for the name.
     - `before`, `after`: the exact texts.
     """
 
@@ -75,13 +75,13 @@ class Repair(msgspec.Struct, frozen=True):
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """What is wrong, worded for the model.
+    """Something that is wrong, worded for the model.
 
-    - `code`: one word for a program; docs/problems.md lists them.
-    - `message`: what is wrong and what to send instead.
+    - `code`: an identifier for programs; docs/problems.md lists them.
+    - `message`: what is wrong, and what to send instead.
     - `path`: a JSON Pointer to the place, empty for the whole.
-    - `call`: the index of the call it is about among `Reply.attempts`, from 0; None for a problem of no call.
-    - `blocking`: the call must not run. False for a note. A blocking problem of no call blocks no call.
+    - `call`: the index of the call in `Reply.attempts`, from 0; None for a problem that belongs to no call.
+    - `blocking`: the call must not run. False for a note. A blocking problem without a call blocks no call.
     """
 
     code: str
@@ -92,16 +92,16 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class Call(msgspec.Struct, frozen=True):
-    """One call as the model made it. `Call("f", {"x": 1})` is enough to make one by hand.
+    """One call as the model made it. `Call("f", {"x": 1})` creates one by hand.
 
     - `name`: the tool.
-    - `arguments`: what it is called with, repaired.
-    - `json`: the settled argument text, written from `arguments` when it is not given.
-    - `id`: unique in the conversation; empty where nobody gave one.
+    - `arguments`: the arguments, repaired.
+    - `json`: the final argument text, derived from `arguments` by default.
+    - `id`: unique in the conversation; empty if there is none.
     - `raw`: the call as the model wrote it, without the markers around it.
-    - `repairs`: the receipts of what was changed.
+    - `repairs`: the receipts of all changes.
     - `problems`: what is wrong with it, notes included.
-    - `complete`: False when the call was cut off or cannot be read; its arguments are then `{}`.
+    - `complete`: False if the call was cut off or is unreadable; its arguments are then `{}`.
     """
 
     name: str
@@ -127,14 +127,14 @@ class Call(msgspec.Struct, frozen=True):
         repair: Literal["off", "safe", "lenient"] = "safe",
         id: str = "",
     ) -> Call:
-        """The call of a tool whose arguments are at hand as text, repaired and checked as `parse` does it: what was
-        changed is in `repairs`, what is wrong in `problems`, and `ok` says whether it may run.
+        """Return the call of a tool with arguments given as text, repaired and checked as by `parse`: changes are in
+        `repairs`, errors in `problems`, and `ok` says whether it is runnable.
 
         - `name`: the tool.
         - `text`: the arguments as the model wrote them.
-        - `tools`: what it is checked against, as `parse` takes it; None checks only that it can be read.
+        - `tools`: the tools to check against, as `parse` takes them; None checks only that the text is readable.
         - `repair`: "off", "safe" or "lenient", as in `parse`.
-        - `id`: the call's id, kept as it is.
+        - `id`: the id of the call, unchanged.
         """
         from rightcall.repairs.whole_call import call_from_text
 
@@ -142,7 +142,7 @@ class Call(msgspec.Struct, frozen=True):
 
     @property
     def ok(self) -> bool:
-        """May it run? It is complete, and nothing that is wrong with it blocks it."""
+        """True if the call is runnable: complete, and without a blocking problem."""
         return self.complete and not any(problem.blocking for problem in self.problems)
 
 
@@ -305,7 +305,7 @@ class Reply(msgspec.Struct, frozen=True):
 
 
 def _attach_problems(reply: Reply) -> None:
-    """A call knows what is wrong with it, also in a reply that a program put together."""
+    """Add the reply's problems to the calls that they belong to, also in a reply that a program built."""
     attempts = reply.attempts
     known = {(at, problem) for at, call in enumerate(attempts) for problem in call.problems}
     untold: dict[int, list[Problem]] = {}
@@ -318,6 +318,7 @@ def _attach_problems(reply: Reply) -> None:
 
 
 def _with_problems(parts: tuple[Part, ...], untold: dict[int, list[Problem]]) -> Iterator[Part]:
+    """Yield the parts with the missing problems added to their calls."""
     at = -1
     for part in parts:
         if type(part) is Call:
@@ -327,7 +328,7 @@ def _with_problems(parts: tuple[Part, ...], untold: dict[int, list[Problem]]) ->
 
 
 def as_error(problem: Problem, name: str) -> ModelError:
-    """A problem as the exception it is for callers who ask for one."""
+    """Return the exception for a problem, for callers who prefer exceptions."""
     unknown = problem.code in ("unknown_tool", "not_authorised", "invalid_name")
     error = UnknownTool(name, problem.message) if unknown else MalformedArguments(problem.message)
     error.problems = (problem,)
@@ -335,6 +336,7 @@ def as_error(problem: Problem, name: str) -> ModelError:
 
 
 def _reply_json(reply: Reply) -> Json:
+    """Return a reply as JSON data."""
     return {
         "content": reply.content,
         "reasoning": reply.reasoning,
@@ -353,6 +355,7 @@ def _reply_json(reply: Reply) -> Json:
 
 
 def _struct_json(value: msgspec.Struct) -> Json:
+    """Return the fields of a value as JSON data, without its function."""
     named = [name for name in value.__struct_fields__ if name != "run"]
     if isinstance(value, Text) and not value.tag:
         named.remove("tag")
@@ -363,7 +366,7 @@ def _struct_json(value: msgspec.Struct) -> Json:
 
 
 def to_json(value: object) -> Any:
-    """Plain JSON data of a reply, a list of events or any other value here; parts and events say their `type`."""
+    """Return plain JSON data for a reply, a list of events or any other value here; parts and events get a `type`."""
     if isinstance(value, Reply):
         return _reply_json(value)
     if isinstance(value, CallEnd):

@@ -1,10 +1,10 @@
-"""Every wire format, by name, and what one is made of: markers, and a body that says how arguments are written.
+"""All wire formats by name, and the types that define one: markers, and a body that defines the syntax of arguments.
 
     find("qwen3_coder")  # a name, an alias or a `Format`
     replace(find("hermes"), name="mine", call=("<call>", "</call>"))
-    register(Format.from_toml(text))  # one of your own: `auto` and `format="mine"` know it
+    register(Format.from_toml(text))  # a format of your own: `auto` and `format="mine"` know it
 
-A format is data: reading, writing, grammars and prompts all go by it.
+A format is data that parsing, rendering, grammars and prompts share.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ __all__ = [
 
 
 def discover() -> list[BadFormat]:
-    """Registers the formats of your own that are in folders and in installed packages, as the command does.
+    """Register the user's formats in folders and installed packages, as the command line does.
 
-    Folders: those that the variable RIGHTCALL_FORMATS lists, `.rightcall/formats` of the project, `rightcall/formats`
-    of your configuration. Packages: the entry points `rightcall.formats`. Gives what cannot be used, and why; nothing
+    Folders: those in the variable RIGHTCALL_FORMATS, `.rightcall/formats` of the project, `rightcall/formats` of the
+    user configuration. Packages: the entry points `rightcall.formats`. Returns the errors of unusable formats; nothing
     is raised, and the others are registered.
     """
     from rightcall.storage.own_formats import register_found

@@ -1,8 +1,8 @@
-"""The formats that are known: the built-in ones and those that were registered. Built-in names cannot be taken.
+"""The registry of known formats: the built-in ones and those registered by the user. Built-in names cannot be replaced.
 
     register(Format.from_toml(text))     # from now on `auto` and `format="mine"` know it
 
-A `KnownFormats` never changes: registering makes a new one, so that whoever reads by one goes on by it, in any thread.
+A `KnownFormats` never changes: registering creates a new one, so that a parser in another thread keeps the one it has.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from rightcall.formats.spec import Format
 
 
 class KnownFormats(msgspec.Struct, frozen=True, eq=False):
-    """Formats by name, the built-in ones first, and names by alias. Equal to itself alone, so that caches may hold it.
+    """Formats by name, the built-in ones first, and names by alias. Compared by identity, so that caches may use it as
+    a key.
 
     - `formats`: each by its name.
-    - `aliases`: the name that each alias stands for.
+    - `aliases`: the name of the format for each alias.
     """
 
     formats: dict[str, Format]
@@ -33,16 +34,16 @@ _current = KnownFormats(FORMATS, ALIASES)
 
 
 def known_formats() -> KnownFormats:
-    """The formats that are known now, built in and registered. What is registered later is not in it."""
+    """Return the formats that are known now, built in and registered. Later registrations do not change the result."""
     return _current
 
 
 def register(*formats: Format) -> None:
-    """Makes formats of your own known, all or none, by name and by alias, to `auto`, `format=` and `detect`.
+    """Register formats, all or none, under their names and aliases for `auto`, `format=` and `detect`.
 
-    - `formats`: what `Format.from_toml` gives, or made in Python. One that is registered already may come again.
+    - `formats`: made by `Format.from_toml` or in Python. Registering an equal format again has no effect.
 
-    Raises `BadFormat` for what no file could say, and for a name or an alias that is built in or another one's.
+    Raises `BadFormat` for a format that no file could define, and for a name or alias that is already used.
     """
     global _current
     from rightcall.formats.toml import check_format_value
@@ -59,7 +60,7 @@ def register(*formats: Format) -> None:
 
 
 def unregister(name: str) -> None:
-    """Forgets a format that was registered as `name`. Raises `UnknownFormat` if none was."""
+    """Remove the registered format `name`. Raises `UnknownFormat` if it was not registered."""
     global _current
     with _LOCK:
         if name in FORMATS or name not in _current.formats:
@@ -68,7 +69,7 @@ def unregister(name: str) -> None:
 
 
 class FormatCarrier:
-    """What goes to another process takes along the formats that are registered here: `auto` knows them there."""
+    """Base class of objects that are pickled for another process: they register the user's formats there."""
 
     def __getstate__(self) -> dict[str, Any]:
         own = [format for name, format in _current.formats.items() if name not in FORMATS]
@@ -85,6 +86,7 @@ def _build_known_formats(formats: dict[str, Format]) -> KnownFormats:
 
 
 def _check_free(format: Format, known: dict[str, Format]) -> None:
+    """Raise `BadFormat` if a name or alias of the format is already used."""
     taken = {word: other.name for other in known.values() for word in (other.name, *other.aliases)}
     for word in (format.name, *format.aliases):
         if word in taken:
@@ -94,8 +96,8 @@ def _check_free(format: Format, known: dict[str, Format]) -> None:
 
 
 def find(format: str | Format) -> Format:
-    """The format that `format` names, by name or alias; a `Format` is itself. Raises `UnknownFormat`, naming the
-    nearest."""
+    """Return the format that `format` names, by name or alias; a `Format` is returned as it is. Raises `UnknownFormat`
+    with a suggestion."""
     if isinstance(format, Format):
         return format
     known = _current

@@ -30,10 +30,11 @@ HOLES = {
 
 
 class Special(str):
-    """Marker text that is a special token of the model's vocabulary. Stays so when joined to plain text with `+`.
+    """Marker text that is a special token of the model's vocabulary. It stays special when joined to plain text with
+    `+`.
 
     - `text`: the marker.
-    - `tokens`: the parts of it that are single tokens; None: all of it is one.
+    - `tokens`: the parts of it that are single tokens; None: the whole text is one.
     """
 
     tokens: tuple[str, ...]
@@ -47,11 +48,11 @@ class Special(str):
         return Special(str(self) + str(other), self.tokens + getattr(other, "tokens", ()))
 
     def replace(self, old: str, new: str, count: SupportsIndex = -1) -> Special:
-        """As `str.replace`, for `old`, `new` and `count`; what are single tokens stay so."""
+        """Return `str.replace(old, new, count)` with the same special tokens."""
         return Special(str.replace(self, old, new, count), self.tokens)
 
     def strip(self, chars: str | None = None) -> Special:
-        """As `str.strip`, for `chars`; what are single tokens stay so."""
+        """Return `str.strip(chars)` with the same special tokens."""
         return Special(str.strip(self, chars), self.tokens)
 
     def __radd__(self, other: str) -> Special:
@@ -230,34 +231,34 @@ class Format(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def bodies(self) -> tuple[Body, ...]:
-        """The bodies, also where there is one: the first is written, all are read."""
+        """The bodies as a tuple: the first is used for writing, all are parsed."""
         return self.body if isinstance(self.body, tuple) else (self.body,)
 
     @staticmethod
     def from_toml(text: str) -> Format:
-        """A format of your own, written as TOML in `text`. Data only: nothing in it is executed. Raises `BadFormat`."""
+        """Return the format defined by TOML in `text`. It is data: nothing in it is executed. Raises `BadFormat`."""
         from rightcall.formats.toml import format_from_toml
 
         return format_from_toml(text)
 
 
 def replace(format: Format, **changes: Any) -> Format:
-    """A variant is a difference: the same `format` with other values in the fields named in `changes`. Aliases and
-    models do not carry over."""
+    """Return the same `format` with the fields named in `changes` replaced. Aliases and models are not copied."""
     return msgspec.structs.replace(format, **{"aliases": (), "models": "", **changes})
 
 
 def marker_alternatives(marker: Marker) -> tuple[str, ...]:
+    """Return the alternatives of a marker as a tuple."""
     return (marker,) if isinstance(marker, str) else marker
 
 
 def guess_closing_markers(format: Format) -> tuple[str, ...]:
-    """What models close a call with by analogy, where the format has nothing for it:  [CALLS] ... [/CALLS]"""
+    """Return closing markers that models invent by analogy for a format without one:  [CALLS] ... [/CALLS]"""
     opens = [text.strip() for text in marker_alternatives(format.call[0])] if not format.call[1] else []
     tags = [text for text in opens if text[:1] in ("[", "<") and text[1:-1].isidentifier()]
     return tuple([f"{tag[0]}/{tag[1:]}" for tag in tags])
 
 
 def escape_name(body: Params, text: str) -> str:
-    """A name or a key as it is written in its hole."""
+    """Return a name or key as it is written in its hole."""
     return "".join([body.escapes.get(char, char) for char in text]) if body.escapes else text

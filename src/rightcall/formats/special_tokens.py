@@ -1,4 +1,4 @@
-"""The special tokens of a format: which markers, or parts of them, are one token each in the model's vocabulary.
+"""The special tokens of a format: the markers, or parts of them, that are one token in the model's vocabulary.
 
 special = ["<|call|>", "<|end|>"]        # in a file; in Python such a marker is a `Special`
 """
@@ -16,25 +16,27 @@ _NO_MARKERS = ("name", "aliases", "models", "tools")
 
 
 def special_tokens(format: Format) -> tuple[str, ...]:
-    """The special tokens in a format's markers, each once."""
+    """Return the special tokens in a format's markers, each once."""
     return tuple(dict.fromkeys([token for text in _iterate_texts(format) for token in getattr(text, "tokens", ())]))
 
 
 def marker_texts(format: Format) -> tuple[str, ...]:
-    """The texts of a format's markers."""
+    """Return the texts of a format's markers."""
     return tuple(_iterate_texts(format))
 
 
 def mark_special_tokens(format: Format, tokens: Sequence[str]) -> Format:
-    """The format with these tokens marked as such wherever a marker holds them."""
+    """Return the format with these tokens marked as special in all its markers."""
     return _mark(format, tokens) if tokens else format
 
 
 def is_in_marker(format: Format, token: str) -> bool:
+    """Return True if a marker of the format contains the token."""
     return any(token in text for text in _iterate_texts(format))
 
 
 def _iterate_texts(value: Any) -> Iterator[str]:
+    """Yield every string in a format, a body, or a collection of them."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, msgspec.Struct):
@@ -48,6 +50,7 @@ def _iterate_texts(value: Any) -> Iterator[str]:
 
 
 def _mark(value: Any, tokens: Sequence[str]) -> Any:
+    """Return the value with the tokens marked as special in all its strings."""
     if isinstance(value, str):
         found = tuple(sorted([token for token in tokens if token in value], key=value.index))
         return Special(value, found) if found else value

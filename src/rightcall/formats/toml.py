@@ -1,13 +1,12 @@
-"""A user's own format, read from TOML. Data only: nothing in it is executed or compiled as an expression of theirs.
+"""Read a user's format from TOML. It is data: nothing in it is executed or compiled.
 
     name = "mine"
     call = ["<call>", "</call>"]
     body = { kind = "envelope" }
 
 The keys are the fields of `Format`, and `special`; `body` is a table (or an array of tables) whose `kind` is the body
-kind in small letters. A marker is a string, or an array of alternatives. Every mistake is a `BadFormat` that says
-where, why and what to write instead. Whether a format that reads well also *works* is for the laws to say: `rightcall
-formats check`.
+kind in lower case. A marker is a string, or an array of alternatives. Every mistake is a `BadFormat` with place, cause
+and cure. Whether a valid format also *works* is checked by the laws: `rightcall formats check`.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ _ALIAS = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}").fullmatch
 
 
 def format_from_toml(text: str) -> Format:
-    """The format that this TOML text defines. Raises `BadFormat`, and nothing else, whatever the text is."""
+    """Return the format that a TOML text defines. Raises `BadFormat`, and nothing else, for any other text."""
     kinds = {kind.__struct_config__.tag: kind for kind in BODIES}
     data = _load_toml(text)
     special = _read_special_tokens(data.pop(SPECIAL, ()))
@@ -72,7 +71,7 @@ def format_from_toml(text: str) -> Format:
 
 
 def _read_special_tokens(given: Any) -> tuple[str, ...]:
-    """What a file says of the vocabulary: no part of a format, but of its markers."""
+    """Return the list under `special`: it belongs to the format's markers, not to its fields."""
     if not isinstance(given, list | tuple) or not all(isinstance(each, str) for each in given):
         reject_field(SPECIAL, "it is no array of texts", 'write special = ["<|call|>"]')
     check_each(SPECIAL, given, LITERAL)
@@ -80,7 +79,7 @@ def _read_special_tokens(given: Any) -> tuple[str, ...]:
 
 
 def check_format_value(format: Format) -> None:
-    """Raises `BadFormat` unless a file could say this format, whether one did or not."""
+    """Raise `BadFormat` unless a file could define this format."""
     _check_names(format)
     _check_markers(format)
     if format.channels is not None:
@@ -96,7 +95,7 @@ def check_format_value(format: Format) -> None:
 
 @lru_cache(8)
 def _file_struct(kinds: tuple[type[Body], ...]) -> type[msgspec.Struct]:
-    """`Format` as a file writes it, where a body is one of the kinds there are."""
+    """Return `Format` as a file may contain it: a struct whose body is one of these kinds."""
     body = Union[kinds]  # type: ignore[valid-type]  # noqa: UP007 - of as many as there are
     types = {**get_type_hints(Format), "body": body | tuple[body, ...]}
     fields = [
@@ -110,6 +109,7 @@ def _file_struct(kinds: tuple[type[Body], ...]) -> type[msgspec.Struct]:
 
 
 def _load_toml(text: str) -> dict[str, Any]:
+    """Parse TOML text within limits. Raises `BadFormat`."""
     if not isinstance(text, str):
         reject_field("the file", f"the TOML must be text, not {type(text).__name__}", "decode it as UTF-8 first")
     if len(text) > MAX_BYTES or len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
@@ -127,6 +127,7 @@ def _load_toml(text: str) -> dict[str, Any]:
 
 
 def _check_keys(data: dict[str, Any], kinds: Mapping[Any, type[Body]]) -> None:
+    """Reject unknown keys, with a suggestion."""
     _check_table_keys(data, Format, "")
     if isinstance(data.get("channels"), dict):
         _check_table_keys(data["channels"], Channels, "channels.")
@@ -140,6 +141,7 @@ def _check_keys(data: dict[str, Any], kinds: Mapping[Any, type[Body]]) -> None:
 
 
 def _check_body_keys(table: dict[str, Any], kinds: Mapping[Any, type[Body]], where: str) -> None:
+    """Reject an unknown body kind, and keys that the kind does not have."""
     kind = table.get("kind")
     if not isinstance(kind, str) or kind not in kinds:
         said = "it is missing" if kind is None else f"there is no body kind {str(kind)[:80]!r}"
@@ -148,6 +150,7 @@ def _check_body_keys(table: dict[str, Any], kinds: Mapping[Any, type[Body]], whe
 
 
 def _check_table_keys(table: dict[str, Any], struct: type[msgspec.Struct], where: str) -> None:
+    """Reject keys of a table that are not fields of the struct."""
     known = (*struct.__struct_fields__, *([SPECIAL] if struct is Format else []))
     for key in table:
         if key not in known:
@@ -160,6 +163,7 @@ def _check_table_keys(table: dict[str, Any], struct: type[msgspec.Struct], where
 
 
 def _check_alias(where: str, word: str) -> None:
+    """Reject an invalid or reserved format name."""
     if not _ALIAS(word):
         reject_field(where, f"{word[:80]!r} is no format name", "write letters, digits and _ . -, at most 64")
     if word in FORMATS or word in ALIASES or word in _RESERVED:
@@ -167,6 +171,7 @@ def _check_alias(where: str, word: str) -> None:
 
 
 def _check_names(format: Format) -> None:
+    """Check name, aliases, models and tool listing of a format."""
     if not _NAME(format.name):
         reject_field(
             "name", f"{format.name[:80]!r} is no format name", "write a-z, 0-9 and _, a letter first, at most 64"
@@ -182,6 +187,7 @@ def _check_names(format: Format) -> None:
 
 
 def _check_markers(format: Format) -> None:
+    """Check the markers of a format outside its body."""
     check_pair("section", format.section, LITERAL, LITERAL)
     check_pair("call", format.call, FieldRule(may=("name",), empty=True), OPTIONAL)
     check_template("between", format.between, ANY_TEXT)
@@ -197,6 +203,7 @@ def _check_markers(format: Format) -> None:
 
 
 def _check_channels(channels: Channels) -> None:
+    """Check the markers of channel headers."""
     check_marker("channels.start", channels.start, LITERAL)
     check_template("channels.message", channels.message, FieldRule(blank=True))
     check_each("channels.ends", channels.ends, LITERAL)
@@ -214,6 +221,7 @@ def _check_channels(channels: Channels) -> None:
 
 
 def _check_protocol(format: Format) -> None:
+    """Check that a protocol is combined only with what it allows."""
     assert format.protocol is not None
     check_each("protocol.done", format.protocol.done, LITERAL)
     if format.section is not None or format.channels is not None:

@@ -1,4 +1,4 @@
-"""The rules of a format file: what a marker may hold, and how a fault is told. Body kinds state theirs with these."""
+"""Validation rules for markers in a format file, used by the body kinds too. A violation is a `BadFormat`."""
 
 from __future__ import annotations
 
@@ -20,23 +20,26 @@ _UNFIT_KEY = re.compile(r'["\\\x00-\x1f]').search
 
 
 def reject_field(where: str, cause: str, cure: str) -> NoReturn:
+    """Raise `BadFormat` with the place, the cause and the cure."""
     raise BadFormat(f"format file, {where}: {cause}; {cure}")
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
+    """Return a hint with the most similar known word, or with all of them."""
     known = list(known)
     near = difflib.get_close_matches(word[:64], known, 1, 0.4)
     return f"did you mean {near[0]!r}?" if near else "known: " + ", ".join(known)
 
 
 def check_count(where: str, values: Iterable[object], most: int) -> None:
+    """Reject a list with more than `most` entries."""
     count = len(list(values))
     if count > most:
         reject_field(where, f"it has {count} entries", f"write at most {most}")
 
 
 class FieldRule(NamedTuple):
-    """What a marker may hold. `need` must be in every alternative; `empty` says whether one may be empty."""
+    """The holes that a marker may have. `need` must be in every alternative; `empty` allows an empty marker."""
 
     may: tuple[str, ...] = ()
     need: tuple[str, ...] = ()
@@ -51,6 +54,7 @@ OPENER = FieldRule(may=("name", "id", "index", "number", "cite"), need=("name",)
 
 
 def check_marker(where: str, marker: Marker, rule: FieldRule) -> None:
+    """Check a marker with all its alternatives."""
     texts = marker_alternatives(marker)
     if not texts:
         reject_field(where, "it has no alternatives", "write a string, or an array of at least one")
@@ -64,6 +68,7 @@ def check_marker(where: str, marker: Marker, rule: FieldRule) -> None:
 
 
 def check_template(where: str, text: str, rule: FieldRule) -> None:
+    """Check one alternative of a marker: length, emptiness and holes."""
     if len(text) > MAX_MARKER:
         reject_field(where, f"a marker of {len(text)} characters", f"write at most {MAX_MARKER}")
     if not text:
@@ -76,6 +81,7 @@ def check_template(where: str, text: str, rule: FieldRule) -> None:
 
 
 def _check_hole(where: str, hole: str, allowed: tuple[str, ...]) -> None:
+    """Reject an unknown hole, or one without a meaning at this place."""
     if hole not in _HOLES:
         reject_field(where, f"there is no hole {{{hole[:40]}}}", suggest(hole, _HOLES))
     if hole not in allowed:
@@ -84,6 +90,7 @@ def _check_hole(where: str, hole: str, allowed: tuple[str, ...]) -> None:
 
 
 def _check_holes(where: str, text: str, rule: FieldRule) -> None:
+    """Check the holes of a template: each known, used once, and separated by literal text."""
     allowed = (*rule.need, *(hole for hole in rule.may if hole not in rule.need))
     holes = _HOLE.findall(text)
     for hole in holes:
@@ -99,12 +106,14 @@ def _check_holes(where: str, text: str, rule: FieldRule) -> None:
 
 
 def check_pair(where: str, pair: Pair | None, opens: FieldRule, closes: FieldRule) -> None:
+    """Check an opening and a closing marker; None is valid."""
     if pair is not None:
         check_marker(f"{where}[0]", pair[0], opens)
         check_marker(f"{where}[1]", pair[1], closes)
 
 
 def check_each(where: str, texts: Iterable[str], rule: FieldRule) -> None:
+    """Check each text in a list."""
     texts = list(texts)
     check_count(where, texts, MAX_LIST)
     for i, text in enumerate(texts):
@@ -112,5 +121,6 @@ def check_each(where: str, texts: Iterable[str], rule: FieldRule) -> None:
 
 
 def check_json_key(where: str, key: str) -> None:
+    """Reject a key that would have to be escaped in JSON."""
     if _UNFIT_KEY(key):
         reject_field(where, f"the key {key[:80]!r} has quotes, backslashes or control characters", "write a plain key")

@@ -1,4 +1,4 @@
-"""A format written as the TOML that `format_from_toml` reads: only what differs from the defaults."""
+"""Write a format as the TOML that `format_from_toml` reads: only the fields that differ from their defaults."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _PLAIN = re.compile(r"[A-Za-z0-9_\-]+").fullmatch
 
 
 def format_to_toml(format: Format) -> str:
-    """The text of a file that defines this format. Its name and aliases must be its own to be read back."""
+    """Return the text of a file that defines this format. It can be read back unless its name or an alias is built
+    in."""
     plain = {
         key: value for key, value in _changed_fields(format).items() if key not in ("body", "channels", "protocol")
     }
@@ -34,7 +35,7 @@ def format_to_toml(format: Format) -> str:
 
 
 def _changed_fields(struct: msgspec.Struct) -> dict[str, Any]:
-    """The fields that must be written: those without a default, and those that differ from it."""
+    """Return the fields without a default, and those that differ from it."""
     fields = msgspec.structs.fields(type(struct))
     return {field.name: getattr(struct, field.name) for field in fields if not _is_default(struct, field)}
 
@@ -46,7 +47,7 @@ def _is_default(struct: msgspec.Struct, field: msgspec.structs.FieldInfo) -> boo
 
 
 def _write_tables(name: str, values: Mapping[str, Any]) -> list[str]:
-    """A table, and what is a table in it behind it."""
+    """Return the lines of a table followed by those of its inner tables."""
     inner = {key: value for key, value in values.items() if isinstance(value, Mapping)}
     lines = _write_table(f"[{name}]", {key: value for key, value in values.items() if key not in inner})
     return [*lines, *[line for key, value in inner.items() for line in _write_table(f"[{name}.{key}]", value)]]
@@ -57,7 +58,7 @@ def _write_table(head: str, values: Mapping[str, Any]) -> list[str]:
 
 
 def _write_line(key: str, value: Any) -> str:
-    """A key and its value; an array that makes it long has a line for each item."""
+    """Return a key with its value; a long array is written with one item per line."""
     name = key if _PLAIN(key) else _write_string(key)
     line = f"{name} = {_write_value(value)}\n"
     if len(line) <= _LONGEST or not isinstance(value, tuple | list):
@@ -66,6 +67,7 @@ def _write_line(key: str, value: Any) -> str:
 
 
 def _write_value(value: Any) -> str:
+    """Return a value in TOML notation."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -78,5 +80,5 @@ def _write_value(value: Any) -> str:
 
 
 def _write_string(text: str) -> str:
-    """A basic string; JSON's escapes are TOML's, and DEL must be one."""
+    """Return a basic string. The escapes of JSON are valid in TOML; only DEL must be escaped in addition."""
     return json.dumps(str(text), ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,1 +1,1 @@
-"""Chat templates: where they are kept, how they are rendered without trust, which formats read what they write."""
+"""Chat templates: find them in files, render them in isolation, and detect the formats that parse their output."""

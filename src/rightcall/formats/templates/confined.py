@@ -1,6 +1,6 @@
-"""Chat templates rendered in a child process that can take neither time nor memory without end.
+"""Render untrusted chat templates in a child process with limited time and memory.
 
-A sandbox keeps a template from reaching Python, but bounds neither time nor memory; the child's resource limits do.
+A sandbox keeps a template away from Python, but limits neither time nor memory; the child's resource limits do.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NOW = "2026-01-02T03:04:05"  # a template that shows the date renders the same 
 
 
 class ChildBounds(msgspec.Struct, frozen=True):
-    """What one template may use, for all its renderings together. `memory` is address space in bytes."""
+    """The resources that one template may use for all its renderings together. `memory` is address space in bytes."""
 
     cpu_seconds: int = 5
     wall_seconds: int = 20
@@ -34,14 +34,14 @@ class ChildBounds(msgspec.Struct, frozen=True):
 
 
 class Rendering(msgspec.Struct, frozen=True):
-    """The text, or what the template said against this conversation."""
+    """The rendered text, or the error that the template raised for this conversation."""
 
     text: str = ""
     error: str = ""
 
 
 def render_template(template: str, contexts: list[Json], bounds: ChildBounds | None = None) -> list[Rendering]:
-    """The template rendered with each of these contexts. Raises `BadTemplate` where it cannot be rendered at all."""
+    """Render the template once per context. Raises `BadTemplate` if it cannot be rendered at all."""
     bounds = bounds or ChildBounds()
     request = {
         "template": template,
@@ -61,13 +61,14 @@ def render_template(template: str, contexts: list[Json], bounds: ChildBounds | N
 
 
 def _package_folders(*packages: str) -> list[str]:
-    """The folders that these packages are installed in: an isolated child would not look everywhere we do."""
+    """Return the folders that contain these packages, since an isolated child does not search all of ours."""
     require_extra("templates")
     specs = [importlib.util.find_spec(package) for package in packages]
     return sorted({os.path.dirname(os.path.dirname(spec.origin)) for spec in specs if spec and spec.origin})
 
 
 def _run_child(request: bytes, bounds: ChildBounds) -> dict[str, Any]:
+    """Run the child and return its answer. Raises `TemplateStopped` if it exceeded a limit."""
     process = subprocess.Popen(
         [sys.executable, "-I", "-B", "-X", "utf8", child.__file__],
         stdin=subprocess.PIPE,
@@ -87,6 +88,7 @@ def _run_child(request: bytes, bounds: ChildBounds) -> dict[str, Any]:
 
 
 def _read_answer(said: bytes, code: int, bounds: ChildBounds) -> dict[str, Any]:
+    """Parse the child's output. Raises `TemplateStopped` if it was killed or wrote none."""
     if code in (-signal.SIGXCPU, -signal.SIGKILL):
         raise _limit_error("cpu", bounds)
     try:
@@ -97,6 +99,7 @@ def _read_answer(said: bytes, code: int, bounds: ChildBounds) -> dict[str, Any]:
 
 
 def _limit_error(limit: str, bounds: ChildBounds) -> TemplateStopped:
+    """Return the error for an exceeded limit."""
     causes = {
         "cpu": f"it used more than {bounds.cpu_seconds} seconds of CPU time",
         "wall": f"it took longer than {bounds.wall_seconds} seconds",

@@ -1,7 +1,7 @@
-"""A first draft of a format, from what a template writes: what stands around known calls says what the markers are.
+"""Draft a format from a template's output: the text around known calls shows the markers.
 
-It knows calls whose arguments are JSON (an object with name and arguments, or a name and then an object), and those
-whose arguments stand in tags. A draft that does not give the same calls back is none.
+Recognised are calls with JSON arguments (an object with name and arguments, or a name and then an object), and calls
+with tagged arguments. A draft that does not parse back to the same calls is discarded.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST_OBJECTS = 400  # objects of a text that are looked at
 
 
 class DraftedCall(NamedTuple):
-    """Where a call stands, and the body that would read it."""
+    """The position of a call, and the body that would parse it."""
 
     start: int
     end: int
@@ -30,7 +30,8 @@ class DraftedCall(NamedTuple):
 
 
 def draft_formats(text: str, calls: tuple[Call, ...]) -> Iterator[Format]:
-    """Formats that may have written these calls as this text, the fullest first. They are sound, and not yet tried."""
+    """Yield formats that could have written these calls as this text, the most complete first. They are valid, but not
+    tried yet."""
     for find in (_find_json_call, _find_tagged_call):
         found = _locate_calls(text, calls, find)
         for format in _guess_markers(text, found) if found else ():
@@ -45,7 +46,7 @@ Finder = Callable[[str, int, Call, DraftedCall | None], DraftedCall | None]
 
 
 def _locate_calls(text: str, calls: tuple[Call, ...], find: Finder) -> list[DraftedCall]:
-    """Each call's place, in order; none if one is missing, or written in another way."""
+    """Return the position of each call in order; [] if one is missing or written differently."""
     found: list[DraftedCall] = []
     for call in calls:
         place = find(text, found[-1].end if found else 0, call, found[0] if found else None)
@@ -56,11 +57,13 @@ def _locate_calls(text: str, calls: tuple[Call, ...], find: Finder) -> list[Draf
 
 
 def _find_json_call(text: str, begin: int, call: Call, first: DraftedCall | None) -> DraftedCall | None:
+    """Find the next occurrence of the call with JSON arguments."""
     return next(_iterate_json_calls(text, begin, call), None)
 
 
 def _find_tagged_call(text: str, begin: int, call: Call, first: DraftedCall | None) -> DraftedCall | None:
-    """Of a call with one argument nothing tells what stands between two: it must be written as the first is."""
+    """Find the next occurrence of the call with tagged arguments. A call after the first must be written like the
+    first, since one argument alone does not show what separates two."""
     if first is None:
         found = draft_tagged_call(text, begin, call)
         return None if found is None else DraftedCall(*found)
@@ -70,6 +73,7 @@ def _find_tagged_call(text: str, begin: int, call: Call, first: DraftedCall | No
 
 
 def _iterate_json_calls(text: str, begin: int, call: Call) -> Iterator[DraftedCall]:
+    """Yield the positions where the call stands with its arguments as JSON."""
     at, decoder = text.find("{", begin), json.JSONDecoder()
     for _ in range(_MOST_OBJECTS):
         if at < 0:
@@ -87,6 +91,8 @@ def _iterate_json_calls(text: str, begin: int, call: Call) -> Iterator[DraftedCa
 
 
 def _guess_body(value: Any, before: str, call: Call) -> Body | None:
+    """Return the body that parses this JSON value, preceded by the text `before`, as the call; None if it is not the
+    call."""
     if not isinstance(value, dict):
         return None
     if value == call.arguments:
@@ -98,6 +104,7 @@ def _guess_body(value: Any, before: str, call: Call) -> Body | None:
 
 
 def _guess_markers(text: str, found: list[DraftedCall]) -> Iterator[Format]:
+    """Yield formats with the markers that the text around the calls suggests."""
     head, tail, body = text[: found[0].start], text[found[-1].end :], found[0].body
     middles = [text[one.end : other.start] for one, other in pairwise(found)]
     opens = _common_suffix([head, *middles]) if middles else _last_tag(head)
@@ -123,6 +130,6 @@ def _common_suffix(texts: list[str]) -> str:
 
 
 def _last_tag(head: str) -> str:
-    """Of one call alone nothing tells where its marker begins: at its last tag."""
+    """Return the text from the last tag on: with a single call, the marker is assumed to start there."""
     at = max(head.rfind("<"), head.rfind("["))
     return head[at:] if at >= 0 else head

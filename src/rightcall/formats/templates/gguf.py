@@ -1,8 +1,8 @@
-"""The chat templates in the header of a GGUF file, and nothing else of it.
+"""Read the chat templates in the header of a GGUF file.
 
-A GGUF file begins with a magic number, a version, how many tensors and how many metadata entries there are, and then
-the entries: a key, a type, a value. Lengths and counts come from the file and are not believed: each has a cap, and so
-has the whole header. https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
+A GGUF file begins with a magic number, a version, the number of tensors and of metadata entries, and then the entries:
+a key, a type, a value. Lengths and counts in the file are not trusted: each has a limit, and so has the whole header.
+https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 """
 
 from __future__ import annotations
@@ -29,11 +29,14 @@ _SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}  
 
 
 def chat_templates(read: Callable[[int], bytes]) -> dict[str, str]:
-    """Every chat template by its name, `default` for the one without. `read` gives so many of the next bytes."""
+    """Return every chat template by name; the unnamed one is `default`. `read` returns the next bytes, as many as asked
+    for."""
     return _Header(read).templates()
 
 
 class _Header:
+    """A reader of a GGUF header: byte order, count width, and how many bytes it may still read."""
+
     def __init__(self, read: Callable[[int], bytes]) -> None:
         self._read = read
         self._left = MAX_HEADER
@@ -41,6 +44,7 @@ class _Header:
         self._count = "Q"
 
     def templates(self) -> dict[str, str]:
+        """Return the templates; all other entries are skipped."""
         self._begin()
         entries = self._number(self._count)
         if entries > MAX_ENTRIES:
@@ -56,6 +60,7 @@ class _Header:
         return found
 
     def _begin(self) -> None:
+        """Read the magic number and the version. Raises `BadTemplate` for an unknown one."""
         if self._bytes(4) != MAGIC:
             raise BadTemplate("this is no GGUF file: it does not begin with GGUF")
         version = self._number("I")
@@ -68,6 +73,7 @@ class _Header:
         self._number(self._count)  # tensors
 
     def _skip(self, kind: int, nesting: int) -> None:
+        """Skip a value of this type."""
         if kind in _SIZES:
             self._drop(_SIZES[kind])
         elif kind == _STRING:
@@ -78,6 +84,7 @@ class _Header:
             raise BadTemplate(f"the GGUF header has a value of unknown type {kind}")
 
     def _skip_array(self, nesting: int) -> None:
+        """Skip an array; its nesting is limited."""
         if nesting >= MAX_NESTING:
             raise BadTemplate(f"the GGUF header has arrays nested deeper than {MAX_NESTING}")
         kind = self._number("I")
@@ -106,6 +113,7 @@ class _Header:
             size -= len(self._bytes(min(size, _PIECE)))
 
     def _bytes(self, size: int) -> bytes:
+        """Read this many bytes. Raises `BadTemplate` at the limit and at the end of the file."""
         self._left -= size
         if self._left < 0:
             raise BadTemplate(f"the GGUF header is longer than {MAX_HEADER:,} bytes; nothing that long is read")

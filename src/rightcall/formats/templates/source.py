@@ -1,4 +1,4 @@
-"""Where chat templates are kept: a .jinja file, a tokenizer_config.json, the header of a GGUF file."""
+"""Find chat templates in a file: .jinja, tokenizer_config.json, or the header of a GGUF file."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _TOKENS = ("bos_token", "eos_token", "pad_token", "unk_token", "sep_token", "cls
 
 
 class TemplateSource(msgspec.Struct, frozen=True):
-    """The templates by name, and the special tokens they may use."""
+    """Templates by name, and the special tokens that they may use."""
 
     templates: dict[str, str]
     tokens: dict[str, str] = {}
 
 
 def read_source(read: Callable[[int], bytes]) -> TemplateSource:
-    """The templates in a file. `read` gives at most so many of its next bytes, as `read` of an open file does."""
+    """Return the templates in a file. `read` returns up to that many of the next bytes, like `read` of an open file."""
     first = read(len(gguf.MAGIC))
     if first == gguf.MAGIC:
         found = TemplateSource(gguf.chat_templates(_with_first_bytes(first, read)))
@@ -37,11 +37,13 @@ def read_source(read: Callable[[int], bytes]) -> TemplateSource:
 
 
 def _with_first_bytes(first: bytes, read: Callable[[int], bytes]) -> Callable[[int], bytes]:
+    """Return a `read` that first returns the bytes already read."""
     waiting = [first]
     return lambda size: waiting.pop() if waiting else read(size)
 
 
 def _read_text(data: bytes) -> TemplateSource:
+    """Return the templates of a text file: its `chat_template` if it is a JSON object, else the whole text."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -54,7 +56,7 @@ def _read_text(data: bytes) -> TemplateSource:
 
 
 def _parse_config(text: str) -> dict[str, Any] | None:
-    """The object that a JSON text holds; None if it is no JSON: then it is a template."""
+    """Return the JSON object in a text; None if it is a template."""
     if not text.lstrip().startswith("{") or text.lstrip().startswith(("{{", "{%", "{#")):
         return None
     try:
@@ -65,6 +67,7 @@ def _parse_config(text: str) -> dict[str, Any] | None:
 
 
 def _read_templates(found: Any) -> dict[str, str]:
+    """Return the templates under `chat_template`: a string, an object, or a list of named entries."""
     if isinstance(found, str):
         return {"default": found}
     if isinstance(found, dict):
@@ -83,6 +86,7 @@ def _token_text(found: Any) -> str:
 
 
 def _check_source(source: TemplateSource) -> TemplateSource:
+    """Return the source. Raises `BadTemplate` if it has no template, too many, or a too long one."""
     if not any(text.strip() for text in source.templates.values()):
         raise BadTemplate('there is no chat template in this file: it has no "chat_template", or an empty one')
     if len(source.templates) > MAX_TEMPLATES:

@@ -1,8 +1,8 @@
-"""A draft of a wire in which each argument stands between tags of its own, from calls whose arguments are known.
+"""Draft a body whose arguments are in tags of their own, from calls with known arguments.
 
     <use tool="get_weather"><with key="city">Oslo</with> ... </use>     ->   Params(open='<use tool="{name}">', ...)
 
-What stands between a key, its value and the next key says what the tags are; it must be the same for all of them.
+The text between a key, its value and the next key shows the tags; it must be the same for all arguments.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MAX_GAP = 128  # of what may stand between two things that belong together
 
 
 class _Argument(NamedTuple):
-    """Where an argument's key and value stand."""
+    """The positions of an argument's key and value."""
 
     key: str
     key_at: int
@@ -30,7 +30,7 @@ class _Argument(NamedTuple):
 
 
 def draft_tagged_call(text: str, begin: int, call: Call) -> tuple[int, int, Params] | None:
-    """Where this call stands behind `begin`, and the body that would read it; None if no tags tell."""
+    """Return the position of this call after `begin`, and the body that would parse it; None if no tags are found."""
     name_at = text.find(call.name, begin)
     while name_at >= 0:
         found = _locate_arguments(text, name_at + len(call.name), call)
@@ -42,7 +42,7 @@ def draft_tagged_call(text: str, begin: int, call: Call) -> tuple[int, int, Para
 
 
 def find_tagged_call(text: str, begin: int, call: Call, body: Params) -> tuple[int, int] | None:
-    """Where another call stands that is written by this body."""
+    """Return the position of another call written with this body; None if there is none."""
     opens = str(body.open).replace("{name}", call.name).rstrip()
     start = text.find(opens, begin)
     found = _locate_arguments(text, start + len(opens), call) if start >= 0 else []
@@ -58,7 +58,7 @@ def find_tagged_call(text: str, begin: int, call: Call, body: Params) -> tuple[i
 
 
 def _locate_arguments(text: str, at: int, call: Call) -> list[_Argument]:
-    """The arguments in their order, each right behind the one before; none if one is missing."""
+    """Return the positions of the arguments in order; [] if one is missing."""
     found: list[_Argument] = []
     for key, value in call.arguments.items():
         key_at = text.find(key, at, at + _MAX_GAP)
@@ -71,7 +71,7 @@ def _locate_arguments(text: str, at: int, call: Call) -> list[_Argument]:
 
 
 def _find_value(text: str, at: int, value: Any) -> Iterator[tuple[int, str]]:
-    """The value in the ways that templates write it, where it stands near enough."""
+    """Yield the value's position and text in the notations that templates use, if it is near enough."""
     ways = [value] if isinstance(value, str) else []
     ways += [json.dumps(value, ensure_ascii=False), json.dumps(value, separators=(",", ":")), str(value)]
     for said in ways:
@@ -81,6 +81,7 @@ def _find_value(text: str, at: int, value: Any) -> Iterator[tuple[int, str]]:
 
 
 def _build_body(text: str, name_at: int, name: str, found: list[_Argument]) -> tuple[int, int, Params] | None:
+    """Return start, end and body of a call from the positions of its arguments; None if the tags differ."""
     start = _tag_start(text, name_at)
     name_end = name_at + len(name)
     heads = [text[name_end : found[0].key_at], *[text[a.value_end : b.key_at] for a, b in _neighbours(found)]]
@@ -106,19 +107,19 @@ def _neighbours(found: list[_Argument]) -> list[tuple[_Argument, _Argument]]:
 
 
 def _gaps(heads: list[str], found: list[_Argument]) -> list[tuple[str, tuple[_Argument, _Argument]]]:
-    """What stands between two arguments, which begins with what closes the first of them."""
+    """Return the text between neighbouring arguments; it begins with what closes the first of them."""
     return list(zip(heads[1:], _neighbours(found), strict=True))
 
 
 def _shared_tag(heads: list[str]) -> str:
-    """The beginning of a tag that stands before every key."""
+    """Return the tag opening that precedes every key; "" if they differ."""
     starts = [max(head.rfind(sign) for sign in _OPENERS) for head in heads]
     tags = {head[start:] if start >= 0 else "" for head, start in zip(heads, starts, strict=True)}
     return tags.pop() if len(tags) == 1 else ""
 
 
 def _tag_start(text: str, at: int) -> int:
-    """Where the tag begins that a name stands in; the name itself, if in none."""
+    """Return the start of the tag that contains a name; the name's own position if there is none."""
     line = text.rfind("\n", 0, at) + 1
     start = max(text.rfind(sign, line, at) for sign in _OPENERS)
     is_open = start >= 0 and not any(sign in text[start:at] for sign in ">]")
@@ -126,7 +127,7 @@ def _tag_start(text: str, at: int) -> int:
 
 
 def _closing_tag(text: str, at: int) -> str:
-    """The closing tag that stands right behind the last value, with the blanks before it; "" if none does."""
+    """Return the closing tag directly after the last value, with preceding blanks; "" if there is none."""
     rest = text[at : at + _MAX_GAP]
     tag = rest.lstrip()
     if not tag.startswith(("</", "[/")):

@@ -1,8 +1,8 @@
-"""Renders one template that nobody trusts. Run as a program of its own (`python -I child.py`), by `render` only.
+"""Render one untrusted template. `confined` runs this file as a program (`python -I template_child.py`).
 
-A request comes on standard input and an answer goes to standard output, both as one JSON object. The process first
-gives up what it does not need (memory, CPU time, files), so that neither a mistake nor malice in a template can take
-more than that. It imports nothing of rightcall.
+A request is read from standard input and the answer is written to standard output, both as one JSON object. The process
+first gives up the resources that it does not need (memory, CPU time, files), so that neither a mistake nor malice in a
+template can use more. It imports nothing of rightcall.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 
 def main() -> None:
+    """Read the request, limit the resources, render, and write the answer."""
     request = json.loads(sys.stdin.buffer.read())
     sys.path[:0] = request["path"]
     try:
@@ -28,7 +29,7 @@ def main() -> None:
 
 
 def limit_resources(cpu_seconds: int, memory: int) -> None:
-    """From here on the kernel holds this process to its limits. macOS does not hold it to the memory."""
+    """Limit CPU time, memory and file size of this process. macOS does not enforce the memory limit."""
     for limit, most in (
         (resource.RLIMIT_CPU, cpu_seconds),
         (resource.RLIMIT_AS, memory),
@@ -42,7 +43,7 @@ def limit_resources(cpu_seconds: int, memory: int) -> None:
 
 
 def render_contexts(request: dict[str, Any]) -> dict[str, Any]:
-    """The texts, each with its error in its place; or the one limit that stopped everything."""
+    """Return the rendered texts, each with its error if there was one; or the limit that stopped all."""
     left = request["output"]
     try:
         template = compile_template(request["template"], request["now"])
@@ -62,10 +63,11 @@ def render_contexts(request: dict[str, Any]) -> dict[str, Any]:
 
 
 class OutputTooLong(Exception):
-    """More was written than is allowed."""
+    """The template wrote more than is allowed."""
 
 
 def render_context(template: Any, context: dict[str, Any], most: int) -> dict[str, str]:
+    """Render one context; an error of the template is returned, since it may accept another conversation."""
     pieces: list[str] = []
     try:
         for piece in template.generate(**context):
@@ -85,7 +87,7 @@ def describe_error(error: Exception) -> str:
 
 
 def compile_template(source: str, now: str) -> Any:
-    """The template in an environment like the one that model libraries render theirs in."""
+    """Compile the template in an environment like that of model libraries."""
     from datetime import datetime
 
     from jinja2.exceptions import TemplateError
@@ -108,12 +110,13 @@ def compile_template(source: str, now: str) -> Any:
 def template_to_json(
     value: Any, ensure_ascii: bool = False, indent: Any = None, separators: Any = None, sort_keys: bool = False
 ) -> str:
-    """jinja's own escapes HTML, which no model was trained on."""
+    """Return JSON without HTML escapes; jinja's own filter escapes them, which no model was trained on."""
     return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
 
 def generation_extension() -> type[Any]:
-    """`{% generation %}`, which marks what is trained on: what stands in it is written as it is."""
+    """Return the jinja extension for `{% generation %}`, which marks training text; its content is rendered
+    unchanged."""
     from jinja2.ext import Extension
 
     class Generation(Extension):

@@ -1,7 +1,7 @@
-"""Which formats read what a chat template writes? Tried out: calls go in, and must come out of the text again.
+"""Detect the formats that parse a chat template's output: render known calls and parse the text with every format.
 
-Templates differ in what they take: arguments as an object or as text, one call at a time, empty or no content. So
-several conversations are rendered, the most telling first, and the first that any format reads decides.
+Templates differ in what they accept: arguments as an object or as text, one call at a time, empty or no content. So
+several conversations are rendered, the most conclusive first, and the first one that some format parses decides.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from rightcall.types import Call, Json, Tool
 
 
 class TemplateProbe(msgspec.Struct, frozen=True):
-    """Calls to be found again. `shows` says what it shows if they are."""
+    """Calls that must be found again. `shows` says what that proves."""
 
     shows: str
     calls: tuple[Call, ...]
 
 
 class Detection(msgspec.Struct, frozen=True):
-    """The formats that recover the calls, the best first, and what was rendered: the assistant's part of the text.
-    Where none does, `draft` is one that would, as TOML, or empty."""
+    """The formats that recover the calls, the best first, and the rendered assistant part in `text`. If no format does,
+    `draft` is the TOML of one that would, or empty."""
 
     formats: tuple[str, ...]
     shows: str
@@ -102,7 +102,7 @@ _QUESTION: Json = {"role": "user", "content": "How is the weather in Oslo?"}
 def detect_template(
     template: str, tokens: Mapping[str, str] | None = None, bounds: ChildBounds | None = None
 ) -> Detection:
-    """Which formats read what this template writes. Raises `BadTemplate` where it cannot be rendered."""
+    """Return the formats that parse what this template writes. Raises `BadTemplate` if it cannot be rendered."""
     answers = [(probe, answer) for probe in PROBES for answer in _assistant_messages(probe.calls)]
     opened, closed, *rendered = render_template(
         template, _render_contexts([answer for _, answer in answers], tokens or {}), bounds
@@ -125,6 +125,7 @@ def detect_template(
 
 
 def _draft_detection(texts: list[tuple[TemplateProbe, str]]) -> Detection:
+    """Return the detection for texts that no format parses: with a drafted format, if one works."""
     for probe, text in texts:
         draft = next(
             (each for each in draft_formats(text, probe.calls) if _rank_format(text, probe.calls, each) is not None),
@@ -136,7 +137,7 @@ def _draft_detection(texts: list[tuple[TemplateProbe, str]]) -> Detection:
 
 
 def _sort_by_reasoning(formats: tuple[str, ...], text: str) -> tuple[str, ...]:
-    """Of formats that find the same calls, those first that find the reasoning and the text before them too."""
+    """Sort formats that find the same calls: first those that also find the reasoning and the text before them."""
     if not text:
         return formats
     known = known_formats().formats
@@ -150,7 +151,7 @@ def _sort_by_reasoning(formats: tuple[str, ...], text: str) -> tuple[str, ...]:
 
 
 def _render_contexts(answers: list[Json], tokens: Mapping[str, str]) -> list[Json]:
-    """What the template is rendered with: two prompts without an answer, then each answer."""
+    """Return the contexts to render: two prompts without an answer, then one for each answer."""
     # A template adds the tokens to text, so they must be there.
     common: Json = {
         "tools": to_provider(TOOLS, "chat"),
@@ -170,7 +171,8 @@ def _render_contexts(answers: list[Json], tokens: Mapping[str, str]) -> list[Jso
 
 
 def _assistant_messages(calls: tuple[Call, ...]) -> list[Json]:
-    """The assistant's message, in the ways that templates want it; at last one that holds all it may."""
+    """Return the assistant message in the variants that templates accept; the last ones also have reasoning and
+    content."""
     plain: list[Json] = [
         {"role": "assistant", "content": content, "tool_calls": [_tool_call_entry(call, as_text) for call in calls]}
         for as_text in (False, True)
@@ -181,7 +183,7 @@ def _assistant_messages(calls: tuple[Call, ...]) -> list[Json]:
 
 
 def _with_named_ids(answer: Json) -> Json:
-    """A template may write ids alone, which then say the name."""
+    """Return the message with ids that contain the names, for templates that write the ids only."""
     told = [
         {**entry, "id": f"functions.{entry['function']['name']}:{index}"}
         for index, entry in enumerate(answer["tool_calls"])
@@ -195,7 +197,7 @@ def _tool_call_entry(call: Call, as_text: bool) -> Json:
 
 
 def _assistant_part(text: str, opened: Rendering, closed: Rendering) -> str:
-    """What the assistant wrote: all that a rendering without its message does not have."""
+    """Return the assistant's part of a rendered text: what a rendering without its message does not have."""
     for prompt in (opened.text, closed.text):
         if prompt and text.startswith(prompt):
             return text[len(prompt) :]
@@ -205,7 +207,7 @@ def _assistant_part(text: str, opened: Rendering, closed: Rendering) -> str:
 
 
 def matching_formats(text: str, calls: tuple[Call, ...], repair: str = "off") -> tuple[str, ...]:
-    """The formats that find just these calls in a text, the best first. None in a text far too long for them."""
+    """Return the formats that find exactly these calls in a text, the best first; none if the text is far too long."""
     if len(text) > _MOST_CHARACTERS:
         return ()
     ranked = [
@@ -217,8 +219,11 @@ def matching_formats(text: str, calls: tuple[Call, ...], repair: str = "off") ->
 
 
 def _rank_format(text: str, calls: tuple[Call, ...], format: Format, repair: str = "off") -> tuple[int, ...] | None:
-    """Nothing left over, then written just so, then little left over, then a marker rather than none, then at least the
-    bodies written just so. None: not the same calls."""
+    """Rank a format for a text, lower is better; None if it does not find the same calls.
+
+    The order: nothing left over, then written identically, then little left over, then a marker rather than none, then
+    at least the bodies written identically.
+    """
     found = compile_format(format)
     reply = read_whole(text, found, ReadOptions(TOOLS, repair=repair))
     if any(problem.blocking for problem in reply.problems):
@@ -234,6 +239,7 @@ def _rank_format(text: str, calls: tuple[Call, ...], format: Format, repair: str
 
 
 def _render_calls(calls: tuple[Call, ...], format: Format) -> str:
+    """Return the calls written in the format; a string that occurs in no text if the format cannot carry them."""
     try:
         return write(calls, format=format, tools=TOOLS).strip()
     except CannotCarry:
