@@ -1,8 +1,10 @@
-"""The end of a reply: what only the end can decide.
+"""The end of a reply: decide what only the end can decide.
 
-Were calls made inside reasoning that nothing followed? Is the text, which held no call of the format, one in another
-shape? What looks like a call and was not taken for one? If the answer was cut off, nothing is taken out of reasoning
-and nothing is rescued.
+- Calls inside reasoning that nothing follows are taken out of it.
+- Text that holds no call of the format is parsed as calls outside its markers (`rescue`).
+- Text that looks like a call and is none is reported (`near_misses`).
+
+If the reply was truncated, the first two do not happen.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from rightcall.parsing.buffer import TokenMap
 from rightcall.parsing.compile import compile_format
 from rightcall.parsing.headers import parse_stripped_messages
 from rightcall.parsing.machine import InReasoning, Machine
-from rightcall.parsing.near import in_thought, near_call, near_calls
+from rightcall.parsing.near_misses import find_near_misses, near_miss, near_miss_in_reasoning
 from rightcall.parsing.options import was_cut
 from rightcall.parsing.rescue import (
     Piece,
@@ -29,218 +31,13 @@ from rightcall.parsing.rescue import (
 )
 from rightcall.types import Call, Part, Problem, Reasoning, Recast, Reply, Span
 
-_LONGEST = 400_000
+_MAX_CHARS = 400_000
 _MOST_NOTES = 8
-_MOST_LAST = 3  # tokens that end one turn and begin the next
-OPENED = frozenset(("opener_without_call", "no_call", "truncated"))  # what is said of an opener that no call follows
-
-
-def conclude(reading: Machine | AutoMachine, source: str, finish: str | None = None) -> None:
-    """Closes a reading, and puts what only the end decides into its output. `source` is the whole text."""
-    cut = was_cut(finish)
-    if isinstance(reading, Machine):
-        machine = reading
-        machine.close(cut=cut)
-    elif not cut and _is_one_call(reading, source):
-        return
-    else:
-        reading.close(cut=cut)
-        machine = reading.machine
-    if machine.output.text_chars or machine.output.ends_in_reasoning:
-        _Conclusion(machine, source, cut, may_be_bare=isinstance(reading, Machine) or reading.is_bare).run()
-
-
-def _is_one_call(reading: AutoMachine, source: str) -> bool:
-    """Is what was held back a call as a whole? Then that is what it becomes: nothing of it was given out yet."""
-    machine = reading.machine
-    held = reading.held if machine.builder.token_map is None else ""
-    piece = whole_reply(_without_last_tokens(held), machine.builder.options) if held else None
-    if piece is None:
-        return False
-    machine.skip(held)
-    whole = Piece(piece.reply, located(piece.reply, held))
-    _Conclusion(machine, source, cut=False, may_be_bare=False).replace(whole, 0, len(held), 0)
-    return True
-
-
-def _without_last_tokens(text: str) -> str:
-    """The text without the few tokens that a model may have ended its turn with."""
-    text = text.rstrip()
-    for _ in range(_MOST_LAST):
-        token = next((token for token in LAST_TOKENS if text.endswith(token)), "")
-        text = text.removesuffix(token).rstrip()
-    return text
-
-
-class _Conclusion:
-    def __init__(self, machine: Machine, source: str, cut: bool, *, may_be_bare: bool) -> None:
-        self.m, self.source, self.cut, self.may_be_bare = machine, source, cut, may_be_bare
-        self.builder, self.output, self.options = machine.builder, machine.output, machine.builder.options
-        self.tools = machine.builder.tools
-        self.is_thought_told = False  # it was said that calls stand in the reasoning
-
-    def run(self) -> None:
-        if self.m.is_over:
-            return
-        if self.m.last_reasoning.start is not None and self._ends_with() != "text":
-            self._thought(self.m.last_reasoning.start)
-        if self.builder.full:
-            return
-        if self.builder.index == 0 and not self.cut and not self.output.is_placed and self._may_rescue():
-            self._rescue()
-        if self.tools:
-            self.output.events.extend(near_calls(self.source, self._looked_at(), self.tools))
-
-    def _looked_at(self) -> list[Span]:
-        """Where what looks like a call is looked for."""
-        return [span for span in self.output.spans.to_list() if not (self.is_thought_told and span.kind == "reasoning")]
-
-    def _ends_with(self) -> str:
-        """What the reply ends with, markers aside. What began like a call behind a thought is text only now."""
-        return next((span.kind for span in reversed(self.output.spans.to_list()) if span.kind != "marker"), "")
-
-    # -- calls in reasoning --------------------------------------------------------------------------------------------
-
-    def _thought(self, start: int) -> None:
-        """The reply ends with reasoning. Open, the calls in it may not run; closed, those count that it ends with. What
-        is not taken out is told, because nothing was said or called behind it."""
-        is_open = isinstance(self.m.state, InReasoning)
-        text = self.source[start : None if is_open else self.m.last_reasoning.end]
-        if len(text) > _LONGEST:
-            return
-        piece = self._read_thought(
-            text, None if self.builder.token_map is None else self.builder.token_map.slice(start)
-        )
-        self._tell_of_thought(_of_no_call(piece.reply), is_open)
-        first = _first_call(piece.spans) if is_open else _last_run(piece.spans)
-        if first is None or self.options.reasoning_calls == "never" or (self.cut and not is_open):
-            self._tell_withheld(start, piece)
-        else:
-            self._take_out(start, first, piece, is_open)
-
-    def _tell_withheld(self, start: int, piece: Piece) -> None:
-        """Calls that are not taken out of the reasoning are told as what looks like one."""
-        self.output.events.extend(withheld_notes(piece.reply, shifted(piece.spans, start)))
-        self.is_thought_told = bool(piece.reply.attempts)
-
-    def _tell_of_thought(self, problems: list[Problem], is_open: bool) -> None:
-        if any(problem.code == "too_large" for problem in problems):
-            most = self.options.limits.calls
-            self.builder.problem(
-                "too_large", f"the reply has more than {most} calls; the rest of the reasoning was not read"
-            )
-        told = [problem for problem in problems if problem.code in OPENED][:_MOST_NOTES]
-        self.output.events.extend(told if is_open else [_as_note(problem) for problem in told])
-
-    def _read_thought(self, text: str, told: TokenMap | None) -> Piece:
-        format = self.m.compiled.format
-        limits = msgspec.structs.replace(self.options.limits, calls=self.options.limits.calls - self.builder.index)
-        options = msgspec.structs.replace(self.options, limits=limits)  # what was called before the thought counts too
-        if format.name == "auto":
-            return read_auto(text, options, told)
-        return read_piece(text, compile_format(format, reasoning=False).without_bare_calls, options, told)
-
-    def _take_out(self, start: int, first: int, piece: Piece, is_open: bool) -> None:
-        """What was given as reasoning from `first` of the piece on were calls, with reasoning around them."""
-        self.output.events.append(Recast(self.output.spans.reasoning_since(start + first), "thought"))
-        end = self.output.spans.end
-        inside = shifted([s for s in piece.spans if s.start >= first], start)
-        thought = [Span(s.start, s.end, "reasoning" if s.kind == "text" else s.kind) for s in inside]
-        last = thought[-1].end
-        before = _before(self.output.spans.to_list(), start + first)
-        self.output.spans.replace(before + thought + ([Span(last, end, "marker")] if last < end else []))
-        for part in _parts_from(piece, first):
-            if isinstance(part, Call):
-                self.builder.adopt(part, _IN_OPEN_REASONING if is_open else _IN_REASONING)
-            else:
-                self.output.events.append(Reasoning(part.text))
-
-    def _may_rescue(self) -> bool:
-        """Where it is known which text came as special tokens, a format with tokens of its own needs no guess."""
-        has_tokens = self.m.compiled.openers.has_tokens
-        return self.options.rescue != "off" and (self.builder.token_map is None or not has_tokens)
-
-    # -- calls in another shape ----------------------------------------------------------------------------------------
-
-    def _rescue(self) -> None:
-        """The reply has text and no call: is the text one?"""
-        said = self._last_words()
-        if not said:
-            return
-        start, end = said[-1].start, said[-1].end
-        text, is_all = self.source[start:end], len(said) == 1
-        chars = self.output.text_chars if is_all else end - start
-        piece = self._of_all(text) if is_all else None
-        if piece is None and not self.tools:
-            return
-        if piece is None and (piece := self._in_other_format()) is not None:
-            start, end, chars = self.output.text_start or 0, len(self.source), self.output.text_chars
-        piece = piece or self._in_text(text)
-        if piece is None and not is_all and (piece := self._over_tokens(said)) is not None:
-            start, chars = said[0].start, self.output.text_chars
-        if piece is not None:
-            # What tells the text from the one before it goes with the text.
-            is_gone = not is_all and start == said[-1].start and isinstance(piece.reply.parts[0], Call)
-            self.replace(piece, start, end, chars + (self.output.gap if is_gone else 0))
-
-    def _of_all(self, text: str) -> Piece | None:
-        """The one text of the reply, if all of it is calls, or messages without their tokens."""
-        piece = whole_reply(text, self.options, self._letters(), self.m.compiled)
-        found = parse_stripped_messages(text, self.m.compiled.format) if piece is None else None
-        return piece if found is None else Piece(*found)
-
-    def _over_tokens(self, said: list[Span]) -> Piece | None:
-        """The texts as one: a token in a string of a call told them apart."""
-        start, end = said[0].start, said[-1].end
-        thought = [span for span in self.output.spans.to_list() if span.kind == "reasoning" and span.start > start]
-        if thought or not self.source.startswith(("{", "[", "call:"), start):
-            return None
-        return whole_reply(self.source[start:end], self.options, self._letters(), self.m.compiled)
-
-    def _last_words(self) -> list[Span]:
-        """The texts; none where something was thought behind the last, which says that it was not the last word."""
-        said = [span for span in self.output.spans.to_list() if span.kind == "text"]
-        thought = [span.start for span in self.output.spans.to_list() if span.kind == "reasoning"]
-        return [] if said and max(thought, default=-1) > said[-1].start else said
-
-    def _letters(self) -> TokenMap | None:
-        """What is known to be a special token was read: what is left of them are letters."""
-        return None if self.builder.token_map is None else TokenMap.of_plain_text(len(self.source))
-
-    def _in_other_format(self) -> Piece | None:
-        """All that was said, read as another format writes calls."""
-        found, said_from = self.m.compiled, self.output.text_start
-        if said_from is None or found.format.name == "auto":
-            return None
-        text = self.source[said_from:]
-        native = native_calls(text, self.options) if found.bare_calls.can_begin_line else None
-        return native or other_format(text, self.options, self._letters())
-
-    def _in_text(self, text: str) -> Piece | None:
-        """The calls in the last text, which stand there without a marker."""
-        found, options = self.m.compiled, self.options
-        return behind_text(text, found, options) if found.bare_calls.can_begin_reply and self.may_be_bare else None
-
-    def replace(self, piece: Piece, start: int, end: int, chars: int) -> None:
-        """The last so many characters of the text that was given out are given again, as what they are."""
-        if self.m.compiled.format.name == "auto":
-            self.m.rename_format(piece.reply.format)
-        if chars:
-            self.output.events.append(Recast(chars, "call"))
-        spans = self.output.spans.to_list()
-        behind = [Span(max(s.start, end), s.end, s.kind) for s in spans if s.end > end]
-        self.output.spans.replace(_before(spans, start) + shifted(piece.spans, start) + behind)
-        message = f"the call was written as {piece.reply.format} writes it"
-        for part in piece.reply.parts:
-            if isinstance(part, Call):
-                self.builder.adopt(part, Problem("rescued", message, blocking=False))
-            else:
-                self.output.events.append(part)
-        self.output.events.extend(_of_no_call(piece.reply))
-
-
+_MOST_LAST_TOKENS = 3  # tokens that end one turn and begin the next
+# The codes of an opener that no call follows.
+UNUSED_OPENER = frozenset(("opener_without_call", "no_call", "truncated"))
 _IN_REASONING = Problem("call_in_reasoning", "the call stood in the reasoning", blocking=False)
-_OPENED_IN_THOUGHT = Problem(
+_OPENED_IN_REASONING = Problem(
     "opener_without_call", "the reasoning opens a call, and none follows in it", blocking=False
 )
 _IN_OPEN_REASONING = Problem(
@@ -249,43 +46,230 @@ _IN_OPEN_REASONING = Problem(
 )
 
 
-def _of_no_call(reply: Reply) -> list[Problem]:
+def conclude(reading: Machine | AutoMachine, source: str, finish: str | None = None) -> None:
+    """Close a machine and add the events that only the end decides. `source` is the whole text, `finish` the finish
+    reason of the provider."""
+    cut = finish is not None and was_cut(finish)
+    if isinstance(reading, Machine):
+        machine = reading
+        machine.close(cut=cut)
+    elif not cut and _is_one_call(reading, source):
+        return
+    else:
+        reading.close(cut=cut)
+        machine = reading.machine
+    output = machine.output
+    if (output.text_chars or output.ends_in_reasoning) and not machine.is_over:
+        _Conclusion(machine, source, cut, may_be_bare=isinstance(reading, Machine) or reading.is_bare).run()
+
+
+def _is_one_call(reading: AutoMachine, source: str) -> bool:
+    """Emit the calls that the whole held text consists of. Return False if it is anything else; then nothing was
+    emitted."""
+    machine = reading.machine
+    held = reading.held if machine.builder.token_map is None else ""
+    piece = whole_reply(_without_last_tokens(held), machine.builder.options) if held else None
+    if piece is None:
+        return False
+    machine.skip(held)
+    whole = Piece(piece.reply, located(piece.reply, held))
+    _Conclusion(machine, source, cut=False, may_be_bare=False).replace_text(whole, 0, len(held), 0)
+    return True
+
+
+def _without_last_tokens(text: str) -> str:
+    """Return the text without the tokens that end a turn."""
+    text = text.rstrip()
+    for _ in range(_MOST_LAST_TOKENS):
+        token = next((token for token in LAST_TOKENS if text.endswith(token)), "")
+        text = text.removesuffix(token).rstrip()
+    return text
+
+
+class _Conclusion:
+    """The decisions at the end of one reply. `may_be_bare`: calls of its format may have no opener."""
+
+    def __init__(self, machine: Machine, source: str, cut: bool, *, may_be_bare: bool) -> None:
+        self._machine, self._source, self._cut, self._may_be_bare = machine, source, cut, may_be_bare
+        self._builder, self._output, self._options = machine.builder, machine.output, machine.builder.options
+
+    def run(self) -> None:
+        builder, output, start = self._builder, self._output, self._machine.last_reasoning.start
+        has_reported = False
+        if start is not None:
+            last = next((span.kind for span in reversed(output.spans.to_list()) if span.kind != "marker"), "")
+            # Text behind the reasoning that looked like a call is known to be text only now.
+            has_reported = last != "text" and self._read_reasoning(start)
+        if builder.full:
+            return
+        # Where the special tokens are known, a format that has some needs no rescue.
+        may_rescue = builder.token_map is None or not self._machine.compiled.openers.has_tokens
+        if not (builder.index or self._cut or output.is_placed) and self._options.rescue != "off" and may_rescue:
+            self._rescue()
+        if builder.tools:
+            spans = output.spans.to_list()
+            if has_reported:
+                spans = [span for span in spans if span.kind != "reasoning"]
+            output.events.extend(find_near_misses(self._source, spans, builder.tools))
+
+    # -- calls in reasoning --------------------------------------------------------------------------------------------
+
+    def _read_reasoning(self, start: int) -> bool:
+        """Parse the reasoning from this position on, which nothing follows. Return whether calls in it were reported.
+
+        In open reasoning every call is rejected. In closed reasoning the calls at its end are taken out of it; other
+        calls are reported.
+        """
+        is_open = isinstance(self._machine.state, InReasoning)
+        text = self._source[start : None if is_open else self._machine.last_reasoning.end]
+        if len(text) > _MAX_CHARS:
+            return False
+        piece = self._parse_reasoning(text, start)
+        events, calls = self._output.events, self._options.limits.calls
+        problems = _problems_of_no_call(piece.reply)
+        if any(problem.code == "too_large" for problem in problems):
+            message = f"the reply has more than {calls} calls; the rest of the reasoning was not read"
+            self._builder.problem("too_large", message)
+        for problem in [problem for problem in problems if problem.code in UNUSED_OPENER][:_MOST_NOTES]:
+            # Closed reasoning was not truncated behind the opener.
+            events.append(_OPENED_IN_REASONING if problem.code == "truncated" and not is_open else problem)
+        first = _first_call(piece.spans) if is_open else _first_of_last_calls(piece.spans)
+        if first is None or self._options.reasoning_calls == "never" or (self._cut and not is_open):
+            events.extend(withheld_notes(piece.reply, shifted(piece.spans, start)))
+            return bool(piece.reply.attempts)
+        self._take_out(start, first, piece, is_open)
+        return False
+
+    def _parse_reasoning(self, text: str, start: int) -> Piece:
+        format, token_map = self._machine.compiled.format, self._builder.token_map
+        told = None if token_map is None else token_map.slice(start)
+        # Calls before the reasoning count against the limit too.
+        calls = self._options.limits.calls - self._builder.index
+        limits = msgspec.structs.replace(self._options.limits, calls=calls)
+        options = msgspec.structs.replace(self._options, limits=limits)
+        if format.name == "auto":
+            return read_auto(text, options, told)
+        return read_piece(text, compile_format(format, reasoning=False).without_bare_calls, options, told)
+
+    def _take_out(self, start: int, first: int, piece: Piece, is_open: bool) -> None:
+        """Turn the reasoning from `first` of the piece on into calls, with reasoning around them."""
+        output = self._output
+        output.events.append(Recast(output.spans.reasoning_since(start + first), "thought"))
+        end = output.spans.end
+        inside = shifted([span for span in piece.spans if span.start >= first], start)
+        made = [Span(span.start, span.end, "reasoning" if span.kind == "text" else span.kind) for span in inside]
+        last = made[-1].end
+        before = _before(output.spans.to_list(), start + first)
+        output.spans.replace(before + made + ([Span(last, end, "marker")] if last < end else []))
+        for part in _parts_from(piece, first):
+            if isinstance(part, Call):
+                self._builder.adopt(part, _IN_OPEN_REASONING if is_open else _IN_REASONING)
+            else:
+                output.events.append(Reasoning(part.text))
+
+    # -- calls outside the markers of the format -----------------------------------------------------------------------
+
+    def _rescue(self) -> None:
+        """Parse the text of a reply without calls as calls, and replace it if it is."""
+        spans, output = self._output.spans.to_list(), self._output
+        texts = [span for span in spans if span.kind == "text"]
+        # Text that reasoning follows was not the last word of the model.
+        if not texts or any(span.kind == "reasoning" and span.start > texts[-1].start for span in spans):
+            return
+        start, end = texts[-1].start, texts[-1].end
+        text, is_all = self._source[start:end], len(texts) == 1
+        chars = output.text_chars if is_all else end - start
+        compiled, options = self._machine.compiled, self._options
+        piece = None
+        if is_all:
+            piece = whole_reply(text, options, self._letters(), compiled)
+            if piece is None and (found := parse_stripped_messages(text, compiled.format)) is not None:
+                piece = Piece(*found)
+        if piece is None and not options.tools:
+            return
+        if piece is None and (piece := self._in_other_format()) is not None:
+            start, end, chars = output.text_start or 0, len(self._source), output.text_chars
+        if piece is None and compiled.bare_calls.can_begin_reply and self._may_be_bare:
+            piece = behind_text(text, compiled, options)
+        if piece is None and not is_all and (piece := self._across_tokens(texts, spans)) is not None:
+            start, chars = texts[0].start, output.text_chars
+        if piece is not None:
+            # The line breaks that separate the text from the one before it go with it.
+            is_gone = not is_all and start == texts[-1].start and isinstance(piece.reply.parts[0], Call)
+            self.replace_text(piece, start, end, chars + (output.gap if is_gone else 0))
+
+    def _across_tokens(self, texts: list[Span], spans: list[Span]) -> Piece | None:
+        """Parse all texts as one: a token in a string of a call separated them."""
+        start, end = texts[0].start, texts[-1].end
+        has_reasoning = any(span.kind == "reasoning" and span.start > start for span in spans)
+        if has_reasoning or not self._source.startswith(("{", "[", "call:"), start):
+            return None
+        return whole_reply(self._source[start:end], self._options, self._letters(), self._machine.compiled)
+
+    def _in_other_format(self) -> Piece | None:
+        """Parse all text as another format."""
+        compiled, start = self._machine.compiled, self._output.text_start
+        if start is None or compiled.format.name == "auto":
+            return None
+        text = self._source[start:]
+        native = native_calls(text, self._options) if compiled.bare_calls.can_begin_line else None
+        return native or other_format(text, self._options, self._letters())
+
+    def _letters(self) -> TokenMap | None:
+        """Return the token map of the remaining text: the special tokens in it were parsed, so it has none."""
+        return None if self._builder.token_map is None else TokenMap.of_plain_text(len(self._source))
+
+    def replace_text(self, piece: Piece, start: int, end: int, chars: int) -> None:
+        """Replace the last `chars` characters of text that were emitted, which are between these positions."""
+        output = self._output
+        if self._machine.compiled.format.name == "auto":
+            self._machine.rename_format(piece.reply.format)
+        if chars:
+            output.events.append(Recast(chars, "call"))
+        spans = output.spans.to_list()
+        behind = [Span(max(span.start, end), span.end, span.kind) for span in spans if span.end > end]
+        output.spans.replace(_before(spans, start) + shifted(piece.spans, start) + behind)
+        message = f"the call was written as {piece.reply.format} writes it"
+        for part in piece.reply.parts:
+            if isinstance(part, Call):
+                self._builder.adopt(part, Problem("rescued", message, blocking=False))
+            else:
+                output.events.append(part)
+        output.events.extend(_problems_of_no_call(piece.reply))
+
+
+def _problems_of_no_call(reply: Reply) -> list[Problem]:
     return [problem for problem in reply.problems if problem.call is None]
 
 
-def _as_note(opened: Problem) -> Problem:
-    """Of an opener in a thought that was closed behind it: it was not cut off there."""
-    if opened.code != "truncated":
-        return opened
-    return _OPENED_IN_THOUGHT
-
-
 def _before(spans: list[Span], end: int) -> list[Span]:
-    """What of them stands before that place."""
+    """Return the spans up to this position."""
     return [Span(span.start, min(span.end, end), span.kind) for span in spans if span.start < end]
 
 
-def withheld_notes(thought: Reply, spans: list[Span]) -> list[Problem]:
-    """What tells of calls that stay in the reasoning: each looks like one."""
+def withheld_notes(reasoning: Reply, spans: list[Span]) -> list[Problem]:
+    """Return a near miss for each call in reasoning that stays there. `spans` are those of the reasoning."""
     places = [span for span in spans if span.kind == "call"]
-    if thought.attempts and not places:  # one of which nothing but the name is there
-        return [_OPENED_IN_THOUGHT]
-    told = list(zip(thought.attempts, places, strict=False))[:_MOST_NOTES]
-    return [in_thought(near_call(call.name, span.start, span.end, thought.format)) for call, span in told]
+    if reasoning.attempts and not places:  # one of which nothing but the name is there
+        return [_OPENED_IN_REASONING]
+    calls = list(zip(reasoning.attempts, places, strict=False))[:_MOST_NOTES]
+    return [
+        near_miss_in_reasoning(near_miss(call.name, span.start, span.end, reasoning.format)) for call, span in calls
+    ]
 
 
 def last_calls(reply: Reply) -> tuple[int, int]:
-    """How many calls a text ends with, and where they begin: nothing but blanks and markers stands between and behind
-    them. The reply has its spans."""
+    """Return the number of calls that a text ends with, and where they begin: only blanks and markers are between and
+    behind them. The reply has its spans."""
     spans = list(reply.spans or ())
-    first = _last_run(spans)
+    first = _first_of_last_calls(spans)
     if first is None:
         return 0, 0
     return sum(isinstance(part, Call) for part in _parts_from(Piece(reply, spans), first)), first
 
 
-def _last_run(spans: list[Span]) -> int | None:
-    """Where the calls begin that a text ends with; None where it does not end with calls."""
+def _first_of_last_calls(spans: list[Span]) -> int | None:
+    """Return where the calls begin that a text ends with; None if it does not end with calls."""
     first, has_call = None, False
     for span in reversed(spans):
         if span.kind not in ("call", "marker"):
@@ -295,7 +279,7 @@ def _last_run(spans: list[Span]) -> int | None:
 
 
 def _first_call(spans: list[Span]) -> int | None:
-    """Where the first call begins, with the markers before it."""
+    """Return where the first call begins, with the markers before it; None if there is none."""
     for i, span in enumerate(spans):
         if span.kind == "call":
             return spans[i - 1].start if i and spans[i - 1].kind == "marker" else span.start
@@ -303,7 +287,7 @@ def _first_call(spans: list[Span]) -> int | None:
 
 
 def _parts_from(piece: Piece, first: int) -> tuple[Part, ...]:
-    """The parts from that place of the text on, where a call begins."""
+    """Return the parts of a piece from this position on, where a call begins."""
     parts = piece.reply.parts
     spans = [span for span in piece.spans if span.kind == "call" and span.start < first]
     skipped = 0

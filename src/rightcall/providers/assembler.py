@@ -15,9 +15,9 @@ import msgspec
 from rightcall.formats import known_formats
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
-from rightcall.parsing.ending import OPENED, last_calls, withheld_notes
+from rightcall.parsing.ending import UNUSED_OPENER, last_calls, withheld_notes
 from rightcall.parsing.events import Fold
-from rightcall.parsing.near import near_calls
+from rightcall.parsing.near_misses import find_near_misses
 from rightcall.parsing.options import CUT, Limits, Policy, ReasoningCalls, Rescue
 from rightcall.parsing.parser import Parser, format_of, is_plain_sentence
 from rightcall.providers.dialect import CallClosed, CallDelta, Delta, Fault, Finish, ReasoningDelta, TextDelta
@@ -284,7 +284,7 @@ class Assembler:
             id = self._ids_by_index[event.index] = self._ids.take(event.id)
             event = CallStart(event.index, id, event.name)
         elif isinstance(event, Problem):
-            self._has_output = self._has_output or event.code in OPENED
+            self._has_output = self._has_output or event.code in UNUSED_OPENER
         elif isinstance(event, CallEnd):
             call: Call = msgspec.structs.replace(event.call, id=self._ids_by_index[event.index])
             event = CallEnd(event.index, call)
@@ -323,7 +323,7 @@ class Assembler:
         events = [*parser.feed(text), *parser.close(self._finish)]
         may_count = options.reasoning_calls != "never" and self._finish not in CUT
         if not (may_count and self._emit_last_calls(events, parser.reply)):
-            near = near_calls(text, [Span(0, len(text), "reasoning")], options.tools)
+            near = find_near_misses(text, [Span(0, len(text), "reasoning")], options.tools)
             self._out += withheld_notes(parser.reply, list(parser.reply.spans or ())) or near
 
     def _emit_last_calls(self, events: list[Event], reasoning: Reply) -> bool:

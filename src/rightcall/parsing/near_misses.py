@@ -1,0 +1,221 @@
+"""Report near misses: text that looks like a call and is none, so that an agent loop does not end with it as an answer.
+
+A near miss is a declared tool's name in a place where some format has the name of a call. The shapes are tables.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+
+import msgspec
+
+from rightcall.formats import FORMATS
+from rightcall.formats.body_kinds import BODIES
+from rightcall.formats.spec import marker_alternatives
+from rightcall.parsing.shown import RECORD
+from rightcall.tools.toolset import Toolset
+from rightcall.types import Problem, Span
+
+# Shapes by format: a key, an attribute or a label before the name.
+_BEFORE = {
+    "generic_json": r'"(?:name|tool|tool_name|function|action)"\s{0,16}+:\s{0,16}+"',
+    "react": r"\bAction\s{0,4}+:[ \t`*]{0,8}+",
+    "invoke": r"\b(?:(?:name|function|tool)\s{0,4}+=\s{0,4}+[\"']?|name[\"'])|<tool:\s{0,4}+(?:function>\s{0,4}+)?",
+    "harmony": r"\bto=(?:functions\.)?+",
+    "kimi_k2": r"\bfunctions\.",
+    "qwen_agent": r"✿FUNCTION✿\s{0,4}+:\s{0,4}+",
+    "gemma4": r"\bcall:",
+    "tool_code": r"```tool_code\s{0,8}+(?:print\(\s{0,4}+)?+",
+}
+# A name between the end of a marker and the end of its line, or the next marker.
+_BETWEEN = r"[>\]](?:functions\.)?+(?P<c>[^\W\d][\w.\-]{0,255}+)(?=[ \t]{0,4}+(?:\r?\n|<[^/]|\Z))"
+# A name behind a special token, with the arguments not far behind it on the line.
+_AT_TOKEN = r"[|\uff5c]>\s{0,4}+(?:functions\.)?+(?P<d>[^\W\d][\w.\-]{0,255}+)(?=[^\n{]{0,40}+\{)"
+# Shapes by format: what follows the name.
+_BEHIND = {
+    "pythonic": r"\(",
+    "apertus": r"[\"']\s{0,8}+:\s{0,8}+\{",
+    "mistral_v11": r"\s{0,8}+(?:\[ARGS\]|\{)",
+    "glm45": r"\s{0,8}+<",
+    "functionary_v31": r"[\"']?+\s{0,2}+(?:>\s{0,8}+\{|/>)",
+    # ChatGLM's: the name on a line of its own, the arguments in a fence below it.
+    "tool_code": r"[ \t]{0,4}+\r?+\n```\w{0,16}+\s{0,8}+(?:tool_call\(|\{)",
+    # At the end of its line, the arguments on the next; `_is_argument_line` checks the rest.
+    "functionary_v32": r"[ \t]{0,4}+\r?+\n[^\n{]{0,80}+\{",
+}
+_NAME = r"[^\W\d][\w.\-]{0,255}+"
+# A special token between a name and its arguments: the name need not be declared.
+_TOKENS = {
+    token: format.name
+    for format in FORMATS.values()
+    for body in format.bodies
+    for text in marker_alternatives(next(iter(BODIES[type(body)].opening(body)), ""))
+    if BODIES[type(body)].holds_json
+    for token in getattr(text, "tokens", ())[-1:]
+}
+_TOKEN = re.compile("(" + "|".join(map(re.escape, _TOKENS)) + r")\s{0,8}+(?:```\w{0,16}+\s{0,8}+)?+\{").search
+_WORD_BEFORE = re.compile(rf"{_NAME}(?::\d{{1,9}})?\s{{0,8}}\Z").search
+_SHAPES = [f"(?:{source})(?P<a{i}>{_NAME})" for i, source in enumerate(_BEFORE.values())]
+_SHAPES += [f"(?<![\\w.])(?<!\\w-)(?P<b{i}>{_NAME})(?={source})" for i, source in enumerate(_BEHIND.values())]
+_NEAR = re.compile("|".join([*_SHAPES, _BETWEEN, _AT_TOKEN])).finditer
+_FORMATS = {f"a{i}": name for i, name in enumerate(_BEFORE)} | {f"b{i}": name for i, name in enumerate(_BEHIND)}
+_LAST = f"b{len(_BEHIND) - 1}"
+_HARMONY = f"a{list(_BEFORE).index('harmony')}"
+_FORMATS |= {"c": "glm45", "d": "deepseek_v3"}
+_CONTENT = "<|content|>"  # what Functionary 2 writes before arguments
+_OPEN_ARGUMENTS = frozenset((_CONTENT, *_TOKENS))
+_LONGEST_TOKEN = 2 * max(map(len, _OPEN_ARGUMENTS))
+_BEFORE_ARGUMENTS = re.compile(r"[ \t\r]*+\n([^\n{]*+)").match
+_LETTER = re.compile("[A-Za-z]").search
+_TAG = re.compile(r"[\"'>\s]{0,8}+<").match
+_ARGUMENTS = re.compile(r"\s{0,4}+[({]").match
+_MARKER_START = re.compile(r"[<\[][\w:|]{2,64}+\Z").search  # the beginning of a marker
+_KIND = re.compile(r"(?:json|code)\Z").sub  # the type of the arguments in a header that lost its token
+# Punctuation between a name and an object, and the first key of the object.
+_OBJECT = re.compile(r"[^{}\w][^{}]{0,47}+\{\s{0,16}+[\"']([^\"'\\]{1,128}+)[\"']\s{0,8}+:").match
+_CURE = "if it was meant as a call, send it in the format that was asked for"
+_MOST_NOTES = 8
+_MOST_BEFORE_TOKEN = 280  # characters
+_MAX_CHARS = 400_000
+_FEW = 64  # tools whose names are searched one by one, which costs less than the patterns
+
+
+def find_near_misses(source: str, spans: list[Span], tools: Toolset | None) -> list[Problem]:
+    """Return a note for each place where a declared tool seems to be called; at most a few.
+
+    Text is searched, and reasoning if neither text nor a call follows it.
+    """
+    searched = _spans_to_search(source, spans)
+    if not searched or not tools:
+        return []
+    names = [tool.name for tool in tools]
+    known = frozenset(names)
+    source = source.replace("\\n", " \n")  # escaped line breaks; positions do not change
+    notes: list[Problem] = []
+    for span in searched:
+        start, end = span.start, min(span.end, span.start + _MAX_CHARS)
+        found: list[Problem] = []
+        has_name = len(names) > _FEW
+        for name in names if not has_name else ():
+            has_name = has_name or source.find(name, start, span.end) >= 0
+        if has_name:
+            found = list(islice(_named(source, start, end, known), _MOST_NOTES))
+        # Less certain shapes are searched only if nothing was found before.
+        if has_name and not found and not notes and len(names) <= _FEW:
+            found = _glued(source, start, end, names) or _spoken(source, start, end, tools)
+        if not found and not (has_name and notes):
+            found = _at_token(source, start, end)
+        notes += found if span.kind == "text" else map(near_miss_in_reasoning, found)
+        if len(notes) >= _MOST_NOTES:
+            break
+    return notes[:_MOST_NOTES]
+
+
+def _spans_to_search(source: str, spans: list[Span]) -> list[Span]:
+    """Return the text, and the last reasoning if neither text nor a call follows it.
+
+    Two spans are one if only a marker that opens arguments, maybe of another format, is between them.
+    """
+    found: list[Span] = []
+    last = -1
+    for i, span in enumerate(spans):
+        if span.kind in ("text", "call"):
+            last = i
+    for i, span in enumerate(spans):
+        if span.kind == "text" and i > 1 and found and _opens_arguments(source, found[-1], spans[i - 1]):
+            found[-1] = Span(found[-1].start, span.end, "text")
+        elif (
+            span.kind == "text"
+            and i > 1
+            and spans[i - 2].kind == "reasoning"
+            and _opens_arguments(source, spans[i - 2], spans[i - 1])
+        ):
+            # The name is still reasoning: the marker before the arguments ended it.
+            found.append(Span(spans[i - 2].start, span.end, "text"))
+        elif span.kind == "text" or (span.kind == "reasoning" and i > last):
+            found.append(span)
+    return found
+
+
+def _opens_arguments(source: str, before: Span, between: Span) -> bool:
+    """Return whether the span behind `before` is a marker that stands between a name and its arguments."""
+    is_short = between.end - between.start < _LONGEST_TOKEN
+    return before.end == between.start and is_short and source[between.start : between.end].strip() in _OPEN_ARGUMENTS
+
+
+# -- shapes ------------------------------------------------------------------------------------------------------------
+
+
+def _named(source: str, start: int, end: int, names: frozenset[str]) -> Iterator[Problem]:
+    """Yield the declared names in the shapes of `_BEFORE` and `_BEHIND`."""
+    for found in _NEAR(source, start, end):
+        group = found.lastgroup or ""
+        name = found[group] if found[group] in names else _KIND("", found[group]) if group == _HARMONY else ""
+        if name in names and (group != _LAST or _is_argument_line(source, found.end())):
+            yield near_miss(name, found.start(), end, _FORMATS[group])
+
+
+def _is_argument_line(source: str, end: int) -> bool:
+    """Return whether the line behind this position holds only arguments, with no words before them but a label."""
+    found = _BEFORE_ARGUMENTS(source, end)
+    before = found[1].removesuffix(_CONTENT) if found else ""
+    return not _LETTER(before) or RECORD(before) is not None
+
+
+def _glued(source: str, start: int, end: int, names: list[str]) -> list[Problem]:
+    """Find a name before a tag, or between the beginning of a marker and arguments: the end of the marker is lost."""
+    for name in names:
+        for at in _positions(source, name, start, end):
+            behind = at + len(name)
+            is_opened = _ARGUMENTS(source, behind, end) and _MARKER_START(source, max(start, at - _LONGEST_TOKEN), at)
+            if is_opened or _TAG(source, behind, end):
+                return [near_miss(name, at, end, "glm45")]
+    return []
+
+
+def _spoken(source: str, start: int, end: int, tools: Toolset) -> list[Problem]:
+    """Find a name, a few characters, and an object whose first key is an argument of the tool: `f, input: {"x": 1}`"""
+    for tool in tools:
+        for at in _positions(source, tool.name, start, end):
+            found = _OBJECT(source, at + len(tool.name), end)
+            if found is not None and found[1] in tools.kinds(tool.name):
+                return [near_miss(tool.name, at, end, "generic_json")]
+    return []
+
+
+def _at_token(source: str, start: int, end: int) -> list[Problem]:
+    """Find a special token between any name and an object."""
+    found = _TOKEN(source, start, end)
+    name = _WORD_BEFORE(source, max(start, found.start() - _MOST_BEFORE_TOKEN), found.start()) if found else None
+    return [near_miss(name[0].strip(), name.start(), end, _TOKENS[found[1]])] if found and name else []
+
+
+def _positions(source: str, name: str, start: int, end: int) -> Iterator[int]:
+    """Yield the first few positions of a name."""
+    for _ in range(_MOST_NOTES):
+        start = source.find(name, start, end)
+        if start < 0:
+            return
+        yield start
+        start += len(name)
+
+
+# -- notes -------------------------------------------------------------------------------------------------------------
+
+
+def near_miss(name: str, start: int, end: int, format: str) -> Problem:
+    """Return the note that the text between these positions looks like a call of a tool, as that format writes it."""
+    called = f"a call of {name!r}" if name else "a call"
+    return Problem(
+        "looks_like_a_call",
+        f"the text from {start} to {end} looks like {called} as {format} writes it, and was not taken for one; {_CURE}",
+        blocking=False,
+    )
+
+
+def near_miss_in_reasoning(note: Problem) -> Problem:
+    """Return the note for a near miss in reasoning."""
+    message = note.message.removesuffix(_CURE)
+    return msgspec.structs.replace(note, message=f"{message}it stands in the reasoning, so {_CURE}, behind it")
