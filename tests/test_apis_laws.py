@@ -18,7 +18,7 @@ from rightcall import Arguments, Call, CallEnd, CallStart, Ids, Reply, Tool, Too
 from rightcall.parsing.events import Fold
 from rightcall.providers import openai_chat
 from rightcall.providers.provider_answers import Stream, read
-from rightcall.providers.sniff import DIALECTS, sniff
+from rightcall.providers.sniff import DIALECTS, detect_dialect
 from rightcall.types import Event
 from support.dialects import WIRES, Answer, Cutter, Wired, chat_whole
 
@@ -184,7 +184,7 @@ def test_strings_of_another_type_are_strings(api: str, data: st.DataObject, answ
 @every_dialect
 @given(answer=answers())
 def test_every_dialect_is_recognised(api: str, answer: Answer) -> None:
-    assert sniff(WIRES[api][0](answer)) == api
+    assert detect_dialect(WIRES[api][0](answer)) == api
 
 
 # -- whatever is sent --------------------------------------------------------------------------------------------------

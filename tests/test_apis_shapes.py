@@ -12,7 +12,7 @@ import pytest
 from rightcall import Call, Ids, Problem, Reply, Tool, Toolset
 from rightcall.errors import CallerError
 from rightcall.providers.provider_answers import Stream, read, read_all
-from rightcall.providers.sniff import sniff
+from rightcall.providers.sniff import detect_dialect
 from rightcall.types import Reasoning, Text
 from support.provider_answers import LEAK, Json, calls, chat, chat_call, codes, item
 
@@ -319,19 +319,22 @@ def test_ids_are_unique_over_a_conversation() -> None:
 
 
 def test_lists_and_items_of_every_dialect_are_told_apart() -> None:
-    assert sniff([{"type": "tool_use"}]) == "messages"
-    assert sniff([{"functionCall": {}}]) == "gemini"
-    assert sniff([item()]) == "responses"
-    assert sniff([chat_call()]) == "chat"
+    assert detect_dialect([{"type": "tool_use"}]) == "messages"
+    assert detect_dialect([{"functionCall": {}}]) == "gemini"
+    assert detect_dialect([item()]) == "responses"
+    assert detect_dialect([chat_call()]) == "chat"
     deep: Any = []
     for _ in range(5_000):
         deep = [deep]
-    assert sniff(deep) is None
-    assert sniff({"role": "assistant", "content": "x"}) == "chat"
-    assert sniff({"index": 0, "message": {"role": "assistant", "content": "x"}, "finish_reason": "stop"}) == "chat"
-    assert sniff({"message": {"tool_calls": [{"function": {"name": "f", "arguments": {}}}]}}) == "ollama"
-    assert sniff({"message": {"x": 1}}) is None
-    assert sniff({"x": 1}) is None
+    assert detect_dialect(deep) is None
+    assert detect_dialect({"role": "assistant", "content": "x"}) == "chat"
+    assert (
+        detect_dialect({"index": 0, "message": {"role": "assistant", "content": "x"}, "finish_reason": "stop"})
+        == "chat"
+    )
+    assert detect_dialect({"message": {"tool_calls": [{"function": {"name": "f", "arguments": {}}}]}}) == "ollama"
+    assert detect_dialect({"message": {"x": 1}}) is None
+    assert detect_dialect({"x": 1}) is None
 
 
 def test_one_choice_of_a_response_is_enough() -> None:

@@ -1,43 +1,43 @@
-"""What rightcall raises. What a *model* got wrong is a `Problem`, not an exception, unless the caller asks for one.
+"""The exceptions of rightcall. A *model's* mistake is a `Problem`, not an exception, unless the caller asks for one.
 
     RightcallError
-    |-- WorkerLost             processes that did the work were killed again and again
-    |-- CallerError            the calling code passed something that cannot work
-    |   |-- UnknownFormat      no format of that name; names the nearest
-    |   |-- BadFormat          a format definition that breaks its own rules
+    |-- WorkerLost             worker processes were killed repeatedly
+    |-- CallerError            the calling code passed an invalid value
+    |   |-- UnknownFormat      no format has that name; names the most similar one
+    |   |-- BadFormat          a format definition is invalid
     |   |-- BadTools           a tool definition that cannot be used
     |   |-- BadCassette        a recording that cannot be read
     |   |-- FileFailed         a file could not be opened, read, written or synced
     |   |   `-- NotOurs        the file to write is of another kind, read-only, a link, a folder or a device
-    |   |-- EmptyToolList      tools are needed here, and there are none
-    |   |-- MissingExtra       this needs a package that is not installed; names the extra that brings it
-    |   |-- GrammarCompileError  a grammar cannot say what the caller insists on
-    |   |-- CannotCarry        this reply cannot be written in that format without changing it
-    |   |-- HookFailed *       a hook raised, or answered with something that is no action
-    |   `-- NotRunnable *      the tool has no code to run, or none that can run in a process of its own
-    |-- ModelError             what the model wrote, where the caller asked for an exception
-    |   |-- NoToolCallFound    there is no call in it
-    |   |-- UnknownTool        the call is for no tool that may be called
-    |   |-- MalformedArguments the call was cut off, cannot be read or does not fit its schema
-    |   `-- CallRefused *      a call that must not run, where the batch was to stop at one
+    |   |-- EmptyToolList      at least one tool is required, and there is none
+    |   |-- MissingExtra       a required package is not installed; names its extra
+    |   |-- GrammarCompileError  a grammar cannot express the caller's constraints
+    |   |-- CannotCarry        the reply cannot be written in that format without changing it
+    |   |-- HookFailed *       a hook raised, or returned something that is not an action
+    |   `-- NotRunnable *      the tool has no function, or none that can run in a separate process
+    |-- ModelError             a mistake of the model, for callers who asked for an exception
+    |   |-- NoToolCallFound    the output has no call
+    |   |-- UnknownTool        the call names a tool that is not callable
+    |   |-- MalformedArguments the call was cut off, is unreadable or does not match its schema
+    |   `-- CallRefused *      a call is not runnable, and the batch was to stop at such a call
     |-- ToolError              a tool's own code failed
-    |   |-- ToolFailed *       the same, where the batch was to stop at one
-    |   |-- ToolTimedOut       a tool took longer than it may
-    |   `-- NotApplicable      raised by a tool: there was nothing to do, which is no failure
-    |-- BackendError           a model server or the way to it failed
+    |   |-- ToolFailed *       a tool failed, and the batch was to stop at a failure
+    |   |-- ToolTimedOut       a tool exceeded its time limit
+    |   `-- NotApplicable      raised by a tool: there was nothing to do; not a failure
+    |-- BackendError           a model server, or the connection to it, failed
     |   |-- TransportError     no connection, or it broke before an answer began
-    |   |   `-- TimedOut       a time limit ended it; says which
+    |   |   `-- TimedOut       a time limit was exceeded
     |   |-- BodyError          the answer began and could not be read to its end
-    |   |   `-- AnswerTooLarge it is longer than anything that is read
-    |   |-- StatusError        the server refused: a status other than 2xx
+    |   |   `-- AnswerTooLarge it exceeds the size limit
+    |   |-- StatusError        a status other than 2xx
     |   |   |-- Unauthorised   401 or 403: the key
     |   |   `-- RateLimited    429: too many requests
-    |   |-- DecodeError        the answer is no JSON, or none of this API
-    |   |-- ProviderError      the server said 200, and sent an error in place of an answer
-    |   |-- Unsupported        this server cannot do what was asked
-    |   `-- NotRecorded        a recording has no answer to this request; names the nearest
-    `-- DispatchStopped        a batch of calls ended early, and these are its `results`: every * above, and
-        `-- DispatchTerminated *   a hook said so: nobody's fault
+    |   |-- DecodeError        the answer is not JSON, or does not belong to this API
+    |   |-- ProviderError      status 200 with an error instead of an answer
+    |   |-- Unsupported        the server does not support the request
+    |   `-- NotRecorded        a recording has no answer to this request
+    `-- DispatchStopped        a batch of calls ended early; has its `results`: every * above, and
+        `-- DispatchTerminated *   a hook ended it intentionally
 
 Every message names the culprit, the cause and the cure.
 """
@@ -48,7 +48,7 @@ from typing import Any
 
 
 class RightcallError(Exception):
-    """Anything this package raises on purpose. Comparable: two that say the same are equal."""
+    """Any exception that this package raises on purpose. Two of equal type and message are equal."""
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and other.args == self.args
@@ -57,11 +57,12 @@ class RightcallError(Exception):
         return hash((type(self), self.args))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Out of a process and back it is the same, whatever made it."""
+        """Pickle every subclass alike, whatever the signature of its `__init__`."""
         return _rebuild_error, (type(self), self.args, self.__dict__)
 
 
 def _rebuild_error(kind: type[RightcallError], args: tuple[Any, ...], fields: dict[str, Any]) -> RightcallError:
+    """Rebuild a pickled exception without calling its `__init__`."""
     made = kind.__new__(kind)
     made.args = args
     made.__dict__.update(fields)
@@ -69,27 +70,27 @@ def _rebuild_error(kind: type[RightcallError], args: tuple[Any, ...], fields: di
 
 
 class CallerError(RightcallError):
-    """The calling code passed something that cannot work. The message says what to pass."""
+    """The calling code passed an invalid value. The message says what to pass."""
 
 
 class UnknownFormat(CallerError):
-    """There is no format of that name. The message names the nearest."""
+    """No format has that name. The message names the most similar one."""
 
 
 class BadFormat(CallerError):
-    """A format definition that breaks its own rules. The message names the key and the cure."""
+    """A format definition is invalid. The message names the key and the cure."""
 
 
 class BadTools(CallerError):
-    """A tool definition that cannot be used. The message names the tool, the place in its schema and the cure."""
+    """A tool definition cannot be used. The message names the tool, the place in its schema and the cure."""
 
 
 class CannotCarry(CallerError):
-    """This reply cannot be written in that format without changing it.
+    """The reply cannot be written in that format without changing it.
 
-    - `format`: its name.
-    - `path`: where it cannot, in the reply: `/parts/0/arguments/city`.
-    - `cause`: what the wire would change.
+    - `format`: the name of the format.
+    - `path`: the place in the reply: `/parts/0/arguments/city`.
+    - `cause`: what the format would change.
     """
 
     def __init__(self, format: str, path: str, cause: str) -> None:
@@ -100,7 +101,7 @@ class CannotCarry(CallerError):
 
 
 class BadCassette(CallerError):
-    """A recording that cannot be read or written. The message names the file and the cure."""
+    """A recording cannot be read or written. The message names the file and the cure."""
 
 
 class FileFailed(CallerError):
@@ -108,20 +109,20 @@ class FileFailed(CallerError):
 
 
 class NotOurs(FileFailed):
-    """The file to write is of another kind, read-only, a link, a folder or a device; nothing has been written. The
-    message names the file, what it looks like and the cure."""
+    """The file to write is of another kind, read-only, a link, a folder or a device; nothing was written. The message
+    names the file, what it seems to be, and the cure."""
 
 
 class EmptyToolList(CallerError):
-    """Tools are needed here, and there are none."""
+    """At least one tool is required, and there is none."""
 
     def __init__(self) -> None:
         super().__init__("tool list is empty: pass at least one tool")
 
 
 class MissingExtra(CallerError):
-    """Something that is needed here is not installed. `extra` is what to install, `pip install 'rightcall[extra]'`;
-    `message` is what is said."""
+    """A required package is not installed. `extra` is the extra to install, `pip install 'rightcall[extra]'`; `message`
+    is the error text."""
 
     def __init__(self, extra: str, message: str) -> None:
         super().__init__(message)
@@ -129,7 +130,7 @@ class MissingExtra(CallerError):
 
 
 class GrammarCompileError(CallerError):
-    """A grammar cannot say what the caller insists on. `reason` names the tool and the part of its schema."""
+    """A grammar cannot express the caller's constraints. `reason` names the tool and the part of its schema."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"grammar compile error: {reason}")
@@ -137,26 +138,25 @@ class GrammarCompileError(CallerError):
 
 
 class WorkerLost(RightcallError):
-    """Processes that worked on one part of the rows ended before they were done, again and again. The message names the
-    part and how they ended."""
+    """The worker processes for one part of the rows ended repeatedly before they were done. The message names the part
+    and how they ended."""
 
 
 class ModelError(RightcallError):
-    """What the model wrote is wrong, and the caller asked for an exception. `problems` are the `Problem`s that it
-    stands for."""
+    """What the model wrote is wrong, and the caller asked for an exception. `problems` are the `Problem`s behind it."""
 
     problems: tuple[Any, ...] = ()
 
 
 class NoToolCallFound(ModelError):
-    """There is no call in what the model wrote."""
+    """The model's output has no call."""
 
     def __init__(self) -> None:
         super().__init__("no tool call found in model output")
 
 
 class UnknownTool(ModelError):
-    """The call is for no tool that may be called. `name` is what it called; `hint` goes into the message."""
+    """The call names a tool that is not callable. `name` is the name in the call; `hint` is added to the message."""
 
     def __init__(self, name: str, hint: str = "") -> None:
         super().__init__(f"unknown tool: {name!r}" + (f" ({hint})" if hint else ""))
@@ -164,7 +164,7 @@ class UnknownTool(ModelError):
 
 
 class MalformedArguments(ModelError):
-    """The call was cut off, cannot be read or does not fit its schema. `reason` says which, and what to send."""
+    """The call was cut off, is unreadable, or does not match its schema. `reason` says which, and what to send."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"malformed tool arguments: {reason}")
@@ -172,16 +172,16 @@ class MalformedArguments(ModelError):
 
 
 class ToolError(RightcallError):
-    """A tool's own code failed. For tools to raise too: the message goes to the model as it is."""
+    """A tool's own code failed. Tools may raise it too: the message goes to the model unchanged."""
 
 
 class ToolTimedOut(ToolError):
-    """A tool took longer than it may.
+    """A tool exceeded its time limit.
 
     - `tool`: its name.
-    - `seconds`: how long it had.
-    - `thread`: the name of the thread that may still be running, since Python cannot stop one; empty where it was
-      stopped.
+    - `seconds`: the limit.
+    - `thread`: the name of the thread that may still be running, since Python cannot stop a thread; empty if the tool
+      was stopped.
     """
 
     def __init__(self, tool: str, seconds: float, thread: str = "") -> None:
@@ -191,12 +191,12 @@ class ToolTimedOut(ToolError):
 
 
 class NotApplicable(ToolError):
-    """For tools to raise: the call was fine, and there is nothing to do. The model is told; nothing has failed."""
+    """For tools to raise: the call was valid, but there is nothing to do. The model is told so; it is not a failure."""
 
 
 class BackendError(RightcallError):
-    """A model server, or the way to it, failed. `tries` are those that were made, each with what came of it. Never
-    holds a key."""
+    """A model server, or the connection to it, failed. `tries` are all tries with their outcomes. Never contains a
+    key."""
 
     tries: tuple[object, ...] = ()
 
@@ -206,7 +206,7 @@ class TransportError(BackendError):
 
 
 class TimedOut(TransportError):
-    """A time limit ended it. `message` is what is said, and `stage` the limit: "connect", "first_byte", "idle" or
+    """A time limit was exceeded. `message` is the error text, and `stage` the limit: "connect", "first_byte", "idle" or
     "total"."""
 
     def __init__(self, message: str, stage: str) -> None:
@@ -219,16 +219,16 @@ class BodyError(BackendError):
 
 
 class AnswerTooLarge(BodyError):
-    """The answer is longer than anything that is read."""
+    """The answer exceeds the size limit."""
 
 
 class StatusError(BackendError):
-    """The server refused: a status other than 2xx.
+    """The server answered with a status other than 2xx.
 
-    - `message`: what is said.
+    - `message`: the error text.
     - `status`: the HTTP status.
-    - `body`: what the server said, whole up to a limit.
-    - `retry_after`: how many seconds it asked to wait; None where it did not.
+    - `body`: the body of the answer, up to a limit.
+    - `retry_after`: the seconds that the server asks to wait; None if it does not.
     """
 
     def __init__(self, message: str, status: int, body: str = "", retry_after: float | None = None) -> None:
@@ -237,7 +237,7 @@ class StatusError(BackendError):
 
 
 class Unauthorised(StatusError):
-    """Status 401 or 403: the key is missing, wrong, or good for something else."""
+    """Status 401 or 403: the key is missing, wrong, or not sufficient."""
 
 
 class RateLimited(StatusError):
@@ -245,7 +245,8 @@ class RateLimited(StatusError):
 
 
 class DecodeError(BackendError):
-    """The answer is no JSON, or none of this API. `message` is what is said, `body` the beginning of what came."""
+    """The answer is not JSON, or does not belong to this API. `message` is the error text, `body` the start of the
+    answer."""
 
     def __init__(self, message: str, body: str = "") -> None:
         super().__init__(message)
@@ -253,8 +254,8 @@ class DecodeError(BackendError):
 
 
 class ProviderError(BackendError):
-    """The server said 200, and sent an error in place of an answer. `message` is what it said, `kind` what it calls the
-    error: its type or code."""
+    """The server answered with status 200 and an error instead of an answer. `message` is the provider's text, `kind`
+    its type or code of the error."""
 
     def __init__(self, message: str, kind: str = "") -> None:
         super().__init__(message)
@@ -262,7 +263,7 @@ class ProviderError(BackendError):
 
 
 class Unsupported(BackendError):
-    """This server cannot do what was asked. The message says what it can."""
+    """This server does not support the request. The message says what it supports."""
 
 
 class NotRecorded(BackendError):
@@ -270,14 +271,14 @@ class NotRecorded(BackendError):
 
 
 class DispatchStopped(RightcallError):
-    """A batch of calls ended early. `results` has one result for each call of the batch, in order; those that were not
-    reached say so."""
+    """A batch of calls ended early. `results` has one result per call of the batch, in order; a call that was not run
+    has a result that says so."""
 
     results: tuple[Any, ...] = ()
 
 
 class ToolFailed(DispatchStopped, ToolError):
-    """A tool failed, and the batch was to stop at that. `tool` is its name, `cause` what it raised."""
+    """A tool failed, and the batch was to stop at a failure. `tool` is its name, `cause` the exception."""
 
     def __init__(self, tool: str, cause: str) -> None:
         super().__init__(f"tool invocation failed: {tool}: {cause}")
@@ -285,7 +286,7 @@ class ToolFailed(DispatchStopped, ToolError):
 
 
 class CallRefused(DispatchStopped, ModelError):
-    """A call must not run, and the batch was to stop at one. `tool` is what it called, `cause` what is wrong."""
+    """A call is not runnable, and the batch was to stop at such a call. `tool` is its tool, `cause` the reason."""
 
     def __init__(self, tool: str, cause: str) -> None:
         super().__init__(f"the call of {tool!r} must not run: {cause}")
@@ -293,7 +294,7 @@ class CallRefused(DispatchStopped, ModelError):
 
 
 class DispatchTerminated(DispatchStopped):
-    """A hook ended the batch: nobody's fault. `reason` is what it said."""
+    """A hook ended the batch intentionally. `reason` is the hook's reason."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"tool dispatch terminated: {reason}")
@@ -301,8 +302,8 @@ class DispatchTerminated(DispatchStopped):
 
 
 class HookFailed(DispatchStopped, CallerError):
-    """A hook raised, or answered with something that is no action; nothing more was run. `hook` is its place among the
-    hooks, from 0, `cause` what happened."""
+    """A hook raised, or returned something that is not an action; no further call was run. `hook` is its position among
+    the hooks, from 0, `cause` what happened."""
 
     def __init__(self, hook: int, cause: str) -> None:
         super().__init__(f"hook {hook + 1} failed: {cause}; nothing more was run, because a broken hook guards nothing")
@@ -310,4 +311,4 @@ class HookFailed(DispatchStopped, CallerError):
 
 
 class NotRunnable(DispatchStopped, CallerError):
-    """The tool has no code to run, or none that can run in a process of its own."""
+    """The tool has no function, or none that can run in a separate process."""

@@ -1,4 +1,4 @@
-"""What watches and bounds the calls that `dispatch` runs: hooks, budgets, how long and how many, how much of an output.
+"""Public module: hooks, budgets, time limits and output limits for the calls that `dispatch` runs.
 
     results = await dispatch(reply, tools, hooks=[call_budget(20)], limits=RunLimits(call=30))
 

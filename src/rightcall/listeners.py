@@ -62,6 +62,7 @@ class WebServer:
         return f"http://{host}:{self.port}"
 
     async def __aenter__(self) -> Self:
+        """Start to listen. Raises `CallerError` if the port cannot be opened."""
         from aiohttp import web
 
         app = web.Application(client_max_size=self.gate.limits.body)
@@ -101,6 +102,7 @@ class WebServer:
             await self.runner.cleanup()
 
     async def _accept(self, request: web.Request) -> web.StreamResponse:
+        """Check the head of a request at the gate, then read and handle it."""
         head = RequestHead(
             request.method, request.path, [(name.lower(), value) for name, value in request.headers.items()]
         )
@@ -120,6 +122,7 @@ class WebServer:
         response.headers.update(self.gate.cors_headers(request.headers.get("origin")))
 
     async def _read_and_handle(self, request: web.Request) -> web.StreamResponse:
+        """Read the body within the limits and call the handler."""
         from aiohttp import web
 
         try:
@@ -156,6 +159,7 @@ def _is_server_fault(record: logging.LogRecord) -> bool:
 
 
 def _refusal_response(refused: RequestRefusal, request: web.Request) -> web.StreamResponse:
+    """Return the response of a refused request; the connection is closed after it."""
     from aiohttp import web
 
     headers = {**refused.headers, "X-Content-Type-Options": "nosniff"}
@@ -183,6 +187,7 @@ class TimedHead(asyncio.Protocol):
         self._inner.connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
+        """Pass the data on; stop the timer at the end of the first head."""
         if self._timer is not None:
             seen = self._last + data if self._last else data.lstrip(b"\r\n")  # empty lines may precede the head
             self._last = seen[-3:]
@@ -191,6 +196,7 @@ class TimedHead(asyncio.Protocol):
         self._inner.data_received(data)
 
     def _close(self) -> None:
+        """Close the connection, with a 408 response if a part of the head has arrived."""
         if self._transport is not None and not self._transport.is_closing():
             if self._last:
                 self._transport.write(_TOO_SLOW)
@@ -269,6 +275,7 @@ class _BoundedRequest:
             return
 
     async def receive(self) -> MutableMapping[str, Any]:
+        """Receive the next message of the body; refuse the request if a limit is exceeded."""
         if self._is_whole:
             return await self._receive()  # the next message can only be the disconnect
         try:
@@ -293,6 +300,7 @@ class _BoundedRequest:
 
 
 def _adding_headers(send: Send, more: dict[str, str]) -> Send:
+    """Return a `send` that adds these headers to the response."""
     added = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in more.items()]
 
     async def sending(message: MutableMapping[str, Any]) -> None:

@@ -1,9 +1,9 @@
-"""Masks in Python: which tokens may come next, for any tokenizer, by llguidance. No torch.
+"""Token masks in Python: the tokens that may come next, for any tokenizer, computed by llguidance. No torch.
 
     matcher = Matcher(grammar, Vocabulary(tokens, eos=2, specials={"<|call|>": 7}))
     allowed = matcher.mask()  # one bit per token
     matcher.accept(token)  # False: the token was not allowed
-    LogitsProcessor(matcher)(previous_tokens, logits)  # a list, a numpy array, or anything with the same brackets
+    LogitsProcessor(matcher)(previous_tokens, logits)  # a list, a numpy array, or anything with the same indexing
 
 Needs the extra `masks`.
 """
@@ -32,7 +32,7 @@ class Vocabulary:
     - `eos`: the id of the token that ends a reply.
     - `specials`: ids of the tokens that represent a marker, by the marker's text.
 
-    Raises `CallerError` where the end is none of the tokens.
+    Raises `CallerError` if `eos` is not the id of a token.
     """
 
     def __init__(self, tokens: Sequence[bytes], *, eos: int, specials: dict[str, int] | None = None) -> None:
@@ -46,17 +46,18 @@ class Vocabulary:
 
     @classmethod
     def of_bytes(cls, specials: Sequence[str] = ()) -> Vocabulary:
-        """Every byte, these `specials`, and an end: for tests, and for models that read bytes."""
+        """Return a vocabulary of all bytes, these `specials`, and an end token: for tests, and for byte-level
+        models."""
         tokens = [bytes([n]) for n in range(256)] + [text.encode() for text in specials] + [b""]
         return cls(tokens, eos=len(tokens) - 1, specials={text: 256 + at for at, text in enumerate(specials)})
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """The text of these `tokens`, without the end."""
+        """Return the text of these `tokens`, without the end token."""
         return b"".join([self.tokens[token] for token in tokens if token != self.eos]).decode("utf-8", "replace")
 
 
 class _Greedy:
-    """What llguidance asks of a tokenizer. Forced text is written in the longest tokens that fit."""
+    """The tokenizer interface that llguidance requires. Text is split into the longest tokens that fit."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         # Others without bytes (padding, unused ids) stay so: they represent no text and are never allowed.
@@ -70,6 +71,7 @@ class _Greedy:
         self._longest = max(map(len, self._by_bytes), default=1)
 
     def __call__(self, text: bytes | str) -> list[int]:
+        """Return the tokens of a text, longest first at each position."""
         data = text if isinstance(text, bytes) else text.encode()
         out: list[int] = []
         at = 0
@@ -120,41 +122,41 @@ class Matcher:
         return bool(self._matcher.try_consume_tokens([token]) == 1)
 
     def accept_text(self, text: str | bytes) -> int:
-        """Takes a `text` in the longest tokens that fit; gives how many of them were allowed."""
+        """Consume a `text` in the longest tokens that fit. Return how many of them were allowed."""
         tokens = _Greedy(self.vocabulary)(text)
         return int(self._matcher.try_consume_tokens(tokens))
 
     def forced(self) -> list[int]:
-        """The tokens that must come now, where there is no choice."""
+        """Return the tokens that must come next because there is no alternative."""
         return list(self._matcher.compute_ff_tokens())
 
     @property
     def may_end(self) -> bool:
-        """May the reply end here?"""
+        """True if the reply may end here."""
         return bool(self._matcher.is_accepting())
 
     @property
     def ended(self) -> bool:
-        """Nothing but the end may follow."""
+        """True if only the end token may follow."""
         return bool(self._matcher.is_stopped())
 
     def copy(self) -> Matcher:
-        """Another matcher at the same place, for a search over several continuations."""
+        """Return a matcher with the same state, for a search over several continuations."""
         made = object.__new__(Matcher)
         made.vocabulary, made._matcher = self.vocabulary, self._matcher.deep_copy()
         return made
 
     def reset(self) -> None:
-        """Back to the beginning of a reply."""
+        """Return to the start of a reply."""
         self._matcher.reset()
 
 
 class LogitsProcessor:
-    """Sets the logits of tokens that may not come next to minus infinity, in place, and gives them back. Called with
-    the tokens so far and the logits of the next, as samplers do.
+    """Set the logits of forbidden tokens to minus infinity, in place, and return the logits. Called with the tokens so
+    far and the next logits, as samplers do.
 
-    - `matcher`: follows the reply.
-    - `prompt`: how many of the tokens are not the reply's; None: those of the first call.
+    - `matcher`: tracks the reply.
+    - `prompt`: the number of tokens before the reply; None: all tokens of the first call.
     """
 
     def __init__(self, matcher: Matcher, *, prompt: int | None = None) -> None:
@@ -178,6 +180,7 @@ class LogitsProcessor:
 
 
 def _masked_array(logits: Any, mask: bytes) -> Any:
+    """Apply the mask to the last axis of a numpy array."""
     import numpy
 
     bits = numpy.unpackbits(numpy.frombuffer(mask, dtype=numpy.uint8), bitorder="little")

@@ -86,6 +86,7 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def _check_headers(self, head: RequestHead) -> RequestRefusal | None:
+        """Refuse too many or too large headers, and repeated ones that must be unique."""
         size = sum([len(name) + len(value) for name, value in head.headers])
         if len(head.headers) > self.limits.headers or size > self.limits.header_bytes:
             most = f"{self.limits.headers} headers of {self.limits.header_bytes:,} bytes together"
@@ -97,6 +98,7 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
         return None
 
     def _check_host(self, headers: Mapping[str, str]) -> RequestRefusal | None:
+        """Refuse a Host header that does not name this server."""
         host = headers.get("host", "")
         name = parse_host(host)
         if name is not None and self._is_own_name(name):
@@ -105,12 +107,14 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
         return RequestRefusal(421, "wrong_host", f"this server does not answer to the Host {host[:80]!r}; {cure}")
 
     def _is_own_name(self, name: str) -> bool:
+        """Return whether a host name refers to this server."""
         if is_loopback(name) or name == self.host.lower() or name in self.hosts:
             return True
         # DNS can point a name anywhere; an address cannot be redirected.
         return is_unspecified(self.host) and is_ip_address(name)
 
     def _check_origin(self, headers: Mapping[str, str]) -> RequestRefusal | None:
+        """Refuse a request from a web page of another origin."""
         origin = headers.get("origin")
         if origin is not None:
             return None if self.allows_origin(origin, headers.get("host", "")) else _refuse_origin(origin)
@@ -150,6 +154,7 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
         }
 
     def _check_content_type_and_key(self, head: RequestHead, headers: Mapping[str, str]) -> RequestRefusal | None:
+        """Refuse a body that is not JSON, and a request without the key unless its path is open."""
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         bare = self.bare_bodies and "content-type" not in headers and not _is_browser(headers)
         if head.method in _WITH_BODY and kind != "application/json" and not bare:
@@ -158,6 +163,7 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
         return None if head.path in OPEN_PATHS and head.method in ("GET", "HEAD") else self._check_key(headers)
 
     def _check_key(self, headers: Mapping[str, str]) -> RequestRefusal | None:
+        """Refuse a missing or wrong key."""
         if self.key is None or any(_is_same_key(each, self.key.reveal()) for each in _sent_keys(headers)):
             return None
         cause = "the key is wrong" if any(_sent_keys(headers)) else "the request has no key"
@@ -165,6 +171,7 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
         return RequestRefusal(401, "invalid_api_key", f"{cause}; {cure}", {"WWW-Authenticate": "Bearer"})
 
     def _check_length(self, headers: Mapping[str, str]) -> RequestRefusal | None:
+        """Refuse an invalid or too large Content-Length."""
         length = headers.get("content-length", "0").strip()
         if not (length.isascii() and length.isdigit()):
             return RequestRefusal(
@@ -232,6 +239,7 @@ def given_key(text: str) -> Key:
 
 
 def _checked_origin(origin: str) -> str:
+    """Return the origin in its canonical form. Raises `CallerError` if it is not one."""
     parts = urlsplit(origin.strip().lower().rstrip("/"))
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path or parts.query or "*" in origin:
         raise CallerError(f"{origin!r} is not an origin; write it like http://localhost:3000")
@@ -249,6 +257,7 @@ def _refuse_origin(origin: str) -> RequestRefusal:
 
 
 def _sent_keys(headers: Mapping[str, str]) -> list[str]:
+    """Return the keys in the headers of a request."""
     scheme, _, token = headers.get("authorization", "").partition(" ")
     bearer = token.strip() if scheme.lower() == "bearer" else ""
     others = [headers.get(name, "").strip() for name in _KEY_HEADERS]

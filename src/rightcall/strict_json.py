@@ -37,6 +37,7 @@ class _NotExact(ValueError):
 
 
 def _parse_finite(text: str) -> float:
+    """Parse a float. Raises `_NotExact` if it is too large to be finite."""
     value = float(text)
     if value - value != 0.0:
         raise _NotExact("not_finite", f"{text[:40]} is no number that can be sent; send a finite one")
@@ -44,6 +45,7 @@ def _parse_finite(text: str) -> float:
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Build an object. Raises ValueError for a duplicate key."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("a key is given twice")

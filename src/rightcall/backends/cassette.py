@@ -187,6 +187,7 @@ class CassetteWriter:
             start_cassette(path, head)
 
     def add(self, recorded: RecordedExchange) -> None:
+        """Append one exchange; the first one starts the file if it was to be replaced."""
         if self._has_begun:
             append_exchange(self.path, recorded)
         else:

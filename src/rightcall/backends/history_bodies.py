@@ -22,7 +22,7 @@ from rightcall.providers import anthropic, gemini, ollama, openai_responses
 from rightcall.providers.dialect import CallDelta, output_text
 from rightcall.providers.history_messages import OPAQUE
 from rightcall.providers.openai_chat import response_deltas
-from rightcall.providers.sdk_view import dumps, items, obj, objects, text
+from rightcall.providers.sdk_view import compact_json, items, obj, objects, text
 from rightcall.strict_json import MAX_DEPTH, decode
 from rightcall.types import Call, Json
 
@@ -41,14 +41,14 @@ class HistoryTurn(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        return content_text(self.content)
+        return join_text_parts(self.content)
 
     @property
     def name(self) -> str:
         return self.call.name if self.call is not None else ""
 
 
-def content_text(content: Any) -> str:
+def join_text_parts(content: Any) -> str:
     """Return the text of a message content: a string as it is, the text parts of a list joined by newlines."""
     if isinstance(content, str):
         return content
@@ -104,7 +104,7 @@ def _read_calls(message: Json) -> tuple[Call, ...]:
 def _build_call(piece: CallDelta) -> Call:
     """Return the call of a history; arguments that are not an object become {}."""
     value = {"input": piece.arguments} if piece.custom else decode(piece.arguments or "{}", MAX_DEPTH)
-    sent = dumps(value) if piece.custom else piece.arguments
+    sent = compact_json(value) if piece.custom else piece.arguments
     is_object = isinstance(value, dict)
     return Call(piece.name, value if is_object else {}, sent if is_object else "{}", piece.id, sent)
 
@@ -126,6 +126,7 @@ def _write_parts(content: Any, writers: dict[str, PartWriter]) -> Any:
 
 
 def _write_part(part: Any, writers: dict[str, PartWriter]) -> Any:
+    """Return one part with the writer of its kind; a part of an unknown kind stays as it is."""
     found = {"type": "text", "text": part} if isinstance(part, str) else obj(part)
     if found is None:
         return part
@@ -197,6 +198,7 @@ def _anthropic_image(part: Json) -> Json:
 
 
 def _anthropic_file(part: Json) -> Json:
+    """Return Anthropic's document for a file part: inline, by URL, or by id."""
     found = _file_object(part)
     url, name = text(found.get("file_data")) or text(found.get("file_url")), text(found.get("filename"))
     source = _anthropic_source(url) if url else {"type": "file", "file_id": text(found.get("file_id"))}
@@ -281,6 +283,7 @@ def read_turns_for_server(messages: Sequence[Json], rule: IdRule) -> list[Histor
 
 
 def _fit_turn_ids(turn: HistoryTurn, rule: IdRule) -> HistoryTurn:
+    """Return the turn with all its call ids replaced by acceptable ones."""
     calls = tuple([msgspec.structs.replace(call, id=fit_call_id(call.id, rule)) for call in turn.calls])
     call = turn.call and msgspec.structs.replace(turn.call, id=fit_call_id(turn.call.id, rule))
     extras = {
@@ -312,7 +315,7 @@ def _move_images_out(message: Json, images: list[Json]) -> Json:
     """Return a tool result without its images and with a note that they follow."""
     kept = [part for part in items(message["content"]) if not image_urls([part])]
     note = "(an image, which follows)" if len(images) == 1 else f"({len(images)} images, which follow)"
-    return {**message, "content": "\n".join([said for said in (content_text(kept), note) if said])}
+    return {**message, "content": "\n".join([said for said in (join_text_parts(kept), note) if said])}
 
 
 def _chat_message(message: Json, rule: IdRule) -> Json:
@@ -367,6 +370,7 @@ def write_anthropic_messages(history: Sequence[HistoryTurn]) -> list[Json]:
 
 
 def _anthropic_messages(history: Sequence[HistoryTurn]) -> Iterator[Json]:
+    """Yield the messages of the turns, joining neighbouring results."""
     results: list[Json] = []  # results of one turn share one message
     for turn in history:
         if turn.role == "tool" and turn.call is not None:
@@ -394,6 +398,7 @@ def write_ollama_messages(history: Sequence[HistoryTurn]) -> list[Json]:
 
 
 def _ollama_message(turn: HistoryTurn) -> Json:
+    """Return one turn as a message."""
     if turn.role == "assistant":
         return ollama.assistant_message(turn.text, turn.calls, reasoning=turn.reasoning)
     if turn.role == "tool" and turn.call is not None:
@@ -413,6 +418,7 @@ def write_gemini_contents(history: Sequence[HistoryTurn]) -> list[Json]:
 
 
 def _gemini_contents(history: Sequence[HistoryTurn]) -> Iterator[Json]:
+    """Yield the contents of the turns, joining neighbouring results."""
     results: list[Json] = []  # results of one turn share one content
     for turn in history:
         if turn.role == "tool" and turn.call is not None:

@@ -190,6 +190,7 @@ _SECRET = ("authorization", "x-api-key", "x-goog-api-key", "cookie", "proxy-auth
 
 
 def _build_headers(given: Mapping[str, str], api: str) -> dict[str, str]:
+    """Return the default headers with the given ones. Raises `CallerError` if one of those is a secret."""
     usual = {
         "Content-Type": "application/json",
         "Accept": "application/json, text/event-stream",

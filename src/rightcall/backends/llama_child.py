@@ -114,6 +114,7 @@ def port_error(port: int) -> str:
 
 
 def llama_parameters(xllamacpp: Any, order: dict[str, Any], path: str) -> Any:
+    """Return the parameters of llama.cpp's server for this order."""
     params = xllamacpp.CommonParams()
     params.model.path = order["model"]
     params.model_alias = {order["name"]}

@@ -256,6 +256,7 @@ def _local_profile(server: LocalServer) -> Profile:
 
 
 def _start_child(log: IO[bytes]) -> subprocess.Popen[bytes]:
+    """Start the child process in its own session, so that Ctrl-C reaches only this process."""
     return subprocess.Popen(
         [sys.executable, "-I", "-X", "utf8", llama_child.__file__],
         stdin=subprocess.PIPE,
@@ -266,6 +267,7 @@ def _start_child(log: IO[bytes]) -> subprocess.Popen[bytes]:
 
 
 def _end_child(process: subprocess.Popen[bytes], log: IO[bytes], folder: str, owner: int) -> None:
+    """Kill the child and delete its folder; a fork of this process keeps the folder."""
     process.kill()
     process.wait()
     if os.getpid() == owner:  # and no fork of it, for which there is nothing to kill either

@@ -69,6 +69,7 @@ def _sum_counts(count: Any, *beside: Any) -> int | None:
 
 
 def _chat(facts: AnswerMetadata, payload: Json) -> None:
+    """Read the metadata of a Chat or completions payload."""
     facts.model = text(payload.get("model")) or facts.model
     for choice in objects(payload.get("choices"))[:1]:
         facts.end(choice.get("finish_reason"))
@@ -83,6 +84,7 @@ def _chat(facts: AnswerMetadata, payload: Json) -> None:
 
 
 def _responses(facts: AnswerMetadata, payload: Json) -> None:
+    """Read the metadata of a Responses payload."""
     response = obj(payload.get("response")) or payload
     facts.is_answer = facts.is_answer or "output" in response or text(payload.get("type")).startswith("response.")
     facts.model = text(response.get("model")) or facts.model
@@ -109,6 +111,7 @@ def _responses_ends(facts: AnswerMetadata, kind: str, payload: Json) -> None:
 
 
 def _anthropic(facts: AnswerMetadata, payload: Json) -> None:
+    """Read the metadata of a Messages payload."""
     message = obj(payload.get("message")) or payload
     facts.is_answer = facts.is_answer or "content" in message
     facts.model = text(message.get("model")) or facts.model
@@ -134,6 +137,7 @@ def _anthropic_ends(facts: AnswerMetadata, kind: str, payload: Json) -> None:
 
 
 def _ollama(facts: AnswerMetadata, payload: Json) -> None:
+    """Read the metadata of an Ollama payload."""
     facts.model = text(payload.get("model")) or facts.model
     facts.is_answer = facts.is_answer or "message" in payload or "response" in payload
     if payload.get("done") is True:
@@ -142,6 +146,7 @@ def _ollama(facts: AnswerMetadata, payload: Json) -> None:
 
 
 def _gemini(facts: AnswerMetadata, payload: Json) -> None:
+    """Read the metadata of a Gemini payload."""
     facts.model = text(field(payload, "modelVersion")) or facts.model
     feedback = obj(field(payload, "promptFeedback")) or {}
     facts.end(field(feedback, "blockReason"))

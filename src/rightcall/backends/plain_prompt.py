@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from rightcall.backends.history_bodies import HistoryTurn, content_text, read_turns
+from rightcall.backends.history_bodies import HistoryTurn, join_text_parts, read_turns
 from rightcall.backends.request import Request
 from rightcall.contracts import contract
 from rightcall.contracts.protocol import result_text
@@ -46,7 +46,7 @@ def write_as_text(request: Request, format: Format) -> list[Json]:
         return out
     told = contract_text(tools, format, request.choice, parallel=request.parallel)
     if out and out[0]["role"] == "system":
-        return [{"role": "system", "content": f"{content_text(out[0]['content'])}\n\n{told}"}, *out[1:]]
+        return [{"role": "system", "content": f"{join_text_parts(out[0]['content'])}\n\n{told}"}, *out[1:]]
     return [{"role": "system", "content": told}, *out]
 
 
@@ -119,7 +119,9 @@ def write_prompt(messages: Iterable[Json], frame: PromptFrame) -> str:
 
 
 def _frame_turn(message: Json, frame: PromptFrame) -> str:
-    return _turn_start(message["role"], frame) + _break_markers(content_text(message["content"]), frame) + frame.after
+    return (
+        _turn_start(message["role"], frame) + _break_markers(join_text_parts(message["content"]), frame) + frame.after
+    )
 
 
 def _break_markers(text: str, frame: PromptFrame) -> str:

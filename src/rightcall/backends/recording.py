@@ -106,6 +106,7 @@ class Recorder(BaseBackend):
         return answer
 
     async def _record_stream(self, request: Request, stream: Streaming) -> AsyncGenerator[Event | Answer]:
+        """Yield the events and the answer of the stream, and record the exchange in between."""
         async with stream:
             async for event in stream:
                 yield event
@@ -223,6 +224,7 @@ class Player:
 
     @asynccontextmanager
     async def open(self, sent: Sent) -> AsyncIterator[Received]:
+        """Yield the recorded response. Raises `TransportError` if no answer had begun."""
         response = self.matcher.answer(RecordedRequest(sent.method, urlsplit(sent.url).path, sent.body)).response
         if not response.status:
             raise TransportError(f"{response.broken} (recorded)")

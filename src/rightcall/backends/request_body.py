@@ -50,6 +50,7 @@ def write_tool_fields(plan: RequestPlan) -> Json:
 
 
 def _chat(plan: RequestPlan) -> Json:
+    """Return the body of a Chat request."""
     messages = write_chat_messages([plan.naming.rename_message(each) for each in plan.messages], plan.profile.ids)
     body = {
         "model": plan.model,
@@ -100,6 +101,7 @@ def _core_sampling(plan: RequestPlan, max_tokens: str, *, stop: str = "stop", se
 
 
 def _responses(plan: RequestPlan) -> Json:
+    """Return the body of a Responses request."""
     body = {
         "model": plan.model,
         "input": write_responses_items(_read_plan_turns(plan)),
@@ -113,6 +115,7 @@ def _responses(plan: RequestPlan) -> Json:
 
 
 def _anthropic(plan: RequestPlan) -> Json:
+    """Return the body of a Messages request, with the system messages in their own field."""
     turns = _read_plan_turns(plan)
     system = "\n\n".join([turn.text for turn in turns if turn.role == "system"])
     body: Json = {"model": plan.model, "max_tokens": ANTHROPIC_MAX_TOKENS, "messages": write_anthropic_messages(turns)}
@@ -131,6 +134,7 @@ def _anthropic(plan: RequestPlan) -> Json:
 
 
 def _ollama(plan: RequestPlan) -> Json:
+    """Return the body of an Ollama request, with the sampling parameters in `options`."""
     body: Json = {
         "model": plan.model,
         "messages": write_ollama_messages(_read_plan_turns(plan)),
@@ -162,6 +166,7 @@ def _gemini(plan: RequestPlan) -> Json:
 
 
 def _completions(plan: RequestPlan) -> Json:
+    """Return the body of a completion request: the messages framed as one prompt."""
     frame = frame_of(text_format(plan.format))
     body = {"model": plan.model, "prompt": write_prompt(plan.messages, frame), "stream": plan.stream}
     if plan.stream:
@@ -325,6 +330,7 @@ def _write_responses_format(format: Any) -> Any:
 
 
 def _read_responses_format(format: Any) -> Any:
+    """Convert `text.format` of Responses to `response_format` of Chat."""
     found = obj(format) or {}
     if found.get("type") != "json_schema":
         return None if found.get("type") == "text" else found or None
@@ -351,6 +357,7 @@ def _read_ollama_format(format: Any) -> Any:
 
 
 def _write_gemini_format(format: Any) -> Any:
+    """Convert `response_format` of Chat to fields of `generationConfig`."""
     schema = _requested_schema(format)
     if schema is None:
         return None

@@ -81,6 +81,7 @@ class ToolNames:
         )
 
     def _rename_entry(self, entry: object) -> object:
+        """Return an entry of `tool_calls` with the server's name."""
         function = entry.get("function") if isinstance(entry, dict) else None
         if not isinstance(entry, dict) or not isinstance(function, dict) or function.get("name") not in self._to_server:
             return entry

@@ -33,7 +33,7 @@ import msgspec
 
 from rightcall.capture.stubs import COMPARISONS, LISTS, NUMBERS, StubAnswer, StubOutcome, choose_answer, placeholders
 from rightcall.errors import BadTools, CallerError
-from rightcall.providers.sdk_view import dumps
+from rightcall.providers.sdk_view import compact_json
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Json, Tool
 
@@ -331,7 +331,7 @@ def _exact_value(comparisons: dict[str, Any]) -> Any:
 
 
 def _example_messages(domain: Domain, scenario: Scenario, name: str, arguments: Json, id: str) -> list[Json]:
-    made = {"id": id, "type": "function", "function": {"name": name, "arguments": dumps(arguments)}}
+    made = {"id": id, "type": "function", "function": {"name": name, "arguments": compact_json(arguments)}}
     result = domain.run(name, arguments).message
     return [
         {"role": "user", "content": scenario.request},

@@ -24,8 +24,8 @@ from rightcall.datasets.log_entries import Entry, Log, LogTurn, PassedOver, flat
 from rightcall.errors import CallerError
 from rightcall.providers.dialect import ModelTurn
 from rightcall.providers.gemini import field
-from rightcall.providers.sdk_view import dumps, error_text, items, obj, objects, text
-from rightcall.providers.sniff import DIALECTS, sniff
+from rightcall.providers.sdk_view import compact_json, error_text, items, obj, objects, text
+from rightcall.providers.sniff import DIALECTS, detect_dialect
 from rightcall.providers.sse import as_payloads, json_value
 from rightcall.types import Json
 
@@ -81,9 +81,9 @@ def _unwrap(value: Any) -> Any:
 def _is_api_json(found: Any) -> bool:
     """Return whether JSON is a request or a response of an API, and not the text of a model."""
     if isinstance(found, list):
-        return sniff(found) is not None
+        return detect_dialect(found) is not None
     return isinstance(found, dict) and (
-        _is_request(found) or "body" in found or "error" in found or sniff(found) is not None
+        _is_request(found) or "body" in found or "error" in found or detect_dialect(found) is not None
     )
 
 
@@ -112,7 +112,7 @@ def api_of(row: Json) -> str:
         return api_of_request(row)
     if any(isinstance(row.get(key), list) for key in ("input", "output", "items")):
         return "responses"
-    return sniff(row) or ""
+    return detect_dialect(row) or ""
 
 
 def api_of_request(request: Json, answer_api: str = "") -> str:
@@ -134,8 +134,8 @@ def api_of_answer(response: Any) -> str:
     """Return the API of an answer, complete or as a stream; "" for the text of a model."""
     if isinstance(response, str):
         found = as_payloads(response) or []
-        return next((api for payload in found if (api := sniff(payload))), "")
-    return sniff(response) or ""
+        return next((api for payload in found if (api := detect_dialect(payload))), "")
+    return detect_dialect(response) or ""
 
 
 # -- conversations and exchanges ---------------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ def api_log(api: str) -> Callable[[Json], Log]:
         if is_exchange(row):
             return read_exchange(row["request"], row["response"], api, row)
         history, tools = _HISTORIES[api](row, False)
-        if not history and sniff(row):
+        if not history and detect_dialect(row):
             history = [read_answer(row, api)]
         return Log(tuple(history), tools, model=model_in(row), at=time_in(row), id=id_in(row))
 
@@ -213,7 +213,7 @@ def _is_event(found: Json) -> bool:
 
 def _stream_text(events: list[Any]) -> str:
     """Return the events of a stream as the text that the server sent."""
-    lines = [each.rstrip("\n") if isinstance(each, str) else f"data: {dumps(each)}" for each in events]
+    lines = [each.rstrip("\n") if isinstance(each, str) else f"data: {compact_json(each)}" for each in events]
     return "".join([f"{line}\n\n" for line in lines])
 
 

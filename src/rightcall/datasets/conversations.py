@@ -16,7 +16,7 @@ from rightcall.capture.settings import SYSTEM
 from rightcall.contracts.listing import TITLE
 from rightcall.datasets.schemas import label_of
 from rightcall.providers.openai_chat import assistant_message
-from rightcall.providers.sdk_view import dumps
+from rightcall.providers.sdk_view import compact_json
 from rightcall.tools.provider_forms import to_provider
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Call, Json
@@ -149,7 +149,7 @@ def _history(row: Json, before: list[CapturedTurn]) -> list[Json]:
 
 def _result(row: Json, call: Call) -> Json:
     content: Any = (row.get("tool_result") or {}).get("content")
-    said = content if isinstance(content, str) else dumps(content)
+    said = content if isinstance(content, str) else compact_json(content)
     return {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": said}
 
 

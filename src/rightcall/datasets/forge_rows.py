@@ -20,7 +20,7 @@ from rightcall.capture.domain import Domain, Scenario
 from rightcall.capture.settings import SYSTEM
 from rightcall.datasets.row_files import PROMPTS
 from rightcall.datasets.schemas import INPUTS, LABELS, PROMPT, TRAINING, faults, label_of
-from rightcall.providers.sdk_view import dumps
+from rightcall.providers.sdk_view import compact_json
 from rightcall.storage.whole_files import WholeFile
 from rightcall.tools.provider_forms import to_provider
 from rightcall.types import Json
@@ -133,7 +133,7 @@ def training_row(row: Json) -> Json | None:
             "source_bucket": bucket,
             "example_group_id": group,
             "capture_key": capture_key(row),
-            "row_key": f"{group}:{bucket}:{label}:{dumps(call)}",
+            "row_key": f"{group}:{bucket}:{label}:{compact_json(call)}",
             "by": row["label"]["by"],
             "why": row["label"]["why"],
             **{key: row["metadata"][key] for key in ("private_agent_log", "public_export_allowed")},
@@ -145,18 +145,18 @@ def model_input(entry: Json) -> str:
     """Return the text of an input that a verifier reads; inputs with the same text are the same to it."""
     state = entry.get("workflow_state") or {}
     tools = entry.get("available_tools") or []
-    steps = "\n".join([f"{name}={dumps(state.get(name))}" for name in _STEPS])
+    steps = "\n".join([f"{name}={compact_json(state.get(name))}" for name in _STEPS])
     return (
         f"SCHEMA_VERSION:\n{entry.get('schema_version', '')}\n\nUSER_REQUEST:\n{entry.get('user_request', '')}\n\n"
         f"WORKFLOW_STATE:\n{steps}\n\nAVAILABLE_TOOLS:\n" + "\n\n".join(map(_tool_text, tools)) + "\n\n"
-        f"CANDIDATE_CALL:\n{dumps(entry.get('candidate_call'))}"
+        f"CANDIDATE_CALL:\n{compact_json(entry.get('candidate_call'))}"
     )
 
 
 def _tool_text(tool: Any) -> str:
     inner = tool.get("function") if isinstance(tool.get("function"), dict) else tool
     parameters = inner.get("parameters") or {"type": "object", "properties": {}}
-    return f"{inner.get('name', '')}: {inner.get('description', '')}\nPARAMETERS: {dumps(parameters)}"
+    return f"{inner.get('name', '')}: {inner.get('description', '')}\nPARAMETERS: {compact_json(parameters)}"
 
 
 def notebook_row(row: Json) -> Json:

@@ -20,7 +20,7 @@ import msgspec
 from rightcall.capture.captured_rows import FORGE, OUTCOME, SCHEMA, LineFault
 from rightcall.datasets.row_files import Seen, Where, count_name, read_all
 from rightcall.datasets.schemas import SCHEMAS, TRAINING, bucket_of, faults, label_of
-from rightcall.providers.sdk_view import dumps
+from rightcall.providers.sdk_view import compact_json
 from rightcall.types import Json
 
 # -- faults ------------------------------------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ def _field(name: str) -> Callable[[Json], Iterable[Any]]:
 
 
 def _size(value: Any) -> int | None:
-    return len(value) if isinstance(value, str) else None if value is None else len(dumps(value))
+    return len(value) if isinstance(value, str) else None if value is None else len(compact_json(value))
 
 
 _COUNTED: dict[str, Callable[[Json], Iterable[Any]]] = {

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from rightcall.providers.sdk_view import dumps, items, text
+from rightcall.providers.sdk_view import compact_json, items, text
 from rightcall.types import Json
 
 
@@ -124,6 +124,7 @@ def flatten_content(content: Any) -> str:
         return content or ""
     parts = items(content)
     texts = [
-        part["text"] if isinstance(part, dict) and isinstance(part.get("text"), str) else dumps(part) for part in parts
+        part["text"] if isinstance(part, dict) and isinstance(part.get("text"), str) else compact_json(part)
+        for part in parts
     ]
-    return "\n".join(texts) if parts else ("" if isinstance(content, list) else dumps(content))
+    return "\n".join(texts) if parts else ("" if isinstance(content, list) else compact_json(content))

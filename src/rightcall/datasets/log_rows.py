@@ -27,7 +27,7 @@ from rightcall.ids import Ids
 from rightcall.parsing.parser import parse
 from rightcall.providers.openai_chat import assistant_message
 from rightcall.providers.provider_answers import read, read_all
-from rightcall.providers.sdk_view import dumps, objects, text
+from rightcall.providers.sdk_view import compact_json, objects, text
 from rightcall.strict_json import MAX_DEPTH, Undecodable, decode
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Call, Json, Reply
@@ -94,7 +94,7 @@ def _toolset_of(tools: Any) -> Toolset | None:
         tools = decode(tools, MAX_DEPTH)
     if not tools or isinstance(tools, Undecodable):
         return None
-    definitions = dumps(tools)
+    definitions = compact_json(tools)
     return _read_tools(definitions) if len(definitions) < _CACHED_CHARS else _read_tools.__wrapped__(definitions)
 
 

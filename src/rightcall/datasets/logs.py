@@ -34,7 +34,7 @@ from rightcall.datasets.conversations import CapturedConversation, CapturedTurn
 from rightcall.datasets.log_entries import Entry, Log, LogTurn, flatten_content, id_in, model_in, time_in
 from rightcall.datasets.schemas import first_fault
 from rightcall.errors import CallerError
-from rightcall.providers.sdk_view import dumps, objects, text
+from rightcall.providers.sdk_view import compact_json, objects, text
 from rightcall.types import Json
 
 # -- ShareGPT and Hermes -----------------------------------------------------------------------------------------------
@@ -52,7 +52,7 @@ def read_sharegpt(row: Json) -> Log:
         entries.append({"role": "system", "content": row["system"]})
     for turn in objects(row.get("conversations")):
         side, value = text(turn.get("from", turn.get("role"))), turn.get("value", turn.get("content"))
-        content = value if isinstance(value, str) else dumps(value)
+        content = value if isinstance(value, str) else compact_json(value)
         if side == "function_call":
             entries.append(_function_call_turn(content))
         elif side not in _ROLES:
@@ -227,7 +227,7 @@ def _captured_result(row: Json) -> Json:
     """Return the message with the result of a call, and the result itself."""
     found = row["tool_result"]
     result = found.get("content")
-    content = result if isinstance(result, str) else dumps(result)
+    content = result if isinstance(result, str) else compact_json(result)
     message = {"role": "tool", "tool_call_id": row["proxy_trace"].get("tool_call_id") or "", "content": content}
     return {**message, "status": "error" if found.get("status") == "error" else "ok", "result": result}
 

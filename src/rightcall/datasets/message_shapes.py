@@ -22,7 +22,7 @@ from rightcall.errors import CannotCarry
 from rightcall.formats.spec import Format
 from rightcall.parsing.rendering import render
 from rightcall.providers.provider_answers import read
-from rightcall.providers.sdk_view import dumps
+from rightcall.providers.sdk_view import compact_json
 from rightcall.strict_json import MAX_DEPTH, decode
 from rightcall.types import Call, Json, Part, Text
 
@@ -80,7 +80,7 @@ def _call(entry: Any, *, objects: bool) -> Json:
     if not isinstance(function, dict) or not isinstance(function.get("name"), str):
         raise LeftOut(_UNREADABLE)
     said = function.get("arguments")
-    text = "{}" if said is None or said == "" else said if isinstance(said, str) else dumps(said)
+    text = "{}" if said is None or said == "" else said if isinstance(said, str) else compact_json(said)
     arguments = decode(text, MAX_DEPTH)
     if not isinstance(arguments, dict):
         raise LeftOut(_UNREADABLE)
@@ -257,7 +257,7 @@ def _sharegpt(conversation: CapturedConversation, how: MessageOptions) -> Found:
             system.append(message["content"])
         else:
             _add(entries, *_entry_of(message))
-    tools = dumps([definition["function"] for definition in conversation.definitions])
+    tools = compact_json([definition["function"] for definition in conversation.definitions])
     observed = {"conversations": [_closed(entry) for entry in entries], "system": "\n\n".join(system), "tools": tools}
     sides = [entry["from"] in ("human", "observation") for entry in entries]
     if sides != [at % 2 == 0 for at in range(len(entries))]:
@@ -288,9 +288,9 @@ def _add(entries: list[Json], side: str, value: Any) -> None:
 def _closed(entry: Json) -> Json:
     value = entry["value"]
     if entry["from"] == "function_call":
-        value = dumps(value[0] if len(value) == 1 else value)
+        value = compact_json(value[0] if len(value) == 1 else value)
     elif entry["from"] == "observation":
-        value = value[0] if len(value) == 1 else dumps(value)
+        value = value[0] if len(value) == 1 else compact_json(value)
     return {"from": entry["from"], "value": value}
 
 

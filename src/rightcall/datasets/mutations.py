@@ -33,7 +33,7 @@ from rightcall.formats.spec import Format
 from rightcall.parsing.parser import parse
 from rightcall.parsing.rendering import render
 from rightcall.providers.openai_chat import assistant_message
-from rightcall.providers.sdk_view import dumps
+from rightcall.providers.sdk_view import compact_json
 from rightcall.tools.checks import check
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Call, Json, Problem, Reply, Tool
@@ -206,7 +206,7 @@ def _changed_arguments(source: SourceRow, dice: random.Random) -> Iterator[tuple
 
 
 def _brief(value: object) -> str:
-    text = dumps(value)
+    text = compact_json(value)
     return text if len(text) <= 80 else text[:79] + "…"
 
 
@@ -231,7 +231,7 @@ def not_needed(source: SourceRow, dice: random.Random) -> Negative | None:
     if not source.is_call or not isinstance(result, dict) or result.get("status") != "ok":
         return None
     right, content = source.call, result.get("content")
-    text = content if isinstance(content, str) else dumps(content)
+    text = content if isinstance(content, str) else compact_json(content)
     answer = {"role": "tool", "tool_call_id": right.id, "name": right.name, "content": text}
     completed = source.row["workflow_state"].get("completed_steps")
     return Negative(
@@ -254,7 +254,7 @@ def ask_back(source: SourceRow, dice: random.Random) -> Negative | None:
     for name, value in _required_values(source, dice):
         messages = [_remove_from_message(message, value) for message in source.messages]
         request = _remove_value(source.row["user_request"], value)
-        everything = dumps([*messages, request]).casefold()
+        everything = compact_json([*messages, request]).casefold()
         if request == source.row["user_request"] or str(value).strip().casefold() in everything:
             continue
         why = f"nothing in the conversation says what {name} is: {value!r:.60} was made up"

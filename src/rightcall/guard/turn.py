@@ -11,7 +11,7 @@ import msgspec
 
 from rightcall.dispatching.budgets import fingerprint
 from rightcall.providers.history_messages import chat_messages
-from rightcall.providers.sdk_view import dumps, text
+from rightcall.providers.sdk_view import compact_json, text
 from rightcall.strict_json import MAX_DEPTH, decode
 from rightcall.tools.toolset import Tools, Toolset
 from rightcall.types import Call, Json, Reply
@@ -185,7 +185,7 @@ def content_text(content: Any) -> str:
         return content
     if isinstance(content, list):
         return "\n".join([text(part.get("text")) if isinstance(part, dict) else text(part) for part in content])
-    return "" if content is None else dumps(content)
+    return "" if content is None else compact_json(content)
 
 
 def _turns(messages: Sequence[Mapping[str, Any]]) -> list[PastTurn]:

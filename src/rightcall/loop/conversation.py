@@ -12,7 +12,7 @@ from rightcall.dispatching.trace import Intervention
 from rightcall.errors import CallerError
 from rightcall.guard.turn import is_from_user
 from rightcall.ids import Ids
-from rightcall.providers.sdk_view import dumps
+from rightcall.providers.sdk_view import compact_json
 from rightcall.types import Json, Reply
 
 SHORT = 400
@@ -26,7 +26,7 @@ Summary = Callable[[Sequence[Json]], str]
 
 def estimate_tokens(messages: Sequence[Json]) -> int:
     """Estimate the tokens of messages: one for four characters."""
-    return sum(len(dumps(message)) for message in messages) // 4
+    return sum(len(compact_json(message)) for message in messages) // 4
 
 
 def fit(

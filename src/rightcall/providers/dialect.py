@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from rightcall.api_names import Api
-from rightcall.providers.sdk_view import dumps
+from rightcall.providers.sdk_view import compact_json
 from rightcall.strict_json import MAX_DEPTH, decode
 from rightcall.types import Call, Json, Reply
 
@@ -194,7 +194,7 @@ def argument_text(call: Call) -> str:
     """Return the arguments of a call as a JSON object: the model's own text if it is equivalent, else compact JSON."""
     if call.complete and decode(call.json, MAX_DEPTH) == call.arguments:
         return call.json.strip()
-    return dumps(call.arguments)
+    return compact_json(call.arguments)
 
 
 def custom_input(call: Call) -> str:
@@ -205,7 +205,7 @@ def custom_input(call: Call) -> str:
 
 def output_text(output: Any, *, is_error: bool = False) -> str:
     """Return a tool's output as text: a string unchanged, any other value as JSON. Errors are prefixed with ERROR."""
-    content = output if isinstance(output, str) else dumps(output)
+    content = output if isinstance(output, str) else compact_json(output)
     return f"ERROR: {content}" if is_error and not content.lower().startswith("error") else content
 
 

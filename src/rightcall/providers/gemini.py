@@ -39,7 +39,7 @@ from rightcall.providers.dialect import (
     unknown_fields,
 )
 from rightcall.providers.openai_chat import chat_content
-from rightcall.providers.sdk_view import arguments, dumps, items, obj, objects, text
+from rightcall.providers.sdk_view import arguments, compact_json, items, obj, objects, text
 from rightcall.types import Call, Json, Reply
 
 # The finish reasons of an answer from which the server removed the model's call.
@@ -188,7 +188,7 @@ class _CallPieces:
         if self.invalid_path:
             message = f"a piece of the arguments has a path that leads nowhere: {self.invalid_path}"
             fault = ("malformed_response", message)
-        json = dumps(_join_strings(self._arguments))
+        json = compact_json(_join_strings(self._arguments))
         return CallDelta(slot=self.slot, id=self.id, name=self.name, arguments=json, all=True, parsed=True, fault=fault)
 
 

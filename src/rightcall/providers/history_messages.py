@@ -18,7 +18,7 @@ from typing import Any
 from rightcall.api_names import api_name
 from rightcall.providers.dialect import CallDelta, CallOutcome, Dialect, ModelTurn, ReasoningDelta, TextDelta
 from rightcall.providers.sdk_view import obj, text
-from rightcall.providers.sniff import DIALECTS, sniff
+from rightcall.providers.sniff import DIALECTS, detect_dialect
 from rightcall.types import Json, Reply
 
 # The key of a message with opaque fields (signatures, encrypted reasoning), by dialect.
@@ -81,7 +81,7 @@ def _message_api(message: Any) -> str | None:
     fields = obj(message) or {}
     if fields.get("type") == "message" and "stop_reason" not in fields:  # an item of Responses, not an Anthropic answer
         return "responses"
-    return sniff(message)
+    return detect_dialect(message)
 
 
 def _is_chat(message: Any) -> bool:

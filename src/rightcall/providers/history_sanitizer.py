@@ -22,7 +22,7 @@ import msgspec
 from rightcall.ids import ALPHABET, is_nine
 from rightcall.providers.dialect import output_text
 from rightcall.providers.history_checks import REASONING_KEYS, HistoryProfile, history_profile
-from rightcall.providers.sdk_view import dumps, items, obj, text
+from rightcall.providers.sdk_view import compact_json, items, obj, text
 from rightcall.strict_json import MAX_DEPTH, decode, is_object_text
 from rightcall.types import Json, Reply
 
@@ -114,7 +114,7 @@ class _Message:
         self.at, self.message = at, message
         self.invalid_arguments: dict[int, str] = {}
 
-    def put(self, **fields: Any) -> None:
+    def set_fields(self, **fields: Any) -> None:
         """Set fields in a copy; the given message is not changed."""
         self.message = {**self.message, **fields}
 
@@ -156,7 +156,7 @@ def _fix_roles(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message
             role = "user"
         if role != given:
             sanitizer.record("role", item, f"the role {given!r:.40} became {role!r}")
-            item.put(role=role)
+            item.set_fields(role=role)
         out.append(item)
     return out
 
@@ -185,7 +185,7 @@ def _convert_function_call(sanitizer: _Sanitizer, item: _Message) -> None:
     item.drop("function_call")
     if function and not item.message.get("tool_calls"):
         sanitizer.record("old_call", item, "function_call became tool_calls")
-        item.put(tool_calls=[{"type": "function", "function": function}])
+        item.set_fields(tool_calls=[{"type": "function", "function": function}])
 
 
 def _fix_call_list(sanitizer: _Sanitizer, item: _Message) -> None:
@@ -204,7 +204,7 @@ def _fix_call_list(sanitizer: _Sanitizer, item: _Message) -> None:
             sanitizer.record("no_calls", item, "its calls have no names and are omitted")
         item.drop("tool_calls")
     elif named != given:
-        item.put(tool_calls=named)
+        item.set_fields(tool_calls=named)
 
 
 def _fix_call(sanitizer: _Sanitizer, item: _Message, at: int, given: Any) -> Json | None:
@@ -257,7 +257,7 @@ def _fix_arguments(sanitizer: _Sanitizer, item: _Message, at: int, given: Any) -
     if value is None or value == "":
         value, given = {}, "{}" if isinstance(given, str) else given
     if not isinstance(value, dict):
-        quote = given if isinstance(given, str) else dumps(given)
+        quote = given if isinstance(given, str) else compact_json(given)
         is_short = len(quote) <= _MAX_QUOTED_ARGUMENTS
         item.invalid_arguments[at] = quote if is_short else quote[:_MAX_QUOTED_ARGUMENTS] + "..."
         message = "arguments that are not a JSON object became {}; the result quotes them"
@@ -265,7 +265,7 @@ def _fix_arguments(sanitizer: _Sanitizer, item: _Message, at: int, given: Any) -
         value, given = {}, None
     if sanitizer.profile.arguments == "object":
         return value
-    return given if isinstance(given, str) and given.strip() else dumps(value)
+    return given if isinstance(given, str) and given.strip() else compact_json(value)
 
 
 # -- pairs of calls and results ----------------------------------------------------------------------------------------
@@ -389,7 +389,7 @@ def _fix_ids(
         used.add(new)
         ids.append(new)
     if ids != [call.id for call in calls]:
-        item.put(tool_calls=[{**call.call, "id": new} for call, new in zip(calls, ids, strict=True)])
+        item.set_fields(tool_calls=[{**call.call, "id": new} for call, new in zip(calls, ids, strict=True)])
     for call, new in zip(calls, ids, strict=True):
         call.call = {**call.call, "id": new}
 
@@ -413,11 +413,11 @@ def _result_of(sanitizer: _Sanitizer, call: _CallWithResult) -> _Message:
         message = f"a result was added for the call of {call.name!r:.60}, which had none"
         sanitizer.record("unanswered_call", call.item, message)
     elif result.message.get("tool_call_id") != call.id:
-        result.put(tool_call_id=call.id)
+        result.set_fields(tool_call_id=call.id)
     if call.invalid_arguments:
         content = _plain_text(result.message.get("content"))
         quote = _INVALID_ARGUMENTS + call.invalid_arguments
-        result.put(content=f"{content}\n({quote})" if content else quote)
+        result.set_fields(content=f"{content}\n({quote})" if content else quote)
     return result
 
 
@@ -476,7 +476,7 @@ def _restore_fields(sanitizer: _Sanitizer, item: _Message) -> None:
     restored = [{**(kept.call if kept is not None else {}), **call} for kept, call in zip(known, calls, strict=True)]
     if missing or restored != calls:
         sanitizer.record("put_back", item, "fields that the provider requires back were missing, and are restored")
-        item.put(**missing, tool_calls=restored)
+        item.set_fields(**missing, tool_calls=restored)
 
 
 def _fix_reasoning_key(sanitizer: _Sanitizer, item: _Message) -> None:
@@ -492,12 +492,12 @@ def _fix_reasoning_key(sanitizer: _Sanitizer, item: _Message) -> None:
         change = f"reasoning is sent as {key}" if fit else "reasoning is omitted: the server accepts none"
         sanitizer.record("reasoning", item, change)
         item.drop(*REASONING_KEYS)
-        item.put(**fit)
+        item.set_fields(**fit)
     text_content = item.message.get("content")
     if profile.one_voice and key and reasoning and text_content and calls:
         joined = _join_parts(text_content) if isinstance(text_content, list) else str(text_content)
         sanitizer.record("reasoning", item, "next to calls there is text or reasoning: the text joins the reasoning")
-        item.put(**{key: f"{reasoning}\n{joined}", "content": ""})
+        item.set_fields(**{key: f"{reasoning}\n{joined}", "content": ""})
 
 
 # -- fields and content ------------------------------------------------------------------------------------------------
@@ -538,7 +538,7 @@ def _fix_content(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Messa
                 sanitizer.record("content", item, f"content {_describe(given)} became {_describe(fit)}")
             else:
                 sanitizer.record("content", item, f"next to calls, no content is written as {_describe(fit)}")
-            item.put(content=fit)
+            item.set_fields(content=fit)
         out.append(item)
     return out
 
@@ -615,7 +615,7 @@ def _put_system_first(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_
     for item in messages[lead:]:
         if item.message["role"] in ("system", "developer"):
             sanitizer.record("late_system", item, "a system message that is not the first became a user message")
-            item.put(role="user")
+            item.set_fields(role="user")
     if lead > 1:
         _merge_messages(sanitizer, messages[:lead], "several system messages are merged")
         return [messages[0], *messages[lead:]]

@@ -15,7 +15,7 @@ from rightcall.ids import Ids
 from rightcall.parsing.options import Limits
 from rightcall.providers.dialect import CallDelta, Slot, UnknownField
 from rightcall.providers.json_state import JsonState, ends_early, is_repeated
-from rightcall.providers.sdk_view import dumps
+from rightcall.providers.sdk_view import compact_json
 from rightcall.repairs.envelope_repair import BesideMember, Keys, role_of
 from rightcall.repairs.finish import RepairBudget, settle
 from rightcall.repairs.tool_meant import hoist_name, infer_name, settle_name
@@ -438,12 +438,12 @@ class NativeCalls:
             return
         if isinstance(decode(text, self._limits.depth), dict):
             call.custom = False
-            call.repairs += (Repair("double_encoded", "exact", "", dumps(text), text),)
+            call.repairs += (Repair("double_encoded", "exact", "", compact_json(text), text),)
 
     def _decode(self, call: PartialCall, text: str) -> tuple[str, Any]:
         """Return the arguments as JSON text and as a value. A missing name is taken from the arguments or inferred."""
         if call.custom:
-            return dumps({"input": text}), {"input": text}
+            return compact_json({"input": text}), {"input": text}
         value: Any = Undecodable
         if text.strip(_BLANKS) and len(text) <= self._limits.call:
             value, duplicates = decode_unique(text, self._limits.depth)
@@ -454,8 +454,8 @@ class NativeCalls:
         hoisted = hoist_name(value, self._tools)
         if hoisted is not None:
             call.name, value = hoisted
-            call.repairs += (Repair("hoisted_name", "schema", "", text, dumps(value)),)
-            return dumps(value), value
+            call.repairs += (Repair("hoisted_name", "schema", "", text, compact_json(value)),)
+            return compact_json(value), value
         inferred = infer_name(value, self._tools)
         if inferred is not None:
             call.name = inferred

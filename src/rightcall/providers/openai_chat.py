@@ -37,7 +37,16 @@ from rightcall.providers.dialect import (
     separate_results,
     unknown_fields,
 )
-from rightcall.providers.sdk_view import arguments, dumps, error_text, is_parsed, items, obj, objects, text
+from rightcall.providers.sdk_view import (
+    arguments,
+    compact_json,
+    error_text,
+    is_parsed,
+    items,
+    obj,
+    objects,
+    text,
+)
 from rightcall.types import Call, Json, Reply
 
 _CALL_KEYS = frozenset(("id", "type", "index", "function", "custom"))
@@ -201,7 +210,7 @@ def _call_list_deltas(entries: Iterable[Any]) -> list[Delta]:
             cause = "`function` is not an object" if "function" in fields else "there is no `function`"
             fault = ("missing_function", f"the call cannot be read: {cause} with a name and arguments")
             id, name = text(fields.get("id")), text(fields.get("name"))
-            given = arguments(fields.get("arguments")) or dumps(fields)
+            given = arguments(fields.get("arguments")) or compact_json(fields)
             deltas.append(CallDelta(id=id, name=name, arguments=given, whole=True, fault=fault))
     return deltas
 

@@ -27,7 +27,7 @@ from rightcall.providers.assembler import AnswerOptions, Assembler
 from rightcall.providers.dialect import Delta, Deltas, Fault, Loss, StreamState, TextDelta
 from rightcall.providers.opaque_fields import OpaqueFields
 from rightcall.providers.sdk_view import error_text, items, obj
-from rightcall.providers.sniff import DIALECTS, dialect_name, sniff
+from rightcall.providers.sniff import DIALECTS, detect_dialect, dialect_name
 from rightcall.providers.sse import Payloads, as_payloads, json_value
 from rightcall.tools.toolset import ToolLike, Toolset
 from rightcall.types import Event, Json, Reply
@@ -121,7 +121,7 @@ def _read(response: Any, api: str, options: AnswerOptions, ids: Ids, *, separate
     else:
         if (fields := obj(response)) is not None:
             response = fields  # an SDK object is converted once
-        api = sniff(response) or api if api == "auto" else api
+        api = detect_dialect(response) or api if api == "auto" else api
         if error := _error_message(response):
             deltas: Deltas = [(0, _provider_error(error))]
         elif api == "auto":
@@ -152,9 +152,9 @@ def _decode_answer(text: str, api: str) -> tuple[Any, list[Any] | None]:
     """Return a provider's JSON value, or the payloads of its recorded stream. Both are None for a model's output."""
     value = json_value(text)
     if value is not None:
-        return (value if api != "auto" or sniff(value) or _error_message(value) else None), None
+        return (value if api != "auto" or detect_dialect(value) or _error_message(value) else None), None
     payloads = as_payloads(text)
-    return None, payloads if payloads and any(map(sniff, payloads)) else None
+    return None, payloads if payloads and any(map(detect_dialect, payloads)) else None
 
 
 def _read_recording(payloads: list[Any], api: str) -> tuple[list[Deltas], str, Json, Any]:
@@ -163,7 +163,7 @@ def _read_recording(payloads: list[Any], api: str) -> tuple[list[Deltas], str, J
     chunks: list[Deltas] = []
     usage: Json = {}
     for payload in payloads:
-        api = sniff(payload) or api if api == "auto" else api
+        api = detect_dialect(payload) or api if api == "auto" else api
         chunks.append(_chunk_deltas(payload, api, state))
         usage |= usage_of(payload)  # the last value of every count
     opaque_fields = OpaqueFields()
@@ -407,7 +407,7 @@ class Stream:
             deltas = [(0, payload)]
         elif fields := obj(payload):
             if self._api == "auto":
-                self._api = sniff(fields) or "auto"
+                self._api = detect_dialect(fields) or "auto"
             deltas = _chunk_deltas(fields, self._api, self._state)
             self._opaque_fields.add(self._api, fields)
             self._usage |= usage_of(fields)

@@ -62,7 +62,7 @@ def text(value: Any) -> str:
     return str(value) if isinstance(value, str) else ""
 
 
-def dumps(value: Any) -> str:
+def compact_json(value: Any) -> str:
     """Write compact JSON. A value that JSON cannot represent becomes a string with the error.
 
     The string is reported later, as arguments that are not an object.
@@ -85,7 +85,7 @@ def arguments(value: Any) -> str:
     """Return argument text: a string unchanged, "" for null, any other value as compact JSON."""
     if isinstance(value, str):
         return value
-    return "" if value is None else dumps(value)
+    return "" if value is None else compact_json(value)
 
 
 def is_parsed(value: Any) -> bool:
@@ -101,6 +101,6 @@ def error_text(value: Any) -> str:
     inner = obj(found.get("error"))
     if inner is not None:
         return error_text(inner)
-    message = text(found.get("message")) or text(found.get("error")) or dumps(found)
+    message = text(found.get("message")) or text(found.get("error")) or compact_json(found)
     kind = text(found.get("type")) or text(found.get("status")) or text(found.get("code"))
     return f"{message} ({kind})" if kind and kind not in message and kind != "error" else message

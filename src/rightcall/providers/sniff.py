@@ -37,11 +37,11 @@ def dialect_name(api: str) -> str:
     return _READ_AS.get(name, name)
 
 
-def sniff(response: Any) -> str | None:
+def detect_dialect(response: Any) -> str | None:
     """Return the dialect name of a response, a message, a list of items, an item or a chunk; None if it is unknown."""
     fields = obj(response)
     if fields is None:
-        found = (sniff(each) for each in items(response) if obj(each) is not None)  # nested lists are ignored
+        found = (detect_dialect(each) for each in items(response) if obj(each) is not None)  # nested lists are ignored
         return next((api for api in found if api is not None), None)
     if _is_plain_chat(fields):
         return "chat"

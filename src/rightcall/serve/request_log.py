@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from rightcall.providers.sdk_view import dumps
+from rightcall.providers.sdk_view import compact_json
 from rightcall.providers.sse import json_value
 from rightcall.redaction.pieces import without_secrets
 from rightcall.redaction.scrubber import Scrubber
@@ -138,7 +138,7 @@ def clean_answer(received: Any, scrubber: Scrubber) -> Any:
 
 
 def _event(payload: Json) -> bytes:
-    return f"data: {dumps(payload)}\n\n".encode("utf-8", "surrogatepass")
+    return f"data: {compact_json(payload)}\n\n".encode("utf-8", "surrogatepass")
 
 
 def _reply(reply: Reply | None) -> Any:

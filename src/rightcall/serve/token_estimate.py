@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rightcall.providers.sdk_view import dumps
+from rightcall.providers.sdk_view import compact_json
 from rightcall.serve.client_request import ClientRequest
 
 _BYTES_A_TOKEN = 3.6  # of English, code and JSON, over the tokenizers in use; other scripts have more tokens
@@ -19,9 +19,11 @@ def estimate_tokens(request: ClientRequest) -> int:
         content = message.get("content")
         parts = content if isinstance(content, list) else [content]
         images += sum([isinstance(part, dict) and part.get("type") == "image_url" for part in parts])
-        size += 8 + sum([len(dumps(part)) for part in parts if not _is_image(part)])
-        size += len(dumps(message.get("tool_calls") or ""))
-    size += sum([len(dumps(each.tool.parameters)) + len(each.tool.description) + 40 for each in request.tools or ()])
+        size += 8 + sum([len(compact_json(part)) for part in parts if not _is_image(part)])
+        size += len(compact_json(message.get("tool_calls") or ""))
+    size += sum(
+        [len(compact_json(each.tool.parameters)) + len(each.tool.description) + 40 for each in request.tools or ()]
+    )
     return max(1, int(size / _BYTES_A_TOKEN) + images * _IMAGE)
 
 

@@ -30,7 +30,7 @@ from rightcall.datasets.rows.replies import (
 from rightcall.datasets.rows.sources import RowBatch
 from rightcall.errors import CallerError
 from rightcall.providers.provider_answers import read
-from rightcall.providers.sniff import sniff
+from rightcall.providers.sniff import detect_dialect
 from rightcall.storage.file_kinds import json_lines
 from rightcall.storage.jsonl import LineFault, finite
 from rightcall.tools.checks import CHECKED_CODES, check
@@ -54,7 +54,7 @@ def calls_in(data: Any) -> list[Call]:
     items = _find_items(data)
     if items is not None:
         return [_read_call(item, at) for at, item in enumerate(items)]
-    if sniff(data) is None:
+    if detect_dialect(data) is None:
         raise CallerError(f"the input is no call; {_EXPECTED}")
     return list(read(data, repair="off").attempts)
 

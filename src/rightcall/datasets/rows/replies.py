@@ -26,7 +26,7 @@ from rightcall.formats.spec import Format
 from rightcall.ids import Ids
 from rightcall.parsing.parser import parse
 from rightcall.providers.provider_answers import read
-from rightcall.providers.sniff import sniff
+from rightcall.providers.sniff import detect_dialect
 from rightcall.storage.file_kinds import json_lines
 from rightcall.storage.jsonl import LineFault, encode_row
 from rightcall.strict_json import MAX_DEPTH, Undecodable, decode
@@ -137,7 +137,7 @@ def _reply_in(value: Any, depth: int) -> Any:
     if isinstance(value, list) and len(value) == 1:
         return _reply_in(value[0], depth - 1) if depth else None
     if isinstance(value, list):
-        return value if sniff(value) else None
+        return value if detect_dialect(value) else None
     return find_reply(value, depth - 1) if isinstance(value, dict) and depth else None
 
 

@@ -58,7 +58,7 @@ def render_contexts(request: dict[str, Any]) -> dict[str, Any]:
     except RecursionError:
         return {"error": "it is nested too deeply"}
     except Exception as error:  # noqa: BLE001 - whatever is wrong with the template is the answer
-        return {"error": describe_error(error)}
+        return {"error": error_summary(error)}
     return {"results": results}
 
 
@@ -78,11 +78,11 @@ def render_context(template: Any, context: dict[str, Any], most: int) -> dict[st
     except (MemoryError, OutputTooLong):
         raise
     except Exception as error:  # noqa: BLE001 - a template may refuse one conversation and take another
-        return {"error": describe_error(error)}
+        return {"error": error_summary(error)}
     return {"text": "".join(pieces)}
 
 
-def describe_error(error: Exception) -> str:
+def error_summary(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"[:500]
 
 

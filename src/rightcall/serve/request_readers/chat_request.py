@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from rightcall.providers.history_messages import OPAQUE
-from rightcall.providers.sdk_view import arguments, dumps, obj, objects, text
+from rightcall.providers.sdk_view import arguments, compact_json, obj, objects, text
 from rightcall.serve.client_request import ClientRequest
 from rightcall.serve.request_readers.body_fields import limits
 from rightcall.serve.request_readers.declared_tools import declared, entries
@@ -85,7 +85,7 @@ def _as_function(call: Json) -> Json:
     custom: Any = obj(call.get("custom"))
     if custom is None:
         return call
-    given = dumps({"input": arguments(custom.get("input"))})
+    given = compact_json({"input": arguments(custom.get("input"))})
     return {
         "id": call.get("id"),
         "type": "function",

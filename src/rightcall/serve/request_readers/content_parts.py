@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rightcall.providers.gemini import field
-from rightcall.providers.sdk_view import dumps, obj, objects, text
+from rightcall.providers.sdk_view import compact_json, obj, objects, text
 from rightcall.types import Json
 
 Parts = list[Json]
@@ -152,5 +152,5 @@ def gemini_part(part: Json) -> Parts:
         return [image_part(url) if is_image else _file("", field(stored, "displayName"), file_url=url)]
     for name, key in (("executableCode", "code"), ("codeExecutionResult", "output")):
         if (found := obj(field(part, name))) is not None:
-            return [text_part(f"```\n{text(found.get(key)) or dumps(found)}\n```")]
+            return [text_part(f"```\n{text(found.get(key)) or compact_json(found)}\n```")]
     return []

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from rightcall.providers.gemini import field
-from rightcall.providers.sdk_view import dumps, obj, objects, text
+from rightcall.providers.sdk_view import compact_json, obj, objects, text
 from rightcall.serve.client_request import ClientRequest, RefusedRequest
 from rightcall.serve.request_readers.body_fields import number, stops, whole_number
 from rightcall.serve.request_readers.content_parts import Parts, gemini_part, joined_text, text_part
@@ -98,7 +98,7 @@ def _response(response: Any) -> tuple[Parts, bool]:
 
 
 def _said(value: Any) -> Parts:
-    said = value if isinstance(value, str) else "" if value is None else dumps(value)
+    said = value if isinstance(value, str) else "" if value is None else compact_json(value)
     return [text_part(said)] if said else []
 
 

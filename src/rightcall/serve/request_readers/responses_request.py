@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rightcall.providers.sdk_view import dumps, items, obj, objects, text
+from rightcall.providers.sdk_view import compact_json, items, obj, objects, text
 from rightcall.serve.client_request import ClientRequest, RefusedRequest
 from rightcall.serve.known_tools import is_call, item_call
 from rightcall.serve.request_readers.body_fields import limits
@@ -126,7 +126,7 @@ class _Items:
         name, namespace = text(item.get("name")), text(item.get("namespace"))
         offered = self._tools.offered(name, namespace)
         extras = {**_beside(item), "type": "custom_tool_call", **({"name": name} if offered != name else {})}
-        self._talk.assistant(at).call(_id(item), offered, dumps({"input": text(item.get("input"))}), extras)
+        self._talk.assistant(at).call(_id(item), offered, compact_json({"input": text(item.get("input"))}), extras)
 
     def _other_call(self, item: Json, at: int) -> None:
         found = item_call(item)
@@ -159,7 +159,7 @@ def _output(item: Json) -> Parts:
     parts = objects(output)
     if parts and all("type" in part for part in parts) and "tools" not in item:
         return responses_parts(output)
-    return [] if output is None else [text_part(dumps(output))]
+    return [] if output is None else [text_part(compact_json(output))]
 
 
 _READ: dict[str, Callable[[_Items, Json, int], None]] = {
