@@ -65,7 +65,8 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tree
 
 
-def test_the_format_and_the_repair_rule_that_are_shown_pass_the_tests_when_they_are_built_in(tree: Path) -> None:
+@pytest.mark.sweep
+def test_the_format_and_the_repair_rule_of_the_guide_pass_the_tests_when_they_are_built_in(tree: Path) -> None:
     run(tree, "tools/pages.py")
     assert "number_word" in (tree / "docs" / "repair.md").read_text("utf-8")
     assert "lighthouse" in (tree / "docs" / "formats.md").read_text("utf-8")
