@@ -16,7 +16,7 @@ from rightcall.serve.answer_writer import AnswerEnd, AnswerHead, AnswerUsage
 from rightcall.serve.answer_writers import WRITERS, encoded, new_answer_id
 from rightcall.serve.client_request import ClientRequest
 from rightcall.testing import conforms
-from rightcall.testing.conformance.streamed_events import events_in
+from rightcall.testing.conformance.stream_rules import events_in
 from rightcall.types import Call, Json, Reply, Text
 
 Pairs = list[tuple[str | None, Any]]

@@ -10,10 +10,10 @@ from rightcall.formats.spec import Envelope, NameThenJson, Params
 from rightcall.testing.laws import (
     LAWS,
     Violation,
+    case_from_line,
     check_format,
     cut_law,
     cuttings,
-    from_line,
     judge,
     line,
     nothing_lost_law,
@@ -124,6 +124,6 @@ def test_a_violation_is_a_frozen_value() -> None:
 def test_a_case_can_be_tried_again_from_its_line(law: str) -> None:
     format = formats.find("qwen3_coder")
     for case in LAWS[law].cases(format, 5, 6):
-        again = from_line(json.loads(line(case, format.name)))
+        again = case_from_line(json.loads(line(case, format.name)))
         assert line(again, format.name) == line(case, format.name)
         assert [v.law for v in judge(format, again)] == [v.law for v in judge(format, case)]

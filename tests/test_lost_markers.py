@@ -10,8 +10,8 @@ import pytest
 
 from rightcall import Call, parse
 from rightcall.formats.builtin import FORMATS
+from rightcall.testing.laws.damage import marker_places
 from rightcall.testing.laws.samples import rendering
-from rightcall.testing.laws.swallowing import marked
 from support.format_sample import sampled
 
 TOOLS = [
@@ -27,7 +27,7 @@ def test_what_runs_has_the_values_that_were_sent(name: str) -> None:
     format = FORMATS[name]
     text = rendering(format, SENT)
     assert text is not None
-    for start, end in dict.fromkeys(marked(format, text)):
+    for start, end in dict.fromkeys(marker_places(format, text)):
         spoiled = text[:start] + text[end:]
         for call in parse(spoiled, tools=TOOLS, format=name).calls:
             values = [value.strip() if isinstance(value, str) else value for value in call.arguments.values()]

@@ -20,7 +20,7 @@ from rightcall import Call, CannotCarry, Format, Reply, Toolset, parse, render
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Params, marker_alternatives
 from rightcall.parsing.compile import compile_format
-from rightcall.testing.laws.swallowing import marked
+from rightcall.testing.laws.damage import marker_places
 from support.cuts import Setting, hold_of_every_cut
 from support.format_sample import sampled
 from support.replies import INTEGER, STRING, tool
@@ -197,7 +197,7 @@ def test_no_call_runs_with_what_two_faults_let_a_value_swallow(wire: Tagged) -> 
     dice = Random(wire.name)
     for arguments in ([OWL], [{"n": 3, "word": "owl"}], [OWL, BAT], [{"word": "owl"}, {"word": "bat"}]):
         text = written(wire, *arguments)
-        places = list(marked(wire.format, text))
+        places = list(marker_places(wire.format, text))
         for _ in range(150):
             first_lost, lost = sorted(dice.sample(places, 2))
             if first_lost[1] <= lost[0]:

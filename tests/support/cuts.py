@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from rightcall import Format, Reply, Toolset
 from rightcall.parsing.options import Limits
 from rightcall.testing.laws import How, Reading, cut_law, cuttings, nothing_lost_law
-from rightcall.testing.laws.fold_of_events import fold, joined
+from rightcall.testing.laws.cut import fold, join_events
 from rightcall.testing.laws.marker_texts import literals as markers
 from rightcall.testing.laws.reading import at_once
 from rightcall.testing.laws.reading import read as read_chunks
@@ -20,7 +20,7 @@ __all__ = [
     "cuts",
     "fold",
     "hold_of_every_cut",
-    "joined",
+    "join_events",
     "markers",
     "nothing_lost",
     "read",

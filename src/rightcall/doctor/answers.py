@@ -27,7 +27,7 @@ from rightcall.providers.sdk_view import obj, objects, text
 from rightcall.redaction.scrubber import Scrubber
 from rightcall.strict_json import Undecodable
 from rightcall.testing.conformance import RULES, conforms
-from rightcall.testing.conformance.streamed_events import events_in, read_json
+from rightcall.testing.conformance.stream_rules import events_in, read_json
 from rightcall.types import Json
 
 MAX_BYTES = 1_000_000

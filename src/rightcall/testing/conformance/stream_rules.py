@@ -1,108 +1,222 @@
-"""What the rules of every dialect have in common: events come one by one, and what is wrong is written down."""
+"""The common part of the rules of all dialects: the events of a stream as a strict client reads them, and checks of
+fields.
+
+events_in(b'event: ping\\ndata: {"type": "ping"}\\n\\n', "messages")      [StreamedEvent("ping", {"type": "ping"})]
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+import msgspec
+
+from rightcall.api_names import Api
 from rightcall.providers.sdk_view import obj
-from rightcall.testing.conformance.streamed_events import StreamedEvent, read_json
+from rightcall.strict_json import Undecodable, decode
 from rightcall.types import Json
 
-_MOST = 1000  # faults; whoever has not had enough by then does not read them
+_MAX_DEPTH = 400  # of JSON that clients can read
+
+
+class StreamedEvent(msgspec.Struct, frozen=True):
+    """One event. `payload` is None for `[DONE]`; `fault` says why an event could not be read."""
+
+    name: str | None = None
+    payload: Json | None = None
+    fault: str = ""
+
+
+def events_in(data: bytes, api: Api) -> list[StreamedEvent]:
+    """Parse the bytes of a whole stream."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        return [StreamedEvent(fault=f"the stream is not UTF-8: {error.reason} at byte {error.start}")]
+    if api == "ollama":
+        return list(_json_lines(text))
+    if api == "gemini" and text.lstrip().startswith("["):
+        return list(_array_events(text))
+    return list(_sse_events(text, comments=api != "gemini"))
+
+
+def events_of(given: Iterable[Any]) -> list[StreamedEvent]:
+    """Return events from parsed payloads, or from pairs of a name and a payload."""
+    out = [StreamedEvent(each[0], each[1]) if isinstance(each, tuple) else StreamedEvent(None, each) for each in given]
+    return [_check_payload(event) for event in out]
+
+
+def _check_payload(event: StreamedEvent) -> StreamedEvent:
+    if event.payload is None or isinstance(event.payload, dict):
+        return event
+    if event.payload == "[DONE]":
+        return StreamedEvent(event.name)
+    return StreamedEvent(event.name, fault=f"it is no object: {event.payload!r:.60}")
+
+
+def _json_lines(text: str) -> Iterator[StreamedEvent]:
+    if text and not text.endswith("\n"):
+        yield StreamedEvent(fault="the last line has no end")
+    for line in text.removesuffix("\n").split("\n") if text else ():
+        if not line.strip():
+            yield StreamedEvent(fault="a blank line")
+        elif line.startswith(("data:", "event:", ":")):
+            yield StreamedEvent(fault="events in place of lines of JSON")
+        else:
+            yield _parse_event(None, line)
+
+
+def _array_events(text: str) -> Iterator[StreamedEvent]:
+    found = read_json(text)
+    if isinstance(found, list):
+        yield from events_of(found)
+    else:
+        yield StreamedEvent(fault=f"the array is not JSON: {text[:60]!r}")
+
+
+def _sse_events(text: str, *, comments: bool) -> Iterator[StreamedEvent]:
+    """Yield server-sent events. A blank line ends an event; clients lose data after the last one."""
+    name: str | None = None
+    data: list[str] = []
+    for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
+        field, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if not line:
+            if data:
+                yield _parse_event(name, "\n".join(data))
+            name, data = None, []
+        elif not field:
+            if not comments:
+                yield StreamedEvent(fault="a comment, which Google's clients take for JSON")
+        elif field == "data":
+            data.append(value)
+        elif field == "event":
+            name = value
+        elif field not in ("id", "retry"):
+            yield StreamedEvent(fault=f"a line that is no field of an event: {line[:60]!r}")
+    if data:
+        yield StreamedEvent(fault="the last event is not ended by a blank line")
+
+
+def _parse_event(name: str | None, data: str) -> StreamedEvent:
+    if data.strip() == "[DONE]":
+        return StreamedEvent(name)
+    found = read_json(data)
+    if isinstance(found, Undecodable):
+        what = f"it is nested deeper than {_MAX_DEPTH}" if found.code == "too_deep" else "it is not JSON"
+        return StreamedEvent(name, fault=f"{what}: {data[:60]!r}")
+    return _check_payload(StreamedEvent(name, found))
+
+
+def read_json(text: str) -> Any:
+    """Return the value of a JSON text, or `Undecodable`."""
+    return decode(text, _MAX_DEPTH)
+
+
+_MAX_FAULTS = 1000
 
 
 class StreamRules:
-    """Takes the events of one answer; `faults` are what is wrong with them, each with the number of its event."""
+    """Checks the events of one answer. `faults` lists the violations, each with the number of its event.
+
+    A dialect implements `check_event` for an event and `check_whole` for a whole answer, and sets `ended` to what ended
+    the answer."""
 
     def __init__(self) -> None:
         self.faults: list[str] = []
-        self.number = 0  # of the event that is looked at
-        self.ended = ""  # by what
+        self.number = 0  # of the current event
+        self.ended = ""  # what ended the answer; empty before that
         self._ids: set[str] = set()
 
-    def judged(self, events: list[StreamedEvent]) -> list[str]:
+    def check(self, events: list[StreamedEvent]) -> list[str]:
+        """Check all events of a stream and return the faults."""
         for self.number, event in enumerate(events):
-            if len(self.faults) >= _MOST:
-                self.say_of_all(f"and so on: {len(events) - self.number} events more were not looked at")
+            if len(self.faults) >= _MAX_FAULTS:
+                self.report_overall(f"and so on: {len(events) - self.number} events more were not looked at")
                 return self.faults
             if event.fault:
-                self.say(event.fault)
+                self.report(event.fault)
             elif event.payload is None:
                 self.on_done_mark()
             elif self.ended and not self.may_follow(event.payload):
-                self.say(f"it comes after {self.ended}, which ended the answer")
+                self.report(f"it comes after {self.ended}, which ended the answer")
             else:
-                self.take(event.name, event.payload)
+                self.check_event(event.name, event.payload)
         self.close()
         return self.faults
 
-    def say(self, what: str) -> None:
+    def report(self, what: str) -> None:
+        """Add a fault of the current event."""
         self.faults.append(f"event {self.number}: {what}")
 
-    def say_of_all(self, what: str) -> None:
+    def report_overall(self, what: str) -> None:
+        """Add a fault of the answer as a whole."""
         self.faults.append(what)
 
-    # -- what a dialect says ------------------------------------------------------------------------------------------
+    # -- implemented by dialects ---------------------------------------------------------------------------------------
 
-    def take(self, name: str | None, payload: Json) -> None:
+    def check_event(self, name: str | None, payload: Json) -> None:
+        """Check one event."""
         raise NotImplementedError
 
     def may_follow(self, payload: Json) -> bool:
-        """May this come after the end?"""
+        """Tell whether this event may come after the end."""
         return False
 
     def on_done_mark(self) -> None:
+        """Check the event `[DONE]`."""
         self.ended = self.ended or "[DONE]"
 
     def close(self) -> None:
+        """Check the end of the stream."""
         if not self.ended:
-            self.say_of_all("the stream ends without an end: clients wait, or ask again without limit")
+            self.report_overall("the stream ends without an end: clients wait, or ask again without limit")
 
-    # -- what several need --------------------------------------------------------------------------------------------
+    # -- checks of fields ---------------------------------------------------------------------------------------------
 
-    def take_error(self, payload: Json, *keys: str) -> None:
+    def check_error(self, payload: Json, *keys: str) -> None:
         error = obj(payload.get("error")) or payload
-        self.want_texts(error, *keys)
+        self.check_texts(error, *keys)
         self.ended = "the error"
 
-    def want_texts(self, fields: Json, *names: str) -> None:
+    def check_texts(self, fields: Json, *names: str) -> None:
         for name in names:
             if not isinstance(fields.get(name), str) or not fields[name]:
-                self.say(f"`{name}` must be a text that is not empty, not {fields.get(name)!r:.40}")
+                self.report(f"`{name}` must be a text that is not empty, not {fields.get(name)!r:.40}")
 
-    def want_numbers(self, fields: Json, *names: str) -> None:
+    def check_numbers(self, fields: Json, *names: str) -> None:
         for name in names:
             if type(fields.get(name)) is not int:
-                self.say(f"`{name}` must be a whole number, not {fields.get(name)!r:.40}")
+                self.report(f"`{name}` must be a whole number, not {fields.get(name)!r:.40}")
 
-    def want_usage(self, usage: Any, *names: str) -> None:
+    def check_usage(self, usage: Any, *names: str) -> None:
         found = obj(usage)
         if found is None:
-            self.say(f"`usage` must be an object with {', '.join(names)}, not {usage!r:.40}")
+            self.report(f"`usage` must be an object with {', '.join(names)}, not {usage!r:.40}")
         else:
-            self.want_numbers(found, *names)
+            self.check_numbers(found, *names)
 
-    def new_call_id(self, id: Any, key: str = "id") -> None:
-        """The id of a call that begins here."""
+    def check_call_id(self, id: Any, key: str = "id") -> None:
+        """Check the id of a new call: not empty, and different from those of all other calls."""
         if not isinstance(id, str) or not id:
-            self.say(f"the call's `{key}` must be a text that is not empty, not {id!r:.40}")
+            self.report(f"the call's `{key}` must be a text that is not empty, not {id!r:.40}")
         elif id in self._ids:
-            self.say(f"two calls have the id {id!r:.60}")
+            self.report(f"two calls have the id {id!r:.60}")
         else:
             self._ids.add(id)
 
-    def want_call_name(self, name: Any) -> None:
+    def check_call_name(self, name: Any) -> None:
         if not isinstance(name, str) or not name:
-            self.say(f"the call's name must be whole when it begins, not {name!r:.40}")
+            self.report(f"the call's name must be whole when it begins, not {name!r:.40}")
 
 
-def is_object(said: Any) -> bool:
-    """Is this the text of a JSON object?"""
-    return isinstance(said, str) and isinstance(read_json(said), dict)
+def is_object(value: Any) -> bool:
+    """Tell whether a value is the text of a JSON object."""
+    return isinstance(value, str) and isinstance(read_json(value), dict)
 
 
-class SaidSoFar:
-    """Text that comes in pieces: is it blank so far? It may be asked after each piece."""
+class TextSoFar:
+    """Text that comes in pieces; `is_blank` says whether it consists of white space so far."""
 
     def __init__(self) -> None:
         self._any = self._solid = False

@@ -1,4 +1,4 @@
-"""The auto law: what `auto` takes for calls in a text of a format's own wire, the named format takes too."""
+"""The auto law: a call that `auto` finds in a text of a format, the named format finds too."""
 
 from __future__ import annotations
 
@@ -10,45 +10,44 @@ from rightcall.formats import FORMATS, NAMED_ONLY
 from rightcall.formats.spec import Format, marker_alternatives
 from rightcall.parsing.rendering import same
 from rightcall.parsing.shown import shows
-from rightcall.testing.laws.case import Case, Violation, raised
 from rightcall.testing.laws.marker_texts import markers_of
 from rightcall.testing.laws.reading import USUAL, How, read
-from rightcall.testing.laws.samples import PROSE, damaged, renderings
+from rightcall.testing.laws.samples import PROSE, Case, Violation, damage, raised_violation, renderings
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Call, Reply
 
 
 def auto_law(format: Format, text: str, *, tools: Toolset | None = None, how: How = USUAL) -> list[Violation]:
-    """Every call that may run for `auto` may run for the named format, in the same order.
+    """Every runnable call that `auto` finds, the named format finds too, in the same order.
 
-    - `format`: the one that the text is written in.
-    - `text`: any text of its wire.
+    - `format`: the format of the text.
+    - `text`: any text in this format.
     - `tools`, `how`: as in `cut_law`.
     """
     try:
         found = read("auto", [text], tools=tools, how=how).reply
         own_reply = read(format, [text], tools=tools, how=how).reply
         named = iter(own_reply.calls)
-        if _is_of_other(format, found.format, text):
+        if _belongs_to_other(format, found.format, text):
             return []
         for call in found.calls:
-            if _is_shown(text, call, own_reply) or _is_refused(call, own_reply, apart=found.format != format.name):
+            if _is_quoted(text, call, own_reply) or _is_rejected(call, own_reply, apart=found.format != format.name):
                 continue
-            if _is_before_thought(format, found.format, text, call):
+            if _is_before_reasoning(format, found.format, text, call):
                 continue
-            # `any` takes what it has seen off the iterator.
-            if not any(_alike(call, own, apart=found.format != format.name) for own in named):
+            # `any` consumes the iterator up to the call, so that the order counts.
+            if not any(_are_equal(call, own, apart=found.format != format.name) for own in named):
                 what = f"auto ({found.format}) finds {call.name} {call.arguments!r}, the format does not"
                 return [Violation("auto", what, text)]
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is reported as a violation
-        return [raised(error, text)]
+    except Exception as error:  # noqa: BLE001 - any exception is a violation
+        return [raised_violation(error, text)]
     return []
 
 
-def _is_of_other(format: Format, read_as: str, text: str) -> bool:
-    """Did damage give the text an opener of the format that `auto` reads it in, which the other has not? Then it is of
-    that format's wire as well."""
-    other = FORMATS.get(read_as)
+def _belongs_to_other(format: Format, detected: str, text: str) -> bool:
+    """Tell whether the text contains an opener of the format that `auto` detected and that the named format lacks. Then
+    damage has made it a text of that format as well."""
+    other = FORMATS.get(detected)
     if other is None or other.name == format.name:
         return False
     opens = [opener for side in (other.call[0], (other.section or ("",))[0]) for opener in marker_alternatives(side)]
@@ -57,71 +56,68 @@ def _is_of_other(format: Format, read_as: str, text: str) -> bool:
     return any(opener in text for opener in own_less)
 
 
-def _is_before_thought(format: Format, read_as: str, text: str, call: Call) -> bool:
-    """Does what opens a thought stand right behind the call, in the format that `auto` reads, and is it words in the
-    other? Words there refuse the call."""
-    other, own = FORMATS.get(read_as), markers_of(format)
+def _is_before_reasoning(format: Format, detected: str, text: str, call: Call) -> bool:
+    """Tell whether the call is followed by an opener of reasoning that only the detected format has. The named format
+    rejects a call that is followed by text."""
+    other, own = FORMATS.get(detected), markers_of(format)
     opens = marker_alternatives(other.reasoning[0]) if other is not None and other.reasoning is not None else ()
     unknown = tuple([opener.strip() for opener in opens if not any(opener.strip() in mark for mark in own)])
     behind = text[text.rfind(call.raw) + len(call.raw) :].lstrip()
     return bool(unknown) and behind.startswith(unknown)
 
 
-def _is_shown(text: str, call: Call, named: Reply) -> bool:
-    """Does what the named format takes for text open code or a quotation before the call? Then the call is shown: a
-    call that could not be read may leave one open."""
+def _is_quoted(text: str, call: Call, named: Reply) -> bool:
+    """Tell whether the text before the call, as the named format reads it, opens code or a quotation. A call that could
+    not be parsed may leave one open."""
     at = text.rfind(call.raw)
-    said = [
+    before = [
         text[span.start : min(span.end, at)] for span in named.spans or () if span.kind == "text" and span.start < at
     ]
-    return any("`" in piece or shows(piece) for piece in said)
+    return any("`" in piece or shows(piece) for piece in before)
 
 
-def _is_refused(call: Call, named: Reply, *, apart: bool) -> bool:
-    """Does the named format find it, and refuse it for a marker before it, that opened a thought or named another tool?
-    Or, where `auto` reads another format that begins alike, for one that may be its end or that only the other has?"""
+def _is_rejected(call: Call, named: Reply, *, apart: bool) -> bool:
+    """Tell whether the named format finds the call and rejects it: for a marker before it that opens reasoning or names
+    another tool; and, with `apart` (`auto` detected another, similar format), for an ambiguous end or unexpected
+    text."""
     codes = {"call_in_open_reasoning", "names_disagree"} | ({"ambiguous_end", "unexpected_text"} if apart else set())
-    refused = [own for own in named.refused if any(each.code in codes for each in own.problems)]
-    return any(_alike(call, own, apart=True) for own in refused)
+    rejected = [own for own in named.refused if any(each.code in codes for each in own.problems)]
+    return any(_are_equal(call, own, apart=True) for own in rejected)
 
 
-def _alike(a: Call, b: Call, *, apart: bool) -> bool:
-    """Are they one call? Read by two formats, blanks at the edges of a value may be the value's in one and the tag's in
-    the other: which of them writes its values on lines of their own is all that tells them apart."""
-    one, other = (_trimmed(a.arguments), _trimmed(b.arguments)) if apart else (a.arguments, b.arguments)
+def _are_equal(a: Call, b: Call, *, apart: bool) -> bool:
+    """Compare two calls. If they were parsed in two formats (`apart`), white space at the edges of values is ignored:
+    it may belong to the value in one format, and to the tag in the other."""
+    one, other = (_strip_values(a.arguments), _strip_values(b.arguments)) if apart else (a.arguments, b.arguments)
     return a.name == b.name and same(one, other) is None
 
 
-def _trimmed(arguments: dict[str, Any]) -> dict[str, Any]:
+def _strip_values(arguments: dict[str, Any]) -> dict[str, Any]:
     return {key: value.strip() if isinstance(value, str) else value for key, value in arguments.items()}
 
 
-def cases(format: Format, seed: int, count: int) -> Iterator[Case]:
-    """Renderings as they are, with prose, a lone marker or a thought before them, damaged, said twice.
-    `auto` does not know what is read only when named."""
+def auto_cases(format: Format, seed: int, count: int) -> Iterator[Case]:
+    """Generate renderings: unchanged, with prose, a single marker or reasoning before them, damaged, or repeated. There
+    are none of a format that `auto` does not detect."""
     if format.name in NAMED_ONLY:
         return
     dice = Random(f"{seed} {format.name} auto")
     markers = markers_of(format)
     for text in renderings(format, seed, count):
-        yield Case("auto", _altered(dice, text, markers), seed=seed)
+        yield Case("auto", _vary(dice, text, markers), seed=seed)
 
 
-def _altered(dice: Random, text: str, markers: list[str]) -> str:
-    said = dice.choice(PROSE)
+def _vary(dice: Random, text: str, markers: list[str]) -> str:
+    prose = dice.choice(PROSE)
     kind = dice.randrange(7)
     if kind == 1:
-        return f"{said}{dice.choice((' ', chr(10)))}{text}"
+        return f"{prose}{dice.choice((' ', chr(10)))}{text}"
     if kind == 2:
-        return f"{text}\n{said}"
+        return f"{text}\n{prose}"
     if kind == 3:
-        return damaged(dice, text, markers)
+        return damage(dice, text, markers)
     if kind == 4:
-        return f"{said} {dice.choice(markers)} {dice.choice(PROSE)}\n{text}"
+        return f"{prose} {dice.choice(markers)} {dice.choice(PROSE)}\n{text}"
     if kind == 5:
-        return f"<think>{said}</think>\n{damaged(dice, text, markers)}"
-    return text + dice.choice(("", "\n", " ")) + damaged(dice, text, markers) if kind == 6 else text
-
-
-def judge(format: Format, case: Case, tools: Toolset | None, how: How = USUAL) -> list[Violation]:
-    return auto_law(format, case.text, tools=tools, how=how)
+        return f"<think>{prose}</think>\n{damage(dice, text, markers)}"
+    return text + dice.choice(("", "\n", " ")) + damage(dice, text, markers) if kind == 6 else text

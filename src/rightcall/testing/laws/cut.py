@@ -1,18 +1,34 @@
-"""The cut law: what is read does not depend on how the text arrives, live or not, and nothing of it is lost."""
+"""The cut law, the live law and the events law: the reply does not depend on how the text arrives, and the events of a
+parse add up to its reply.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from random import Random
+from typing import Any
 
 from rightcall.formats.spec import Format
-from rightcall.testing.laws.case import Case, Violation, raised
-from rightcall.testing.laws.fold_of_events import events_law, joined
 from rightcall.testing.laws.lost import nothing_lost_law
 from rightcall.testing.laws.reading import USUAL, How, Reading, at_once, cuttings, read
-from rightcall.testing.laws.samples import renderings, texts
+from rightcall.testing.laws.samples import Case, Violation, raised_violation, renderings, texts
 from rightcall.tools.toolset import Toolset
-from rightcall.types import Arguments, Event, Recast, Reply
+from rightcall.types import (
+    Arguments,
+    Call,
+    CallEnd,
+    CallStart,
+    Done,
+    Event,
+    Part,
+    Problem,
+    Reasoning,
+    Recast,
+    Reply,
+    Span,
+    Text,
+)
 
 
 def cut_law(
@@ -24,57 +40,60 @@ def cut_law(
     how: How = USUAL,
     cuts: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Violation]:
-    """One reply and the same joined events however the text is cut; the events add up to it, and nothing is lost. Read
-    `live` it holds the same calls. Held back, nothing is recast.
+    """However the text is divided into chunks, the reply and the joined events are the same; the events add up to the
+    reply, and no text is lost. With `live`, the calls are the same. With `hold`, there is no `Recast` event.
 
     - `format`: a name, or a `Format`.
     - `text`: any text.
-    - `tools`: what may be called; None: names are not checked.
-    - `seed`: says where it is cut at random.
-    - `how`: the other options of the reading.
-    - `cuts`: other ways to cut than `cuttings`, by name.
+    - `tools`: the declared tools; None: names are not checked.
+    - `seed`: selects the random positions of cuts.
+    - `how`: the other options of the parser.
+    - `cuts`: divisions of the text to use instead of `cuttings`, by name.
     """
     try:
-        ways = cuttings(format, text, seed) if cuts is None else cuts
-        return next(_violations(format, text, tools, how, ways), [])
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is reported as a violation
-        return [raised(error, text)]
+        divisions = cuttings(format, text, seed) if cuts is None else cuts
+        return next(_violations(format, text, tools, how, divisions), [])
+    except Exception as error:  # noqa: BLE001 - any exception is a violation
+        return [raised_violation(error, text)]
 
 
 def _violations(
-    format: str | Format, text: str, tools: Toolset | None, how: How, ways: Mapping[str, Sequence[str]]
+    format: str | Format, text: str, tools: Toolset | None, how: How, divisions: Mapping[str, Sequence[str]]
 ) -> Iterator[list[Violation]]:
     at_rest = read(format, [text], tools=tools, how=how)
-    yield from _said(text, "read at once", reply_difference(at_rest.reply, at_once(format, text, tools=tools, how=how)))
+    yield from _cut_violation(
+        text, "read at once", reply_difference(at_rest.reply, at_once(format, text, tools=tools, how=how))
+    )
     yield from filter(None, [nothing_lost_law(format, text, at_rest.reply), events_law(at_rest, text)])
     preview = read(format, [text], tools=tools, how=how, live=True)
     yield from filter(None, [live_law(at_rest.reply, preview.reply, text), events_law(preview, text, live=True)])
     for live, whole in ((False, at_rest), (True, preview)):
-        for way, chunks in ways.items():
+        for way, chunks in divisions.items():
             got = read(format, chunks, tools=tools, how=how, live=live)
-            yield from _said(text, f"cut {way}{', live' if live else ''}", _difference(whole, got))
+            yield from _cut_violation(text, f"cut {way}{', live' if live else ''}", _difference(whole, got))
             yield from filter(None, [events_law(got, text, live=live)])
-    for way, chunks in list(ways.items())[:1]:
-        yield from _held(format, text, tools, how, way, chunks, at_rest.reply)
+    for way, chunks in list(divisions.items())[:1]:
+        yield from _hold_violations(format, text, tools, how, way, chunks, at_rest.reply)
 
 
-def _held(
+def _hold_violations(
     format: str | Format, text: str, tools: Toolset | None, how: How, way: str, chunks: Sequence[str], whole: Reply
 ) -> Iterator[list[Violation]]:
     held = read(format, chunks, tools=tools, how=how, hold=True)
-    yield from _said(text, f"held back, cut {way}", reply_difference(whole, held.reply))
+    yield from _cut_violation(text, f"held back, cut {way}", reply_difference(whole, held.reply))
     if any(isinstance(event, Recast) for event in held.events):
         yield [Violation("cut", "what is held back is recast all the same", text)]
     looked = read(format, chunks, tools=tools, how=how, look=True)
-    yield from _said(text, f"looked at after each piece, cut {way}", reply_difference(whole, looked.reply))
+    yield from _cut_violation(text, f"looked at after each piece, cut {way}", reply_difference(whole, looked.reply))
 
 
-def _said(text: str, way: str, what: str) -> Iterator[list[Violation]]:
+def _cut_violation(text: str, way: str, what: str) -> Iterator[list[Violation]]:
     if what:
         yield [Violation("cut", f"{way}: {what}", text)]
 
 
 def reply_difference(whole: Reply, other: Reply) -> str:
+    """Describe the first difference of two replies; empty if they are equal."""
     if whole != other:
         for field in ("parts", "problems", "spans", "format", "done"):
             a, b = getattr(whole, field), getattr(other, field)
@@ -87,27 +106,29 @@ def _difference(whole: Reading, cut: Reading) -> str:
     what = reply_difference(whole.reply, cut.reply)
     if what:
         return what
-    a, b = _told(whole), _told(cut)
+    a, b = _joined_events(whole), _joined_events(cut)
     return "" if a == b else f"the joined events are {b!r}, not {a!r}"
 
 
-def _told(got: Reading) -> list[Event]:
-    """The joined events. How much went out of a call that never became one is up to the cut."""
-    lost = {i for i, call in enumerate(got.reply.attempts) if not call.complete}
-    return joined([event for event in got.events if not (isinstance(event, Arguments) and event.index in lost)])
+def _joined_events(got: Reading) -> list[Event]:
+    """Join the events, without the arguments of incomplete calls: how many were emitted depends on the chunks."""
+    incomplete = {i for i, call in enumerate(got.reply.attempts) if not call.complete}
+    return join_events(
+        [event for event in got.events if not (isinstance(event, Arguments) and event.index in incomplete)]
+    )
 
 
 # -- live --------------------------------------------------------------------------------------------------------------
 
 
 def live_law(at_rest: Reply, live: Reply, text: str) -> list[Violation]:
-    """Live pieces are a preview: the calls are the same, and so is what is wrong with them. `at_rest` and `live` are
-    the replies that were read of the same `text` without and with it."""
-    a, b = _gist(at_rest), _gist(live)
+    """Live events are a preview: the calls and problems are the same. `at_rest` and `live` are the replies of the same
+    `text`, parsed without and with `live`."""
+    a, b = _comparable(at_rest), _comparable(live)
     return [] if a == b else [Violation("live", f"live it reads {b!r}, at rest {a!r}", text)]
 
 
-def _gist(reply: Reply) -> object:
+def _comparable(reply: Reply) -> object:
     calls = [(call.name, call.arguments, call.complete, call.ok) for call in reply.attempts]
     problems = sorted((p.code, p.path, -1 if p.call is None else p.call, p.blocking) for p in reply.problems)
     return calls, problems, reply.content, reply.reasoning
@@ -116,8 +137,8 @@ def _gist(reply: Reply) -> object:
 # -- examples ----------------------------------------------------------------------------------------------------------
 
 
-def cases(format: Format, seed: int, count: int) -> Iterator[Case]:
-    """Renderings, texts that nobody rendered, and beginnings of both."""
+def cut_cases(format: Format, seed: int, count: int) -> Iterator[Case]:
+    """Generate renderings, prefixes of renderings, and texts that are no renderings."""
     rendered = list(renderings(format, seed, count // 3 + 1))
     dice = Random(f"{seed} {format.name} cut")
     for text in texts(format, rendered, seed, count - count // 3):
@@ -126,5 +147,162 @@ def cases(format: Format, seed: int, count: int) -> Iterator[Case]:
         yield Case("cut", text[: dice.randrange(len(text) + 1)] if dice.random() < 0.3 else text, seed=seed)
 
 
-def judge(format: Format, case: Case, tools: Toolset | None, how: How = USUAL) -> list[Violation]:
-    return cut_law(format, case.text, tools=tools, seed=case.seed, how=how)
+def events_law(got: Reading, text: str, *, live: bool = False) -> list[Violation]:
+    """The events add up to the reply, and the pieces of a call's arguments are its arguments.
+
+    - `got`: the events and the reply of a parse.
+    - `text`: the text.
+    - `live`: whether it was parsed live, so that pieces are a preview.
+    """
+    what = _reply_mismatch(got) or _calls_mismatch(got, live)
+    return [Violation("events", what, text)] if what else []
+
+
+def _reply_mismatch(got: Reading) -> str:
+    folded = fold(got.events, got.reply.format, got.reply.spans)
+    for name in ("parts", "problems", "done"):
+        a, b = getattr(folded, name), getattr(got.reply, name)
+        if a != b:
+            return f"the {name} of the events are {a!r}, those of the reply {b!r}"
+    return ""
+
+
+def _calls_mismatch(got: Reading, live: bool) -> str:
+    pieces: dict[int, str] = {}
+    ended: dict[int, Call] = {}
+    for event in got.events:
+        if isinstance(event, Arguments):
+            if event.index in ended:
+                return "arguments after the end of their call"
+            pieces[event.index] = pieces.get(event.index, "") + event.json
+        elif isinstance(event, CallEnd):
+            ended[event.index] = event.call
+    started = [event for event in got.events if isinstance(event, CallStart)]
+    return _order_mismatch(started, ended, got.reply) or _pieces_mismatch(started, ended, pieces, live)
+
+
+def _order_mismatch(started: list[CallStart], ended: dict[int, Call], reply: Reply) -> str:
+    if [start.index for start in started] != list(range(len(started))) or set(ended) != set(range(len(started))):
+        return f"calls began as {[start.index for start in started]} and ended as {list(ended)}"
+    if [ended[i] for i in range(len(started))] != list(reply.attempts):
+        return "the calls that ended are not the attempts of the reply"
+    return ""
+
+
+def _pieces_mismatch(started: list[CallStart], ended: dict[int, Call], pieces: dict[int, str], live: bool) -> str:
+    for start in started:
+        what = _call_mismatch(start, ended[start.index], pieces.get(start.index, ""), live)
+        if what:
+            return f"call {start.index + 1}: {what}"
+    return ""
+
+
+def _incomplete_call_mismatch(call: Call) -> str:
+    if call.arguments or call.ok:
+        return "it was cut off and has arguments"
+    return "" if any(problem.blocking for problem in call.problems) else "it was cut off and nothing blocks it"
+
+
+def _call_mismatch(start: CallStart, call: Call, pieces: str, live: bool) -> str:
+    if (start.name, start.id) != (call.name, call.id):
+        return f"it began as {start.name!r} ({start.id}) and is {call.name!r} ({call.id})"
+    if not call.complete:
+        return _incomplete_call_mismatch(call)
+    # Live pieces may differ from the final arguments only if a repair says what was changed.
+    if pieces != call.json and not (live and call.repairs):
+        return f"the joined pieces are {pieces!r}, not {call.json!r}"
+    if call.ok and json.loads(call.json) != call.arguments:
+        return f"its json is {call.json!r}, its arguments are {call.arguments!r}"
+    return ""
+
+
+# -- joining and folding -----------------------------------------------------------------------------------------------
+
+
+def join_events(events: Iterable[Event]) -> list[Event]:
+    """Join adjacent events that are pieces of the same text, reasoning or arguments."""
+    out: list[Event] = []
+    for event in events:
+        one = _join_pair(out[-1], event) if out else None
+        if one is None:
+            out.append(event)
+        else:
+            out[-1] = one
+    return out
+
+
+def _join_pair(last: Event, event: Event) -> Event | None:
+    """Join two events; None if they are not pieces of the same thing."""
+    if isinstance(event, Text) and isinstance(last, Text) and last.tag == event.tag:
+        return Text(last.text + event.text, event.tag)
+    if isinstance(event, Reasoning) and isinstance(last, Reasoning):
+        return Reasoning(last.text + event.text)
+    if isinstance(event, Arguments) and isinstance(last, Arguments) and last.index == event.index:
+        return Arguments(event.index, last.json + event.json)
+    return None
+
+
+def fold(events: Iterable[Event], format: str, spans: tuple[Span, ...] | None) -> Reply:
+    """Build a reply from its events alone. A call is placed where it began."""
+    parts: list[Part | int] = []
+    ended: dict[int, Call] = {}
+    problems: list[Problem] = []
+    done: str | None = None
+    for event in join_events(events):
+        if isinstance(event, (Text, Reasoning)):
+            parts.append(event)
+        elif isinstance(event, CallStart):
+            parts.append(event.index)
+        elif isinstance(event, CallEnd):
+            ended[event.index] = event.call
+        elif isinstance(event, Problem):
+            problems.append(event)
+        elif isinstance(event, Recast):
+            parts = _apply_recast(parts, event)
+        elif isinstance(event, Done):
+            done = event.text
+    complete: list[Part] = []
+    for part in parts:
+        if not isinstance(part, int):
+            complete.append(part)
+        elif part in ended:
+            complete.append(ended[part])
+    return Reply(tuple(_join_parts(complete)), tuple(problems), format, done, spans)
+
+
+def _join_parts(parts: list[Any]) -> list[Any]:
+    """Join adjacent text and reasoning parts, which a problem may have separated."""
+    return join_events(parts)
+
+
+def _apply_recast(parts: list[Part | int], event: Recast) -> list[Part | int]:
+    """Turn the last characters of text into reasoning, or remove them, or remove the last characters of reasoning: the
+    parser has found that they belong to a call, or to reasoning."""
+    chars, out = event.chars, list[Part | int]()
+    if event.kind == "thought":
+        rest = "".join([part.text for part in parts if isinstance(part, Reasoning)])[: -chars or None]
+        return _shorten_reasoning(parts, len(rest))
+    for part in reversed(parts):
+        if isinstance(part, Text) and chars:
+            taken = min(chars, len(part.text))
+            chars -= taken
+            if event.kind == "reasoning":
+                out.append(Reasoning(part.text[len(part.text) - taken :]))
+            if taken < len(part.text):
+                out.append(Text(part.text[: len(part.text) - taken], part.tag))
+        else:
+            out.append(part)
+    return out[::-1]
+
+
+def _shorten_reasoning(parts: list[Part | int], keep: int) -> list[Part | int]:
+    """Return the parts with only the first `keep` characters of reasoning."""
+    out: list[Part | int] = []
+    for part in parts:
+        if isinstance(part, Reasoning):
+            if keep:
+                out.append(Reasoning(part.text[:keep]))
+            keep = max(0, keep - len(part.text))
+        else:
+            out.append(part)
+    return out

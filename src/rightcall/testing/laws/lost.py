@@ -1,4 +1,4 @@
-"""Nothing is lost: the spans tile the text, and what they say it became is what the reply holds."""
+"""The nothing-lost law: the spans cover the text, and agree with the parts of the reply."""
 
 from __future__ import annotations
 
@@ -11,27 +11,26 @@ from rightcall.formats.registered import KnownFormats, known_formats
 from rightcall.formats.spec import Format, Special, marker_alternatives
 from rightcall.formats.turn_ends import LAST_TOKENS
 from rightcall.parsing.compile import THINK
-from rightcall.testing.laws.case import Violation
 from rightcall.testing.laws.marker_texts import literals, pattern, templates
+from rightcall.testing.laws.samples import Violation
 from rightcall.types import Reply, Span
 
-_STAYS = {"call_in_reasoning", "call_in_open_reasoning"}  # such a call stays in the reasoning as well
-# A code fence around the calls of a block goes with its markers, also where its end was cut off, and so do the brackets
-# of a list.
-_NO_TEXT = re.compile(r"(?:```|~~~)[^`\n]{0,64}\n|(?:```|~~~)[A-Za-z_0-9]{0,16}|`{1,2}\Z|[\s\[\],;}{)]")
-_LAST = re.compile(rf"(?:(?:{'|'.join(map(re.escape, LAST_TOKENS))})\s*+)++\Z")
-_CUT = ("truncated", "stray_marker")  # what tells that the text ends inside a marker
-_BESIDE = ("comment", "code_fence")  # what may stand between a call and its close, and leaves a receipt
+_STAYS = {"call_in_reasoning", "call_in_open_reasoning"}  # such a call remains in the reasoning as well
+# A code fence around calls belongs to their markers, also if its end is missing, and so do the brackets of a list.
+_IGNORABLE = re.compile(r"(?:```|~~~)[^`\n]{0,64}\n|(?:```|~~~)[A-Za-z_0-9]{0,16}|`{1,2}\Z|[\s\[\],;}{)]")
+_FINAL_TOKENS = re.compile(rf"(?:(?:{'|'.join(map(re.escape, LAST_TOKENS))})\s*+)++\Z")
+_TRUNCATION_CODES = ("truncated", "stray_marker")  # the text may end inside a marker
+_REMOVED_BY_REPAIR = ("comment", "code_fence")  # may be between a call and its closing marker
 
 
 def nothing_lost_law(format: str | Format, text: str, reply: Reply) -> list[Violation]:
-    """Every character of the `text` is text, reasoning, a call's or a marker's in this `reply`, which was read in this
-    `format` with its spans; under a marker there is nothing but markers, and what has a receipt."""
-    what = _tiles(text, reply) or _holds(text, reply) or _under_markers(format, text, reply)
+    """Every character of the `text` belongs to the text, the reasoning, a call or a marker of this `reply`, which was
+    parsed in this `format` with spans; spans of markers contain nothing but markers, and text that a repair names."""
+    what = _coverage_fault(text, reply) or _content_fault(text, reply) or _marker_fault(format, text, reply)
     return [Violation("nothing lost", what, text)] if what else []
 
 
-def _tiles(text: str, reply: Reply) -> str:
+def _coverage_fault(text: str, reply: Reply) -> str:
     spans = reply.spans or ()
     edges = [0, *(span.end for span in spans)]
     if (
@@ -50,26 +49,28 @@ def _tiles(text: str, reply: Reply) -> str:
     )
 
 
-def _holds(text: str, reply: Reply) -> str:
-    became = {kind: _solid(_under(text, reply.spans or (), kind)) for kind in ("text", "reasoning", "call")}
+def _content_fault(text: str, reply: Reply) -> str:
+    spanned = {
+        kind: _without_blanks(_spanned_text(text, reply.spans or (), kind)) for kind in ("text", "reasoning", "call")
+    }
     codes = {problem.code for problem in reply.problems}
-    raws = [_solid(call.raw) for call in reply.attempts]
-    if "rescued" in codes:  # what stands around such calls counts as theirs
-        right = _in_order(raws, became["call"])
+    raws = [_without_blanks(call.raw) for call in reply.attempts]
+    if "rescued" in codes:  # text around such calls belongs to their spans
+        right = _are_in_order(raws, spanned["call"])
     else:
-        right = bool(codes & _STAYS) or became["call"] == "".join(raws)
+        right = bool(codes & _STAYS) or spanned["call"] == "".join(raws)
     if not right:
-        return f"the spans of calls hold {became['call']!r}, the calls {raws!r}"
-    held = {"reasoning": _solid(reply.reasoning), "text": _solid(reply.content)}
-    if _says_text_in_json(reply.format):
-        held["text"] = became["text"]
-    for kind, want in held.items():
-        if became[kind] != want:
-            return f"the spans of {kind} hold {became[kind]!r}, the parts {want!r}"
+        return f"the spans of calls hold {spanned['call']!r}, the calls {raws!r}"
+    content = {"reasoning": _without_blanks(reply.reasoning), "text": _without_blanks(reply.content)}
+    if _has_text_in_json(reply.format):
+        content["text"] = spanned["text"]
+    for kind, want in content.items():
+        if spanned[kind] != want:
+            return f"the spans of {kind} hold {spanned[kind]!r}, the parts {want!r}"
     return ""
 
 
-def _in_order(pieces: list[str], text: str) -> bool:
+def _are_in_order(pieces: list[str], text: str) -> bool:
     at = 0
     for piece in pieces:
         at = text.find(piece, at)
@@ -79,62 +80,63 @@ def _in_order(pieces: list[str], text: str) -> bool:
     return True
 
 
-def _under(text: str, spans: tuple[Span, ...], kind: str) -> str:
+def _spanned_text(text: str, spans: tuple[Span, ...], kind: str) -> str:
     return "".join([text[span.start : span.end] for span in spans if span.kind == kind])
 
 
-def _solid(text: str) -> str:
+def _without_blanks(text: str) -> str:
     return "".join(text.split())
 
 
-def _says_text_in_json(format: str) -> bool:
+def _has_text_in_json(format: str) -> bool:
     known = known_formats().formats.get(format)
     return known is not None and any(BODIES[type(body)].content_key(body) for body in known.bodies)
 
 
-def _under_markers(format: str | Format, text: str, reply: Reply) -> str:
-    """Text that went under in a marker. A header, or JSON around the calls, may say anything."""
+def _marker_fault(format: str | Format, text: str, reply: Reply) -> str:
+    """Describe text that was lost in the span of a marker. Formats with headers, or with JSON around calls, are left
+    out."""
     known = format if isinstance(format, Format) else known_formats().formats.get(reply.format or format)
-    if known is None or known.channels or known.protocol or _says_text_in_json(known.name):
+    if known is None or known.channels or known.protocol or _has_text_in_json(known.name):
         return ""
     rescued = any(problem.code == "rescued" for problem in reply.problems)
     own = _any_markers(known_formats()) if rescued else _own_markers(known, format == "auto")
-    read = _read_until(text, reply)
-    told = [each.before for call in reply.attempts for each in call.repairs if each.rule in _BESIDE]
-    is_cut = any(problem.code in _CUT for problem in reply.problems)
+    end = _parsed_end(text, reply)
+    removed = [each.before for call in reply.attempts for each in call.repairs if each.rule in _REMOVED_BY_REPAIR]
+    is_cut = any(problem.code in _TRUNCATION_CODES for problem in reply.problems)
     for span in reply.spans or ():
-        under = _but_edges(known, text, span, read) if span.kind == "marker" else ""
-        under = _cut_marker(known).sub("", under) if is_cut and under and span.end == len(text) else under
-        # What has a receipt may hold a marker, or look like the beginning of one.
-        rest = _NO_TEXT.sub("", _without(told, own.sub("", under)))
-        if rest and _NO_TEXT.sub("", own.sub("", _without(told, under))):
-            return f"{rest!r} went under in a marker: {text[span.start : span.end]!r}"
+        inside = _without_edges(known, text, span, end) if span.kind == "marker" else ""
+        inside = _cut_marker(known).sub("", inside) if is_cut and inside and span.end == len(text) else inside
+        # Text that a repair removed may contain a marker, or the beginning of one.
+        rest = _IGNORABLE.sub("", _without(removed, own.sub("", inside)))
+        if rest and _IGNORABLE.sub("", own.sub("", _without(removed, inside))):
+            return f"{rest!r} was lost in a marker: {text[span.start : span.end]!r}"
     return ""
 
 
-def _without(told: list[str], under: str) -> str:
-    """What a span holds, without what stood beside a call and has its receipt."""
-    for each in told:
-        under = under.replace(each, "", 1)
-    return under
+def _without(removed: list[str], text: str) -> str:
+    """Return the text of a span without the texts that a repair removed."""
+    for each in removed:
+        text = text.replace(each, "", 1)
+    return text
 
 
-def _but_edges(format: Format, text: str, span: Span, read: int) -> str:
-    """What a span holds, without a marker that the prompt began or that was cut off, and what any model ends with."""
-    last = _LAST.search(text, span.start)
-    under = text[span.start : min(span.end, last.start() if last else span.end)]
-    under = under if span.start else _begun(format).sub("", under)
-    return under if span.end < read else _cut_close(format).sub("", under)
+def _without_edges(format: Format, text: str, span: Span, end: int) -> str:
+    """Return the text of a span without incomplete markers at its edges and final end-of-turn tokens."""
+    final = _FINAL_TOKENS.search(text, span.start)
+    inside = text[span.start : min(span.end, final.start() if final else span.end)]
+    inside = inside if span.start else _opener_without_start(format).sub("", inside)
+    return inside if span.end < end else _cut_close(format).sub("", inside)
 
 
-def _read_until(text: str, reply: Reply) -> int:
-    """Where the reading ended: what stands behind a limit of the reply is text, and was not read."""
+def _parsed_end(text: str, reply: Reply) -> int:
+    """Return where parsing ended: text after a limit was reached was not parsed."""
     limited = any(problem.code == "too_large" and problem.call is None for problem in reply.problems)
     return reply.spans[-1].start if limited and reply.spans else len(text)
 
 
-def _begun(format: Format) -> re.Pattern[str]:
-    """Matches an opener without its first token, which the prompt may have ended with, where a reply begins."""
+def _opener_without_start(format: Format) -> re.Pattern[str]:
+    """Return a pattern of openers at the start of a reply whose first token was the end of the prompt."""
     sides = [format.call[0], *((format.reasoning or ())[:1])]
     openers = [text for side in sides for text in marker_alternatives(side) if isinstance(text, Special)]
     cut = [text.removeprefix(token).strip() for text in openers for token in text.tokens[:1]]
@@ -142,7 +144,7 @@ def _begun(format: Format) -> re.Pattern[str]:
 
 
 def _cut_close(format: Format) -> re.Pattern[str]:
-    """Matches the beginning of what closes a call, its body or its section, where the text was cut off inside of it."""
+    """Return a pattern of truncated closing markers of a call, its body or its section at the end of the text."""
     sides = [format.call[1], *(format.section or ())[1:], *[BODIES[type(body)].closing(body) for body in format.bodies]]
     closes = [text.strip() for side in sides for text in marker_alternatives(side) if "{" not in text]
     begun = {text[:size] for text in closes for size in range(1, len(text))}
@@ -150,16 +152,16 @@ def _cut_close(format: Format) -> re.Pattern[str]:
 
 
 def _cut_marker(format: Format) -> re.Pattern[str]:
-    """Matches the beginning of a marker, from its first token on, where the text was cut off inside of it."""
+    """Return a pattern of truncated markers, from their first token on, at the end of the text."""
     begun: set[str] = set()
     for text in (*templates(format), *format.ends):
         first = text.tokens[0] if isinstance(text, Special) and text.tokens else ""
         if first and text.strip().startswith(first):
-            begun.update(_beginnings(first, str(text).strip()[len(first) :]))
+            begun.update(_prefix_patterns(first, str(text).strip()[len(first) :]))
     return pattern("|".join([rf"{each}\Z" for each in sorted(begun, key=len, reverse=True)]) or "(?!)")
 
 
-def _beginnings(first: str, rest: str) -> list[str]:
+def _prefix_patterns(first: str, rest: str) -> list[str]:
     found, lead = [], re.escape(first) + r"\s*+"
     for piece in re.split(r"(\{\w+\})", rest):
         is_hole = piece.startswith("{") and piece.endswith("}")
@@ -169,39 +171,41 @@ def _beginnings(first: str, rest: str) -> list[str]:
     return found
 
 
-def _thought(format: Format) -> list[str]:
+def _reasoning_markers(format: Format) -> list[str]:
     return [text for side in format.reasoning or () for text in marker_alternatives(side)]
 
 
 @lru_cache(4)
 def _any_markers(formats: KnownFormats) -> re.Pattern[str]:
-    """Matches a marker of any format, or a key of the JSON around a call: of calls that were written in another way."""
+    """Return a pattern of the markers of all formats, and of JSON keys, for calls in another format."""
     found = {text for known in formats.formats.values() for text in (*templates(known), *literals(known), *known.ends)}
     longest = sorted(found, key=len, reverse=True)
     return pattern("|".join([*(_loose(text.strip()) for text in longest if text.strip()), r'"\w+"\s*:']))
 
 
 def _own_markers(format: Format, unknown: bool) -> re.Pattern[str]:
-    """Matches a marker of the format, or a piece of one, or the tags of reasoning that any reply may begin with. Where
-    the format is not known, any end-of-turn token too, and what opens or closes reasoning."""
+    """Return a pattern of the markers of a format, their pieces, and the usual tags of reasoning. If the format was
+    detected (`unknown`), end-of-turn tokens and reasoning markers of all formats are included."""
     ends = {end for known in known_formats().formats.values() for end in known.ends} if unknown else set[str]()
-    ends |= {text for known in known_formats().formats.values() for text in _thought(known)} if unknown else set()
+    ends |= (
+        {text for known in known_formats().formats.values() for text in _reasoning_markers(known)} if unknown else set()
+    )
     tokens = {token for text in templates(format) for token in getattr(text, "tokens", ())}
     found = sorted({*templates(format), *literals(format), *ends, *tokens, *map(str, THINK)}, key=len, reverse=True)
     return pattern("|".join(_loose(text.strip()) for text in found if text.strip()) or "(?!)")
 
 
 def _loose(marker: str) -> str:
-    """A marker with anything in its holes, and white space where it has white space or stands beside a token."""
+    """Return a pattern of a marker, with any text for placeholders, and optional white space next to tokens."""
     tokens = getattr(marker, "tokens", ())
     if len(tokens) and marker not in tokens:
         parts = re.split("(" + "|".join(map(re.escape, tokens)) + ")", str(marker))
         return r"\s*+".join([_loose(part.strip()) for part in parts if part.strip()])
     pieces = re.split(r"(\{(?:name|key|type|id|index|number|cite)\}|\s+|(?<=>)(?=\w)|(?<=\w)(?=<))", marker)
-    return "".join([_loosened(piece) for piece in pieces if piece is not None])
+    return "".join([_loose_piece(piece) for piece in pieces if piece is not None])
 
 
-def _loosened(piece: str) -> str:
+def _loose_piece(piece: str) -> str:
     if not piece.strip():
         return r"\s*+"
     if piece in ("{key}", "{cite}"):

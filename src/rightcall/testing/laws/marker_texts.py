@@ -1,4 +1,4 @@
-"""The markers of a format, as data: all of them, those that open a call, those that close a value."""
+"""The markers of a format: all of them, those that open a call, those that close a value, and their literal pieces."""
 
 from __future__ import annotations
 
@@ -13,8 +13,16 @@ import msgspec
 from rightcall.formats.body_kinds import BODIES
 from rightcall.formats.spec import Format, Marker, guess_closing_markers, marker_alternatives
 
-FILLED = {"name": "ping", "key": "city", "type": "string", "id": "call_7", "index": "0", "number": "1", "cite": "0:[1]"}
-_HOLE = re.compile(r"\{(" + "|".join(FILLED) + r")\}")
+PLACEHOLDER_VALUES = {
+    "name": "ping",
+    "key": "city",
+    "type": "string",
+    "id": "call_7",
+    "index": "0",
+    "number": "1",
+    "cite": "0:[1]",
+}
+_PLACEHOLDER = re.compile(r"\{(" + "|".join(PLACEHOLDER_VALUES) + r")\}")
 _WORDS = {
     "string",
     "json",
@@ -24,25 +32,26 @@ _WORDS = {
     "call",
     "first",
     "last",
-}  # of its data, not its wire
+}  # words of the data of a format that are not part of its texts
 
 
 def fill(template: str, **values: str) -> str:
-    return _HOLE.sub(lambda hole: (FILLED | values)[hole[1]], template)
+    """Replace the placeholders of a marker, by default with fixed values."""
+    return _PLACEHOLDER.sub(lambda hole: (PLACEHOLDER_VALUES | values)[hole[1]], template)
 
 
 def markers_of(format: Format) -> list[str]:
-    """Every marker of a format, without the white space at its edges, its holes filled."""
-    filled = {fill(text).strip() for marker in _markers(format) for text in marker_alternatives(marker)}
+    """Return every marker of a format, stripped, with its placeholders filled."""
+    filled = {fill(text).strip() for marker in _all_markers(format) for text in marker_alternatives(marker)}
     return sorted(filled - {""})
 
 
 def templates(format: Format) -> set[str]:
-    """Every marker of a format, with its holes."""
-    return {text for marker in _markers(format) for text in marker_alternatives(marker)} - {""}
+    """Return every marker of a format, with its placeholders."""
+    return {text for marker in _all_markers(format) for text in marker_alternatives(marker)} - {""}
 
 
-def _markers(format: Format) -> Iterator[Marker]:
+def _all_markers(format: Format) -> Iterator[Marker]:
     yield from (
         guess_closing_markers(format),
         *format.call,
@@ -68,12 +77,12 @@ def _markers(format: Format) -> Iterator[Marker]:
 
 @lru_cache(512)
 def _literals(format: str) -> tuple[str, ...]:
-    found = {piece.strip() for text in _strings(json.loads(format)) for piece in _HOLE.split(text)[::2]}
+    found = {piece.strip() for text in _strings(json.loads(format)) for piece in _PLACEHOLDER.split(text)[::2]}
     return tuple(sorted(found - {""} - _WORDS))
 
 
 def literals(format: Format) -> tuple[str, ...]:
-    """The literal pieces of all that a format is made of, in a fixed order."""
+    """Return the literal pieces of all markers of a format, in a fixed order."""
     wire = [format.section, format.call, format.between, format.reasoning, format.content, format.ends]
     bodies = [msgspec.structs.asdict(body) for body in format.bodies]
     protocol = [*format.protocol.done, "<<EOF", "EOF", "({", "})", "//", "/*", "*/"] if format.protocol else []
@@ -92,13 +101,14 @@ def _strings(value: Any) -> Iterator[str]:
 
 
 def any_literal(format: Format) -> re.Pattern[str]:
-    """Matches the longest literal piece of more than one character."""
+    """Return a pattern that matches the longest literal piece of more than one character."""
     longest = sorted((text for text in literals(format) if len(text) > 1), key=len, reverse=True)
     return pattern("|".join(map(re.escape, longest)) or "(?!)")
 
 
 @lru_cache(512)
 def pattern(text: str) -> re.Pattern[str]:
+    """Compile a pattern, with a cache that is large enough for all formats."""
     return re.compile(text)
 
 
@@ -106,27 +116,30 @@ def pattern(text: str) -> re.Pattern[str]:
 
 
 def openers_of(format: Format, name: str = "ping") -> list[str]:
-    """What opens a call of this name, without white space at its edges: such a text is never silent.
+    """Return the stripped markers that open a call of this name. Text with such a marker must lead to an attempt or a
+    problem.
 
-    A format that writes nothing before a call has none, and neither has a fence, which shows more than it calls.
+    A format without a marker before calls has none. Code fences are left out, since they mostly quote.
     """
     if format.channels is not None:
-        found = _headers(format, name)
+        found = _message_headers(format, name)
     else:
-        found = {fill(text, name=name).strip() for marker in _opening(format) for text in marker_alternatives(marker)}
-    found = {opener if not opener.isalnum() else opener + _list_open(format) for opener in found}
+        found = {
+            fill(text, name=name).strip() for marker in _opening_markers(format) for text in marker_alternatives(marker)
+        }
+    found = {opener if not opener.isalnum() else opener + _list_opener(format) for opener in found}
     return sorted(
         [opener for opener in sorted(found) if len(opener) > 2 and "```" not in opener], key=len, reverse=True
     )
 
 
-def _list_open(format: Format) -> str:
-    """What makes a marker of a word: `functools[`."""
+def _list_opener(format: Format) -> str:
+    """Return the text that turns a word into a marker: `[` in `functools[`."""
     body = format.bodies[0]
     return (BODIES[type(body)].wrap(body) or ("",))[0]
 
 
-def _opening(format: Format) -> Iterator[Marker]:
+def _opening_markers(format: Format) -> Iterator[Marker]:
     yield from (format.call[0], *((format.section or ())[:1]))
     may_be_empty = "" in marker_alternatives(format.call[0])
     for body in format.bodies:
@@ -135,14 +148,15 @@ def _opening(format: Format) -> Iterator[Marker]:
             yield tuple([text for text in texts if may_be_empty or not text[:1].isalnum()])
 
 
-def _headers(format: Format, name: str) -> set[str]:
+def _message_headers(format: Format, name: str) -> set[str]:
     assert format.channels is not None
     header = fill(format.channels.messages["call"][0], name=name)
     return {start.strip() + header for start in marker_alternatives(format.channels.start)}
 
 
 def closers_of(format: Format, key: str, name: str = "ping") -> list[list[str]]:
-    """Of the first tagged body: the closes of a value, the body, the call and the section, each all its ways."""
+    """Return the alternatives of the closing markers of a value, the body, the call and the section, for the first body
+    with tagged values."""
     kind, body = next((BODIES[type(body)], body) for body in format.bodies if BODIES[type(body)].value_closing(body))
     pairs = [kind.value_closing(body), kind.closing(body), format.call[1], (format.section or ("", ""))[1]]
     return [

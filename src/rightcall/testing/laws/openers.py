@@ -1,20 +1,19 @@
-"""The opener law: where a call's opener stands outside shown text, there is an attempt, or a problem says why not."""
+"""The opener law: an opener of a call outside quoted text leads to an attempt, or to a problem that says why not."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from random import Random
 
 from rightcall.formats.body_kinds import BODIES
 from rightcall.formats.spec import Format, Marker, Special, marker_alternatives
 from rightcall.parsing.compile import THINK
 from rightcall.parsing.markers import BLANKS
-from rightcall.testing.laws.case import Case, Violation, raised
 from rightcall.testing.laws.marker_texts import fill, markers_of, openers_of
 from rightcall.testing.laws.reading import USUAL, How, read
-from rightcall.testing.laws.samples import PROSE, damaged, heap, renderings
-from rightcall.testing.laws.shown_text import is_plain
+from rightcall.testing.laws.samples import PROSE, Case, Violation, damage, marker_sequence, raised_violation, renderings
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Reply, Span
 
@@ -35,40 +34,40 @@ _TAILS = (
     *('{"name": "ping", "arguments": {}}', '{"name": "", "arguments": {}}', "[[ping()]]", "[ping()]", "nobody", "\n\n"),
     *('{"city": "Oslo"}', '[{"name": "ping"}]', "ping()", "null", '"', "get_weather\n", "call:ping{"),
 )
-_STRANGER = "frobnicate"
-_NAME_GOES_ON = re.compile(r"[^<>\"'`{}()\[\]|=/\s,\\]").match  # a longer name is another
+_UNKNOWN_TOOL = "frobnicate"
+_NAME_CONTINUES = re.compile(r"[^<>\"'`{}()\[\]|=/\s,\\]").match  # the name is longer
 
 
 def opener_law(format: Format, text: str, *, tools: Toolset | None = None, how: How = USUAL) -> list[Violation]:
-    """An opener is never silent: it begins an attempt, is thought, or leaves a problem of no call. Where a body, or the
-    name of a declared tool where a body begins with one, follows it, a problem is not enough.
+    """An opener is never ignored: it begins an attempt, is part of reasoning, or leads to a problem. If a body follows,
+    or the name of a declared tool where the body begins with one, there must be an attempt.
 
-    - `format`: whose openers are looked for.
+    - `format`: the format of the openers.
     - `text`: any text.
     - `tools`, `how`: as in `cut_law`.
     """
     try:
         reply = read(format, [text], tools=tools, how=how).reply
         for at, end in _openers_in(format, text, tools):
-            what = _silence(format, text, at, end, reply, tools, how)
+            what = _opener_fault(format, text, at, end, reply, tools, how)
             if what:
-                return [Violation("opener", f"{text[at:end]!r} at {at} {what}: {_seen(reply)}", text)]
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is reported as a violation
-        return [raised(error, text)]
+                return [Violation("opener", f"{text[at:end]!r} at {at} {what}: {_summary(reply)}", text)]
+    except Exception as error:  # noqa: BLE001 - any exception is a violation
+        return [raised_violation(error, text)]
     return []
 
 
-def _silence(format: Format, text: str, at: int, end: int, reply: Reply, tools: Toolset | None, how: How) -> str:
-    if not is_plain(text, at, reply.spans or ()) or _is_inside_shown(format, text, at, reply):
+def _opener_fault(format: Format, text: str, at: int, end: int, reply: Reply, tools: Toolset | None, how: How) -> str:
+    if not is_plain(text, at, reply.spans or ()) or _is_inside_quoted_call(format, text, at, reply):
         return ""
-    if not (_is_heard(format, reply, text, at, end) or _in_message(format, reply, text, at, end)):
+    if not (_has_effect(format, reply, text, at, end) or _message_has_call(format, reply, text, at, end)):
         return "is silent"
-    needs_attempt = _body_follows(format, text[end:], tools) and not _may_stay(reply, at, how)
+    needs_attempt = _body_follows(format, text[end:], tools) and not _can_stay_in_reasoning(reply, at, how)
     return "with a body behind it is no attempt" if needs_attempt and not reply.attempts else ""
 
 
-def _is_inside_shown(format: Format, text: str, at: int, reply: Reply) -> bool:
-    """Does an opener that may be shown stand before the place, around it, and not yet its close?"""
+def _is_inside_quoted_call(format: Format, text: str, at: int, reply: Reply) -> bool:
+    """Tell whether the position is inside a call that may be quoted: after its opener, before its closing marker."""
     for pair in (format.section, format.call):
         opens, closes = [
             [marker.strip() for marker in marker_alternatives(side) if marker.strip()] for side in pair or ("", "")
@@ -80,31 +79,31 @@ def _is_inside_shown(format: Format, text: str, at: int, reply: Reply) -> bool:
     return False
 
 
-def _seen(reply: Reply) -> str:
+def _summary(reply: Reply) -> str:
     return f"{len(reply.attempts)} attempts, problems {[problem.code for problem in reply.problems]}"
 
 
 def _openers_in(format: Format, text: str, tools: Toolset | None) -> Iterator[tuple[int, int]]:
     names = [tool.name for tool in tools] if tools is not None else ["ping"]
-    found = {opener for name in (*names, _STRANGER) for opener in openers_of(format, name)}
+    found = {opener for name in (*names, _UNKNOWN_TOOL) for opener in openers_of(format, name)}
     if found:
         longest = sorted(found, key=len, reverse=True)
         for match in re.finditer("|".join(map(re.escape, longest)), text):
             yield match.span()
 
 
-def _is_heard(format: Format, reply: Reply, text: str, at: int, end: int) -> bool:
-    """Is there an attempt at this place, or a problem that belongs to no call?"""
+def _has_effect(format: Format, reply: Reply, text: str, at: int, end: int) -> bool:
+    """Tell whether there is an attempt at this position, or a problem that belongs to no call."""
     return (
         any(problem.call is None for problem in reply.problems)
-        or _attempt_here(reply, text, at, end)
-        or any(not call.raw.strip() for call in reply.attempts)  # which has no place of its own
-        or _is_thought(format, reply, text, at)
+        or _is_attempt_at(reply, text, at, end)
+        or any(not call.raw.strip() for call in reply.attempts)  # such a call has no position
+        or _is_reasoning(format, reply, text, at)
     )
 
 
-def _attempt_here(reply: Reply, text: str, at: int, end: int) -> bool:
-    """Does a call's span hold the opener, or stand right behind it with nothing but markers and blanks between?"""
+def _is_attempt_at(reply: Reply, text: str, at: int, end: int) -> bool:
+    """Tell whether the opener is in the span of a call, or only markers and white space are between them."""
     for span in reply.spans or ():
         if span.end <= at:
             continue
@@ -115,13 +114,13 @@ def _attempt_here(reply: Reply, text: str, at: int, end: int) -> bool:
     return False
 
 
-def _in_message(format: Format, reply: Reply, text: str, at: int, end: int) -> bool:
-    """Of a header that opens a message: does the message hold a call? Text may stand before it."""
+def _message_has_call(format: Format, reply: Reply, text: str, at: int, end: int) -> bool:
+    """Tell whether the message that a header opens has a call; text may come before it."""
     starts = [start.strip() for start in marker_alternatives(format.channels.start)] if format.channels else []
     spans = reply.spans or ()
-    # What a message says is no header, whatever it looks like.
-    begun = [match.start() for start in starts if start for match in re.finditer(re.escape(start), text[end:])]
-    headers = [end + place for place in begun if _kind_at(spans, end + place) != "text"]
+    # Text in a message is no header, even if it looks like one.
+    positions = [match.start() for start in starts if start for match in re.finditer(re.escape(start), text[end:])]
+    headers = [end + place for place in positions if _kind_at(spans, end + place) != "text"]
     over = min(headers, default=len(text))
     return bool(starts) and any(span.kind == "call" and at <= span.start < over for span in spans)
 
@@ -130,9 +129,9 @@ def _kind_at(spans: Sequence[Span], at: int) -> str:
     return next((span.kind for span in spans if span.start <= at < span.end), "")
 
 
-def _is_thought(format: Format, reply: Reply, text: str, at: int) -> bool:
-    """Does the opener stand in reasoning with text, a call or another thought behind it, or in a message that its
-    header calls reasoning? There it may be a thought."""
+def _is_reasoning(format: Format, reply: Reply, text: str, at: int) -> bool:
+    """Tell whether the opener is in reasoning that text, a call or more reasoning follows, or in a message of
+    reasoning. There it may be part of the reasoning."""
     spans = reply.spans or ()
     if _kind_at(spans, at) != "reasoning":
         return False
@@ -142,8 +141,8 @@ def _is_thought(format: Format, reply: Reply, text: str, at: int) -> bool:
     return any(text.find(opens, at) >= 0 for opens in thinks if opens)
 
 
-def _may_stay(reply: Reply, at: int, how: How) -> bool:
-    """May a call stay in the reasoning that it stands in, because that was closed or nothing is taken out of it?"""
+def _can_stay_in_reasoning(reply: Reply, at: int, how: How) -> bool:
+    """Tell whether a call may remain in the reasoning: the reasoning was closed, or no calls are extracted from it."""
     spans = reply.spans or ()
     behind = next((i + 1 for i, span in enumerate(spans) if span.start <= at < span.end), 0)
     is_closed = behind < len(spans) or bool(reply.attempts)
@@ -151,7 +150,7 @@ def _may_stay(reply: Reply, at: int, how: How) -> bool:
 
 
 def _body_follows(format: Format, rest: str, tools: Toolset | None) -> bool:
-    """Do arguments, or a declared name where the body begins with one, stand right behind an opener?"""
+    """Tell whether an opener is followed by arguments, or by a declared name if the body begins with one."""
     if format.channels is not None or format.protocol is not None:
         return False
     rest = rest.lstrip(BLANKS)
@@ -159,24 +158,24 @@ def _body_follows(format: Format, rest: str, tools: Toolset | None) -> bool:
         kind = BODIES[type(body)]
         if kind.is_object and rest.startswith(('{"', '[{"')):
             return True
-        if any(_names_a_tool(marker, rest, tools) for marker in kind.opening(body)[:1]):
+        if any(_is_declared_name(marker, rest, tools) for marker in kind.opening(body)[:1]):
             return True
     return False
 
 
-def _names_a_tool(marker: Marker, rest: str, tools: Toolset | None) -> bool:
+def _is_declared_name(marker: Marker, rest: str, tools: Toolset | None) -> bool:
     names = [tool.name for tool in tools] if tools is not None else []
     opens = [fill(text, name=name).strip() for text in marker_alternatives(marker) for name in names]
-    return any(opening and rest.startswith(opening) and not _NAME_GOES_ON(rest, len(opening)) for opening in opens)
+    return any(opening and rest.startswith(opening) and not _NAME_CONTINUES(rest, len(opening)) for opening in opens)
 
 
 # -- examples ----------------------------------------------------------------------------------------------------------
 
 
-def cases(format: Format, seed: int, count: int) -> Iterator[Case]:
-    """Openers with all manner of things behind them; renderings with blanks beside their tokens, or damaged; heaps."""
+def opener_cases(format: Format, seed: int, count: int) -> Iterator[Case]:
+    """Generate openers with various texts after them, damaged renderings, and random sequences of markers."""
     dice = Random(f"{seed} {format.name} openers")
-    openers = [*openers_of(format), *openers_of(format, _STRANGER)]
+    openers = [*openers_of(format), *openers_of(format, _UNKNOWN_TOOL)]
     rendered = list(renderings(format, seed, count // 3 + 1))
     markers = markers_of(format)
     if not openers:
@@ -184,36 +183,71 @@ def cases(format: Format, seed: int, count: int) -> Iterator[Case]:
     for _ in range(count):
         kind = dice.randrange(5) if rendered else 0
         if kind < 2:
-            text = _opened(dice, openers, markers)
+            text = _opener_with_tail(dice, openers, markers)
         elif kind == 2:
-            text = _spaced(dice, format, dice.choice(rendered))
+            text = _with_blanks(dice, format, dice.choice(rendered))
         elif kind == 3:
-            text = damaged(dice, dice.choice(rendered), markers)
+            text = damage(dice, dice.choice(rendered), markers)
         else:
-            text = heap(dice, markers)
+            text = marker_sequence(dice, markers)
         yield Case("opener", text, seed=seed)
 
 
-def _opened(dice: Random, openers: list[str], markers: list[str]) -> str:
+def _opener_with_tail(dice: Random, openers: list[str], markers: list[str]) -> str:
     before = dice.choice(("", "", dice.choice(PROSE) + " ", dice.choice(PROSE) + "\n"))
     behind = dice.choice(("", "", dice.choice(markers), " " + dice.choice(PROSE), dice.choice(openers)))
     return before + dice.choice(openers) + dice.choice(_TAILS) + behind
 
 
-def _spaced(dice: Random, format: Format, text: str) -> str:
-    """Blanks beside the special tokens, as detokenizers write them."""
-    for token in sorted(_tokens(format)):
+def _with_blanks(dice: Random, format: Format, text: str) -> str:
+    """Add white space next to special tokens, as some detokenizers do."""
+    for token in sorted(_special_tokens(format)):
         blank = dice.choice(("", " ", "\n"))
         text = text.replace(token, dice.choice((blank + token, token + blank)))
     return text
 
 
-def _tokens(format: Format) -> set[str]:
+def _special_tokens(format: Format) -> set[str]:
     fields = [*format.call, *(format.section or ())]
     fields += [marker for body in format.bodies for marker in BODIES[type(body)].opening(body)[:1]]
     marked = [text for marker in fields for text in marker_alternatives(marker) if isinstance(text, Special)]
     return {token for text in marked for token in text.tokens}
 
 
-def judge(format: Format, case: Case, tools: Toolset | None, how: How = USUAL) -> list[Violation]:
-    return opener_law(format, case.text, tools=tools, how=how)
+_BLANK_LINE = re.compile(r"\n[ \t\r]*+\n")
+_QUOTES = re.compile("[\"'`\u00ab\u00bb\u2018-\u201f\u2039\u203a\u300c-\u300f]")
+# A quotation may continue over empty lines, up to its end.
+_QUOTED_OPENER = re.compile(_QUOTES.pattern + r"[^\[<{]*+[\[<{]").search
+_CODE = re.compile(
+    r"`|~~~|<pre|<code|<textarea|<!--|<!\[CDATA|^(?:@@ |diff --git|---|\+\+\+)|response|result", re.M | re.I
+)
+_ITEM = r"(?:(?:[-*+]|\d{1,9}[.)])[ \t]++)*+"  # the start of a list item, and of one inside it
+_LINE = re.compile(rf"\s*+{_ITEM}(?:>|\d++[\t|:.]|\d{{2,4}}-|\[|[A-Za-z ]{{1,20}}+:)|    |\t")
+
+
+def is_plain(text: str, at: int, spans: tuple[Span, ...]) -> bool:
+    """Tell whether a position is certainly outside code, quotes and other text that may be quoted. Text inside calls
+    and other reasoning is ignored. This is independent of the parser, and says yes only if there is no doubt."""
+    before = _without_calls(text[:at], _earlier_spans(spans, at))
+    *others, paragraph = _BLANK_LINE.split(before)
+    if _CODE.search(before) or any(map(_QUOTED_OPENER, others)):
+        return False
+    # Text after a marker or a call begins a line.
+    start = max([span.end for span in spans if span.kind in ("marker", "call") and span.end <= at], default=0)
+    behind = text[start:at]
+    lines = (before.rpartition("\n")[2], behind.rpartition("\n")[2])
+    return not _QUOTES.search(paragraph) and not any(map(_LINE.match, lines))
+
+
+def _earlier_spans(spans: tuple[Span, ...], at: int) -> list[Span]:
+    """Return the spans before a position, without those of the reasoning around it, which markers may interrupt."""
+    before = [span for span in spans if span.start <= at]
+    if before and before[-1].kind == "reasoning":
+        while before and before[-1].kind in ("reasoning", "marker"):
+            before.pop()
+    return before
+
+
+def _without_calls(before: str, spans: list[Span]) -> str:
+    edges = [edge for span in spans if span.kind in ("call", "reasoning") for edge in (span.start, span.end)]
+    return " ".join([before[a:b] for a, b in pairwise([0, *edges, len(before)])][::2])

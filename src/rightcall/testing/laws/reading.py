@@ -1,4 +1,4 @@
-"""One text read in one way, and the ways in which a text can arrive."""
+"""Parsing of a text in chunks, and the divisions of a text into chunks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rightcall.types import Event, Reply
 
 
 class How(msgspec.Struct, frozen=True):
-    """The options under which the laws read a text, apart from its format and tools: `reasoning`, `repair`, `choice`,
+    """The options with which the laws parse a text, besides its format and tools: `reasoning`, `repair`, `choice`,
     `limits`, `finish` and `reasoning_calls` are those of `parse`."""
 
     reasoning: Literal["auto", "open", "off"] = "auto"
@@ -31,7 +31,7 @@ class How(msgspec.Struct, frozen=True):
     reasoning_calls: Literal["never", "safe"] = "safe"
 
     def options(self) -> dict[str, Any]:
-        """Those of them that a `Parser` takes when it is made."""
+        """Return the options of the constructor of `Parser`."""
         return {
             "reasoning": self.reasoning,
             "repair": self.repair,
@@ -45,6 +45,8 @@ USUAL = How()
 
 
 class Reading(NamedTuple):
+    """The events and the reply of a parsed text."""
+
     events: list[Event]
     reply: Reply
 
@@ -59,7 +61,8 @@ def read(
     hold: bool = False,
     look: bool = False,
 ) -> Reading:
-    """The text fed in these chunks, with ids that are the same on every run; `look` looks at the reply after each."""
+    """Parse a text that arrives in these chunks, with the same call ids on every run. `live` and `hold` are options of
+    `Parser`; `look` reads `Parser.reply` after each chunk."""
     parser = Parser(format, tools=tools, ids=Ids.numbered("c"), spans=True, live=live, hold=hold, **how.options())
     events: list[Event] = []
     for chunk in chunks:
@@ -71,7 +74,7 @@ def read(
 
 
 def at_once(format: str | Format, text: str, *, tools: Toolset | None = None, how: How = USUAL) -> Reply:
-    """The same where the whole text is known from the start."""
+    """Parse a whole text with `parse`."""
     options = how.options()
     return parse(text, format=format, tools=tools, ids=Ids.numbered("c"), spans=True, finish=how.finish, **options)
 
@@ -80,21 +83,22 @@ def at_once(format: str | Format, text: str, *, tools: Toolset | None = None, ho
 
 
 def cuttings(format: str | Format, text: str, seed: int = 0) -> dict[str, list[str]]:
-    """The ways in which a text is cut, by name: each is the list of its pieces.
+    """Return divisions of a text into chunks, by name.
 
-    - `format`: its markers are split in half; a name, or a `Format`.
-    - `text`: what is cut.
-    - `seed`: says where it is cut at random.
+    - `format`: the format whose markers are split in half; a name, or a `Format`.
+    - `text`: the text.
+    - `seed`: selects the random positions.
     """
     return {
         "one character at a time": list(text),
         "three characters at a time": [text[i : i + 3] for i in range(0, len(text), 3)],
         "at random": cut_at(text, _random_places(text, seed)),
-        "with every marker split in half": cut_at(text, _middles(format, text)),
+        "with every marker split in half": cut_at(text, _marker_middles(format, text)),
     }
 
 
 def cut_at(text: str, places: Iterable[int]) -> list[str]:
+    """Divide a text at these positions."""
     return [text[a:b] for a, b in pairwise([0, *places, len(text)])]
 
 
@@ -106,7 +110,7 @@ def _random_places(text: str, seed: int) -> list[int]:
     return sorted(dice.sample(range(1, len(text)), min(most, len(text) - 1)))
 
 
-def _middles(format: str | Format, text: str) -> list[int]:
+def _marker_middles(format: str | Format, text: str) -> list[int]:
     if format == "auto":
         return list(range(5, len(text), 5))
     return [match.start() + (len(match.group()) + 1) // 2 for match in any_literal(find(format)).finditer(text)]

@@ -1,15 +1,22 @@
-"""The round-trip law: what was rendered reads back equal, or `render` says that the wire cannot carry it."""
+"""The round-trip law and the keys law.
+
+A rendered reply is parsed back equal, or `render` raises `CannotCarry`. Every key in a text is in the arguments of a
+call, or named in a repair or a problem.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
+from random import Random
+from typing import Any
 
 from rightcall.errors import CannotCarry
+from rightcall.formats.body_kinds import BODIES
 from rightcall.formats.spec import Format
 from rightcall.parsing.rendering import render, same
-from rightcall.testing.laws.case import Case, Violation, raised
 from rightcall.testing.laws.reading import USUAL, How, read
-from rightcall.testing.laws.samples import samples
+from rightcall.testing.laws.samples import Case, Violation, Written, call, raised_violation, rendering, samples
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Call, Part, Reply
 
@@ -17,28 +24,28 @@ from rightcall.types import Call, Part, Reply
 def round_trip_law(
     format: Format, parts: Sequence[Part], *, tools: Toolset | None = None, must_carry: bool = False, how: How = USUAL
 ) -> list[Violation]:
-    """What is rendered reads back equal.
+    """A rendered reply is parsed back equal.
 
-    - `format`: what to write and read it in.
+    - `format`: the format.
     - `parts`: texts, reasoning and calls.
     - `tools`, `how`: as in `cut_law`.
-    - `must_carry`: that the format says `CannotCarry` is a violation too.
+    - `must_carry`: whether `CannotCarry` is a violation too.
     """
     try:
         text = render(parts, format=format, tools=tools)
     except CannotCarry as error:
-        said = f"it cannot carry what every format must: {error.path}: {error.cause}"
-        return [Violation("round trip", said, repr(parts))] if must_carry else []
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is reported as a violation
-        return [raised(error, repr(parts))]
+        what = f"it cannot carry what every format must: {error.path}: {error.cause}"
+        return [Violation("round trip", what, repr(parts))] if must_carry else []
+    except Exception as error:  # noqa: BLE001 - any exception is a violation
+        return [raised_violation(error, repr(parts))]
     try:
-        what = changed(parts, read(format, [text], tools=tools, how=how).reply)
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is reported as a violation
-        return [raised(error, text)]
+        what = _difference(parts, read(format, [text], tools=tools, how=how).reply)
+    except Exception as error:  # noqa: BLE001 - any exception is a violation
+        return [raised_violation(error, text)]
     return [Violation("round trip", what, text)] if what else []
 
 
-def _changed_part(a: Part, b: Part, i: int) -> str:
+def _part_difference(a: Part, b: Part, i: int) -> str:
     if type(a) is not type(b):
         return f"part {i} was a {type(a).__name__} and reads back as a {type(b).__name__}"
     if isinstance(a, Call) and isinstance(b, Call):
@@ -50,22 +57,166 @@ def _changed_part(a: Part, b: Part, i: int) -> str:
     return ""
 
 
-def changed(sent: Sequence[Part], reply: Reply) -> str:
-    """How the reply differs from what was sent, white space at the edge of a text aside."""
+def _difference(sent: Sequence[Part], reply: Reply) -> str:
+    """Describe how a reply differs from the rendered parts, except white space at the edges of text."""
     if len(sent) != len(reply.parts):
         return f"{len(sent)} parts were rendered and {len(reply.parts)} read back"
     for i, (a, b) in enumerate(zip(sent, reply.parts, strict=True)):
-        if what := _changed_part(a, b, i):
+        if what := _part_difference(a, b, i):
             return what
-    # A text that looks like a call, carried all the same, may be noted; nothing may block.
+    # A problem may say that a text resembles a call, but no problem may block.
     blocking = [problem.code for problem in reply.problems if problem.blocking]
     return f"it reads back with problems: {', '.join(blocking)}" if blocking else ""
 
 
-def cases(format: Format, seed: int, count: int) -> Iterator[Case]:
+def round_trip_cases(format: Format, seed: int, count: int) -> Iterator[Case]:
+    """Generate replies to render."""
     for sample in samples(format, seed, count):
         yield Case("round trip", sent=sample.parts, must_carry=sample.plain)
 
 
-def judge(format: Format, case: Case, tools: Toolset | None, how: How = USUAL) -> list[Violation]:
-    return round_trip_law(format, case.sent, tools=tools, must_carry=case.must_carry, how=how)
+_TEXT, _ABOUT, _OTHER = "zqtextqz", "zqmatterqz", "zqotherqz"
+Pairs = list[tuple[str, Any]]
+
+
+def keys_law(
+    format: Format, text: str, written: Sequence[Written], *, tools: Toolset | None = None, how: How = USUAL
+) -> list[Violation]:
+    """Each key of the text is in the arguments with its value, or a repair or problem names it.
+
+    - `format`: the format of the text.
+    - `text`: the text to parse.
+    - `written`: the keys of the text, with their values.
+    - `tools`, `how`: as in `cut_law`.
+    """
+    try:
+        reply = read(format, [text], tools=tools, how=how).reply
+        for key in written:
+            if not _is_argument_cases(reply, key) and not _is_named(reply, key):
+                return [Violation("keys", f"{key.names[0]!r} with {key.value!r} is gone: {_summary(reply)}", text)]
+    except Exception as error:  # noqa: BLE001 - any exception is a violation
+        return [raised_violation(error, text)]
+    return []
+
+
+def _summary(reply: Reply) -> str:
+    return f"{[(call.name, call.arguments) for call in reply.attempts]}, {[p.code for p in reply.problems]}"
+
+
+def _is_argument_cases(reply: Reply, key: Written) -> bool:
+    arguments = [{"name": call.name, **call.arguments} for call in reply.attempts]
+    return any(key.names[0] in values and same(values[key.names[0]], key.value) is None for values in arguments)
+
+
+def _is_named(reply: Reply, key: Written) -> bool:
+    if not reply.attempts:  # the text is no call; any problem accounts for its keys
+        return bool(reply.problems)
+    messages = [f"{problem.path} {problem.message}" for problem in reply.problems]
+    messages += [f"{r.path} {r.before} {r.after}" for call in reply.attempts for r in call.repairs]
+    return any(name in text for text in messages for name in key.names)
+
+
+# -- examples ----------------------------------------------------------------------------------------------------------
+
+
+def keys_cases(format: Format, seed: int, count: int) -> Iterator[Case]:
+    """Generate texts with repeated and unknown arguments; and, in JSON envelopes, with keys next to, before and instead
+    of the arguments."""
+    cases = [*_argument_cases(format), *_envelope_cases(format)]
+    dice = Random(f"{seed} {format.name} keys")
+    dice.shuffle(cases)
+    for i in range(min(count, len(cases) * 4)):
+        case = cases[i % len(cases)]
+        if i < len(cases):
+            yield case
+        else:  # the same with another value, which may look like another notation
+            yield _with_other_value(case, dice)
+
+
+def _with_other_value(case: Case, dice: Random) -> Case:
+    word = dice.choice(("Oslo", "two words", "x" * 40, "a, b", "(c)", "é", "it is 3 pm"))
+    written = [Written(w.names, word if w.value == _OTHER else w.value) for w in case.written]
+    return Case("keys", case.text.replace(_OTHER, word), written=tuple(written))
+
+
+def _argument_cases(format: Format) -> Iterator[Case]:
+    """Yield cases with an argument that is written twice, or has an undeclared name."""
+    block = _argument_block(format)
+    if block is None:
+        return
+    before, about, after = block
+    first, second = about, about.replace(_ABOUT, _OTHER)
+    # It is unknown which of the two is meant: the call is rejected, and its other keys need not be named.
+    doubled = (Written(("about",), _ABOUT), Written(("about",), _OTHER))
+    yield Case("keys", before + first + second + after, written=doubled)
+    yield Case("keys", before + second + first + after, written=doubled)
+    strange = about.replace("about", "zqkeyqz")
+    if strange.count("zqkeyqz") == about.count("about"):
+        words = (Written(("zqkeyqz",), _ABOUT), Written(("text",), _TEXT))
+        yield Case("keys", before + strange + after, written=words)
+        yield Case("keys", before + first + strange + after, written=(*words, Written(("about",), _ABOUT)))
+
+
+def _argument_block(format: Format) -> tuple[str, str, str] | None:
+    """Return a call in three pieces: the text before its second argument, the argument with its markers, and the
+    rest."""
+    one = rendering(format, [call("take_note", {"text": _TEXT})])
+    two = rendering(format, [call("take_note", {"text": _TEXT, "about": _ABOUT})])
+    if one is None or two is None:
+        return None
+    at = next((i for i, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), len(one))
+    size = len(two) - len(one)
+    return (one[:at], two[at : at + size], one[at:]) if two[at + size :] == one[at:] else None
+
+
+def _envelope_cases(format: Format) -> Iterator[Case]:
+    names, args = next(filter(None, [BODIES[type(body)].keys(body) for body in format.bodies]), ((), ()))
+    text = rendering(format, [call("get_weather", {"city": _TEXT})]) if names else None
+    found = _find_envelope(text, names[0], args[0]) if text is not None else None
+    if text is None or found is None:
+        return
+    start, end, rest = found
+    for pairs, written in _envelope_variants(names[0], args[0], args[1:2], rest):
+        yield Case("keys", text[:start] + _object(pairs) + text[end:], written=tuple(written))
+
+
+def _find_envelope(text: str, name: str, args: str) -> tuple[int, int, Pairs] | None:
+    """Return the start and end of the JSON object of a call, and its items besides name and arguments."""
+    at = text.find("{")
+    while at >= 0:
+        try:
+            value, size = json.JSONDecoder().raw_decode(text[at:])
+        except ValueError:
+            value, size = None, 0
+        if isinstance(value, dict) and name in value and args in value:
+            rest = [(k, v) for k, v in value.items() if k not in (name, args)]
+            return at, at + size, rest
+        at = text.find("{", at + 1)
+    return None
+
+
+def _envelope_variants(
+    name: str, args: str, other: tuple[str, ...], rest: Pairs
+) -> Iterator[tuple[Pairs, list[Written]]]:
+    named, city = (name, "get_weather"), Written(("city", args), _TEXT)
+    held: tuple[str, Any] = (args, {"city": _TEXT})
+    days, where = Written(("days", args), 3), Written(("zqwhereqz",), _OTHER)
+    yield [named, held, ("days", 3), *rest], [city, days]
+    yield [("days", 3), named, held, *rest], [city, days]
+    yield [named, held, ("zqwhereqz", _OTHER), *rest], [city, where]
+    yield [("zqwhereqz", _OTHER), named, held, *rest], [city, where]
+    yield [named, ("city", _TEXT), ("days", 3), *rest], [Written(("city",), _TEXT), Written(("days",), 3)]
+    yield [named, ("city", _TEXT), ("zqwhereqz", _OTHER), *rest], [Written(("city",), _TEXT), where]
+    yield [named, held, (args, {"days": 3}), *rest], [city, days]
+    yield [named, held, (args, {"city": _OTHER}), *rest], [city, Written(("city", args), _OTHER)]
+    yield (
+        [named, held, (name, "ping"), *rest],
+        [city, Written(("name", name), "ping"), Written(("name", name), "get_weather")],
+    )
+    for key in other:
+        yield [named, held, (key, {"days": 3}), *rest], [city, Written(("days", key), 3)]
+        yield [named, (key, {"city": _OTHER}), held, *rest], [city, Written(("city", key), _OTHER)]
+
+
+def _object(pairs: Pairs) -> str:
+    return "{" + ", ".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in pairs) + "}"

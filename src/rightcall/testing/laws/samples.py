@@ -1,7 +1,10 @@
-"""What the laws are tried on: replies to render, and texts to parse, made from a seed.
+"""The inputs of the laws: a `Case` and its JSON form, and generators of replies to render and of texts to parse.
 
-The same seed and format give the same samples on every machine. Strings hold quotes, line breaks, other scripts and the
-format's own markers; texts are renderings, cut short or damaged, and heaps of markers.
+    Case("opener", text="<tool_call>{")
+    line(case, "hermes")                      one line of JSON, which `case_from_line` reads
+
+The same seed and format give the same samples on every machine. Strings contain quotes, line breaks, other scripts and
+the format's own markers; texts are renderings, truncated or damage, and random sequences of markers.
 """
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from random import Random
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -20,6 +23,104 @@ from rightcall.parsing.rendering import render
 from rightcall.testing.laws.marker_texts import markers_of
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Call, Part, Reasoning, Text, Tool
+
+LawName = Literal[
+    "cut",
+    "live",
+    "events",
+    "nothing lost",
+    "round trip",
+    "truncation",
+    "ends",
+    "opener",
+    "auto",
+    "keys",
+    "swallowing",
+    "never raises",
+]
+
+
+class Violation(msgspec.Struct, frozen=True):
+    """A violation: the name of the `law`, what is wrong (`what`), and the `input`: the parsed text, or the rendered
+    parts."""
+
+    law: LawName
+    what: str
+    input: str
+
+
+class Written(msgspec.Struct, frozen=True):
+    """A key of a text, with its `value`. A message that mentions any of `names` accounts for it: the key itself, or the
+    key of the object that contains it."""
+
+    names: tuple[str, ...]
+    value: Any
+
+
+class Case(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One example for one law: a text to parse, or parts to render.
+
+    - `law`: the name of the law in `LAWS`.
+    - `text`: the text to parse.
+    - `sent`: the parts from which the text was rendered, or which are to be rendered.
+    - `written`: the keys in the text, with their values.
+    - `value`: the exact value of a raw argument in the text.
+    - `must_carry`: whether it is a violation if the format cannot express the parts.
+    - `seed`: selects where the text is cut.
+    """
+
+    law: str
+    text: str = ""
+    sent: tuple[Part, ...] = ()
+    written: tuple[Written, ...] = ()
+    value: str = ""
+    must_carry: bool = False
+    seed: int = 0
+
+
+def raised_violation(error: Exception, input: str) -> Violation:
+    """Return the violation of an input that made the parser or the renderer raise."""
+    return Violation("never raises", f"{type(error).__name__}: {error}", input)
+
+
+# -- one line of JSON --------------------------------------------------------------------------------------------------
+
+
+def line(case: Case, format: str, **more: Any) -> str:
+    """Return a case as one line of a corpus file; `more` are further keys."""
+    row = {"law": case.law, "format": format, **more, "text": case.text}
+    row |= {"sent": [_part_json(part) for part in case.sent]} if case.sent else {}
+    row |= {"written": [[list(w.names), w.value] for w in case.written]} if case.written else {}
+    row |= {"value": case.value} if case.value else {}
+    row |= {"must_carry": True} if case.must_carry else {}
+    row |= {"seed": case.seed} if case.seed else {}
+    return json.dumps(row)  # ASCII only, since a lone surrogate cannot be written otherwise
+
+
+def case_from_line(row: dict[str, Any]) -> Case:
+    """Return the case of a parsed line. Other keys are ignored."""
+    return Case(
+        row.get("law", ""),
+        row.get("text", ""),
+        tuple([_part_from_json(part) for part in row.get("sent", [])]),
+        tuple([Written(tuple(names), value) for names, value in row.get("written", [])]),
+        row.get("value", ""),
+        row.get("must_carry", False),
+        row.get("seed", 0),
+    )
+
+
+def _part_json(part: Part) -> dict[str, Any]:
+    if isinstance(part, Call):
+        return {"name": part.name, "arguments": part.arguments}
+    return {"reasoning" if isinstance(part, Reasoning) else "text": part.text}
+
+
+def _part_from_json(row: dict[str, Any]) -> Part:
+    if "name" in row:
+        return Call(row["name"], row["arguments"])
+    return Reasoning(row["reasoning"]) if "reasoning" in row else Text(row["text"])
+
 
 _STRING = {"type": "string"}
 TOOLS = Toolset(
@@ -57,8 +158,8 @@ _FRAGMENTS = (
     *("<", ">", "</", "&lt;", "|", "`", "```", "#", "null", "None", "true", "007", "1e5", "-3", "=", ":", ";", "%"),
     *("ü", "日本", "🙂", "\u2028", "\u202e", "é", "```json\n", '{"name": "f"}', "f(x=1)", "<think>", "EOF"),
 )
-# What may show the text behind it.
-_SHOWING = (
+# Text after which a call may be a quotation, and not a call.
+_QUOTING = (
     *(
         "\n> ",
         "\n```\n\n",
@@ -93,13 +194,14 @@ _NUMBERS = (0, 1, -3, 42, 2**53 + 1, 10**20, 0.5, -2.25, 1e-7)
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """Parts to render. A `plain` one must be carried by every format; of others a format may say `CannotCarry`."""
+    """Parts to render. Every format must express a `plain` sample; for others, `CannotCarry` is allowed."""
 
     parts: tuple[Part, ...]
     plain: bool = False
 
 
 def call(name: str, arguments: dict[str, Any]) -> Call:
+    """Return a call with these arguments."""
     return Call(name, arguments, json.dumps(arguments, ensure_ascii=False))
 
 
@@ -108,34 +210,34 @@ PING = call("ping", {})
 
 
 def samples(format: Format, seed: int, count: int) -> Iterator[Sample]:
-    """The plain samples, then so many random ones."""
+    """Yield the plain samples, then `count` random ones."""
     yield Sample((WEATHER,), plain=True)
     yield Sample((PING,), plain=True)
     yield Sample((WEATHER, PING), plain=True)
-    if not _either_or(format) and not _only_at_the_start(format):
+    if not _excludes_text(format) and not _calls_only_at_start(format):
         yield Sample((Text("One moment."), WEATHER), plain=True)
-    if thinks(format):
+    if has_reasoning(format):
         yield Sample((Reasoning("The city is Oslo."), WEATHER), plain=True)
     dice = Random(f"{seed} {format.name} samples")
     markers = markers_of(format)
     for _ in range(count):
-        yield Sample(tuple(_parts(dice, format, markers)))
+        yield Sample(tuple(_random_parts(dice, format, markers)))
 
 
 def renderings(format: Format, seed: int, count: int) -> Iterator[str]:
-    """The texts of so many samples that the format can carry."""
-    made = 0
+    """Yield the texts of at most `count` samples that the format can express."""
+    count_rendered = 0
     for sample in samples(format, seed, 3 * count):
         text = rendering(format, sample.parts)
         if text is not None:
             yield text
-            made += 1
-        if made >= count:
+            count_rendered += 1
+        if count_rendered >= count:
             return
 
 
 def rendering(format: Format, parts: Sequence[Part]) -> str | None:
-    """The text of these parts, or None where the format cannot carry them."""
+    """Return the text of these parts; None if the format cannot express them."""
     try:
         return render(parts, format=format, tools=TOOLS)
     except CannotCarry:
@@ -145,33 +247,33 @@ def rendering(format: Format, parts: Sequence[Part]) -> str | None:
 
 
 def texts(format: Format, rendered: list[str], seed: int, count: int) -> Iterator[str]:
-    """Texts that no one rendered: damaged renderings, and heaps of the format's markers."""
+    """Yield `count` texts that are no renderings: damaged ones, and random sequences of the format's markers."""
     dice = Random(f"{seed} {format.name} texts")
     markers = markers_of(format)
     for i in range(count):
         if rendered and i % 6 == 4:
-            yield _showing(dice, rendered)
+            yield _quoted_renderings(dice, rendered)
         elif rendered and i % 3:
-            yield damaged(dice, dice.choice(rendered), markers)
+            yield damage(dice, dice.choice(rendered), markers)
         else:
-            yield heap(dice, markers)
+            yield marker_sequence(dice, markers)
 
 
-def thinks(format: Format) -> bool:
-    """Does this format have a place for reasoning?"""
+def has_reasoning(format: Format) -> bool:
+    """Tell whether the format has markers of reasoning."""
     if format.channels is not None:
         return "reasoning" in format.channels.messages
     return format.reasoning is not None
 
 
-def _either_or(format: Format) -> bool:
-    """A format whose reply is one JSON object holds either calls or text."""
+def _excludes_text(format: Format) -> bool:
+    """Tell whether a reply has either calls or text, since it is one JSON object."""
     body = format.bodies[0]
     return bool(BODIES[type(body)].outer(body))
 
 
-def _only_at_the_start(format: Format) -> bool:
-    """Without any marker a call is one only where a reply begins."""
+def _calls_only_at_start(format: Format) -> bool:
+    """Tell whether a call must be at the start of a reply, since it has no marker."""
     opener = marker_alternatives(format.call[0])[0]
     bare = (not opener or opener.startswith("`")) and format.section is None and format.channels is None
     return bare and bool(BODIES[type(format.bodies[0])].first)
@@ -180,25 +282,25 @@ def _only_at_the_start(format: Format) -> bool:
 # -- one reply ---------------------------------------------------------------------------------------------------------
 
 
-def _parts(dice: Random, format: Format, markers: list[str]) -> Iterator[Part]:
-    if thinks(format) and dice.random() < 0.3:
+def _random_parts(dice: Random, format: Format, markers: list[str]) -> Iterator[Part]:
+    if has_reasoning(format) and dice.random() < 0.3:
         yield Reasoning(dice.choice(PROSE))
-    prose = not _either_or(format)
+    prose = not _excludes_text(format)
     for _ in range(dice.choice((1, 1, 2, 3))):
         if prose and dice.random() < 0.3:
             yield Text(dice.choice(PROSE))
-        yield _any_call(dice, markers)
+        yield _random_call(dice, markers)
     if prose and dice.random() < 0.3:
         yield Text(dice.choice(PROSE))
 
 
-def _any_call(dice: Random, markers: list[str]) -> Call:
+def _random_call(dice: Random, markers: list[str]) -> Call:
     kind = dice.random()
     if kind < 0.1:
         return PING
     if kind < 0.4:
         return call("get_weather", {"city": _string(dice, markers), "days": dice.choice((0, 1, -3, 10**20))})
-    makers: dict[str, Any] = {
+    generators: dict[str, Any] = {
         "text": lambda: _string(dice, markers),
         "tags": lambda: [_string(dice, markers) for _ in range(dice.randrange(3))],
         "meta": lambda: _object(dice, markers, 0),
@@ -206,8 +308,8 @@ def _any_call(dice: Random, markers: list[str]) -> Call:
         "done": lambda: dice.random() < 0.5,
         "about": lambda: None if dice.random() < 0.5 else _string(dice, markers),
     }
-    chosen = dice.sample(sorted(makers), dice.randrange(1, 5))
-    return call("take_note", {key: makers[key]() for key in chosen})
+    chosen = dice.sample(sorted(generators), dice.randrange(1, 5))
+    return call("take_note", {key: generators[key]() for key in chosen})
 
 
 def _string(dice: Random, markers: list[str]) -> str:
@@ -237,10 +339,11 @@ def _value(dice: Random, markers: list[str], depth: int) -> Any:
     return _object(dice, markers, depth)
 
 
-# -- texts that were never rendered ------------------------------------------------------------------------------------
+# -- texts that are no renderings --------------------------------------------------------------------------------------
 
 
-def damaged(dice: Random, text: str, markers: list[str]) -> str:
+def damage(dice: Random, text: str, markers: list[str]) -> str:
+    """Remove or repeat a piece of a text, insert a marker or another fragment, or truncate it."""
     a, b = sorted((dice.randrange(len(text) + 1), dice.randrange(len(text) + 1)))
     b = min(b, a + 24)
     kind = dice.randrange(4)
@@ -249,17 +352,18 @@ def damaged(dice: Random, text: str, markers: list[str]) -> str:
     if kind == 1:
         return text[:b] + text[a:]
     if kind == 2:
-        return text[:a] + dice.choice([*markers, *_FRAGMENTS, *_SHOWING]) + text[a:]
+        return text[:a] + dice.choice([*markers, *_FRAGMENTS, *_QUOTING]) + text[a:]
     return text[:b]
 
 
-def _showing(dice: Random, rendered: list[str]) -> str:
-    """Renderings with something before them that may show them."""
+def _quoted_renderings(dice: Random, rendered: list[str]) -> str:
+    """Return renderings after text that may make them quotations."""
     pieces = [dice.choice(rendered) for _ in range(dice.choice((1, 2, 2)))]
-    return "".join([dice.choice((*_SHOWING, *PROSE, "")) + dice.choice((*_SHOWING, "")) + piece for piece in pieces])
+    return "".join([dice.choice((*_QUOTING, *PROSE, "")) + dice.choice((*_QUOTING, "")) + piece for piece in pieces])
 
 
-def heap(dice: Random, markers: list[str]) -> str:
+def marker_sequence(dice: Random, markers: list[str]) -> str:
+    """Return a random sequence of markers, bodies of calls, prose and fragments."""
     bodies = ('{"name": "ping", "arguments": {}}', '{"city": "Oslo"}', "ping()", "[ping()]", "ping", "city: Oslo")
-    pool = [*markers, *markers, *bodies, *PROSE, *_FRAGMENTS, *_SHOWING]
+    pool = [*markers, *markers, *bodies, *PROSE, *_FRAGMENTS, *_QUOTING]
     return "".join([dice.choice(pool) for _ in range(dice.randrange(1, 12))])
