@@ -523,6 +523,13 @@ def test_an_inner_id_that_no_reference_needs_is_an_annotation(inner: Json) -> No
     assert _fits(with_property({"$id": "http://example.org/x", "type": "integer"}), {"x": 5})
 
 
+@pytest.mark.parametrize("draft, word", [("draft-04", "id"), ("draft-06", "$id"), ("draft-07", "$id")])
+def test_an_id_that_is_a_fragment_is_an_anchor(draft: str, word: str) -> None:
+    schema = {**with_property({"$ref": "#word"}), "definitions": {"w": {word: "#word", "type": "string"}}}
+    assert _fits(_in_draft(draft, schema), {"x": "a"})
+    assert not _fits(_in_draft(draft, schema), {"x": 5})
+
+
 @pytest.mark.parametrize("inner", [{"$ref": "#/$defs/z"}, {"items": {"anyOf": [{"$ref": "#/$defs/z"}]}}, {"$ref": "#"}])
 def test_an_inner_id_with_references_inside_is_refused(inner: Json) -> None:
     with pytest.raises(BadTools, match=r"an inner \$id changes what the references inside it mean"):

@@ -130,10 +130,13 @@ def refs_of(root: Any) -> Refs:
 
 
 def _anchors(root: Any) -> dict[str, Json]:
-    """Return the schemas of a document by their anchors."""
-    return {
-        schema[word]: schema for schema in all_schemas(root) for word in ANCHORS if isinstance(schema.get(word), str)
-    }
+    """Return the schemas of a document by their anchors. Drafts 4 to 7 write `"$id": "#city"`, or `id`."""
+    found: dict[str, Json] = {}
+    for schema in all_schemas(root):
+        names = [schema[word] for word in ANCHORS if isinstance(schema.get(word), str)]
+        ids = [schema[word] for word in ("$id", "id") if isinstance(schema.get(word), str)]
+        found.update(dict.fromkeys(names + [name[1:] for name in ids if name.startswith("#")], schema))
+    return found
 
 
 def all_schemas(root: Any) -> Iterator[Json]:
