@@ -44,7 +44,7 @@ def all_there(p: CallBuilder, reader: ValueReader) -> Read | None:
         found = read_from(reader)
     except (Unfinished, BadValue):
         return None
-    p.pos = reader.pos
+    p.advance(reader.pos - p.pos)
     return found
 
 
@@ -68,9 +68,9 @@ def skip(p: CallBuilder, ends: Ends) -> Steps[None]:
         try:
             found = ends.step(p.buf, p.pos, p.ended)
         except LostEnd as lost:
-            p.pos = ends.pos
+            p.advance(ends.pos - p.pos)
             raise Broken(lost.code, lost.message) from None
-        p.pos = ends.pos
+        p.advance(ends.pos - p.pos)
         if found:
             return
         if p.ended:
@@ -102,7 +102,7 @@ def string_at(p: CallBuilder, notation: Notation) -> Steps[StringText | None]:
             raise Broken(bad.code, bad.message) from None
         if found is None:
             return None
-        p.pos = found[1]
+        p.advance(found[1] - p.pos)
         return found[0]
 
 
@@ -120,7 +120,8 @@ def string(p: CallBuilder, text: StringText, *, give: bool) -> Steps[str]:
             p.record_given(quoted(decoded)[1:-1])
 
     while True:
-        p.pos, piece, closed = text.take(p.buf, p.pos, p.ended)
+        end, piece, closed = text.take(p.buf, p.pos, p.ended)
+        p.advance(end - p.pos)
         if piece:
             pieces.append(piece)
             if give:

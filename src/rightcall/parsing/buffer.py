@@ -212,7 +212,7 @@ class Buffer:
             yield
 
     def advance(self, size: int = 1) -> None:
-        """Take this many characters."""
+        """Take this many characters; give back as many if `size` is negative."""
         self.pos += size
 
     def take_match(self, found: re.Match[str] | None) -> None:

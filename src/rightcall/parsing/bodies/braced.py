@@ -314,7 +314,7 @@ class BracedReader(BodyReader):
             raise Cut
         if char != "{":
             raise Broken("invalid_call", f"a call needs '{{' after its name, found {char!r}")
-        p.pos += 1
+        p.advance()
         values = yield from self._members(p)
         if values:
             p.give("}")
@@ -333,7 +333,7 @@ class BracedReader(BodyReader):
             yield from self._without_word(p, is_sure)
         else:
             name = self.open.fill(found).get("name", "")
-            p.pos = found.end()
+            p.take_match(found)
             char = p.char() or (yield from p.peek())
             is_known = p.tools is None or name in p.tools
             if not char and not is_known:
@@ -350,7 +350,7 @@ class BracedReader(BodyReader):
         if found is None or p.policy(found["name"]) == "off":
             raise NotACall
         before, after = found.group().rstrip(), first_alternative(self.body.open).replace("{name}", found["name"])
-        p.pos = found.end()
+        p.take_match(found)
         p.begin(found["name"], repairs=(Repair("broken_opener", "exact", "", before, after),))
 
     def _doubt(self, p: CallBuilder, values: dict[str, Any]) -> None:
@@ -386,10 +386,10 @@ class BracedReader(BodyReader):
         while True:
             char = p.char() or (yield from p.peek())
             if char == "}":
-                p.pos += 1
+                p.advance()
                 return values
             if char == ",":
-                p.pos += 1
+                p.advance()
                 continue
             key = yield from self._key(p)
             if key in values:
@@ -407,10 +407,10 @@ class BracedReader(BodyReader):
             return key
         if not found:
             if p.ended and KEY_PROBE.is_begun(p.buf, p.pos):
-                p.pos = len(p.buf)
+                p.take_all()
                 raise Cut
             raise Broken("invalid_argument_name", "an argument must be written key:value")
-        p.pos = found.end()
+        p.take_match(found)
         return found.group()[:-1].strip()
 
     def _quoted_key(self, p: CallBuilder) -> Steps[str]:
@@ -423,21 +423,21 @@ class BracedReader(BodyReader):
         size = len(self.body.quote) if written.startswith(self.body.quote) else 1
         key = written[size:-size]
         p.call.add_repairs(Repair("ordinary_quotes", "exact", pointer_step(key), written, key))
-        p.pos = found.end()
+        p.take_match(found)
         return key
 
     def _argument(self, p: CallBuilder, key: str, prefix: str) -> Steps[Any]:
         kind = p.kind(key) or "any"
         usual = self.notation.usual_value(p.buf, p.pos)
         if usual is not None and (at_once := self._usual(p, usual, kind)) is not None:
-            p.pos = usual.end()
+            p.take_match(usual)
             p.give(prefix + at_once[0])
             return at_once[1]
         char = p.char() or (yield from p.peek())
         if not char:
             raise Cut
         if p.buf.startswith(self.body.quote, p.pos) or (char == self.body.quote[0] and (yield from p.test(self.quote))):
-            p.pos += len(self.body.quote)
+            p.advance(len(self.body.quote))
             return (yield from self._quoted(p, self._token, kind, prefix))
         if char in MARKS:
             return (yield from self._ordinary(p, key, kind, prefix))
@@ -550,7 +550,7 @@ def _until(p: CallBuilder, notation: Notation) -> Steps[str]:
     taken = p.capture()
     while True:
         found = notation.bare_value(p.buf, p.pos)
-        p.pos = p.pos if found is None else found.end()
+        p.advance(0 if found is None else found.end() - p.pos)
         if p.pos < len(p.buf):
             return p.release(taken)
         if p.ended:

@@ -162,7 +162,7 @@ def take_comma(p: CallBuilder) -> Steps[None]:
     """What must stand behind a member."""
     char = yield from p.peek()
     if char == ",":
-        p.pos += 1
+        p.advance()
     elif not char:
         raise Cut
     elif char != "}":
@@ -175,7 +175,7 @@ def take_colon(p: CallBuilder) -> Steps[None]:
         raise Cut
     if char != ":":
         raise OddMember
-    p.pos += 1
+    p.advance()
 
 
 class EnvelopeMembers:
@@ -191,7 +191,7 @@ class EnvelopeMembers:
         while True:
             char = yield from p.peek()
             if char == "}":
-                p.pos += 1
+                p.advance()
                 if not parts.inner:
                     return
                 parts.inner -= 1
@@ -216,7 +216,7 @@ class EnvelopeMembers:
             parts.name = parts.name if self.names or parts.name else key
             raise Cut
         if key == "function" and char == "{" and (self.names or parts.name is not None):
-            p.pos += 1
+            p.advance()
             return True
         if parts.name is None and self._is_named_by(key, char):
             yield from (self._name(p, parts, key) if self.names else self._named_arguments(p, parts, key))
@@ -377,7 +377,7 @@ class EnvelopeReader(BodyReader):
         if char == "[":
             if not (yield from p.test(_BEGINS)) and not (p.ended and _BEGINS.is_begun(p.buf, p.pos)):
                 raise NotACall
-            p.pos += 1
+            p.advance()
             yield from self._list(p, bare)
         elif char != "{":
             raise NotACall
@@ -406,7 +406,7 @@ class EnvelopeReader(BodyReader):
             char = p.char() or (yield from p.peek())
             if char == "]" and (p.index > first or not bare):
                 p.output.drop_blanks()
-                p.pos += 1
+                p.advance()
                 if parts is not None:
                     yield from self._settle(p, parts, bare, listed=True)
                 return
@@ -417,7 +417,7 @@ class EnvelopeReader(BodyReader):
                 if lost:
                     return
             if char == "," and p.index > first:
-                p.pos += 1
+                p.advance()
             elif char == "{":
                 parts = yield from self._envelope(p, bare and p.index == first, listed=True)
             elif self._is_list_over(char, bare, p.index == first):
@@ -449,25 +449,25 @@ class EnvelopeReader(BodyReader):
 
     def _outer(self, p: CallBuilder) -> Steps[None]:
         """`{"tool_calls": [...]}`: calls, or text for the user, under a key of their own."""
-        p.pos += 1
+        p.advance()
         seen = False
         while (yield from p.peek()) == '"' and (yield from self._outer_member(p, seen)):
             seen = True
             if (yield from p.peek()) == ",":
-                p.pos += 1
+                p.advance()
         if not seen:
             raise NotACall
         if (yield from p.peek()) == "}":
-            p.pos += 1
+            p.advance()
 
     def _outer_member(self, p: CallBuilder, seen: bool) -> Steps[bool]:
         key = yield from p.take_json_string()
         if (yield from p.peek()) != ":":
             return False
-        p.pos += 1
+        p.advance()
         char = yield from p.peek()
         if key in self.outer and char == "[":
-            p.pos += 1
+            p.advance()
             yield from self._list(p, False)
         elif key in self.outer and char == "{":
             if (parts := (yield from self._envelope(p, False))) is not None:
@@ -488,14 +488,14 @@ class EnvelopeReader(BodyReader):
         p.begin_text()
         parts = Parts()
         usual = self._usual(p.buf, p.pos)
-        p.pos = usual.end() if usual else p.pos + 1
+        p.advance(usual.end() - p.pos if usual else 1)
         try:
             if usual:
                 parts.take_usual(usual)
                 p.begin(usual["name"], parts.id)
                 parts.value = yield from p.read_arguments()
             if usual and p.char() == "}":
-                p.pos += 1
+                p.advance()
             else:
                 yield from self._members.read(p, parts, bare, usual is not None)
         except LostJsonEnd as lost:

@@ -116,7 +116,7 @@ class NameThenJsonReader(BodyReader):
             size = found.end() - found.start()
             yield from self._name_alone(p, name, size, cut)
         else:
-            p.pos = found.end()
+            p.take_match(found)
         if self._is_counter(p, name):
             yield from p.peek()
             yield from _nameless(p, self.close)
@@ -131,7 +131,7 @@ class NameThenJsonReader(BodyReader):
     def _name_alone(self, p: CallBuilder, name: str, size: int, cut: bool) -> Steps[None]:
         """A name with nothing but the arguments behind it, or what else begins with a word."""
         rest = p.buf[p.pos :] if cut else ""
-        p.pos += size
+        p.advance(size)
         char = yield from p.peek()
         if char == "{":
             return
@@ -154,7 +154,7 @@ class NameThenJsonReader(BodyReader):
         found = yield from p.test(_NAME_THEN_OBJECT)
         if found is None or bare:
             raise NotACall
-        p.pos = found.end()
+        p.take_match(found)
         p.begin(re.sub(r":\d+\Z", "", found.group().strip()))
         raise Broken("invalid_json", _NO_MARKER)
 
@@ -165,7 +165,7 @@ class NameThenJsonReader(BodyReader):
         first = (
             names[:1] if p.tools is None and str(marker_alternatives(self.body.open)[0]).startswith("{name}") else []
         )
-        p.pos = len(p.buf)
+        p.take_all()
         p.begin_arguments()
         if known or first:
             p.begin((known or first)[-1])
@@ -306,7 +306,7 @@ def _settle(p: CallBuilder, close: Probe | None, value: Any, *, empty: bool = Fa
     closed = p.compiled.call_ends.close is not None
     is_whole = found and p.compiled.call_ends.any.at(p.buf, p.pos, p.ended)
     if found:
-        p.pos = found.end()
+        p.take_match(found)
     if close is not None and not is_whole and not closed and p.call is not None:
         if found:
             p.end_text()  # a tag that was cut short is the call's

@@ -103,7 +103,7 @@ class ParamsReader(BodyReader):
         if self.empty is not None:
             found = yield from p.test(self.empty.probe)
             if found:
-                p.pos = found.end()
+                p.take_match(found)
                 p.begin(self.tags.plain(self.empty.fill(found).get("name", "")))
                 p.finish(empty=True)
                 return
@@ -116,7 +116,7 @@ class ParamsReader(BodyReader):
             size = found.end() - p.pos
             if self.is_name_only and (key := (yield from self._find_glued_key(p, name, size))):
                 name, size = name.removesuffix(key), size - len(key)
-            p.pos += size
+            p.advance(size)
             if self.is_name_only and not (yield from self._really_opens(p, name)):
                 raise NotACall
             p.begin(name, holes.get("id", ""))
@@ -126,7 +126,7 @@ class ParamsReader(BodyReader):
         if char == "{":
             yield from self._json(p)
         elif self.json is not None and (found := (yield from p.test(self.json[0]))):
-            p.pos = found.end()
+            p.take_match(found)
             yield from self._json(p, self.json[1])
         else:
             yield from self._params(p)
@@ -167,14 +167,14 @@ class ParamsReader(BodyReader):
         if (yield from self._misnamed_opener(p)):
             return
         if (yield from p.test(self.param.probe)):
-            p.pos += 1
+            p.advance()
             raise Broken("invalid_name", "the call has arguments, but no name; name the tool before them")
         starts = self.tags.open_starts
         if starts is not None and (yield from p.test(starts)):
             if p.ended and self.open.probe.at(p.buf, p.pos, False) is None:
                 raise Cut
             opener = marker_alternatives(self.body.open)[0].strip()
-            p.pos += 1  # behind what opens a call, where the search for the next begins
+            p.advance()  # behind what opens a call, where the search for the next begins
             raise Broken("invalid_call", f"the call's opening tag is broken; write it as {opener}")
         raise NotACall
 
@@ -184,7 +184,7 @@ class ParamsReader(BodyReader):
             found = probe.at(p.buf, p.pos, True)
             name = self.tags.plain(found["name"]) if found else ""
             if found and (found.end() > found.end("name") or (p.tools is not None and name in p.tools)):
-                p.pos = len(p.buf)
+                p.take_all()
                 p.begin_arguments()
                 p.begin(name)
                 raise Cut
@@ -202,7 +202,7 @@ class ParamsReader(BodyReader):
         if name not in p.tools or is_argument or p.policy(name) == "off" or not p.tools.kinds(name).keys() >= {*keys}:
             return False
         before, after = found.group().strip(), longest_first(self.body.open)[0].replace("{name}", name)
-        p.pos = found.end()
+        p.take_match(found)
         p.begin(name, repairs=(Repair("broken_opener", "exact", "", before, after),))
         return True
 
@@ -211,7 +211,7 @@ class ParamsReader(BodyReader):
             found = yield from p.test(damaged)
             if found and p.policy(found["name"]) != "off":
                 before, after = found.group().strip(), longest_first(self.body.open)[0].replace("{name}", found["name"])
-                p.pos = found.end()
+                p.take_match(found)
                 p.begin(self.tags.plain(found["name"]), repairs=(Repair("broken_opener", "exact", "", before, after),))
                 return True
         return False
@@ -233,7 +233,7 @@ class ParamsReader(BodyReader):
         char = p.char() or (yield from p.peek())
         found = yield from p.test(close)
         if found:
-            p.pos = found.end()
+            p.take_match(found)
         elif not char or (p.ended and close.is_begun(p.buf, p.pos)):
             raise Cut
         else:
@@ -261,7 +261,7 @@ class ParamsReader(BodyReader):
             key = tags.plain(holes["key"])
             if key in values:
                 raise Broken("duplicate_argument", f"the argument {key!r} is given twice; send it once", "/" + key)
-            p.pos = found.end()
+            p.take_match(found)
             said = types.get(holes.get("type", ""))
             made = at_once(p, key, said, values)
             value = values[key] = made[0] if made else (yield from read(p, key, said, values))
@@ -288,7 +288,7 @@ class ParamsReader(BodyReader):
             if not found or p.kind(key) is None or key in values or (is_name and not found.group().startswith(opens)):
                 continue
             is_on_line = p.text_so_far().endswith("\n")
-            p.pos = found.end()
+            p.take_match(found)
             p.add_repair("broken_opener", found.group().strip(), f"{opens}{key}{closes}{value_tag}")
             if found[2]:
                 return key, (yield from self.values.read(p, key, None, values))
@@ -303,7 +303,7 @@ class ParamsReader(BodyReader):
         A line break before the value is that of the missing tag if the argument's tag is on a line of its own.
         """
         size = break_at(p)
-        p.pos += size if is_on_line else 0
+        p.advance(size if is_on_line else 0)
         taken = p.capture()
         value = yield from self.values.read(p, key, None, values)
         text = p.release(taken)
@@ -325,7 +325,7 @@ class ParamsReader(BodyReader):
         size = found.end() - p.pos
         if not (yield from p.test(follows, size)):
             return False
-        p.pos += size
+        p.advance(size)
         p.add_repair("broken_opener", p.call.name + found.group(), p.call.name)
         yield from p.peek()
         return True
@@ -349,7 +349,7 @@ class ParamsReader(BodyReader):
             if found is None:
                 found = yield from p.test(self.close)
             if found:
-                p.pos = found.end()
+                p.take_match(found)
                 return
         if not char:
             raise Cut

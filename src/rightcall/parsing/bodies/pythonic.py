@@ -111,7 +111,7 @@ def read_inner_quotes(p: CallBuilder, quote: str, key: str, before: str) -> Step
     if _holds_another(p, text, quote) or _begins_another(p, before):
         message = "the string seems to include the text after it; escape the quotes inside it, and send the call again"
         raise Broken("ambiguous_end", message, f"/{key}")
-    p.pos += ends[0].start()
+    p.advance(ends[0].start())
     p.call.add_repairs(
         Repair("inner_quotes", "schema", f"/{key}", text[:_SHOWN], text.replace(quote, "\\" + quote)[:_SHOWN])
     )
@@ -146,7 +146,7 @@ def _held(p: CallBuilder, broken: Broken) -> Steps[int]:
     end = p.at
     if found is None:
         p.drop(start)
-        p.pos = len(p.buf)
+        p.take_all()
         raise Cut
     p.give_back(start)
     if not found:
@@ -163,10 +163,10 @@ def _block_end(p: CallBuilder, start: int) -> Steps[bool | None]:
         while close is not None and p.pos < most and not (sign := close.at(p.buf, p.pos, p.ended)):
             if sign is None:
                 break
-            p.pos += 1
+            p.advance()
         if sign:
             return p.at - start <= _MOST_HELD
-        p.pos = p.pos if close is not None else len(p.buf)
+        p.advance(0 if close is not None else len(p.buf) - p.pos)
         if p.at - start > _MOST_HELD:
             return False
         if p.ended:
@@ -187,7 +187,7 @@ class PythonicReader(BodyReader):
     def read(self, p: CallBuilder, *, bare: bool) -> Steps[None]:
         first = p.index
         listed = (p.char() or (yield from p.peek())) == "["
-        p.pos += listed
+        p.advance(listed)
         while True:
             char = p.char() or (yield from p.peek())
             if not char:
@@ -197,18 +197,18 @@ class PythonicReader(BodyReader):
                 if bare and is_first:
                     raise NotACall
                 p.output.drop_blanks()
-                p.pos += 1
+                p.advance()
                 another = not bare and (yield from p.test(ANOTHER_LIST))
                 if not another:
                     return
-                p.pos = another.end()
+                p.take_match(another)
                 continue
             if char == "," and not is_first:
-                p.pos += 1
+                p.advance()
             elif listed or is_first:
                 yield from self._call(p, bare, listed, is_first)
             elif (again := (yield from p.test(PRINT))) and _is_no_tool(p):
-                p.pos = again.end()
+                p.take_match(again)
             elif (yield from p.test(STRICT)):
                 yield from self._call(p, bare, listed, is_first)
             else:
@@ -219,7 +219,7 @@ class PythonicReader(BodyReader):
         # Without a bracket only a name and its parenthesis tell a call from prose about the marker.
         name = yield from self._name(p, bare, is_first and (bare or not listed))
         p.begin(name)
-        p.pos += 1
+        p.advance()
         try:
             values = yield from self._arguments(p)
         except Broken as broken:
@@ -244,7 +244,7 @@ class PythonicReader(BodyReader):
         yield from p.test(NAME)
         found = NAME_RUN(p.buf, p.pos)
         assert found is not None
-        p.pos = found.end()
+        p.take_match(found)
         name = found.group().strip()
         if p.pos == len(p.buf):
             if not bare and p.tools is not None and name in p.tools:
@@ -267,16 +267,16 @@ class PythonicReader(BodyReader):
             usual = ARGUMENT(p.buf, p.pos)
             if usual is not None and usual.group(1) not in values:
                 key = usual.group(1)
-                p.pos = usual.end()
+                p.take_match(usual)
             else:
                 char = p.char() or (yield from p.peek())
                 if not char:
                     raise Cut
                 if char == ")":
-                    p.pos += 1
+                    p.advance()
                     return values
                 if char == ",":
-                    p.pos = COMMAS(p.buf, p.pos).end()  # type: ignore[union-attr]
+                    p.take_match(COMMAS(p.buf, p.pos))
                     continue
                 key = yield from self._key(p, values)
             prefix = (", " if values else "{") + quoted(key) + ": "
@@ -287,16 +287,16 @@ class PythonicReader(BodyReader):
         found = KEY(p.buf, p.pos)
         assert found is not None
         if found.end() == len(p.buf):
-            p.pos = found.end()
+            p.take_match(found)
             raise Cut
         if p.buf[found.end()] != "=":
             close = p.compiled.call_ends.close
-            p.pos = found.end()
+            p.take_match(found)
             if close is not None and (yield from p.test(close)):
                 raise Broken("invalid_call", "the call's closing ')' is missing")
             raise Broken("positional_argument", "every argument needs its name: name=value")
         key = found.group().strip()
-        p.pos = found.end() + 1
+        p.advance(found.end() + 1 - p.pos)
         _check_key(key, values)
         return key
 
@@ -346,7 +346,7 @@ class PythonicReader(BodyReader):
         # Outside quotes a marker may stand in it that closes the call: `Ends` sees that, the reader of values does not.
         if found is not None and ENDS_VALUE(p.buf, p.pos) and not MAY_CLOSE(p.buf, start, p.pos):
             return found
-        p.pos = start
+        p.advance(start - p.pos)
         text = (yield from skipped(p, _ends(p, until=",)"))).strip()
         return _strict(text, depth) or whole(ValueReader(PYTHON, text, depth=depth, one_sets=ones))
 
@@ -406,7 +406,7 @@ def _json_there(p: CallBuilder, key: str) -> tuple[str, Any] | None:
     found = p.take_whole_json()
     is_word = found is not None and isinstance(found[1], bool) and p.kind(key) in TEXT_KINDS
     if is_word or (found is not None and ENDS_VALUE(p.buf, p.pos) is None):
-        p.pos = start
+        p.advance(start - p.pos)
         return None
     if found is not None and isinstance(found[1], str):
         return quoted(found[1]), found[1]

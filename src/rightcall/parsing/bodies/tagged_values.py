@@ -124,13 +124,13 @@ class NestedTags:
             if leaf is not None and len(stack) <= p.limits.depth:
                 tag, text = leaf.groups()
                 stack[-1][2].append((tag, [text], []))
-                p.pos = leaf.end()
+                p.take_match(leaf)
                 continue
             found = (self.scan.ended if p.ended else self.scan.search)(p.buf, p.pos)
             end = found.start() if found else len(p.buf)
             if end > p.pos:
                 stack[-1][1].append(p.buf[p.pos : end])
-                p.pos = end
+                p.advance(end - p.pos)
             if found is None or found.lastindex is None:
                 if p.ended:
                     raise Cut
@@ -141,7 +141,7 @@ class NestedTags:
     def _take_tag(self, p: CallBuilder, stack: list[_Node], action: str, end: int) -> None:
         before, after = self.names[action]
         name = p.buf[p.pos + before : end - after]
-        p.pos = end
+        p.advance(end - p.pos)
         if action == "open":
             node: _Node = name, [], []
             if len(stack) > p.limits.depth:
@@ -335,7 +335,7 @@ class ValueEnd:
             return None
         start, end = found.span()
         text = buf[p.pos : start]
-        p.pos = end
+        p.advance(end - p.pos)
         return text, buf.startswith(_LINE_BREAKS, start)
 
     def take(self, p: CallBuilder, value: Value) -> Steps[Doubt | None]:
@@ -371,7 +371,7 @@ class ValueEnd:
             end = found.start() if found else len(p.buf)
             if end > p.pos:
                 self._add(p, p.buf[p.pos : end], value)
-                p.pos = end
+                p.advance(end - p.pos)
             if found is None or found.lastindex is None:
                 if p.ended:
                     raise Cut
@@ -387,7 +387,7 @@ class ValueEnd:
                     follows = yield from self._behind(self.chain, p, size)
                 if self._is_close(p, follows, value.key, value.given):
                     value.edges.append(break_at(p) > 0)
-                    p.pos += size
+                    p.advance(size)
                     return self._doubt(seen, value)
                 seen.closed = True
             elif action == "next":
@@ -402,7 +402,7 @@ class ValueEnd:
                 self._see(p, action, value, seen)
             # Not structure: its first character is the value's, and the search goes on behind it.
             self._add(p, p.buf[p.pos], value)
-            p.pos += 1
+            p.advance()
 
     def _sink(self, p: CallBuilder, *, live: bool) -> Sink:
         """Consume what arrives inside a value, up to what may be a marker."""
@@ -417,16 +417,14 @@ class ValueEnd:
                 return [Arguments(index, piece)] if live else []
             if len(piece) > MAX_PIECE:
                 return None
-            text, rest = p.buf + piece, ""
+            text = p.buf + piece
+            size = len(text)
             if is_special(text) and (found := search(text, 0)):
                 if found.lastindex is not None:
                     return None
-                text, rest = text[: found.start()], text[found.start() :]
-            p.buf = rest
-            if not text:
-                return []
-            consumed.append(text)
-            return [Arguments(index, quoted(text)[1:-1])] if live else []
+                size = found.start()
+            p.consume(text, size)
+            return [Arguments(index, quoted(text[:size])[1:-1])] if live and size else []
 
         return sink
 
@@ -473,7 +471,7 @@ class ValueEnd:
         is_known = self.tags.is_special or p.kind(key) is not None
         if self._is_repeated(key, value) or not is_known or p.call is None:
             return False
-        p.pos += line
+        p.advance(line)
         value.edges.append(True)  # the line break before the tag is lost with it
         _note_unclosed(p, f"the argument before {key!r} was not closed")
         return True
@@ -489,7 +487,7 @@ class ValueEnd:
         is_edge_unsure = not self.has_line and value.pieces[-1:] != [] and value.pieces[-1].endswith("\n")
         if not found or p.call is None or is_edge_unsure or self._doubt_of_next(value, seen) is not None:
             return False
-        p.pos += line
+        p.advance(line)
         value.edges.append(True)  # the line break before the tag is lost with it
         _note_unclosed(p, f"the argument {value.key!r} was not closed before the end of the call")
         return True
@@ -594,7 +592,7 @@ class TaggedValues:
         else:
             made = self._text_at_once(p, key, kind, values)
         if made is None:
-            p.pos = start
+            p.advance(start - p.pos)
             return None
         p.give((", " if values else "{") + quoted(key) + ": " + made[0])
         return made[1:]
@@ -607,7 +605,7 @@ class TaggedValues:
         if self._opens_line:
             if p.buf[start : start + 2] in ("", "\r") and not p.ended:
                 return None
-            p.pos += break_at(p)
+            p.advance(break_at(p))
             line = p.buf[start : p.pos]
         found = self._end_of(p, key, line, "").at_once(p, key, values)
         if found is None:
@@ -677,7 +675,7 @@ class TaggedValues:
         opens, closes = self._quotes
         while self._may_be_quoted(p):
             if p.buf.startswith(opens, p.pos):
-                p.pos += len(opens)
+                p.advance(len(opens))
                 return closes
             if p.ended:
                 break
@@ -706,7 +704,7 @@ def _line_break(p: CallBuilder) -> Steps[str]:
     while p.buf[p.pos : p.pos + 2] in ("", "\r") and not p.ended:
         yield
     size = break_at(p)
-    p.pos += size
+    p.advance(size)
     return p.buf[p.pos - size : p.pos]
 
 

@@ -44,7 +44,7 @@ def what_stands_behind(p: CallBuilder, *, closed: bool, another: Probe | None = 
     if not char or char not in _ODD or (another is not None and char == "{"):
         return ""
     if another is not None and (found := (yield from p.test(another))):
-        p.pos = found.end()
+        p.take_match(found)
         return ""
     return "" if (yield from _is_closed(p)) else char
 

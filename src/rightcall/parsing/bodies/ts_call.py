@@ -42,7 +42,7 @@ def _at_once(p: CallBuilder) -> dict[str, Any]:
     start = p.pos
     read = all_there(p, ValueReader(TYPESCRIPT, p.buf, start, depth=p.limits.depth, ended=False))
     if read is None or read.odd or not read.value:
-        p.pos = start
+        p.advance(start - p.pos)
         return {}
     p.give(read.json)
     values: dict[str, Any] = read.value
@@ -74,27 +74,27 @@ def _no_object(char: str) -> Exception:
 def _close(p: CallBuilder) -> Steps[None]:
     char = yield from _space(p)
     if char == ",":
-        p.pos += 1
+        p.advance()
         char = yield from _space(p)
     if char != ")":
         raise Broken("invalid_call", f"')' must follow the arguments, not {char!r}") if char else Cut
-    p.pos += 1
+    p.advance()
 
 
 def _members(p: CallBuilder) -> Steps[dict[str, Any]]:
     values: dict[str, Any] = {}
-    p.pos += 1
+    p.advance()
     while True:
         char = yield from _space(p)
         if char == "}":
-            p.pos += 1
+            p.advance()
             if values:
                 p.give("}")
             return values
         key = yield from _key(p, char)
         if (char := (yield from _space(p))) != ":":
             raise Broken("invalid_value", f"the key {key[:60]!r} needs ':' and a value") if char else Cut
-        p.pos += 1
+        p.advance()
         if key in values:
             yield from _again(p, key, values[key])
         else:
@@ -102,7 +102,7 @@ def _members(p: CallBuilder) -> Steps[dict[str, Any]]:
             values[key] = yield from _member(p, key, prefix)
         char = yield from _space(p)
         if char == ",":
-            p.pos += 1
+            p.advance()
         elif char != "}":
             raise Broken("invalid_value", f"a comma or '}}' must follow a value, not {char!r}") if char else Cut
 
@@ -117,7 +117,7 @@ def _key(p: CallBuilder, char: str) -> Steps[str]:
         if found is None:
             raise Broken("invalid_argument_name", f"a key must be a name or a string, not {char!r}")
         if found.end() < len(p.buf):
-            p.pos = found.end()
+            p.take_match(found)
             return found.group()
         if p.ended:
             raise Cut
@@ -176,7 +176,7 @@ def _scalar(p: CallBuilder, char: str) -> Steps[Read]:
     taken = p.capture()
     while True:
         found = _SCALAR(p.buf, p.pos)
-        p.pos = p.pos if found is None else found.end()
+        p.advance(0 if found is None else found.end() - p.pos)
         if p.pos < len(p.buf):
             break
         if p.ended:
@@ -275,7 +275,7 @@ class TsCallReader(BodyReader):
         found = yield from p.test(_OPENING)
         if found is None:
             if p.ended and _OPENING.is_begun(p.buf, p.pos) and (begun := _BEGUN(p.buf, p.pos)):
-                p.pos = len(p.buf)
+                p.take_all()
                 if p.tools is not None and begun.group(1) in p.tools:
                     p.begin(begun.group(1))
                 raise Cut
@@ -283,7 +283,7 @@ class TsCallReader(BodyReader):
                 raise Broken("invalid_name", "the call has no tool name; send the name of a tool with its arguments")
             raise NotACall
         label, name = call_parts(p.buf, p.pos)
-        p.pos = found.end()
+        p.take_match(found)
         p.begin(name)
         p.begin_arguments()
         if label and label not in self.labels:
@@ -294,7 +294,7 @@ class TsCallReader(BodyReader):
         """What models put behind a call that belongs to it: a semicolon, the end of a tag or of code."""
         p.end_text()
         while (char := p.char() or (yield from p.peek())) and char in ends:
-            p.pos += 1
+            p.advance()
             p.end_text()
 
     # -- outside all blocks --------------------------------------------------------------------------------------------
@@ -308,13 +308,13 @@ class TsCallReader(BodyReader):
             raise NotACall
         _, name = call_parts(p.buf, p.pos)
         ends = _ends(found)
-        p.pos = found.end()
+        p.take_match(found)
         taken = p.capture()
         try:
             values = yield from held_ts_arguments(p)
         except (Broken, Cut) as wrong:
             cut = isinstance(wrong, Cut)
-            p.pos = len(p.buf) if cut else p.pos
+            p.advance(len(p.buf) - p.pos if cut else 0)
             _give_back_opener(p, taken)
             if isinstance(wrong, Broken):
                 p.problem(wrong.code, f"{name}: {wrong.message}")
@@ -337,7 +337,7 @@ def _give_back_opener(p: CallBuilder, taken: Capture) -> None:
     places = [place for _, finder in p.compiled.openers.of_calls if (place := finder.first(text, 0)) >= 0]
     if places:
         p.give_back(taken)
-        p.pos += min(places)
+        p.advance(min(places))
     else:
         p.drop(taken)
 
