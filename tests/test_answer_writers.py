@@ -333,7 +333,7 @@ def test_citations_and_annotations_stay_with_the_text() -> None:
     assert item["content"][0]["annotations"] == [{"url": "u"}] * 2 and conforms(written, "responses") == []
 
 
-def test_what_a_server_said_at_the_end_stays_at_the_end() -> None:
+def test_trailing_server_fields_are_written_last() -> None:
     writer = writer_of("messages")
     theirs = {"type": "message_delta", "delta": {"stop_reason": "stop_sequence", "stop_sequence": "END"}, "context": 1}
     written = writer.text("Hi") + writer.passed(theirs) + writer.finish(AnswerEnd())

@@ -49,7 +49,7 @@ def test_the_names_that_people_know_an_api_by_mean_the_same(alias: str) -> None:
 
 
 @pytest.mark.parametrize("make", [Reply().message, TOOLS.definitions, lambda api: read({}, api=api), Stream, log_kind])
-def test_a_name_that_is_none_is_told_with_those_there_are(make: Callable[[str], object]) -> None:
+def test_an_unknown_api_name_is_rejected_with_the_known_ones(make: Callable[[str], object]) -> None:
     with pytest.raises(CallerError, match=r"chat.*responses"):
         make("azure")
 

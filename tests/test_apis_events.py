@@ -194,7 +194,7 @@ def test_the_state_of_json_does_not_depend_on_how_it_is_cut(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["{a}", "{'a': 1}", '{"a": 01}', '{"a": nan}', '{"a" 1}', '["\n"]', "{,}", "{} x", "]"]
 )
-def test_broken_json_is_told_from_json_that_goes_on(text: str) -> None:
+def test_broken_json_is_distinguished_from_incomplete_json(text: str) -> None:
     state = JsonState()
     state.feed(text)
     assert state.is_invalid and not ends_early(text)
@@ -235,7 +235,7 @@ def test_the_problem_of_a_call_in_a_later_text_names_that_call() -> None:
     assert [problem.call for call in reply.refused for problem in call.problems] == [1]
 
 
-def test_a_call_whose_name_stands_nowhere_is_known_by_its_arguments_though_others_are_open() -> None:
+def test_a_nameless_call_is_identified_by_its_arguments_while_others_are_open() -> None:
     pieces = [entry(0, "a", "lookup", '{"word'), entry(1, "b", "", '{"word": "owl"}'), entry(2, "c", "ping", "{}")]
     schema = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
     tools = [Tool(name="ping"), Tool(name="lookup", parameters=schema)]

@@ -79,7 +79,7 @@ def test_the_text_of_a_function_that_is_called_as_a_custom_tool_may_be_its_argum
 
 
 @pytest.mark.parametrize("said", ["a@b.c", '{"to": "a"', '["a"]', '"a"', "x" * 9_999])
-def test_a_function_that_is_called_as_a_custom_tool_is_told_with_its_text(said: str) -> None:
+def test_a_function_called_as_a_custom_tool_is_reported_with_its_text(said: str) -> None:
     for reply in as_custom(said):
         (problem,) = reply.problems
         assert not reply.calls and reply.attempts[0].raw == said
@@ -283,7 +283,7 @@ def test_the_last_call_of_an_answer_that_was_cut_is_never_completed(finish: str,
 
 @pytest.mark.parametrize("finish", CUT)
 @pytest.mark.parametrize("text", ['{"x": 1}', "{}", "{}{}{}", '{"x": 1}{"x": 1}', ' {"x": {"y": [1]}}\n'])
-def test_a_call_that_ended_before_the_cut_stands(finish: str, text: str) -> None:
+def test_a_call_completed_before_truncation_is_kept(finish: str, text: str) -> None:
     assert len(read(chat(finish, tool_calls=[chat_call(arguments=text)])).calls) == 1
 
 
@@ -343,7 +343,7 @@ ENDINGS: dict[str, tuple[Json, str | None, Json | None]] = {
 
 
 @pytest.mark.parametrize("name", ENDINGS)
-def test_how_an_answer_ended_and_what_it_cost_is_told_in_one_way(name: str) -> None:
+def test_finish_reason_and_usage_have_one_shape_for_all_apis(name: str) -> None:
     response, finish, usage = ENDINGS[name]
     for reply in (read(response), *read_all(response), read(json.dumps(response))):
         assert (reply.finish, reply.usage) == (finish, usage)

@@ -107,7 +107,7 @@ def test_one_object_where_a_list_should_be_is_its_only_item(where: str) -> None:
     assert (stream.reply.content, calls(stream.reply)) == (content, made)
 
 
-def test_an_object_in_the_place_of_calls_that_is_none_is_told() -> None:
+def test_an_invalid_object_in_place_of_a_call_is_reported() -> None:
     assert codes(read(chat(tool_calls={"name": "f", "arguments": "{}"}))) == ["missing_function"]
     assert codes(read(chat(content="Hi", tool_calls={}))) == []
 
@@ -176,7 +176,7 @@ BARE = '{"name": "f", "arguments": {"x": 1}}'
     ],
 )
 @pytest.mark.parametrize("rescue", ["off", "safe"])
-def test_how_much_is_rescued_is_said_with_rescue(text: str, found: tuple[str, ...], rescue: Any) -> None:
+def test_the_rescue_option_decides_what_is_rescued(text: str, found: tuple[str, ...], rescue: Any) -> None:
     tools, answer = [Tool(name="f")], chat("stop", content=text)
     stream = Stream(tools=tools, rescue=rescue)
     stream.feed({"choices": [{"index": 0, "delta": {"content": text}}]})
@@ -268,7 +268,7 @@ def test_nothing_is_an_empty_reply(nothing: Any) -> None:
     assert read(nothing) == Reply(format="auto")
 
 
-def test_a_shape_that_nobody_knows_is_noted() -> None:
+def test_an_unknown_shape_is_noted() -> None:
     reply = read({"detail": "Not Found"})
     assert reply.problems == (
         Problem("unknown_shape", "the value is not an answer of a known API: keys 'detail'", blocking=False),
@@ -318,7 +318,7 @@ def test_ids_are_unique_over_a_conversation() -> None:
     assert turns == [["a", "a_dup_1", "a_dup_2"], ["a_dup_3", "capture_call_1_1"], ["capture_call_1_1_dup_1"]]
 
 
-def test_lists_and_items_of_every_dialect_are_told_apart() -> None:
+def test_lists_and_items_of_every_dialect_are_distinguished() -> None:
     assert detect_dialect([{"type": "tool_use"}]) == "messages"
     assert detect_dialect([{"functionCall": {}}]) == "gemini"
     assert detect_dialect([item()]) == "responses"
@@ -385,7 +385,7 @@ def test_arguments_that_do_not_fit_the_schema_are_a_problem() -> None:
     assert codes(reply) == ["missing"] and reply.problems[0].call == 0
 
 
-def test_bare_json_beside_native_calls_is_text_and_said_once() -> None:
+def test_bare_json_next_to_native_calls_is_text_and_reported_once() -> None:
     bare = '{"name": "get_weather", "arguments": {"city": "B"}}'
     for format in ("auto", "hermes"):
         reply = read(
@@ -429,7 +429,7 @@ def test_an_output_of_one_item_and_calls_beside_the_output_are_read(
         {"function": {"name": "f", "arguments": '{"x": 1}'}},
     ],
 )
-def test_a_call_that_stands_in_the_output_and_beside_it_is_one_call(twin: Json) -> None:
+def test_a_call_in_the_output_and_next_to_it_is_one_call(twin: Json) -> None:
     assert [call.id for call in read({"output": [ITEM], "tool_calls": [twin]}).calls] == ["c1"]
 
 

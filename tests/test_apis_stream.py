@@ -175,13 +175,13 @@ def test_a_name_may_come_in_pieces() -> None:
     assert calls(run(*chunks, delta(entry(0, arguments="{}")))) == [("get_weather", {})]
 
 
-def test_a_name_that_repeats_itself_is_told_by_the_tools() -> None:
+def test_a_repeated_name_is_resolved_by_the_declared_tools() -> None:
     chunks = [delta(entry(0, "a", "ha")), delta(entry(0, None, "ha")), delta(entry(0, arguments="{}"))]
     assert calls(run(*chunks)) == [("ha", {})]
     assert calls(run(*chunks, tools=[Tool(name="haha")])) == [("haha", {})]
 
 
-def test_calls_without_arguments_and_ids_are_told_by_the_tools() -> None:
+def test_calls_without_arguments_and_ids_are_resolved_by_the_declared_tools() -> None:
     assert calls(run(delta(entry(name="f")), delta(entry(name="g")), tools=TOOLS)) == [("f", {}), ("g", {})]
 
 
@@ -316,7 +316,7 @@ POINTERS["both"] = {"output_index": 0, "item_id": "m"}
 @pytest.mark.parametrize("first", list(POINTERS))
 @pytest.mark.parametrize("last", ["index", "nothing"])
 @pytest.mark.parametrize("item", [MESSAGE, THOUGHT], ids=["text", "reasoning"])
-def test_what_a_responses_stream_says_again_is_not_said_twice(item: Json, first: str, last: str) -> None:
+def test_repeated_text_of_a_responses_stream_is_emitted_once(item: Json, first: str, last: str) -> None:
     """Whatever the server leaves out: a text that counted twice would run its calls twice."""
     kind = "output_text" if item["type"] == "message" else "reasoning_summary_text"
     pieces = [{"type": f"response.{kind}.delta", "delta": part, **POINTERS[first]} for part in (LEAKED[:9], LEAKED[9:])]

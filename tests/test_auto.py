@@ -102,7 +102,7 @@ def test_a_broken_body_behind_an_opener_is_an_attempt_that_may_not_run(text: str
 
 
 @pytest.mark.parametrize("name", MARKED)
-def test_a_format_with_markers_is_told_from_its_text_with_and_without_tools(name: str) -> None:
+def test_a_format_with_markers_is_detected_with_and_without_tools(name: str) -> None:
     calls = [made("f", s="x y"), made("f", s="z")]
     text = render(calls, format=name, tools=TOOLS)
     assert args(read_auto(text, like=name)) == [("f", {"s": "x y"}), ("f", {"s": "z"})]
@@ -371,12 +371,12 @@ def test_after_very_many_openers_without_a_call_no_more_are_looked_at() -> None:
         ("<|start|>assistant<|message|>Good morning.<|end|>", "harmony", "Good morning."),
     ],
 )
-def test_a_header_that_formats_begin_alike_is_told_by_what_follows(text: str, format: str, content: str) -> None:
+def test_a_header_shared_by_formats_is_resolved_by_the_following_text(text: str, format: str, content: str) -> None:
     reply = read_auto(text, like=format)
     assert (reply.format, reply.content, reply.problems) == (format, content, ())
 
 
-def test_a_header_to_a_tool_without_a_channel_is_told_by_its_arguments() -> None:
+def test_a_tool_header_without_a_channel_is_detected_by_its_arguments() -> None:
     text = '<|start|>assistant to=f<|message|>{"s": "x"}<|call|>'
     assert (read_auto(text, like="harmony").format, len(read_auto(text).calls)) == ("harmony", 1)
 

@@ -123,7 +123,7 @@ def test_a_key_that_no_header_can_carry_is_refused_and_not_shown() -> None:
     assert "bad" not in str(raised.value)
 
 
-def test_a_key_shows_itself_to_nobody() -> None:
+def test_a_key_is_never_shown() -> None:
     key = Key("sk-hunter2", "MINE")
     made = Backend("https://h", api_key_env="MINE", environ={"MINE": "sk-hunter2"})
     assert "hunter2" not in f"{key!r} {key} {made!r} {vars(made)}"

@@ -175,7 +175,7 @@ def test_a_call_that_leaks_into_the_text_still_shows_that_native_tools_work() ->
     assert found.mode == "native" and found.attempts[0].arguments == {"city": "Oslo"}
 
 
-def test_if_no_way_works_it_is_text_and_said_so() -> None:
+def test_if_no_mode_works_it_is_text_with_a_notice() -> None:
     (found,), _ = asked(CHAT)
     assert found.mode == "text" and "no way worked" in found.evidence[-1]
 
@@ -238,7 +238,7 @@ def test_what_you_say_is_done_and_nothing_is_asked() -> None:
     assert (found.mode, found.evidence) == ("text", ("you said so",)) and len(server.heard) == 1
 
 
-def test_a_mode_that_was_said_is_never_given_up() -> None:
+def test_an_explicit_mode_is_never_changed() -> None:
     with pytest.raises(StatusError):
         asked(NO_TOOLS, TEXT_OSLO, request=ask(mode="native"))
 
@@ -284,7 +284,7 @@ def test_a_way_that_turns_out_impossible_is_skipped_even_after_a_demotion() -> N
     assert skipped is not None and skipped.mode == "text" and "no grammar for this" in skipped.evidence[-1]
 
 
-def test_a_profile_that_was_said_is_believed() -> None:
+def test_an_explicit_profile_is_used() -> None:
     (found,), server = asked(OSLO, profile="vllm")
     assert found.evidence == ("vLLM: you said so",) and len(server.heard) == 1
     with pytest.raises(CallerError, match="there are openai"):

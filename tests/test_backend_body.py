@@ -125,7 +125,7 @@ def test_every_dialect_has_its_names_for_the_settings(api: str, profile: Profile
 
 @pytest.mark.parametrize("api", ["chat", "responses", "messages", "ollama"])
 @pytest.mark.parametrize("tools", [None, ()])
-def test_without_tools_nothing_is_said_of_tools(api: str, tools: Any) -> None:
+def test_a_request_without_tools_does_not_mention_tools(api: str, tools: Any) -> None:
     sent = body(api=api, tools=tools)
     assert not {"tools", "tool_choice", "parallel_tool_calls"} & set(sent)
 
@@ -196,7 +196,7 @@ FORCED: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("api", FORCED)
-def test_what_is_said_of_a_tool_that_is_offered_alone_is_all_that_is_said_of_tools(api: str) -> None:
+def test_only_the_single_offered_tool_is_described(api: str) -> None:
     request, way = (
         ask(messages=HISTORY, tools=_two_tools(), choice="get_time"),
         without_named_choice(ModeChoice("native", UNKNOWN)),
@@ -208,7 +208,7 @@ def test_what_is_said_of_a_tool_that_is_offered_alone_is_all_that_is_said_of_too
     assert set(said) < set(write_body(plan)) and "messages" not in said
 
 
-def test_a_server_that_ignores_the_choice_is_not_told_of_tools_that_may_not_be_called() -> None:
+def test_tools_that_may_not_be_called_are_not_sent_to_a_server_that_ignores_the_choice() -> None:
     assert "tools" not in body(profile=PROFILES["ollama"], tools=_two_tools(), choice="none")
 
 

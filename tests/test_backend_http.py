@@ -288,7 +288,7 @@ def test_signed_thinking_goes_back_as_it_came() -> None:
 # -- text --------------------------------------------------------------------------------------------------------------
 
 
-def test_in_mode_text_the_tools_stand_in_the_prompt_and_calls_are_read_from_the_text() -> None:
+def test_in_mode_text_tools_are_in_the_prompt_and_calls_are_parsed_from_text() -> None:
     said = 'On it.\n<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call>'
     found, server = complete(json_answer(chat(said)), request=ask(mode="text", choice="required"))
     body = server.posts[0].body
@@ -427,7 +427,7 @@ def test_a_refusal_has_its_status_its_whole_body_and_a_cure(status: int, kind: t
     assert f"returned HTTP {status}: " in str(error) and "no way" in str(error) and said in str(error)
 
 
-def test_a_redirect_is_not_followed_but_told() -> None:
+def test_a_redirect_is_reported_and_not_followed() -> None:
     error = failure(answer(307, b"", Location="https://elsewhere.example/v1"), kind=StatusError)
     assert "use that as the base URL" in str(error) and "elsewhere.example" in str(error)
 
@@ -450,7 +450,7 @@ def test_an_error_in_place_of_an_answer_is_a_provider_error() -> None:
     assert len(raised.value.tries) == 3
 
 
-def test_a_key_is_sent_and_shown_to_nobody() -> None:
+def test_a_key_is_sent_and_never_shown() -> None:
     echo = json_answer({"error": {"message": "wrong key sk-hunter2-hunter2"}}, 401)
     error = failure(echo, kind=Unauthorised, environ=SECRET)
     assert isinstance(error, StatusError)
@@ -538,7 +538,7 @@ def test_a_stream_that_breaks_gives_what_came_and_no_finished_call(pieces: list[
     assert "truncated" in {problem.code for problem in whole.problems if problem.blocking}
 
 
-def test_a_call_that_was_whole_before_the_stream_broke_is_whole_and_the_loss_is_told() -> None:
+def test_a_call_completed_before_a_broken_stream_is_kept_and_the_break_is_reported() -> None:
     _, whole, _ = stream(chunked(events(*WEATHER[:3], done=False), ends=False))
     assert [call.complete for call in whole.attempts] == [True]
     (problem,) = whole.problems
@@ -551,12 +551,12 @@ def test_a_call_in_text_is_not_finished_by_a_stream_that_breaks() -> None:
     assert not any(call.complete for call in whole.attempts) and whole.problems
 
 
-def test_done_may_be_missing_if_the_server_said_why_it_stopped() -> None:
+def test_a_missing_done_event_is_accepted_after_a_finish_reason() -> None:
     _, whole, _ = stream(chunked(events(*WEATHER, done=False)))
     assert whole.attempts[0].complete and not whole.problems
 
 
-def test_a_stop_reason_may_be_missing_if_the_server_said_done() -> None:
+def test_a_missing_finish_reason_is_accepted_after_the_done_event() -> None:
     _, whole, _ = stream(chunked(events(*WEATHER[:3])))
     assert whole.attempts[0].complete and not whole.problems
 
@@ -615,7 +615,7 @@ def test_a_connection_that_breaks_after_the_end_loses_nothing() -> None:
         assert whole.attempts[0].complete and not whole.problems
 
 
-def test_what_broke_a_stream_stands_with_the_attempt() -> None:
+def test_the_cause_of_a_broken_stream_is_recorded_with_the_attempt() -> None:
     _, whole, _ = stream(chunked(events(delta(content="Hello there."), done=False), ends=False))
     assert "the connection broke" in whole.tries[-1].error and whole.tries[-1].status == 200
     assert "http" not in whole.problems[0].message

@@ -53,7 +53,7 @@ def test_the_contract_of_a_named_choice_shows_that_tool_alone() -> None:
     assert '"two"' in said and '"one"' not in said
 
 
-def test_with_choice_none_nothing_is_said_of_tools() -> None:
+def test_with_choice_none_the_prompt_does_not_mention_tools() -> None:
     request = Request(messages=HISTORY[:1], tools=TOOLS, choice="none")
     assert write_as_text(request, text_format("auto")) == HISTORY[:1]
 

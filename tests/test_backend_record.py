@@ -317,7 +317,7 @@ def test_a_cassette_on_a_full_disk_keeps_what_it_has_and_says_so(tmp_path: Path)
     assert list(load_cassette(path).exchanges) == [one, one]
 
 
-def test_a_torn_last_line_of_a_cassette_is_cut_off_when_it_is_recorded_to(tmp_path: Path) -> None:
+def test_an_incomplete_last_line_of_a_cassette_is_removed_before_recording(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     recorded(path, [OSLO], [ask()])
     whole = path.read_bytes()

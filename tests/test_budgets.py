@@ -117,7 +117,7 @@ def test_a_call_that_failed_or_was_skipped_costs_nothing() -> None:
     assert isinstance(hook.budget, Budget) and hook.budget.used == 1
 
 
-def test_costs_may_be_told_by_name_or_worked_out() -> None:
+def test_costs_are_given_by_name_or_computed() -> None:
     budget = Budget(10)
     by_name = BudgetHook(budget, cost={"work": 3})
     worked_out = BudgetHook(budget, cost=lambda invocation: invocation.arguments["n"])
@@ -199,7 +199,7 @@ def test_a_cancelled_call_gives_its_reservation_back() -> None:
 # -- tokens and time ---------------------------------------------------------------------------------------------------
 
 
-def test_a_reservation_of_tokens_is_settled_with_what_was_used() -> None:
+def test_a_token_reservation_is_replaced_by_the_tokens_used() -> None:
     budget = TokenBudget(100)
     reservation = budget.reserve(60)
     assert reservation is not None and budget.reserve(60) is None

@@ -114,7 +114,7 @@ def test_every_row_of_a_turn_shows_the_state_before_its_call(tmp_path: Path) -> 
     assert ended["completed_steps"] == ["list_lamps", "list_lamps"]
 
 
-def test_ids_are_kept_numbered_and_told_apart_over_a_scenario(tmp_path: Path) -> None:
+def test_ids_are_kept_numbered_and_unique_over_a_scenario(tmp_path: Path) -> None:
     seen = Seen()
     turns = [
         calling(LIST, LIST, LIST, ids=("a", "a", "a")),
@@ -131,7 +131,7 @@ def test_ids_are_kept_numbered_and_told_apart_over_a_scenario(tmp_path: Path) ->
     assert [call["id"] for call in server.posts[1].body["messages"][2]["tool_calls"]] == ["a", "a_dup_1", "a_dup_2"]
 
 
-def test_a_bad_call_is_a_row_with_its_problems_and_the_model_is_told(tmp_path: Path) -> None:
+def test_a_bad_call_is_a_row_with_its_problems_and_is_reported_to_the_model(tmp_path: Path) -> None:
     bad = calling(("switch", '{"lamp": "hall"}'), ("swich", "{}"), ("switch", '{"lamp": "ha'), ("list_lamps", ""))
     _, server = captured(tmp_path / "c.jsonl", bad, DONE)
     found = rows(tmp_path / "c.jsonl")[:4]
@@ -254,7 +254,7 @@ def test_rows_are_appended_to_what_is_there(tmp_path: Path) -> None:
     assert len(rows(output)) == 4 and sum("rightcall_journal" in line for line in journal(output)) == 2
 
 
-def test_a_torn_line_is_refused_without_resume(tmp_path: Path) -> None:
+def test_an_incomplete_line_is_rejected_without_resume(tmp_path: Path) -> None:
     output = tmp_path / "c.jsonl"
     half = b'{"schema_version":"rightcall-capture/v1","half": '
     output.write_bytes(half)

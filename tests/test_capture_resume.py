@@ -107,7 +107,7 @@ def test_a_run_cut_off_at_any_byte_goes_on_to_the_same_rows(
     assert all(isinstance(line, dict) for line in journal(output))
 
 
-def test_a_torn_last_line_is_cut_off_and_told_of(url: str, pieces: Pieces, tmp_path: Path) -> None:
+def test_an_incomplete_last_line_is_removed_and_reported(url: str, pieces: Pieces, tmp_path: Path) -> None:
     output = tmp_path / "c.jsonl"
     pieces.write(output, 4, 100)
     watch = Cuts()
@@ -257,7 +257,7 @@ class Full(Slow):
         Journal.append_all(self, rows)
 
 
-def test_after_a_failed_write_nothing_more_is_taken_and_nobody_waits(tmp_path: Path) -> None:
+def test_after_a_failed_write_no_row_is_accepted_and_no_caller_waits(tmp_path: Path) -> None:
     async def appended() -> list[Any]:
         file = Full(tmp_path / "c.jsonl")
         with file:

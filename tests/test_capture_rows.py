@@ -202,7 +202,7 @@ def test_a_full_disk_leaves_whole_lines_and_says_which_step_failed(tmp_path: Pat
     assert path.read_bytes().endswith(b"\n")
 
 
-def test_a_torn_last_line_is_told_and_cut_only_when_asked(tmp_path: Path) -> None:
+def test_an_incomplete_last_line_is_reported_and_removed_only_on_request(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", [{"n": 1}])
     path.write_bytes(path.read_bytes() + b'{"n": ')
     assert list(read_rows(path))[-1] == (2, LineFault("the last line was not written to its end", torn=True))

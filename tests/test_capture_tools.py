@@ -99,7 +99,7 @@ def test_a_real_tool_is_run_and_its_result_is_in_the_row_and_goes_back(tmp_path:
 
 
 @pytest.mark.parametrize("ask", [None, lambda invocation: "no"])
-def test_what_nobody_allows_is_not_run_and_reading_is(tmp_path: Path, ask: Any) -> None:
+def test_tools_without_permission_do_not_run_and_reading_tools_do(tmp_path: Path, ask: Any) -> None:
     house = House()
     held(tmp_path / "c.jsonl", house, calling(HALL, ("look", "{}")), DONE, ask=ask)
     denied, looked, _ = rows(tmp_path / "c.jsonl")
@@ -148,14 +148,14 @@ def test_scenarios_that_need_another_tool_are_refused_and_so_are_examples(tmp_pa
         held(tmp_path / "c.jsonl", House(), DONE, examples=1)
 
 
-def test_what_an_open_scenario_deserves_nobody_says(tmp_path: Path) -> None:
+def test_an_open_scenario_has_no_verdict(tmp_path: Path) -> None:
     house = House()
     held(tmp_path / "c.jsonl", house, calling(HALL), DONE, ask=yes)
     labeller = Labeller([house.domain()])
     assert all("label" not in labeller.label(row) for row in rows(tmp_path / "c.jsonl"))
 
 
-def test_the_model_is_told_what_one_says_and_that_is_exported(tmp_path: Path) -> None:
+def test_the_system_prompt_given_reaches_the_model_and_the_export(tmp_path: Path) -> None:
     sent = held(tmp_path / "c.jsonl", House(), calling(HALL), DONE, ask=yes, system="You look after a house.")
     assert sent[0]["messages"][0] == {"role": "system", "content": "You look after a house."}
     export([tmp_path / "c.jsonl"], tmp_path / "out.jsonl", to="trl-sft")

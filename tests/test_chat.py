@@ -114,7 +114,7 @@ def test_every_line_is_a_turn_and_calls_are_shown_with_receipts(model: str, tool
     assert sorted(receipts) == ["folded_name", "scalar_type"]
 
 
-def test_a_conversation_remembers_what_was_said_and_that_calls_were_not_run(model: str, tools: str) -> None:
+def test_a_conversation_keeps_the_history_and_that_calls_were_not_run(model: str, tools: str) -> None:
     result = run("chat", "--local", model, "-t", tools, "--system", "Be brief.", stdin=f"Hi\n{CALL}\ncount\n")
     # system; user, assistant; user, assistant with the call, its result; user
     assert result.stdout.splitlines()[-1] == "7 messages, 0 tools"

@@ -112,7 +112,7 @@ def test_every_way_to_forbid_a_name_tells_the_name(more: Json) -> None:
 
 
 @pytest.mark.parametrize("word", ["anyOf", "oneOf"])
-def test_a_value_that_fits_no_alternative_is_told_what_would(word: str) -> None:
+def test_a_value_that_fits_no_alternative_is_reported_with_the_alternatives(word: str) -> None:
     message = one({word: [STRING, INTEGER, {"enum": [True]}]}, [1]).message
     assert "a string" in message
     assert "an integer" in message
@@ -208,7 +208,7 @@ def test_all_missing_arguments_are_named_in_one_problem(count: int) -> None:
         assert all(re.search(rf"{name}\b", problem.message) for name in names)
 
 
-def test_where_more_is_wrong_than_is_told_the_number_is_told() -> None:
+def test_the_number_of_unreported_errors_is_reported() -> None:
     tool = declared({f"n{i}": INTEGER for i in range(8)})
     found = problems(tool, {f"n{i}": "x" for i in range(8)})
     assert len(found) == 5 and found[-1].message.endswith("(and 3 more problems of this call)")
@@ -247,7 +247,7 @@ def test_a_name_that_is_none_is_invalid_with_and_without_tools(name: str) -> Non
         assert [p.code for p in check(Call(name, {}, ""), tools)] == ["invalid_name"]
 
 
-def test_an_unknown_tool_is_told_from_one_that_is_not_authorised() -> None:
+def test_an_unknown_tool_is_distinguished_from_an_unauthorised_one() -> None:
     tools = Toolset([Tool(name="get_weather"), Tool(name="send_mail")])
     scoped = tools.scoped(["get_weather", "get_time"])
     for toolset, name, code in (
@@ -283,7 +283,7 @@ def test_without_tools_names_and_arguments_are_not_checked() -> None:
     assert check(Call("anything", {"a": [None]}, ""), None) == []
 
 
-def test_a_call_that_was_cut_off_is_incomplete_and_its_arguments_are_not_judged() -> None:
+def test_a_truncated_call_is_incomplete_and_its_arguments_are_not_checked() -> None:
     tool = declared({"a": INTEGER}, required=("a",))
     assert [p.code for p in check(Call("f", {}, "", complete=False), [tool])] == ["incomplete"]
     assert [p.code for p in check(Call("g", {}, "", complete=False), [tool])] == ["incomplete", "unknown_tool"]
@@ -368,7 +368,7 @@ def test_null_for_a_required_argument_with_a_default_is_a_missing_one() -> None:
     assert [p.code for p in problems(tool, {"n": None})] == ["missing"]
 
 
-def test_what_is_wrong_with_the_one_alternative_that_was_meant_is_told() -> None:
+def test_the_errors_of_the_selected_alternative_are_reported() -> None:
     inner: Json = {"type": "object", "properties": {"a": INTEGER}, "required": ["b"]}
     tool = declared({"u": {"anyOf": [inner, {"type": "null"}]}})
     assert [(p.code, p.path) for p in problems(tool, {"u": {"a": "x"}})] == [
@@ -379,7 +379,7 @@ def test_what_is_wrong_with_the_one_alternative_that_was_meant_is_told() -> None
     assert (problem.code, problem.path) == ("not_allowed", "/u")
 
 
-def test_objects_that_fit_no_alternative_are_told_what_each_asks_for() -> None:
+def test_objects_that_fit_no_alternative_are_reported_with_each_requirement() -> None:
     forms: list[Json] = [{"type": "object", "required": ["x", "y"]}, {"type": "object", "required": ["name"]}]
     assert "an object with x, y or an object with name" in one({"oneOf": forms}, {}).message
     many: list[Json] = [{"type": "object", "required": [f"key{i}" * 40]} for i in range(60)]
@@ -412,7 +412,7 @@ BIG = 10**30
         ({"type": "object", "additionalProperties": INTEGER}, {"\udfff": "x"}, ["wrong_type"]),
     ],
 )
-def test_big_integers_floats_and_lone_surrogates_are_judged_as_what_they_are(
+def test_big_integers_floats_and_lone_surrogates_are_checked_as_their_own_types(
     schema: Json, value: Any, codes: list[str]
 ) -> None:
     assert [p.code for p in problems(declared({"u": schema}), {"u": value})] == codes
@@ -441,7 +441,7 @@ def test_a_lone_surrogate_in_a_schema_is_one_in_the_arguments() -> None:
     assert [p.code for p in problems(tool, {"u": "\ud801"})] == ["not_allowed"]
 
 
-def test_a_place_under_a_lone_surrogate_is_told_and_mended() -> None:
+def test_a_value_under_a_lone_surrogate_is_reported_and_repaired() -> None:
     tool = declared({"u": {"type": "object", "additionalProperties": INTEGER}})
     [problem] = problems(tool, {"u": {"\udfff": "x"}})
     assert problem.path == "/u/\\udfff"
@@ -586,7 +586,7 @@ def test_a_schema_without_end_is_refused_at_once(parameters: Json) -> None:
     assert time.process_time() - start < 1
 
 
-def test_a_long_list_of_wrong_items_is_judged_in_no_time() -> None:
+def test_a_long_list_of_wrong_items_is_checked_quickly() -> None:
     tool = declared({"a": {"type": "array", "items": INTEGER}})
     start = time.process_time()
     assert len(problems(tool, {"a": ["x"] * 20_000})) == 5
@@ -618,7 +618,7 @@ def test_a_schema_with_a_lone_surrogate_can_be_checked() -> None:
     assert [problem.code for problem in check(Call("f", {}, ""), odd)] == ["missing"]
 
 
-def test_an_unknown_argument_inside_an_object_is_told_what_there_is() -> None:
+def test_an_unknown_argument_inside_an_object_is_reported_with_the_known_ones() -> None:
     inner = {"type": "object", "properties": {"x": {}, "y": {}}, "additionalProperties": False}
     schema = {"type": "object", "properties": {"o": {"$ref": "#/$defs/O"}}, "$defs": {"O": inner}}
     tools = Toolset([{"name": "f", "parameters": schema}])

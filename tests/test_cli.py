@@ -41,7 +41,7 @@ def test_parse_shows_text_calls_and_arguments() -> None:
     assert "get_weather" in result.stdout and '"city": "Oslo"' in result.stdout
 
 
-def test_parse_reads_standard_input_without_being_told() -> None:
+def test_parse_reads_standard_input_by_default() -> None:
     assert run("parse", stdin=REPLY).stdout.startswith("format     hermes")
 
 
@@ -91,7 +91,7 @@ def test_explain_as_json_has_spans_and_events() -> None:
     assert [event["type"] for event in data["events"]] == ["text", "call_start", "arguments", "call_end"]
 
 
-def test_reasoning_that_the_prompt_opened_can_be_said() -> None:
+def test_reasoning_opened_by_the_prompt_is_an_option() -> None:
     data = json.loads(run("parse", "-f", "hermes", "--reasoning", "open", "--json", stdin="hm</think>Yes.").stdout)
     assert (data["reasoning"], data["content"]) == ("hm", "Yes.")
 
@@ -210,7 +210,7 @@ def test_what_cannot_be_rendered_is_one_line(text: str, words: str) -> None:
     assert words in failed(run("render", "-f", "hermes", stdin=text))
 
 
-def test_what_is_wrong_on_standard_input_is_said_of_it() -> None:
+def test_an_error_in_standard_input_names_it() -> None:
     assert failed(run("render", "-f", "hermes", stdin="{")).startswith("rightcall: standard input is not valid JSON")
 
 
@@ -222,7 +222,7 @@ def test_rendered_text_can_be_had_as_json() -> None:
     assert printed["text"].encode() == run("render", "-f", "hermes", stdin=data).stdout_bytes
 
 
-def test_parse_repairs_as_far_as_it_is_told() -> None:
+def test_parse_repairs_by_the_policy_given() -> None:
     broken = REPLY.replace('"Oslo"}}', '"Oslo",}}')
     assert "trailing_comma" in run("parse", stdin=broken).stdout
     refused = run("parse", "--repair", "off", stdin=broken)
@@ -244,7 +244,7 @@ BARE = '{"name": "get_weather", "arguments": {"city": "Oslo"}}'
         (f"<think>{REPLY}</think>", ["--finish", "content_filter"], 0),
     ],
 )
-def test_parse_takes_as_much_for_a_call_as_it_is_told(tools: str, text: str, options: list[str], found: int) -> None:
+def test_parse_rescues_by_the_policy_given(tools: str, text: str, options: list[str], found: int) -> None:
     for stream in ([], ["--stream", "3"]):
         result = run("parse", "--tools", tools, "--json", *options, *stream, stdin=text)
         assert (result.exit_code, len(json.loads(result.stdout)["calls"])) == (0, found)
@@ -373,7 +373,7 @@ def test_the_scenes_of_repair_and_rescue_show_what_their_titles_say() -> None:
     assert example.attempts == () and example.content == SCENES[11].text
 
 
-def test_the_scenes_of_the_contract_show_what_a_model_is_told() -> None:
+def test_the_scenes_of_the_contract_show_the_prompt() -> None:
     ours, theirs = PROMPT_SCENES
     assert "declare function book_room(args: { hotel: string /* required */" in ours.excerpt()
     assert theirs.excerpt().startswith(

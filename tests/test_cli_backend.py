@@ -85,7 +85,7 @@ def invoke(*args: str, **env: str) -> Any:
 
 
 @pytest.mark.parametrize("flag", ["--base-url", "--proxy-base-url"])
-def test_a_command_asks_the_server_that_it_is_told_and_records_it(flag: str, tmp_path: Path) -> None:
+def test_a_command_uses_the_given_server_and_records_the_exchange(flag: str, tmp_path: Path) -> None:
     async def go() -> Any:
         async with serving(json_answer(chat("Hello!"))) as server:
             args = (flag, server.url, "--record", str(tmp_path / "c.jsonl"), "-m", "m", "--api-key-env", "MINE")

@@ -115,7 +115,7 @@ def test_what_holds_no_calls_is_one_line(command: str, text: str, words: str, to
 
 
 @pytest.mark.parametrize("command", ["check", "repair"])
-def test_calls_cannot_be_judged_without_tools(command: str) -> None:
+def test_calls_cannot_be_checked_without_tools(command: str) -> None:
     assert "--tools FILE" in failed(run(command, stdin="[]"))
     assert "No such file" in failed(run(command, "--tools", "no.json", stdin="[]"))
 

@@ -166,7 +166,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path: Path, source: str)
         assert not list((tmp_path / "new").glob("*")) and not list((tmp_path / "new").glob(".*"))
 
 
-def test_how_much_of_a_log_is_taken_for_calls_can_be_said(tmp_path: Path) -> None:
+def test_the_rescue_policy_of_an_import_can_be_set(tmp_path: Path) -> None:
     call = '{"name": "f", "arguments": {}}'
     log = [{"text": call}, {"text": f"<think><tool_call>{call}</tool_call></think>"}]
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in log))
@@ -198,7 +198,7 @@ def test_the_group_is_found_by_a_process_of_its_own() -> None:
         assert name in done.stdout
 
 
-def test_of_many_refused_lines_three_are_told_and_the_rest_counted(tmp_path: Path) -> None:
+def test_three_refused_lines_are_reported_and_the_others_counted(tmp_path: Path) -> None:
     (tmp_path / "log.jsonl").write_text('{"a": 1}\n' * 9 + '{"prompt": "Hi", "output": "Hello."}\n')
     result = run("dataset", "import", str(tmp_path / "log.jsonl"), "-o", str(tmp_path / "out.jsonl"))
     assert result.exit_code == 1

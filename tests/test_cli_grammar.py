@@ -44,7 +44,7 @@ def test_the_printed_grammar_is_the_one_that_engines_take(tools: Any) -> None:
     assert done.returncode == 0 and accepts(done.stdout.decode(), CALL)
 
 
-def test_what_cannot_be_said_is_a_table_on_standard_error(tools: Any) -> None:
+def test_relaxations_are_a_table_on_standard_error(tools: Any) -> None:
     result = run("grammar", "--tools", tools(WEATHER, ODD), "--format", "hermes")
     assert result.exit_code == 0 and "::=" in result.stdout
     assert "uniqueItems" in result.stderr and "items that come twice" in result.stderr.replace("\n", " ")
@@ -63,7 +63,7 @@ def test_strict_refuses_and_names_the_keyword(tools: Any) -> None:
 
 
 @pytest.mark.parametrize("emit", ["gbnf", "structural-tag"])
-def test_strict_refuses_what_the_engine_alone_cannot_be_told(tools: Any, emit: str) -> None:
+def test_strict_rejects_what_the_engine_cannot_enforce(tools: Any, emit: str) -> None:
     short = {"name": "t", "parameters": {"type": "object", "properties": {"x": {"type": "string", "minLength": 2}}}}
     options = (
         "grammar",

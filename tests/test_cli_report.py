@@ -80,7 +80,7 @@ def test_answers_lines_of_parse_and_rows_of_captures_are_read(tmp_path: Path, to
     assert capture["repaired"]["count"] == 1
 
 
-def test_keys_may_be_told(tmp_path: Path) -> None:
+def test_keys_of_rows_can_be_named(tmp_path: Path) -> None:
     made = told(
         *(log(tmp_path / "a.jsonl", [{"a": {"b": GOOD}, "who": {"m": "x"}, "via": "y"}]), "--text-key", "a.b"),
         *("--model-key", "who.m", "--server-key", "via"),
@@ -88,7 +88,7 @@ def test_keys_may_be_told(tmp_path: Path) -> None:
     assert [(group["model"], group["server"]) for group in made["groups"]] == [("x", "y")]
 
 
-def test_lines_without_a_reply_are_told_and_counted(tmp_path: Path) -> None:
+def test_lines_without_a_reply_are_reported_and_counted(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text(json.dumps({"text": GOOD}) + "\nnonsense\n\n" + '{"x": 1}\n' * 4 + '{"id": 1, "error": "no"}\n')
     result = run("report", str(path), "--jobs", "1")

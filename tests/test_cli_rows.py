@@ -191,7 +191,7 @@ def test_the_reply_of_a_row_is_found_whatever_it_is_called(tmp_path: Path, row: 
     assert [(call["name"], call["arguments"]) for call in line["calls"]] == [("look", {"city": "Oslo"})]
 
 
-def test_keys_can_be_told_and_ids_and_models_are_kept(tmp_path: Path) -> None:
+def test_keys_can_be_named_and_ids_and_models_are_kept(tmp_path: Path) -> None:
     row = {
         "meta": {"n": [7, 8]},
         "who": {"name": "m"},
@@ -225,7 +225,7 @@ def test_a_text_that_was_cut_is_read_as_cut(tmp_path: Path) -> None:
     assert [len(line["calls"]) for line in found] == [1, 0, 0]
 
 
-def test_bad_rows_are_told_the_rest_counted_and_each_gives_a_line(tmp_path: Path) -> None:
+def test_bad_rows_are_reported_or_counted_and_each_gives_a_line(tmp_path: Path) -> None:
     log, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     log.write_bytes(b'{"text": "a"}\n\noops\n{"id": 5, "x": 1}\n[]\n{"text": "b"}\n{"x": \n"last"')
     done = run("parse", "--rows", str(log), "--out", str(out))
@@ -241,7 +241,7 @@ def test_bad_rows_are_told_the_rest_counted_and_each_gives_a_line(tmp_path: Path
     assert [line["id"] for line in found if "error" in line] == [None, 5, None, None, None]
 
 
-def test_lines_of_csv_are_told_as_they_stand_in_the_file(tmp_path: Path) -> None:
+def test_csv_rows_are_reported_by_their_line_in_the_file(tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text('id,text\n1,"two\nlines"\n2,b,c\n')
     done = run("parse", "--rows", str(tmp_path / "in.csv"), "--out", str(tmp_path / "out.jsonl"))
     assert done.stderr == f"{tmp_path}/in.csv:4 it has 3 fields, and the first line names 2\n"

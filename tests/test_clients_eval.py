@@ -57,7 +57,7 @@ def test_the_program_of_a_library_is_there(client: Client) -> None:
 
 
 @EVERY
-def test_the_model_makes_the_calls_that_a_client_is_told(client: Client) -> None:
+def test_the_scripted_model_makes_the_calls_of_the_client_task(client: Client) -> None:
     uses = [client.reads, client.edits]
     asked = told(client, PLACES)
     tools = [{"type": "function", "function": {"name": use.name, "parameters": {}}} for use in uses]

@@ -288,7 +288,7 @@ def test_broken_bytes_are_named(api: str, fault: str, breaking: Callable[[bytes]
 
 
 @pytest.mark.parametrize("api", ["chat", "responses", "messages"])
-def test_comments_crlf_and_ids_of_events_disturb_nobody(api: str) -> None:
+def test_comments_crlf_and_event_ids_are_accepted(api: str) -> None:
     data = b": wait\n\n" + written(api).replace(b"data:", b"id: 1\ndata:").replace(b"\n", b"\r\n")
     assert conforms(data, api) == []
 
@@ -342,7 +342,7 @@ _VALUES = st.recursive(
 @given(
     payloads=st.lists(_VALUES, max_size=4), api=st.sampled_from([*WRITERS]), stream=st.sampled_from([None, True, False])
 )
-def test_no_answer_is_too_odd_to_be_judged(payloads: list[Any], api: str, stream: bool | None) -> None:
+def test_every_answer_gets_a_verdict(payloads: list[Any], api: str, stream: bool | None) -> None:
     texts = [json.dumps(payload) for payload in payloads]
     for said in (*texts, "\n".join(texts), "".join([f"data: {each}\n\n" for each in texts]), f"[{','.join(texts)}]"):
         assert conforms(said, api, stream=stream)
@@ -358,10 +358,10 @@ def test_an_answer_that_is_nested_too_deeply_is_no_answer(api: str, depth: int) 
         assert conforms(said, api)
 
 
-def test_numbers_that_are_none_in_json_are_told() -> None:
+def test_numbers_that_json_does_not_have_are_reported() -> None:
     assert any("not JSON" in line for line in conforms('data: {"id": NaN}\n\n', "chat"))
 
 
-def test_of_very_many_faults_the_first_are_told() -> None:
+def test_the_first_of_very_many_faults_are_reported() -> None:
     found = conforms("data: {}\n\n" * 5000, "chat")
     assert 1000 < len(found) < 1020 and found[-1].startswith("and so on: ")

@@ -294,7 +294,7 @@ KEYWORDS: list[tuple[str, Any, list[Any], list[Any]]] = [
 
 
 @pytest.mark.parametrize("name, schema, good, bad", KEYWORDS, ids=[row[0] for row in KEYWORDS])
-def test_a_keyword_is_said_whole(name: str, schema: Any, good: list[Any], bad: list[Any]) -> None:
+def test_a_keyword_is_enforced_completely(name: str, schema: Any, good: list[Any], bad: list[Any]) -> None:
     made = one(schema)
     assert made.relaxations == ()
     assert [value for value in good if not takes(made, value)] == []
@@ -580,7 +580,7 @@ def test_llama_cpp_waits_for_the_opener_where_calls_are_optional() -> None:
     assert "<|tool_call_begin|>" in kimi["preserved_tokens"]
 
 
-def test_servers_that_hide_special_tokens_are_told_not_to() -> None:
+def test_servers_that_hide_special_tokens_are_asked_to_send_them() -> None:
     for server in ("vllm", "sglang"):
         assert grammar(TOOLS, choice="required").for_server(server)["skip_special_tokens"] is False
 

@@ -52,7 +52,7 @@ def test_every_format_has_a_structural_tag(name: str, parallel: bool) -> None:
     assert tag["type"] == "structural_tag" and json.dumps(tag)
 
 
-def test_an_object_of_thousands_of_members_is_relaxed_and_said() -> None:
+def test_an_object_with_thousands_of_members_is_relaxed_and_reported() -> None:
     wide = tool("wide", **{f"p{at}": {"type": "integer"} for at in range(5_000)})
     made = grammar([wide, GOOD], choice="required")
     assert [(limit.tool, limit.keyword) for limit in made.relaxations] == [("wide", "properties")]

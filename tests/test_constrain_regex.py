@@ -147,7 +147,7 @@ def test_a_pattern_lets_through_what_it_matches(pattern: str, text: str) -> None
         r"\ud800",
     ],
 )
-def test_what_is_not_in_the_subset_is_said_to_be_irregular(pattern: str) -> None:
+def test_patterns_outside_the_subset_are_reported_as_irregular(pattern: str) -> None:
     with pytest.raises(Irregular):
         read_pattern(pattern)
 

@@ -63,7 +63,7 @@ def test_a_contract_has_its_sections_in_this_order() -> None:
     ]
 
 
-def test_a_section_that_nothing_is_said_in_is_not_there() -> None:
+def test_an_empty_section_is_omitted() -> None:
     text = contract([WRITE], examples="  \n").text
     assert [line for line in sections(text) if line != "# Today"] == [
         "## Tool Calling Contract",
@@ -90,7 +90,7 @@ def test_tools_are_declared_in_full_with_the_types_that_they_share() -> None:
     assert " */\n\ndeclare function write_file(" in text
 
 
-def test_examples_stand_before_the_tools() -> None:
+def test_examples_precede_the_tools() -> None:
     text = contract(TOOLS, examples="Like this.").text
     assert text.index("## Tool call examples\n\nLike this.") < text.index("## Available tools")
 
@@ -142,7 +142,7 @@ def test_no_tools_are_no_sections_of_tools() -> None:
     ],
     ids=str,
 )
-def test_what_the_caller_got_wrong_is_said(options: Any, error: type[RightcallError], cause: str) -> None:
+def test_errors_of_the_caller_are_reported(options: Any, error: type[RightcallError], cause: str) -> None:
     with pytest.raises(error, match=cause):
         contract(TOOLS, **options)
 

@@ -83,7 +83,7 @@ def test_the_body_of_done_may_be_anything() -> None:
     assert contract("nothing").done is None
 
 
-def test_an_empty_done_is_told() -> None:
+def test_an_empty_done_block_is_reported() -> None:
     reply = contract("<done> </done>")
     assert reply.done == "" and told(reply) == ["empty_done"]
     assert "empty" in feedback(reply)
@@ -149,7 +149,7 @@ def test_a_block_holds_one_call() -> None:
     assert runnable(reply) == [EDIT]
 
 
-def test_a_block_without_a_call_is_told_with_what_it_held() -> None:
+def test_a_block_without_a_call_is_reported_with_its_content() -> None:
     reply = contract("<tool_call>I would edit the file</tool_call>")
     assert args(reply) == [] and told(reply) == ["no_call"]
     assert "I would edit the file" in feedback(reply)
@@ -418,7 +418,7 @@ def test_a_call_that_could_not_be_read_is_not_in_the_canonical_text() -> None:
 
 
 @given(data=st.data())
-def test_the_canonical_text_says_what_the_reply_said(data: st.DataObject) -> None:
+def test_the_canonical_text_equals_the_reply(data: st.DataObject) -> None:
     reply = parse(data.draw(made_of_markers(CONTRACT)), format="contract", tools=DECLARED, repair="off")
     once = canonical(reply)
     again = parse(once, format="contract", tools=DECLARED, repair="off")
@@ -471,7 +471,7 @@ def test_declared_aliases_are_renamed_and_integers_read_with_a_receipt() -> None
     assert sorted(repair.rule for repair in call.repairs if repair.rule == "alias") == ["alias", "alias"]
 
 
-def test_an_alias_gives_way_to_the_name_it_stands_for() -> None:
+def test_an_alias_yields_to_the_declared_name() -> None:
     (call,) = contract(
         '<tool_call>edit({ file: "b", path: "a" })</tool_call>', Toolset([ALIASED]), repair="safe"
     ).attempts
@@ -567,7 +567,7 @@ def test_any_protocol_text_is_read_the_same_however_it_is_cut_and_nothing_is_los
     canonical(reply)
 
 
-def test_a_reply_that_only_looks_like_a_call_is_told_to_the_model() -> None:
+def test_a_reply_that_looks_like_a_call_is_reported_to_the_model() -> None:
     tool = {"name": "lookup", "parameters": {"type": "object", "properties": {"word": {"type": "string"}}}}
     call = '{"name": "lookup", "arguments": {"word": "owl"}}'
     told = feedback(parse(f"Let me see. {call} is what I need.", tools=[tool], format="hermes"))

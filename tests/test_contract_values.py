@@ -156,7 +156,7 @@ def test_what_follows_the_tag_of_a_heredoc_belongs_to_the_call() -> None:
     assert args(reply) == [("edit", {"x": [{"a": "1"}, "2"], "y": "3"})]
 
 
-def test_two_heredocs_with_tags_of_their_own_stand_in_one_call() -> None:
+def test_one_call_can_have_two_heredocs_with_different_tags() -> None:
     inside = "edit({ path: <<OLD\nif a:\n    b()\nOLD, text: <<NEW\nOLD()\nNEW\n})"
     assert args(read(block(inside), "contract", TOOLS)) == [("edit", {"path": "if a:\n    b()", "text": "OLD()"})]
 

@@ -32,7 +32,7 @@ def test_every_format_has_samples_and_every_file_a_format() -> None:
     assert all(read_samples(file) for file in files())
 
 
-def test_every_sample_stands_in_the_file_of_its_format() -> None:
+def test_every_sample_is_in_the_file_of_its_format() -> None:
     assert [(s.id, file.stem) for file in files() for s in read_samples(file) if s.format != file.stem] == []
 
 

@@ -50,7 +50,7 @@ PYTHONIC = [name for name, format in FORMATS.items() if any(isinstance(body, Pyt
 @pytest.mark.parametrize("format", sampled(PYTHONIC))
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("unit", [",", ", ", ",\n", "a,", '"a" ', "a ", "a=", "a=1 "])
-def test_four_times_what_stands_between_python_arguments_takes_four_times_the_steps(
+def test_four_times_the_text_between_python_arguments_takes_four_times_the_steps(
     format: str, way: str, unit: str
 ) -> None:
     before = render([Call("write", {"text": "a"})], format=format).rpartition(")")[0]

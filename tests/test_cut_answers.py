@@ -169,7 +169,7 @@ def test_a_client_never_sees_a_call_that_was_cut(api: str, refused: Any, data: s
 
 
 @pytest.mark.parametrize("word", [*sorted(CUT), "max_tokens", "MAX_TOKENS", "SAFETY", "refusal", "failed"])
-def test_a_text_may_be_told_how_it_ended_in_the_providers_own_word(word: str) -> None:
+def test_the_finish_reason_may_be_the_word_of_the_provider(word: str) -> None:
     bare = '{"name": "f", "arguments": {"x": 1}}'
     assert len(parse(bare, tools=TOOLS, finish="end_turn").calls) == 1
     assert not parse(bare, tools=TOOLS, finish=word).calls

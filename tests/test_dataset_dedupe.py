@@ -117,7 +117,7 @@ def test_nearly_every_changed_copy_is_found_and_nothing_else() -> None:
     assert len(gone) >= 0.98 * 400
 
 
-def test_how_alike_texts_are_is_told_within_a_fifth() -> None:
+def test_similarity_is_estimated_within_a_fifth() -> None:
     drawn = random.Random(3)
     for _ in range(50):
         text = made_text(drawn)

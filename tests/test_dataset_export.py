@@ -89,7 +89,7 @@ def test_openai_rows_have_arguments_as_text_and_do_not_learn_from_a_bad_turn(tmp
     assert "respond" not in [tool["function"]["name"] for tool in row["tools"]]
 
 
-def test_parallel_calls_are_one_turn_and_said_so(tmp_path: Path) -> None:
+def test_parallel_calls_are_one_turn_and_marked(tmp_path: Path) -> None:
     (row,) = exported(tmp_path, labelled("parallel"), "openai-sft")
     assert row["parallel_tool_calls"] is True
     assert len(row["messages"][2]["tool_calls"]) == 2
@@ -131,7 +131,7 @@ def test_a_native_call_as_it_was_sent_is_rejected_as_a_call(tmp_path: Path) -> N
     assert row["rejected"] == [{"role": "assistant", "content": function["arguments"]}]
 
 
-def test_kto_rows_say_of_each_judged_turn_whether_it_is_good(tmp_path: Path) -> None:
+def test_kto_rows_label_each_checked_turn_as_good_or_bad(tmp_path: Path) -> None:
     found = exported(tmp_path, labelled("retried", "refused"), "trl-kto")
     assert [row["label"] for row in found] == [False, True, True, False]
     assert exported(tmp_path / "none", rows("right"), "trl-kto") == []
@@ -206,7 +206,7 @@ def test_rows_of_the_other_schema_are_exported_with_a_history_made_from_them(tmp
     assert row["messages"][2]["content"] == '{"cart_id":"cart-001"}'
 
 
-def test_attempts_of_a_turn_are_told_apart() -> None:
+def test_attempts_of_a_turn_are_distinguished() -> None:
     bad, good, *_ = labelled("retried")
     first = {**bad, "attempt": 1}
     second = {**good, "attempt": 2, "proxy_trace": {**good["proxy_trace"], "turn": 0}}
@@ -369,7 +369,7 @@ def test_single_turns_out_and_back_give_the_same_calls(turns: list[list[tuple[st
 
 
 @given(turns=st.lists(CALLS, min_size=1, max_size=2))
-def test_judged_turns_out_and_back_give_the_same_calls(turns: list[list[tuple[str, Json]]]) -> None:
+def test_exported_checked_turns_are_imported_with_the_same_calls(turns: list[list[tuple[str, Json]]]) -> None:
     made = [{**row, "label": {"label": "valid", "by": "scenario", "why": ""}} for row in run_of(turns)]
     found = list(SHAPES["trl-kto"].examples(CapturedConversation(made), MessageOptions()))
     assert [each["label"] for each in found if isinstance(each, dict)] == [True] * (len(turns) + 1)

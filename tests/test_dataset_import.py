@@ -298,7 +298,7 @@ def test_what_a_model_wrote_is_read_under_every_usual_name(name: str, tmp_path: 
 
 
 @pytest.mark.parametrize("name", ALONE)
-def test_an_answer_alone_is_a_row_of_which_nobody_knows_what_was_asked(name: str, tmp_path: Path) -> None:
+def test_an_answer_alone_is_a_row_with_an_unknown_request(name: str, tmp_path: Path) -> None:
     (row,) = imported(tmp_path, [ALONE[name]], tools=Toolset([WEATHER]))
     _is_the_call(row)
     assert row["messages"] == [] and row["user_request"] == "(nothing was asked)"
@@ -309,7 +309,7 @@ def test_every_kind_of_log_is_tried() -> None:
     assert {detect_kind(line) for group in lines for line in group} | {"capture"} == set(KINDS)
 
 
-def test_lines_of_many_kinds_may_stand_in_one_file_and_a_kind_may_be_named(tmp_path: Path) -> None:
+def test_one_file_may_have_lines_of_many_kinds_and_a_kind_may_be_named(tmp_path: Path) -> None:
     lines = [line for name in ("chat", "messages", "cassette", "batch") for line in EXCHANGES[name]]
     assert len(imported(tmp_path, [*lines, *CONVERSATIONS.values()])) == 4 + 2 * len(CONVERSATIONS)
     (row,) = imported(tmp_path / "named", [{"messages": [USER], "response": COMPLETION}], kind="openai")
@@ -420,7 +420,7 @@ def test_a_real_cassette_imports_as_what_it_is(tmp_path: Path) -> None:
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def test_what_a_log_holds_is_read_as_it_is_told_to_be() -> None:
+def test_a_log_is_read_as_the_named_kind() -> None:
     bare = {"text": json.dumps(CALL), "tools": [WEATHER], "prompt": "Weather?"}
     assert ["call" in row for row in rows_of(bare, group="g")] == [True]
     assert ["call" in row for row in rows_of(bare, group="g", rescue="off")] == [False]

@@ -93,7 +93,7 @@ def test_a_call_that_is_not_needed_was_made_or_not_asked_for() -> None:
             assert own in before or (truth["kind"] == "outcome" and not before)
 
 
-def test_what_must_be_asked_for_stands_nowhere_in_the_conversation() -> None:
+def test_the_value_to_ask_for_occurs_nowhere_in_the_conversation() -> None:
     for kind, truth, row in negatives():
         if kind == "ask_back" and truth["kind"] != "outcome":
             said = json.dumps([row["messages"], row["user_request"]]).lower()

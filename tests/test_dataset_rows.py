@@ -73,9 +73,7 @@ def test_every_schema_has_a_sample_that_is_sound() -> None:
 
 @pytest.mark.parametrize("name", SAMPLES)
 @given(data=st.data())
-def test_a_row_that_lacks_a_key_or_has_nonsense_there_is_judged_without_an_exception(
-    name: str, data: st.DataObject
-) -> None:
+def test_a_row_with_a_missing_or_invalid_key_is_validated_without_an_exception(name: str, data: st.DataObject) -> None:
     row = dict(SAMPLES[name])
     key = data.draw(st.sampled_from(sorted(row)))
     nonsense: Any = data.draw(st.sampled_from([None, 1, "x", [], {}, [1], {"a": 1}, [{}], {"name": 1}]))
@@ -95,7 +93,7 @@ def test_a_row_that_lacks_a_key_or_has_nonsense_there_is_judged_without_an_excep
         ("rightcall-capture/v1", {"call": {"\ud800": 1}}),
     ],
 )
-def test_a_row_of_any_json_is_judged_by_validate_and_stats(name: str, change: Json, tmp_path: Path) -> None:
+def test_a_row_of_any_json_is_accepted_by_validate_and_stats(name: str, change: Json, tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     file.write_text(json.dumps({**SAMPLES[name], **change}) + "\n")
     told: list[str] = []
@@ -104,7 +102,7 @@ def test_a_row_of_any_json_is_judged_by_validate_and_stats(name: str, change: Js
 
 
 @pytest.mark.parametrize("required", [[[]], [{}], [None, 1]])
-def test_a_tool_that_requires_what_is_no_name_is_judged_too(required: list[Any]) -> None:
+def test_a_tool_that_requires_an_invalid_name_is_validated_too(required: list[Any]) -> None:
     parameters = {"type": "object", "properties": {}, "required": required}
     call = {"name": "f", "arguments": {}}
     assert (
@@ -212,7 +210,7 @@ def test_examples_that_the_model_was_shown_are_not_calls_of_its_own() -> None:
     assert [message["role"] for message in CapturedConversation([first, end]).turns[0].messages] == ["system", "user"]
 
 
-def test_a_row_without_a_history_is_judged_by_the_rows_before_it() -> None:
+def test_a_row_without_a_history_is_validated_by_earlier_rows() -> None:
     labeller = Labeller()
     later = {**FORGE_ROW, "proxy_trace": {**FORGE_ROW["proxy_trace"], "turn": 1}}
     other = {**FORGE_ROW, "example_group_id": "another"}
@@ -316,7 +314,7 @@ def test_a_value_that_all_rows_have_is_no_chart(tmp_path: Path) -> None:
     assert page.headline.figure == "80.0 %"
 
 
-def test_a_rule_that_mended_a_row_twice_counts_once(tmp_path: Path) -> None:
+def test_a_rule_that_repaired_a_row_twice_counts_once(tmp_path: Path) -> None:
     row = next(row for row in rows("repaired") if row.get("repairs"))
     doubled = {**row, "repairs": row["repairs"] * 2}
     assert statistics([write(tmp_path / "a.jsonl", [doubled])]).counts["repair"] == {"scalar_type": 1}

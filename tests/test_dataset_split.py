@@ -161,7 +161,7 @@ def test_by_tool_a_conversation_that_only_offers_a_held_out_tool_is_on_neither_s
     assert manifest["by"] == "tool" and manifest["held_out_tools"] == [lowest] and manifest["left_out"] == 1
 
 
-def test_by_tool_a_conversation_without_tools_stands_for_itself(tmp_path: Path) -> None:
+def test_a_split_by_tool_keeps_a_conversation_without_tools_apart(tmp_path: Path) -> None:
     made = [of_tools(group, "respond", "") for group in "1234"]
     told = split([write(tmp_path / "a.jsonl", made)], tmp_path / "out", ratio=0.5, by="tool")
     assert (told.train, told.validation, told.left_out) == (2, 2, 0)

@@ -361,7 +361,7 @@ def test_what_a_typed_dict_requires_is_known_although_its_annotations_are_texts(
     assert ours(Sequel).schema["$defs"]["Sequel"]["required"] == ["title", "part"]
 
 
-def test_a_description_stands_wherever_an_annotation_has_one() -> None:
+def test_every_description_of_an_annotation_is_in_the_schema() -> None:
     schema = ours(list[Annotated[int, "One"]]).schema["properties"]["x"]
     assert schema == {"items": {"description": "One", "type": "integer"}, "type": "array"}
     assert ours(Movie).schema["$defs"]["Movie"]["properties"]["year"]["description"] == "When it came out"
@@ -418,7 +418,7 @@ def test_a_dataclass_takes_what_its_making_takes() -> None:
     assert read(ours(Made), {"given": 1, "start": 2}).counted == 3
 
 
-def test_what_a_class_refuses_itself_is_told_to_the_model() -> None:
+def test_a_validation_error_of_a_class_is_reported_to_the_model() -> None:
     def f(made: list[Made]) -> None: ...
 
     result = dispatch_sync(Call("f", {"made": [{"given": -1}]}), [f])[0]
@@ -426,7 +426,7 @@ def test_what_a_class_refuses_itself_is_told_to_the_model() -> None:
     assert "nothing is below zero" in result.text
 
 
-def test_every_fault_is_told_with_its_place_up_to_five() -> None:
+def test_up_to_five_faults_are_reported_with_their_places() -> None:
     def f(points: list[Point], when: date) -> None: ...
 
     run = to_tool(f).run
@@ -517,7 +517,7 @@ def test_a_value_that_is_read_twice_is_made_anew() -> None:
     assert read(intake, value) is not read(intake, value)
 
 
-def test_what_is_nested_too_deeply_is_told() -> None:
+def test_too_deep_nesting_is_reported() -> None:
     with pytest.raises(ConversionError) as caught:
         read(ours(Left | Right), nested(900, None))
     assert [fault.code for fault in caught.value.faults] == ["too_deep"]
@@ -545,7 +545,7 @@ BOUNDED: list[tuple[Any, Json, Any, Any]] = [
 
 
 @pytest.mark.parametrize("hint, schema, right, wrong", BOUNDED, ids=[str(row[0]) for row in BOUNDED])
-def test_bounds_are_said_and_kept(hint: Any, schema: Json, right: Any, wrong: Any) -> None:
+def test_bounds_are_declared_and_enforced(hint: Any, schema: Json, right: Any, wrong: Any) -> None:
     def f(x: Any) -> Any:
         return x
 

@@ -75,7 +75,7 @@ ANCHORED: list[Json] = [
 
 
 @pytest.mark.parametrize("schema", ANCHORED, ids=json.dumps)
-def test_a_reference_means_the_same_wherever_its_target_stands(schema: Json) -> None:
+def test_a_reference_resolves_wherever_its_target_is(schema: Json) -> None:
     tools = Toolset([{"name": "f", "parameters": {"type": "object", **schema}}])
     assert check(Call("f", {"b": 1}), tools) == []
     assert [problem.code for problem in check(Call("f", {"a": 1}), tools)] == ["missing"]
@@ -144,7 +144,7 @@ def test_arguments_too_large_for_their_schema_are_a_problem_that_says_so() -> No
     assert check(Call("f", {"a": ["x"] * 20}), tools) == []
 
 
-def test_very_many_errors_are_told_by_their_beginning() -> None:
+def test_only_the_first_of_very_many_errors_are_reported() -> None:
     items = {"allOf": [{"minLength": at} for at in range(10, 1_610)]}
     tools = Toolset([tool({"a": {"type": "array", "items": items}})])
     text = json.dumps({"name": "f", "arguments": {"a": ["x"] * 500}})
@@ -152,7 +152,7 @@ def test_very_many_errors_are_told_by_their_beginning() -> None:
     assert set(used.codes) == {"wrong_length"} and used.megabytes < 120
 
 
-def test_hundreds_of_values_that_fit_no_alternative_are_told_by_a_few_errors() -> None:
+def test_hundreds_of_values_that_fit_no_alternative_give_a_few_errors() -> None:
     (declared,) = Toolset([tool({"a": {"type": "array", "items": {"anyOf": [{"type": "array"}, {"type": "null"}]}}})])
     told = next(iter_error_reports(declared, {"a": ["x"] * 400}))
     assert 5 < len(told.errors) <= 50 and not told.is_whole

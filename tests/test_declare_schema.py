@@ -217,7 +217,7 @@ def test_an_id_cannot_make_a_reference_leave_or_stay(base: str) -> None:
     assert checked == {"properties": {"x": {"$ref": "#/$defs/A"}}, "$defs": {"A": {"type": "string"}}}
 
 
-def test_what_only_a_reference_makes_a_schema_is_judged_too() -> None:
+def test_a_schema_that_only_a_reference_points_at_is_checked_too() -> None:
     hidden: Json = {"properties": {"x": {"$ref": "#/x-mine/a"}}, "x-mine": {"a": {"$ref": "http://example.org"}}}
     with pytest.raises(BadTools, match=r"/x-mine/a/\$ref: .*nothing is ever fetched"):
         declared(hidden)

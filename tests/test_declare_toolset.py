@@ -92,7 +92,7 @@ def test_registering_again_replaces() -> None:
     assert len(tools) == 1 and kept is not None and kept.description == "new"
 
 
-def test_sources_with_names_are_told_by_their_names() -> None:
+def test_named_sources_are_reported_by_their_names() -> None:
     tools = Toolset.merge({"github": [Tool(name="search")], "jira": {"tools": [{"name": "search"}, BAD]}}, lenient=True)
     (clash,) = tools.clashes
     assert (clash.kept, clash.dropped, clash.same) == ("github: Tool at /0", "jira: bare at /tools/0", False)
@@ -250,7 +250,7 @@ def test_what_the_caller_wrote_wrong_raises(tools: Any) -> None:
         Toolset.of(tools)
 
 
-def test_what_a_toolset_left_out_and_mended_goes_with_it() -> None:
+def test_omissions_and_repairs_of_a_toolset_are_kept_with_it() -> None:
     inner = Toolset.lenient([BAD, FLOAT])
     for made in (Toolset(inner, CALC), inner.scoped(["scale"]), inner.registered(CALC)):
         assert [each.tool for each in made.refused] == ["bad"] and [each.tool for each in made.mended] == ["scale"]

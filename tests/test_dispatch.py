@@ -93,7 +93,7 @@ NOT_RUN = {
 
 
 @pytest.mark.parametrize("code", NOT_RUN)
-def test_a_call_that_must_not_run_does_not_and_the_model_is_told_why(code: str) -> None:
+def test_a_rejected_call_does_not_run_and_the_reason_is_reported_to_the_model(code: str) -> None:
     result, after = dispatch_sync([NOT_RUN[code], call("add", a=5)], TOOLS)
     assert (result.kind, result.error, [problem.code for problem in result.problems]) == ("refused", True, [code])
     assert result.text.startswith("ERROR: the call was not run: ") and result.problems[0].message in result.text
@@ -171,7 +171,7 @@ def test_how_the_arguments_are_spelled_is_no_disagreement(arguments: Any, text: 
 
 
 @pytest.mark.parametrize("text", ["", " ", "{}", "null", '""', "{ }"])
-def test_no_arguments_may_be_said_in_many_ways(text: str) -> None:
+def test_missing_arguments_have_many_notations(text: str) -> None:
     assert check(Call("fail", {}, text), TOOLS) == []
 
 
@@ -233,7 +233,7 @@ def test_arguments_come_in_the_tools_own_types_and_strictly() -> None:
     assert dispatch_sync(call("sit", seat={"row": "3"}), [sit])[0].kind == "refused"
 
 
-def test_what_only_the_tools_own_validation_refuses_is_told_to_the_model() -> None:
+def test_errors_of_the_tools_own_validation_are_reported_to_the_model() -> None:
     def halve(number: Annotated[int, AfterValidator(even)]) -> int:
         return number // 2
 
@@ -313,7 +313,7 @@ def test_a_tool_cannot_end_the_program() -> None:
     assert [result.output for result in results] == ["SystemExit: 3"] * 2
 
 
-def test_odd_exceptions_are_told_and_bounded() -> None:
+def test_unusual_exceptions_are_reported_and_bounded() -> None:
     class Silent(Exception):
         def __str__(self) -> str:
             raise RuntimeError
@@ -571,7 +571,7 @@ def test_not_more_run_together_than_may() -> None:
     assert gauge.most == 3
 
 
-def test_in_the_trace_parallel_calls_stand_in_their_places() -> None:
+def test_the_trace_has_parallel_calls_in_the_order_of_the_batch() -> None:
     one, other = Trace(), Trace()
     hook = lambda invocation: None  # noqa: E731
     dispatch_sync(CALLS, watched(Gauge(), []), parallel=True, trace=one, hooks=[hook])
@@ -644,7 +644,7 @@ def test_dispatch_sync_says_so_where_it_cannot_wait() -> None:
     asyncio.run(main())
 
 
-def test_tools_must_be_said() -> None:
+def test_dispatch_requires_tools() -> None:
     with pytest.raises(CallerError, match="tools is None"):
         dispatch_sync(call("add", a=1), None)  # type: ignore[arg-type]
 

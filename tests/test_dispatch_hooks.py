@@ -77,7 +77,7 @@ def run(hooks: list[Any], x: int = 1, **options: Any) -> tuple[list[Result], tup
 GO = (HookBefore(0, 0, "continue"), HookBefore(0, 1, "continue"))
 
 
-def test_all_hooks_are_asked_and_told_in_order() -> None:
+def test_all_hooks_run_before_and_after_in_order() -> None:
     first, second = Scripted(), Scripted(Continue())
     results, events, error = run([first, second])
     assert events == (*GO, HookAfter(0, 0), HookAfter(0, 1), Outcome(0, "t", "completed"))
@@ -85,7 +85,7 @@ def test_all_hooks_are_asked_and_told_in_order() -> None:
     assert first.seen == second.seen == ["before", "after completed"]
 
 
-def test_a_hook_that_skips_gives_the_output_and_all_are_told() -> None:
+def test_a_hook_that_skips_gives_the_output_and_all_hooks_are_notified() -> None:
     first, second = Scripted(), Scripted(Skip("from cache", "cached"))
     results, events, error = run([first, second])
     skipped = HookBefore(0, 1, "skip", "cached")
@@ -94,7 +94,7 @@ def test_a_hook_that_skips_gives_the_output_and_all_are_told() -> None:
     assert (results[0].output, results[0].kind, results[0].error) == ("from cache", "skipped", False)
 
 
-def test_a_hook_that_was_never_asked_is_told_of_a_skip() -> None:
+def test_a_hook_without_a_before_is_notified_of_a_skip() -> None:
     first, second = Scripted(Skip(None)), Scripted()
     _, events, _ = run([first, second])
     assert events == (HookBefore(0, 0, "skip"), HookAfter(0, 0), HookAfter(0, 1), Outcome(0, "t", "skipped"))

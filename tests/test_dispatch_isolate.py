@@ -106,7 +106,7 @@ def test_what_a_hook_was_shown_is_what_runs_in_the_process_too() -> None:
     assert result.error and "the tool was not run" in result.text
 
 
-def test_a_process_that_nobody_waits_for_any_more_is_killed(tmp_path: Path) -> None:
+def test_a_process_without_a_waiting_caller_is_killed(tmp_path: Path) -> None:
     note = tmp_path / "pids"
 
     async def main() -> None:

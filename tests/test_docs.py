@@ -303,7 +303,7 @@ def test_the_map_of_the_tree_names_every_package_and_module() -> None:
     assert [name for name in re.findall(r"`(?:\w+/)*(\w+\.py)`", rows) if name not in present] == []
 
 
-def test_contributors_are_told_of_every_target() -> None:
+def test_the_guide_for_contributors_has_every_target() -> None:
     targets = re.findall(r"(?m)^([a-z]+):.*## ", (ROOT / "Makefile").read_text("utf-8"))
     told = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
     assert [name for name in targets if f"make {name}`" not in told and name not in ("help", "venv", "clean")] == []

@@ -73,7 +73,7 @@ def without_ids(body: Json) -> Any:
 
 
 @pytest.mark.parametrize("way", ["whole", "streamed"])
-def test_a_call_in_the_text_is_told_with_its_format_and_its_cure(way: str) -> None:
+def test_a_call_in_the_text_is_reported_with_its_format_and_its_cure(way: str) -> None:
     found = diagnose_server(leaks)
     (plain,) = [each for each in found.results if (each.probe, each.way) == ("plain_call", way)]
     assert (plain.verdict, plain.slug) == ("fault", "call_as_text")
@@ -88,7 +88,7 @@ def test_a_call_in_the_text_of_another_tool_than_the_named_one_breaks_the_choice
     assert found.cure() == f"rightcall serve --upstream {found.url}"  # which holds a choice under every guard but none
 
 
-def test_calls_without_ids_are_told() -> None:
+def test_calls_without_ids_are_reported() -> None:
     found = diagnose_server(without_ids)
     told = {(each.probe, each.way) for each in found.faults if each.slug == "bad_ids"}
     assert told == {("ids", "whole"), ("ids", "streamed")}
@@ -98,7 +98,7 @@ def test_calls_without_ids_are_told() -> None:
     ("streamed", "slug"),
     [('{"city": "Oslo"}, "type": "function"', "broken_arguments"), ('ity": "Oslo"}', "lost_in_stream")],
 )
-def test_what_stands_behind_streamed_arguments_is_not_a_loss(streamed: str, slug: str) -> None:
+def test_text_after_streamed_arguments_is_not_a_loss(streamed: str, slug: str) -> None:
     """vLLM streams what a model writes behind the arguments as if it were of them, and leaves it out of whole ones."""
 
     def answer(body: Json) -> Any:
@@ -168,7 +168,7 @@ def test_a_connection_that_the_server_had_closed_is_made_again() -> None:
     assert asyncio.run(go()).status == 200
 
 
-def test_the_budget_of_requests_holds_and_is_told() -> None:
+def test_the_budget_of_requests_is_kept_and_reported() -> None:
     found = diagnose_server(leaks, max_requests=10)
     assert found.requests == 10 and found.skipped > 20
 
@@ -227,7 +227,7 @@ def test_a_server_that_takes_no_question_at_all_is_not_sound_and_has_no_class(st
 
 
 @pytest.mark.parametrize("page", [PAGE, b"", b"null", b"[]", b'{"choices": NaN}'])
-def test_a_page_in_place_of_an_answer_is_told_as_a_wrong_address(page: bytes) -> None:
+def test_a_page_in_place_of_an_answer_is_reported_as_a_wrong_address(page: bytes) -> None:
     found = asyncio.run(_hostile(answer(200, page, Content_Type="text/html"), max_requests=20))
     assert not found.is_sound and not found.classes
     assert {(each.verdict, "is the address right?" in each.says) for each in found.results} == {("unreachable", True)}
@@ -245,7 +245,7 @@ def test_a_server_that_sends_on_says_where() -> None:
 
 
 @pytest.mark.parametrize("sent", [b"", b'data: {"choices": []}\n\n'], ids=["head", "event"])
-def test_a_stream_that_begins_and_falls_silent_is_told(sent: bytes) -> None:
+def test_a_stream_that_stalls_is_reported(sent: bytes) -> None:
     async def stalls(writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + sent)
         await writer.drain()

@@ -63,7 +63,7 @@ def _cases(api: Api, message: Any, raw: RawAnswer, *, framed: bool) -> dict[tupl
     status=st.sampled_from([200, 200, 204, 302, 400, 500]),
     broke=st.sampled_from(["", "", "broke", "late"]),
 )
-def test_whatever_a_server_answers_is_judged_and_can_be_shown(
+def test_every_answer_of_a_server_gets_a_verdict_that_can_be_printed(
     message: Any, api: Api, framed: bool, status: int, broke: Any
 ) -> None:
     raw = RawAnswer(status=status, headers={"content-type": "application/json"}, broke=broke, says=broke)

@@ -212,7 +212,7 @@ def test_a_long_task_is_right_only_if_every_call_is_made_in_its_order_and_nothin
             assert (twice.right, twice.wasted) == ((True, 1) if reads else (False, 0))
 
 
-def test_a_change_that_nobody_asked_for_is_harm_and_a_look_is_a_waste() -> None:
+def test_an_unrequested_change_is_harm_and_an_unrequested_read_is_waste() -> None:
     fleet = find_domain("fleet")
     ask = fleet.by_name["unknown_plate"]
     look, lock = Call("van_state", {"van_id": "v-1"}, ""), Call("lock_doors", {"van_id": "v-1"}, "")
@@ -315,7 +315,7 @@ def test_a_domain_of_ones_own_is_used_like_any_other(tmp_path: Path) -> None:
     ]
 
 
-def test_every_fault_is_told_at_once() -> None:
+def test_all_faults_are_reported_at_once() -> None:
     with pytest.raises(BadDomain) as caught:
         read_domain(FAULTY, "faulty.toml")
     told = str(caught.value).splitlines()

@@ -224,7 +224,7 @@ def test_an_allow_list_keeps_what_leads_to_its_places_and_what_is_in_them() -> N
     assert envelope.payload == {"user": {"name": "Ada", "password": "-"}, "cards": ACCOUNT["cards"], "a/b": "-"}
 
 
-def test_a_star_stands_for_any_step_and_deny_wins() -> None:
+def test_a_star_matches_any_step_and_deny_takes_precedence() -> None:
     envelope = bound(ACCOUNT, Bounds(redaction=Redaction(allow=("/cards",), deny=("/cards/*/no",))))
     assert envelope.payload["cards"] == [{"no": "[redacted]"}] * 2
 

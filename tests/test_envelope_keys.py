@@ -177,7 +177,7 @@ def test_two_names_block(format: str) -> None:
 
 
 @every_json
-def test_an_argument_that_stands_twice_with_two_values_blocks(format: str) -> None:
+def test_an_argument_given_twice_with_two_values_blocks(format: str) -> None:
     text = rendered(format, table="users", filter={"glob": "*"})
     twice = text.replace('"users"', '"users", "table": "orders"')
     assert twice != text
@@ -189,7 +189,7 @@ def test_an_argument_that_stands_twice_with_two_values_blocks(format: str) -> No
 
 @every_json
 @pytest.mark.parametrize("repair", ["off", "safe", "lenient"])
-def test_a_key_that_stands_twice_further_down_blocks_too(format: str, repair: str) -> None:
+def test_a_nested_duplicate_key_blocks_too(format: str, repair: str) -> None:
     text = rendered(format, table="users", filter={"glob": "*"})
     for other in ("1", "true"):
         reply = read(text.replace('"*"', f'1, "glob": {other}').replace('"glob": 1,', '"glob": "*",'), format, repair)
@@ -197,7 +197,7 @@ def test_a_key_that_stands_twice_further_down_blocks_too(format: str, repair: st
 
 
 @every_envelope
-def test_a_key_that_stands_twice_blocks_where_the_arguments_are_read_loosely(format: str) -> None:
+def test_a_duplicate_key_blocks_where_arguments_are_parsed_leniently(format: str) -> None:
     text = rendered(format, table="users").replace('"table": "users"', "'table': 'users', 'table': 'orders'")
     assert ran(read(text, format)) == []
     text = rendered(format, table="users").replace('"table": "users"', "'table': 'users', 'table': 'users'")
@@ -214,7 +214,7 @@ def test_a_key_beside_arguments_that_are_read_loosely_is_put_among_them(format: 
 
 
 @pytest.mark.parametrize("format", sampled(OPENED))
-def test_a_bracket_too_early_does_not_run_a_call_without_what_stands_behind_it(format: str) -> None:
+def test_an_early_bracket_does_not_run_a_call_without_the_trailing_text(format: str) -> None:
     before, inside, behind = envelope(format, filter={"glob": "*"})
     early = with_members(format, '"dry_run": true', filter={"glob": "*"})
     assert ran(read(early, format)) == [("delete_rows", {"filter": {"glob": "*"}, "dry_run": True})]
@@ -224,7 +224,7 @@ def test_a_bracket_too_early_does_not_run_a_call_without_what_stands_behind_it(f
 
 
 @pytest.mark.parametrize("format", NAMED)
-def test_arguments_that_end_too_early_do_not_run_without_what_stands_behind_them(format: str) -> None:
+def test_arguments_that_end_too_early_do_not_run_without_the_trailing_text(format: str) -> None:
     text = rendered(format, filter={"glob": "*"})
     end = text.rindex("}") + 1
     reply = read(text[:end] + ', "dry_run": true}' + text[end:], format)

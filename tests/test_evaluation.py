@@ -152,7 +152,7 @@ def test_configurations_that_ask_the_same_share_one_answer(tmp_path: Path) -> No
         assert len(asked_for) == 9
 
 
-def test_bare_is_told_what_a_tool_would_say_and_has_as_many_turns(tmp_path: Path) -> None:
+def test_the_bare_configuration_gets_the_results_of_tools_and_as_many_turns(tmp_path: Path) -> None:
     def late(path: str, body: Json) -> Json:
         _, call, after = asked(body)
         return said(hermes(call if "is not declared" in after or "no tool" in after else {**call, "name": "none_such"}))
@@ -185,7 +185,7 @@ def test_a_server_without_a_grammar_is_measured_without_one(tmp_path: Path) -> N
         assert "leave out +grammar, full" in failed(run(*args, "-q", "-c", "bare,grammar,full"))
 
 
-def test_tasks_are_judged_by_what_they_did(tmp_path: Path) -> None:
+def test_tasks_are_scored_by_their_effects(tmp_path: Path) -> None:
     from rightcall.evaluation.suites import find_cases
 
     cases = {case.messages[-1]["content"]: case for case in find_cases(["tasks"])}
@@ -243,7 +243,7 @@ def looking(path: str, body: Json) -> Json:
     return said("Hello!" if at == question.rstrip(".") else hermes({"name": "look", "arguments": {"at": at.lower()}}))
 
 
-def test_rows_of_one_s_own_are_judged_by_their_own_rules(tmp_path: Path) -> None:
+def test_user_rows_are_scored_by_their_own_rules(tmp_path: Path) -> None:
     source, out = tmp_path / "mine.jsonl", tmp_path / "rows.jsonl"
     source.write_text("".join([json.dumps(row) + "\n" for row in OWN]))
     with scripted(looking, LLAMA) as (url, _):
@@ -290,7 +290,7 @@ def test_two_cases_of_one_id_are_refused_unless_they_are_the_same(tmp_path: Path
 
 
 @pytest.mark.parametrize("run_", [True, "x", [1], None])
-def test_a_file_whose_first_line_says_nothing_is_told(run_: Any, measured: Measured, tmp_path: Path) -> None:
+def test_a_file_without_a_header_line_is_reported(run_: Any, measured: Measured, tmp_path: Path) -> None:
     lines = measured.out.read_text("utf-8").splitlines()
     head = {**json.loads(lines[0]), "run": run_}
     broken = tmp_path / "rows.jsonl"

@@ -124,7 +124,7 @@ def test_the_loop_runs_reads_what_it_may_and_books_nothing() -> None:
     assert "`- completed" in lines and "`- skipped (denied)" in lines
 
 
-def test_the_model_is_told_what_became_of_its_calls() -> None:
+def test_the_model_gets_the_results_of_its_calls() -> None:
     told: list[list[Any]] = []
 
     def ask(messages: list[Any]) -> str:
@@ -181,21 +181,21 @@ def messages_turn(path: str, body: dict[str, Any]) -> dict[str, Any]:
 TOLD = "2 days of sun in Oslo / "
 
 
-def test_a_loop_with_the_openai_sdk_ends_with_what_the_tools_said() -> None:
+def test_a_loop_with_the_openai_sdk_ends_with_the_tool_results() -> None:
     with scripted(chat_turn) as (url, asked):
         client = openai.OpenAI(base_url=url + "/v1", api_key="none", max_retries=0)
         said = example("openai_loop").ask(client, "m", "Weather?")
     assert said.startswith(TOLD) and "city is required" in said and len(asked) == 3
 
 
-def test_a_loop_with_the_anthropic_sdk_ends_with_what_the_tools_said() -> None:
+def test_a_loop_with_the_anthropic_sdk_ends_with_the_tool_results() -> None:
     with scripted(messages_turn) as (url, asked):
         client = anthropic.Anthropic(base_url=url, api_key="none", max_retries=0)
         said = example("anthropic_loop").ask(client, "m", "Weather?")
     assert said.startswith(TOLD) and "city is required" in said and len(asked) == 3
 
 
-def test_a_loop_with_a_backend_ends_with_what_the_tools_said() -> None:
+def test_a_loop_with_a_backend_ends_with_the_tool_results() -> None:
     with scripted(chat_turn) as (url, asked):
         backend = Backend(url, model="m", mode="native")
         said = example("backend_loop").ask(backend, "Weather?")
@@ -206,7 +206,7 @@ def test_a_loop_with_a_backend_ends_with_what_the_tools_said() -> None:
 LOOPS = re.findall(r"```python\n((?:(?!```).)*?for _ in range\(9\):.*?)```", README.read_text("utf-8"), re.S)
 
 
-def test_the_loops_of_the_readme_end_with_what_the_tools_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_loops_of_the_readme_end_with_the_tool_results(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
         monkeypatch.setenv(name, "none")
     space: dict[str, Any] = {}

@@ -59,7 +59,7 @@ def turn_of(times: int) -> Turn:
     return Turn.of(history, [declared("f")], reply=read(again, api="chat", tools=[declared("f")]))
 
 
-def test_the_same_call_is_warned_of_then_refused_and_told_in_words() -> None:
+def test_a_repeated_call_is_warned_of_then_refused_and_described() -> None:
     decisions = [Guard.of("full").judge(turn_of(times)).decision for times in range(8)]
     assert decisions[0] == "run" and "again" in decisions and decisions == sorted(decisions, key=decisions.index)
     refused = next(judged for times in range(8) if (judged := Guard.of("full").judge(turn_of(times))).decision != "run")
@@ -70,9 +70,9 @@ PARTS: dict[str, Callable[..., None]] = {
     "oversized_result": test_a_result_larger_than_the_window_keeps_its_head_and_tail_and_says_what_is_gone,
     "too_many_tools": test_of_too_many_tools_few_are_offered_and_the_others_are_not_called,
     "escaped_text": test_escapes_that_may_be_meant_stay_as_they_were_written,
-    "repeated_calls": test_the_same_call_is_warned_of_then_refused_and_told_in_words,
+    "repeated_calls": test_a_repeated_call_is_warned_of_then_refused_and_described,
 }
 
 
-def test_every_class_of_failure_is_shown_cured_or_told() -> None:
+def test_every_class_of_failure_is_shown_cured_or_reported() -> None:
     assert FAILURE_CLASSES.keys() == PARTS.keys() | {server.failure for server in ZOO.values()}

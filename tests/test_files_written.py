@@ -296,7 +296,7 @@ def test_what_is_no_plain_file_is_refused_even_if_forced(
 
 @pytest.mark.parametrize("place", [each for each in AT_ONCE if each.name.startswith(("c.", "tape"))], ids=str)
 @pytest.mark.parametrize("at", [1, 20, -1])
-def test_a_line_that_was_torn_is_cut_off_and_no_more(place: Place, at: int, folder: Path, go: Run) -> None:
+def test_only_an_incomplete_line_is_removed(place: Place, at: int, folder: Path, go: Run) -> None:
     """A capture does so when it is resumed; of a cassette and a journal, which nobody could read, always."""
     assert go(place).exit_code == 0
     path = folder / place.name
@@ -309,7 +309,7 @@ def test_a_line_that_was_torn_is_cut_off_and_no_more(place: Place, at: int, fold
 
 
 @pytest.mark.parametrize("place", PLACES[:1] + PLACES[2:4], ids=str)
-def test_a_first_line_that_was_torn_at_any_byte_is_known(place: Place, folder: Path, go: Run) -> None:
+def test_a_first_line_cut_at_any_byte_is_recognized(place: Place, folder: Path, go: Run) -> None:
     assert go(place).exit_code == 0
     path = folder / place.name
     first = path.read_bytes().partition(b"\n")[0]

@@ -26,7 +26,7 @@ def get_weather(city: str) -> str:
     return f"sun in {city}"
 
 
-def test_a_model_of_pydantic_ai_is_told_until_it_makes_its_call() -> None:
+def test_a_model_of_pydantic_ai_is_nudged_until_it_makes_its_call() -> None:
     pydantic_ai = pytest.importorskip("pydantic_ai")
     said = pytest.importorskip("pydantic_ai.messages")
     function = pytest.importorskip("pydantic_ai.models.function")
@@ -55,7 +55,7 @@ def test_a_model_of_pydantic_ai_is_told_until_it_makes_its_call() -> None:
     assert seen[1].startswith("[guard: required_steps]") and "[guard: unknown_tool]" in seen[2] and len(seen) == 4
 
 
-def test_a_model_of_openai_agents_is_told_until_it_makes_its_call() -> None:
+def test_a_model_of_openai_agents_is_nudged_until_it_makes_its_call() -> None:
     agents = pytest.importorskip("agents")
     from openai.types.responses import ResponseFunctionToolCall
 

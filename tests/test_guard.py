@@ -371,7 +371,7 @@ def test_every_nudge_is_plainer_the_next_time_and_never_long(case: str) -> None:
     [(required_steps("search"), "auto"), (terminal_tools("finish"), "auto"), (tool_choice(), "required")],
     ids=["required_steps", "terminal_tools", "tool_choice"],
 )
-def test_a_model_that_only_talks_is_not_asked_for_ever(policy: GuardPolicy, choice: str) -> None:
+def test_a_model_without_calls_is_not_nudged_forever(policy: GuardPolicy, choice: str) -> None:
     guard, history, decisions = Guard(policy), [ASKED], []
     for _ in range(6):
         judged = guard.judge(Turn.of(history, TOOLS, reply=now("Done."), choice=choice))
@@ -386,7 +386,7 @@ def test_what_was_known_is_the_answer_and_the_model_is_asked_again() -> None:
     assert [(result.output, result.error) for result in judged.results] == [("fine", False)]
 
 
-def test_what_is_told_stands_behind_the_result() -> None:
+def test_a_note_follows_the_result() -> None:
     turn = Turn.of(past(said(A)), LOOKS, reply=now(A))
     judged = Guard(repeated()).judge(turn)
     results = asyncio.run(dispatch(judged.calls, LOOKS))
@@ -401,7 +401,7 @@ def test_the_task_ends_with_its_terminal_tool_only_if_that_went_well() -> None:
     assert not judged.over([type(result)(result.call, "no", True, "failed")])
 
 
-def test_the_same_call_is_told_then_answered_then_refused_then_stopped() -> None:
+def test_a_repeated_call_is_noted_then_answered_then_refused_then_stopped() -> None:
     messages: list[Any] = [ASKED]
     actions: list[str] = []
     for _ in range(6):
@@ -411,7 +411,7 @@ def test_the_same_call_is_told_then_answered_then_refused_then_stopped() -> None
     assert actions == ["run", "tell", "answer", "refuse", "refuse", "stop"]
 
 
-def test_what_is_told_of_a_whole_reply_stands_behind_its_last_result_and_is_counted() -> None:
+def test_a_nudge_for_a_whole_reply_follows_its_last_result_and_is_counted() -> None:
     def always(turn: Turn) -> list[Intervention]:
         return [Intervention("slow_down", "nudge", "told", f"[guard: slow_down] {turn.told('slow_down')}")]
 
@@ -423,13 +423,13 @@ def test_what_is_told_of_a_whole_reply_stands_behind_its_last_result_and_is_coun
         assert messages[-2]["content"] == f"found {at}"
 
 
-def test_an_answer_that_looks_like_a_call_ends_the_history_where_nobody_tells_it_so() -> None:
+def test_without_a_policy_an_answer_that_looks_like_a_call_ends_the_task() -> None:
     judged = Guard.of("none").judge(Turn.of([ASKED], TOOLS, reply=now('So: {"name": "search", "arguments": {}} ok?')))
     assert judged.decision == "done"
     assert [message["role"] for message in judged.messages()] == ["assistant"]
 
 
-def test_a_change_that_is_held_back_is_told_with_what_it_gave_and_no_more_of_it_than_can_be_read() -> None:
+def test_a_repeated_change_is_refused_with_a_bounded_excerpt_of_its_result() -> None:
     history = past(said(B, results=["done " + "x" * 5_000]))
     (each,) = Guard(repeated()).judge(Turn.of(history, LOOKS, reply=now(B))).interventions
     assert "It gave: done xxx" in each.message

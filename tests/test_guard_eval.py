@@ -54,7 +54,7 @@ def test_every_fault_is_tried(guard: Any) -> None:
 
 
 @pytest.mark.parametrize("model", FAULTY)
-def test_a_model_that_heeds_nothing_completes_nothing_and_no_loop_goes_on_for_ever(
+def test_a_model_that_ignores_the_guard_completes_nothing_and_every_loop_ends(
     guard: Any, ways: list[Any], model: str
 ) -> None:
     found = runs(guard, ways, model, 0.0, "task")

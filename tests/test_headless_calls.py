@@ -44,7 +44,7 @@ def test_there_are_such_formats() -> None:
 
 @every_headless
 @pytest.mark.parametrize("before", ["", "\n", "<think>Hm.</think>\n"])
-def test_the_first_call_may_stand_without_its_opener(name: str, before: str) -> None:
+def test_the_first_call_may_lack_its_opener(name: str, before: str) -> None:
     reply = _read(name, before + _headless(name, [OWL, BAT]))
     assert [call.arguments for call in reply.calls] == [OWL.arguments, BAT.arguments]
     assert (reply.content, reply.refused) == ("", ())
@@ -101,13 +101,13 @@ LEFT_OF_CALLS = [
 
 @pytest.mark.parametrize("text", LEFT_OF_CALLS)
 @pytest.mark.parametrize("format", ["auto", *sampled()])
-def test_what_is_left_of_a_call_of_a_declared_tool_is_told_in_every_format(format: str, text: str) -> None:
+def test_the_remainder_of_a_call_of_a_declared_tool_is_reported_in_every_format(format: str, text: str) -> None:
     reply = parse(text, format=format, tools=WITH_STOP)
     told = [problem.message for problem in reply.problems if problem.code == "looks_like_a_call"]
     assert reply.attempts or "'stop'" in "".join(told)
 
 
 @pytest.mark.parametrize("inside", ["x = 1", "print('hello')", "# nothing", ""])
-def test_a_fence_that_opens_calls_and_holds_none_is_told(inside: str) -> None:
+def test_a_call_fence_without_calls_is_reported(inside: str) -> None:
     reply = hold_of_every_cut(f"```tool_code\n{inside}\n```", Setting("tool_code", WITH_STOP))
     assert [problem.code for problem in reply.problems] == ["opener_without_call"] and not reply.attempts

@@ -95,7 +95,7 @@ def test_the_arguments_in_a_message_are_an_object_whatever_was_written(api: str,
 
 @every_api
 @pytest.mark.parametrize("text", [BROKEN, WRONG_TYPE, UNKNOWN, CUT])
-def test_each_problem_is_told_once(api: str, text: str) -> None:
+def test_each_problem_is_reported_once(api: str, text: str) -> None:
     reply = parse(text, tools=TOOLS, format="hermes")
     said = json.dumps(answers(reply, api=api), ensure_ascii=False)
     for problem in reply.problems:
@@ -128,7 +128,7 @@ def test_an_answer_without_calls_leaves_nothing_to_answer() -> None:
     assert answers(parse("Sunny.", tools=TOOLS)) == []
 
 
-def test_what_nearly_was_a_call_is_told_where_no_call_was_made() -> None:
+def test_a_near_miss_is_reported_where_there_is_no_call() -> None:
     reply = parse('I would {"name": "look", "arguments": {"city": "Oslo"}} now.', tools=TOOLS)
     (told,) = answers(reply)
     assert told["role"] == "user" and told["content"] == feedback(reply)

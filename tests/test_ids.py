@@ -55,12 +55,12 @@ def test_a_call_without_an_id_gets_one_and_no_two_are_alike() -> None:
     assert all(id.startswith("call_") for id in ids)
 
 
-def test_an_id_given_twice_in_a_reply_is_told_apart() -> None:
+def test_duplicate_ids_in_a_reply_become_unique() -> None:
     one = hermes('{"id": "a", "name": "f", "arguments": {}}')
     assert [call.id for call in parse(one * 3, format="hermes").attempts] == ["a", "a_dup_1", "a_dup_2"]
 
 
-def test_ids_of_one_conversation_are_told_apart_over_its_turns() -> None:
+def test_ids_are_unique_over_all_turns_of_a_conversation() -> None:
     ids = Ids.numbered("capture_call")
     turns = [["a", "a", "a"], ["a", ""], ["capture_call_1_1"]]
     used = []

@@ -63,7 +63,7 @@ def test_a_table_fits_and_breaks_no_word(rows: list[list[str]], width: int) -> N
     assert [word for word in sorted(words_of(lines)) if word in told] == told
 
 
-def test_numbers_stand_to_the_right_and_a_table_without_room_is_a_list() -> None:
+def test_numbers_are_right_aligned_and_a_table_without_room_is_a_list() -> None:
     assert drawn(lambda out: table(out, ("name", "n"), [("a", 1), ("b", 1000)]), 60) == [
         "name      n",
         "a         1",

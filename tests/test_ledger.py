@@ -104,7 +104,7 @@ def test_a_plan_is_only_for_an_empty_ledger() -> None:
     ],
     ids=str,
 )
-def test_what_is_asked_for_wrongly_is_said(arguments: dict[str, Any], cause: str) -> None:
+def test_invalid_actions_are_reported(arguments: dict[str, Any], cause: str) -> None:
     ledger = Ledger()
     with pytest.raises(ToolError, match=cause.replace("[", r"\[")):
         ledger.run(**arguments)

@@ -43,7 +43,7 @@ def test_live_passes_a_plain_string_on_while_it_arrives(name: str) -> None:
     "schema", [{"enum": ["needle"]}, {**STRING, "pattern": "n"}, {**STRING, "format": "uri"}, NULLABLE, {}]
 )
 @every_format
-def test_live_holds_a_string_back_that_its_schema_may_judge(name: str, schema: Json) -> None:
+def test_live_holds_back_a_string_that_its_schema_may_reject(name: str, schema: Json) -> None:
     tools = Toolset([tool("f", s=schema)])
     text = render(made("f", s="needle in hay"), format=name, tools=tools)
     parser = Parser(name, tools=tools, live=True)

@@ -73,7 +73,7 @@ def test_a_model_answers_until_it_is_closed(llama: Path, tmp_path: Path) -> None
     server.close()
 
 
-def test_an_adapter_stands_beside_the_model(llama: Path, tmp_path: Path) -> None:
+def test_an_adapter_is_stored_next_to_the_model(llama: Path, tmp_path: Path) -> None:
     (tmp_path / "beside.gguf").write_text("GGUF adapter")
     with LocalServer(model_file(tmp_path), lora=str(tmp_path / "beside.gguf"), key="open-sesame") as server:
         found = said(server.base_url, "/models", key="open-sesame")["data"]

@@ -53,7 +53,7 @@ def test_a_header_that_begins_again_without_a_declared_tool_is_as_before() -> No
 
 
 @pytest.mark.parametrize("text", [" to=<|message|>", " to= <|message|>", " to=functions.<|message|>"])
-def test_a_message_to_nobody_is_a_call_without_a_name_or_text_with_a_note(text: str) -> None:
+def test_a_message_without_a_recipient_is_a_nameless_call_or_text_with_a_note(text: str) -> None:
     call = hold_of_every_cut(f'<|channel|>commentary{text} {{"to": "a"}}<|call|>', Setting("harmony", TOOLS))
     assert codes(call) == ["invalid_name"] and call.refused[0].arguments == {"to": "a"}
     words = hold_of_every_cut(f"<|channel|>commentary{text}Good morning<|end|>", Setting("harmony", TOOLS))
@@ -103,7 +103,7 @@ def test_a_line_that_is_a_declared_name_behind_its_mark_is_a_call_that_was_cut(t
 @pytest.mark.parametrize("channel, kind", [("analysis", "reasoning"), ("commentary", "content"), ("final", "content")])
 @pytest.mark.parametrize("role", ["assistant", "user"])
 @pytest.mark.parametrize("header", ["<|channel|>{} to={}", "<|start|>assistant to={1}<|channel|>{0}"])
-def test_what_is_said_to_a_role_is_what_its_channel_says(channel: str, kind: str, role: str, header: str) -> None:
+def test_a_message_to_a_role_is_what_its_channel_says(channel: str, kind: str, role: str, header: str) -> None:
     text = header.format(channel, role) + "<|message|>First the plan.<|end|>"
     for name in ("harmony", "auto"):
         reply = hold_of_every_cut(text, Setting(name, TOOLS))

@@ -109,7 +109,7 @@ def test_a_prefix_keeps_servers_apart() -> None:
     assert asyncio.run(both()) == (10, (), {"sum": 2})
 
 
-def test_a_server_that_misbehaves_is_told_of_in_the_result() -> None:
+def test_a_fault_of_a_server_is_reported_in_the_result() -> None:
     async def main() -> tuple[Toolset, list[Result]]:
         async with connect(ODD, seconds=2) as tools:
             calls = [call(name) for name in ("hello", "no_result", "no_answer", "hello", "dies", "hello")]

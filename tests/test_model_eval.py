@@ -48,7 +48,7 @@ def test_the_page_shows_the_figures_of_the_recording(model: Any, outcomes: Any) 
     assert f"Repairs in valid replies: {model.repaired(outcomes)}." in page
 
 
-def test_reading_in_full_loses_no_call_that_stands_as_it_is(outcomes: Any) -> None:
+def test_full_parsing_loses_no_wellformed_call(outcomes: Any) -> None:
     valid = {
         mode: {each.case for each in outcomes if each.mode == mode and each.is_valid} for mode in ("none", "parse")
     }

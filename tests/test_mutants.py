@@ -40,6 +40,6 @@ def test_a_check_is_there(check: str) -> None:
         assert (ROOT / words[0]).is_file()
 
 
-def test_the_bugs_are_many_and_told_apart() -> None:
+def test_the_mutants_are_many_and_distinct() -> None:
     assert len({bug["name"] for bug in bugs()}) == len(bugs()) >= 30
     assert all(bug["checks"] for bug in bugs())

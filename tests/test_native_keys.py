@@ -79,6 +79,6 @@ def test_a_block_of_anthropics_is_accounted_for_too() -> None:
     assert ran(reply) == [("delete_rows", {"table": "users", "where": "id=7"})]
 
 
-def test_what_servers_write_beside_a_native_call_is_not_told() -> None:
+def test_extra_server_fields_of_a_native_call_are_not_reported() -> None:
     response = answer({"name": "ping", "arguments": "{}", "parsed_arguments": {}}, index=0, extra_content={"a": 1})
     assert read_answer(response, tools=TOOLS).problems == ()

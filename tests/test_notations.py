@@ -191,7 +191,7 @@ def test_the_backslashes_of_a_regular_expression_are_not_doubled() -> None:
 
 
 @pytest.mark.parametrize("written", [r"\\d+\.\w", r"\\w+\s\\d", r"a\\b\.c"])
-def test_where_some_backslashes_are_doubled_nobody_knows_of_the_others(written: str) -> None:
+def test_partly_doubled_backslashes_are_ambiguous(written: str) -> None:
     refused(f'<tool_call>{{"name": "lookup", "arguments": {{"word": "{written}"}}}}</tool_call>', "hermes")
 
 

@@ -101,7 +101,7 @@ def test_arguments_that_go_on_behind_their_end_do_not_run_without_the_rest(forma
 
 @every_format
 @pytest.mark.parametrize("name", NAMES)
-def test_a_call_of_what_is_no_name_is_told(format: str, name: str) -> None:
+def test_a_call_of_an_invalid_name_is_reported(format: str, name: str) -> None:
     text = render([ROWS], format=format, tools=TOOLS).replace("delete_rows", name)
     reply = parse(text, format=format, tools=TOOLS)
     assert reply.calls == ()

@@ -78,7 +78,7 @@ def test_a_failure_has_its_type_and_its_message_only_with_content() -> None:
         assert ("hunter2" in span.to_json()) == content
 
 
-def test_skipped_and_terminated_calls_are_told_apart() -> None:
+def test_skipped_and_terminated_calls_are_distinguished() -> None:
     recorder = Recorder()
     skipped = recorder.run(weather, lambda _: Skip("cached"), city="Oslo")
     assert (skipped.attributes or {})["rightcall.outcome"] == "skipped"

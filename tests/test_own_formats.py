@@ -116,7 +116,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("kind", BAD)
-def test_a_bad_file_is_told_with_its_name_and_cure_and_stops_nothing(kind: str, tmp_path: Path) -> None:
+def test_a_bad_file_is_reported_with_name_and_cure_and_stops_nothing(kind: str, tmp_path: Path) -> None:
     text, said = BAD[kind]
     folder = written(tmp_path / ".rightcall" / "formats")
     (folder / "bad.toml").write_bytes(text.encode("utf-8", "surrogateescape"))
@@ -129,7 +129,7 @@ def test_a_bad_file_is_told_with_its_name_and_cure_and_stops_nothing(kind: str, 
     assert checked.exit_code == 2 and "bad.toml" in checked.stderr.splitlines()[-1]
 
 
-def test_a_folder_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_folder_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RIGHTCALL_FORMATS", "no/such/folder")
     (fault,) = formats.discover()
     assert "no/such/folder" in str(fault) and "RIGHTCALL_FORMATS" in str(fault)

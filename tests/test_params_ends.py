@@ -398,7 +398,7 @@ def test_an_argument_that_is_given_twice_blocks_and_is_named(wire: Tagged) -> No
 
 
 @with_tag
-def test_json_where_the_tags_belong_is_blocked_by_what_stands_behind_it_live_or_not(wire: Tagged) -> None:
+def test_json_in_place_of_tags_is_blocked_by_trailing_text_live_or_not(wire: Tagged) -> None:
     text = bare(wire, OWL)
     start = text.index(first(wire.body.param).partition("{")[0], text.index("lookup"))
     reply = read(text[:start] + '{"word": "owl"}/and more', wire)
@@ -409,7 +409,7 @@ def test_json_where_the_tags_belong_is_blocked_by_what_stands_behind_it_live_or_
 
 
 @pytest.mark.parametrize("key", ["a&b", 'a"b', "a<b", "&quot;", "&amp;amp;", "x > y", "a/b"])
-def test_kimi_k3_escapes_what_stands_in_quotation_marks(key: str) -> None:
+def test_kimi_k3_escapes_quoted_text(key: str) -> None:
     tools = Toolset([tool("lookup", **{key: STRING})])
     text = render(Call("lookup", {key: "owl"}), format="kimi_k3", tools=tools)
     assert f'key="{key.replace("&", "&amp;").replace(chr(34), "&quot;")}"' in text

@@ -228,7 +228,7 @@ def test_after_text_a_wrong_call_is_left_out_and_the_stream_ends_once(api: Api) 
     run(story, chunked(said))
 
 
-def test_a_call_cut_off_by_its_own_limit_is_told_as_such_and_not_asked_for_again() -> None:
+def test_a_call_truncated_by_the_clients_limit_is_reported_and_not_retried() -> None:
     async def story(proxy: Proxied) -> None:
         got = await proxy.ask("chat", stream=True, max_tokens=5)
         assert (got.status, made(got.reply), got.reply.finish) == (200, [], "length")
@@ -400,7 +400,7 @@ def test_nothing_is_left_behind_by_requests_that_fail_or_are_left() -> None:
 # -- what clients do ---------------------------------------------------------------------------------------------------
 
 
-def test_the_doors_that_clients_knock_at() -> None:
+def test_the_routes_that_clients_use() -> None:
     async def story(proxy: Proxied) -> None:
         async def status(method: str, path: str, **options: Any) -> int:
             async with proxy.session.request(method, proxy.proxy.address + path, **options) as got:
@@ -455,7 +455,7 @@ def test_ids_are_new_in_the_conversation() -> None:
     run(story, RIGHT)
 
 
-def test_a_poisoned_history_goes_up_mended_and_a_valid_one_as_it_is() -> None:
+def test_a_poisoned_history_is_sent_repaired_and_a_valid_one_unchanged() -> None:
     entry = {"id": "call_z", "type": "function", "function": {"name": "get_weather", "arguments": '{"city": '}}
     poisoned = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": None, "tool_calls": [entry]}]
 

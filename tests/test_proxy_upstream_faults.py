@@ -29,7 +29,7 @@ def said(text: str) -> Answering:
 @pytest.mark.parametrize("tools", [True, False])
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("status", ODD)
-def test_a_status_that_is_no_answer_is_told_as_a_bad_gateway(status: str, stream: bool, tools: bool) -> None:
+def test_a_status_that_is_no_answer_is_reported_as_a_bad_gateway(status: str, stream: bool, tools: bool) -> None:
     async def story(proxy: Proxied) -> None:
         told = await proxy.ask("chat", stream=stream, tools=tools)
         assert told.status == 502, told
@@ -118,7 +118,7 @@ def test_words_that_have_their_end_are_a_whole_answer_though_the_servers_last_wo
 
 
 @pytest.mark.parametrize("api", WORDS)
-def test_words_that_break_off_are_told_to_be_cut(api: Api) -> None:
+def test_truncated_text_has_the_finish_reason_of_truncation(api: Api) -> None:
     async def story(proxy: Proxied) -> None:
         for client in DIALECTS:
             told = await proxy.ask(client, stream=True)

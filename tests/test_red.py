@@ -47,7 +47,7 @@ EARLY = [
 
 
 @pytest.mark.parametrize("text", EARLY)
-def test_what_stands_behind_a_bracket_is_never_dropped(text: str) -> None:
+def test_text_after_a_bracket_is_never_dropped(text: str) -> None:
     reply = parse(f"<tool_call>{text}</tool_call>", tools=DELETE, format="hermes")
     assert runnable(reply) in ([], [("delete_files", {"filter": {"glob": "*"}, "dry_run": True})])
 
@@ -225,7 +225,7 @@ def test_a_backslash_is_what_was_meant_or_the_call_does_not_run(sent: str, meant
 
 
 @pytest.mark.parametrize("sent", [r"\d+", r"^\w+\.py$", r"C:\Users\new", r"it\'s", r"\\host\share\docs"])
-def test_backslashes_that_can_mean_one_thing_only_are_mended(sent: str) -> None:
+def test_unambiguous_backslashes_are_repaired(sent: str) -> None:
     text = f'<tool_call>{{"name": "grep", "arguments": {{"pattern": "{sent}"}}}}</tool_call>'
     assert runnable(parse(text, tools=GREP, format="hermes")) == [("grep", {"pattern": sent.replace("\\'", "'")})]
 
@@ -314,7 +314,7 @@ def test_an_object_is_not_made_of_a_bracket_too_many(steps: str) -> None:
 
 @pytest.mark.parametrize("format", ["pythonic", "lfm2"])
 @pytest.mark.parametrize("written", ['f"a{x}"', "F'{x}'", "rf'{x}'", "f'{{x}}'", "f'''{x}'''"])
-def test_a_string_with_holes_that_nobody_filled_does_not_run(format: str, written: str) -> None:
+def test_a_string_with_unfilled_placeholders_does_not_run(format: str, written: str) -> None:
     for arguments in (f"zip={written}", f"any=[{written}]", f"any={{'a': {written}}}"):
         text = in_wire(format, arguments)
         for size in (len(text), 1, 3):
@@ -330,7 +330,7 @@ def test_an_f_string_without_holes_is_a_string() -> None:
 
 
 @pytest.mark.parametrize("either", [{"type": ["string", "boolean"]}, {"anyOf": [STRING, {"type": "boolean"}]}])
-def test_a_word_is_a_boolean_wherever_one_may_stand(either: Json) -> None:
+def test_a_word_is_a_boolean_wherever_one_is_declared(either: Json) -> None:
     tools = Toolset([Tool(name="f", parameters={"type": "object", "properties": {"v": either}})])
     hermes = '<tool_call>{"name": "f", "arguments": {"v": True}}</tool_call>'
     for text, format in ((in_wire(name, "v=True"), name) for name in ("pythonic", "lfm2", "contract")):

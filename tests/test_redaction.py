@@ -146,7 +146,7 @@ def test_there_are_sixty_kinds_and_forty_things_that_stay() -> None:
 
 
 @pytest.mark.parametrize("text, secret", SECRETS.values(), ids=SECRETS)
-def test_a_secret_is_taken_out_wherever_it_stands(text: str, secret: str) -> None:
+def test_a_secret_is_removed_wherever_it_occurs(text: str, secret: str) -> None:
     assert secret in text or "\\u" in text
     for around in ("{}", "see {} there", "line\n{}", '"{}"', "({})"):
         assert secret not in SCRUBBER.text(around.format(text)), around
@@ -181,7 +181,7 @@ OTHER_NAMES = (
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_stands_under_such_a_name_is_secret(name: str) -> None:
+def test_a_value_under_a_secret_name_is_secret(name: str) -> None:
     assert is_secret_name(name)
     given = {name: "S3cr3t", "list": {name: ["S3cr3t", {"x": "S3cr3t"}]}, "text": json.dumps({name: "S3cr3t"})}
     clean = SCRUBBER.value(given)
@@ -191,7 +191,7 @@ def test_what_stands_under_such_a_name_is_secret(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OTHER_NAMES)
-def test_what_stands_under_another_name_stays(name: str) -> None:
+def test_a_value_under_another_name_is_kept(name: str) -> None:
     assert not is_secret_name(name)
     given = {name: "Blue", "list": [{name: 5}], "text": f'{name}: Bluebell, "{name}": "x", {name}=4711'}
     assert SCRUBBER.value(given) == given

@@ -160,7 +160,7 @@ def test_a_call_behind_a_special_token_in_a_thought_that_was_cut_is_refused(name
 
 @pytest.mark.parametrize("name", sampled())
 @pytest.mark.parametrize("reasoning_calls", ["safe", "never"])
-def test_an_opener_that_holds_nothing_is_told_where_the_reply_ends_with_the_thought(
+def test_an_empty_opener_is_reported_where_the_reply_ends_with_the_reasoning(
     name: str, reasoning_calls: Literal["safe", "never"]
 ) -> None:
     format = FORMATS[name]

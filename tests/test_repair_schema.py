@@ -175,7 +175,7 @@ def test_a_scalar_that_is_wrapped_may_have_to_change_as_well() -> None:
 
 
 @pytest.mark.parametrize("count", [10, 60, 100, 500])
-def test_however_many_items_are_wrong_all_are_mended(count: int) -> None:
+def test_all_wrong_items_are_repaired_however_many(count: int) -> None:
     tool = declared({"v": list_of(INTEGER)})
     call = repaired(tool, {"v": ["1"] * count})
     assert call.arguments == {"v": [1] * count}
@@ -200,13 +200,13 @@ def test_of_very_many_only_those_that_are_wrong_are_touched() -> None:
     assert repair(mixed, [either]) is mixed  # "q" could become ["q"], but what did that would make ["x1"] of "x1"
 
 
-def test_one_wrong_item_among_very_many_is_found_and_mended() -> None:
+def test_one_wrong_item_among_very_many_is_found_and_repaired() -> None:
     tool = declared({"v": list_of(INTEGER)})
     call = repaired(tool, {"v": [1] * 3_000 + ["2"] + [3] * 3_000})
     assert receipts(call) == [("scalar_type", "schema", "/v/3000", '"2"', "2")]
 
 
-def test_very_many_values_in_a_string_are_mended_too() -> None:
+def test_very_many_values_in_a_string_are_repaired_too() -> None:
     call = repaired(declared({"v": list_of(INTEGER)}), {"v": json.dumps(["1"] * 5_000)})
     assert call.arguments == {"v": [1] * 5_000}
     assert call.repairs[0].rule == "double_encoded"
@@ -214,7 +214,7 @@ def test_very_many_values_in_a_string_are_mended_too() -> None:
     assert repair(bad, [declared({"v": list_of(INTEGER)})]) is bad
 
 
-def test_what_can_be_mended_is_mended_beside_what_cannot() -> None:
+def test_repairable_values_are_repaired_next_to_others() -> None:
     tool = declared({"v": list_of(INTEGER), "b": BOOLEAN})
     call = repaired(tool, {"v": ["1", 2, "x"], "b": "true"})
     assert call.arguments == {"v": [1, 2, "x"], "b": True}
@@ -255,7 +255,7 @@ ALIASED = declared(
 )
 
 
-def test_declared_aliases_become_the_names_they_stand_for_and_numbers_in_strings_numbers() -> None:
+def test_declared_aliases_become_their_names_and_numbers_in_strings_numbers() -> None:
     call = repaired(ALIASED, {"file": "a.py", "mode": "w", "range_start": "3"})
     assert call.arguments == {"path": "a.py", "action": "w", "range_start": 3}
     assert receipts(call) == [
@@ -395,12 +395,12 @@ OPTIONAL: list[tuple[Json, Any, Any]] = [
 
 @pytest.mark.parametrize("word", ["anyOf", "oneOf"])
 @pytest.mark.parametrize("schema, sent, becomes", OPTIONAL)
-def test_what_may_also_be_null_is_mended_inside(word: str, schema: Json, sent: Any, becomes: Any) -> None:
+def test_nullable_values_are_repaired_inside(word: str, schema: Json, sent: Any, becomes: Any) -> None:
     tool = declared({"v": {word: [schema, {"type": "null"}]}})
     assert repaired(tool, {"v": sent}).arguments == {"v": becomes}
 
 
-def test_of_alternatives_told_apart_by_a_constant_the_one_that_was_meant_is_mended() -> None:
+def test_the_alternative_selected_by_a_constant_is_repaired() -> None:
     shapes = [
         {**record(kind={"const": "circle"}, radius=NUMBER), "required": ["kind", "radius"]},
         {**record(kind={"const": "square"}, side=NUMBER), "required": ["kind", "side"]},
@@ -606,7 +606,7 @@ _VALUES = st.recursive(
 
 
 @given(st.dictionaries(_NAMED, _SCHEMAS, max_size=3), st.dictionaries(_NAMED, _VALUES, max_size=3))
-def test_arguments_are_settled_that_fit_and_hold_no_stranger(properties: Json, arguments: Json) -> None:
+def test_arguments_that_fit_without_unknown_names_are_final(properties: Json, arguments: Json) -> None:
     more: Json = {"$defs": {"at": record(a=INTEGER)}}
     tool = declared(properties, **more)
     assert needs_no_repair(tool, arguments) == (fits(tool, arguments) and not unknown_arguments(tool, arguments))

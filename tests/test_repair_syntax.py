@@ -296,7 +296,7 @@ def test_what_cannot_be_read_is_kept_with_a_problem(sent: str) -> None:
 # -- policies ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_policy_may_be_said_for_each_tool() -> None:
+def test_a_policy_may_be_given_for_each_tool() -> None:
     tools = Toolset([weather(), Tool(name="g", parameters=weather().parameters)])
     text = hermes('{"name": "f", "arguments": {"city": "x",}}') + hermes('{"name": "g", "arguments": {"city": "x",}}')
     for policy, ran in (
@@ -375,7 +375,7 @@ def test_repair_never_completes_the_text_of_a_call(json: str) -> None:
         assert [problem.code for problem in made.problems] == ["truncated" if policy != "off" else "invalid_json"]
 
 
-def test_repair_reads_arguments_that_nobody_has_read() -> None:
+def test_repair_parses_arguments_that_were_not_parsed() -> None:
     made = repair(Call("f", json='{"city": "Oslo"}'), READ_ONLY)
     assert (made.arguments, made.repairs, made.ok) == ({"city": "Oslo"}, (), True)
     made = repair(Call("f", json="{'city': 'Oslo'}"), READ_ONLY)

@@ -211,7 +211,7 @@ def test_a_log_is_neither_better_nor_worse_than_itself() -> None:
     assert {change.verdict for change in compare_logs(tally, tally).changes} == {"same"}
 
 
-def test_what_got_worse_is_told_from_what_chance_explains() -> None:
+def test_a_regression_is_distinguished_from_chance() -> None:
     comparison = compare_logs(times(good=190, refused=10, near=5), times(good=150, refused=50, near=6))
     worse = {(change.scope, change.measure, change.name) for change in comparison.of("worse")}
     assert worse == {(ALL, "may_run", ""), (ALL, "as_written", ""), (ALL, "refused", "missing")}

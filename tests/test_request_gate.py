@@ -163,7 +163,7 @@ def test_only_who_has_the_key_comes_in(headers: dict[str, str], code: int) -> No
     assert status("POST", "/health", **headers) == code
 
 
-def test_headers_and_bodies_have_limits_and_stand_once() -> None:
+def test_headers_and_bodies_are_limited_and_unique() -> None:
     right = [*HOST.items(), *JSON.items(), *BEARER.items()]
     guard = make_gate("127.0.0.1", key=Key(KEY, "t"), limits=RequestLimits(headers=5, header_bytes=300, body=10))
 
@@ -188,7 +188,7 @@ def test_no_header_makes_the_guard_raise_or_let_in_who_has_no_key(headers: list[
     assert GUARD.check(RequestHead("POST", "/v1/chat/completions", headers)) is not None
 
 
-def test_a_browser_of_an_allowed_page_is_told_so_and_no_other() -> None:
+def test_only_a_browser_of_an_allowed_page_gets_cors_headers() -> None:
     asks = {**HOST, "access-control-request-method": "POST"}
     allowed = RequestHead("OPTIONS", "/v1/chat/completions", [*asks.items(), ("origin", "http://localhost:3000")])
     assert GUARD.check(allowed) is None
@@ -444,7 +444,7 @@ HEAD = f"POST /x HTTP/1.1\nHost: localhost\nContent-Type: application/json\nConn
 
 
 @pytest.mark.parametrize("server", [web, asgi])
-def test_a_body_is_counted_as_it_comes_and_waited_for_no_longer_than_said(server: Any) -> None:
+def test_a_body_is_counted_as_it_arrives_and_has_a_time_limit(server: Any) -> None:
     chunked = f"{HEAD}\nTransfer-Encoding: chunked"
     with server(at_once) as port:
         assert exchanged(port, chunked, b"2\r\n{}\r\n0\r\n\r\n")[0] == 200
@@ -456,7 +456,7 @@ def test_a_body_is_counted_as_it_comes_and_waited_for_no_longer_than_said(server
 @pytest.mark.parametrize(
     "sent", ["", "P", "POST /x HTTP/1.1\r\nHost: localhost\r\n", "\r\n\r\n", "POST /x HTTP/1.1\r\n\r"]
 )
-def test_a_head_is_waited_for_no_longer_than_said(server: Any, sent: str) -> None:
+def test_a_request_head_has_a_time_limit(server: Any, sent: str) -> None:
     with (
         server(at_once, RequestLimits(head_seconds=0.3)) as port,
         socket.create_connection(("127.0.0.1", port), timeout=30) as connection,

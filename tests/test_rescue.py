@@ -117,7 +117,7 @@ def test_another_formats_markers_are_taken_with_the_text_around_them(format: str
 
 
 @pytest.mark.parametrize("name", sampled(name for name in FORMATS if name not in BARE | EITHER))
-def test_calls_in_any_format_are_taken_where_another_was_said(name: str) -> None:
+def test_calls_in_any_format_are_accepted_where_another_was_named(name: str) -> None:
     parts: list[Part] = [Text("Look:"), made("get_weather", city="Oslo")]
     text = render(parts, format=name, tools=TOOLS)
     other = "phi4_mini" if name != "phi4_mini" else "hermes"
@@ -399,7 +399,7 @@ def test_a_call_out_of_which_a_marker_was_dropped_is_not_taken_out_of_reasoning(
     assert parse(text, format="hermes", tools=TOOLS, reasoning="open").calls == ()
 
 
-def test_a_call_that_the_reasoning_ends_with_is_judged_as_any_other() -> None:
+def test_a_call_at_the_end_of_the_reasoning_is_checked_like_any_other() -> None:
     text = f"<think>{THOUGHT}</think>"
     assert args(parse(text, format="hermes")) == weather("Oslo")
     for tools in (Toolset(()), TOOLS.scoped(["ping"])):

@@ -112,7 +112,7 @@ def test_a_file_that_is_not_there_is_named(base: str) -> None:
         RemoteStore().size(f"{base}/nothing.jsonl")
 
 
-def test_a_store_that_nobody_knows_is_named() -> None:
+def test_an_unknown_store_is_reported_by_name() -> None:
     with pytest.raises(CallerError, match="files of nowhere://"):
         sources_of(["nowhere://a/*.jsonl"])
 

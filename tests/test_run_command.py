@@ -181,7 +181,7 @@ def test_the_tools_of_an_mcp_server_are_there_too(folder: Path) -> None:
 # -- what may be changed -----------------------------------------------------------------------------------------------
 
 
-def test_where_nobody_can_be_asked_reading_goes_on_and_nothing_is_changed(folder: Path) -> None:
+def test_without_a_user_reading_continues_and_nothing_is_changed(folder: Path) -> None:
     with agent(folder, [LOOK, EDIT, CHECK], "I may not.") as it:
         done = it("Make f return 2.")
         assert it.file == BEFORE and done.exit_code == 1
@@ -323,7 +323,7 @@ def sitting(it: Agent, *args: str) -> Sitting:
     return Sitting("run", *args, *it.words, RIGHTCALL_RUNS=os.environ["RIGHTCALL_RUNS"], OPENAI_API_KEY="k")
 
 
-def test_somebody_is_asked_once_or_for_ever_and_may_say_no(folder: Path) -> None:
+def test_permission_is_asked_once_or_always_and_may_be_denied(folder: Path) -> None:
     fails = ("edit_file", {"path": "a.py", "old_text": "not there", "new_text": "x"})
     shell = [("bash", {"command": f"cat {name}"}) for name in ("a.py", "b.md", "c.md")]
     with agent(folder, [EDIT, fails], [NEW], shell, "Done.") as it, sitting(it, "Go.") as user:

@@ -119,7 +119,7 @@ def test_the_choice_is_asked_for_and_held_until_it_was_heeded(choice: str) -> No
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_model_with_one_fault_is_told_and_the_run_ends(fault: str) -> None:
+def test_a_model_with_one_fault_is_nudged_and_the_run_ends(fault: str) -> None:
     texts, status, policy = FAULTS[fault]
     trace = Trace()
     runner = Runner(Scripted(*texts), TOOLS, trace=trace)
@@ -231,7 +231,7 @@ async def never(place: str) -> str:
 
 
 @pytest.mark.parametrize("model", [Hanging(""), Scripted(call("never", place="a"))], ids=["the model", "a tool"])
-def test_a_task_ends_in_time_whoever_takes_too_long(model: Scripted) -> None:
+def test_a_task_ends_at_its_time_limit_whatever_is_slow(model: Scripted) -> None:
     runner = Runner(model, [never], seconds=0.05)
     over = runner.run_sync("go")
     assert (over.status, over.reason) == ("stopped", "the task took longer than 0.05 seconds")
@@ -369,7 +369,7 @@ def test_a_run_that_was_killed_goes_on_from_its_journal(tmp_path: Path) -> None:
     assert Runner(None, TOOLS, journal=tmp_path / "new.jsonl").conversation.messages == []
 
 
-def test_a_torn_journal_is_taken_up_at_its_last_whole_line(tmp_path: Path) -> None:
+def test_a_truncated_journal_continues_from_its_last_whole_line(tmp_path: Path) -> None:
     journal = tmp_path / "run.jsonl"
     first = Runner(Scripted(call("look", place="a"), "Empty."), TOOLS, journal=journal)
     first.run_sync("go")
@@ -418,7 +418,7 @@ def test_no_call_is_separated_from_its_result_whatever_the_window(groups: list[l
         assert kept == messages
 
 
-def test_what_the_user_last_said_stays_however_long_ago_it_was() -> None:
+def test_the_last_user_message_is_kept_however_old() -> None:
     turns = [{"role": "assistant", "content": "x" * 400}] * 300
     talk = [{"role": "user", "content": "first"}, *turns, {"role": "user", "content": "now this"}, *turns]
     kept = fit([*talk, {"role": "user", "content": "[guard: silence] Your reply was empty."}], 2_000)
@@ -468,7 +468,7 @@ def test_every_intervention_is_an_event_of_the_span_around_it() -> None:
     assert (alone.name, [each.name for each in alone.events]) == ("rightcall.guard", ["rightcall.intervention"])
 
 
-def test_a_result_that_is_cut_is_an_intervention_too_and_told_once() -> None:
+def test_a_shortened_result_is_one_intervention() -> None:
     trace = Trace()
     call_made = {"id": "a", "type": "function", "function": {"name": "look", "arguments": '{"place": "a"}'}}
     talk = Conversation(

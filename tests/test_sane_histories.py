@@ -103,7 +103,7 @@ def test_what_comes_out_is_taken_and_stays_as_it_is(profile: str, history: list[
 @pytest.mark.parametrize("profile", PROFILES)
 @settings(max_examples=40, deadline=None)
 @given(history=histories)
-def test_every_text_that_was_said_is_still_there(profile: str, history: list[Any]) -> None:
+def test_every_text_is_preserved(profile: str, history: list[Any]) -> None:
     marked = [
         {**each, "content": f"said-{at}."} if isinstance(each, dict) and each else each
         for at, each in enumerate(history)
@@ -244,14 +244,14 @@ SUFFERED: dict[str, tuple[str, list[Any], list[Any], set[str]]] = {
 
 
 @pytest.mark.parametrize("what", SUFFERED)
-def test_what_users_suffered_from_is_put_right(what: str) -> None:
+def test_reported_history_faults_are_repaired(what: str) -> None:
     profile, given_history, wanted, kinds = SUFFERED[what]
     fit = sane(given_history, profile=profile)
     assert fit.messages == wanted
     assert {change.kind for change in fit.changes} == kinds
 
 
-def test_repeated_ids_are_told_apart_and_can_be_found_again() -> None:
+def test_repeated_ids_become_unique_and_can_be_traced() -> None:
     history = chat(asks(("t_0", "f", "{}")), result("t_0", "one"), asks(("t_0", "f", "{}")), result("t_0", "two"))
     fit = sane(history)
     first, second = (message["tool_calls"][0]["id"] for message in fit.messages if "tool_calls" in message)

@@ -202,7 +202,7 @@ def test_help_fits_says_the_defaults_and_hangs(name: str) -> None:
     assert "range" not in texts[0] and "<" not in texts[0]
 
 
-def test_the_verdict_stands_on_the_line_of_the_call(at: Files) -> None:
+def test_the_verdict_is_on_the_line_of_the_call(at: Files) -> None:
     lines = drawn("parse", at("reply.txt", REPLY), "-f", "hermes", "-t", at.tools, width=120).lines
     calls = [line for line in lines if line.startswith("call ")]
     assert [line.split()[1] for line in calls] == ["1", "2", "3"]

@@ -119,7 +119,7 @@ def test_null_will_do_where_the_schema_allows_it() -> None:
     assert select(hermes('{"name":"f","arguments":{"a":null}}'), [nullable]).arguments == {"a": None}
 
 
-def test_what_repair_mends_is_selected_and_off_leaves_it() -> None:
+def test_repaired_calls_are_selected_and_off_repairs_nothing() -> None:
     text = hermes("""{"name":"get_weather","arguments":{'location':'Oslo'}}""")
     assert select(text, TOOLS).arguments == {"location": "Oslo"}
     with pytest.raises(MalformedArguments):
@@ -181,7 +181,7 @@ def test_five_new_ids_in_a_row_have_it_and_no_two_are_alike() -> None:
     assert len(set(ids)) == 5
 
 
-def test_ids_over_a_scenario_are_kept_numbered_and_told_apart() -> None:
+def test_ids_over_a_scenario_are_kept_numbered_and_unique() -> None:
     ids = Ids.numbered("capture_call")
     turns = [["a", "a", "a"], ["a", ""], ["capture_call_1_1"]]
     used = []

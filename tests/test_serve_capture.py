@@ -96,7 +96,7 @@ def test_what_was_captured_is_imported_as_a_row_with_its_call(name: str, tmp_pat
     assert imported["user_request"] == "read a" and imported["proxy_trace"]["model"] == "m"
 
 
-def test_no_secret_is_captured_even_where_it_stands_in_several_events(tmp_path: Path) -> None:
+def test_no_secret_is_captured_even_if_split_over_events(tmp_path: Path) -> None:
     said = _chunks({"content": "it is our-ow"}, {"content": "n-key-77, and AKIAIOSF"}, {"content": "ODNN7EXAMPL2 too"})
     sent = {**ASKED, "messages": [{"role": "user", "content": "password=hunter2000 our-own-key-77"}]}
     (row,) = _captured(tmp_path / "c", _exchanged(sent, said))

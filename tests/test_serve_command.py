@@ -88,7 +88,7 @@ def proxy_process(*args: str, **env: str) -> Iterator[Served]:
             process.kill()
 
 
-def test_a_proxy_mends_logs_captures_records_and_counts_and_stops_when_told(tmp_path: Path) -> None:
+def test_a_proxy_repairs_logs_captures_records_counts_and_stops_on_a_signal(tmp_path: Path) -> None:
     files = {name: str(tmp_path / name) for name in ("log", "capture", "record")}
     watching = [word for name, path in files.items() for word in (f"--{name}", path)]
     with (

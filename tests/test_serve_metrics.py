@@ -165,7 +165,7 @@ def test_the_log_is_one_line_of_json_without_keys_whatever_a_model_is_called(tmp
     assert "door-key-1" not in json.dumps(line) and "\x1b" not in str(line["model"]) and len(str(line["model"])) < 500
 
 
-def test_a_log_that_cannot_be_written_is_told_at_the_start(tmp_path: Path) -> None:
+def test_an_unwritable_log_is_reported_at_the_start(tmp_path: Path) -> None:
     with pytest.raises(FileFailed):
         _logged(tmp_path)
 
@@ -203,7 +203,7 @@ def test_what_a_slow_disk_has_no_room_for_is_dropped_and_counted() -> None:
     assert writer.put(b"x", 1) is False
 
 
-def test_a_full_disk_is_told_once_and_hurts_nobody() -> None:
+def test_a_full_disk_is_reported_once_and_breaks_no_request() -> None:
     sink = _StuckSink(is_full=True)
     told: list[str] = []
     sink.open.set()
@@ -225,7 +225,7 @@ def test_a_row_that_cannot_be_made_costs_only_itself() -> None:
     assert (sink.got, writer.failed, writer.written) == (b"1\n1\n", 1, 2)
 
 
-def test_everybody_who_watches_is_told_of_a_request(tmp_path: Path) -> None:
+def test_every_watcher_is_notified_of_a_request(tmp_path: Path) -> None:
     settings = msgspec.structs.replace(
         SETTINGS, log=str(tmp_path / "log"), capture=str(tmp_path / "capture"), record=str(tmp_path / "tapes")
     )

@@ -210,7 +210,7 @@ def offered(*tools: Json, api: Any = "responses", **more: Any) -> Any:
     return read_request(api, body)
 
 
-def test_a_custom_tool_is_a_function_that_takes_its_text_and_is_told_its_grammar() -> None:
+def test_a_custom_tool_becomes_a_function_with_its_text_and_grammar() -> None:
     grammar = {"type": "grammar", "syntax": "lark", "definition": "start: /a+/"}
     flat = {"type": "custom", "name": "patch", "description": "Edits.", "format": grammar}
     nested = {

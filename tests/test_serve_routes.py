@@ -52,7 +52,7 @@ def test_an_upstream_that_lists_the_model_comes_before_one_that_does_not() -> No
     assert [each.name for each in routed(SETTINGS, "x", {"spare": {"x"}}).upstreams] == ["spare", "large"]
 
 
-def test_an_alias_has_the_settings_of_its_own_table_then_those_of_the_name_it_stands_for() -> None:
+def test_an_alias_has_its_own_settings_then_those_of_its_model() -> None:
     assert model_settings(SETTINGS, "claude-sonnet") == ModelSettings(alias="qwen3", mode="native", format="hermes")
     assert model_settings(SETTINGS, "nobody") == ModelSettings()
 

@@ -114,7 +114,7 @@ def test_openai_puts_a_response_together(how: str) -> None:
 
 
 @pytest.mark.parametrize("api, ask", [("chat", ask_chat), ("responses", ask_responses)])
-def test_openai_is_told_of_an_error_in_the_middle(api: str, ask: Asking) -> None:
+def test_the_openai_sdk_reports_an_error_in_the_middle_of_a_stream(api: str, ask: Asking) -> None:
     with pytest.raises(openai.APIError, match="it broke"):
         streamed(api, ask, broken=True)
 
@@ -147,7 +147,7 @@ def test_anthropic_puts_a_message_together(how: str) -> None:
     assert done.stop_reason == "tool_use" and (done.usage.input_tokens, done.usage.output_tokens) == (10, 5)
 
 
-def test_anthropic_is_told_of_an_error_in_the_middle() -> None:
+def test_the_anthropic_sdk_reports_an_error_in_the_middle_of_a_stream() -> None:
     with pytest.raises(anthropic.APIError, match="it broke"):
         streamed("messages", ask_messages, broken=True)
 
@@ -179,7 +179,7 @@ def test_ollama_puts_an_answer_together(how: str) -> None:
     assert (parts[-1].prompt_eval_count, parts[-1].eval_count) == (10, 5)
 
 
-def test_ollama_is_told_of_an_error_in_the_middle() -> None:
+def test_the_ollama_sdk_reports_an_error_in_the_middle_of_a_stream() -> None:
     ollama = pytest.importorskip("ollama")
     with pytest.raises(ollama.ResponseError, match="it broke"):
         streamed("ollama", ask_ollama, broken=True)
@@ -216,7 +216,7 @@ def test_google_puts_an_answer_together(how: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_google_is_told_of_an_error_in_the_middle() -> None:
+def test_the_google_sdk_reports_an_error_in_the_middle_of_a_stream() -> None:
     errors = pytest.importorskip("google.genai.errors")
     with pytest.raises(errors.APIError, match="it broke"):
         streamed("gemini", ask_gemini, broken=True)

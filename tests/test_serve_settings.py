@@ -136,7 +136,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("text", [*WRONG])
-def test_what_is_wrong_in_a_file_is_told_with_its_place(text: str, tmp_path: Path) -> None:
+def test_an_error_in_a_settings_file_is_reported_with_its_place(text: str, tmp_path: Path) -> None:
     file = tmp_path / "a.toml"
     file.write_text(text)
     flags = {} if text.startswith(("[[upstream]]", "upstream")) else WITH
@@ -155,24 +155,24 @@ WRONG_WORDS = {
 
 
 @pytest.mark.parametrize("said", [*WRONG_WORDS])
-def test_what_is_wrong_in_the_environment_is_told_by_its_name(said: tuple[str, str]) -> None:
+def test_an_error_in_the_environment_is_reported_with_the_variable(said: tuple[str, str]) -> None:
     with pytest.raises(CallerError) as told:
         SettingsSource(flags=WITH, environ=dict([said])).read()
     assert WRONG_WORDS[said] in str(told.value)
 
 
-def test_a_key_may_stand_in_a_variable_that_looks_like_a_setting() -> None:
+def test_a_key_may_be_in_a_variable_that_looks_like_a_setting() -> None:
     environ = {"RIGHTCALL_SERVE_KEY": "abcdefgh1"}
     found = SettingsSource(flags={**WITH, "key_env": "RIGHTCALL_SERVE_KEY"}, environ=environ).read()
     assert found.key is not None and found.gate().key is found.key
 
 
-def test_a_proxy_without_upstreams_is_told_where_to_name_one() -> None:
+def test_a_proxy_without_upstreams_says_how_to_name_one() -> None:
     with pytest.raises(CallerError, match="--upstream"):
         SettingsSource().read()
 
 
-def test_other_machines_are_let_in_with_a_key_or_when_told() -> None:
+def test_other_machines_are_admitted_with_a_key_or_by_an_explicit_setting() -> None:
     told = SettingsSource(flags={**WITH, "host": "0.0.0.0", "no_key": True}).read()
     assert told.gate().key is None
     keyed = SettingsSource(flags={**WITH, "host": "0.0.0.0", "key_env": "K"}, environ={"K": "abcdefgh1"}).read()
@@ -204,7 +204,7 @@ def test_what_an_upstream_speaks_is_guessed_from_its_address(url: str) -> None:
     assert SettingsSource(flags={"upstream": [url]}).read().upstream[0].api == GUESSED[url]
 
 
-def test_an_upstream_can_be_told_what_it_speaks() -> None:
+def test_the_dialect_of_an_upstream_can_be_set() -> None:
     assert split_api("anthropic=http://a:1") == ("messages", "http://a:1")
     assert split_api("http://a:1/x=y") == ("", "http://a:1/x=y")
     with pytest.raises(CallerError, match="no api 'mesages'"):

@@ -46,7 +46,7 @@ def test_the_body_for_a_server_of_the_same_dialect_is_the_clients_own(api: Any) 
 
 
 @pytest.mark.parametrize("api", READERS)
-def test_what_a_retry_says_stands_behind_the_clients_own_conversation(api: Any) -> None:
+def test_the_feedback_of_a_retry_follows_the_clients_conversation(api: Any) -> None:
     request = read_request(api, BODIES[api], model="m", stream=True)
     call = {"id": "call_9", "type": "function", "function": {"name": "read", "arguments": "{}"}}
     more: list[Json] = [
@@ -64,7 +64,7 @@ def test_what_a_retry_says_stands_behind_the_clients_own_conversation(api: Any) 
 
 
 @pytest.mark.parametrize("api", READERS)
-def test_of_a_history_that_was_put_right_only_what_changed_is_written_anew(api: Any) -> None:
+def test_only_the_repaired_messages_of_a_history_are_rewritten(api: Any) -> None:
     request = read_request(api, BODIES[api], model="m", stream=True)
     messages = [*request.messages]
     at = next(at for at, each in enumerate(messages) if each["role"] == "assistant")
@@ -189,7 +189,7 @@ def test_a_conversation_is_the_same_in_every_dialect(one: Any, other: Any, body:
     assert (second.max_tokens, second.temperature) == (chat.max_tokens, chat.temperature)
 
 
-def test_fields_of_sampling_are_said_where_the_other_dialect_has_them() -> None:
+def test_sampling_fields_are_translated_between_dialects() -> None:
     request = read_request(
         "chat", {"messages": [], "top_p": 0.5, "top_k": 4, "logit_bias": {"1": 2}, "reasoning_effort": "high"}
     )
@@ -208,7 +208,7 @@ def test_fields_of_sampling_are_said_where_the_other_dialect_has_them() -> None:
 
 @pytest.mark.parametrize("one", READERS)
 @pytest.mark.parametrize("other", READERS)
-def test_that_a_tool_failed_is_carried_or_said(one: Any, other: Any) -> None:
+def test_a_tool_failure_is_carried_or_stated(one: Any, other: Any) -> None:
     messages = [
         {"role": "assistant", "content": "", "tool_calls": [call(0, "read", "a")]},
         {"role": "tool", "tool_call_id": "call_0", "content": "no such file", "is_error": True},

@@ -266,7 +266,7 @@ def test_a_quotation_or_a_code_span_ends_with_its_paragraph() -> None:
 
 
 @pytest.mark.parametrize("name", ["qwen3_coder", "kimi_k2", "deepseek_v31", "contract", "minimax_m2", "kimi_k3"])
-def test_what_stands_inside_a_shown_opener_is_shown(name: str) -> None:
+def test_text_inside_a_shown_opener_is_shown(name: str) -> None:
     wire = render([Call("lookup", {"word": 'a "b" `c`\n\nd'})] * 2, format=name, tools=TOOLS)
     for text in (
         f"Models write ``{wire}`` to call it.",
@@ -315,7 +315,7 @@ def test_a_text_that_is_one_fence_is_known(text: str, inner: str | None) -> None
     assert only_fence(text) == inner
 
 
-def test_the_last_fence_is_one_that_stands_in_no_other() -> None:
+def test_the_last_fence_is_not_inside_another() -> None:
     assert last_fence("a") == -1
     assert last_fence("a\n```\nb\n```\nc\n  ```json\nd\n```") == 16
     assert last_fence("````\n```\n````\n> ```\n> a") == 0

@@ -39,7 +39,7 @@ def _call(name: str, word: str) -> str:
 
 @pytest.mark.parametrize("gap", ["", "\n", " "])
 @pytest.mark.parametrize("name", sampled(OPENED))
-def test_an_opener_that_stands_twice_costs_no_call(name: str, gap: str) -> None:
+def test_a_duplicate_opener_costs_no_call(name: str, gap: str) -> None:
     opener = _opener(FORMATS[name])
     text = _call(name, "owl").replace(opener, opener + gap + opener, 1)
     assert _words(hold_of_every_cut(text, Setting(name, TOOLS))) == ["owl"]

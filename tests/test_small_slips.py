@@ -230,7 +230,7 @@ def test_a_call_whose_number_is_missing_is_read() -> None:
 
 @pytest.mark.parametrize("name", sampled())
 @pytest.mark.parametrize("id", ["#7", "a.b-c", "x" * 40])
-def test_an_opener_that_lost_a_character_is_waited_for_whatever_id_stands_in_it(name: str, id: str) -> None:
+def test_an_opener_missing_a_character_is_awaited_whatever_its_id(name: str, id: str) -> None:
     text = render(Call("ping", {}, id="call_0"), format=name, tools=TOOLS).replace("call_0", id)
     if id not in text:
         return  # nothing is written before the name that may be anything
@@ -242,7 +242,7 @@ def test_an_opener_that_lost_a_character_is_waited_for_whatever_id_stands_in_it(
 
 @pytest.mark.parametrize("gap", ["", "\n"])
 @pytest.mark.parametrize("opener", ["<function name", "<functionname"])
-def test_arguments_may_stand_in_a_tag_of_their_own(gap: str, opener: str) -> None:
+def test_arguments_may_be_in_a_separate_tag(gap: str, opener: str) -> None:
     param = '<param name="word">owl</param>'
     call = gap.join([f'{opener}="lookup">', "<arguments>", param, "</arguments>", "</function>"])
     assert ran(f"{call}{gap}{call}", "minicpm5") == [("lookup", {"word": "owl"})] * 2

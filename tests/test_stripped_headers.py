@@ -32,7 +32,7 @@ def codes(reply: Reply) -> set[str]:
 
 @every_format
 @pytest.mark.parametrize("text, thought, said", MESSAGES)
-def test_what_was_thought_is_told_from_what_was_said(format: str, text: str, thought: str, said: str) -> None:
+def test_reasoning_is_separated_from_text(format: str, text: str, thought: str, said: str) -> None:
     reply = hold_of_every_cut(text, Setting(format, TOOLS))
     assert (reply.reasoning, reply.content, reply.attempts) == (thought, said, ())
     assert "stray_marker" in codes(reply) and ("looks_like_a_call" in codes(reply)) == ("to=" in text)

@@ -155,7 +155,7 @@ def test_a_number_beside_the_arguments_is_taken_only_at_its_end(format: str, tex
         ),
     ],
 )
-def test_the_text_of_a_call_is_its_own_behind_one_that_was_mended(format: str, text: str) -> None:
+def test_a_call_after_a_repaired_one_has_its_own_text(format: str, text: str) -> None:
     calls = hold_of_every_cut(text, Setting(format, TOOLS)).calls
     assert [("owl" in call.raw, "bat" in call.raw) for call in calls] == [(True, False), (False, True)]
 
@@ -290,7 +290,7 @@ def test_a_call_that_is_shown_is_shown_however_its_backticks_are_cut(format: str
 
 
 @pytest.mark.parametrize("format", ["hermes", "qwen3_coder", "llama3_json"])
-def test_text_before_a_late_end_of_thinking_was_not_said(format: str) -> None:
+def test_text_before_a_late_end_of_reasoning_is_not_content(format: str) -> None:
     reply = hold_of_every_cut("I wonder.</think>Good morning.", Setting(format, TOOLS))
     if format != "llama3_json":  # which does not think
         assert (reply.reasoning, reply.content) == ("I wonder.", "Good morning.")
@@ -298,7 +298,7 @@ def test_text_before_a_late_end_of_thinking_was_not_said(format: str) -> None:
 
 @pytest.mark.parametrize("thought", ["I wonder.", "I wonder.<|im_end|>\nHm."])
 @pytest.mark.parametrize("format", ["hermes", "glm45"])
-def test_a_bare_call_behind_a_late_end_of_thinking_is_all_that_was_said(format: str, thought: str) -> None:
+def test_a_bare_call_after_a_late_end_of_reasoning_is_the_only_content(format: str, thought: str) -> None:
     text = thought + '</think>\n{"name": "lookup", "arguments": {"word": "owl"}}'
     assert seen(text, format) == ([OWL], [], "")
 

@@ -52,7 +52,7 @@ def test_of_formats_that_find_the_calls_the_one_that_finds_the_reasoning_comes_f
     assert detect_template(APRIEL).formats[0] == "apriel"
 
 
-def test_a_template_that_wants_a_thought_gets_one_and_values_as_text_are_told_by_their_types() -> None:
+def test_a_template_that_needs_reasoning_gets_it_and_text_values_are_recognized_by_type() -> None:
     assert detect_template(THINKING).formats[0] == "hermes"
 
 
@@ -106,7 +106,7 @@ def test_each_conversation_is_refused_alone() -> None:
     assert (first.error, second.text) == ("TemplateError: no", "y")
 
 
-def test_a_template_that_is_no_template_is_told_so() -> None:
+def test_an_invalid_template_is_reported() -> None:
     with pytest.raises(BadTemplate, match="TemplateSyntaxError"):
         render_template("{% if %}", [{}])
 
@@ -323,7 +323,7 @@ def test_the_command_takes_every_kind_of_file(tmp_path: Path) -> None:
         assert json.loads(run("formats", "detect", str(path), "--json").stdout)["default"]["formats"][0] == "hermes"
 
 
-def test_several_templates_are_told_one_by_one(tmp_path: Path) -> None:
+def test_several_templates_are_reported_one_by_one(tmp_path: Path) -> None:
     path = tmp_path / "tokenizer_config.json"
     entries = [{"name": "default", "template": WITHOUT_TOOLS}, {"name": "tool_use", "template": HERMES}]
     path.write_text(json.dumps({"chat_template": entries}))

@@ -80,7 +80,7 @@ def test_letters_of_a_special_opener_are_no_call_in_plain_text(name: str) -> Non
 
 
 @pytest.mark.parametrize("name", [name for name in SPECIAL if not FORMATS[name].channels])
-def test_a_special_opener_is_a_call_wherever_it_stands(name: str) -> None:
+def test_a_special_opener_is_a_call_anywhere(name: str) -> None:
     pairs = split(render(CALLS, format=name, tools=TOOLS), name)
     if pairs[0][1]:
         for before in ("```\n", "A `code ", 'He said "', "> ", "<pre>\n"):

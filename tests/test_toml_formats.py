@@ -63,7 +63,7 @@ def refusal(text: str) -> str:
 
 
 @pytest.mark.parametrize("name", sampled())
-def test_every_built_in_format_can_be_said_in_toml(name: str) -> None:
+def test_every_built_in_format_can_be_written_in_toml(name: str) -> None:
     built_in = formats.find(name)
     mine = msgspec.structs.replace(built_in, name="mine", aliases=())
     text = "\n".join(f"{key} = {as_toml(value)}" for key, value in fields_of(mine).items())
@@ -200,7 +200,7 @@ protocol = { done = ["<end>", "</end>"] }
 """
 
 
-def test_a_protocol_with_typescript_calls_can_be_said_and_keeps_the_laws() -> None:
+def test_a_protocol_with_typescript_calls_can_be_written_in_toml_and_keeps_the_laws() -> None:
     format = Format.from_toml(TYPESCRIPT)
     reply = parse('<say>Hi</say><use>js: f({ s: "x" })</use><end>ok</end>', format=format)
     assert (reply.content, reply.parts[0], reply.done) == ("Hi", Text("Hi", "say"), "ok")

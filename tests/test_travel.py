@@ -97,7 +97,7 @@ def test_a_toolset_goes_to_another_process_and_runs_there() -> None:
         assert pool.submit(travelling_tools.ran, TEXT, TOOLS).result(120) == ["2 days of sun in Oslo"]
 
 
-def test_an_exception_carries_the_problems_it_stands_for() -> None:
+def test_an_exception_carries_its_problems() -> None:
     reply = parse('<tool_call>{"name": "look", "arguments": {}}</tool_call>', tools=TOOLS)
     with pytest.raises(ModelError) as caught:
         reply.raise_for_problems()

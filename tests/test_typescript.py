@@ -161,7 +161,7 @@ BOUNDS: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("schema", "note"), BOUNDS, ids=[row[1] for row in BOUNDS])
-def test_bounds_and_formats_stand_in_the_comment_of_a_field(schema: Any, note: str) -> None:
+def test_bounds_and_formats_are_in_the_comment_of_a_field(schema: Any, note: str) -> None:
     text = render(to_type({"type": "object", "properties": {"a": schema}}))
     assert text.endswith(f"/* optional — {note} */ }}")
 

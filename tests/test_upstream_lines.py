@@ -313,7 +313,7 @@ async def copied(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
     writer.close()
 
 
-def test_a_proxy_that_refuses_is_told() -> None:
+def test_a_refusing_http_proxy_is_reported() -> None:
     async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 407 X\r\nContent-Length: 0\r\n\r\n")

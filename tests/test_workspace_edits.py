@@ -74,7 +74,7 @@ def test_a_diff_says_all_that_changed_and_nothing_else(before: list[str], after:
     assert applied(old, diff) == new
 
 
-def test_a_last_line_without_an_end_is_told() -> None:
+def test_a_last_line_without_a_line_break_is_reported() -> None:
     assert unified("a\nb", "a\nb\n").split("\n") == ["@@ -1,2 +1,2 @@", " a", "-b", "\\ no newline at the end", "+b"]
 
 
@@ -258,13 +258,13 @@ def test_a_rule_that_does_not_cover_the_call_is_a_no(space: Workspace) -> None:
     assert dispatch_sync(bash("rm x"), space.tools, hooks=[space.approval(ask)])[0].kind == "skipped"
 
 
-def test_a_no_with_words_is_told_to_the_model(space: Workspace) -> None:
+def test_a_denial_with_a_reason_is_reported_to_the_model(space: Workspace) -> None:
     _, ask = answering(Denial("use tabs"))
     [result] = dispatch_sync(write("a", "x"), space.tools, hooks=[space.approval(ask)])
     assert result.text == "ERROR: the user did not allow write_file, and said: use tabs"
 
 
-def test_rules_hold_where_nobody_can_be_asked(space: Workspace) -> None:
+def test_rules_apply_without_a_user(space: Workspace) -> None:
     hook = space.approval(rules=[AllowRule("write_file", "*.md")])
     kinds = [result.kind for result in dispatch_sync([write("a.md", ""), write("a.py", "")], space.tools, hooks=[hook])]
     assert kinds == ["completed", "skipped"]

@@ -272,14 +272,14 @@ def test_a_long_file_comes_in_pieces_that_say_how_to_go_on(space: Workspace) -> 
     assert len(space.read_file("wide.txt")) <= file_tools.MOST_BYTES + 200
 
 
-def test_a_line_longer_than_anything_shown_is_cut_and_said_to_be(space: Workspace) -> None:
+def test_an_overlong_line_is_cut_and_marked(space: Workspace) -> None:
     space.write_file("one.txt", "é" * 400_000)
     text = space.read_file("one.txt")
     assert len(text.encode()) < file_tools.MOST_BYTES + 200 and "longer than" in text
 
 
 @pytest.mark.parametrize("data, word", [(b"a\0b", "binary"), (b"\xff\xfeab", "UTF-8"), (b"\x89PNG\r\n\0", "binary")])
-def test_what_is_no_text_is_told_apart(space: Workspace, tmp_path: Path, data: bytes, word: str) -> None:
+def test_binary_files_are_recognized(space: Workspace, tmp_path: Path, data: bytes, word: str) -> None:
     (tmp_path / "root" / "x.bin").write_bytes(data)
     with pytest.raises(ToolError, match=word):
         space.read_file("x.bin")
@@ -346,7 +346,7 @@ def test_a_path_that_no_file_can_have_is_a_mistake_of_the_model(space: Workspace
             use(path)
 
 
-def test_a_root_that_is_gone_is_told_like_any_other_folder(tmp_path: Path) -> None:
+def test_a_missing_root_is_reported_like_any_other_folder(tmp_path: Path) -> None:
     (tmp_path / "root").mkdir()
     space = Workspace(tmp_path / "root", sandbox="off")
     (tmp_path / "root").rmdir()

@@ -191,7 +191,7 @@ print("keys" in space.exposure, asyncio.run(space.bash(sys.argv[2])).split()[-1]
 """
 
 
-def test_a_command_reads_the_keys_of_this_program_only_where_that_is_said(tmp_path: Path) -> None:
+def test_a_command_sees_the_programs_keys_only_if_allowed(tmp_path: Path) -> None:
     env = {**os.environ, "SOME_API_KEY": "opensesame", "PYTHONPATH": os.pathsep.join(sys.path)}
     words = [sys.executable, "-c", PROGRAM, str(tmp_path), SPY]
     said = subprocess.run(words, env=env, capture_output=True, text=True, timeout=60).stdout.split()
@@ -282,7 +282,7 @@ def test_planning_writes_into_the_plan_folder_only_and_runs_nothing(space: Works
     assert sorted(os.listdir(tmp_path)) == [".plan", "sub"]
 
 
-def test_bypass_asks_nobody(space: Workspace) -> None:
+def test_bypass_asks_no_permission(space: Workspace) -> None:
     assert asked(space, [], [WRITE, SHELL], mode="bypass") == ([], ["completed", "completed"])
 
 

@@ -327,7 +327,7 @@ def test_a_call_that_leaked_as_text_is_a_call(seen: Any) -> None:
 
 
 @every_way
-def test_an_answer_without_calls_is_what_the_server_said(seen: Any) -> None:
+def test_an_answer_without_calls_is_passed_through(seen: Any) -> None:
     with serving(Said("Sunny.", thought="Hm.")) as (url, _):
         found = seen(url)
     assert (found.calls, found.end, found.text, found.thought) == ([], "stop", "Sunny.", "Hm.")

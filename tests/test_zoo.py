@@ -84,7 +84,7 @@ def test_the_providers_own_sdk_gets_what_was_meant(visits: Visits, server: BadSe
 
 @pytest.mark.parametrize("api", ALL)
 @pytest.mark.parametrize("scene", SCENES)
-def test_a_server_that_behaves_breaks_nobody(visits: Visits, scene: str, api: str) -> None:
+def test_a_correct_server_breaks_no_client(visits: Visits, scene: str, api: str) -> None:
     server = GOOD._replace(scene=scene)
     for stream in (True, False):
         for heard in (visits.bare(server, api, stream=stream), visits.proxied(server, api, stream=stream)):
