@@ -406,3 +406,43 @@ def test_escapes_inside_strings_are_unchanged() -> None:
 def test_escapes_between_the_values_of_native_arguments_are_white_space() -> None:
     call = repair(Call("view", json=r'{"path": "q.py", "view_range": \n[1, 2]\n}\n'), TOOLS)
     assert call.arguments == {"path": "q.py", "view_range": [1, 2]}
+
+
+# -- What is left of an opener is reported (stdapi-ai/stdapi.ai#182, vercel-labs/fx#899, xalgorix#248, #278) ---
+
+REMAINS = {
+    "DeepSeek's block at the end": "I'll check the weather.\n\n<｜DSML｜function_calls",
+    "DeepSeek's block before text": "I'll read it.\n\n<｜DSML｜tool_calls\n\nThe note says: 42",
+    "with ASCII bars": "One moment.\n<|DSML|function_calls",
+    "with doubled bars": "One moment.\n<｜｜DSML｜｜tool_calls",
+    "with a double bar": "One moment. <‖DSML‖invoke",
+    "a name and a quote": '=bash">\n<parameter=command>ls</parameter>\n</function>',
+    "the word of the tag": 'function=bash">\n<parameter=command>ls</parameter></function>',
+    "without a quote": "=bash><parameter=command>ls</parameter></function>",
+    "the name alone": 'bash">\n<parameter=command>\nls\n</parameter>\n</function>',
+    "an unknown name": '=terminal_execute">\n<parameter=command>ls</parameter>\n</function>',
+    "the end of a name": "_plan>\n<parameter=task>one</parameter>\n<parameter=status>done</parameter>\n</function>",
+    "no name": "parameter=method>POST</parameter>\n<parameter=url>https://a.b</parameter>\n</function>",
+    "of another tag": '="x">\n<parameter name="command">ls</parameter>\n</invoke>',
+    "nothing after it": 'I run it now.\n=bash">',
+}
+NO_REMAINS = {
+    "an attribute": 'Write <div class=bash> and <p id="bash">',
+    "a comparison": "It holds if a=bash> or b.",
+    "a tag in a sentence": "The tag `<｜DSML｜invoke` opens a call.",
+    "a form": "<form><parameter>x</parameter></form>",
+}
+
+
+@pytest.mark.parametrize("format", ["auto", "qwen3_coder", "deepseek_v32", "deepseek_v41", "hermes"])
+@pytest.mark.parametrize("text", REMAINS.values(), ids=REMAINS)
+def test_the_remains_of_an_opener_are_reported(text: str, format: str) -> None:
+    reply = parsed(text, format)
+    assert not reply.calls
+    assert {problem.code for problem in reply.problems} & {"looks_like_a_call", "opener_without_call", "truncated"}
+
+
+@pytest.mark.parametrize("text", NO_REMAINS.values(), ids=NO_REMAINS)
+def test_other_text_is_no_remainder_of_an_opener(text: str) -> None:
+    reply = parsed(text, "auto")
+    assert (reply.calls, reply.problems, reply.content) == ((), (), text)

@@ -75,6 +75,15 @@ _MARKER_START = re.compile(r"[<\[][\w:|]{2,64}+\Z").search  # the beginning of a
 _KIND = re.compile(r"(?:json|code)\Z").sub  # the type of the arguments in a header that lost its token
 # Punctuation between a name and an object, and the first key of the object.
 _OBJECT = re.compile(r"[^{}\w][^{}]{0,47}+\{\s{0,16}+[\"']([^\"'\\]{1,128}+)[\"']\s{0,8}+:").match
+# What is left of a call without its opener: the opening tag of DeepSeek's block (stdapi-ai/stdapi.ai#182), a name with
+# the end of its tag, or the closing tags of an argument and its call (xalgorix/xalgorix#248, #278).
+_REMAINS = re.compile(
+    r"(?P<deepseek_v32><[|\uff5c\u2016]{1,2}+ ?DSML ?[|\uff5c\u2016]{1,2}+(?:\w++(?: name=[^<>\s]{0,64}+)?)?>?[ \t]*+$)"
+    rf"|(?<![\w\"'.])=\s?[\"']?(?P<name>{_NAME})[\"']?>\s*\Z"
+    r"|</parameter>\s{0,8}+</(?P<qwen3_coder>function|invoke)>",
+    re.M,
+).finditer
+_CALL_TAG = re.compile(r"<(/?)(?:function|invoke)\b").findall
 _CURE = "if it was meant as a call, send it in the format that was asked for"
 _MOST_NOTES = 8
 _MOST_BEFORE_TOKEN = 280  # characters
@@ -106,7 +115,7 @@ def find_near_misses(source: str, spans: list[Span], tools: Toolset | None) -> l
         if has_name and not found and not notes and len(names) <= _FEW:
             found = _glued(source, start, end, names) or _spoken(source, start, end, tools)
         if not found and not (has_name and notes):
-            found = _at_token(source, start, end)
+            found = _at_token(source, start, end) or _remains(source, start, end, known)
         notes += found if span.kind == "text" else map(near_miss_in_reasoning, found)
         if len(notes) >= _MOST_NOTES:
             break
@@ -190,6 +199,17 @@ def _at_token(source: str, start: int, end: int) -> list[Problem]:
     found = _TOKEN(source, start, end)
     name = _WORD_BEFORE(source, max(start, found.start() - _MOST_BEFORE_TOKEN), found.start()) if found else None
     return [near_miss(name[0].strip(), name.start(), end, _TOKENS[found[1]])] if found and name else []
+
+
+def _remains(source: str, start: int, end: int, names: frozenset[str]) -> list[Problem]:
+    """Find what is left of a call without its opener."""
+    for found in _REMAINS(source, start, end):
+        tags = _CALL_TAG(source, start, found.start()) if found["qwen3_coder"] else []
+        is_call = not tags or tags[-1] == "/" if found["qwen3_coder"] else not found["name"] or found["name"] in names
+        if is_call:
+            format = "deepseek_v32" if found["deepseek_v32"] else "qwen3_coder"
+            return [near_miss(found["name"] or "", found.start(), end, format)]
+    return []
 
 
 def _positions(source: str, name: str, start: int, end: int) -> Iterator[int]:
