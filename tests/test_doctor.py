@@ -11,10 +11,10 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from rightcall.doctor.answers import RawAnswer, ServerConnection
 from rightcall.doctor.diagnosis import Diagnosis
 from rightcall.doctor.examination import ExamSettings, examine
 from rightcall.doctor.questions import BOTH
+from rightcall.doctor.server_answers import RawAnswer, ServerConnection
 from rightcall.testing import diagnose
 from support.loopback import Answering, answer, drop, json_answer, serving
 from support.scripted_server import Json, scripted

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from rightcall.api_names import Api
 from rightcall.cli.doctor_command import show_diagnosis
 from rightcall.cli.layout import Page
-from rightcall.doctor.answers import RawAnswer
 from rightcall.doctor.diagnosis import Diagnosis, SpokenDialect
 from rightcall.doctor.doctor_page import doctor_page
 from rightcall.doctor.examination import case_of, follow_up_body
 from rightcall.doctor.judges import ProbedCase
 from rightcall.doctor.probes import PROBES, ProbeResults
 from rightcall.doctor.questions import QUESTIONS, TOOL_APIS, Sending, Way, body_of
+from rightcall.doctor.server_answers import RawAnswer
 from rightcall.evaluation.webpage import render_page
 from rightcall.redaction.scrubber import Scrubber
 

@@ -24,11 +24,11 @@ from rightcall.backends.address import check_api
 from rightcall.backends.base import LoopThread
 from rightcall.backends.exchange import Retries, Timeouts
 from rightcall.backends.http import Backend
-from rightcall.doctor.answers import ClientAnswer, RawAnswer, ServerConnection, find_rule_violations, read_answer
 from rightcall.doctor.diagnosis import Diagnosis, ProbeResult, SpokenDialect, upstream
 from rightcall.doctor.judges import PATIENCE, ProbedCase
 from rightcall.doctor.probes import PROBES, ProbeResults, odd_answer, odd_status, rejection_message
 from rightcall.doctor.questions import BARE, QUESTIONS, Sending, ServerQuestion, Way, body_of, follow_up
+from rightcall.doctor.server_answers import ClientAnswer, RawAnswer, ServerConnection, find_rule_violations, read_answer
 from rightcall.errors import BackendError
 from rightcall.types import Json
 

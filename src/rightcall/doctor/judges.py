@@ -18,8 +18,8 @@ from typing import Any, Literal
 import msgspec
 
 from rightcall.api_names import Api
-from rightcall.doctor.answers import ClientAnswer, ClientCall, RawAnswer, RuleViolation
 from rightcall.doctor.questions import FILLER_WORDS, LONG_WORDS, MARK, ServerQuestion, Way
+from rightcall.doctor.server_answers import ClientAnswer, ClientCall, RawAnswer, RuleViolation
 from rightcall.guard.policies import announced
 from rightcall.guard.turn import Turn
 from rightcall.parsing.parser import parse

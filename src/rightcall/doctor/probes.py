@@ -13,7 +13,6 @@ from typing import Any
 
 import msgspec
 
-from rightcall.doctor.answers import RawAnswer
 from rightcall.doctor.diagnosis import ProbeEvidence, ProbeResult
 from rightcall.doctor.judges import (
     VERDICTS,
@@ -49,6 +48,7 @@ from rightcall.doctor.judges import (
     server_fault,
 )
 from rightcall.doctor.questions import BOTH, WHOLE, Way
+from rightcall.doctor.server_answers import RawAnswer
 from rightcall.providers.sdk_view import error_text
 from rightcall.redaction.pieces import without_secrets
 from rightcall.redaction.scrubber import Scrubber

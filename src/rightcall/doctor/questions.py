@@ -19,7 +19,7 @@ from rightcall.backends.profiles import UNKNOWN
 from rightcall.backends.request import Request
 from rightcall.backends.request_body import write_body
 from rightcall.backends.request_plan import ModeChoice, make_plan
-from rightcall.doctor.answers import ClientAnswer, ClientCall
+from rightcall.doctor.server_answers import ClientAnswer, ClientCall
 from rightcall.providers import anthropic, gemini, ollama, openai_chat, openai_responses
 from rightcall.providers.sdk_view import obj, objects, text
 from rightcall.types import Call, Json, Tool
