@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from rightcall.capture.capture_journal import CannotResume, journal_path
 from rightcall.capture.captured_rows import capture_key
-from rightcall.capture.journal import CannotResume, journal_path
 from rightcall.capture.runner import CaptureFailed, Watch
 from rightcall.capture.scenario_run import JournalEntry
 from rightcall.capture.settings import Settings, Task, tasks

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from rightcall.backends.exchange import Retries
 from rightcall.backends.http import Backend
+from rightcall.capture.capture_journal import CannotResume, Commits, journal_path
 from rightcall.capture.captured_rows import capture_key
 from rightcall.capture.domain import Domain
-from rightcall.capture.journal import CannotResume, Commits, journal_path
 from rightcall.capture.runner import Capture, Watch
 from rightcall.capture.settings import Settings
 from rightcall.errors import FileFailed

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from rightcall import Toolset, tool
+from rightcall.capture.capture_journal import journal_path
 from rightcall.capture.captured_rows import OUTCOME
 from rightcall.capture.domain import BadDomain, Domain, read_domain
-from rightcall.capture.journal import journal_path
 from rightcall.capture.runner import Capture
 from rightcall.capture.settings import SYSTEM, Settings
 from rightcall.datasets.exporting import export

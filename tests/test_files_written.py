@@ -18,7 +18,7 @@ import click.testing
 import pytest
 import typer
 
-from rightcall.capture.journal import journal_path
+from rightcall.capture.capture_journal import journal_path
 from rightcall.cli.app import app
 from rightcall.datasets.exporting import export
 from rightcall.datasets.releasing import redact_files

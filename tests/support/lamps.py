@@ -8,8 +8,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from rightcall.capture.capture_journal import journal_path
 from rightcall.capture.domain import Domain, built_in_domain, read_domain
-from rightcall.capture.journal import journal_path
 from rightcall.capture.runner import Capture, Watch
 from rightcall.capture.settings import Settings
 from support.loopback import Answering, Loopback, backend, serving

@@ -4,7 +4,7 @@
     await run.go()
 
 An answer is in the journal before its first row is written, and a row is on disk before the next step. A run may
-therefore be killed at any moment, and `resume` continues it (see `journal.py`).
+therefore be killed at any moment, and `resume` continues it (see `capture_journal.py`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Literal
 import msgspec
 
 from rightcall.backends.base import BaseBackend
+from rightcall.capture.capture_journal import ANSWERS, Commits, PastRun, check_same_run, head, journal_path
 from rightcall.capture.captured_rows import CAPTURE, unix_ms
 from rightcall.capture.domain import Domain
-from rightcall.capture.journal import ANSWERS, Commits, PastRun, check_same_run, head, journal_path
 from rightcall.capture.scenario_run import JournalEntry, ScenarioRun, ToolRan
 from rightcall.capture.score import Tally
 from rightcall.capture.settings import Settings, Task, count_tasks, run_identity, tasks

@@ -19,9 +19,9 @@ from rightcall.backends.address import API_DEFAULTS
 from rightcall.backends.base import BaseBackend
 from rightcall.backends.cassette import check_cassette
 from rightcall.backends.recording import ReplayBackend
+from rightcall.capture.capture_journal import CannotResume, journal_path
 from rightcall.capture.captured_rows import OUTCOME
 from rightcall.capture.domain import DEFAULT_DOMAINS, Domain, find_domains
-from rightcall.capture.journal import CannotResume, journal_path
 from rightcall.capture.runner import Capture, CaptureFailed, Watch, check_output
 from rightcall.capture.scenario_run import JournalEntry
 from rightcall.capture.settings import SYSTEM, Settings, Task

@@ -22,8 +22,8 @@ from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
+from rightcall.capture.capture_journal import journal_path
 from rightcall.capture.captured_rows import FORGE, SCHEMA
-from rightcall.capture.journal import journal_path
 from rightcall.datasets.rows.engines import make_engine
 from rightcall.datasets.rows.mapping import RowWork, Totals, map_rows, refuse_stdin
 from rightcall.datasets.rows.sinks import RowSpool, Sink, discarding_on_error, make_scratch_folder, sink_to

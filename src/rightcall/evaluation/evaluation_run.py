@@ -28,7 +28,7 @@ from rightcall.backends.http import Backend
 from rightcall.backends.recording import Recorder
 from rightcall.backends.request import Answer, Mode, Request
 from rightcall.backends.request_plan import can_constrain
-from rightcall.capture.journal import Commits, check_same_run
+from rightcall.capture.capture_journal import Commits, check_same_run
 from rightcall.capture.runner import first_exception
 from rightcall.errors import BackendError, CallerError, ModelError, RightcallError
 from rightcall.evaluation.case_run import CONFIGURATIONS, Configuration, RequestSettings, run_case
