@@ -18,7 +18,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from measure import table, verdict
-from rightcall.backends.exchange import Received, Sent
+from rightcall.backends.exchange import HttpRequest, HttpResponse
 from rightcall.backends.http import Backend
 from rightcall.capture.domain import find_domains
 from rightcall.capture.runner import Capture
@@ -39,13 +39,13 @@ class Instant:
         """Nothing is open."""
 
     @asynccontextmanager
-    async def open(self, sent: Sent) -> AsyncIterator[Received]:
+    async def open(self, sent: HttpRequest) -> AsyncIterator[HttpResponse]:
         tool = (sent.body or {})["tools"][0]["function"]
         arguments = dict.fromkeys(tool["parameters"]["required"], "2026-06-05")
         call = {"name": tool["name"], "arguments": json.dumps(arguments)}
         message = {"role": "assistant", "tool_calls": [{"id": "a", "type": "function", "function": call}]}
         body = json.dumps({"choices": [{"message": message, "finish_reason": "tool_calls"}]}).encode()
-        yield Received(200, {"content-type": "application/json"}, _pieces(body))
+        yield HttpResponse(200, {"content-type": "application/json"}, _pieces(body))
 
 
 async def _pieces(body: bytes) -> AsyncIterator[bytes]:

@@ -25,7 +25,7 @@ import msgspec
 from report import ROOT, keep_part, percent, table, wilson
 
 from rightcall import __version__
-from rightcall.backends.exchange import Exchange, Received, Sent
+from rightcall.backends.exchange import Exchange, HttpRequest, HttpResponse
 from rightcall.backends.local import LocalBackend
 from rightcall.backends.recording import Recorder
 from rightcall.capture.domain import built_in_names, find_domains
@@ -59,13 +59,13 @@ class Once:
         await self._inner.aclose()
 
     @asynccontextmanager
-    async def open(self, sent: Sent) -> AsyncIterator[Received]:
+    async def open(self, sent: HttpRequest) -> AsyncIterator[HttpResponse]:
         key = json.dumps([sent.url, sent.body])
         if key not in self._said:
             async with self._inner.open(sent) as received:
                 self._said[key] = received.status, received.headers, [piece async for piece in received.chunks]
         status, headers, pieces = self._said[key]
-        yield Received(status, headers, _again(pieces))
+        yield HttpResponse(status, headers, _again(pieces))
 
 
 async def _again(pieces: list[bytes]) -> AsyncIterator[bytes]:

@@ -14,7 +14,7 @@ import pytest
 
 from rightcall import Call, Problem, Reply, Text, Tool, Toolset, check, parse, repair
 from rightcall.errors import BadTools
-from rightcall.schema.validation import fits, validator
+from rightcall.schema.validation import fits_schema, validator
 from rightcall.tools.checks import argument_problems, steps_pointer
 from support.replies import INTEGER, NULLABLE, STRING, Json, blocking, hermes
 
@@ -529,7 +529,7 @@ def test_nothing_that_a_schema_points_at_is_ever_fetched(schema: Json, listener:
     with pytest.raises(BadTools, match=r"fetched|\$id|draft|points"):
         check(Call("f", {"a": 1}, ""), [tool])
     with suppress(ValueError):
-        fits(tool, {"a": 1})  # a tool that no toolset has judged
+        fits_schema(tool, {"a": 1})  # a tool that no toolset has judged
     assert nobody_came(listener)
 
 
@@ -608,7 +608,7 @@ def test_a_tool_is_compiled_once_however_often_it_is_used() -> None:
 def test_no_tool_is_checked_with_the_schema_of_one_that_is_gone() -> None:
     for kind, good, bad in ((STRING, "x", 1), (INTEGER, 1, "x")) * 200:
         tool = declared({"a": kind})
-        assert (fits(tool, {"a": good}), fits(tool, {"a": bad})) == (True, False)
+        assert (fits_schema(tool, {"a": good}), fits_schema(tool, {"a": bad})) == (True, False)
 
 
 def test_a_schema_with_a_lone_surrogate_can_be_checked() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from rightcall import Call, Toolset, check, grammar, render
 from rightcall.constrain import GrammarBounds
-from rightcall.constrain.gbnf import emit_with_limits
+from rightcall.constrain.gbnf import emit_gbnf_with_limits
 from rightcall.formats import FORMATS
 from support.candidates import broken_law, damaged_calls, drawn_reply, rendered, shown_calls
 from support.ebnf import Ebnf
@@ -69,7 +69,7 @@ def test_whatever_is_accepted_reads_as_calls_that_pass_the_check(
     made = grammar(drawn.tools, format=format, choice="required", parallel=parallel, text=free)
     # An opener that has a fence of its own may stand in another: see below.
     assume(not (free and made.triggers and "`" in made.triggers[0]))
-    text, limits = emit_with_limits(made)
+    text, limits = emit_gbnf_with_limits(made)
     found, reader = judge(text), Ebnf(text)
     inside = [reader.drawn(dice, most) for most in (0, 20, 60, 200)]
     for candidate in (drawn.alone, *damaged_calls(drawn, format, dice), *shown_calls(drawn), *inside):
@@ -87,7 +87,7 @@ def test_gbnf_and_lark_say_the_same_of_damaged_calls(name: str, judge: type[Judg
     format = FORMATS[name]
     toolset, text = one_call(data, format)
     made = grammar(toolset, format=format, choice="required", parallel=False)
-    text_of_it, limits = emit_with_limits(made)
+    text_of_it, limits = emit_gbnf_with_limits(made)
     assume(not limits)  # what is counted in pieces may be a little longer
     gbnf, lark = judge(text_of_it), made.lark()
     for _ in range(4):
@@ -139,7 +139,7 @@ COUNTED = [({"minProperties": 2}, {"a": 1}), ({"maxProperties": 1}, {"a": 1, "b"
 def test_the_number_of_members_is_kept(name: str, judge: type[Judge], bound: Any, arguments: Any) -> None:
     parameters = {"type": "object", "properties": MEMBERS, "additionalProperties": False, **bound}
     tools = Toolset([{"name": "f", "parameters": parameters}])
-    text, limits = emit_with_limits(grammar(tools, format=name, choice="required"))
+    text, limits = emit_gbnf_with_limits(grammar(tools, format=name, choice="required"))
     assert not limits and check(Call("f", arguments), tools)
     written = rendered([Call("f", arguments)], FORMATS[name], tools)
     assert written is None or not judge(text).accepts(written)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rightcall.constrain.algebra import NEVER, Node, chars, inverse, lengths, minus, sized
 from rightcall.constrain.numbers import any_integer, any_number, integers, numbers
-from rightcall.constrain.patterns import Irregular, json_text, read_pattern
+from rightcall.constrain.patterns import Irregular, escape_in_json, read_pattern
 from rightcall.constrain.regex import regex_text
 
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?").fullmatch
@@ -119,7 +119,7 @@ def test_a_pattern_lets_through_what_it_matches(pattern: str, text: str) -> None
     assert got is found or (found and not got and re.search(r"[\r\x85\u2028\u2029]", text) is not None)
     low, high = lengths(node)
     assert not got or (low <= len(text) and (high is None or len(text) <= high))
-    assert matches(json_text(node), json.dumps(text, ensure_ascii=False)[1:-1]) is got
+    assert matches(escape_in_json(node), json.dumps(text, ensure_ascii=False)[1:-1]) is got
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rightcall import grammar
 from rightcall.constrain import Grammar, Relaxation
-from rightcall.constrain.structural_tag import emit_with_limits
+from rightcall.constrain.structural_tag import emit_structural_tag_with_limits
 from rightcall.formats import FORMATS
 from support.candidates import broken_law, damaged_calls, drawn_reply, shown_calls
 from support.format_sample import sampled
@@ -25,7 +25,7 @@ FEW = settings(max_examples=max(settings().max_examples // 6, 1))
 
 
 def judged(made: Grammar) -> tuple[Tag, list[Relaxation]]:
-    document, limits = emit_with_limits(made)
+    document, limits = emit_structural_tag_with_limits(made)
     assert json.loads(json.dumps(document)) == document
     return Tag(document), [*made.relaxations, *limits]
 

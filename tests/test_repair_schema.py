@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rightcall import Call, Tool, Toolset, check, parse, render, repair
 from rightcall.errors import BadTools
 from rightcall.schema.unknown_names import needs_no_repair, unknown_arguments
-from rightcall.schema.validation import errors, fits
+from rightcall.schema.validation import errors, fits_schema
 from support.cuts import Setting, hold_of_every_cut
 from support.replies import INTEGER, NULLABLE, STRING, Json, args, blocking, hermes, runnable
 
@@ -533,14 +533,14 @@ def test_repair_leaves_fewer_problems_a_receipt_for_each_change_and_nothing_more
 
 @given(tools, sent_arguments)
 def test_a_call_that_fits_keeps_its_values_unless_a_name_was_folded(tool: Tool, arguments: Json) -> None:
-    if "alias" not in arguments and fits(tool, arguments):
+    if "alias" not in arguments and fits_schema(tool, arguments):
         made = repair(Call("f", arguments, json.dumps(arguments)), [tool])
         assert len(made.arguments) == len(arguments)
         if all(receipt.rule == "folded_name" for receipt in made.repairs):
             assert list(made.arguments.values()) == list(arguments.values())
         else:
             assert "folded_name" in {receipt.rule for receipt in made.repairs}
-            assert fits(tool, made.arguments)
+            assert fits_schema(tool, made.arguments)
 
 
 @given(tools, sent_arguments, st.sampled_from(["off", "safe", "lenient"]))
@@ -609,7 +609,7 @@ _VALUES = st.recursive(
 def test_arguments_that_fit_without_unknown_names_are_final(properties: Json, arguments: Json) -> None:
     more: Json = {"$defs": {"at": record(a=INTEGER)}}
     tool = declared(properties, **more)
-    assert needs_no_repair(tool, arguments) == (fits(tool, arguments) and not unknown_arguments(tool, arguments))
+    assert needs_no_repair(tool, arguments) == (fits_schema(tool, arguments) and not unknown_arguments(tool, arguments))
 
 
 # -- next to an object that accepts any key ----------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from rightcall import Call, Trace, dispatch_sync
 from rightcall import request_gate as gate
 from rightcall.backends import address, http, local, recording
 from rightcall.backends import aiohttp_exchange as wire
-from rightcall.backends.exchange import Sent
+from rightcall.backends.exchange import HttpRequest
 from rightcall.backends.http import Backend
 from rightcall.backends.recording import Recorder, ReplayServer
 from rightcall.dispatching.hook import Invocation, Skip
@@ -110,7 +110,7 @@ def test_no_value_of_ours_shows_a_key(tmp_path: Path) -> None:
     asyncio.run(record_one())
     server, key = ReplayServer(tmp_path / "c.jsonl", key=PLANTED), new_key()
     shown = [
-        repr(Sent("POST", "http://h", {}, {"Authorization": PLANTED})),
+        repr(HttpRequest("POST", "http://h", {}, {"Authorization": PLANTED})),
         repr(server),
         repr(server.key),
         repr(make_gate("127.0.0.1", key=server.key)),

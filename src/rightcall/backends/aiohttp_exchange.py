@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rightcall.api_names import Api
 from rightcall.backends.address import own_secrets
-from rightcall.backends.exchange import Received, Sent, Timeouts
+from rightcall.backends.exchange import HttpRequest, HttpResponse, Timeouts
 from rightcall.errors import BodyError, CallerError, TimedOut, TransportError
 from rightcall.extras import require_extra
 from rightcall.redaction.key import Key
@@ -50,7 +50,7 @@ class Wire:
         return aiohttp.ClientSession(timeout=limits, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=True)
 
     @asynccontextmanager
-    async def open(self, sent: Sent) -> AsyncIterator[Received]:
+    async def open(self, sent: HttpRequest) -> AsyncIterator[HttpResponse]:
         """Sends, and gives what comes back. The connection is closed unless the answer was read to its end."""
         kept = self._kept
         is_ours = kept is not None and kept[0] is asyncio.get_running_loop()
@@ -60,14 +60,14 @@ class Wire:
             response = await self._send(session, sent)
             try:
                 headers = {name.lower(): value for name, value in response.headers.items()}
-                yield Received(response.status, headers, self._chunks(response, sent, begun))
+                yield HttpResponse(response.status, headers, self._chunks(response, sent, begun))
             finally:
                 response.close() if not response.content.at_eof() else response.release()
         finally:
             if not is_ours:
                 await session.close()
 
-    async def _send(self, session: aiohttp.ClientSession, sent: Sent) -> aiohttp.ClientResponse:
+    async def _send(self, session: aiohttp.ClientSession, sent: HttpRequest) -> aiohttp.ClientResponse:
         import aiohttp
 
         # Compressed pieces would wait for each other.
@@ -91,7 +91,7 @@ class Wire:
         except (OSError, ValueError) as error:
             raise TransportError(self._scrubbed(f"cannot call {sent.url}: {error}; {_CURE}")) from None
 
-    async def _chunks(self, response: aiohttp.ClientResponse, sent: Sent, begun: float) -> AsyncIterator[bytes]:
+    async def _chunks(self, response: aiohttp.ClientResponse, sent: HttpRequest, begun: float) -> AsyncIterator[bytes]:
         import aiohttp
 
         loop, idle, stage = asyncio.get_running_loop(), self._timeouts.idle, "first_byte"
@@ -111,7 +111,7 @@ class Wire:
             elif response.content.at_eof():
                 return
 
-    def _too_late(self, sent: Sent, stage: str) -> TimedOut:
+    def _too_late(self, sent: HttpRequest, stage: str) -> TimedOut:
         limits, url = self._timeouts, sent.url
         if asyncio.get_running_loop().time() >= sent.deadline:
             return out_of_time(url, limits.total)
@@ -126,7 +126,7 @@ def out_of_time(url: str, total: float) -> TimedOut:
     return TimedOut(f"{url}: not done within {total:g} s, all tries together; raise the total limit", "total")
 
 
-def _when(limit: float, sent: Sent) -> float:
+def _when(limit: float, sent: HttpRequest) -> float:
     return min(limit, sent.deadline)
 
 

@@ -13,7 +13,7 @@ import msgspec
 from rightcall.backends.address import request_address
 from rightcall.backends.aiohttp_exchange import out_of_time
 from rightcall.backends.event_stream import MAX_LINE, Payload, ServerEvents, Signal
-from rightcall.backends.exchange import Received, Sent
+from rightcall.backends.exchange import HttpRequest, HttpResponse
 from rightcall.backends.metadata import SHAPES, AnswerMetadata
 from rightcall.backends.request import Answer, Timing, Try, to_answer
 from rightcall.backends.request_body import write_body
@@ -57,8 +57,8 @@ class Asking:
         self._status = 0
         self.tries: list[Try] = []
 
-    async def get(self, sent: Sent) -> tuple[dict[str, str], Any]:
-        async with self._opened(sent) as received:
+    async def get(self, sent: HttpRequest) -> tuple[dict[str, str], Any]:
+        async with self._open_response(sent) as received:
             body = await self._whole(received, sent.url)
             return received.headers, _json(body, sent.url, self._scrub)
 
@@ -67,7 +67,7 @@ class Asking:
         reader, facts = _reader(plan), AnswerMetadata(plan.api)
         raw: list[Json] = []
         url = request_address(self._backend.address, plan.api, plan.model, stream=plan.stream)
-        sent = Sent("POST", url, write_body(plan), self._backend.headers)
+        sent = HttpRequest("POST", url, write_body(plan), self._backend.headers)
         async with aclosing(self._persistent(sent, plan)) as payloads:
             async for payload in payloads:
                 if isinstance(payload, Signal):
@@ -102,7 +102,7 @@ class Asking:
 
     # -- tries ---------------------------------------------------------------------------------------------------------
 
-    async def _persistent(self, sent: Sent, plan: RequestPlan) -> AsyncGenerator[Payload]:
+    async def _persistent(self, sent: HttpRequest, plan: RequestPlan) -> AsyncGenerator[Payload]:
         """The payloads of the first try that gives any. After the first payload nothing is tried again."""
         while True:
             given = False
@@ -132,9 +132,9 @@ class Asking:
             raise error
         await asyncio.sleep(seconds)
 
-    async def _payloads(self, sent: Sent, *, stream: bool) -> AsyncGenerator[Payload]:
+    async def _payloads(self, sent: HttpRequest, *, stream: bool) -> AsyncGenerator[Payload]:
         """One try."""
-        async with self._opened(sent) as received:
+        async with self._open_response(sent) as received:
             if not stream:
                 for payload in self._read_whole(await self._whole(received, sent.url), sent.url):
                     yield self._clean(payload)
@@ -152,7 +152,7 @@ class Asking:
         value = _json(body, url, self._scrub)
         return [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, dict)]
 
-    async def _streamed(self, received: Received, url: str) -> AsyncGenerator[Payload]:
+    async def _streamed(self, received: HttpResponse, url: str) -> AsyncGenerator[Payload]:
         reader, given, size = ServerEvents(longest=MAX_LINE), False, 0
         try:
             async with aclosing(self._chunks(received)) as chunks:
@@ -195,7 +195,7 @@ class Asking:
     # -- one connection ------------------------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def _opened(self, sent: Sent) -> AsyncIterator[Received]:
+    async def _open_response(self, sent: HttpRequest) -> AsyncIterator[HttpResponse]:
         """The server's answer, if its status is 2xx."""
         bounded = msgspec.structs.replace(sent, deadline=self._begun + self._total)
         async with AsyncExitStack() as stack:
@@ -206,7 +206,7 @@ class Asking:
                 raise await self._refusal(received, sent.url)
             yield received
 
-    async def _refusal(self, received: Received, url: str) -> StatusError:
+    async def _refusal(self, received: HttpResponse, url: str) -> StatusError:
         try:
             body = await self._whole(received, url, most=MAX_ERROR, cut=True)
         except BackendError:  # what it would have said is lost, that it refused is not
@@ -215,11 +215,11 @@ class Asking:
         status, after = received.status, retry_after(received.headers)
         where = received.headers.get("location", "")
         cure = f"it sends on to {where[:200]}: use that as the base URL" if where else _CURES.get(status, _cure(status))
-        message = f"{url} returned HTTP {status}: {shown(said.strip()) or '(nothing)'}; {cure}"
+        message = f"{url} returned HTTP {status}: {shorten_message(said.strip()) or '(nothing)'}; {cure}"
         kind = {401: Unauthorised, 403: Unauthorised, 429: RateLimited}.get(status, StatusError)
         return kind(self._scrub(message), status, said, after)
 
-    async def _whole(self, received: Received, url: str, *, most: int = 0, cut: bool = False) -> bytes:
+    async def _whole(self, received: HttpResponse, url: str, *, most: int = 0, cut: bool = False) -> bytes:
         most = most or MAX_BODY
         pieces: list[bytes] = []
         size = 0
@@ -233,7 +233,7 @@ class Asking:
                     raise AnswerTooLarge(f"{url}: the answer is larger than {most:,} bytes; nothing that long is read")
         return b"".join(pieces)[:most]
 
-    async def _chunks(self, received: Received) -> AsyncGenerator[bytes]:
+    async def _chunks(self, received: HttpResponse) -> AsyncGenerator[bytes]:
         try:
             async for chunk in received.chunks:
                 self._first_byte = self._first_byte or self._loop.time() - self._begun
@@ -256,7 +256,7 @@ class Asking:
             return
         fields = obj(error) or {}
         kind = " ".join([str(fields[key]) for key in ("type", "code", "status") if fields.get(key)])
-        said = shown(self._scrub(error_text(error)))
+        said = shorten_message(self._scrub(error_text(error)))
         raise ProviderError(f"{url} answered with an error: {said}; see the server's own log", kind)
 
     def _scrub(self, said: str) -> str:
@@ -337,7 +337,7 @@ def _is_another(choice: Any, at: int) -> bool:
     return (index if type(index) is int else at) > 0
 
 
-def shown(said: str) -> str:
+def shorten_message(said: str) -> str:
     """What a server said, within bounds; where it was cut is marked."""
     return said if len(said) <= _SHOWN else f"{said[:_SHOWN].rstrip()} ... ({len(said) - _SHOWN:,} characters more)"
 
@@ -363,7 +363,7 @@ def _json(body: bytes, url: str, scrub: Any) -> Any:
         try:
             return json.loads(said)  # NaN and the like: not JSON, but readable
         except (ValueError, RecursionError):
-            raise DecodeError(scrub(_no_json(url, said)), scrub(shown(said))) from None
+            raise DecodeError(scrub(_no_json(url, said)), scrub(shorten_message(said))) from None
     return value
 
 

@@ -15,7 +15,7 @@ import msgspec
 from rightcall.types import Json
 
 
-class Sent(msgspec.Struct, frozen=True):
+class HttpRequest(msgspec.Struct, frozen=True):
     """What goes to the server: an address, a body or none, and headers without any key.
 
     By `deadline`, in the loop's time, whatever is still being waited for must end in `TimedOut`.
@@ -29,10 +29,10 @@ class Sent(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         """Without the headers: one of them may be a secret."""
-        return f"Sent({self.method!r}, {self.url!r}, {len(self.headers)} headers)"
+        return f"HttpRequest({self.method!r}, {self.url!r}, {len(self.headers)} headers)"
 
 
-class Received(msgspec.Struct, frozen=True):
+class HttpResponse(msgspec.Struct, frozen=True):
     """What came back: the status, headers in lower case, and the body in the pieces it came in.
 
     Reading `chunks` raises `BodyError` or `TimedOut` where the connection broke or a limit was reached.
@@ -46,7 +46,7 @@ class Received(msgspec.Struct, frozen=True):
 class Exchange(Protocol):
     """Carries one request. The context's end closes the connection, whatever was read of it."""
 
-    def open(self, sent: Sent) -> AbstractAsyncContextManager[Received]: ...
+    def open(self, sent: HttpRequest) -> AbstractAsyncContextManager[HttpResponse]: ...
 
     def keep(self) -> None: ...  # connections may stay open from now on
 

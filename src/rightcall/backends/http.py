@@ -26,7 +26,7 @@ from rightcall.backends.aiohttp_exchange import Wire
 from rightcall.backends.attempts import Asking
 from rightcall.backends.auto_mode import ModeSelector
 from rightcall.backends.base import BaseBackend, Streaming
-from rightcall.backends.exchange import Exchange, Retries, Sent, Timeouts
+from rightcall.backends.exchange import Exchange, HttpRequest, Retries, Timeouts
 from rightcall.backends.profiles import Profile, find_profile
 from rightcall.backends.request import MODES, Answer, Mode, Request
 from rightcall.backends.request_plan import ModeChoice, make_plan
@@ -123,7 +123,7 @@ class Backend(BaseBackend):
         """Return headers and JSON of a GET of `path` below the base URL, `within` that many seconds. Raises a
         `BackendError`."""
         asking = Asking(self, within=within)
-        return await asking.get(Sent("GET", self.root + path, None, self.headers))
+        return await asking.get(HttpRequest("GET", self.root + path, None, self.headers))
 
     async def way(self, request: Request) -> ModeChoice:
         """Return how tools are best offered for this `request`, and why. Raises a `BackendError` if the server must be

@@ -39,7 +39,7 @@ from rightcall.backends.cassette import (
     scrub_json,
     scrub_response,
 )
-from rightcall.backends.exchange import Exchange, Received, Retries, Sent, Timeouts
+from rightcall.backends.exchange import Exchange, HttpRequest, HttpResponse, Retries, Timeouts
 from rightcall.backends.http import Backend
 from rightcall.backends.profiles import PROFILES, Profile, without_native_tools
 from rightcall.backends.request import Answer, Mode, Request
@@ -156,7 +156,7 @@ class RecordingExchange:
         await self._inner.aclose()
 
     @asynccontextmanager
-    async def open(self, sent: Sent) -> AsyncIterator[Received]:
+    async def open(self, sent: HttpRequest) -> AsyncIterator[HttpResponse]:
         """Open the inner exchange; record request and response when it closes, also after an error."""
         path, body = scrub_json([urlsplit(sent.url).path, sent.body], *self._own)
         asked = RecordedRequest(sent.method, path, body)
@@ -184,7 +184,7 @@ class _ReceivedResponse:
         self.broken = "it was not read to its end"
         self._last = time.monotonic()
 
-    def begin(self, received: Received) -> None:
+    def begin(self, received: HttpResponse) -> None:
         self.status, self.headers = received.status, received.headers
 
     async def pass_on(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
@@ -223,13 +223,13 @@ class Player:
         """Do nothing: a replay has no connections."""
 
     @asynccontextmanager
-    async def open(self, sent: Sent) -> AsyncIterator[Received]:
+    async def open(self, sent: HttpRequest) -> AsyncIterator[HttpResponse]:
         """Yield the recorded response. Raises `TransportError` if no answer had begun."""
         response = self.matcher.answer(RecordedRequest(sent.method, urlsplit(sent.url).path, sent.body)).response
         if not response.status:
             raise TransportError(f"{response.broken} (recorded)")
         async with aclosing(replay_pieces(response, timing=self._timing)) as chunks:
-            yield Received(response.status, dict(response.headers), chunks)
+            yield HttpResponse(response.status, dict(response.headers), chunks)
 
 
 async def replay_pieces(response: RecordedResponse, *, timing: bool) -> AsyncGenerator[bytes]:

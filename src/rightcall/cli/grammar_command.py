@@ -142,14 +142,14 @@ def _result(made: Grammar, emit: str, server: str | None) -> tuple[Any, tuple[Re
     if server is not None:
         return fragment_and_limits(made, server)
     if emit == "structural-tag":
-        from rightcall.constrain.structural_tag import emit_with_limits
+        from rightcall.constrain.structural_tag import emit_structural_tag_with_limits
 
-        tag, limits = emit_with_limits(made)
+        tag, limits = emit_structural_tag_with_limits(made)
         return tag, (*made.relaxations, *limits)
     if emit == "gbnf":
-        from rightcall.constrain.gbnf import emit_with_limits as emit_gbnf
+        from rightcall.constrain.gbnf import emit_gbnf_with_limits
 
-        text, more = emit_gbnf(made)
+        text, more = emit_gbnf_with_limits(made)
         return text, (*made.relaxations, *more)
     if emit == "svg":
         if not made.called:

@@ -24,7 +24,7 @@ from rightcall.cli.endpoint import Endpoint, MaxTokens, Model, Temperature, back
 from rightcall.cli.inputs import AsJson, Force, exit_with_usage_error, grouped, print_message, read_text, usage_errors
 from rightcall.cli.layout import LABEL, Flow, console, json_line, paragraph, row
 from rightcall.cli.run_session import Question, RunSession, SessionSettings, undo_last_edit
-from rightcall.cli.show import STYLES, receipt, verdict
+from rightcall.cli.show import STYLES, call_status, receipt
 from rightcall.cli.user_tools import ask_permission, read_line
 from rightcall.errors import CallerError, ToolError
 from rightcall.loop.task_runner import RunJournal, read_notes
@@ -469,7 +469,7 @@ class RunScreen:
         self._calls[str(note["id"])] = note
         call = _read_call(note)
         if not call.ok:
-            row(self._out, "call", verdict(call))
+            row(self._out, "call", call_status(call))
 
     def _show_start(self, note: Json) -> None:
         if not note["read_only"]:

@@ -55,7 +55,7 @@ def show_reply(out: Console, reply: Reply) -> None:
 
 def show_call(out: Console, number: int, call: Call) -> None:
     """Print a call: name and verdict on one line, then arguments and repairs."""
-    row(out, f"call {number}", verdict(call))
+    row(out, f"call {number}", call_status(call))
     if call.complete:
         row(out, "", visible(_pretty(call)), STYLES["call"] if call.ok else "red")
     else:
@@ -64,7 +64,7 @@ def show_call(out: Console, number: int, call: Call) -> None:
         row(out, "repair", receipt(repair), "yellow")
 
 
-def verdict(call: Call) -> Styled:
+def call_status(call: Call) -> Styled:
     """Format the name of a call and whether it may run, with the reason if not. Adds an id that the model wrote."""
     style = "green" if call.ok else "red"
     text = Styled(brief(call.name) or "(no name)", f"bold {style}").append("  ")

@@ -242,7 +242,7 @@ def children(node: Node) -> tuple[Node, ...]:
     return look(node) if look is not None else ()
 
 
-def references(node: Node) -> list[str]:
+def referenced_rules(node: Node) -> list[str]:
     """Return the names of the rules that a node mentions."""
     found: list[str] = []
     waiting: list[Node] = [node]
@@ -377,7 +377,7 @@ def all_orders(node: AnyOrder, prefix: str) -> tuple[Node, dict[str, Node]]:
     return more(0, True), rules
 
 
-def reachable(rules: dict[str, Node], *starts: str) -> dict[str, Node]:
+def reachable_rules(rules: dict[str, Node], *starts: str) -> dict[str, Node]:
     """The rules that the start needs, in the order in which they are first mentioned."""
     found: dict[str, Node] = {}
     waiting = list(starts)
@@ -385,5 +385,5 @@ def reachable(rules: dict[str, Node], *starts: str) -> dict[str, Node]:
         name = waiting.pop()
         if name not in found:
             found[name] = rules[name]
-            waiting += [other for other in references(rules[name]) if other not in found]
+            waiting += [other for other in referenced_rules(rules[name]) if other not in found]
     return found

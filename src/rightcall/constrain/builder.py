@@ -68,7 +68,7 @@ class Builder:
         """White space, where `render` writes this."""
         return Lit(rendered) if self.exact else GAP
 
-    def named(self, name: str, make: Callable[[], Node]) -> Ref:
+    def define_rule(self, name: str, make: Callable[[], Node]) -> Ref:
         """The rule of this name, made when it is first asked for; it may refer to itself."""
         if name not in self.rules:
             self.rules[name] = Lit("")
@@ -127,7 +127,7 @@ def first(marker: Marker) -> str:
     return marker_alternatives(marker)[0]
 
 
-def edges(marker: str) -> Edges:
+def split_marker(marker: str) -> Edges:
     core = marker.strip(BLANKS)
     if not core:
         return Edges("", "", str(marker))
@@ -158,7 +158,7 @@ def _filled(text: str, holes: dict[str, str | Node]) -> list[Node]:
     return out
 
 
-def plain(nodes: Sequence[Node]) -> tuple[Lit | Token, ...]:
+def stop_sequence(nodes: Sequence[Node]) -> tuple[Lit | Token, ...]:
     """These pieces as what free text can stop at, literals that touch being one."""
     out: list[Lit | Token] = []
     for node in nodes:
@@ -179,6 +179,6 @@ QUOTED_ID = Lexeme(seq(Lit('"'), repeat(inverse(chars((0, 0x1F), '"\\')), 1, 64)
 
 def around(opens: Marker, closes: Marker, builder: Builder, name: str) -> tuple[list[Node], list[Node]]:
     """Return the nodes before and after the arguments of a call; white space inside is optional."""
-    opener, close = edges(first(opens)), edges(first(closes))
+    opener, close = split_marker(first(opens)), split_marker(first(closes))
     before = [*pieces(opener.core, name=name), *([builder.gap(opener.after)] if opener.after else [])]
     return before, [*([builder.gap(close.before)] if close.before else []), *pieces(close.core)]

@@ -23,7 +23,7 @@ from rightcall.constrain.algebra import (
     repeat,
     seq,
 )
-from rightcall.constrain.builder import QUOTED_ID, Builder, around, first, pieces, plain
+from rightcall.constrain.builder import QUOTED_ID, Builder, around, first, pieces, stop_sequence
 from rightcall.constrain.json_text import CONTROL, PLAIN_CHAR, ArgumentsShape, Json, in_any_order, json_string
 from rightcall.constrain.tagged_text import TagShapes
 from rightcall.constrain.value_shapes import NOTHING, Array, Field, Number, Object, OneOf, Shape, TextShape, options
@@ -59,7 +59,7 @@ class Python(Json):
         single = alt(single, *([] if shape.least else [Lit("''")]))
         name = f"python_string_{shape.least}_{'' if most is None else most}"
         # An empty string must not look like the beginning of three quotes.
-        return self.book.named(name, lambda: Lexeme(alt(double, single) if most != 0 else double))
+        return self.book.define_rule(name, lambda: Lexeme(alt(double, single) if most != 0 else double))
 
     def arguments(self, name: str, shape: Object) -> Node:
         """`name(key=value, ...)`."""
@@ -105,7 +105,9 @@ class Ts(Json):
             return super().text(shape)
         most = self.most(shape)
         name = f"ts_string_{shape.least}_{'' if most is None else most}"
-        quoted = self.book.named(name, lambda: Lexeme(seq(Lit('"'), repeat(PLAIN_CHAR, shape.least, most), Lit('"'))))
+        quoted = self.book.define_rule(
+            name, lambda: Lexeme(seq(Lit('"'), repeat(PLAIN_CHAR, shape.least, most), Lit('"')))
+        )
         return alt(quoted, self._heredoc(most)) if shape.least < 2 else quoted
 
     def constant(self, text: str) -> Node:
@@ -309,7 +311,7 @@ def _braced(body: Braced, tool: ArgumentsShape, builder: Builder) -> Pieces:
     shape = tool.object()
     if shape is None:
         return [NEVER]
-    writer = Braces(builder, plain(pieces(body.quote)), body.quoted == "raw", tool.prefix, tool.named)
+    writer = Braces(builder, stop_sequence(pieces(body.quote)), body.quoted == "raw", tool.prefix, tool.named)
     kinds = tool.kinds()
     members = []
     for field in shape.fields:

@@ -28,7 +28,7 @@ from rightcall.constrain.algebra import (
     Token,
     Upto,
     Word,
-    references,
+    referenced_rules,
 )
 from rightcall.errors import CallerError
 
@@ -71,7 +71,7 @@ def _show_leaf(node: Lit | Token | Chars | Ref) -> str:
         case Token(text):
             return f"<{text}>"
         case Chars(spans):
-            return "[" + "".join(map(_shown, spans)) + "]"
+            return "[" + "".join(map(_span_text, spans)) + "]"
     return node.name
 
 
@@ -102,7 +102,7 @@ def _times(least: int, most: int | None) -> str:
     return known.get((least, most), f"{{{least},{'' if most is None else most}}}")
 
 
-def _shown(span: Span) -> str:
+def _span_text(span: Span) -> str:
     low, high = (chr(n) if chr(n).isprintable() else f"\\x{n:02x}" for n in span)
     return low if span[0] == span[1] else f"{low}-{high}"
 
@@ -158,7 +158,7 @@ def _needed(grammar: Grammar, start: str) -> list[str]:
     found: dict[str, None] = {start: None}
     waiting = [start]
     while waiting:
-        for name in references(grammar.definitions[waiting.pop(0)]):
+        for name in referenced_rules(grammar.definitions[waiting.pop(0)]):
             if name not in found and name != "space":
                 found[name] = None
                 waiting.append(name)

@@ -54,11 +54,13 @@ _LONGEST = 200  # of a name that undeclared ones are told apart from, character 
 _LOOSE = frozenset((Alt, Seq, Repeat))  # in a sequence these need parentheses
 
 
-def emit(grammar: Grammar, tokens: dict[str, int] | bool = False) -> str:
-    return emit_with_limits(grammar, tokens)[0]
+def emit_gbnf(grammar: Grammar, tokens: dict[str, int] | bool = False) -> str:
+    return emit_gbnf_with_limits(grammar, tokens)[0]
 
 
-def emit_with_limits(grammar: Grammar, tokens: dict[str, int] | bool = False) -> tuple[str, tuple[Relaxation, ...]]:
+def emit_gbnf_with_limits(
+    grammar: Grammar, tokens: dict[str, int] | bool = False
+) -> tuple[str, tuple[Relaxation, ...]]:
     """Return the text, and what GBNF cannot express beyond the grammar's own relaxations."""
     writer = _Gbnf(grammar, tokens)
     return writer.text(), tuple(dict.fromkeys(writer.limits))

@@ -14,7 +14,7 @@ from typing import Literal
 
 import msgspec
 
-from rightcall.constrain.algebra import NEVER, Alt, Node, Token, children, reachable
+from rightcall.constrain.algebra import NEVER, Alt, Node, Token, children, reachable_rules
 from rightcall.constrain.builder import Builder, GrammarBounds
 from rightcall.constrain.call_bodies import CALL_GRAMMARS
 from rightcall.constrain.display import Rule
@@ -54,7 +54,7 @@ class GrammarOptions(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         for name, known in _VALUES.items():
             if getattr(self, name) not in known:
-                raise CallerError(f"{name} is {_listed(known)}, not {getattr(self, name)!r}")
+                raise CallerError(f"{name} is {_join_alternatives(known)}, not {getattr(self, name)!r}")
         for name, most in msgspec.structs.asdict(self.bounds).items():
             if most is not None and most < 0:
                 raise CallerError(f"the bound {name}={most} is below zero; leave it out for none")
@@ -80,7 +80,7 @@ _VALUES = {
 }
 
 
-def _listed(known: tuple[str | bool, ...]) -> str:
+def _join_alternatives(known: tuple[str | bool, ...]) -> str:
     *most, last = (word for word in known if isinstance(word, str))
     return f"{', '.join(most)} or {last}"
 
@@ -163,40 +163,40 @@ class Grammar(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         if not self.lazy:
             return self
         return msgspec.structs.replace(
-            self, start=self.lazy, definitions=reachable(self.definitions, self.lazy), lazy=""
+            self, start=self.lazy, definitions=reachable_rules(self.definitions, self.lazy), lazy=""
         )
 
     def gbnf(self, *, tokens: dict[str, int] | bool = False) -> str:
         """For llama.cpp. Special tokens are written as their text, as names (`tokens=True`), or as the ids given."""
-        from rightcall.constrain.gbnf import emit
+        from rightcall.constrain.gbnf import emit_gbnf
 
-        return emit(self, tokens)
+        return emit_gbnf(self, tokens)
 
     def lark(self, *, tokens: dict[str, int] | bool = False) -> str:
         """For llguidance. `tokens=True` where the tokenizer has the format's special tokens under their names; ids
         where a name is not written `<...>`."""
-        from rightcall.constrain.lark import emit
+        from rightcall.constrain.lark import emit_lark
 
-        return emit(self, tokens)
+        return emit_lark(self, tokens)
 
     def structural_tag(self) -> Json:
         """For xgrammar, and so for vLLM and SGLang."""
-        from rightcall.constrain.structural_tag import emit
+        from rightcall.constrain.structural_tag import emit_structural_tag
 
-        return emit(self)
+        return emit_structural_tag(self)
 
     def json_schema(self, *, dialect: str = "") -> Json:
         """One JSON Schema for a call, or for a list of calls. `dialect` is "" for plain JSON Schema, or a server's name
         for what it takes."""
-        from rightcall.constrain.json_schema import emit
+        from rightcall.constrain.json_schema import emit_json_schema
 
-        return emit(self, dialect)
+        return emit_json_schema(self, dialect)
 
     def regex(self) -> str:
         """One regular expression. Raises `GrammarCompileError` where the language is not regular."""
-        from rightcall.constrain.regex import emit
+        from rightcall.constrain.regex import emit_regex
 
-        return emit(self)
+        return emit_regex(self)
 
     def for_server(self, server: Server) -> Json:
         """Exactly the fields to add to a request to this `server`. Raises `CallerError` for one that is not known."""
@@ -296,7 +296,7 @@ def build(tools: Toolset | None, options: GrammarOptions) -> Grammar:
     book.complete()
     return Grammar(
         start=start,
-        definitions=_kept(book.rules, start, replies.lazy),
+        definitions=_needed_rules(book.rules, start, replies.lazy),
         relaxations=tuple(dict.fromkeys([*sources.limits, *book.limits])),
         omitted=sources.omitted,
         frame=replies.frame,
@@ -325,9 +325,9 @@ def _only_text(replies: Replies) -> str:
     return text_only(replies)
 
 
-def _kept(rules: dict[str, Node], start: str, lazy: str) -> dict[str, Node]:
+def _needed_rules(rules: dict[str, Node], start: str, lazy: str) -> dict[str, Node]:
     """What the start needs, and what an engine needs that waits for a trigger."""
-    found = reachable(rules, start, *([lazy] if lazy else []))
+    found = reachable_rules(rules, start, *([lazy] if lazy else []))
     return {start: rules[start], **{name: node for name, node in rules.items() if name in found and name != start}}
 
 
@@ -425,7 +425,7 @@ def value_grammar(
     book.complete()
     return Grammar(
         start="value",
-        definitions=reachable(book.rules, "value"),
+        definitions=reachable_rules(book.rules, "value"),
         relaxations=tuple(shapes.limits),
         tools=Toolset([]),
         options=GrammarOptions(format=FORMATS["generic_json"], choice="required"),

@@ -22,11 +22,11 @@ from rightcall.constrain.value_shapes import (
     Anything,
     Array,
     Field,
-    Named,
     Number,
     Object,
     OneOf,
     Shape,
+    ShapeReference,
     TextShape,
     Union,
     inner_shapes,
@@ -68,7 +68,9 @@ class Intersection:
         self.limits: dict[Relaxation, None] = {}
         self.named: dict[str, Shape | None] = {}
         self.left = most
-        self._names: dict[frozenset[Shape], Named] = {}  # of intersections with a recursive shape, by their parts
+        self._names: dict[
+            frozenset[Shape], ShapeReference
+        ] = {}  # of intersections with a recursive shape, by their parts
         self._parts: dict[str, tuple[tuple[Shape, ...], str]] = {}  # and the parts by the name, with their path
         self._weights: dict[int, tuple[Shape, int]] = {}  # by identity; the shape is kept, so that its id stays its own
 
@@ -89,7 +91,7 @@ class Intersection:
             return one_of(written)
         is_accepted = membership_test(found)
         answers = [(value, is_accepted(value)) for value in written]
-        if any(answer is None for _, answer in answers) and not isinstance(found, Named):
+        if any(answer is None for _, answer in answers) and not isinstance(found, ShapeReference):
             self.limit(f"{path}/{word}", word, "constants that a pattern beside them forbids")
         return one_of([value for value, answer in answers if answer is not False])
 
@@ -112,7 +114,7 @@ class Intersection:
         if self.left < 0:
             self.limit(path, "size", "what the first of several schemas for one value allows")
             return one
-        if isinstance(one, Named) or isinstance(other, Named):
+        if isinstance(one, ShapeReference) or isinstance(other, ShapeReference):
             return self.intersect_named(one, other, path)
         if isinstance(one, Union) or isinstance(other, Union):
             return self.intersect_options(one, other, path)
@@ -141,12 +143,12 @@ class Intersection:
         key = frozenset(parts)
         found = self._names.get(key)
         if found is None:
-            found = self._names[key] = Named(self.new_name())
+            found = self._names[key] = ShapeReference(self.new_name())
             self._parts[found.name] = tuple(parts), path
         return found
 
     def _parts_of(self, shape: Shape) -> tuple[Shape, ...]:
-        known = self._parts.get(shape.name) if isinstance(shape, Named) else None
+        known = self._parts.get(shape.name) if isinstance(shape, ShapeReference) else None
         return (shape,) if known is None else known[0]
 
     def expand_names(self, start: Shape) -> None:
@@ -155,7 +157,7 @@ class Intersection:
         waiting = [start]
         while waiting:
             shape = waiting.pop()
-            if not isinstance(shape, Named):
+            if not isinstance(shape, ShapeReference):
                 waiting += inner_shapes(shape)
             elif shape.name not in seen:
                 seen.add(shape.name)
@@ -171,7 +173,7 @@ class Intersection:
         waiting = [*shapes][::-1]
         while waiting:
             shape = waiting.pop()
-            if not isinstance(shape, Named):
+            if not isinstance(shape, ShapeReference):
                 found[shape] = None
             elif shape not in seen:
                 seen.add(shape)
@@ -353,7 +355,7 @@ def _ending_names(named: Known) -> set[str] | None:
 def _ends(shape: Shape, ending: set[str]) -> bool:
     """Has it a finite value, if these names have?"""
     match shape:
-        case Named(name):
+        case ShapeReference(name):
             return name in ending
         case Union(options):
             return any(_ends(one, ending) for one in options)
@@ -367,7 +369,7 @@ def _ends(shape: Shape, ending: set[str]) -> bool:
 
 def _pruned(shape: Shape, ending: set[str]) -> Shape:
     match shape:
-        case Named(name):
+        case ShapeReference(name):
             return shape if name in ending else NOTHING
         case Union(options):
             return union(*(_pruned(one, ending) for one in options))

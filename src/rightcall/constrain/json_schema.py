@@ -85,7 +85,7 @@ def dialect_of(name: str) -> SchemaDialect:
     return found
 
 
-def emit(grammar: Grammar, dialect: str = "") -> Json:
+def emit_json_schema(grammar: Grammar, dialect: str = "") -> Json:
     return call_schema(grammar, dialect)[0]
 
 

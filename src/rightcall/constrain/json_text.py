@@ -28,22 +28,22 @@ from rightcall.constrain.algebra import (
 )
 from rightcall.constrain.builder import Builder
 from rightcall.constrain.numbers import any_integer, any_number, integers, numbers
-from rightcall.constrain.patterns import json_text
+from rightcall.constrain.patterns import escape_in_json
 from rightcall.constrain.value_shapes import (
     ANYTHING,
     NOTHING,
     Anything,
     Array,
     Field,
-    Named,
     Number,
     Object,
     OneOf,
     Shape,
+    ShapeReference,
     TextShape,
     Union,
-    exactly,
     options,
+    shape_of_value,
 )
 from rightcall.schema.places import Kind
 
@@ -121,7 +121,7 @@ class Json:
             return self.anything()
         if type(shape) is Union:
             return alt(*map(self.value, shape.options))
-        if type(shape) is Named:
+        if type(shape) is ShapeReference:
             name = shape.name
             return self.book.deferred(
                 f"{self.kind}_{self.prefix}{name}", lambda: self.value(self._named.get(name) or ANYTHING)
@@ -138,7 +138,7 @@ class Json:
         return self.array(shape) if isinstance(shape, Array) else self.object(shape)
 
     def anything(self) -> Node:
-        return self.book.named(f"{self.kind}_value", lambda: alt(*map(self.value, options(ANYTHING))))
+        return self.book.define_rule(f"{self.kind}_value", lambda: alt(*map(self.value, options(ANYTHING))))
 
     # -- scalars -------------------------------------------------------------------------------------------------------
 
@@ -147,18 +147,20 @@ class Json:
 
     def constant(self, text: str) -> Node:
         if text[0] in "[{":
-            return self.value(exactly(json.loads(text)))
+            return self.value(shape_of_value(json.loads(text)))
         return json_string(json.loads(text)) if text[0] == '"' else alt(*map(Lit, _spellings(text, self.book.points)))
 
     def text(self, shape: TextShape) -> Node:
         if shape.pattern is not None:
             pattern = shape.pattern
             return self.book.shared(
-                ("pattern", pattern), "pattern", lambda: Lexeme(seq(Lit('"'), json_text(pattern), Lit('"')))
+                ("pattern", pattern), "pattern", lambda: Lexeme(seq(Lit('"'), escape_in_json(pattern), Lit('"')))
             )
         most = self.most(shape)
         name = "string" if not shape.least and most is None else f"string_{shape.least}_{'' if most is None else most}"
-        return self.book.named(name, lambda: Lexeme(seq(Lit('"'), repeat(JSON_CHAR, shape.least, most), Lit('"'))))
+        return self.book.define_rule(
+            name, lambda: Lexeme(seq(Lit('"'), repeat(JSON_CHAR, shape.least, most), Lit('"')))
+        )
 
     def most(self, shape: TextShape) -> int | None:
         tops = [top for top in (shape.most, self.book.bounds.string) if top is not None]
@@ -168,9 +170,9 @@ class Json:
         most = self.book.bounds.digits
         if shape.low is None and shape.high is None:
             return (
-                self.book.named("integer", lambda: any_integer(most, point=self.book.points))
+                self.book.define_rule("integer", lambda: any_integer(most, point=self.book.points))
                 if shape.integer
-                else self.book.named("number", lambda: any_number(most))
+                else self.book.define_rule("number", lambda: any_number(most))
             )
         if shape.integer:
             return self.book.shared(
@@ -223,7 +225,7 @@ class Json:
             # No name is declared, so that none can be taken for another: a name is a string like any other.
             return seq(self.text(TextShape()), Lit(":"), self.book.gap(" "), self.value(shape.extra))
         names = tuple(spelled[1:-1] for field in shape.fields for spelled in json_strings(field.name))
-        inside = None if shape.keys is None else json_text(shape.keys)
+        inside = None if shape.keys is None else escape_in_json(shape.keys)
         word = Word('"', KEY_CHAR, '":', names, self.book.bounds.string, inside)
         return seq(word, self.book.gap(" "), self.value(shape.extra))
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _LOOSE = frozenset((Alt, Seq, Free))  # in a sequence these need parentheses
 
 
-def emit(grammar: Grammar, tokens: dict[str, int] | bool = False) -> str:
+def emit_lark(grammar: Grammar, tokens: dict[str, int] | bool = False) -> str:
     return _Lark(grammar, tokens).text()
 
 
@@ -103,7 +103,7 @@ class _Lark:
 
     def sequence(self, node: Seq) -> str:
         out: list[str] = []
-        for item in self.joined(node.items):
+        for item in self.join_literals(node.items):
             if item is GAP:
                 out.append("T_SPACE?")
             elif type(item) is Lit:
@@ -121,7 +121,7 @@ class _Lark:
     def reference(self, node: Ref) -> str:
         return self.terminal_name(node.name) if node.name in self.lexemes else self.names[node.name]
 
-    def joined(self, items: tuple[Node, ...]) -> Sequence[Node]:
+    def join_literals(self, items: tuple[Node, ...]) -> Sequence[Node]:
         """Join adjacent texts into one literal: the first of two would be lost where free text is allowed too."""
         if Token not in map(type, items):
             return items  # a sequence is made without two literals in a row
@@ -153,7 +153,7 @@ class _Lark:
             and isinstance(node.item, Seq)
             and any(isinstance(i, Token) and self.is_token(i) for i in node.item.items)
         ):
-            return " ".join([self.inside(item) for item in self.joined(node.item.items)])
+            return " ".join([self.inside(item) for item in self.join_literals(node.item.items)])
         return self.define("L", self.regex(node))
 
     def upto(self, node: Upto) -> str:
@@ -165,7 +165,7 @@ class _Lark:
         # What must not come right before the stop must not end the text.
         ends = [word.removesuffix(stop) for word in node.without if word.endswith(stop) and word != stop]
         never = (stop, *(word for word in node.without if not word.endswith(stop)))
-        says = f"/{_counted(node)}/ & ~/{anywhere(never)}/"
+        says = f"/{_sized_text(node)}/ & ~/{anywhere(never)}/"
         says += f" & ~/(?s:.*)(?:{_any_of(ends)})/" if ends else ""
         says += f" & /{before_call.regex()}/ & ~/{before_call.records()}/" if node.closed else ""
         text = self.define("L", says)
@@ -175,7 +175,7 @@ class _Lark:
     def upto_text(self, node: Upto) -> str:
         size = next((at for at, piece in enumerate(node.stop) if self.is_token(piece)), len(node.stop))
         stop = "".join(piece.text for piece in node.stop[:size])
-        says = f"/{_counted(node)}{regex_text(Lit(stop))}/"
+        says = f"/{_sized_text(node)}{regex_text(Lit(stop))}/"
         if node.without or node.closed:
             says += f" & ~/{anywhere(node.without)}/" if node.without else ""
             says = self.define("L", f"({says}{self.closed(stop) if node.closed else ''})")
@@ -250,7 +250,7 @@ def _room_for_one(node: AnyOrder) -> list[str]:
     return [f"bit_count_lt([0:{count}], {node.most})"] if node.most is not None and node.most < count else []
 
 
-def _counted(node: Upto) -> str:
+def _sized_text(node: Upto) -> str:
     """Any text of the size that the node asks for."""
     if not node.least and node.most is None:
         return "(?s:.*)"

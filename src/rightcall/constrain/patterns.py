@@ -273,7 +273,7 @@ _SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r":
 _ESCAPED = chars((0, 0x1F), '"\\')
 
 
-def json_text(node: Node) -> Node:
+def escape_in_json(node: Node) -> Node:
     """Return the same texts as they are written between the quotes of a JSON string."""
     match node:
         case Lit(text):
@@ -284,13 +284,13 @@ def json_text(node: Node) -> Node:
             escapes = [Lit(json_char(chr(n))) for low, high in odd.spans for n in range(low, high + 1)]
             return alt(*([plain] if plain.spans else []), *escapes)
         case Seq(items):
-            return seq(*map(json_text, items))
+            return seq(*map(escape_in_json, items))
         case Alt(items):
-            return alt(*map(json_text, items))
+            return alt(*map(escape_in_json, items))
         case Repeat(item, least, most):
-            return repeat(json_text(item), least, most)
+            return repeat(escape_in_json(item), least, most)
         case Lexeme(item):
-            return json_text(item)
+            return escape_in_json(item)
     raise TypeError(type(node).__name__)
 
 

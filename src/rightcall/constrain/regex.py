@@ -120,7 +120,7 @@ _NO_SHORT_REGEX: dict[type[Node], str] = {
 }
 
 
-def emit(grammar: Grammar) -> str:
+def emit_regex(grammar: Grammar) -> str:
     return regex_text(_Regular(grammar).expand(Ref(grammar.start)))
 
 

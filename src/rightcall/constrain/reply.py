@@ -31,7 +31,7 @@ from rightcall.constrain.algebra import (
     seq,
 )
 from rightcall.constrain.before_call import FENCES, OPENING, RESULTS
-from rightcall.constrain.builder import BLANKS, SPACE, Builder, edges, first, pieces, plain, text_of
+from rightcall.constrain.builder import BLANKS, SPACE, Builder, first, pieces, split_marker, stop_sequence, text_of
 from rightcall.constrain.call_bodies import CALL_GRAMMARS
 from rightcall.constrain.json_text import JSON_CHAR, ArgumentsShape
 from rightcall.formats.body_kinds import BODIES
@@ -91,7 +91,7 @@ class Replies:
 
     def _marker(self, marker: str | tuple[str, ...], **holes: str) -> list[Node]:
         """A marker, the white space around it optional."""
-        found = edges(first(marker))
+        found = split_marker(first(marker))
         before = [self.book.gap(found.before)] if found.before else []
         after = [self.book.gap(found.after)] if found.after else []
         return [*before, *pieces(found.core, **holes), *after] if found.core else [*before, *after]
@@ -183,14 +183,14 @@ class Replies:
             return ()
         marker = first(self.format.section[0]) if self.format.section else first(self.format.call[0])
         marker = marker if marker.strip(BLANKS) else first((*self.kind.opening(self.body), "")[0])
-        head = edges(marker).core
+        head = split_marker(marker).core
         found = pieces(head, name=NEVER, key=NEVER, type=NEVER)
         out = []
         for piece in found:
             if not isinstance(piece, (Lit, Token)):
                 break
             out.append(piece)
-        return plain(out)
+        return stop_sequence(out)
 
     def _call_rule(self, opener: tuple[Lit | Token, ...], calls: list[tuple[ArgumentsShape, list[Node]]]) -> None:
         """`call`: one alternative per tool. What follows the opener is a rule of its own, for text that ends in it."""
@@ -200,8 +200,8 @@ class Replies:
             rules[f"call_{at}"] = seq(*_behind(call, opener))
             names.append(f"call_{at}")
         gap = (
-            [self.book.gap(edges(first(self.format.call[0])).before)]
-            if opener and edges(first(self.format.call[0])).before
+            [self.book.gap(split_marker(first(self.format.call[0])).before)]
+            if opener and split_marker(first(self.format.call[0])).before
             else []
         )
         made = [seq(*gap, *opener, Ref(name)) for name in names]
@@ -253,7 +253,7 @@ class Replies:
         return seq(Ref("called"), repeat(seq(self.joint(), Ref("call")), 0, None if most is None else most - 1))
 
     def _string(self) -> Node:
-        return self.book.named(
+        return self.book.define_rule(
             "string", lambda: Lexeme(seq(Lit('"'), repeat(JSON_CHAR, 0, self.book.bounds.string), Lit('"')))
         )
 
@@ -266,17 +266,17 @@ class Replies:
         section = self._section(self.format.reasoning, opened=self.options.reasoning == "open")
         if self.options.choice == "required" and not self.options.text:
             # Elsewhere free text may follow, which takes the white space.
-            section = seq(section, self.book.gap(edges(first(self.format.reasoning[1])).after))
+            section = seq(section, self.book.gap(split_marker(first(self.format.reasoning[1])).after))
         return maybe(section) if self.options.reasoning == "auto" else section
 
     def _section(self, pair: Pair, opened: bool = False) -> Node:
-        begin, end = edges(first(pair[0])), edges(first(pair[1]))
+        begin, end = split_marker(first(pair[0])), split_marker(first(pair[1]))
         opens = (
             []
             if opened
             else [*pieces(begin.core), *([self.book.gap(begin.after)] if begin.after and self.book.exact else [])]
         )
-        close = Upto(plain(pieces(end.core)), 0, self.book.bounds.text)
+        close = Upto(stop_sequence(pieces(end.core)), 0, self.book.bounds.text)
         return seq(*opens, close)
 
     def wrapped(self) -> Node:
@@ -286,10 +286,10 @@ class Replies:
 
     def _wrapped(self, pair: Pair) -> Node:
         if not first(pair[0]).strip(BLANKS):  # it begins with the reply, or behind the reasoning
-            close = plain(pieces(edges(first(pair[1])).core))
+            close = stop_sequence(pieces(split_marker(first(pair[1])).core))
             return Upto(close, 0, self.book.bounds.text, self.openers() + self._sections())
         # One terminal with the white space before it, which is otherwise taken for text.
-        opener = Lexeme(Seq((maybe(SPACE), *pieces(edges(first(pair[0])).core))))
+        opener = Lexeme(Seq((maybe(SPACE), *pieces(split_marker(first(pair[0])).core))))
         return Seq((opener, self._section(pair, opened=True)))
 
     def text(self) -> Node:
@@ -315,7 +315,7 @@ class Replies:
         """What begins or ends a section that is no plain text."""
         pairs = [*([self.format.reasoning] if self.format.reasoning else []), *self.format.content]
         pairs = [pair for pair in pairs if first(pair[0]).strip(BLANKS)]
-        found = [edges(text).core for pair in pairs for marker in pair for text in marker_alternatives(marker)]
+        found = [split_marker(text).core for pair in pairs for marker in pair for text in marker_alternatives(marker)]
         return tuple(dict.fromkeys(str(text) for text in found if len(text) > 2))
 
     def _without(self, opener: tuple[Lit | Token, ...]) -> tuple[str, ...]:
@@ -408,21 +408,21 @@ class Messages:
         """A whole message of text or reasoning that another one follows."""
         opens, closes = self.channels.messages[kind]  # type: ignore[index]
         if str(closes):
-            return seq(*pieces(opens), Upto(plain(pieces(closes)), 0, self.book.bounds.text), *self.start)
+            return seq(*pieces(opens), Upto(stop_sequence(pieces(closes)), 0, self.book.bounds.text), *self.start)
         return seq(*pieces(opens), self._until_next())
 
     def _until_next(self) -> Upto:
         """Text up to the next header, of a message that has no end of its own. Unless the header is a line of its own,
         what the text leaves open would show it."""
-        own_line = text_of(plain(self.start)).startswith("\n")
+        own_line = text_of(stop_sequence(self.start)).startswith("\n")
         opening = () if own_line else tuple([each for each in OPENING if each not in _ALLOWED])
-        return Upto(plain(self.start), 0, self.book.bounds.text, opening)
+        return Upto(stop_sequence(self.start), 0, self.book.bounds.text, opening)
 
     def reply(self, calls: Node, start: Node) -> Node:
         options = self.options
         thinking: Node = EMPTY
         if options.reasoning != "none" and "reasoning" in self.channels.messages:
-            thinking = self._opened() if options.reasoning == "open" else self._message("reasoning")
+            thinking = self._end_of_open_reasoning() if options.reasoning == "open" else self._message("reasoning")
             thinking = repeat(thinking, 0, 4) if options.reasoning == "auto" else thinking
         if options.choice == "required":
             before = repeat(self._message("content"), 0, 4) if options.text else EMPTY
@@ -438,7 +438,7 @@ class Messages:
         without = tuple(dict.fromkeys([str(first(self.channels.start)).strip(BLANKS), *map(str, self.channels.ends)]))
         last = Free(without, self.book.bounds.text)
         if str(closes):
-            text: Node = seq(Upto(plain(pieces(closes)), 0, self.book.bounds.text, without[:1]), maybe(more))
+            text: Node = seq(Upto(stop_sequence(pieces(closes)), 0, self.book.bounds.text, without[:1]), maybe(more))
         else:
             text = seq(self._until_next(), Ref("messages"))
         content = seq(*pieces(opens), alt(text, last))
@@ -446,6 +446,6 @@ class Messages:
             return content
         return alt(content, seq(Ref("call"), maybe(more) if self.options.parallel else EMPTY))
 
-    def _opened(self) -> Node:
+    def _end_of_open_reasoning(self) -> Node:
         closes = self.channels.messages["reasoning"][1]
-        return seq(Upto(plain(pieces(closes)), 0, self.book.bounds.text), *self.start)
+        return seq(Upto(stop_sequence(pieces(closes)), 0, self.book.bounds.text), *self.start)

@@ -33,12 +33,12 @@ from rightcall.constrain.value_shapes import (
     NULL,
     TRUE_FALSE,
     Array,
-    Comparison,
     Field,
-    Named,
     Number,
     Object,
+    OverlapCheck,
     Shape,
+    ShapeReference,
     TextShape,
     are_disjoint,
     holds,
@@ -183,10 +183,12 @@ class MemberShapes(ScalarShapes):
     def member_counts(self, schema: Json, path: str, fields: list[Field], extra: Shape) -> tuple[int, int | None]:
         least, most = self.count(schema, "minProperties", path) or 0, self.count(schema, "maxProperties", path)
         if (least or most is not None) and extra != NOTHING:
-            return self.counted(fields, least, most, path)
+            return self.drop_member_limits(fields, least, most, path)
         return least, most
 
-    def counted(self, fields: list[Field], least: int, most: int | None, path: str) -> tuple[int, int | None]:
+    def drop_member_limits(
+        self, fields: list[Field], least: int, most: int | None, path: str
+    ) -> tuple[int, int | None]:
         """Undeclared members are not distinguished, so they cannot be counted."""
         certain = sum(field.required for field in fields)
         if least > certain:
@@ -315,7 +317,7 @@ class Shapes(MemberShapes):
             return NOTHING if schema is False else ANYTHING
         if id(schema) in self.open:
             name = self.open[id(schema)] = self.open[id(schema)] or self.new_name()
-            return Named(name)
+            return ShapeReference(name)
         self.left -= 1
         if depth > MAX_DEPTH or self.left < 0:
             what = "depth" if depth > MAX_DEPTH else "size"
@@ -327,7 +329,7 @@ class Shapes(MemberShapes):
         if not name:
             return found
         self.named[name] = found
-        return Named(name)
+        return ShapeReference(name)
 
     def whole(self, schema: Json, path: str, depth: int) -> Shape:
         found = self.stated(schema, path, depth)
@@ -377,7 +379,7 @@ class Shapes(MemberShapes):
 
     def one_of(self, found: Shape, parts: list[Shape], word: str, at: str) -> Shape:
         if word == "oneOf":
-            comparison = Comparison(COMPARISONS_PER_STEP * max(self.left, 0))
+            comparison = OverlapCheck(COMPARISONS_PER_STEP * max(self.left, 0))
             if not are_disjoint(parts, comparison):
                 self.limit(at, "oneOf", "values that fit more than one of the alternatives")
             self.left = min(self.left, comparison.left // COMPARISONS_PER_STEP)
@@ -404,8 +406,8 @@ class Shapes(MemberShapes):
     def unevaluated_members(self, found: Shape, schema: Json, path: str) -> Shape:
         value = schema["unevaluatedProperties"]
         if _lets_all(value):
-            return union(*(_spoken(one) for one in options(found))) if _settled(found) else found
-        if value is False and _CONDITIONAL.isdisjoint(schema) and _settled(found):
+            return union(*(_spoken(one) for one in options(found))) if _has_no_reference(found) else found
+        if value is False and _CONDITIONAL.isdisjoint(schema) and _has_no_reference(found):
             return union(*(_closed(one) for one in options(found)))
         self.limit(f"{path}/unevaluatedProperties", "unevaluatedProperties", "what no other keyword speaks of")
         return found
@@ -496,8 +498,8 @@ def _lets_all(schema: Any) -> bool:
     return schema is True or schema == {}
 
 
-def _settled(shape: Shape) -> bool:
-    return not any(isinstance(one, Named) for one in options(shape))
+def _has_no_reference(shape: Shape) -> bool:
+    return not any(isinstance(one, ShapeReference) for one in options(shape))
 
 
 def _spoken(shape: Shape) -> Shape:

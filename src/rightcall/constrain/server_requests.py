@@ -12,10 +12,10 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rightcall.constrain.gbnf import emit_with_limits as emit_gbnf
+from rightcall.constrain.gbnf import emit_gbnf_with_limits
 from rightcall.constrain.intersect import Relaxation
 from rightcall.constrain.json_schema import call_schema, project
-from rightcall.constrain.structural_tag import emit_with_limits
+from rightcall.constrain.structural_tag import emit_structural_tag_with_limits
 from rightcall.errors import CallerError, GrammarCompileError
 from rightcall.types import Json
 
@@ -41,10 +41,10 @@ def fragment_and_limits(grammar: Grammar, server: str) -> Made:
 
 def _llama_cpp(grammar: Grammar) -> Made:
     if grammar.choice != "auto" or not grammar.lazy:
-        text, limits = emit_gbnf(grammar)
+        text, limits = emit_gbnf_with_limits(grammar)
         return {"grammar": text}, limits
     triggers = [{"type": _WORD, "value": text} for text in grammar.triggers]
-    text, limits = emit_gbnf(grammar.begun())
+    text, limits = emit_gbnf_with_limits(grammar.begun())
     fields: Json = {"grammar": text, "grammar_lazy": True, "grammar_triggers": triggers}
     tokens = grammar.specials
     return fields | ({"preserved_tokens": list(tokens)} if tokens else {}), limits
@@ -53,7 +53,7 @@ def _llama_cpp(grammar: Grammar) -> Made:
 def _vllm(grammar: Grammar) -> Made:
     if grammar.choice == "none":
         return {"skip_special_tokens": False}, (_FREE,)
-    tag, limits = emit_with_limits(grammar)
+    tag, limits = emit_structural_tag_with_limits(grammar)
     return {
         "structured_outputs": {"structural_tag": json.dumps(tag, ensure_ascii=False)},
         "skip_special_tokens": False,
@@ -63,7 +63,7 @@ def _vllm(grammar: Grammar) -> Made:
 def _sglang(grammar: Grammar) -> Made:
     if grammar.choice == "none":
         return {"skip_special_tokens": False}, (_FREE,)
-    tag, limits = emit_with_limits(grammar)
+    tag, limits = emit_structural_tag_with_limits(grammar)
     return {"response_format": tag, "skip_special_tokens": False}, limits
 
 

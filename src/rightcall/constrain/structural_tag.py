@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rightcall.constrain.algebra import Lexeme, Lit, Node, Seq, Token, reachable, seq
+from rightcall.constrain.algebra import Lexeme, Lit, Node, Seq, Token, reachable_rules, seq
 from rightcall.constrain.builder import BLANKS
-from rightcall.constrain.gbnf import emit_with_limits as emit_gbnf
+from rightcall.constrain.gbnf import emit_gbnf_with_limits
 from rightcall.constrain.intersect import Relaxation
 from rightcall.constrain.json_schema import project
 from rightcall.errors import GrammarCompileError
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from rightcall.constrain.grammars import Grammar
 
 
-def emit(grammar: Grammar) -> Json:
-    return emit_with_limits(grammar)[0]
+def emit_structural_tag(grammar: Grammar) -> Json:
+    return emit_structural_tag_with_limits(grammar)[0]
 
 
-def emit_with_limits(grammar: Grammar) -> tuple[Json, tuple[Relaxation, ...]]:
+def emit_structural_tag_with_limits(grammar: Grammar) -> tuple[Json, tuple[Relaxation, ...]]:
     if grammar.choice == "none":
         raise GrammarCompileError("a structural tag begins a call; without calls send none")
     writer = _Tags(grammar.rendered())
@@ -44,7 +44,7 @@ class _Tags:
         optional = self.grammar.choice == "auto"
         if optional and not self.grammar.triggers:
             return self.whole()
-        self.limits += self.not_told()
+        self.limits += self.unexpressed_options()
         if not self.frame.joined:  # the request named the tool: its arguments are the whole reply
             return self.content(self.grammar.called[0], list(self.frame.calls))
         before, after = _texts(_items(self.frame.before)), _texts(_items(self.frame.after))
@@ -56,7 +56,7 @@ class _Tags:
 
     def whole(self) -> Json:
         """Nothing tells where a call begins but the beginning of the reply: all of it is one grammar."""
-        text, made = emit_gbnf(msgspec.structs.replace(self.grammar, lazy=""))
+        text, made = emit_gbnf_with_limits(msgspec.structs.replace(self.grammar, lazy=""))
         self.limits += made
         return {"type": "grammar", "grammar": text}
 
@@ -102,8 +102,10 @@ class _Tags:
             self.limits += made
             return {"type": "json_schema", "json_schema": schema}
         rules = {**self.rules, "inside": seq(*inside)}
-        part = msgspec.structs.replace(self.grammar, start="inside", definitions=reachable(rules, "inside"), lazy="")
-        text, made = emit_gbnf(part)
+        part = msgspec.structs.replace(
+            self.grammar, start="inside", definitions=reachable_rules(rules, "inside"), lazy=""
+        )
+        text, made = emit_gbnf_with_limits(part)
         self.limits += made
         return {"type": "grammar", "grammar": text}
 
@@ -111,7 +113,7 @@ class _Tags:
         any_arguments = self.grammar.options.arguments == "any"
         return {"type": "object"} if any_arguments else self.grammar.tools.schema(name) or {}
 
-    def not_told(self) -> list[Relaxation]:
+    def unexpressed_options(self) -> list[Relaxation]:
         """What was asked of the whole reply and does not go into tags."""
         asked = self.grammar.options
         found: list[Relaxation] = []

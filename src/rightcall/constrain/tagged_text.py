@@ -29,18 +29,18 @@ from rightcall.constrain.algebra import (
     repeat,
     seq,
 )
-from rightcall.constrain.builder import BLANKS, Builder, edges, first, pieces, plain, text_of
+from rightcall.constrain.builder import BLANKS, Builder, first, pieces, split_marker, stop_sequence, text_of
 from rightcall.constrain.json_text import Json, in_any_order
 from rightcall.constrain.value_shapes import (
     ANYTHING,
     NOTHING,
     Array,
     Field,
-    Named,
     Number,
     Object,
     OneOf,
     Shape,
+    ShapeReference,
     TextShape,
     Union,
     options,
@@ -87,10 +87,10 @@ class TagShapes:
         return maybe(Lit("\n")) if rendered in ("", "\n") and not self.book.exact else self.book.gap(rendered)
 
     def parameter(self, key: str | Node, name: str, write: object, shape: Shape) -> Node:
-        close = edges(first(self.body.value_close))
-        opener = edges(first(self.body.param))
+        close = split_marker(first(self.body.value_close))
+        opener = split_marker(first(self.body.param))
         line = opener.after if "\n" in opener.after else ""
-        stop = plain(
+        stop = stop_sequence(
             [Lit(close.before), *pieces(close.core, key=name)] if close.before else pieces(close.core, key=name)
         )
         if self.body.types:
@@ -158,15 +158,15 @@ class TagShapes:
 
     def unfold(self, shape: Shape) -> Shape:
         for _ in range(32):
-            if not isinstance(shape, Named):
+            if not isinstance(shape, ShapeReference):
                 break
             shape = self.json._named.get(shape.name) or ANYTHING
-        if isinstance(shape, Union) and any(isinstance(one, Named) for one in shape.options):
+        if isinstance(shape, Union) and any(isinstance(one, ShapeReference) for one in shape.options):
             return Union(
                 tuple(
                     piece
                     for one in shape.options
-                    for piece in (options(self.unfold(one)) if isinstance(one, Named) else (one,))
+                    for piece in (options(self.unfold(one)) if isinstance(one, ShapeReference) else (one,))
                 )
             )
         return shape
@@ -193,7 +193,7 @@ class TagShapes:
         without = (self.body.quote[0],) if self.body.quote else ()
         text: Node = Upto(stop, shape.least, most, without)
         if self.body.quote:
-            quoted = plain([Lit(self.body.quote[1]), *stop])
+            quoted = stop_sequence([Lit(self.body.quote[1]), *stop])
             text = alt(text, seq(Lit(self.body.quote[0]), Upto(quoted, shape.least, most)))
         return text
 
@@ -210,7 +210,7 @@ class TagShapes:
     def nested(self, shape: Shape, stop: Stop, depth: int) -> Node:
         """A list or an object as tags inside tags, a scalar as text. An object with undeclared names is JSON: no
         grammar makes a free name agree with the one in its end tag."""
-        if isinstance(shape, Named):
+        if isinstance(shape, ShapeReference):
             shape = self.unfold(shape)
         if depth > 8 or _has_free_names(shape):
             return seq(self.json.value(shape), *stop) if depth == 0 else self.leaf(shape, stop)
@@ -234,7 +234,7 @@ class TagShapes:
         if not re.fullmatch(r'[^<>"\s/]{1,64}', name):
             return NEVER
         opener, close = first(self.body.param), first(self.body.value_close)
-        return seq(*pieces(opener, key=name), self.nested(shape, plain(pieces(close, key=name)), depth + 1))
+        return seq(*pieces(opener, key=name), self.nested(shape, stop_sequence(pieces(close, key=name)), depth + 1))
 
     def leaf(self, shape: Shape, stop: Stop) -> Node:
         parts = options(self.unfold(shape))

@@ -71,13 +71,13 @@ class Union(msgspec.Struct, frozen=True, cache_hash=True):
     options: tuple[Shape, ...]
 
 
-class Named(msgspec.Struct, frozen=True):
+class ShapeReference(msgspec.Struct, frozen=True):
     """A shape that is part of itself, by its name in `Shapes.named`."""
 
     name: str
 
 
-Shape = Anything | OneOf | TextShape | Number | Array | Object | Union | Named
+Shape = Anything | OneOf | TextShape | Number | Array | Object | Union | ShapeReference
 
 ANYTHING = Anything()
 NOTHING = Union(())
@@ -97,12 +97,12 @@ def whole_text(value: Any) -> bool:
     return text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text)
 
 
-def exactly(value: Any) -> Shape:
+def shape_of_value(value: Any) -> Shape:
     """The shape of one value, a container taken apart."""
     if isinstance(value, dict):
-        return Object(tuple(Field(key, exactly(item), True) for key, item in value.items()), NOTHING, said=True)
+        return Object(tuple(Field(key, shape_of_value(item), True) for key, item in value.items()), NOTHING, said=True)
     if isinstance(value, list):
-        return Array(tuple(map(exactly, value)), NOTHING, len(value), len(value))
+        return Array(tuple(map(shape_of_value, value)), NOTHING, len(value), len(value))
     return one_of([value])
 
 
@@ -152,9 +152,9 @@ def holds(shape: Shape, value: Any) -> bool | None:
         case Number():
             return _in_range(shape, value)
         case Array(prefix, items, least, most):
-            return _listed(value, prefix, items, least, most)
+            return _array_holds(value, prefix, items, least, most)
         case Object():
-            return _membered(shape, value)
+            return _object_holds(shape, value)
     return None
 
 
@@ -219,13 +219,13 @@ def _all(found: list[bool | None]) -> bool | None:
     return False if False in found else None if None in found else True
 
 
-def _listed(value: Any, prefix: tuple[Shape, ...], items: Shape, least: int, most: int | None) -> bool | None:
+def _array_holds(value: Any, prefix: tuple[Shape, ...], items: Shape, least: int, most: int | None) -> bool | None:
     if not isinstance(value, list) or not _is_sized(value, least, most):
         return False
     return _all([holds(prefix[at] if at < len(prefix) else items, item) for at, item in enumerate(value)])
 
 
-def _membered(shape: Object, value: Any) -> bool | None:
+def _object_holds(shape: Object, value: Any) -> bool | None:
     if not isinstance(value, dict) or not _is_sized(value, shape.least, shape.most):
         return False
     fields = {field.name: field for field in shape.fields}
@@ -240,7 +240,7 @@ COMPARISONS_PER_STEP = 8  # comparisons of shapes that take as long as making on
 CONSTANTS_PER_COMPARISON = 64  # constants or members in one comparison
 
 
-def are_disjoint(parts: list[Shape], comparison: Comparison) -> bool:
+def are_disjoint(parts: list[Shape], comparison: OverlapCheck) -> bool:
     """Return whether no value fits two of these shapes; False if that takes too many comparisons."""
     constants = [part for part in parts if isinstance(part, OneOf)]
     if len(constants) == len(parts):
@@ -262,7 +262,7 @@ def _has_equal_numbers(texts: list[str]) -> bool:
     return len(set(numbers)) < len(numbers)
 
 
-class Comparison:
+class OverlapCheck:
     """Tests whether shapes overlap, within a budget of steps. Beyond it every two shapes overlap."""
 
     def __init__(self, most: int) -> None:
@@ -274,7 +274,7 @@ class Comparison:
 
     def _options_overlap(self, one: Shape, other: Shape) -> bool:
         self.left -= 1
-        if self.left < 0 or isinstance(one, Named) or isinstance(other, Named):
+        if self.left < 0 or isinstance(one, ShapeReference) or isinstance(other, ShapeReference):
             return True
         if isinstance(one, OneOf) and isinstance(other, OneOf):
             self.left -= (len(one.texts) + len(other.texts)) // CONSTANTS_PER_COMPARISON

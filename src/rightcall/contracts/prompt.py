@@ -21,7 +21,7 @@ from rightcall.formats.body_kinds import BODIES
 from rightcall.formats.spec import Format
 from rightcall.parsing.rendering import render
 from rightcall.schema.places import properties
-from rightcall.schema.validation import fits
+from rightcall.schema.validation import fits_schema
 from rightcall.schema.walk import LISTS, MAPS, ONE, Refs, refs_of
 from rightcall.tools.toolset import Tools, Toolset
 from rightcall.types import Call, Json, Tool
@@ -51,7 +51,7 @@ def example_arguments(tool: Tool) -> Json | None:
             continue
         maker = _ExampleMaker(refs)
         made = {key: maker.value(declared[key], key, 0) for key in keys}
-        if len(repr(made)) <= _MOST and fits(tool, made):
+        if len(repr(made)) <= _MOST and fits_schema(tool, made):
             return made
     return None
 

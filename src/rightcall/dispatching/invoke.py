@@ -40,7 +40,7 @@ from rightcall.errors import (
     ToolFailed,
     ToolTimedOut,
 )
-from rightcall.schema.validation import fits
+from rightcall.schema.validation import fits_schema
 from rightcall.tools.checks import check
 from rightcall.tools.functions import Binding, Typed, get_binding, is_async
 from rightcall.tools.toolset import Toolset
@@ -235,7 +235,7 @@ def _plan(tools: Toolset, tool: Tool) -> RunPlan:
         way = binding_of(tool)
         call = _no_code if way is None else way.call
         found = plans.known[tool.name] = RunPlan(tool, way, way is not None and way.is_async, call)
-        if (way is None or way.validate is None or way.no_parameters) and fits(tool, {}):
+        if (way is None or way.validate is None or way.no_parameters) and fits_schema(tool, {}):
             plans.quick[tool.name] = found
     return found
 

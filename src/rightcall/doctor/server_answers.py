@@ -20,7 +20,7 @@ import msgspec
 from rightcall.api_names import Api
 from rightcall.backends.address import api_address, find_key, own_secrets, request_address, root_url
 from rightcall.backends.aiohttp_exchange import Wire
-from rightcall.backends.exchange import Sent, Timeouts
+from rightcall.backends.exchange import HttpRequest, Timeouts
 from rightcall.backends.http import Backend
 from rightcall.errors import BackendError, BodyError, TimedOut, TransportError
 from rightcall.providers.sdk_view import obj, objects, text
@@ -97,7 +97,7 @@ class ServerConnection:
         fields: dict[str, Any] = {}
         pieces: list[bytes] = []
         last_data = [begun]  # when data last arrived
-        sent = Sent("POST", url, body, self._headers, begun + self._seconds)
+        sent = HttpRequest("POST", url, body, self._headers, begun + self._seconds)
         try:
             try:
                 await self._receive(sent, fields, pieces, last_data)
@@ -120,7 +120,9 @@ class ServerConnection:
             return {"broke": "silent", "says": f"nothing came for {silence:.0f} s in the middle of the answer"}
         return {"broke": "late", "says": f"it was not done within {self._seconds:g} s; allow more (--timeout)"}
 
-    async def _receive(self, sent: Sent, fields: dict[str, Any], pieces: list[bytes], last_data: list[float]) -> None:
+    async def _receive(
+        self, sent: HttpRequest, fields: dict[str, Any], pieces: list[bytes], last_data: list[float]
+    ) -> None:
         size, begun, loop = 0, last_data[0], asyncio.get_running_loop()
         async with self._exchange.open(sent) as received:
             fields |= {"status": received.status, "headers": received.headers}

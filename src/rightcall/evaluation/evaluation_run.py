@@ -23,7 +23,7 @@ from typing import Literal
 import msgspec
 
 from rightcall.backends.base import BaseBackend
-from rightcall.backends.exchange import Exchange, Received, Sent
+from rightcall.backends.exchange import Exchange, HttpRequest, HttpResponse
 from rightcall.backends.http import Backend
 from rightcall.backends.recording import Recorder
 from rightcall.backends.request import Answer, Mode, Request
@@ -89,7 +89,7 @@ class SharedAnswers:
         await self._inner.aclose()
 
     @asynccontextmanager
-    async def open(self, sent: Sent) -> AsyncIterator[Received]:
+    async def open(self, sent: HttpRequest) -> AsyncIterator[HttpResponse]:
         of_case = _CASE.get()
         if of_case is None or sent.method == "GET":
             async with self._inner.open(sent) as received:
@@ -99,7 +99,7 @@ class SharedAnswers:
         if key in of_case.cache:
             status, headers, pieces, seconds = of_case.cache[key]
             of_case.saved_seconds += seconds
-            yield Received(status, headers, _iterate(pieces))
+            yield HttpResponse(status, headers, _iterate(pieces))
             return
         of_case.requests += 1
         began = time.monotonic()
@@ -107,7 +107,7 @@ class SharedAnswers:
             pieces = [piece async for piece in received.chunks]
             if received.status == 200:
                 of_case.cache[key] = received.status, received.headers, pieces, time.monotonic() - began
-            yield Received(received.status, received.headers, _iterate(pieces))
+            yield HttpResponse(received.status, received.headers, _iterate(pieces))
 
 
 async def _iterate(pieces: list[bytes]) -> AsyncIterator[bytes]:

@@ -33,7 +33,7 @@ from rightcall.repairs.loose_json import (
     skip_comments,
     unfence,
 )
-from rightcall.schema.places import Places, allows_type_of, value_at, wants_text
+from rightcall.schema.places import Places, allows_type_of, value_at_place, wants_text
 from rightcall.schema.unknown_names import unknown_arguments
 from rightcall.types import Tool
 
@@ -204,14 +204,14 @@ def respelled(value: Any, spelled: Iterable[Spelled], tool: Tool | None) -> tupl
     wanted = _Wanted(tool)
     made: dict[str, Liberty] = {}
     for where, text in spelled:
-        number = value_at(value, list(where))
+        number = value_at_place(value, list(where))
         if type(number) not in (int, float, bool):
             continue  # a key that was given twice
         if where and wanted.as_text(where, type(number)):
-            value_at(value, list(where[:-1]))[where[-1]] = text
+            value_at_place(value, list(where[:-1]))[where[-1]] = text
             made.setdefault("unquoted_value", Liberty("unquoted_value", text, f'"{text}"'))
         elif where and type(number) is float and STRICT_NUMBER(text):
-            value_at(value, list(where[:-1]))[where[-1]] = NumberText(text)
+            value_at_place(value, list(where[:-1]))[where[-1]] = NumberText(text)
     return value, tuple(made.values())
 
 

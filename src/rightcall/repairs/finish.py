@@ -26,7 +26,7 @@ from rightcall.repairs.loose_json import (
 )
 from rightcall.schema.limits import MAX_REPAIR_STEPS_OF_REPLY
 from rightcall.schema.unknown_names import is_schema_echo, needs_no_repair, unknown_arguments
-from rightcall.schema.validation import fits
+from rightcall.schema.validation import fits_schema
 from rightcall.strict_json import MAX_DEPTH, REFUSED, DuplicateKey, Undecodable, decode_unique
 from rightcall.tools.checks import argument_problems
 from rightcall.tools.toolset import Toolset
@@ -232,7 +232,7 @@ class _Settling:
             found = found["properties"]
         found, receipts = rename_aliases(tool, found)
         self._took(*receipts)
-        if unknown_arguments(tool, found) or not fits(tool, found):
+        if unknown_arguments(tool, found) or not fits_schema(tool, found):
             repaired = self.has_repaired_brackets or any(each.rule in _BRACKETS for each in self.receipts)
             found, receipts = mend(
                 tool,
@@ -249,8 +249,8 @@ class _Settling:
         """May arguments that are a call of that name not be this tool's? A tool that takes any may be given a name of
         its own, but not that of another tool; its own call is taken out, if anything may be repaired."""
         if name == tool.name:
-            return self.policy == "off" and fits(tool, found)
-        return self._is_declared(name) or bool(unknown_arguments(tool, found)) or not fits(tool, found)
+            return self.policy == "off" and fits_schema(tool, found)
+        return self._is_declared(name) or bool(unknown_arguments(tool, found)) or not fits_schema(tool, found)
 
     def _is_declared(self, name: str) -> bool:
         from rightcall.repairs.tool_meant import settle_name

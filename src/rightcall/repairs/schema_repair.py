@@ -22,7 +22,7 @@ import msgspec
 
 from rightcall.repairs.loose_json import NumberText, Unreadable, decode_escaped, dumps, read_loose
 from rightcall.schema.limits import KEYWORDS_PER_STEP, MAX_REPAIR_ERRORS, MAX_REPAIR_STEPS
-from rightcall.schema.places import MISSING, Places, allows_fraction, allows_type_of, value_at
+from rightcall.schema.places import MISSING, Places, allows_fraction, allows_type_of, value_at_place
 from rightcall.schema.unknown_names import unknown_arguments
 from rightcall.schema.validation import all_errors as errors
 from rightcall.schema.validation import checkable, compiled_schema, error_path
@@ -88,7 +88,7 @@ class Change(msgspec.Struct, frozen=True):
             return [self._receipt((*self.where, new), old, new) for old, new in self.renamed]
         if self.dropped:
             return [self._receipt((*self.where, name), "null", "") for name in self.dropped]
-        return [self._receipt(self.where, as_text(value_at(value, list(self.where))), as_text(self.new))]
+        return [self._receipt(self.where, as_text(value_at_place(value, list(self.where))), as_text(self.new))]
 
     def _receipt(self, where: tuple[Any, ...], before: str, after: str) -> Repair:
         return Repair(self.rule, self.kind, steps_pointer(where), before, after)
@@ -114,7 +114,7 @@ class Given:
     def names(self, where: list[Any]) -> PropertyNames | None:
         key = tuple(where)
         if key not in self._names:
-            value = value_at(self.arguments, where)
+            value = value_at_place(self.arguments, where)
             self._names[key] = self._named(where, value) if isinstance(value, dict) else None
         return self._names[key]
 
@@ -137,7 +137,7 @@ class Given:
 def changes(fault: SchemaFault, given: Given) -> Iterator[Change]:
     named = fault.word in ("required", "stranger")
     where = list(fault.where[:-1] if named else fault.where)
-    value = value_at(given.arguments, where)
+    value = value_at_place(given.arguments, where)
     if value is MISSING:
         return
     if named or fault.word in ("additionalProperties", "unevaluatedProperties"):

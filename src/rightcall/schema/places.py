@@ -103,7 +103,7 @@ def _is_null(schema: Any) -> bool:
     return isinstance(schema, dict) and schema.get("type") == "null"
 
 
-def value_at(value: Any, where: list[Any]) -> Any:
+def value_at_place(value: Any, where: list[Any]) -> Any:
     """Return the value at a place of the arguments, or `MISSING`."""
     for step in where:
         try:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rightcall.schema.places import Places
-from rightcall.schema.validation import ToolCache, compile_schema, compiled_schema, fits
+from rightcall.schema.validation import ToolCache, compile_schema, compiled_schema, fits_schema
 from rightcall.types import Json, Tool
 
 _OPEN = frozenset(
@@ -56,7 +56,7 @@ def needs_no_repair(tool: Tool, arguments: dict[str, Any]) -> bool:
             return True
     except ValueError:  # a lone surrogate
         pass
-    return fits(tool, arguments) and not unknown_arguments(tool, arguments)
+    return fits_schema(tool, arguments) and not unknown_arguments(tool, arguments)
 
 
 def is_schema_echo(tool: Tool, arguments: dict[str, Any]) -> bool:

@@ -321,7 +321,7 @@ def is_too_much(tool: Tool, arguments: Any) -> bool:
     return compiled_schema(tool).is_too_much(arguments)
 
 
-def fits(tool: Tool, arguments: Any) -> bool:
+def fits_schema(tool: Tool, arguments: Any) -> bool:
     """Return whether the arguments fit the tool's schema."""
     compiled = compiled_schema(tool)
     if not compiled.is_light and compiled.is_too_much(arguments):

@@ -19,12 +19,12 @@ from typing import Any
 
 import msgspec
 
-from rightcall.schema.places import Places, value_at
+from rightcall.schema.places import Places, value_at_place
 from rightcall.schema.validation import (
     LOOK_AT,
     allowed_values,
     error_path,
-    fits,
+    fits_schema,
     is_finite,
     is_too_much,
     iter_error_reports,
@@ -201,7 +201,7 @@ def argument_problems(tool: Tool, arguments: dict[str, Any], index: int | None) 
     """Return the problems of the arguments against the tool's schema, the most useful first."""
     if not is_finite(arguments):
         return [Problem(*_NOT_FINITE, call=index)]
-    if fits(tool, arguments):
+    if fits_schema(tool, arguments):
         return []
     if is_too_much(tool, arguments):
         return [Problem(*_TOO_LARGE, call=index)]
@@ -238,7 +238,7 @@ def _is_missing(error: Any, tool: Tool, arguments: dict[str, Any]) -> bool:
         return True
     steps = error_path(error)
     is_null_error = _CODES.get(error.kind.name) in ("wrong_type", "not_allowed", "no_match")
-    return is_null_error and value_at(arguments, steps) is None and _is_required(tool, steps)
+    return is_null_error and value_at_place(arguments, steps) is None and _is_required(tool, steps)
 
 
 def _missing_problems(found: list[Any], tool: Tool, arguments: dict[str, Any], index: int | None) -> list[Problem]:
@@ -294,7 +294,7 @@ def _problem(error: Any, tool: Tool, arguments: dict[str, Any], index: int | Non
         steps.append(kind.property)
         where = _display_path(steps)
         message = f"{where} is required; received: {_describe_received(value)}. Send {where} too"
-    elif code in ("wrong_type", "not_allowed", "no_match") and value_at(arguments, steps) is None:
+    elif code in ("wrong_type", "not_allowed", "no_match") and value_at_place(arguments, steps) is None:
         required = _is_required(tool, steps)
         code = "missing" if required else code
         expected = _describe_expected([error], len(steps)) if code != "no_match" else "a value that is allowed"
