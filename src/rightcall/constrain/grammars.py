@@ -21,7 +21,7 @@ from rightcall.constrain.display import Rule
 from rightcall.constrain.intersect import MAX_SHAPES, Relaxation, without_endless
 from rightcall.constrain.json_text import ArgumentsShape
 from rightcall.constrain.json_text import Json as JsonWriter
-from rightcall.constrain.reply import Replies, ReplyFrame, ReplyOptions, text_only
+from rightcall.constrain.reply import Replies, ReplyConstraints, ReplyFrame, text_only
 from rightcall.constrain.schema_shapes import Shapes
 from rightcall.constrain.value_shapes import ANYTHING, NOTHING, Field, Object
 from rightcall.errors import CallerError, EmptyToolList, GrammarCompileError
@@ -290,7 +290,7 @@ def build(tools: Toolset | None, options: GrammarOptions) -> Grammar:
     usable = sources.usable(_chosen(tools, options.choice))
     named = options.choice not in _CHOICES
     choice = "required" if named else options.choice
-    replies = Replies(options.format, book, ReplyOptions(choice, options.parallel, options.thinking, options.text))
+    replies = Replies(options.format, book, ReplyConstraints(choice, options.parallel, options.thinking, options.text))
     replies.named_choice = named
     start = replies.build(usable) if usable else _only_text(replies)
     book.complete()

@@ -50,7 +50,7 @@ class ReplyFrame(msgspec.Struct, frozen=True):
     joined: bool = True
 
 
-class ReplyOptions:
+class ReplyConstraints:
     def __init__(self, choice: str, parallel: bool, reasoning: str, text: bool) -> None:
         self.choice = choice  # auto, required or none
         self.parallel, self.reasoning, self.text = parallel, reasoning, text
@@ -63,7 +63,7 @@ class ReplyOptions:
 class Replies:
     """Adds the rules of a reply to a book."""
 
-    def __init__(self, format: Format, book: Builder, options: ReplyOptions) -> None:
+    def __init__(self, format: Format, book: Builder, options: ReplyConstraints) -> None:
         self.format, self.book, self.options = format, book, options
         self.body = format.bodies[0]
         self.kind = BODIES[type(self.body)]
