@@ -70,21 +70,21 @@ def settle(
     is_as_sent = not (beside or repairs)
     if is_as_sent and type(value) is dict and (tool is None or needs_no_repair(tool, value)):
         return Call(name, value, json, id, raw), []
-    settling = _Settling(tool, tools, policy, depth, closed, budget)
-    settling.has_none = has_none
+    repair = _ArgumentRepair(tool, tools, policy, depth, closed, budget)
+    repair.has_none = has_none
     if value is Undecodable:
-        value = settling.decoded(json)
-        if is_as_sent and settling.is_right(value):
+        value = repair.decoded(json)
+        if is_as_sent and repair.is_right(value):
             return Call(name, value, json, id, raw), []
-    settling.has_repaired_brackets = any(each.rule in _BRACKETS for each in repairs)
-    arguments = settling.arguments(value, json, beside)
-    made = settling.weighed(repairs, arguments)
-    notes = [_about(note, index) for note in settling.notes]
+    repair.has_repaired_brackets = any(each.rule in _BRACKETS for each in repairs)
+    arguments = repair.arguments(value, json, beside)
+    made = repair.weighed(repairs, arguments)
+    notes = [_about(note, index) for note in repair.notes]
     if arguments is None:
-        problem = settling.problem
+        problem = repair.problem
         complete = problem.code == "arguments_not_object"
         return Call(name, {}, json, id, raw, made, complete=complete), [_about(problem, index), *notes]
-    text = dumps(arguments) if settling.changed else settling.text
+    text = dumps(arguments) if repair.changed else repair.text
     arguments = without_spelling(arguments)
     problems = argument_problems(tool, arguments, index) if tool is not None else []
     return Call(name, arguments, text, id, raw, made), [*problems, *_forbidden_guess(made, tool, policy, index), *notes]
@@ -132,8 +132,8 @@ class RepairBudget:
         self.left = MAX_REPAIR_STEPS_OF_REPLY
 
 
-class _Settling:
-    """One climb up the ladder."""
+class _ArgumentRepair:
+    """Turns the argument text of one call into arguments, and records what it repaired and what it could not."""
 
     def __init__(
         self,
@@ -146,7 +146,6 @@ class _Settling:
     ) -> None:
         self._budget = budget or RepairBudget()
         self.tool, self.tools, self.depth, self.closed, self.policy = tool, tools, depth, closed, policy
-        self.guesses = policy == "lenient" or (policy == "safe" and tool is not None and tool.read_only)
         self.receipts: list[Repair] = []
         self.text = ""  # the arguments as they were sent, where that still says what they are
         self.changed = False
@@ -237,7 +236,7 @@ class _Settling:
             found, receipts = mend(
                 tool,
                 found,
-                guesses=self.guesses,
+                guesses=may_guess(tool, self.policy),
                 depth=self.depth,
                 budget=self._budget,
                 sure_brackets=not repaired or has_sure_brackets(found, 1, tool),
@@ -337,8 +336,12 @@ def again(liberties: Iterable[Liberty]) -> list[Problem]:
 
 def allowed(made: Iterable[Repair], tool: Tool | None, policy: str) -> bool:
     """May these repairs be made to a call of this tool?"""
-    may_guess = policy == "lenient" or (policy == "safe" and tool is not None and tool.read_only)
-    return policy != "off" and (may_guess or all(repair.kind != "guess" for repair in made))
+    return policy != "off" and (may_guess(tool, policy) or all(repair.kind != "guess" for repair in made))
+
+
+def may_guess(tool: Tool | None, policy: str) -> bool:
+    """May a call of this tool be repaired in a way that is one of several?"""
+    return policy == "lenient" or (policy == "safe" and tool is not None and tool.read_only)
 
 
 def _receipt(liberty: Liberty) -> Repair:

@@ -263,6 +263,44 @@ def heads(body: Braced) -> list[str]:
     return sorted({"", *[str(text).split("{name}")[0].strip() for text in opens]}, key=len, reverse=True)
 
 
+class UnsureEnds:
+    """Finds values whose end is not certain: one of their strings may have been closed before.
+
+    Such a value contains the beginning of another call that does not end in it, or a quote token where this call would
+    have ended, where another string would have begun or ended, or at an edge of a string.
+    """
+
+    def __init__(self, body: Braced, calls: list[Pat], closes: list[Pat]) -> None:
+        self._quote = str(body.quote)
+        quote, blank = re.escape(self._quote), r"[ \t\r\n]{0,8}+"
+        self._openers = re.compile(alt(*[seq(pat, blanks(), *named(body)) for pat in calls]).whole).finditer
+        self._close = re.compile(seq(literal("}"), blanks(), alt(*closes)).whole).search if closes else None
+        self._end_of_call = re.compile(seq(literal(body.quote), blanks(), literal("}")).whole).search
+        self._edge = re.compile(rf"[,:\[{{]{blank}{quote}|{quote}{blank}[,}}\]]").search
+
+    def has(self, value: Any) -> bool:
+        text = value if isinstance(value, str) else str(value)
+        if self._has_open_call(text):
+            return True
+        if self._quote not in text:
+            return False
+        is_over = isinstance(value, str) and self._end_of_call(value) is not None
+        return is_over or self._edge(text) is not None or self._is_quoted_twice(value)
+
+    def _has_open_call(self, text: str) -> bool:
+        last = -1
+        for found in self._openers(text):
+            last = found.end()
+        return last >= 0 and (self._close is None or self._close(text, last - 1) is None)
+
+    def _is_quoted_twice(self, value: Any) -> bool:
+        """Does a string in it begin or end with the quote token? Then a model wrote the token twice."""
+        if isinstance(value, str):
+            return value.startswith(self._quote) or value.endswith(self._quote)
+        items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        return any(map(self._is_quoted_twice, items))
+
+
 class BracedReader(BodyReader):
     def __init__(self, body: Braced, format: Format, around: Around) -> None:
         after, calls, closes = around.after, templates(format.call[0]), templates(format.call[1])
@@ -274,7 +312,6 @@ class BracedReader(BodyReader):
         self._short = without_word(body)
         quote = literal(body.quote)
         self.quote = Probe(quote)
-        self.scan = Scan([("quote", quote)])
         words = [literal(word) for word in JSON_WORDS]
         value = alt(quote, *words, Pat(rf"[-+.0-9\[{{{MARKS}]", ""))
         # Words before a colon are a key where a value follows, and rather more text behind quotes that any text has.
@@ -282,20 +319,14 @@ class BracedReader(BodyReader):
         self._another = Probe(another)
         after = [*after, another]
         behind = behind_value(seq(KEY, blanks(), literal(":"), blanks(), value), value, after)
-        self.follows = presence(seq(quote, blanks(), behind))
-        simple = simple_string(str(body.quote), self.follows)
+        follows = presence(seq(quote, blanks(), behind))
+        simple = simple_string(str(body.quote), follows)
         others = ordinary(closes, behind_value(None, value, after))
-        self.notation = braces(str(body.quote), self._string, others, simple)
-        self._calls = re.compile(alt(*[seq(pat, blanks(), *named(body)) for pat in calls]).whole).finditer
-        self._over = re.compile(seq(quote, blanks(), literal("}")).whole).search
-        self._close = re.compile(seq(literal("}"), blanks(), alt(*closes)).whole).search if closes else None
-        self._holds_edge = _edge_of_text(str(body.quote))
-        self._token = TokenQuoted(str(body.quote), self.scan, self.follows)
+        self._token = token = TokenQuoted(str(body.quote), Scan([("quote", quote)]), follows)
+        self.notation = braces(str(body.quote), lambda: token, others, simple)  # the token has no state
+        self._unsure_ends = UnsureEnds(body, calls, closes)
         in_quotes = [seq(mark, KEY_TEXT, mark) for mark in (quote, *map(literal, MARKS[:3]))]
         self._keys = Probe(seq(alt(*in_quotes), blanks(), literal(":")))
-
-    def _string(self) -> TokenQuoted:
-        return self._token  # it has no state
 
     def read(self, p: CallBuilder, *, bare: bool) -> Steps[None]:
         yield from self._call(p, bare)
@@ -318,7 +349,11 @@ class BracedReader(BodyReader):
         values = yield from self._members(p)
         if values:
             p.give("}")
-        self._doubt(p, values)
+        assert p.call is not None
+        for key in [key for key, value in values.items() if self._unsure_ends.has(value)]:
+            message = f"the argument {key!r} looks like the end of a call or of another text, so its own is unsure"
+            cure = "close each string and each call, and write no markers of this format into a value"
+            p.problem("ambiguous_end", f"{message}; {cure}", "/" + key, call=p.call.index)
         p.finish(values, empty=not values)
 
     def _begin(self, p: CallBuilder, bare: bool) -> Steps[None]:
@@ -352,34 +387,6 @@ class BracedReader(BodyReader):
         before, after = found.group().rstrip(), first_alternative(self.body.open).replace("{name}", found["name"])
         p.take_match(found)
         p.begin(found["name"], repairs=(Repair("broken_opener", "exact", "", before, after),))
-
-    def _doubt(self, p: CallBuilder, values: dict[str, Any]) -> None:
-        """A string that holds another call's beginning, or this one's end, was maybe closed before."""
-        assert p.call is not None
-        for key, value in values.items():
-            text = value if isinstance(value, str) else str(value)
-            if self._ends_in_call(text) or (self.body.quote in text and self._is_unsure(value, text)):
-                message = f"the argument {key!r} looks like the end of a call or of another text, so its own is unsure"
-                cure = "close each string and each call, and write no markers of this format into a value"
-                p.problem("ambiguous_end", f"{message}; {cure}", "/" + key, call=p.call.index)
-
-    def _ends_in_call(self, text: str) -> bool:
-        last = -1
-        for found in self._calls(text):
-            last = found.end()
-        return last >= 0 and (self._close is None or self._close(text, last - 1) is None)
-
-    def _is_quoted_twice(self, value: Any) -> bool:
-        """Does a string in it begin or end with what quotes it? Then a model wrote the quote twice."""
-        if isinstance(value, str):
-            return value.startswith(self.body.quote) or value.endswith(self.body.quote)
-        items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-        return any(map(self._is_quoted_twice, items))
-
-    def _is_unsure(self, value: Any, text: str) -> bool:
-        """Would the call have been over inside this value, had the text ended there, or another text have begun?"""
-        is_over = isinstance(value, str) and self._over(value) is not None
-        return is_over or self._holds_edge(text) is not None or self._is_quoted_twice(value)
 
     def _members(self, p: CallBuilder) -> Steps[dict[str, Any]]:
         values: dict[str, Any] = {}
@@ -530,12 +537,6 @@ class BracedReader(BodyReader):
                 raise Broken(value.code, value.message)
             return Read(quoted(text), text, bare=(Odd((), text),))
         return Read(quoted(text), text) if kind in TEXT_KINDS else Read(text, value)
-
-
-def _edge_of_text(quote: str) -> Callable[[str], re.Match[str] | None]:
-    """Search for a quote beside structure: in a value it may be where another string began or ended."""
-    mark, blank = re.escape(quote), r"[ \t\r\n]{0,8}+"
-    return re.compile(rf"[,:\[{{]{blank}{mark}|{mark}{blank}[,}}\]]").search
 
 
 class _Typed(OrdinaryReader):

@@ -32,6 +32,8 @@ Match = Callable[[str, int], "re.Match[str] | None"]
 
 
 class EnvelopePatterns:
+    """The patterns of envelopes that have arrived completely and are written as usual, and of their ends."""
+
     def __init__(self, body: Envelope, closes: list[Pat]) -> None:
         usual = _usual(body)
         self.usual: Match = re.compile(usual).match
@@ -309,26 +311,21 @@ class EnvelopeReader(BodyReader):
         closes = templates(format.call[1])
         self.body = body
         self.names = frozenset(body.names)
-        self.args = frozenset(body.args)
         self.ids = frozenset(body.ids)
         self.outer = frozenset(body.outer)
         self.keys = Keys(body.names, body.args, body.ids)
         self._closes = bool(closes)
-        patterns = EnvelopePatterns(body, closes)
-        self._usual, self._first, self._tail = patterns.usual, patterns.first, patterns.tail
-        self._ends_item, self._ends_alone = patterns.ends_item, patterns.ends_alone
-        self._ends_block, self._list_ends = patterns.ends_block, patterns.list_ends
-        self._another = patterns.another
+        self._patterns = EnvelopePatterns(body, closes)
         self._members = EnvelopeMembers(body)
 
     def quick(self, p: CallBuilder, start: int, bare: bool) -> WholeBlock | None:
         """The calls of a block and its end, if all of it is there and as usual."""
-        buf = p.buf
-        usual = self._first(buf, start)
+        buf, patterns = p.buf, self._patterns
+        usual = patterns.first(buf, start)
         if usual is None:
             return None
         listed = usual[1] is not None
-        ends = self._ends_item if listed else self._ends_alone if bare else self._ends_block
+        ends = patterns.ends_item if listed else patterns.ends_alone if bare else patterns.ends_block
         found: list[Whole] = []
         while usual is not None:
             begin = usual.end()
@@ -347,10 +344,10 @@ class EnvelopeReader(BodyReader):
             found.append((usual.start("object"), over + 1, name, buf[begin:end], value, id or ""))
             if close.lastindex == 1:
                 break
-            usual = self._usual(buf, close.end())
+            usual = patterns.usual(buf, close.end())
         else:
             return None
-        last = self._list_ends[not bare](buf, close.end()) if listed else close
+        last = patterns.list_ends[not bare](buf, close.end()) if listed else close
         if last is None:
             return None
         if not bare and self._closes:
@@ -370,7 +367,7 @@ class EnvelopeReader(BodyReader):
         return [] if begun is not None and found and found[0].name != begun.name else found
 
     def tail(self, text: str, end: int) -> int:
-        return self._tail(text, end).end()  # type: ignore[union-attr]
+        return self._patterns.tail(text, end).end()  # type: ignore[union-attr]
 
     def read(self, p: CallBuilder, *, bare: bool) -> Steps[None]:
         char = p.char() or (yield from p.peek())
@@ -437,7 +434,7 @@ class EnvelopeReader(BodyReader):
         """The call that was read is over. What cannot stand behind it is part of what is wrong with it."""
         odd = ""
         if not self.outer:
-            another = None if listed else self._another
+            another = None if listed else self._patterns.another
             odd = yield from what_stands_behind(p, closed=self._closes and not bare, another=another)
         self._finish(p, parts, odd)
 
@@ -487,7 +484,7 @@ class EnvelopeReader(BodyReader):
         """One call, from its `{` to its `}`, not settled yet; None where it was mended or refused."""
         p.begin_text()
         parts = Parts()
-        usual = self._usual(p.buf, p.pos)
+        usual = self._patterns.usual(p.buf, p.pos)
         p.advance(usual.end() - p.pos if usual else 1)
         try:
             if usual:

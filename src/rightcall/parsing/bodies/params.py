@@ -40,6 +40,36 @@ _BLANKS = Probe(blanks())
 _BEGINS_IN_TAG = re.compile(r"[<\r\n]|[^\s<>]{0,32}+>").match  # what may be left of the tag before a value
 
 
+class EndsOfCall:
+    """What may follow the arguments of a call.
+
+    - `body`, `call`, `section`: the closing markers of each.
+    - `other`: what ends a call without its closing marker.
+    - `uncertain`: an opener without a name or the end of a turn, which may be in the middle of a call.
+    """
+
+    def __init__(self, tags: Tags) -> None:
+        self.body, self.call, self.section = map(_any, tags.closing[:3])
+        self.section_opener = _any(tags.opening.section)
+        self.other = _any(tags.closing.section + tags.opening.all + tags.turns)
+        self.uncertain = Probe(seq(blanks(), alt(*tags.opening.nameless, *tags.turns)))
+
+
+class DamagedTags:
+    """Tags in damaged forms that are repaired, because each can only stand for one tag.
+
+    - `params`: the opening tag of an argument: of a further one, and of the first one.
+    - `call_opener`: the opening tag of an argument in place of the call's.
+    - `stray_close`: the closing tag of a value before the first argument.
+    """
+
+    def __init__(self, tags: Tags) -> None:
+        self.params = [[Probe(pat) for pat in tags.damaged_params(first=first)] for first in (False, True)]
+        params = tags.param_pats(group="key")
+        self.call_opener = Probe(seq(alt(*params), blanks(), lookahead(alt(*params, *tags.closing.body))))
+        self.stray_close = Probe(alt(*templates(tags.body.value_close))) if tags.split_params else None
+
+
 class ParamsReader(BodyReader):
     """`turns` are the end-of-turn tokens, and what begins a channel's header. `closers` are the patterns of what closes
     a value or a body: where one stands behind a call, the call may have ended too early."""
@@ -52,23 +82,16 @@ class ParamsReader(BodyReader):
         self.empty = Holes(body.empty) if any(marker_alternatives(body.empty)) else None
         self.param = Holes(body.param, quoted=tags.quoted)
         self.values = TaggedValues(body, tags, self.param)
-        self.begins = Probe(alt(*tags.opens, *tags.damaged_openers))
+        self.begins = Probe(alt(*tags.opening.body, *tags.damaged_openers))
         self.is_name_only = "{name}" in longest_first(body.open)
         if self.is_name_only:  # any word of prose is a name too
             glued = [literal(behind) for _, behind, _ in tags.split_params]
-            follows = alt(*tags.param_starts, *tags.call_closes, *glued, literal("{"), END)
+            follows = alt(*tags.param_starts, *tags.closing.call, *glued, literal("{"), END)
             self.tells = Probe(seq(self.begins.pat, blanks(), lookahead(follows)))
-            self.begins = Probe(alt(*tags.opens, *tags.damaged_openers, *tags.params))  # the name may be missing
-        self.close = _any(tags.body_closes)
-        self.call_close = _any(tags.call_closes)
-        self.other_end = _any(tags.section_closes + tags.openers + tags.turns)
-        self.begins_anew = _any(tags.sections)
+            self.begins = Probe(alt(*tags.opening.body, *tags.damaged_openers, *tags.params))  # the name may be missing
+        self.ends = EndsOfCall(tags)
         self.json = (Probe(template(body.json[0])), Probe(template(body.json[1]))) if body.json else None
-        self.damaged_params = [[Probe(pat) for pat in tags.damaged_params(first=first)] for first in (False, True)]
-        params = tags.param_pats(group="key")
-        self.misnamed = Probe(seq(alt(*params), blanks(), lookahead(alt(*params, *tags.body_closes))))
-        self.stray_close = Probe(alt(*templates(body.value_close))) if tags.split_params else None
-        self.false_end = Probe(seq(blanks(), alt(*tags.nameless_openers, *tags.turns)))
+        self.damaged = DamagedTags(tags)
 
     @cached_property
     def whole_param(self) -> Search:
@@ -152,9 +175,9 @@ class ParamsReader(BodyReader):
             raise Cut
         if (yield from p.test(self.param.probe)):
             return True
-        if self.call_close is not None and (yield from p.test(self.call_close)):
+        if self.ends.call is not None and (yield from p.test(self.ends.call)):
             return True
-        return p.tools is None and self.other_end is not None and bool((yield from p.test(self.other_end)))
+        return p.tools is None and self.ends.other is not None and bool((yield from p.test(self.ends.other)))
 
     def _damaged(self, p: CallBuilder, bare: bool) -> Steps[None]:
         """The opening tag is not as it should be. If it can only be meant as one, the call begins, with a receipt."""
@@ -194,7 +217,7 @@ class ParamsReader(BodyReader):
 
         It names a tool, and an argument of that tool or the end of the call follows, so that it has no value.
         """
-        found = yield from p.test(self.misnamed)
+        found = yield from p.test(self.damaged.call_opener)
         if not found or p.tools is None or not found.lastindex:
             return False
         name, *keys = [self.tags.plain(each) for each in found.groups() if each is not None]
@@ -280,7 +303,7 @@ class ParamsReader(BodyReader):
         if p.call is None or not p.text.is_open or not self.tags.split_params or p.policy(p.call.name) == "off":
             return None
         for probe, (opens, closes, value_tag) in zip(
-            self.damaged_params[not values], self.tags.split_params, strict=True
+            self.damaged.params[not values], self.tags.split_params, strict=True
         ):
             found = yield from p.test(probe)
             key = self.tags.plain(found[1]) if found else ""
@@ -315,13 +338,13 @@ class ParamsReader(BodyReader):
     def _take_stray_close(self, p: CallBuilder) -> Steps[bool]:
         """Take the closing tag of a value between the name and the first argument, or after the name of a tool that
         has no arguments (fw-ai-external/python-sdk#119)."""
-        if p.call is None or self.stray_close is None or p.policy(p.call.name) == "off":
+        if p.call is None or self.damaged.stray_close is None or p.policy(p.call.name) == "off":
             return False
-        found = yield from p.test(self.stray_close)
+        found = yield from p.test(self.damaged.stray_close)
         if not found:
             return False
         has_none = p.tools is not None and p.call.name in p.tools and not p.tools.kinds(p.call.name)
-        follows = Probe(seq(blanks(), alt(*self.tags.params, *(self.tags.call_closes if has_none else ()))))
+        follows = Probe(seq(blanks(), alt(*self.tags.params, *(self.tags.closing.call if has_none else ()))))
         size = found.end() - p.pos
         if not (yield from p.test(follows, size)):
             return False
@@ -344,10 +367,10 @@ class ParamsReader(BodyReader):
         """The end of the body: its own close, or where it has none (or lost it) what ends the call. A close that is
         lost may be what the `last` value ends with."""
         char = p.char() or (yield from p.peek())
-        if self.close is not None:
-            found = self.close.at(p.buf, p.pos, p.ended)
+        if self.ends.body is not None:
+            found = self.ends.body.at(p.buf, p.pos, p.ended)
             if found is None:
-                found = yield from p.test(self.close)
+                found = yield from p.test(self.ends.body)
             if found:
                 p.take_match(found)
                 return
@@ -356,10 +379,10 @@ class ParamsReader(BodyReader):
         yield from self._unclosed(p, has_arguments, last)
 
     def _unclosed(self, p: CallBuilder, has_arguments: bool, last: Any) -> Steps[None]:
-        if self.call_close is not None and (yield from p.test(self.call_close)):
-            if self.close is None:
+        if self.ends.call is not None and (yield from p.test(self.ends.call)):
+            if self.ends.body is None:
                 return
-        elif self.other_end is None or not (yield from p.test(self.other_end)):
+        elif self.ends.other is None or not (yield from p.test(self.ends.other)):
             if (yield from self._is_cut(p)):
                 raise Cut
             raise Broken("unexpected_text", "something other than an argument stands between the call's arguments")
@@ -367,7 +390,7 @@ class ParamsReader(BodyReader):
             raise Broken("abandoned", why)
         elif (yield from self._goes_on(p)):
             raise Broken("ambiguous_end", "the call seems to end, and more of its arguments follow; send it again")
-        if self.tags.is_closed and p.call is not None:
+        if self.tags.closing.is_required and p.call is not None:
             if isinstance(last, str) and self.tags.ends_in_shut(last):
                 raise Broken("ambiguous_end", "the last argument ends with what closes the call; send the call again")
             message = "the marker that closes the call is missing"
@@ -375,7 +398,7 @@ class ParamsReader(BodyReader):
 
     def _is_cut(self, p: CallBuilder) -> Steps[bool]:
         """Does the text end inside one of the tags that may stand here?"""
-        for probe in (self.param.probe, self.close, self.call_close, self.other_end):
+        for probe in (self.param.probe, self.ends.body, self.ends.call, self.ends.other):
             if probe is not None and not (yield from p.test(probe)) and p.ended and probe.is_begun(p.buf, p.pos):
                 return True
         return False
@@ -385,7 +408,7 @@ class ParamsReader(BodyReader):
         among them."""
         size = 0
         for _ in range(_MOST_ENDS):
-            if not (found := (yield from p.test(self.false_end, size))):
+            if not (found := (yield from p.test(self.ends.uncertain, size))):
                 break
             size = found.end() - p.pos
         no_param = self.tags.no_param
@@ -398,9 +421,11 @@ class ParamsReader(BodyReader):
 
     def _is_abandoned(self, p: CallBuilder, has_arguments: bool) -> Steps[str]:
         """Was the call given up before what stands here? Why, or ""."""
-        if not has_arguments and self.tags.is_closed and not (yield from self._section_closes(p)):
-            return "the call was opened, but has neither an argument nor an end; send it whole"
-        if self.begins_anew is not None and (yield from p.test(self.begins_anew)):
+        if not has_arguments and self.tags.closing.is_required:
+            section = self.ends.section
+            if section is None or not (yield from p.test(section)):
+                return "the call was opened, but has neither an argument nor an end; send it whole"
+        if self.ends.section_opener is not None and (yield from p.test(self.ends.section_opener)):
             return "the call has no end, and the block of calls begins anew; send it whole"
         if (yield from self._is_sent_again(p)):
             return "the call has no end, and is sent again behind it; send it once, and whole"
@@ -410,7 +435,7 @@ class ParamsReader(BodyReader):
         """Is all that was written of the call written again, behind the next opener? Then the model began it anew."""
         assert p.text.is_open
         own, size = p.text_so_far().strip(), 0
-        while size < _FAR and (found := (yield from p.test(self.false_end, size))) and found.end() > p.pos + size:
+        while size < _FAR and (found := (yield from p.test(self.ends.uncertain, size))) and found.end() > p.pos + size:
             size = found.end() - p.pos
         blank = yield from p.test(_BLANKS, size)
         size += len(blank.group()) if blank else 0
@@ -419,10 +444,6 @@ class ParamsReader(BodyReader):
             if text == own or p.ended or not own.startswith(text):
                 return text == own
             yield
-
-    def _section_closes(self, p: CallBuilder) -> Steps[bool]:
-        closes = _any(self.tags.section_closes)
-        return closes is not None and bool((yield from p.test(closes)))
 
 
 def _any(pats: list[Pat]) -> Probe | None:

@@ -289,11 +289,16 @@ class ValueEnd:
         missing = tags.whole_params if tags.is_special or "" in marker_alternatives(tags.body.value_close) else []
         return [
             *(("next", seq(literal(each), pat)) for each in _breaks(line) for pat in missing if pat.head),
-            *(("shut", seq(literal(each), pat)) for each in _breaks(line) for pat in tags.first_closes if pat.head),
+            *(
+                ("shut", seq(literal(each), pat))
+                for each in _breaks(line)
+                for pat in tags.closing.after_arguments
+                if pat.head
+            ),
             *(("next" if tags.is_special else "param", pat) for pat in tags.whole_params if pat.head),
             *(("open", pat) for pat in tags.param_starts),
-            *(("call", pat) for pat in tags.whole_openers),
-            *(("shut", pat) for pat in tags.shuts),
+            *(("call", pat) for pat in tags.opening.whole),
+            *(("shut", pat) for pat in tags.closing.all),
             *(("message", pat) for pat in tags.headers),
         ]
 
@@ -304,23 +309,23 @@ class ValueEnd:
         more structure, so that a value which holds it is never cut off there.
         """
         tags = self.tags
-        over = alt(*tags.call_closes, *tags.section_closes, *tags.openers, *tags.turns)
-        ends = [seq(close, blanks(), over) for close in tags.body_closes]
+        over = alt(*tags.closing.call, *tags.closing.section, *tags.opening.all, *tags.turns)
+        ends = [seq(close, blanks(), over) for close in tags.closing.body]
         params = [*tags.param_pats(group="key"), *tags.damaged_params()]
         whole = seq(blanks(), alt(*params, *ends, over, END))
-        return alt(whole, *tags.body_closes, *[seq(_LINES, close) for close in tags.body_closes])
+        return alt(whole, *tags.closing.body, *[seq(_LINES, close) for close in tags.closing.body])
 
     def _end_of_call(self) -> Probe:
         """What ends a value without a closing tag: all that closes the call, and then the end of the turn or another
         call (ollama#17914). Any other text may be a part of the value."""
         tags = self.tags
-        outer = [closes for closes in (tags.call_closes, tags.section_closes) if closes]
-        groups = [tags.body_closes, *outer] if tags.body_closes else outer if tags.is_closed else []
+        outer = [closes for closes in (tags.closing.call, tags.closing.section) if closes]
+        groups = [tags.closing.body, *outer] if tags.closing.body else outer if tags.closing.is_required else []
         if not outer or not groups:
             return Probe.never()
         found = alt(*tags.turns, END)
         for closes in reversed(groups):
-            found = seq(alt(*closes), blanks(), alt(*tags.openers, found))
+            found = seq(alt(*closes), blanks(), alt(*tags.opening.all, found))
         return Probe(found)
 
     def at_once(self, p: CallBuilder, key: str, given: dict[str, Any]) -> tuple[str, bool] | None:
@@ -726,7 +731,7 @@ class SwallowedArguments:
         self._is_inline = "\n" not in marker_alternatives(body.value_close)[0]
         signs = set("".join([*starts, *self._tails])) & set(punctuation) - {"_"}
         self._has_sign = re.compile(f"[{re.escape(''.join(sorted(signs)))}]" if signs else "(?!)").search
-        self._remove_tags = re.compile(alt(*tags.whole_params, *tags.closers, *tags.shuts).whole).sub
+        self._remove_tags = re.compile(alt(*tags.whole_params, *tags.closers, *tags.closing.all).whole).sub
         close = f"(?:{alt(*tags.closers).whole})"
         self._is_reopened = re.compile(rf"{close}(?:<|[\r\n]++[^\r\n])").search
         self._ends_in_close = re.compile(rf"{close}[\r\n]{{0,4}}+\Z").search

@@ -1,14 +1,11 @@
-"""The tags of a tagged body, and what may stand around them, as patterns: `params` reads with them.
-
-An *opener* is a marker that begins another call or the section of calls; a *whole opener* is one with the name of what
-it calls. A *shut* closes a body, a call or a section.
-"""
+"""The tags of a tagged body, and what may stand around them, as patterns: `params` reads with them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
+from typing import NamedTuple
 
 from rightcall.formats.spec import HOLES, Format, Params, Special, marker_alternatives
 from rightcall.parsing.markers import (
@@ -37,26 +34,57 @@ _LONGEST_CLOSE = 80
 _SURE = 4  # so much of a tag tells it from other text
 
 
+class ClosingTags(NamedTuple):
+    """The closing markers of a body, a call and the section of calls; a list is empty where nothing closes it.
+
+    - `after_arguments`: those that follow the last argument.
+    - `is_required`: a call has one of its own, so that one can be missing. Otherwise what follows the call closes it.
+    """
+
+    body: list[Pat]
+    call: list[Pat]
+    section: list[Pat]
+    after_arguments: list[Pat]
+    is_required: bool
+
+    @property
+    def all(self) -> list[Pat]:
+        return self.body + self.call + self.section
+
+
+class OpeningTags(NamedTuple):
+    """The opening markers of a body, a call and the section of calls.
+
+    - `all`: those that begin another call or the section.
+    - `nameless`: those that do not contain the name of a tool.
+    - `whole`: those of a call, up to the name of the tool.
+    """
+
+    body: list[Pat]
+    call: list[Pat]
+    section: list[Pat]
+    all: list[Pat]
+    nameless: list[Pat]
+    whole: list[Pat]
+
+
 class Tags:
-    """`turns` are the end-of-turn tokens, and what begins a channel's header."""
+    """The compiled tags of one format. `turns` are the end-of-turn tokens, and what begins a channel's header."""
 
     def __init__(self, body: Params, format: Format, turns: list[Pat]) -> None:
         self.body = body
         self.turns = turns
         self.headers = templates(format.channels.start) if format.channels is not None else []
         self.quoted = bool(body.escapes)
-        self._meant = {written: char for char, written in body.escapes.items()}
-        self._escaped = re.compile("|".join(map(re.escape, self._meant))).sub
-        # A name or a key as it is meant.
-        self.plain: Callable[[str], str] = self._unescaped if self._meant else str
+        self.plain = _unescape_with(body.escapes)  # returns a name or a key without its escapes
         self.whole_params = templates(body.param, quoted=self.quoted)
         self.params = self.param_pats()
         # A token that nobody writes by chance: an argument's opener ends the value before it.
         self.is_special = all(isinstance(text, Special) for text in longest_first(body.param)) and not body.item
-        self._add_shuts(format)
-        self._add_openers(format)
+        self.closing = self._closing_tags(format)
+        self.opening = self._opening_tags(format)
         self.no_param = self._no_param(format)
-        self.closers = [self._closer(text) for text in longest_first(body.value_close)] + self.body_closes
+        self.closers = [self._closer(text) for text in longest_first(body.value_close)] + self.closing.body
 
     def param_pats(self, group: str = "") -> list[Pat]:
         """An argument's opening tags; `group` makes the hole of that name a numbered one."""
@@ -79,29 +107,26 @@ class Tags:
         pats = []
         for before, behind, value in self.split_params:
             begins = [seq(literal(before), _optional(literal(before)))]
-            begins += [*self.calls, Pat("", "")] if first else []
+            begins += [*self.opening.call, Pat("", "")] if first else []
             ends = (literal(behind), _optional(literal(behind)), _optional(literal(value), group=True))
             pats.append(seq(alt(*begins), key, *ends))
         return pats
 
-    def _add_shuts(self, format: Format) -> None:
-        self.body_closes = templates(self.body.close)
-        self.call_closes = templates(format.call[1])
-        self.section_closes = templates(format.section[1]) if format.section else []
-        self.shuts = self.body_closes + self.call_closes + self.section_closes
-        # Nothing closes such a call but what follows it, so that nothing can be missing.
-        is_call_closed = bool(self.call_closes) and "" not in marker_alternatives(format.call[1])
-        self.is_closed = bool(self.body_closes) or is_call_closed
-        self.first_closes = self.body_closes or (self.call_closes if is_call_closed else [])  # after the last argument
+    def _closing_tags(self, format: Format) -> ClosingTags:
+        body, call = templates(self.body.close), templates(format.call[1])
+        section = templates(format.section[1]) if format.section else []
+        is_call_closed = bool(call) and "" not in marker_alternatives(format.call[1])
+        after_arguments = body or (call if is_call_closed else [])
+        return ClosingTags(body, call, section, after_arguments, bool(body) or is_call_closed)
 
-    def _add_openers(self, format: Format) -> None:
-        self.opens = templates(self.body.open) + templates(self.body.empty)
-        self.calls = calls = [pat for pat in templates(format.call[0]) if pat.head != "`"]
-        tags = [pat for pat in self.opens if pat.head]
-        self.sections = templates(format.section[0]) if format.section else []
-        self.openers = self.sections + calls + tags
-        self.nameless_openers = self.sections + _nameless(format)
-        self.whole_openers = tags + [self._whole(call, tags) for call in calls]
+    def _opening_tags(self, format: Format) -> OpeningTags:
+        body = templates(self.body.open) + templates(self.body.empty)
+        call = [pat for pat in templates(format.call[0]) if pat.head != "`"]
+        section = templates(format.section[0]) if format.section else []
+        tags = [pat for pat in body if pat.head]
+        behind = [alt(*tags)] if tags else [alt(*body), blanks(), alt(*self.params, *self.closing.call)]
+        whole = tags + [seq(pat, blanks(), *behind) for pat in call]
+        return OpeningTags(body, call, section, section + call + tags, section + _nameless(format), whole)
 
     def _no_param(self, format: Format) -> Probe | None:
         """What looks like an argument's opening tag and is none."""
@@ -112,20 +137,12 @@ class Tags:
         clashes = [literal(text) for text in texts if param(text)]
         return Probe(alt(*clashes)) if clashes else None
 
-    def _unescaped(self, text: str) -> str:
-        return self._escaped(lambda found: self._meant[found.group()], text)
-
-    def _whole(self, call: Pat, tags: list[Pat]) -> Pat:
-        if tags:
-            return seq(call, blanks(), alt(*tags))
-        return seq(call, blanks(), alt(*self.opens), blanks(), alt(*self.params, *self.call_closes))
-
     def _closer(self, text: str) -> Pat:
         """A value's close, of whatever argument; a tag that closes something else is none."""
         before, hole, after = text.partition("{key}")
         if not hole:
             return template(text)
-        others = [found.whole for found in self.shuts]
+        others = [found.whole for found in self.closing.all]
         is_other = "|".join(rest for whole in others if (rest := _behind(whole, re.escape(before))))
         key = f"(?!{is_other})(?:{HOLES['key']})" if is_other else f"(?:{HOLES['key']})"
         return seq(literal(before), Pat(key, f"(?:{HOLES['key']})?"), literal(after))
@@ -146,12 +163,16 @@ class Tags:
     @cached_property
     def reopens(self) -> Callable[[str], re.Match[str] | None]:
         """Search for what closes a body, a call or the section, and then opens a call."""
-        found = seq(alt(*self.shuts), blanks(), alt(*self.openers)).whole if self.shuts and self.openers else "(?!)"
+        found = (
+            seq(alt(*self.closing.all), blanks(), alt(*self.opening.all)).whole
+            if self.closing.all and self.opening.all
+            else "(?!)"
+        )
         return re.compile(found).search
 
     @cached_property
     def _ends_in_shut(self) -> re.Pattern[str]:
-        return re.compile(alt(*self.shuts).whole + r"\s*\Z" if self.shuts else "(?!)")
+        return re.compile(alt(*self.closing.all).whole + r"\s*\Z" if self.closing.all else "(?!)")
 
     def ends_in_shut(self, text: str) -> bool:
         """Does a value end with what closes the body, the call or all calls?"""
@@ -206,7 +227,7 @@ class Tags:
     def _damaged(self, text: str, name: Pat) -> list[Pat]:
         """A tag with other quotation marks, or with slips at its end."""
         before, _, after = text.partition("{name}")
-        closes = alt(*self.body_closes, *self.call_closes)
+        closes = alt(*self.closing.body, *self.closing.call)
         follows = (blanks(), lookahead(alt(*self.params, closes)))
         # A quotation mark alone is no end of a tag where nothing but the call's close follows.
         slips = alt(seq(_SLIPS, blanks(), lookahead(alt(*self.params))), seq(_LAST_SLIPS, blanks(), lookahead(closes)))
@@ -220,6 +241,13 @@ class Tags:
         """How the body's opening tag begins, whatever becomes of it."""
         starts = {text.partition("{")[0].rstrip('=" ') for text in longest_first(self.body.open)} - {""}
         return Probe(_any_of(sorted(starts, key=len, reverse=True))) if starts else None
+
+
+def _unescape_with(escapes: Mapping[str, str]) -> Callable[[str], str]:
+    """Return a function that replaces the escapes of a name or a key by their characters."""
+    characters = {escape: char for char, escape in escapes.items()}
+    replace = re.compile("|".join(map(re.escape, characters))).sub
+    return (lambda text: replace(lambda found: characters[found.group()], text)) if characters else str
 
 
 def _optional(tag: Pat, *, group: bool = False) -> Pat:
