@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from rightcall import Arguments, Call, CallEnd, CallStart, Ids, Reply, Tool, Toolset
 from rightcall.parsing.events import Fold
-from rightcall.providers import openai_chat
+from rightcall.providers.openai_chat import CHAT
 from rightcall.providers.provider_answers import Stream, read
 from rightcall.providers.sniff import DIALECTS, detect_dialect
 from rightcall.types import Event
@@ -239,4 +239,4 @@ def test_what_is_written_reads_back(api: str, answer: Answer) -> None:
 
 def test_a_call_written_by_hand_is_written_too() -> None:
     call = Call("f", {"x": 1}, "", "a")
-    assert openai_chat.assistant_message("", [call])["tool_calls"][0]["function"]["arguments"] == '{"x": 1}'
+    assert CHAT.assistant_message("", [call])["tool_calls"][0]["function"]["arguments"] == '{"x": 1}'

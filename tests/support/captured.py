@@ -7,7 +7,7 @@ from rightcall import Ids, parse
 from rightcall.capture.captured_rows import CallTrace, Journal, capture_row, outcome_row
 from rightcall.capture.domain import find_domain
 from rightcall.capture.stubs import StubOutcome
-from rightcall.providers.openai_chat import assistant_message
+from rightcall.providers.openai_chat import CHAT
 from rightcall.types import Json
 
 SHOP = find_domain("shopping")
@@ -44,7 +44,7 @@ def conversation(
     for turn, text in enumerate(replies):
         reply = parse(text, tools=SHOP.tools, format=format, ids=ids)
         ids.next_turn()
-        assistant, before = assistant_message(reply), list(messages)
+        assistant, before = CHAT.assistant_message(reply), list(messages)
 
         def trace(index: int = 0, id: str = "", turn: int = turn) -> CallTrace:
             return CallTrace(

@@ -18,10 +18,13 @@ import msgspec
 
 from rightcall.api_names import Api
 from rightcall.backends.profiles import IdRule
-from rightcall.providers import anthropic, gemini, ollama, openai_responses
+from rightcall.providers.anthropic import MESSAGES
 from rightcall.providers.dialect import CallDelta, output_text
+from rightcall.providers.gemini import GEMINI
 from rightcall.providers.history_messages import OPAQUE
-from rightcall.providers.openai_chat import response_deltas
+from rightcall.providers.ollama import OLLAMA
+from rightcall.providers.openai_chat import CHAT
+from rightcall.providers.openai_responses import RESPONSES
 from rightcall.providers.sdk_view import compact_json, items, obj, objects, text
 from rightcall.strict_json import MAX_DEPTH, decode
 from rightcall.types import Call, Json
@@ -95,7 +98,7 @@ def _read_calls(message: Json) -> tuple[Call, ...]:
     """Return the calls of an assistant message."""
     found = [
         delta
-        for _, delta in response_deltas({"tool_calls": message.get("tool_calls") or []})
+        for _, delta in CHAT.response_deltas({"tool_calls": message.get("tool_calls") or []})
         if isinstance(delta, CallDelta)
     ]
     return tuple([_build_call(piece) for piece in found])
@@ -351,13 +354,13 @@ def _responses_items(turn: HistoryTurn) -> list[Json]:
     """Convert one turn. Reasoning that the server did not sign cannot be sent back and is left out."""
     extras = turn.extras.get("responses")
     if turn.role == "tool" and turn.call is not None:
-        made = openai_responses.tool_result(turn.call, turn.text, is_error=turn.is_error)
+        made = RESPONSES.tool_result(turn.call, turn.text, is_error=turn.is_error)
         if image_urls(turn.content):
             made["output"] = write_responses_parts(turn.content)
         return [{**made, **(extras or {}).get("", {})}]
     if turn.role == "assistant":
         # Reasoning that the server did not sign cannot be sent back.
-        return openai_responses.assistant_message(turn.text, turn.calls, reasoning="", extras=extras)
+        return RESPONSES.assistant_message(turn.text, turn.calls, reasoning="", extras=extras)
     return [{"role": turn.role, "content": write_responses_parts(turn.content)}]
 
 
@@ -375,14 +378,14 @@ def _anthropic_messages(history: Sequence[HistoryTurn]) -> Iterator[Json]:
     for turn in history:
         if turn.role == "tool" and turn.call is not None:
             parts = write_anthropic_parts(turn.content)
-            results += anthropic.tool_result(turn.call, parts, is_error=turn.is_error)["content"]
+            results += MESSAGES.tool_result(turn.call, parts, is_error=turn.is_error)["content"]
             continue
         if results:
             yield {"role": "user", "content": results}
             results = []
         if turn.role == "assistant":
             extras = turn.extras.get("messages")
-            yield anthropic.assistant_message(turn.text, turn.calls, extras=extras, reasoning_key=None)
+            yield MESSAGES.assistant_message(turn.text, turn.calls, extras=extras, reasoning_key=None)
         elif turn.role != "system":
             yield {"role": "user", "content": write_anthropic_parts(turn.content)}
     if results:
@@ -400,9 +403,9 @@ def write_ollama_messages(history: Sequence[HistoryTurn]) -> list[Json]:
 def _ollama_message(turn: HistoryTurn) -> Json:
     """Return one turn as a message."""
     if turn.role == "assistant":
-        return ollama.assistant_message(turn.text, turn.calls, reasoning=turn.reasoning)
+        return OLLAMA.assistant_message(turn.text, turn.calls, reasoning=turn.reasoning)
     if turn.role == "tool" and turn.call is not None:
-        message = ollama.tool_result(turn.call, turn.text, is_error=turn.is_error)
+        message = OLLAMA.tool_result(turn.call, turn.text, is_error=turn.is_error)
     else:
         message = {"role": turn.role, "content": turn.text}
     images = [url.partition(";base64,")[2] for url in image_urls(turn.content) if url.startswith("data:")]
@@ -441,7 +444,7 @@ def _gemini_result(turn: HistoryTurn) -> list[Json]:
     assert call is not None
     named = call if call.name else msgspec.structs.replace(call, name="tool")  # the API demands one
     images = [part for part in objects(turn.content) if image_urls([part])]
-    made = gemini.tool_result(named, turn.text, is_error=turn.is_error)["parts"]
+    made = GEMINI.tool_result(named, turn.text, is_error=turn.is_error)["parts"]
     return [*made, *write_gemini_parts(images)] if images else list(made)
 
 
@@ -451,7 +454,7 @@ def _gemini_assistant(turn: HistoryTurn) -> Json:
     extras = dict(turn.extras.get("gemini", {}))
     if turn.calls and not extras.get(turn.calls[0].id):
         extras[turn.calls[0].id] = {"thoughtSignature": _UNSIGNED}
-    made = gemini.assistant_message(turn.text, turn.calls, reasoning="", extras=extras)
+    made = GEMINI.assistant_message(turn.text, turn.calls, reasoning="", extras=extras)
     return made if made["parts"] else {**made, "parts": [{"text": ""}]}
 
 

@@ -47,7 +47,7 @@ from rightcall.backends.request_body import write_body
 from rightcall.backends.request_plan import ModeChoice, make_plan
 from rightcall.errors import BackendError, BodyError, NotRecorded, TransportError
 from rightcall.listeners import WebServer
-from rightcall.providers import openai_chat
+from rightcall.providers.openai_chat import CHAT
 from rightcall.request_gate import given_key, make_gate, new_key
 from rightcall.strict_json import Undecodable, decode
 from rightcall.types import Event, Json
@@ -121,7 +121,7 @@ class Recorder(BaseBackend):
 
 def _chat_response(answer: Answer, *, stream: bool) -> RecordedResponse:
     """Return the answer as a Chat server would have sent it."""
-    message = openai_chat.assistant_message(answer, reasoning_key="reasoning_content")
+    message = CHAT.assistant_message(answer, reasoning_key="reasoning_content")
     finish = answer.finish or ("tool_calls" if answer.attempts else "stop")
     head: Json = {"id": "chatcmpl-recorded", "created": 0, "model": answer.model}
     if not stream:

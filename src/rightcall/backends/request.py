@@ -19,6 +19,7 @@ from rightcall.ids import Ids
 from rightcall.parsing.options import Limits, Policy
 from rightcall.providers import openai_chat
 from rightcall.providers.history_messages import OPAQUE
+from rightcall.providers.openai_chat import CHAT
 from rightcall.tools.toolset import Tools, Toolset
 from rightcall.types import Json, Reply
 
@@ -155,7 +156,7 @@ class Answer(Reply, frozen=True):
         if api_name(api) != "chat":
             return super().message(api)
         chat = self.api in ("chat", "completions", "")
-        message = openai_chat.assistant_message(self, extras=self.extras if chat else None, reasoning_key=None)
+        message = CHAT.assistant_message(self, extras=self.extras if chat else None, reasoning_key=None)
         for name in openai_chat.REASONING:
             message.pop(name, None)
         if self.reasoning:

@@ -27,7 +27,11 @@ from rightcall.backends.history_bodies import (
 )
 from rightcall.backends.plain_prompt import frame_of, text_format, write_prompt
 from rightcall.backends.request_plan import TOOL_DIALECTS, RequestPlan
-from rightcall.providers import anthropic, gemini, ollama, openai_chat, openai_responses
+from rightcall.providers.anthropic import MESSAGES
+from rightcall.providers.gemini import GEMINI
+from rightcall.providers.ollama import OLLAMA
+from rightcall.providers.openai_chat import CHAT
+from rightcall.providers.openai_responses import RESPONSES
 from rightcall.providers.sdk_view import obj, text
 from rightcall.tools.provider_forms import from_openapi, is_openapi, to_provider
 from rightcall.types import Json
@@ -55,7 +59,7 @@ def _chat(plan: RequestPlan) -> Json:
     body = {
         "model": plan.model,
         "messages": messages,
-        **_tool_fields(plan, openai_chat.tool_choice),
+        **_tool_fields(plan, CHAT.tool_choice),
         "stream": plan.stream,
     }
     if plan.stream:
@@ -80,7 +84,7 @@ def _disable_parallel_calls(fields: Json, plan: RequestPlan) -> Json:
     if plan.api in ("chat", "responses"):
         return {**fields, "parallel_tool_calls": False}
     if plan.api == "messages" and plan.choice != "none":
-        choice = fields.get("tool_choice") or anthropic.tool_choice("auto")
+        choice = fields.get("tool_choice") or MESSAGES.tool_choice("auto")
         return {**fields, "tool_choice": {**choice, "disable_parallel_tool_use": True}}
     return fields
 
@@ -105,7 +109,7 @@ def _responses(plan: RequestPlan) -> Json:
     body = {
         "model": plan.model,
         "input": write_responses_items(_read_plan_turns(plan)),
-        **_tool_fields(plan, openai_responses.tool_choice),
+        **_tool_fields(plan, RESPONSES.tool_choice),
         "stream": plan.stream,
     }
     return {**body, **_core_sampling(plan, "max_output_tokens", stop="", seed="")}
@@ -121,7 +125,7 @@ def _anthropic(plan: RequestPlan) -> Json:
     body: Json = {"model": plan.model, "max_tokens": ANTHROPIC_MAX_TOKENS, "messages": write_anthropic_messages(turns)}
     if system:
         body["system"] = system
-    tools = _tool_fields(plan, anthropic.tool_choice)
+    tools = _tool_fields(plan, MESSAGES.tool_choice)
     return {
         **body,
         **tools,
@@ -138,7 +142,7 @@ def _ollama(plan: RequestPlan) -> Json:
     body: Json = {
         "model": plan.model,
         "messages": write_ollama_messages(_read_plan_turns(plan)),
-        **_tool_fields(plan, ollama.tool_choice),
+        **_tool_fields(plan, OLLAMA.tool_choice),
         "stream": plan.stream,
     }
     options = _core_sampling(plan, "num_predict")
@@ -155,7 +159,7 @@ def _gemini(plan: RequestPlan) -> Json:
     body: Json = {"contents": write_gemini_contents(turns)}
     if system:
         body["systemInstruction"] = {"parts": [{"text": system}]}
-    tools = _tool_fields(plan, gemini.tool_choice)
+    tools = _tool_fields(plan, GEMINI.tool_choice)
     if "tool_choice" in tools:
         tools["toolConfig"] = tools.pop("tool_choice")
     config = _core_sampling(plan, "maxOutputTokens", stop="stopSequences")

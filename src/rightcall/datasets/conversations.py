@@ -15,7 +15,7 @@ from rightcall.capture.captured_rows import OUTCOME, blocking_of, call_of, conve
 from rightcall.capture.settings import SYSTEM
 from rightcall.contracts.listing import TITLE
 from rightcall.datasets.schemas import label_of
-from rightcall.providers.openai_chat import assistant_message
+from rightcall.providers.openai_chat import CHAT
 from rightcall.providers.sdk_view import compact_json
 from rightcall.tools.provider_forms import to_provider
 from rightcall.tools.toolset import Toolset
@@ -73,7 +73,7 @@ class CapturedTurn:
         """The turn in OpenAI chat form, with the calls as they were settled."""
         said = self.rows[0].get("assistant") or {}
         thought = said.get("reasoning_content") or said.get("reasoning")
-        message = assistant_message(
+        message = CHAT.assistant_message(
             _text(said.get("content")),
             self.calls,
             reasoning=thought if isinstance(thought, str) else None,

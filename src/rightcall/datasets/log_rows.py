@@ -25,7 +25,7 @@ from rightcall.formats import FORMATS
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
 from rightcall.parsing.parser import parse
-from rightcall.providers.openai_chat import assistant_message
+from rightcall.providers.openai_chat import CHAT
 from rightcall.providers.provider_answers import read, read_all
 from rightcall.providers.sdk_view import compact_json, objects, text
 from rightcall.strict_json import MAX_DEPTH, Undecodable, decode
@@ -144,7 +144,7 @@ class _LoggedConversation:
             self.turn = self.turn if entry.number is None else entry.number
             replies = self._read_turn(entry)
             if entry.is_history:
-                self._add_turn(at, replies[0], assistant_message(replies[0], reasoning_key="reasoning_content"))
+                self._add_turn(at, replies[0], CHAT.assistant_message(replies[0], reasoning_key="reasoning_content"))
                 self.histories.append(self._digest.digest())
             else:
                 reasons += map(_why_empty, replies)
@@ -173,7 +173,7 @@ class _LoggedConversation:
     def _turn_rows(self, at: int, turn: LogTurn, replies: Sequence[Reply]) -> Iterator[Json]:
         messages, raw = list(self.messages), _raw_reply(turn)
         for number, reply in enumerate(replies):
-            assistant = assistant_message(reply, reasoning_key="reasoning_content")
+            assistant = CHAT.assistant_message(reply, reasoning_key="reasoning_content")
             shared: dict[str, Any] = {
                 "group": f"{self.group}-choice-{number}" if number else self.group,
                 "request": self.request,
@@ -294,7 +294,7 @@ def _raw_reply(turn: LogTurn) -> Any:
     if turn.api == "text" or not isinstance(turn.value, str):
         choices = objects(turn.value.get("choices")) if isinstance(turn.value, dict) else []
         return choices[0]["message"] if choices and isinstance(choices[0].get("message"), dict) else turn.value
-    return assistant_message(read(turn.value, api=turn.api, repair="off"), reasoning_key="reasoning_content")
+    return CHAT.assistant_message(read(turn.value, api=turn.api, repair="off"), reasoning_key="reasoning_content")
 
 
 def _without_ids(message: Json) -> str:

@@ -32,7 +32,7 @@ from rightcall.errors import RightcallError
 from rightcall.formats.spec import Format
 from rightcall.parsing.parser import parse
 from rightcall.parsing.rendering import render
-from rightcall.providers.openai_chat import assistant_message
+from rightcall.providers.openai_chat import CHAT
 from rightcall.providers.sdk_view import compact_json
 from rightcall.tools.checks import check
 from rightcall.tools.toolset import Toolset
@@ -120,7 +120,7 @@ class Negative(msgspec.Struct, frozen=True):
         row = source.row
         trace = {**row["proxy_trace"], "model": f"{DOMAIN}:{kind}", "domain": DOMAIN, "scenario": kind}
         trace |= {"tool_call_id": self.call.id, "response_id": None, "finish_reason": None}
-        assistant = assistant_message("", [self.call])
+        assistant = CHAT.assistant_message("", [self.call])
         mutation = {"kind": kind, "changed": self.changed, "seed": seed, "from": capture_key(row), **self.more}
         marks = {key: value for key, value in row["metadata"].items() if key not in ("release", "redaction")}
         state = row["workflow_state"]
@@ -239,7 +239,7 @@ def not_needed(source: SourceRow, dice: random.Random) -> Negative | None:
         "tool_not_needed",
         f"{right.name} is called a second time",
         f"{right.name} was called with these arguments just before, and gave a result",
-        messages=[*source.messages, assistant_message("", [right]), answer],
+        messages=[*source.messages, CHAT.assistant_message("", [right]), answer],
         completed=[*(completed if isinstance(completed, list) else []), right.name],
     )
 

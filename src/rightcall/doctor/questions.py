@@ -20,8 +20,9 @@ from rightcall.backends.request import Request
 from rightcall.backends.request_body import write_body
 from rightcall.backends.request_plan import ModeChoice, make_plan
 from rightcall.doctor.server_answers import ClientAnswer, ClientCall
-from rightcall.providers import anthropic, gemini, ollama, openai_chat, openai_responses
+from rightcall.providers.openai_chat import CHAT
 from rightcall.providers.sdk_view import obj, objects, text
+from rightcall.providers.sniff import DIALECTS
 from rightcall.types import Call, Json, Tool
 
 Way = Literal["whole", "streamed"]
@@ -453,13 +454,7 @@ def _as_list(given: Any) -> Sequence[Any]:
 
 def _call_results(call: ClientCall, api: Api) -> list[Json]:
     call_made = Call(text(call.name), obj(call.value) or {}, "", id=text(call.id))
-    if api == "responses":
-        return [openai_responses.tool_result(call_made, _RESULT)]
-    if api == "messages":
-        return [anthropic.tool_result(call_made, _RESULT)]
-    if api == "gemini":
-        return [gemini.tool_result(call_made, _RESULT)]
-    return [ollama.tool_result(call_made, _RESULT) if api == "ollama" else openai_chat.tool_result(call_made, _RESULT)]
+    return [DIALECTS.get(api, CHAT).tool_result(call_made, _RESULT)]
 
 
 def _without_reasoning(entry: Json, api: Api) -> list[Json]:

@@ -42,15 +42,6 @@ _SERVER_KEYS = _CALL_KEYS | {"cache_control", "caller"}
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def response_deltas(response: Any) -> Deltas:
-    """Return the deltas of a message, a list of blocks or one block."""
-    fields = obj(response)
-    if fields is None:
-        return [(0, delta) for block in objects(items(response)) for delta in _block_deltas(block)]
-    deltas = _message_deltas(fields) if "content" in fields or "role" in fields else _block_deltas(fields)
-    return [(0, delta) for delta in deltas]
-
-
 def _message_deltas(message: Json) -> Iterator[Delta]:
     """Yield the deltas of a message: its reasoning, its text or blocks, and its stop reason."""
     if reasoning := text(message.get("reasoning")):
@@ -88,11 +79,6 @@ def _block_deltas(block: Json) -> Iterator[Delta]:
         )
 
 
-def chunk_deltas(payload: Json, state: StreamState) -> Deltas:
-    """Return the deltas of one event of a stream. A chunk may be a whole message."""
-    return [(0, delta) for delta in _event_deltas(payload, state)]
-
-
 def _event_deltas(payload: Json, state: StreamState) -> Iterator[Delta]:
     """Yield the deltas of one event. `state` has the type of each block, by its index."""
     kind = text(payload.get("type"))
@@ -118,8 +104,6 @@ def _event_deltas(payload: Json, state: StreamState) -> Iterator[Delta]:
             yield CallClosed(slot)
     elif kind == "message_delta":
         yield from _ending_deltas(obj(payload.get("delta")) or {})
-    elif kind not in ("ping", "message_stop"):
-        yield from (delta for _, delta in response_deltas(payload))
 
 
 def _block_start_deltas(payload: Json, slot: int | None, state: StreamState) -> Iterator[Delta]:
@@ -140,18 +124,6 @@ def _block_start_deltas(payload: Json, slot: int | None, state: StreamState) -> 
     )
 
 
-def history_entries(history: Sequence[Any]) -> Iterator[Json | ModelTurn]:
-    """Yield the turns of the model and all other messages; results come before the text of the same user message.
-
-    The API requires this order.
-    """
-    for message in objects(history):
-        if message.get("role") == "assistant":
-            yield ModelTurn(message)
-        else:
-            yield from _user_messages(message)
-
-
 def _user_messages(message: Json) -> Iterator[Json]:
     """Yield one tool message per result in a user message, then the rest of its content."""
     content = message.get("content")
@@ -170,75 +142,13 @@ def _user_messages(message: Json) -> Iterator[Json]:
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
-def assistant_message(
-    reply: Reply | str,
-    calls: Iterable[Call] | None = None,
-    *,
-    reasoning: str | None = None,
-    blocks: list[Json] | None = None,
-    extras: Extras | None = None,
-    reasoning_key: str | None = "reasoning",
-) -> Json:
-    """Write the assistant's turn for a history. Thinking blocks among the `extras` are sent back signed and unchanged.
-
-    - `blocks`: the content that replaces the text if there are no calls.
-    - `reasoning_key`: the key of the reasoning if there are no signed blocks; None omits it, as Anthropic's own server
-      requires.
-    """
-    turn = assistant_turn(reply, calls, reasoning)
-    thinking: list[Json] = list(extra_fields(extras, "").get("thinking", ()))
-    text_blocks = [{"type": "text", "text": turn.text}] if turn.text else []
-    content: Any = turn.text
-    if turn.calls:
-        content = [*thinking, *text_blocks, *[_call_block(call, extras) for call in turn.calls]]
-    elif thinking:
-        content = [*thinking, *(blocks or text_blocks)]
-    elif blocks:
-        content = blocks
-    message: Json = {"role": "assistant", "content": content}
-    if turn.reasoning and reasoning_key and not thinking:
-        message[reasoning_key] = turn.reasoning
-    return message
-
-
 def _call_block(call: Call, extras: Extras | None) -> Json:
     """Write a call as a `tool_use` block, with its opaque fields."""
     block = {"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments}
     return {**block, **extra_fields(extras, call.id)}
 
 
-def tool_result(call: Call, output: Any, *, is_error: bool = False) -> Json:
-    """Write a user message with one result. A list of content blocks is sent unchanged."""
-    blocks = isinstance(output, list) and bool(output) and all(isinstance(o, dict) and "type" in o for o in output)
-    result: Json = {"type": "tool_result", "tool_use_id": call.id, "content": output if blocks else output_text(output)}
-    if is_error:
-        result["is_error"] = True
-    return {"role": "user", "content": [result]}
-
-
 _CHOICES = {"auto": "auto", "required": "any", "none": "none"}
-
-
-def tool_choice(choice: str) -> Any:
-    """Write a tool choice: `auto`, `required`, `none` or the name of a tool."""
-    return {"type": _CHOICES[choice]} if choice in _CHOICES else {"type": "tool", "name": choice}
-
-
-def read_tool_choice(value: Any) -> str:
-    """Read a tool choice: `auto`, `required`, `none` or the name of a tool. Absent or unknown values mean `auto`."""
-    fields = obj(value) or {}
-    kind = text(fields.get("type"))
-    return text(fields.get("name")) or next((choice for choice, theirs in _CHOICES.items() if theirs == kind), "auto")
-
-
-def opaque_fields(response: Any) -> tuple[Json, list[tuple[str, Json]]]:
-    """Return the thinking blocks with their signatures, and the fields of calls that rightcall does not read."""
-    fields = obj(response)
-    blocks = objects(response if fields is None else fields.get("content", [fields]))
-    thinking = [block for block in blocks if block.get("type") in _REASONING_BLOCKS]
-    calls = [block for block in blocks if block.get("type") == "tool_use"]
-    call_fields = [(text(call.get("id")), _opaque_call_fields(call)) for call in calls]
-    return {"thinking": thinking} if thinking else {}, call_fields
 
 
 def _opaque_call_fields(block: Json) -> Json:
@@ -254,39 +164,113 @@ _EVENTS = frozenset(
 _BLOCK_TYPES = frozenset("tool_use thinking redacted_thinking server_tool_use tool_result".split())
 
 
-def _is_messages(fields: Json) -> bool:
-    """Return True if the object is an event, a message or a block that only the Messages API writes."""
-    kind = text(fields.get("type"))
-    if kind in _EVENTS or kind == "message" or "stop_reason" in fields:
-        return True
-    if kind in ("tool_use", "redacted_thinking") or (kind == "thinking" and "signature" in fields):
-        return True
-    for block in objects(fields.get("content")):
-        if text(block.get("type")) in _BLOCK_TYPES and not isinstance(block.get("thinking"), list):
+class AnthropicMessages(Dialect):
+    """Anthropic's Messages API."""
+
+    name = "messages"
+
+    def detects(self, fields: Json) -> bool:
+        """Return True if the object is an event, a message or a block that only the Messages API writes."""
+        kind = text(fields.get("type"))
+        if kind in _EVENTS or kind == "message" or "stop_reason" in fields:
             return True
-    return False
+        if kind in ("tool_use", "redacted_thinking") or (kind == "thinking" and "signature" in fields):
+            return True
+        for block in objects(fields.get("content")):
+            if text(block.get("type")) in _BLOCK_TYPES and not isinstance(block.get("thinking"), list):
+                return True
+        return False
+
+    def response_deltas(self, response: Any) -> Deltas:
+        """Return the deltas of a message, a list of blocks or one block."""
+        fields = obj(response)
+        if fields is None:
+            return [(0, delta) for block in objects(items(response)) for delta in _block_deltas(block)]
+        deltas = _message_deltas(fields) if "content" in fields or "role" in fields else _block_deltas(fields)
+        return [(0, delta) for delta in deltas]
+
+    def chunk_deltas(self, payload: Json, state: StreamState) -> Deltas:
+        """Return the deltas of one event of a stream. A chunk may be a whole message."""
+        if text(payload.get("type")) in _EVENTS:
+            return [(0, delta) for delta in _event_deltas(payload, state)]
+        return self.response_deltas(payload)
+
+    def opaque_fields(self, response: Any) -> tuple[Json, list[tuple[str, Json]]]:
+        """Return the thinking blocks with their signatures, and the fields of calls that rightcall does not read."""
+        fields = obj(response)
+        blocks = objects(response if fields is None else fields.get("content", [fields]))
+        thinking = [block for block in blocks if block.get("type") in _REASONING_BLOCKS]
+        calls = [block for block in blocks if block.get("type") == "tool_use"]
+        call_fields = [(text(call.get("id")), _opaque_call_fields(call)) for call in calls]
+        return {"thinking": thinking} if thinking else {}, call_fields
+
+    def history_entries(self, history: Sequence[Any]) -> Iterator[Json | ModelTurn]:
+        """Yield the turns of the model and all other messages; results come before the text of the same user message.
+
+        The API requires this order.
+        """
+        for message in objects(history):
+            if message.get("role") == "assistant":
+                yield ModelTurn(message)
+            else:
+                yield from _user_messages(message)
+
+    def assistant_message(
+        self,
+        reply: Reply | str,
+        calls: Iterable[Call] | None = None,
+        *,
+        reasoning: str | None = None,
+        blocks: list[Json] | None = None,
+        extras: Extras | None = None,
+        reasoning_key: str | None = "reasoning",
+    ) -> Json:
+        """Write the assistant's turn for a history. Signed thinking blocks in `extras` are sent back unchanged.
+
+        - `blocks`: the content that replaces the text if there are no calls.
+        - `reasoning_key`: the key of the reasoning if there are no signed blocks; None omits it, as Anthropic's own
+          server requires.
+        """
+        turn = assistant_turn(reply, calls, reasoning)
+        thinking: list[Json] = list(extra_fields(extras, "").get("thinking", ()))
+        text_blocks = [{"type": "text", "text": turn.text}] if turn.text else []
+        content: Any = turn.text
+        if turn.calls:
+            content = [*thinking, *text_blocks, *[_call_block(call, extras) for call in turn.calls]]
+        elif thinking:
+            content = [*thinking, *(blocks or text_blocks)]
+        elif blocks:
+            content = blocks
+        message: Json = {"role": "assistant", "content": content}
+        if turn.reasoning and reasoning_key and not thinking:
+            message[reasoning_key] = turn.reasoning
+        return message
+
+    def accepted_message(self, reply: Reply, extras: Extras) -> Json:
+        """Write the turn as servers accept it: only signed reasoning is sent back."""
+        return self.assistant_message(reply, extras=extras, reasoning_key=None)
+
+    def tool_result(self, call: Call, output: Any, *, is_error: bool = False) -> Json:
+        """Write a user message with one result. A list of content blocks is sent unchanged."""
+        blocks = isinstance(output, list) and bool(output) and all(isinstance(o, dict) and "type" in o for o in output)
+        result: Json = {
+            "type": "tool_result",
+            "tool_use_id": call.id,
+            "content": output if blocks else output_text(output),
+        }
+        if is_error:
+            result["is_error"] = True
+        return {"role": "user", "content": [result]}
+
+    def result_messages(self, outcomes: Sequence[CallOutcome], note: str) -> list[Json]:
+        """Write the results of one turn as one message, with the note after them."""
+        results = [self.tool_result(each.call, each.output, is_error=each.is_error)["content"] for each in outcomes]
+        content = [block for blocks in results for block in blocks] + ([{"type": "text", "text": note}] if note else [])
+        return [{"role": "user", "content": content}] if content else []
+
+    def tool_choice(self, choice: str) -> Any:
+        """Write a tool choice: `auto`, `required`, `none` or the name of a tool."""
+        return {"type": _CHOICES[choice]} if choice in _CHOICES else {"type": "tool", "name": choice}
 
 
-def _accepted_message(reply: Reply, extras: Extras) -> Json:
-    """Write the turn as servers accept it: only signed reasoning is sent back."""
-    return assistant_message(reply, extras=extras, reasoning_key=None)
-
-
-def _result_messages(outcomes: Sequence[CallOutcome], note: str) -> list[Json]:
-    """Write the results of one turn as one message, with the note after them."""
-    results = [tool_result(each.call, each.output, is_error=each.is_error)["content"] for each in outcomes]
-    content = [block for blocks in results for block in blocks] + ([{"type": "text", "text": note}] if note else [])
-    return [{"role": "user", "content": content}] if content else []
-
-
-MESSAGES = Dialect(
-    "messages",
-    _is_messages,
-    response_deltas,
-    chunk_deltas,
-    opaque_fields,
-    assistant_message,
-    _accepted_message,
-    _result_messages,
-    history_entries,
-)
+MESSAGES = AnthropicMessages()

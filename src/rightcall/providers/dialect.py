@@ -10,8 +10,9 @@ messages; the helpers for that are at the end of this module. `DIALECTS` in `sni
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -119,6 +120,10 @@ def unknown_fields(fields: Json, known: frozenset[str], *, inner: bool) -> tuple
 # -- the dialect of one API --------------------------------------------------------------------------------------------
 
 
+# Opaque fields as `Dialect.opaque_fields` returns them: of a call under its id, of the message under "".
+Extras = Mapping[str, Json]
+
+
 class CallOutcome(NamedTuple):
     """A `call` and the outcome of its tool, as they are sent to the model.
 
@@ -139,36 +144,63 @@ class ModelTurn(NamedTuple):
     value: Any
 
 
-class Dialect(NamedTuple):
-    """One API. To add one, write a module with such a value and list it in `DIALECTS`.
-
-    - `name`: its name, one of `Api`.
-    - `detects`: returns True for an object (a response, message, item or chunk) that only this API writes.
-    - `response_deltas`, `chunk_deltas`: return the deltas of a response, and of one chunk of a stream.
-    - `opaque_fields`: returns the fields that the provider requires back unchanged: of the message, and by call id.
-    - `assistant_message`: writes a reply as the assistant's turn, with everything that the API can express.
-    - `accepted_message`: the same as servers accept it, with the opaque fields.
-    - `result_messages`: writes the messages that answer calls, and a note to the model if there is one.
-    - `history_entries`: yields a history in order: turns of the model as `ModelTurn`, all others as messages in the
-      shape of OpenAI's Chat. A result has the id and name of its call as far as the API sends them, and `is_error`
-      where the API marks it.
-    """
+class Dialect(ABC):
+    """One API. To add one, write a module with a subclass, and list an instance of it in `DIALECTS` (`sniff`)."""
 
     name: Api
-    detects: Callable[[Json], bool]
-    response_deltas: Callable[[Any], Deltas]
-    chunk_deltas: Callable[[Json, StreamState], Deltas]
-    opaque_fields: Callable[[Any], tuple[Json, list[tuple[str, Json]]]]
-    assistant_message: Callable[[Reply], Any]
-    accepted_message: Callable[[Reply, dict[str, Json]], Any]
-    result_messages: Callable[[Sequence[CallOutcome], str], list[Json]]
-    history_entries: Callable[[Sequence[Any]], Iterator[Json | ModelTurn]]
+
+    @abstractmethod
+    def detects(self, fields: Json) -> bool:
+        """Return True for an object (a response, message, item or chunk) that only this API writes."""
+
+    @abstractmethod
+    def response_deltas(self, response: Any) -> Deltas:
+        """Return the deltas of a response, or of a part of one, each with the number of its choice."""
+
+    @abstractmethod
+    def chunk_deltas(self, payload: Json, state: StreamState) -> Deltas:
+        """Return the deltas of one chunk of a stream, each with the number of its choice."""
+
+    @abstractmethod
+    def opaque_fields(self, response: Any) -> tuple[Json, list[tuple[str, Json]]]:
+        """Return the fields that the provider requires back unchanged: of the message, and of each call with its id."""
+
+    @abstractmethod
+    def history_entries(self, history: Sequence[Any]) -> Iterator[Json | ModelTurn]:
+        """Yield a history in order: turns of the model as `ModelTurn`, all others as messages of OpenAI's Chat.
+
+        A result has the id and name of its call as far as the API sends them, and `is_error` where the API marks it.
+        """
+
+    @abstractmethod
+    def assistant_message(
+        self,
+        reply: Reply | str,
+        calls: Iterable[Call] | None = None,
+        *,
+        reasoning: str | None = None,
+        extras: Extras | None = None,
+    ) -> Any:
+        """Write a reply as the assistant's turn, with everything that the API can express."""
+
+    def accepted_message(self, reply: Reply, extras: Extras) -> Any:
+        """Write a reply as the assistant's turn in the form that servers accept, with its opaque fields."""
+        return self.assistant_message(reply, extras=extras)
+
+    @abstractmethod
+    def tool_result(self, call: Call, output: Any, *, is_error: bool = False) -> Json:
+        """Write a message with the result of one call."""
+
+    def result_messages(self, outcomes: Sequence[CallOutcome], note: str) -> list[Json]:
+        """Write the messages that answer calls, one per result, and a note to the model if there is one."""
+        return with_note([self.tool_result(each.call, each.output, is_error=each.is_error) for each in outcomes], note)
+
+    @abstractmethod
+    def tool_choice(self, choice: str) -> Any:
+        """Write a tool choice: `auto`, `required`, `none` or the name of a tool."""
 
 
 # -- writing messages --------------------------------------------------------------------------------------------------
-
-# Opaque fields as `Dialect.opaque_fields` returns them: of a call under its id, of the message under "".
-Extras = Mapping[str, Json]
 
 
 class AssistantTurn(NamedTuple):
@@ -212,22 +244,6 @@ def output_text(output: Any, *, is_error: bool = False) -> str:
 def extra_fields(extras: Extras | None, id: str) -> Json:
     """Return a copy of the opaque fields of the call with this id, or of the message (`id=""`)."""
     return dict(extras.get(id, {})) if extras else {}
-
-
-class ResultWriter(Protocol):
-    """Writes the result of one call as a message of an API."""
-
-    def __call__(self, call: Call, output: Any, *, is_error: bool = False) -> Json: ...
-
-
-def separate_results(tool_result: ResultWriter) -> Callable[[Sequence[CallOutcome], str], list[Json]]:
-    """Return a function for `Dialect.result_messages` that writes one message per result, and one for the note."""
-
-    def results(outcomes: Sequence[CallOutcome], note: str) -> list[Json]:
-        messages = [tool_result(each.call, each.output, is_error=each.is_error) for each in outcomes]
-        return with_note(messages, note)
-
-    return results
 
 
 def with_note(messages: list[Json], note: str) -> list[Json]:

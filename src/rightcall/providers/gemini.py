@@ -66,28 +66,9 @@ def field(fields: Json, name: str) -> Any:
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def response_deltas(response: Any) -> Deltas:
-    """Return the deltas of a response, a content, a list of parts or one part, with their candidates' numbers."""
-    fields = obj(response)
-    if fields is None:
-        return _part_deltas(objects(items(response)))
-    if "candidates" in fields or field(fields, "promptFeedback") is not None:
-        return _candidates_deltas(fields)
-    if obj(fields.get("content")) is not None:
-        return [(0, delta) for delta in _candidate_deltas(fields)]
-    return _part_deltas(objects(fields["parts"]) if "parts" in fields else [fields])
-
-
 def _part_deltas(parts: Iterable[Json]) -> Deltas:
     """Return the deltas of a list of parts, as those of candidate 0."""
     return [(0, delta) for part in parts for delta in _one_part_deltas(part)]
-
-
-def chunk_deltas(payload: Json, state: StreamState) -> Deltas:
-    """Return the deltas of one chunk of a stream. The pieces of a call are joined over several chunks."""
-    return [
-        (number, joined) for number, delta in response_deltas(payload) for joined in _join_pieces(delta, state, number)
-    ]
 
 
 def _join_pieces(delta: Delta, state: StreamState, number: int) -> list[Delta]:
@@ -260,19 +241,6 @@ def _join_strings(value: Any) -> Any:
 # -- histories ---------------------------------------------------------------------------------------------------------
 
 
-def history_entries(history: Sequence[Any]) -> Iterator[Json | ModelTurn]:
-    """Yield the turns of the model and all other messages; results come before the text of the same content."""
-    for content in items(history):
-        fields = obj(content)
-        if fields is None:
-            if text(content):
-                yield {"role": "user", "content": text(content)}
-        elif fields.get("role") == "model":
-            yield ModelTurn(fields)
-        else:
-            yield from _user_messages(fields)
-
-
 def _user_messages(content: Json) -> Iterator[Json]:
     """Yield one tool message per result in a user's content, then the rest of its parts."""
     others: list[Json] = []
@@ -304,72 +272,7 @@ def _result_content(response: Any) -> Json:
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
-def assistant_message(
-    reply: Reply | str,
-    calls: Iterable[Call] | None = None,
-    *,
-    reasoning: str | None = None,
-    extras: Extras | None = None,
-    ids: bool = True,
-) -> Json:
-    """Write the model's turn as one content. `ids=False` omits the ids, for servers that refuse them."""
-    turn = assistant_turn(reply, calls, reasoning)
-    parts: list[Json] = []
-    if turn.reasoning:
-        parts.append({"text": turn.reasoning, "thought": True})
-    if turn.text:
-        parts.append({"text": turn.text, **extra_fields(extras, "")})
-    for call in turn.calls:
-        function: Json = {"id": call.id} if ids and call.id else {}
-        function |= {"name": call.name, "args": call.arguments}
-        parts.append({"functionCall": function, **extra_fields(extras, call.id)})
-    return {"role": "model", "parts": parts}
-
-
-def tool_result(call: Call, output: Any, *, is_error: bool = False, ids: bool = True) -> Json:
-    """Write a user's content with one result: `output`, or `error` if the tool failed. An object is sent unchanged."""
-    fields = obj(output)
-    if is_error:
-        response: Json = {"error": output_text(output)}
-    else:
-        response = fields if fields is not None else {"output": output}
-    function: Json = {"id": call.id} if ids and call.id else {}
-    return {"role": "user", "parts": [{"functionResponse": {**function, "name": call.name, "response": response}}]}
-
-
 _CHOICES = {"auto": "AUTO", "required": "ANY", "none": "NONE"}
-
-
-def tool_choice(choice: str) -> Any:
-    """Write a tool choice (`auto`, `required`, `none` or the name of a tool) as a `toolConfig`."""
-    if choice in _CHOICES:
-        return {"functionCallingConfig": {"mode": _CHOICES[choice]}}
-    return {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": [choice]}}
-
-
-def read_tool_choice(value: Any) -> str:
-    """Read a tool choice: `auto`, `required`, `none` or the name of a tool. Absent or unknown values mean `auto`."""
-    config = obj(field(obj(value) or {}, "functionCallingConfig")) or {}
-    names = items(field(config, "allowedFunctionNames"))
-    mode = text(config.get("mode"))
-    if mode == "ANY" and len(names) == 1:
-        return text(names[0])
-    return next((choice for choice, theirs in _CHOICES.items() if theirs == mode), "auto")
-
-
-def opaque_fields(response: Any) -> tuple[Json, list[tuple[str, Json]]]:
-    """Return the thought signatures of the text and of each call."""
-    message: Json = {}
-    calls: list[tuple[str, Json]] = []
-    for part in _parts(response):
-        signature = field(part, "thoughtSignature")
-        fields = {} if signature is None else {"thoughtSignature": signature}
-        call = obj(field(part, "functionCall"))
-        if call is not None:
-            calls.append((text(call.get("id")), fields))
-        elif fields:
-            message = fields
-    return message, calls
 
 
 def _parts(response: Any) -> list[Json]:
@@ -389,34 +292,106 @@ _IDENTIFYING_KEYS = frozenset(
 )
 
 
-def _is_gemini(fields: Json) -> bool:
-    """Return True if the object has keys that only Gemini has."""
-    if not _IDENTIFYING_KEYS.isdisjoint(fields):
-        return True
-    call = obj(fields.get("function_call"))
-    return (call is not None and "args" in call) or "parts" in (obj(fields.get("content")) or {})
+class Gemini(Dialect):
+    """The Gemini API."""
+
+    name = "gemini"
+
+    def detects(self, fields: Json) -> bool:
+        """Return True if the object has keys that only Gemini has."""
+        if not _IDENTIFYING_KEYS.isdisjoint(fields):
+            return True
+        call = obj(fields.get("function_call"))
+        return (call is not None and "args" in call) or "parts" in (obj(fields.get("content")) or {})
+
+    def response_deltas(self, response: Any) -> Deltas:
+        """Return the deltas of a response, a content, a list of parts or one part, with their candidates' numbers."""
+        fields = obj(response)
+        if fields is None:
+            return _part_deltas(objects(items(response)))
+        if "candidates" in fields or field(fields, "promptFeedback") is not None:
+            return _candidates_deltas(fields)
+        if obj(fields.get("content")) is not None:
+            return [(0, delta) for delta in _candidate_deltas(fields)]
+        return _part_deltas(objects(fields["parts"]) if "parts" in fields else [fields])
+
+    def chunk_deltas(self, payload: Json, state: StreamState) -> Deltas:
+        """Return the deltas of one chunk of a stream. The pieces of a call are joined over several chunks."""
+        return [
+            (number, joined)
+            for number, delta in self.response_deltas(payload)
+            for joined in _join_pieces(delta, state, number)
+        ]
+
+    def opaque_fields(self, response: Any) -> tuple[Json, list[tuple[str, Json]]]:
+        """Return the thought signatures of the text and of each call."""
+        message: Json = {}
+        calls: list[tuple[str, Json]] = []
+        for part in _parts(response):
+            signature = field(part, "thoughtSignature")
+            fields = {} if signature is None else {"thoughtSignature": signature}
+            call = obj(field(part, "functionCall"))
+            if call is not None:
+                calls.append((text(call.get("id")), fields))
+            elif fields:
+                message = fields
+        return message, calls
+
+    def history_entries(self, history: Sequence[Any]) -> Iterator[Json | ModelTurn]:
+        """Yield the turns of the model and all other messages; results come before the text of the same content."""
+        for content in items(history):
+            fields = obj(content)
+            if fields is None:
+                if text(content):
+                    yield {"role": "user", "content": text(content)}
+            elif fields.get("role") == "model":
+                yield ModelTurn(fields)
+            else:
+                yield from _user_messages(fields)
+
+    def assistant_message(
+        self,
+        reply: Reply | str,
+        calls: Iterable[Call] | None = None,
+        *,
+        reasoning: str | None = None,
+        extras: Extras | None = None,
+        ids: bool = True,
+    ) -> Json:
+        """Write the model's turn as one content. `ids=False` omits the ids, for servers that refuse them."""
+        turn = assistant_turn(reply, calls, reasoning)
+        parts: list[Json] = []
+        if turn.reasoning:
+            parts.append({"text": turn.reasoning, "thought": True})
+        if turn.text:
+            parts.append({"text": turn.text, **extra_fields(extras, "")})
+        for call in turn.calls:
+            function: Json = {"id": call.id} if ids and call.id else {}
+            function |= {"name": call.name, "args": call.arguments}
+            parts.append({"functionCall": function, **extra_fields(extras, call.id)})
+        return {"role": "model", "parts": parts}
+
+    def tool_result(self, call: Call, output: Any, *, is_error: bool = False, ids: bool = True) -> Json:
+        """Write a user's content with one result: an object as it is, other values as `output`, failures as `error`."""
+        fields = obj(output)
+        if is_error:
+            response: Json = {"error": output_text(output)}
+        else:
+            response = fields if fields is not None else {"output": output}
+        function: Json = {"id": call.id} if ids and call.id else {}
+        return {"role": "user", "parts": [{"functionResponse": {**function, "name": call.name, "response": response}}]}
+
+    def result_messages(self, outcomes: Sequence[CallOutcome], note: str) -> list[Json]:
+        """Write the results of one turn as one content, with the note after them."""
+        results = [self.tool_result(each.call, each.output, is_error=each.is_error)["parts"] for each in outcomes]
+        parts = [part for each in results for part in each] + ([{"text": note}] if note else [])
+        return [{"role": "user", "parts": parts}] if parts else []
+
+    def tool_choice(self, choice: str) -> Any:
+        """Write a tool choice (`auto`, `required`, `none` or the name of a tool) as a `toolConfig`."""
+        if choice in _CHOICES:
+            return {"functionCallingConfig": {"mode": _CHOICES[choice]}}
+        return {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": [choice]}}
 
 
-def _accepted_message(reply: Reply, extras: Extras) -> Json:
-    """Write the turn as servers accept it, with the thought signatures in `extras`."""
-    return assistant_message(reply, extras=extras)
-
-
-def _result_messages(outcomes: Sequence[CallOutcome], note: str) -> list[Json]:
-    """Write the results of one turn as one content, with the note after them."""
-    results = [tool_result(each.call, each.output, is_error=each.is_error)["parts"] for each in outcomes]
-    parts = [part for each in results for part in each] + ([{"text": note}] if note else [])
-    return [{"role": "user", "parts": parts}] if parts else []
-
-
-GEMINI = Dialect(
-    "gemini",
-    _is_gemini,
-    response_deltas,
-    chunk_deltas,
-    opaque_fields,
-    assistant_message,
-    _accepted_message,
-    _result_messages,
-    history_entries,
-)
+GEMINI = Gemini()

@@ -8,40 +8,27 @@ Arguments are objects, ids are usually missing, and a stream has complete calls.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from rightcall.parsing.options import finish_of
-from rightcall.providers import openai_chat
 from rightcall.providers.dialect import (
     Delta,
     Deltas,
     Dialect,
     Extras,
     Finish,
+    ModelTurn,
     ReasoningDelta,
     StreamState,
     TextDelta,
     assistant_turn,
     extra_fields,
     output_text,
-    separate_results,
 )
+from rightcall.providers.openai_chat import CHAT
 from rightcall.providers.sdk_view import obj, objects, text
 from rightcall.types import Call, Json, Reply
-
-
-def response_deltas(response: Any) -> Deltas:
-    """Return the deltas of a response, a message, a list of calls or one call."""
-    fields = obj(response)
-    if fields is None:
-        return openai_chat.response_deltas(response)
-    return [(0, delta) for delta in _response_deltas(fields)]
-
-
-def chunk_deltas(payload: Json, state: StreamState) -> Deltas:
-    """Return the deltas of one line of a stream, which has the shape of a whole response."""
-    return response_deltas(payload)
 
 
 def _response_deltas(response: Json) -> Iterator[Delta]:
@@ -53,30 +40,10 @@ def _response_deltas(response: Json) -> Iterator[Delta]:
         if content := text(response.get("response")):
             yield TextDelta(content)
     else:
-        yield from (delta for _, delta in openai_chat.response_deltas(response if message is None else message))
+        yield from (delta for _, delta in CHAT.response_deltas(response if message is None else message))
     reason = text(response.get("done_reason"))
     if reason or response.get("done") is True:
         yield Finish(finish_of(reason or "stop"))
-
-
-def assistant_message(
-    reply: Reply | str,
-    calls: Iterable[Call] | None = None,
-    *,
-    reasoning: str | None = None,
-    extras: Extras | None = None,
-    reasoning_key: str | None = "thinking",
-) -> Json:
-    """Write the assistant's turn for a history: arguments as objects, no ids, no empty `content` next to calls."""
-    turn = assistant_turn(reply, calls, reasoning)
-    message: Json = {"role": "assistant"}
-    if turn.text or not turn.calls:
-        message["content"] = turn.text
-    if turn.calls:
-        message["tool_calls"] = [_call_entry(i, call, extras) for i, call in enumerate(turn.calls)]
-    if turn.reasoning and reasoning_key:
-        message[reasoning_key] = turn.reasoning
-    return message
 
 
 def _call_entry(index: int, call: Call, extras: Extras | None) -> Json:
@@ -85,38 +52,7 @@ def _call_entry(index: int, call: Call, extras: Extras | None) -> Json:
     return {"type": "function", "function": function, **extra_fields(extras, call.id)}
 
 
-def tool_result(call: Call, output: Any, *, is_error: bool = False) -> Json:
-    """Write the result of a tool, with the tool's name. The text of an error begins with ERROR; there is no flag."""
-    return {"role": "tool", "tool_name": call.name, "content": output_text(output, is_error=is_error)}
-
-
-def tool_choice(choice: str) -> Any:
-    """Return None: the API has no such field. A grammar or a guard must enforce the choice."""
-    return None
-
-
-def read_tool_choice(value: Any) -> str:
-    """Read a tool choice as Chat writes it, for clients that send one."""
-    return openai_chat.read_tool_choice(value)
-
-
-def opaque_fields(response: Any) -> tuple[Json, list[tuple[str, Json]]]:
-    """Return the fields that a server requires back unchanged, as in Chat."""
-    return openai_chat.opaque_fields(response)
-
-
 # -- the dialect -------------------------------------------------------------------------------------------------------
-
-
-def _is_ollama(fields: Json) -> bool:
-    """Return True if the object has keys that only Ollama has, or calls as only Ollama writes them."""
-    if "choices" in fields:
-        return False
-    if "done" in fields and ("message" in fields or "response" in fields):
-        return True
-    if "created_at" in fields and obj(fields.get("message")) is not None:
-        return True
-    return isinstance(fields.get("thinking"), str) or has_parsed_call(fields)
 
 
 def has_parsed_call(fields: Json) -> bool:
@@ -125,19 +61,67 @@ def has_parsed_call(fields: Json) -> bool:
     return any(obj(call.get("arguments")) is not None for call in calls)
 
 
-def _accepted_message(reply: Reply, extras: Extras) -> Json:
-    """Write the turn as servers accept it, with the opaque fields in `extras`."""
-    return assistant_message(reply, extras=extras)
+class OllamaChat(Dialect):
+    """Ollama's own chat."""
+
+    name = "ollama"
+
+    def detects(self, fields: Json) -> bool:
+        """Return True if the object has keys that only Ollama has, or calls as only Ollama writes them."""
+        if "choices" in fields:
+            return False
+        if "done" in fields and ("message" in fields or "response" in fields):
+            return True
+        if "created_at" in fields and obj(fields.get("message")) is not None:
+            return True
+        return isinstance(fields.get("thinking"), str) or has_parsed_call(fields)
+
+    def response_deltas(self, response: Any) -> Deltas:
+        """Return the deltas of a response, a message, a list of calls or one call."""
+        fields = obj(response)
+        if fields is None:
+            return CHAT.response_deltas(response)
+        return [(0, delta) for delta in _response_deltas(fields)]
+
+    def chunk_deltas(self, payload: Json, state: StreamState) -> Deltas:
+        """Return the deltas of one line of a stream, which has the shape of a whole response."""
+        return self.response_deltas(payload)
+
+    def opaque_fields(self, response: Any) -> tuple[Json, list[tuple[str, Json]]]:
+        """Return the fields that a server requires back unchanged, as in Chat."""
+        return CHAT.opaque_fields(response)
+
+    def history_entries(self, history: Sequence[Any]) -> Iterator[Json | ModelTurn]:
+        """Yield the turns of the model and all other messages, as in Chat."""
+        return CHAT.history_entries(history)
+
+    def assistant_message(
+        self,
+        reply: Reply | str,
+        calls: Iterable[Call] | None = None,
+        *,
+        reasoning: str | None = None,
+        extras: Extras | None = None,
+        reasoning_key: str | None = "thinking",
+    ) -> Json:
+        """Write the assistant's turn for a history: arguments as objects, no ids, no empty `content` next to calls."""
+        turn = assistant_turn(reply, calls, reasoning)
+        message: Json = {"role": "assistant"}
+        if turn.text or not turn.calls:
+            message["content"] = turn.text
+        if turn.calls:
+            message["tool_calls"] = [_call_entry(i, call, extras) for i, call in enumerate(turn.calls)]
+        if turn.reasoning and reasoning_key:
+            message[reasoning_key] = turn.reasoning
+        return message
+
+    def tool_result(self, call: Call, output: Any, *, is_error: bool = False) -> Json:
+        """Write the result of a tool, with the tool's name. The API has no error flag: an error begins with ERROR."""
+        return {"role": "tool", "tool_name": call.name, "content": output_text(output, is_error=is_error)}
+
+    def tool_choice(self, choice: str) -> Any:
+        """Return None: the API has no such field. A grammar or a guard must enforce the choice."""
+        return None
 
 
-OLLAMA = Dialect(
-    "ollama",
-    _is_ollama,
-    response_deltas,
-    chunk_deltas,
-    opaque_fields,
-    assistant_message,
-    _accepted_message,
-    separate_results(tool_result),
-    openai_chat.history_entries,
-)
+OLLAMA = OllamaChat()

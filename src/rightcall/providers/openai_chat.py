@@ -34,7 +34,6 @@ from rightcall.providers.dialect import (
     custom_input,
     extra_fields,
     output_text,
-    separate_results,
     unknown_fields,
 )
 from rightcall.providers.sdk_view import (
@@ -61,53 +60,6 @@ _REASONING_KEYS = frozenset((*REASONING, "thinking", "reasoning_details"))
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
-
-
-def response_deltas(response: Any) -> Deltas:
-    """Return the deltas of a response, a message, a list of calls or one call, each with the number of its choice."""
-    fields = obj(response)
-    if fields is None:
-        return [(0, delta) for delta in _call_list_deltas(items(response))]
-    if "choices" in fields:
-        choices = fields["choices"]
-        if not isinstance(choices, (list, tuple)):
-            return [(0, Fault("malformed_response", "the response's `choices` is not a list"))]
-        out: Deltas = []
-        for number, choice in enumerate(objects(choices)):
-            for delta in _choice_deltas(choice):
-                out.append((number, delta))
-        return out
-    if obj(fields.get("message")) is not None:
-        deltas = _choice_deltas(fields)
-    elif "function" in fields or obj(fields.get("custom")) is not None:
-        deltas = _call_list_deltas([fields])
-    else:
-        deltas = _message_deltas(fields)
-    return [(0, delta) for delta in deltas]
-
-
-def chunk_deltas(payload: Json, state: StreamState) -> Deltas:
-    """Return the deltas of one chunk of a stream, each with the number of its choice.
-
-    A chunk may be a whole response.
-    """
-    if not isinstance(payload.get("choices"), (list, tuple)):
-        return response_deltas(payload)
-    out: Deltas = []
-    for position, choice in enumerate(objects(payload["choices"])):
-        index = choice.get("index")
-        number = index if type(index) is int else position
-        fields = obj(choice.get("delta"))
-        if fields is not None:
-            deltas = _delta_field_deltas(fields)
-            state[number] = state.get(number, False) or bool(deltas)
-            deltas += _ending_deltas(choice)
-        elif not state.get(number):
-            deltas = _choice_deltas(choice)
-        else:  # a message after its own deltas repeats them
-            deltas = _ending_deltas(choice)
-        out += [(number, delta) for delta in deltas]
-    return out
 
 
 def _choice_deltas(choice: Json) -> list[Delta]:
@@ -276,23 +228,6 @@ def _part_call_delta(part: Json) -> CallDelta:
 # -- histories ---------------------------------------------------------------------------------------------------------
 
 
-def history_entries(history: Sequence[Any]) -> Iterator[Json | ModelTurn]:
-    """Yield the turns of the model and all other messages. A result without an id has the name of its tool.
-
-    Ollama sends results without ids.
-    """
-    for message in objects(history):
-        role = text(message.get("role"))
-        if role == "assistant":
-            yield ModelTurn(message)
-        elif role in ("tool", "function"):
-            name = text(message.get("name")) or text(message.get("tool_name"))
-            fields = {key: value for key, value in message.items() if key != "tool_name"}
-            yield {**fields, "role": "tool", "tool_call_id": text(message.get("tool_call_id")), "name": name}
-        else:
-            yield {**message, "role": role or "user"}
-
-
 _TEXT_PARTS = ("text", "input_text", "output_text")
 _TEXT_PART_KEYS = {"type", "text"}
 
@@ -341,31 +276,6 @@ def _data_url(kind: Any, data: Any) -> str:
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
-def assistant_message(
-    reply: Reply | str,
-    calls: Iterable[Call] | None = None,
-    *,
-    reasoning: str | None = None,
-    blocks: list[Json] | None = None,
-    extras: Extras | None = None,
-    reasoning_key: str | None = "reasoning",
-) -> Json:
-    """Write the assistant's turn for a history. `content` is text, never null.
-
-    - `blocks`: the content that replaces the text if there are no calls.
-    - `reasoning_key`: the key of the reasoning; None omits it.
-    """
-    turn = assistant_turn(reply, calls, reasoning)
-    message: Json = {"role": "assistant", "content": turn.text}
-    if turn.calls:
-        message["tool_calls"] = [_call_entry(call, extras) for call in turn.calls]
-    elif blocks:
-        message["content"] = blocks
-    if turn.reasoning and reasoning_key:
-        message[reasoning_key] = turn.reasoning
-    return {**message, **extra_fields(extras, "")}
-
-
 def _call_entry(call: Call, extras: Extras | None) -> Json:
     """Write a call as an entry of `tool_calls`, with its opaque fields; a custom call as type `custom`."""
     fields = extra_fields(extras, call.id)
@@ -375,72 +285,140 @@ def _call_entry(call: Call, extras: Extras | None) -> Json:
     return {"id": call.id, "type": "function", "function": function, **fields}
 
 
-def tool_result(call: Call, output: Any, *, is_error: bool = False) -> Json:
-    """Write the result of a tool. The API has no error flag, so the text of an error begins with ERROR."""
-    return {"role": "tool", "tool_call_id": call.id, "content": output_text(output, is_error=is_error)}
-
-
-def tool_choice(choice: str) -> Any:
-    """Write a tool choice: `auto`, `required`, `none` or the name of a tool."""
-    return choice if choice in ("auto", "required", "none") else {"type": "function", "function": {"name": choice}}
-
-
-def read_tool_choice(value: Any) -> str:
-    """Read a tool choice: `auto`, `required`, `none` or the name of a tool. Absent or unknown values mean `auto`."""
-    fields = obj(value)
-    if fields is None:
-        return {"any": "required"}.get(text(value), text(value)) or "auto"
-    inner = obj(fields.get("function")) or obj(fields.get("custom")) or obj(fields.get("allowed_tools")) or fields
-    return text(inner.get("name")) or text(inner.get("mode")) or "auto"
-
-
-def opaque_fields(response: Any) -> tuple[Json, list[tuple[str, Json]]]:
-    """Return the fields that a provider requires back unchanged: of the message, and of each call with its id."""
-    fields = obj(response) or {}
-    choices = objects(fields.get("choices"))
-    first = choices[0] if choices else fields
-    message = obj(first.get("message")) or first
-    calls: list[tuple[str, Json]] = []
-    for call in objects(message.get("tool_calls")):
-        if not call:
-            continue
-        kept: Json = {} if obj(call.get("custom")) is None else {"type": "custom"}
-        if not call.keys() <= _CALL_KEYS:
-            kept |= {key: value for key, value in call.items() if key not in _CALL_KEYS and value is not None}
-        calls.append((text(call.get("id")), kept))
-    of_message = {} if _OPAQUE.isdisjoint(message) else {key: message[key] for key in OPAQUE if message.get(key)}
-    return of_message, calls
-
-
 # -- the dialect -------------------------------------------------------------------------------------------------------
 
 _IDENTIFYING_KEYS = frozenset("choices tool_calls function function_call reasoning_content".split())
 
 
-def _is_chat(fields: Json) -> bool:
-    """Return True if the object has keys that only Chat has, or has the shape of a Chat message."""
-    if not _IDENTIFYING_KEYS.isdisjoint(fields):
-        return True
-    if text(fields.get("object")).startswith("chat.completion") or fields.get("type") == "custom":
-        return True
-    return "content" in fields and ("role" in fields or isinstance(fields["content"], str))
+class OpenAIChat(Dialect):
+    """OpenAI's Chat Completions API."""
+
+    name = "chat"
+
+    def detects(self, fields: Json) -> bool:
+        """Return True if the object has keys that only Chat has, or has the shape of a Chat message."""
+        if not _IDENTIFYING_KEYS.isdisjoint(fields):
+            return True
+        if text(fields.get("object")).startswith("chat.completion") or fields.get("type") == "custom":
+            return True
+        return "content" in fields and ("role" in fields or isinstance(fields["content"], str))
+
+    def response_deltas(self, response: Any) -> Deltas:
+        """Return the deltas of a response, a message, a list of calls or one call, with the number of the choice."""
+        fields = obj(response)
+        if fields is None:
+            return [(0, delta) for delta in _call_list_deltas(items(response))]
+        if "choices" in fields:
+            choices = fields["choices"]
+            if not isinstance(choices, (list, tuple)):
+                return [(0, Fault("malformed_response", "the response's `choices` is not a list"))]
+            out: Deltas = []
+            for number, choice in enumerate(objects(choices)):
+                for delta in _choice_deltas(choice):
+                    out.append((number, delta))
+            return out
+        if obj(fields.get("message")) is not None:
+            deltas = _choice_deltas(fields)
+        elif "function" in fields or obj(fields.get("custom")) is not None:
+            deltas = _call_list_deltas([fields])
+        else:
+            deltas = _message_deltas(fields)
+        return [(0, delta) for delta in deltas]
+
+    def chunk_deltas(self, payload: Json, state: StreamState) -> Deltas:
+        """Return the deltas of one chunk of a stream, each with the number of its choice.
+
+        A chunk may be a whole response.
+        """
+        if not isinstance(payload.get("choices"), (list, tuple)):
+            return self.response_deltas(payload)
+        out: Deltas = []
+        for position, choice in enumerate(objects(payload["choices"])):
+            index = choice.get("index")
+            number = index if type(index) is int else position
+            fields = obj(choice.get("delta"))
+            if fields is not None:
+                deltas = _delta_field_deltas(fields)
+                state[number] = state.get(number, False) or bool(deltas)
+                deltas += _ending_deltas(choice)
+            elif not state.get(number):
+                deltas = _choice_deltas(choice)
+            else:  # a message after its own deltas repeats them
+                deltas = _ending_deltas(choice)
+            out += [(number, delta) for delta in deltas]
+        return out
+
+    def opaque_fields(self, response: Any) -> tuple[Json, list[tuple[str, Json]]]:
+        """Return the fields that a provider requires back unchanged: of the message, and of each call with its id."""
+        fields = obj(response) or {}
+        choices = objects(fields.get("choices"))
+        first = choices[0] if choices else fields
+        message = obj(first.get("message")) or first
+        calls: list[tuple[str, Json]] = []
+        for call in objects(message.get("tool_calls")):
+            if not call:
+                continue
+            kept: Json = {} if obj(call.get("custom")) is None else {"type": "custom"}
+            if not call.keys() <= _CALL_KEYS:
+                kept |= {key: value for key, value in call.items() if key not in _CALL_KEYS and value is not None}
+            calls.append((text(call.get("id")), kept))
+        of_message = {} if _OPAQUE.isdisjoint(message) else {key: message[key] for key in OPAQUE if message.get(key)}
+        return of_message, calls
+
+    def history_entries(self, history: Sequence[Any]) -> Iterator[Json | ModelTurn]:
+        """Yield the turns of the model and all other messages. A result without an id has the name of its tool.
+
+        Ollama sends results without ids.
+        """
+        for message in objects(history):
+            role = text(message.get("role"))
+            if role == "assistant":
+                yield ModelTurn(message)
+            elif role in ("tool", "function"):
+                name = text(message.get("name")) or text(message.get("tool_name"))
+                fields = {key: value for key, value in message.items() if key != "tool_name"}
+                yield {**fields, "role": "tool", "tool_call_id": text(message.get("tool_call_id")), "name": name}
+            else:
+                yield {**message, "role": role or "user"}
+
+    def assistant_message(
+        self,
+        reply: Reply | str,
+        calls: Iterable[Call] | None = None,
+        *,
+        reasoning: str | None = None,
+        blocks: list[Json] | None = None,
+        extras: Extras | None = None,
+        reasoning_key: str | None = "reasoning",
+    ) -> Json:
+        """Write the assistant's turn for a history. `content` is text, never null.
+
+        - `blocks`: the content that replaces the text if there are no calls.
+        - `reasoning_key`: the key of the reasoning; None omits it.
+        """
+        turn = assistant_turn(reply, calls, reasoning)
+        message: Json = {"role": "assistant", "content": turn.text}
+        if turn.calls:
+            message["tool_calls"] = [_call_entry(call, extras) for call in turn.calls]
+        elif blocks:
+            message["content"] = blocks
+        if turn.reasoning and reasoning_key:
+            message[reasoning_key] = turn.reasoning
+        return {**message, **extra_fields(extras, "")}
+
+    def accepted_message(self, reply: Reply, extras: Extras) -> Json:
+        """Write the turn as servers accept it: without calls, they refuse a field with reasoning."""
+        message = self.assistant_message(reply, extras=extras, reasoning_key=None)
+        dropped = () if reply.attempts else REASONING
+        return {key: value for key, value in message.items() if key not in dropped}
+
+    def tool_result(self, call: Call, output: Any, *, is_error: bool = False) -> Json:
+        """Write the result of a tool. The API has no error flag, so the text of an error begins with ERROR."""
+        return {"role": "tool", "tool_call_id": call.id, "content": output_text(output, is_error=is_error)}
+
+    def tool_choice(self, choice: str) -> Any:
+        """Write a tool choice: `auto`, `required`, `none` or the name of a tool."""
+        return choice if choice in ("auto", "required", "none") else {"type": "function", "function": {"name": choice}}
 
 
-def _accepted_message(reply: Reply, extras: Extras) -> Json:
-    """Write the turn as servers accept it: without calls, they refuse a field with reasoning."""
-    message = assistant_message(reply, extras=extras, reasoning_key=None)
-    dropped = () if reply.attempts else REASONING
-    return {key: value for key, value in message.items() if key not in dropped}
-
-
-CHAT = Dialect(
-    "chat",
-    _is_chat,
-    response_deltas,
-    chunk_deltas,
-    opaque_fields,
-    assistant_message,
-    _accepted_message,
-    separate_results(tool_result),
-    history_entries,
-)
+CHAT = OpenAIChat()

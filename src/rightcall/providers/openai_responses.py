@@ -56,19 +56,6 @@ _TRUNCATED = ("truncated", "the answer ended before the call did; send the whole
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def response_deltas(response: Any) -> Deltas:
-    """Return the deltas of a response, a list of items or one item."""
-    response_fields = obj(response)
-    fields = response_fields or {}
-    completed = text(fields.get("status")) == "completed"
-    deltas = [delta for item in _output_items(response) for delta in _item_deltas(item, completed=completed)]
-    if response_fields is not None:
-        if output := text(fields.get("output")):
-            deltas.append(TextDelta(output))
-        deltas += _chat_calls(fields, [delta for delta in deltas if isinstance(delta, CallDelta)])
-    return [(0, delta) for delta in (*deltas, *_ending_deltas(fields))]
-
-
 def _output_items(response: Any) -> list[Json]:
     """Return the output items of a response, a list of items or one item."""
     fields = obj(response)
@@ -139,15 +126,6 @@ def _call_delta(item: Json, slot: Slot | None, *, whole: bool = False, all: bool
 
 
 # -- streams -----------------------------------------------------------------------------------------------------------
-
-
-def chunk_deltas(payload: Json, state: StreamState) -> Deltas:
-    """Return the deltas of one event of a stream. A chunk may be a whole response."""
-    kind = text(payload.get("type"))
-    read_event = _EVENTS.get(kind)
-    if read_event is not None:
-        return [(0, delta) for delta in read_event(payload, state)]
-    return [] if kind.startswith("response.") else response_deltas(payload)
 
 
 def _item_keys(payload: Json) -> list[Slot]:
@@ -274,22 +252,6 @@ _EVENTS: dict[str, Callable[[Json, StreamState], Iterator[Delta]]] = {
 # -- histories ---------------------------------------------------------------------------------------------------------
 
 
-def history_entries(history: Sequence[Any]) -> Iterator[Json | ModelTurn]:
-    """Yield the turns of the model and all other messages. Adjacent items of the model are one turn."""
-    turn: list[Json] = []
-    for item in objects(history):
-        message = _other_message(item)
-        if message is None:
-            turn.append(item)
-            continue
-        if turn:
-            yield ModelTurn(turn)
-            turn = []
-        yield message
-    if turn:
-        yield ModelTurn(turn)
-
-
 def _other_message(item: Json) -> Json | None:
     """Return the Chat message of an item that the model did not write, or None for an item of the model."""
     kind, role = text(item.get("type")), text(item.get("role"))
@@ -301,24 +263,6 @@ def _other_message(item: Json) -> Json | None:
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
-
-
-def assistant_message(
-    reply: Reply | str,
-    calls: Iterable[Call] | None = None,
-    *,
-    reasoning: str | None = None,
-    extras: Extras | None = None,
-) -> list[Json]:
-    """Write the assistant's turn as input items: the reasoning, the message, one item per call."""
-    turn = assistant_turn(reply, calls, reasoning)
-    out: list[Json] = list(extra_fields(extras, "").get("reasoning", ()))
-    if turn.reasoning and not out:
-        out.append({"type": "reasoning", "summary": [{"type": "summary_text", "text": turn.reasoning}]})
-    if turn.text:
-        content = [{"type": "output_text", "text": turn.text}]
-        out.append({"type": "message", "role": "assistant", "content": content})
-    return out + [_call_item(call, extras) for call in turn.calls]
 
 
 def _call_item(call: Call, extras: Extras | None) -> Json:
@@ -333,34 +277,6 @@ def _call_item(call: Call, extras: Extras | None) -> Json:
     return {**item, "arguments": argument_text(call), **fields}
 
 
-def tool_result(call: Call, output: Any, *, is_error: bool = False, custom: bool = False) -> Json:
-    """Write the result of a tool. The API has no error flag, so the text of an error begins with ERROR."""
-    kind = "custom_tool_call_output" if custom else "function_call_output"
-    return {"type": kind, "call_id": call.id, "output": output_text(output, is_error=is_error)}
-
-
-def tool_choice(choice: str) -> Any:
-    """Write a tool choice: `auto`, `required`, `none` or the name of a tool."""
-    return choice if choice in ("auto", "required", "none") else {"type": "function", "name": choice}
-
-
-def read_tool_choice(value: Any) -> str:
-    """Read a tool choice: `auto`, `required`, `none` or the name of a tool. Absent or unknown values mean `auto`."""
-    fields = obj(value)
-    if fields is None:
-        return text(value) or "auto"
-    return text(fields.get("name")) or text(fields.get("mode")) or "auto"
-
-
-def opaque_fields(response: Any) -> tuple[Json, list[tuple[str, Json]]]:
-    """Return the reasoning items to send back unchanged, and the fields of calls that rightcall does not read."""
-    entries = _output_items(response)
-    reasoning = [item for item in entries if item.get("type") == "reasoning"]
-    calls = [item for item in entries if item.get("type") in _CALLS]
-    fields = [(_call_delta(item, None).id, _opaque_call_fields(item)) for item in calls]
-    return {"reasoning": reasoning} if reasoning else {}, fields
-
-
 def _opaque_call_fields(item: Json) -> Json:
     """Return the fields of a call item that rightcall does not read."""
     kept = {key: value for key, value in item.items() if key not in _CALL_KEYS and value is not None}
@@ -373,16 +289,6 @@ _ITEM_TYPES = frozenset((*_CALLS, "reasoning", "function_call_output", "custom_t
 _PART_TYPES = frozenset(("output_text", "refusal", "summary_text", "reasoning_text", "input_text", "input_image"))
 
 
-def _is_responses(fields: Json) -> bool:
-    """Return True if the object is a response, an event or an item that only the Responses API writes."""
-    kind = text(fields.get("type"))
-    if kind.startswith("response.") or fields.get("object") == "response" or kind in _ITEM_TYPES:
-        return True
-    if "choices" not in fields and "output" in fields and _is_output(fields):
-        return True
-    return kind == "message" and any(text(part.get("type")) in _PART_TYPES for part in objects(fields.get("content")))
-
-
 def _is_output(fields: Json) -> bool:
     """Return True if the value of `output` is a list of items, one item, or a text with `tool_calls` next to it."""
     output = fields["output"]
@@ -392,25 +298,102 @@ def _is_output(fields: Json) -> bool:
     return isinstance(output, (list, tuple)) or item.get("type") == "message" or text(item.get("type")) in _ITEM_TYPES
 
 
-def _accepted_message(reply: Reply, extras: Extras) -> Any:
-    """Write the turn as servers accept it: only signed reasoning is sent back."""
-    return assistant_message(reply, reasoning="", extras=extras)
+class OpenAIResponses(Dialect):
+    """OpenAI's Responses API."""
+
+    name = "responses"
+
+    def detects(self, fields: Json) -> bool:
+        """Return True if the object is a response, an event or an item that only the Responses API writes."""
+        kind = text(fields.get("type"))
+        if kind.startswith("response.") or fields.get("object") == "response" or kind in _ITEM_TYPES:
+            return True
+        if "choices" not in fields and "output" in fields and _is_output(fields):
+            return True
+        return kind == "message" and any(
+            text(part.get("type")) in _PART_TYPES for part in objects(fields.get("content"))
+        )
+
+    def response_deltas(self, response: Any) -> Deltas:
+        """Return the deltas of a response, a list of items or one item."""
+        response_fields = obj(response)
+        fields = response_fields or {}
+        completed = text(fields.get("status")) == "completed"
+        deltas = [delta for item in _output_items(response) for delta in _item_deltas(item, completed=completed)]
+        if response_fields is not None:
+            if output := text(fields.get("output")):
+                deltas.append(TextDelta(output))
+            deltas += _chat_calls(fields, [delta for delta in deltas if isinstance(delta, CallDelta)])
+        return [(0, delta) for delta in (*deltas, *_ending_deltas(fields))]
+
+    def chunk_deltas(self, payload: Json, state: StreamState) -> Deltas:
+        """Return the deltas of one event of a stream. A chunk may be a whole response."""
+        kind = text(payload.get("type"))
+        read_event = _EVENTS.get(kind)
+        if read_event is not None:
+            return [(0, delta) for delta in read_event(payload, state)]
+        return [] if kind.startswith("response.") else self.response_deltas(payload)
+
+    def opaque_fields(self, response: Any) -> tuple[Json, list[tuple[str, Json]]]:
+        """Return the reasoning items to send back unchanged, and the fields of calls that rightcall does not read."""
+        entries = _output_items(response)
+        reasoning = [item for item in entries if item.get("type") == "reasoning"]
+        calls = [item for item in entries if item.get("type") in _CALLS]
+        fields = [(_call_delta(item, None).id, _opaque_call_fields(item)) for item in calls]
+        return {"reasoning": reasoning} if reasoning else {}, fields
+
+    def history_entries(self, history: Sequence[Any]) -> Iterator[Json | ModelTurn]:
+        """Yield the turns of the model and all other messages. Adjacent items of the model are one turn."""
+        turn: list[Json] = []
+        for item in objects(history):
+            message = _other_message(item)
+            if message is None:
+                turn.append(item)
+                continue
+            if turn:
+                yield ModelTurn(turn)
+                turn = []
+            yield message
+        if turn:
+            yield ModelTurn(turn)
+
+    def assistant_message(
+        self,
+        reply: Reply | str,
+        calls: Iterable[Call] | None = None,
+        *,
+        reasoning: str | None = None,
+        extras: Extras | None = None,
+    ) -> list[Json]:
+        """Write the assistant's turn as input items: the reasoning, the message, one item per call."""
+        turn = assistant_turn(reply, calls, reasoning)
+        out: list[Json] = list(extra_fields(extras, "").get("reasoning", ()))
+        if turn.reasoning and not out:
+            out.append({"type": "reasoning", "summary": [{"type": "summary_text", "text": turn.reasoning}]})
+        if turn.text:
+            content = [{"type": "output_text", "text": turn.text}]
+            out.append({"type": "message", "role": "assistant", "content": content})
+        return out + [_call_item(call, extras) for call in turn.calls]
+
+    def accepted_message(self, reply: Reply, extras: Extras) -> Any:
+        """Write the turn as servers accept it: only signed reasoning is sent back."""
+        return self.assistant_message(reply, reasoning="", extras=extras)
+
+    def tool_result(self, call: Call, output: Any, *, is_error: bool = False, custom: bool = False) -> Json:
+        """Write the result of a tool. The API has no error flag, so the text of an error begins with ERROR."""
+        kind = "custom_tool_call_output" if custom else "function_call_output"
+        return {"type": kind, "call_id": call.id, "output": output_text(output, is_error=is_error)}
+
+    def result_messages(self, outcomes: Sequence[CallOutcome], note: str) -> list[Json]:
+        """Write the results of one turn as items, and the note as a user message."""
+        results = [
+            self.tool_result(each.call, each.output, is_error=each.is_error, custom=each.custom) for each in outcomes
+        ]
+        return with_note(results, note)
+
+    def tool_choice(self, choice: str) -> Any:
+        """Write a tool choice: `auto`, `required`, `none` or the name of a tool."""
+        return choice if choice in ("auto", "required", "none") else {"type": "function", "name": choice}
 
 
-def _result_messages(outcomes: Sequence[CallOutcome], note: str) -> list[Json]:
-    """Write the results of one turn as items, and the note as a user message."""
-    results = [tool_result(each.call, each.output, is_error=each.is_error, custom=each.custom) for each in outcomes]
-    return with_note(results, note)
-
-
-RESPONSES = Dialect(
-    "responses",
-    _is_responses,
-    response_deltas,
-    chunk_deltas,
-    opaque_fields,
-    assistant_message,
-    _accepted_message,
-    _result_messages,
-    history_entries,
-)
+RESPONSES = OpenAIResponses()

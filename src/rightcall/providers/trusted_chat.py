@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from rightcall.providers import openai_chat
+from rightcall.providers.openai_chat import CHAT
 from rightcall.providers.sdk_view import obj, objects, text
 from rightcall.providers.trusted import DONE, EventFrame
 from rightcall.types import Call, CallEnd, Event, Json, Reasoning, Reply, Text
@@ -28,7 +29,7 @@ def _choice(choice: Json, reply: Reply) -> Json:
     if reply.reasoning and not any(message.get(name) for name in openai_chat.REASONING):
         message["reasoning_content"] = reply.reasoning
     if reply.calls:
-        message["tool_calls"] = openai_chat.assistant_message("", reply.calls, extras=reply.extras)["tool_calls"]
+        message["tool_calls"] = CHAT.assistant_message("", reply.calls, extras=reply.extras)["tool_calls"]
     return {**choice, "message": message, "finish_reason": finish(text(choice.get("finish_reason")), reply.calls)}
 
 
@@ -88,7 +89,7 @@ class ChatChunks:
             elif isinstance(event, Reasoning) and event.text:
                 out.append(self._chunk({"reasoning_content": event.text}))
             elif isinstance(event, CallEnd) and event.call.ok:
-                (entry,) = openai_chat.assistant_message("", [event.call])["tool_calls"]
+                (entry,) = CHAT.assistant_message("", [event.call])["tool_calls"]
                 out.append(self._chunk({"tool_calls": [{"index": self._calls, **entry}]}))
                 self._calls += 1
         return out

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rightcall.providers import openai_responses
+from rightcall.providers.openai_responses import RESPONSES
 from rightcall.providers.sdk_view import obj, objects, text
 from rightcall.providers.trusted import EventFrame
 from rightcall.types import Call, CallEnd, Event, Json, Reply, Text
@@ -45,7 +45,7 @@ def _message(id: str, said: str, status: str = "completed") -> Json:
 
 
 def _item(call: Call, extras: Json | None = None) -> Json:
-    (item,) = openai_responses.assistant_message("", [call], extras={call.id: extras or {}})
+    (item,) = RESPONSES.assistant_message("", [call], extras={call.id: extras or {}})
     return {"id": f"fc_{call.id}", "status": "completed", **item}
 
 
