@@ -10,7 +10,7 @@ import pytest
 
 from rightcall import Call, Reply, Tool, Toolset, parse, read, render, repair
 from rightcall.formats import FORMATS
-from rightcall.repairs.tool_meant import hoist_name, infer_name, settle_name
+from rightcall.repairs.tool_meant import hoist_name, infer_name, resolve_tool_name
 from support.cuts import Setting, hold_of_every_cut
 from support.format_sample import sampled
 from support.replies import INTEGER, STRING, Json, args, blocking, hermes, runnable
@@ -238,10 +238,10 @@ CLOTHES: list[tuple[str, str, str, str]] = [
 
 @pytest.mark.parametrize("sent, meant, rule, kind", CLOTHES)
 def test_a_name_in_other_clothes_is_the_tool_that_was_meant(sent: str, meant: str, rule: str, kind: str) -> None:
-    name, found = settle_name(sent, TOOLS, "safe")
+    name, found = resolve_tool_name(sent, TOOLS, "safe")
     assert name == meant
     assert [(r.rule, r.kind, r.path, r.before, r.after) for r in found] == [(rule, kind, "", sent, meant)]
-    assert settle_name(sent, TOOLS, "off") == (sent, ())
+    assert resolve_tool_name(sent, TOOLS, "off") == (sent, ())
 
 
 @pytest.mark.parametrize("sent, meant, rule, kind", CLOTHES)
@@ -269,31 +269,31 @@ AMBIGUOUS = ["read", "x.read", "READ", "multi_tool_use.parallel", "weather", "fi
 @pytest.mark.parametrize("sent", AMBIGUOUS)
 @pytest.mark.parametrize("policy", ["safe", "lenient"])
 def test_a_name_that_could_be_two_or_none_stays_as_it_is(sent: str, policy: Policy) -> None:
-    assert settle_name(sent, TOOLS, policy) == (sent, ())
+    assert resolve_tool_name(sent, TOOLS, policy) == (sent, ())
 
 
 def test_names_that_fold_to_the_same_are_not_folded() -> None:
     tools = Toolset([declared("get_user"), declared("getUser")])
-    assert settle_name("GetUser", tools, "lenient") == ("GetUser", ())
-    assert settle_name("get_user", tools, "lenient") == ("get_user", ())
+    assert resolve_tool_name("GetUser", tools, "lenient") == ("GetUser", ())
+    assert resolve_tool_name("get_user", tools, "lenient") == ("get_user", ())
 
 
 @pytest.mark.parametrize("near", ["get_wether", "get_weathers", "gett_weather", "serch_files"])
 @pytest.mark.parametrize("policy", ["safe", "lenient"])
 def test_a_similar_name_is_never_replaced(near: str, policy: Policy) -> None:
-    assert settle_name(near, TOOLS, policy) == (near, ())
+    assert resolve_tool_name(near, TOOLS, policy) == (near, ())
 
 
 def test_a_scope_is_never_left_by_another_name() -> None:
     scoped = TOOLS.scoped(["search_files"])
     for sent in ("functions.get_weather", "GetWeather", "get_wether", "search"):
-        assert settle_name(sent, scoped, "lenient")[0] not in ("get_weather", "mcp__github__search")
+        assert resolve_tool_name(sent, scoped, "lenient")[0] not in ("get_weather", "mcp__github__search")
     reply = parse(hermes('{"name": "functions.get_weather"}'), format="hermes", tools=scoped)
     assert blocking(reply) == [("not_authorised", 0)]
 
 
 def test_without_tools_a_name_is_not_touched() -> None:
-    assert settle_name("functions.f", None, "lenient") == ("functions.f", ())
+    assert resolve_tool_name("functions.f", None, "lenient") == ("functions.f", ())
     assert args(parse(hermes('{"name": "functions.f"}'), format="hermes")) == [("functions.f", {})]
 
 
@@ -308,6 +308,6 @@ def test_the_problem_of_an_unknown_tool_says_which_was_meant() -> None:
 def test_a_long_name_takes_no_longer(sent: str) -> None:
     tools = Toolset([declared(f"tool_{n}") for n in range(500)])
     start = time.process_time()
-    settle_name(sent, tools, "lenient")
+    resolve_tool_name(sent, tools, "lenient")
     parse(hermes(json.dumps({"name": sent})), format="hermes", tools=tools, repair="lenient")
     assert time.process_time() - start < 1

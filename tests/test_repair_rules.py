@@ -13,7 +13,7 @@ from rules_page import TOOLS, page, tried
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "rightcall"
-RECORDING = {"Repair", "Change", "_rename", "Liberty", "_took", "repaired"}  # what takes a rule's name first
+RECORDING = {"Repair", "Change", "_rename", "Deviation", "_record", "repaired"}  # what takes a rule's name first
 ALIASES = {"python_escape"}  # a name inside `loose` for something that is recorded as bad_escape
 
 
@@ -63,7 +63,7 @@ def test_the_table_lists_every_rule_in_the_source_and_no_other() -> None:
 
 
 def test_a_new_rule_would_be_noticed() -> None:
-    assert list(recorded('Repair("a", "exact", "", x, y)\nself._took("b" if c else "d", x, y)')) == ["a", "b", "d"]
+    assert list(recorded('Repair("a", "exact", "", x, y)\nself._record("b" if c else "d", x, y)')) == ["a", "b", "d"]
     assert list(recorded('def f():\n    yield "e", "guess", where, new')) == ["e"]
 
 

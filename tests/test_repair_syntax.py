@@ -18,7 +18,7 @@ from rightcall import Call, Problem, Reply, Tool, Toolset, check, parse, read, r
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Envelope, NameThenJson
 from rightcall.repairs.finish import settle
-from rightcall.repairs.loose_json import Unreadable, read_loose
+from rightcall.repairs.loose_json import UnreadableJson, read_loose
 from support.cuts import Setting, hold_of_every_cut
 from support.cuts import read as read_chunks
 from support.format_sample import sampled
@@ -480,7 +480,7 @@ def test_arguments_that_need_nothing_are_the_same_to_the_byte(arguments: Json, s
 def test_strict_json_read_loosely_is_what_it_was_and_takes_no_liberty(arguments: Json) -> None:
     for text in (json.dumps(arguments), json.dumps(arguments, ensure_ascii=False, indent=1)):
         loose = read_loose(text)
-        assert (json.dumps(loose.value), loose.liberties, loose.end) == (json.dumps(arguments), (), len(text))
+        assert (json.dumps(loose.value), loose.deviations, loose.end) == (json.dumps(arguments), (), len(text))
 
 
 @given(objects)
@@ -512,9 +512,11 @@ def test_any_text_is_read_or_refused_and_every_change_has_a_receipt(text: str) -
 def test_no_text_that_ends_early_is_read_unless_its_end_is_known(text: str) -> None:
     try:
         loose = read_loose(text, closed=False)
-    except Unreadable:
+    except UnreadableJson:
         return
-    assert "missing_closer" not in {liberty.rule for liberty in loose.liberties} or text[loose.end - 1 :].strip("}])")
+    assert "missing_closer" not in {deviation.rule for deviation in loose.deviations} or text[loose.end - 1 :].strip(
+        "}])"
+    )
 
 
 # -- linear ------------------------------------------------------------------------------------------------------------

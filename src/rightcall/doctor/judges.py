@@ -332,7 +332,7 @@ def judge_index(case: ProbedCase) -> ProbeFinding:
 
 
 def judge_finish(case: ProbedCase) -> ProbeFinding:
-    """The answer ends once, with the right reason. Unreadable arguments are the matter of other judges."""
+    """The answer ends once, with the right reason. UnreadableJson arguments are the matter of other judges."""
     if case.answer.calls and case.answer.finish in ("tool_calls", "tool_use"):
         readable = [each for each in case.violations if not _UNREADABLE_CALLS.search(each.says)]
         case = msgspec.structs.replace(case, violations=tuple(readable))

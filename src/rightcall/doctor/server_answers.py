@@ -215,7 +215,7 @@ def _int_or(value: Any, before: int | None) -> int | None:
 
 
 def read_answer(raw: RawAnswer, api: Api, *, stream: bool) -> ClientAnswer:
-    """Return the answer as a strict client of this dialect reads it. Unreadable parts are left out."""
+    """Return the answer as a strict client of this dialect reads it. UnreadableJson parts are left out."""
     whole = _parse_object(raw.body)
     if stream and whole is None:
         payloads = [event.payload for event in events_in(raw.body, api) if event.payload is not None]

@@ -13,7 +13,7 @@ from rightcall.parsing.buffer import MAX_PIECE, MAX_PIECES, Broken, Cut, Sink, S
 from rightcall.parsing.call_builder import CallBuilder, OpenCall
 from rightcall.parsing.values.notation import PYTHON_LITERALS, Notation, StringText
 from rightcall.parsing.values.value_reader import BadValue, Ends, LostEnd, Odd, Unfinished, ValueReader, opening
-from rightcall.repairs.argument_text import respelled
+from rightcall.repairs.argument_text import restore_spelling
 from rightcall.schema.places import Places, wants_text
 from rightcall.strict_json import REFUSED, Undecodable, decode_unique, pointer_step
 from rightcall.types import Arguments, Event, Repair, Tool
@@ -202,7 +202,7 @@ def _receipts(read: Read, path: str, key: str, tool: Tool | None) -> tuple[Repai
 def _as_written(call: OpenCall, key: str, read: Read, path: str, tool: Tool) -> tuple[str, Any] | None:
     """JSON and value where a string is wanted for what was written without quotes; None where none is."""
     holder = {key: read.value}
-    _, made = respelled(holder, [((key, *odd.path), odd.text) for odd in read.odd], tool)
+    _, made = restore_spelling(holder, [((key, *odd.path), odd.text) for odd in read.odd], tool)
     taken = [liberty for liberty in made if liberty.rule == "unquoted_value"]
     if not taken:
         return None

@@ -17,9 +17,9 @@ from rightcall.parsing.bodies.trailing_text import ARGUMENTS
 from rightcall.parsing.buffer import Broken, Capture, Cut, NotACall, Steps, broken_by
 from rightcall.parsing.call_builder import declared, name_at
 from rightcall.parsing.markers import BLANKS, RUN, Pat, Probe, Scan, blanks, literal, seq
-from rightcall.repairs.envelope_repair import Sketch
+from rightcall.repairs.envelope_repair import LooseCall
 from rightcall.repairs.finish import allowed, receipts
-from rightcall.repairs.loose_json import INFO
+from rightcall.repairs.loose_json import FENCE_INFO
 from rightcall.types import Repair
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 Ending = Literal["text", "closed", "due", "late", "full"]
 
 # A code fence between the opener of a call and its body.
-FENCE_BEGIN = Probe(seq(literal("```"), Pat(INFO, INFO, sure=RUN), literal("\n")))
+FENCE_BEGIN = Probe(seq(literal("```"), Pat(FENCE_INFO, FENCE_INFO, sure=RUN), literal("\n")))
 _FENCE_END = Probe(literal("```"))
 _WORD = Probe(Pat(f"(?:{HOLES['name']})?+", f"(?:{HOLES['name']})?+", sure=RUN))
 _WORDS = re.compile(r"(?:\s++[\w'.,-]++)++\Z").match
@@ -453,7 +453,7 @@ class Block:
             yield
         builder.take_all()
         reader, text = self._reader, builder.text_so_far()
-        found = self._sketch(reader, text, closed=False) if reader is not None else []
+        found = self._read_loose_calls(reader, text, closed=False) if reader is not None else []
         if found and reader is not None and not text[reader.tail(text, found[-1].end) :].strip():
             builder.drop(taken)
             return True
@@ -487,23 +487,23 @@ class Block:
         if reader is None or not builder.text.is_open:
             return False
         text, start = builder.text_so_far(), builder.text.start
-        found = self._sketch(reader, text, closed=closed)
+        found = self._read_loose_calls(reader, text, closed=closed)
         if not found or builder.index + len(found) > builder.limits.calls:
             return False
-        for sketch in found:
-            builder.add_sketch(sketch, text, start)
+        for loose_call in found:
+            builder.add_loose_call(loose_call, text, start)
         rest = text[reader.tail(text, found[-1].end) :] if not closed else ""
         if rest.strip():
             builder.output.emit_after_call(rest, builder.at)
         return True
 
-    def _sketch(self, reader: BodyReader, text: str, *, closed: bool) -> list[Sketch]:
+    def _read_loose_calls(self, reader: BodyReader, text: str, *, closed: bool) -> list[LooseCall]:
         """Return the calls that the tolerant reader finds, if the policy allows all of its repairs."""
         builder, tools = self._builder, self._builder.tools
         policy = builder.policy("" if builder.call is None else builder.call.name)
-        found = reader.sketch(builder, text, closed) if policy != "off" else []
+        found = reader.read_loose_calls(builder, text, closed) if policy != "off" else []
         named = [(each, tools.get(each.name) if tools is not None else None) for each in found]
-        return found if all(allowed(receipts(each.liberties), tool, policy) for each, tool in named) else []
+        return found if all(allowed(receipts(each.deviations), tool, policy) for each, tool in named) else []
 
     # -- messages to a tool --------------------------------------------------------------------------------------------
 

@@ -21,11 +21,11 @@ from rightcall.parsing.buffer import Buffer, Capture, Cut, LostJsonEnd, NotACall
 from rightcall.parsing.events import Output
 from rightcall.parsing.markers import Probe
 from rightcall.parsing.options import Limits, ReadOptions
-from rightcall.repairs.envelope_repair import BesideMember, Sketch
+from rightcall.repairs.envelope_repair import ExtraMember, LooseCall
 from rightcall.repairs.finish import RepairBudget, receipts, settle
 from rightcall.repairs.loose_json import dumps
 from rightcall.repairs.schema_repair import fold
-from rightcall.repairs.tool_meant import name_in_id, settle_name, two_names
+from rightcall.repairs.tool_meant import name_in_id, resolve_tool_name, two_names
 from rightcall.schema.places import Kind
 from rightcall.schema.unknown_names import needs_no_repair
 from rightcall.strict_json import Undecodable, decode_unique
@@ -83,12 +83,12 @@ class OpenCall:
         self.checked = False
         self.inline = False
         self.problems: list[Problem] = []
-        self.beside: tuple[BesideMember, ...] = ()
+        self.beside: tuple[ExtraMember, ...] = ()
 
     def add_repairs(self, *repairs: Repair) -> None:
         self.repairs += repairs
 
-    def add_beside(self, *members: BesideMember) -> None:
+    def add_beside(self, *members: ExtraMember) -> None:
         """Add members of the call's envelope beside its name and arguments."""
         self.beside += members
 
@@ -97,11 +97,11 @@ class OpenCall:
         self.parts.append(json)
         self.given += len(json)
 
-    def replace_arguments(self, sketch: Sketch, source: str | None) -> None:
+    def replace_arguments(self, loose_call: LooseCall, source: str | None) -> None:
         """Take the arguments that the tolerant reader found; `source` is the text from which they were read."""
-        self.repairs += receipts(sketch.liberties)
-        self.beside = sketch.beside
-        self.parts = [dumps(sketch.arguments)]
+        self.repairs += receipts(loose_call.deviations)
+        self.beside = loose_call.beside
+        self.parts = [dumps(loose_call.arguments)]
         self.source = source
 
 
@@ -272,7 +272,7 @@ class CallBuilder(Buffer):
         tools = self.tools
         is_known = tools is not None and name in tools
         if tools is not None and not is_known:
-            name, found = settle_name(name, tools, self.policy(name))
+            name, found = resolve_tool_name(name, tools, self.policy(name))
             repairs += found
             is_known = name in tools
         kinds = _NO_KINDS if tools is None else tools.kinds(name)
@@ -504,22 +504,22 @@ class CallBuilder(Buffer):
         self.advance(end + moved - self.pos)
         self.output.end_calls(self.base + self.pos)
 
-    def add_sketch(self, sketch: Sketch, text: str, start: int) -> None:
+    def add_loose_call(self, loose_call: LooseCall, text: str, start: int) -> None:
         """Add a call that the tolerant reader found in `text`, which begins at position `start`; it replaces the
         arguments of the current call, if there is one."""
         has_begun = self.call is not None
         arguments = self.text.arguments
         if not has_begun:
             self.begin_text()
-            self.text = CallText(start + sketch.start, True, arguments=arguments)
-            self.begin(sketch.name, sketch.id)
+            self.text = CallText(start + loose_call.start, True, arguments=arguments)
+            self.begin(loose_call.name, loose_call.id)
         call = self.call
         assert call is not None
         # What was emitted was a preview of what is now parsed in another way: the remainder of the source follows it.
-        is_inside = has_begun and start <= arguments < start + sketch.end
-        call.replace_arguments(sketch, text[arguments - start : sketch.end] if is_inside else None)
-        self.text = CallText(self.text.start, True, text[sketch.start : sketch.end], arguments)
-        self.finish(sketch.arguments, empty=sketch.arguments is None)
+        is_inside = has_begun and start <= arguments < start + loose_call.end
+        call.replace_arguments(loose_call, text[arguments - start : loose_call.end] if is_inside else None)
+        self.text = CallText(self.text.start, True, text[loose_call.start : loose_call.end], arguments)
+        self.finish(loose_call.arguments, empty=loose_call.arguments is None)
 
     def reparse(self, *, closed: bool = True) -> bool:
         """Parse a broken call again with the tolerant reader. Return False if that does not help."""

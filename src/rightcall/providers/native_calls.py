@@ -16,9 +16,9 @@ from rightcall.parsing.options import Limits
 from rightcall.providers.dialect import CallDelta, Slot, UnknownField
 from rightcall.providers.json_state import JsonState, ends_early, is_repeated
 from rightcall.providers.sdk_view import compact_json
-from rightcall.repairs.envelope_repair import BesideMember, Keys, role_of
+from rightcall.repairs.envelope_repair import ExtraMember, Keys, role_of
 from rightcall.repairs.finish import RepairBudget, settle
-from rightcall.repairs.tool_meant import hoist_name, infer_name, settle_name
+from rightcall.repairs.tool_meant import hoist_name, infer_name, resolve_tool_name
 from rightcall.strict_json import Undecodable, decode, decode_unique, is_same_json
 from rightcall.tools.checks import name_problem
 from rightcall.tools.toolset import Toolset
@@ -383,7 +383,7 @@ class NativeCalls:
         for each in self._calls[self._started : call.index - self._first + 1]:
             each.started = True
             each.used_id = self._ids.take(each.id)
-            each.name, repairs = settle_name(each.name, self._tools, self._policy(each.name))
+            each.name, repairs = resolve_tool_name(each.name, self._tools, self._policy(each.name))
             each.repairs += repairs
             self._out.append(CallStart(each.index, each.used_id, each.name))
             if each.fault is None and (self._tools is None or each.name not in self._tools):
@@ -508,18 +508,18 @@ class NativeCalls:
         properties = tool.parameters.get("properties") if tool is not None else None
         return not isinstance(properties, dict) or "input" in properties
 
-    def _extra_members(self, call: PartialCall, text: str) -> tuple[BesideMember, ...]:
+    def _extra_members(self, call: PartialCall, text: str) -> tuple[ExtraMember, ...]:
         """Return the unknown fields of the call, each with its role in the repair of the arguments.
 
         A field that the server may have added matters only if it is an argument.
         """
-        members = [BesideMember(field.key, field.value, "clash") for field in call.conflicts if field.inner]
+        members = [ExtraMember(field.key, field.value, "clash") for field in call.conflicts if field.inner]
         has_arguments = bool(text.strip(_BLANKS))
         for field in call.unknown.values():
             role = role_of(field.key, field.value, _KEYS, self._tools, name=call.name, has_args=has_arguments)
             if role == "stranger" and not field.inner:
                 role = "known"
-            members += [BesideMember(field.key, field.value, role)] if role is not None else []
+            members += [ExtraMember(field.key, field.value, role)] if role is not None else []
         return tuple(members)
 
 

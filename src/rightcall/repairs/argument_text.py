@@ -22,11 +22,11 @@ from rightcall.parsing.values.notation import STRICT_NUMBER
 from rightcall.repairs.loose_json import (
     MOST_OBJECTS,
     SHOWN,
-    Liberty,
+    Deviation,
+    FloatText,
     Loose,
-    NumberText,
-    Spelled,
-    Unreadable,
+    Spelling,
+    UnreadableJson,
     begins_fence,
     one_object,
     read_loose,
@@ -92,7 +92,7 @@ def has_odd_key(value: Any) -> bool:
     return False
 
 
-def may_be_cut(open: tuple[Any, ...], arguments: Any, tool: Tool | None) -> bool:
+def may_be_incomplete(open: tuple[Any, ...], arguments: Any, tool: Tool | None) -> bool:
     """May one of the values that were open at the end have held more than was read? Not the arguments, where they have
     all that the tool declares."""
     if any(value is None or isinstance(value, list) for value in open):
@@ -112,28 +112,28 @@ _CLOSERS = re.compile(r"(?:[ \t\r\n]*+[}\])]){1,3}[ \t\r\n]*+").fullmatch
 
 def read_arguments(
     text: str, start: int, tool: Tool | None, *, depth: int, closed: bool
-) -> tuple[Any, tuple[Liberty, ...]]:
-    """The arguments that are all of the text from `start` on. Raises `Unreadable`."""
-    removed: tuple[Liberty, ...] = ()
+) -> tuple[Any, tuple[Deviation, ...]]:
+    """The arguments that are all of the text from `start` on. Raises `UnreadableJson`."""
+    removed: tuple[Deviation, ...] = ()
     if (begin := begins_fence(text, start)) is not None:
         fenced = unfence(text[start:])
         if fenced is None and closed:  # the marker of the call closes the fence too
             fenced = text[begin.end() :]
         if fenced is not None:
-            removed = (Liberty("code_fence", text[start : start + SHOWN], fenced[:SHOWN]),)
+            removed = (Deviation("code_fence", text[start : start + SHOWN], fenced[:SHOWN]),)
             text, start = fenced, 0
-    value, liberties, end = objects_in_a_row(text, start, tool, depth=depth, closed=closed)
+    value, deviations, end = read_object_sequence(text, start, tool, depth=depth, closed=closed)
     end, comments = skip_comments(text, end)
-    liberties += tuple([each for each in comments if each.rule not in {liberty.rule for liberty in liberties}])
+    deviations += tuple([each for each in comments if each.rule not in {deviation.rule for deviation in deviations}])
     rest = text[end:]
     if rest:
         if not _CLOSERS(rest):
-            raise Unreadable("there is more text behind the arguments")
+            raise UnreadableJson("there is more text behind the arguments")
         extra = rest.strip(" \t\r\n")
-        unsure = any(each.rule in ("missing_closer", "trailing_comma") for each in liberties)
+        unsure = any(each.rule in ("missing_closer", "trailing_comma") for each in deviations)
         unsure = unsure or is_one_too_many_unsure(value, tool, extra)
-        liberties += (Liberty("extra_closer", extra, "", unsure),)
-    return value, (*removed, *liberties)
+        deviations += (Deviation("extra_closer", extra, "", unsure),)
+    return value, (*removed, *deviations)
 
 
 def is_one_too_many_unsure(arguments: Any, tool: Tool | None, extra: str) -> bool:
@@ -147,50 +147,52 @@ def _has_odd_names(arguments: Any, tool: Tool | None) -> bool:
     return has_odd_key(arguments) or (tool is not None and bool(unknown_arguments(tool, arguments)))
 
 
-def objects_in_a_row(
+def read_object_sequence(
     text: str, start: int, tool: Tool | None, *, depth: int, closed: bool
-) -> tuple[Any, tuple[Liberty, ...], int]:
+) -> tuple[Any, tuple[Deviation, ...], int]:
     """One value, or several objects that are one; and where they end."""
     read = read_loose(text, start, depth=depth, closed=closed)
-    value, taken = as_meant(read, tool)
-    objects, liberties = [value], {liberty.rule: liberty for liberty in taken}
+    value, taken = fit_to_tool(read, tool)
+    objects, deviations = [value], {deviation.rule: deviation for deviation in taken}
     while isinstance(value, dict) and text.startswith("{", here := _BLANK(text, read.end).end()):  # type: ignore[union-attr]
         if len(objects) >= MOST_OBJECTS:
-            raise Unreadable("too many objects stand in a row")
+            raise UnreadableJson("too many objects stand in a row")
         read = read_loose(text, here, depth=depth, closed=closed)
-        value, taken = as_meant(read, tool)
+        value, taken = fit_to_tool(read, tool)
         objects.append(value)
-        liberties = {liberty.rule: liberty for liberty in taken} | liberties
+        deviations = {deviation.rule: deviation for deviation in taken} | deviations
     if len(objects) > 1:
-        value, liberty = one_object(objects)
-        liberties[liberty.rule] = liberty
-    return value, tuple(liberties.values()), read.end
+        value, deviation = one_object(objects)
+        deviations[deviation.rule] = deviation
+    return value, tuple(deviations.values()), read.end
 
 
-def as_meant(read: Loose, tool: Tool | None) -> tuple[Any, tuple[Liberty, ...]]:
-    """The value and its liberties, now that it is known whose arguments they are."""
-    value, made = respelled(read.value, read.spelled, tool) if read.spelled else (read.value, ())
-    return value, (*weighed(read, value, tool), *made)
+def fit_to_tool(read: Loose, tool: Tool | None) -> tuple[Any, tuple[Deviation, ...]]:
+    """The value and its deviations, now that it is known whose arguments they are."""
+    value, made = restore_spelling(read.value, read.spellings, tool) if read.spellings else (read.value, ())
+    return value, (*judge_brackets(read, value, tool), *made)
 
 
-def weighed(read: Loose, arguments: Any, tool: Tool | None, *, beside: tuple[str, ...] = ()) -> tuple[Liberty, ...]:
-    """The liberties of a reading. That brackets were missing is certain only where they could have stood in no other
+def judge_brackets(
+    read: Loose, arguments: Any, tool: Tool | None, *, beside: tuple[str, ...] = ()
+) -> tuple[Deviation, ...]:
+    """The deviations of a reading. That brackets were missing is certain only where they could have stood in no other
     place, and where no more than they can be missing at the end. `beside` are names that what stands around the
     arguments may hold."""
     unsure = {"single_quotes", "smart_quotes", "unquoted_key"} if read.mixed > bool(beside) else set()
-    if read.missing and _is_missing_unsure(read, arguments, tool, beside):
+    if read.missing_closers and _is_missing_unsure(read, arguments, tool, beside):
         unsure.add("missing_closer")
     return tuple(
-        [msgspec.structs.replace(each, guess=True) if each.rule in unsure else each for each in read.liberties]
+        [msgspec.structs.replace(each, guess=True) if each.rule in unsure else each for each in read.deviations]
     )
 
 
 def _is_missing_unsure(read: Loose, arguments: Any, tool: Tool | None, beside: tuple[str, ...]) -> bool:
-    unsure = may_be_cut(read.open, arguments, tool) or (
+    unsure = may_be_incomplete(read.open_at_end, arguments, tool) or (
         isinstance(arguments, dict) and next(reversed(arguments), None) in beside
     )
     unsure = unsure or _lacks_arguments(arguments, tool, beside)
-    return unsure or not has_sure_brackets(arguments, read.missing, tool) or _has_odd_names(arguments, tool)
+    return unsure or not has_sure_brackets(arguments, read.missing_closers, tool) or _has_odd_names(arguments, tool)
 
 
 def _lacks_arguments(arguments: Any, tool: Tool | None, beside: tuple[str, ...]) -> bool:
@@ -198,24 +200,24 @@ def _lacks_arguments(arguments: Any, tool: Tool | None, beside: tuple[str, ...])
     return arguments is None and bool(beside) and (tool is None or bool(tool.parameters.get("properties")))
 
 
-def respelled(value: Any, spelled: Iterable[Spelled], tool: Tool | None) -> tuple[Any, tuple[Liberty, ...]]:
+def restore_spelling(value: Any, spellings: Iterable[Spelling], tool: Tool | None) -> tuple[Any, tuple[Deviation, ...]]:
     """Numbers in an odd spelling (`+3`, `1_000`, `1.10`) are numbers, but where a string is wanted they are what was
     written: a telephone number without its quotes. The value is changed in place."""
-    wanted = _Wanted(tool)
-    made: dict[str, Liberty] = {}
-    for where, text in spelled:
+    wanted = _StringPlaces(tool)
+    made: dict[str, Deviation] = {}
+    for where, text in spellings:
         number = value_at_place(value, list(where))
         if type(number) not in (int, float, bool):
             continue  # a key that was given twice
         if where and wanted.as_text(where, type(number)):
             value_at_place(value, list(where[:-1]))[where[-1]] = text
-            made.setdefault("unquoted_value", Liberty("unquoted_value", text, f'"{text}"'))
+            made.setdefault("unquoted_value", Deviation("unquoted_value", text, f'"{text}"'))
         elif where and type(number) is float and STRICT_NUMBER(text):
-            value_at_place(value, list(where[:-1]))[where[-1]] = NumberText(text)
+            value_at_place(value, list(where[:-1]))[where[-1]] = FloatText(text)
     return value, tuple(made.values())
 
 
-class _Wanted:
+class _StringPlaces:
     """Where the schema wants a string. Many numbers stand in few lists, so what was found out is kept."""
 
     def __init__(self, tool: Tool | None) -> None:

@@ -15,8 +15,14 @@ from typing import Any, Literal
 
 import msgspec
 
-from rightcall.repairs.argument_text import is_one_too_many_unsure, objects_in_a_row, read_arguments, respelled, weighed
-from rightcall.repairs.loose_json import AGAIN, SHOWN, Liberty, Loose, Unreadable, dumps, read_loose
+from rightcall.repairs.argument_text import (
+    is_one_too_many_unsure,
+    judge_brackets,
+    read_arguments,
+    read_object_sequence,
+    restore_spelling,
+)
+from rightcall.repairs.loose_json import AGAIN, SHOWN, Deviation, Loose, UnreadableJson, dumps, read_loose
 from rightcall.repairs.schema_repair import fold
 from rightcall.strict_json import is_same_json, pointer_step
 from rightcall.tools.checks import argument_problems
@@ -33,7 +39,7 @@ from rightcall.types import Problem, Repair, Tool
 Role = Literal["stranger", "arguments", "known", "clash", "again", "call", "id"]
 
 
-class BesideMember(msgspec.Struct, frozen=True):
+class ExtraMember(msgspec.Struct, frozen=True):
     """One key of an envelope that is neither its name nor its arguments."""
 
     key: str
@@ -50,8 +56,8 @@ class Placed(msgspec.Struct):
     unsure: bool = False  # something that calls have beside their arguments may be one of them as well
 
 
-def place(
-    members: Iterable[BesideMember],
+def place_members(
+    members: Iterable[ExtraMember],
     arguments: dict[str, Any],
     tool: Tool | None,
     tools: Toolset | None,
@@ -67,20 +73,20 @@ def place(
     for member in members:
         name = names.get(member.key) or names.get(fold(member.key))
         if tool is not None and name is not None and _belongs(member, name, tool, placed.arguments):
-            _put(member, name, placed, policy)
+            _move_into_arguments(member, name, placed, policy)
         elif member.role == "stranger":
-            _keep_stranger(member, tool, has_none, placed.problems, unknown)
+            _report_unknown(member, tool, has_none, placed.problems, unknown)
         elif member.role == "id":
             placed.unsure = member.key not in placed.arguments
-        elif problem := _named(member, placed.arguments):
+        elif problem := _problem_of_member(member, placed.arguments):
             placed.problems.append(problem)
-    placed.problems += _unknown(unknown)
+    placed.problems += _unknown_key_note(unknown)
     return placed
 
 
-def name_members(members: Iterable[BesideMember]) -> list[Problem]:
+def report_members(members: Iterable[ExtraMember]) -> list[Problem]:
     """A note that names what stands beside arguments that cannot be read."""
-    return _unknown([member.key for member in members if member.role not in ("known", "id")])
+    return _unknown_key_note([member.key for member in members if member.role not in ("known", "id")])
 
 
 def _names(tool: Tool | None, tools: Toolset | None) -> dict[str, str]:
@@ -95,7 +101,7 @@ def _names(tool: Tool | None, tools: Toolset | None) -> dict[str, str]:
     return {**near, **tool.aliases, **{name: name for name in declared}}
 
 
-def _belongs(member: BesideMember, name: str, tool: Tool, arguments: dict[str, Any]) -> bool:
+def _belongs(member: ExtraMember, name: str, tool: Tool, arguments: dict[str, Any]) -> bool:
     if member.role == "stranger":
         return True  # if it does not fit, the call may not run without it
     if member.role in ("clash", "again", "call", "id") or name in arguments or member.key in arguments:
@@ -105,11 +111,11 @@ def _belongs(member: BesideMember, name: str, tool: Tool, arguments: dict[str, A
     return not any(place == path or place.startswith(path + "/") for place in wrong)
 
 
-def _put(member: BesideMember, name: str, placed: Placed, policy: str) -> None:
+def _move_into_arguments(member: ExtraMember, name: str, placed: Placed, policy: str) -> None:
     key, value, path = member.key, member.value, pointer_step(member.key)
     there = [placed.arguments[each] for each in (name, key) if each in placed.arguments]
     if there:
-        placed.problems.append(_doubled(key, there[0], value))
+        placed.problems.append(_duplicate_problem(key, there[0], value))
     elif policy == "off":
         message = f"{key[:80]!r} stands beside the arguments; send it inside them"
         placed.problems.append(Problem("misplaced_argument", message, path))
@@ -118,7 +124,7 @@ def _put(member: BesideMember, name: str, placed: Placed, policy: str) -> None:
         placed.receipts.append(Repair("hoisted_argument", "schema", path, "", dumps(value)[:SHOWN]))
 
 
-def _named(member: BesideMember, arguments: dict[str, Any]) -> Problem | None:
+def _problem_of_member(member: ExtraMember, arguments: dict[str, Any]) -> Problem | None:
     key, value = member.key, member.value
     if member.role == "known":
         return None
@@ -137,8 +143,8 @@ def _named(member: BesideMember, arguments: dict[str, Any]) -> Problem | None:
     return Problem("duplicate_key", f"{key[:80]!r} is given twice, with two values; send it once")
 
 
-def _keep_stranger(
-    member: BesideMember, tool: Tool | None, has_none: bool, problems: list[Problem], unknown: list[str]
+def _report_unknown(
+    member: ExtraMember, tool: Tool | None, has_none: bool, problems: list[Problem], unknown: list[str]
 ) -> None:
     """Names what is nobody's; it may be all the arguments there are."""
     lost = _lost_arguments(member, tool) if has_none else None
@@ -148,7 +154,7 @@ def _keep_stranger(
         unknown.append(member.key)
 
 
-def _lost_arguments(member: BesideMember, tool: Tool | None) -> Problem | None:
+def _lost_arguments(member: ExtraMember, tool: Tool | None) -> Problem | None:
     """An object that holds something, in a call without arguments, may be them, if the tool has any."""
     value = _decoded(member.value)
     if not isinstance(value, dict) or not value or (tool is not None and not tool.parameters.get("properties")):
@@ -167,7 +173,7 @@ def _decoded(value: Any) -> Any:
         return value
 
 
-def _doubled(key: str, inside: Any, beside: Any) -> Problem:
+def _duplicate_problem(key: str, inside: Any, beside: Any) -> Problem:
     if is_same_json(inside, beside):
         message = f"{key[:80]!r} is given among the arguments and beside them; send it once"
         return Problem("duplicate_argument", message, pointer_step(key), blocking=False)
@@ -175,7 +181,7 @@ def _doubled(key: str, inside: Any, beside: Any) -> Problem:
     return Problem("duplicate_argument", f"{key[:80]!r} is given twice: {shown}; send it once", pointer_step(key))
 
 
-def _unknown(keys: list[str]) -> list[Problem]:
+def _unknown_key_note(keys: list[str]) -> list[Problem]:
     if not keys:
         return []
     shown = ", ".join([repr(key[:80]) for key in keys])
@@ -197,7 +203,7 @@ class Keys(msgspec.Struct, frozen=True):
     ids: tuple[str, ...]
 
 
-class Sketch(msgspec.Struct, frozen=True):
+class LooseCall(msgspec.Struct, frozen=True):
     """One call of a block, and where in the text it stands."""
 
     start: int
@@ -205,75 +211,77 @@ class Sketch(msgspec.Struct, frozen=True):
     name: str
     id: str
     arguments: Any
-    liberties: tuple[Liberty, ...]
-    beside: tuple[BesideMember, ...] = ()  # what stands in the envelope beside them
+    deviations: tuple[Deviation, ...]
+    beside: tuple[ExtraMember, ...] = ()  # what stands in the envelope beside them
 
 
-def sketch_envelopes(text: str, keys: Keys, *, tools: Toolset | None, depth: int, closed: bool) -> list[Sketch]:
+def read_loose_envelopes(text: str, keys: Keys, *, tools: Toolset | None, depth: int, closed: bool) -> list[LooseCall]:
     """The envelopes in a block. Where its end was seen (`closed`), all of it must be readable; else what stands behind
     the envelopes may be anything, but every bracket in them must be closed."""
-    found: list[Sketch] = []
+    found: list[LooseCall] = []
     pos = _BETWEEN(text, 0).end()  # type: ignore[union-attr]
     while pos < len(text) and not _ONLY_CLOSERS(text, pos):
         if text[pos] != "{" or len(found) >= _MOST:
             return found if found and not closed else []
-        sketch = _sketch_at(text, pos, keys, tools, depth, closed)
-        if sketch is None:
+        loose_call = _loose_call_at(text, pos, keys, tools, depth, closed)
+        if loose_call is None:
             return []
-        found.append(sketch)
-        pos = _BETWEEN(text, sketch.end).end()  # type: ignore[union-attr]
+        found.append(loose_call)
+        pos = _BETWEEN(text, loose_call.end).end()  # type: ignore[union-attr]
     if found and pos < len(text):
-        found[-1] = _with_closers(found[-1], text[pos:], tools)
+        found[-1] = _with_extra_closers(found[-1], text[pos:], tools)
     return found
 
 
-def _sketch_at(text: str, pos: int, keys: Keys, tools: Toolset | None, depth: int, closed: bool) -> Sketch | None:
+def _loose_call_at(
+    text: str, pos: int, keys: Keys, tools: Toolset | None, depth: int, closed: bool
+) -> LooseCall | None:
     try:
         read = read_loose(text, pos, depth=depth, closed=closed)
-    except Unreadable:
+    except UnreadableJson:
         return None
-    return _sketch(read, pos, keys, tools) if closed or _balanced(read.liberties) else None
+    return _loose_call(read, pos, keys, tools) if closed or _has_all_closers(read.deviations) else None
 
 
-def _with_closers(sketch: Sketch, rest: str, tools: Toolset | None) -> Sketch:
+def _with_extra_closers(loose_call: LooseCall, rest: str, tools: Toolset | None) -> LooseCall:
     """A call with brackets behind it that close more than a list around it."""
     extra = "".join(rest.split())
     extra = extra.removesuffix("]}") if extra.endswith("]}") else extra.removesuffix("]")
     if not extra:
-        return sketch
-    tool = tools.get(sketch.name) if tools is not None else None
-    guess = not _balanced(sketch.liberties) or is_one_too_many_unsure(sketch.arguments, tool, extra)
+        return loose_call
+    tool = tools.get(loose_call.name) if tools is not None else None
+    guess = not _has_all_closers(loose_call.deviations) or is_one_too_many_unsure(loose_call.arguments, tool, extra)
     return msgspec.structs.replace(
-        sketch, liberties=(*sketch.liberties, Liberty("extra_closer", extra[:SHOWN], "", guess))
+        loose_call, deviations=(*loose_call.deviations, Deviation("extra_closer", extra[:SHOWN], "", guess))
     )
 
 
-def _balanced(liberties: tuple[Liberty, ...]) -> bool:
-    return all(liberty.rule != "missing_closer" for liberty in liberties)
+def _has_all_closers(deviations: tuple[Deviation, ...]) -> bool:
+    return all(deviation.rule != "missing_closer" for deviation in deviations)
 
 
-def _sketch(read: Loose, start: int, keys: Keys, tools: Toolset | None) -> Sketch | None:
+def _loose_call(read: Loose, start: int, keys: Keys, tools: Toolset | None) -> LooseCall | None:
     """The call that an envelope holds, if it holds one."""
     value: dict[str, Any] = read.value
     inner = value.get("function")
     inner = inner if isinstance(inner, dict) else {}
     fields = {**value, **inner}
-    named, name, args, id = _parts(fields, keys)
+    named, name, args, id = _envelope_parts(fields, keys)
     if not name and args is None:
         return None
     arguments = None if args is None else fields[args]
     where = ("function", args) if args in inner else (args,)
-    spelled = [(steps[len(where) :], text) for steps, text in read.spelled if steps[: len(where)] == where]
+    spellings = [(steps[len(where) :], text) for steps, text in read.spellings if steps[: len(where)] == where]
     tool = tools.get(name) if tools is not None else None
-    arguments, made = respelled(arguments, spelled, tool)
-    beside = tuple(_members(fields, named, args, keys, tools))
-    beside += tuple(_clashes(value, inner))
-    beside += _repeated(read.liberties)
-    liberties = weighed(read, arguments, tool, beside=(*keys.names, *keys.args, *keys.ids, *_BESIDE))
-    return Sketch(start, read.end, name, id, arguments, (*liberties, *made), beside)
+    arguments, made = restore_spelling(arguments, spellings, tool)
+    beside = tuple(_extra_members(fields, named, args, keys, tools))
+    beside += tuple(_conflicting_keys(value, inner))
+    beside += _repeated_keys(read.deviations)
+    deviations = judge_brackets(read, arguments, tool, beside=(*keys.names, *keys.args, *keys.ids, *_BESIDE))
+    return LooseCall(start, read.end, name, id, arguments, (*deviations, *made), beside)
 
 
-def _parts(fields: dict[str, Any], keys: Keys) -> tuple[str, str, str | None, str]:
+def _envelope_parts(fields: dict[str, Any], keys: Keys) -> tuple[str, str, str | None, str]:
     """The name's key, the name, the arguments' key and the id."""
     if not keys.names:  # the name is the key
         name = next(iter(fields), "")
@@ -284,18 +292,18 @@ def _parts(fields: dict[str, Any], keys: Keys) -> tuple[str, str, str | None, st
     return named, fields[named] if named else "", args, id
 
 
-def _repeated(liberties: tuple[Liberty, ...]) -> tuple[BesideMember, ...]:
+def _repeated_keys(deviations: tuple[Deviation, ...]) -> tuple[ExtraMember, ...]:
     """Keys that stand twice with one value."""
-    return tuple([BesideMember(each.before, None, "again") for each in liberties if each.rule == AGAIN])
+    return tuple([ExtraMember(each.before, None, "again") for each in deviations if each.rule == AGAIN])
 
 
 def is_name(value: Any) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-def _members(
+def _extra_members(
     fields: dict[str, Any], named: str, args: str | None, keys: Keys, tools: Toolset | None
-) -> Iterator[BesideMember]:
+) -> Iterator[ExtraMember]:
     """What an envelope holds beside its name and arguments."""
     name = fields[named] if keys.names and named else ""
     for key, value in fields.items():
@@ -303,14 +311,14 @@ def _members(
             continue
         role = role_of(key, value, keys, tools, name=name, has_args=args is not None)
         if role is not None:
-            yield BesideMember(key, value, role)
+            yield ExtraMember(key, value, role)
 
 
-def _clashes(value: dict[str, Any], inner: dict[str, Any]) -> Iterator[BesideMember]:
+def _conflicting_keys(value: dict[str, Any], inner: dict[str, Any]) -> Iterator[ExtraMember]:
     """Keys that stand both in an envelope and in its `function`."""
     for key in inner:
         if key in value and not is_same_json(value[key], inner[key]):
-            yield BesideMember(key, value[key], "clash")
+            yield ExtraMember(key, value[key], "clash")
 
 
 _ARGUMENTS = frozenset(("arguments", "parameters", "args", "kwargs", "input"))
@@ -322,7 +330,7 @@ def role_of(key: str, value: Any, keys: Keys, tools: Toolset | None, *, name: st
     and no argument can be."""
     if not keys.names and _is_call(key, value, tools):
         return "call"
-    if key in keys.args or (has_args and _is_second(key, value) and not _is_declared(key, tools, name)):
+    if key in keys.args or (has_args and _is_second_arguments(key, value) and not _is_declared(key, tools, name)):
         return "arguments"
     if key in keys.names or (key == "function" and keys.names):
         return _role_of_name(value, tools, name)
@@ -331,7 +339,7 @@ def role_of(key: str, value: Any, keys: Keys, tools: Toolset | None, *, name: st
     return _role_of_other(key, value)
 
 
-def _is_second(key: str, value: Any) -> bool:
+def _is_second_arguments(key: str, value: Any) -> bool:
     """Is it a second object of arguments, under a key that other formats have for them?"""
     return key in _ARGUMENTS and (isinstance(value, dict) or (isinstance(value, str) and value.lstrip()[:1] == "{"))
 
@@ -363,19 +371,19 @@ def _is_declared(key: str, tools: Toolset | None, name: str) -> bool:
     return tools is not None and name in tools and key in tools.kinds(name)
 
 
-def sketch_arguments(
+def read_loose_arguments(
     text: str, start: int, name: str, *, tools: Toolset | None, depth: int, closed: bool
-) -> list[Sketch]:
+) -> list[LooseCall]:
     """The call whose arguments begin at `start`; where the end was seen, with nothing but closing brackets behind."""
     tool = tools.get(name) if tools is not None else None
     try:
         if closed:
-            value, liberties = read_arguments(text, start, tool, depth=depth, closed=True)
+            value, deviations = read_arguments(text, start, tool, depth=depth, closed=True)
             end = len(text.rstrip())
         else:
-            value, liberties, end = objects_in_a_row(text, start, tool, depth=depth, closed=False)
-    except Unreadable:
+            value, deviations, end = read_object_sequence(text, start, tool, depth=depth, closed=False)
+    except UnreadableJson:
         return []
-    if not isinstance(value, dict) or not (closed or _balanced(liberties)):
+    if not isinstance(value, dict) or not (closed or _has_all_closers(deviations)):
         return []
-    return [Sketch(0, end, name, "", value, liberties, _repeated(liberties))]
+    return [LooseCall(0, end, name, "", value, deviations, _repeated_keys(deviations))]

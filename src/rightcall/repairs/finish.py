@@ -13,12 +13,12 @@ from typing import Any
 import msgspec
 
 from rightcall.repairs.argument_text import has_sure_brackets, is_one_too_many_unsure, read_arguments
-from rightcall.repairs.envelope_repair import BesideMember, name_members, place
+from rightcall.repairs.envelope_repair import ExtraMember, place_members, report_members
 from rightcall.repairs.loose_json import (
     AGAIN,
     SHOWN,
-    Liberty,
-    Unreadable,
+    Deviation,
+    UnreadableJson,
     dumps,
     unfence,
     with_spelling,
@@ -53,7 +53,7 @@ def settle(
     value: Any = Undecodable,
     repairs: tuple[Repair, ...] = (),
     closed: bool = True,
-    beside: tuple[BesideMember, ...] = (),
+    beside: tuple[ExtraMember, ...] = (),
     budget: RepairBudget | None = None,
 ) -> tuple[Call, list[Problem]]:
     """A whole call and what is wrong with it. `value` is what `json` holds, if known, and no key of it stands there
@@ -78,7 +78,7 @@ def settle(
             return Call(name, value, json, id, raw), []
     repair.has_repaired_brackets = any(each.rule in _BRACKETS for each in repairs)
     arguments = repair.arguments(value, json, beside)
-    made = repair.weighed(repairs, arguments)
+    made = repair.judge_brackets(repairs, arguments)
     notes = [_about(note, index) for note in repair.notes]
     if arguments is None:
         problem = repair.problem
@@ -156,7 +156,7 @@ class _ArgumentRepair:
         self.has_none = False  # were no arguments sent at all?
         self.stranger = False  # is there something beside the arguments that is nobody's?
 
-    def weighed(self, repairs: tuple[Repair, ...], arguments: dict[str, Any] | None) -> tuple[Repair, ...]:
+    def judge_brackets(self, repairs: tuple[Repair, ...], arguments: dict[str, Any] | None) -> tuple[Repair, ...]:
         """All receipts. Brackets too many, and arguments that stand behind one, are certain only where no other bracket
         can be the one too many."""
         made = (*repairs, *self.receipts)
@@ -185,11 +185,11 @@ class _ArgumentRepair:
         """Is there nothing to be repaired?"""
         return self.tool is None or needs_no_repair(self.tool, arguments)
 
-    def arguments(self, value: Any, json: str, beside: tuple[BesideMember, ...]) -> dict[str, Any] | None:
+    def arguments(self, value: Any, json: str, beside: tuple[ExtraMember, ...]) -> dict[str, Any] | None:
         self.text = json
         found = self._object(value, json)
         if found is None:
-            self.notes += name_members(beside)
+            self.notes += report_members(beside)
             return None
         if self.tool is not None and self.policy != "off" and not self.changed:
             found = with_spelling(found, self.text)
@@ -199,9 +199,9 @@ class _ArgumentRepair:
             return found
         return self._fitted(self.tool, found)
 
-    def _with_beside(self, found: dict[str, Any], beside: tuple[BesideMember, ...]) -> dict[str, Any]:
+    def _with_beside(self, found: dict[str, Any], beside: tuple[ExtraMember, ...]) -> dict[str, Any]:
         """The arguments with those that stand beside them."""
-        placed = place(beside, found, self.tool, self.tools, self.policy, has_none=self.has_none)
+        placed = place_members(beside, found, self.tool, self.tools, self.policy, has_none=self.has_none)
         self.stranger = placed.unsure or any(each.code == "unknown_key" for each in placed.problems)
         self.early = bool(placed.receipts) and placed.unsure
         if placed.receipts and found:
@@ -209,13 +209,13 @@ class _ArgumentRepair:
             hoisted = {key: value for key, value in placed.arguments.items() if key not in found}
             unsure = unsure or not (has_sure_brackets(found, 1, self.tool) and has_sure_brackets(hoisted, 2, None))
             self.early = unsure or _has_strangers(self.tool, placed.arguments, found)
-        self._took(*placed.receipts)
+        self._record(*placed.receipts)
         self.notes += placed.problems
         return placed.arguments
 
     def _fitted(self, tool: Tool, found: dict[str, Any]) -> dict[str, Any]:
         """The arguments as the tool's schema wants them, as far as that goes."""
-        from rightcall.repairs.schema_repair import call_inside, mend, rename_aliases
+        from rightcall.repairs.schema_repair import call_inside, rename_aliases, repair_by_schema
 
         inside = call_inside(found, tool.name, tool.parameters.get("properties"))
         if inside is not None and self._is_refused(tool, found, inside[0]):
@@ -224,16 +224,16 @@ class _ArgumentRepair:
         if self.policy == "off":
             return found
         if inside is not None and inside[0] == tool.name:
-            self._took(Repair("unwrapped", "schema", "", dumps(found)[:SHOWN], dumps(inside[1])[:SHOWN]))
+            self._record(Repair("unwrapped", "schema", "", dumps(found)[:SHOWN], dumps(inside[1])[:SHOWN]))
             found = inside[1]
         elif is_schema_echo(tool, found):
-            self._took(Repair("unwrapped", "schema", "", dumps(found)[:SHOWN], dumps(found["properties"])[:SHOWN]))
+            self._record(Repair("unwrapped", "schema", "", dumps(found)[:SHOWN], dumps(found["properties"])[:SHOWN]))
             found = found["properties"]
         found, receipts = rename_aliases(tool, found)
-        self._took(*receipts)
+        self._record(*receipts)
         if unknown_arguments(tool, found) or not fits_schema(tool, found):
             repaired = self.has_repaired_brackets or any(each.rule in _BRACKETS for each in self.receipts)
-            found, receipts = mend(
+            found, receipts = repair_by_schema(
                 tool,
                 found,
                 guesses=may_guess(tool, self.policy),
@@ -241,7 +241,7 @@ class _ArgumentRepair:
                 budget=self._budget,
                 sure_brackets=not repaired or has_sure_brackets(found, 1, tool),
             )
-            self._took(*receipts)
+            self._record(*receipts)
         return found
 
     def _is_refused(self, tool: Tool, found: dict[str, Any], name: str) -> bool:
@@ -252,11 +252,11 @@ class _ArgumentRepair:
         return self._is_declared(name) or bool(unknown_arguments(tool, found)) or not fits_schema(tool, found)
 
     def _is_declared(self, name: str) -> bool:
-        from rightcall.repairs.tool_meant import settle_name
+        from rightcall.repairs.tool_meant import resolve_tool_name
 
-        return self.tools is not None and settle_name(name, self.tools, "safe")[0] in self.tools
+        return self.tools is not None and resolve_tool_name(name, self.tools, "safe")[0] in self.tools
 
-    def _took(self, *receipts: Repair) -> None:
+    def _record(self, *receipts: Repair) -> None:
         if receipts:
             self.receipts.extend(receipts)
             self.changed = True
@@ -309,29 +309,29 @@ class _ArgumentRepair:
 
     def _loosely(self, text: str) -> dict[str, Any] | None:
         try:
-            found, liberties = read_arguments(text, 0, self.tool, depth=self.depth, closed=self.closed)
-        except Unreadable as error:
+            found, deviations = read_arguments(text, 0, self.tool, depth=self.depth, closed=self.closed)
+        except UnreadableJson as error:
             if error.cut and not self.closed:
                 self.problem = TRUNCATED
             elif error.code:
                 self.problem = Problem(error.code, str(error))
             return None
-        self.notes += again(liberties)
-        made = receipts(liberties)
+        self.notes += again(deviations)
+        made = receipts(deviations)
         if not isinstance(found, dict) or not allowed(made, self.tool, self.policy):
             return None
-        self._took(*made)
+        self._record(*made)
         return found
 
 
-def receipts(liberties: Iterable[Liberty]) -> tuple[Repair, ...]:
+def receipts(deviations: Iterable[Deviation]) -> tuple[Repair, ...]:
     """What a loose reading is to be recorded as."""
-    return tuple([_receipt(liberty) for liberty in liberties if liberty.rule != AGAIN])
+    return tuple([_receipt(deviation) for deviation in deviations if deviation.rule != AGAIN])
 
 
-def again(liberties: Iterable[Liberty]) -> list[Problem]:
+def again(deviations: Iterable[Deviation]) -> list[Problem]:
     """The note on a key that stands twice with one value."""
-    return [_note(DuplicateKey(each.before, False, True, "", "")) for each in liberties if each.rule == AGAIN]
+    return [_note(DuplicateKey(each.before, False, True, "", "")) for each in deviations if each.rule == AGAIN]
 
 
 def allowed(made: Iterable[Repair], tool: Tool | None, policy: str) -> bool:
@@ -344,6 +344,6 @@ def may_guess(tool: Tool | None, policy: str) -> bool:
     return policy == "lenient" or (policy == "safe" and tool is not None and tool.read_only)
 
 
-def _receipt(liberty: Liberty) -> Repair:
-    kind = "guess" if liberty.guess or liberty.rule in _GUESSES else "exact"
-    return Repair(liberty.rule, kind, "", liberty.before, liberty.after)  # type: ignore[arg-type]
+def _receipt(deviation: Deviation) -> Repair:
+    kind = "guess" if deviation.guess or deviation.rule in _GUESSES else "exact"
+    return Repair(deviation.rule, kind, "", deviation.before, deviation.after)  # type: ignore[arg-type]

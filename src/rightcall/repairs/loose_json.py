@@ -1,9 +1,10 @@
-"""JSON as models write it: parsed in one pass, each deviation from strict JSON recorded.
+"""Parse JSON as models write it, and record every deviation from strict JSON.
 
-    read_loose("{'city': 'Oslo', days: 3,}")  ->  {"city": "Oslo", "days": 3} and three rules
+    read_loose("{'city': 'Oslo', days: 3,}")  ->  {"city": "Oslo", "days": 3} and three deviations
 
-Nothing is evaluated, and each character is examined once. A text that ends inside a value raises `Unreadable` unless
-the caller knows that nothing was cut off. `NumberText` keeps the spelling of floats: `1.10` as a string is not "1.1".
+The text is never evaluated, and each character is read once. A text that ends inside a value raises `UnreadableJson`
+unless the caller knows that nothing was cut off. `FloatText` keeps how a float was written: as a string `1.10` is not
+"1.1".
 """
 
 from __future__ import annotations
@@ -22,62 +23,63 @@ from rightcall.strict_json import MAX_DEPTH, decode, is_same_json
 _POINT = re.compile(r"\d[.eE]|-0").search
 
 
-class NumberText(float):
-    """A float that remembers its text."""
+class FloatText(float):
+    """A float that keeps the text it was parsed from."""
 
     text: str
 
-    def __new__(cls, text: str) -> NumberText:
+    def __new__(cls, text: str) -> FloatText:
         self = super().__new__(cls, text)
         self.text = text
         return self
 
 
 def with_spelling(value: Any, text: str) -> Any:
-    """The same value, read from its JSON text once more so that its floats remember theirs."""
-    return json.loads(text, parse_float=NumberText, parse_int=_integer) if _POINT(text) else value
+    """Parse the value's JSON text again with `FloatText` for floats, if it contains any."""
+    return json.loads(text, parse_float=FloatText, parse_int=_integer) if _POINT(text) else value
 
 
 def _integer(text: str) -> int | float:
-    """`-0` is a number that no integer is."""
-    return NumberText(text) if text == "-0" else int(text)
+    """Convert an integer literal; `-0` becomes a float, since no integer is -0."""
+    return FloatText(text) if text == "-0" else int(text)
 
 
 def without_spelling(value: Any) -> Any:
-    """The value with plain floats."""
+    """Replace every `FloatText` in a value by a plain float."""
     if isinstance(value, dict):
         return {key: without_spelling(item) for key, item in value.items()}
     if isinstance(value, list):
         return [without_spelling(item) for item in value]
-    return float(value) if isinstance(value, NumberText) else value
+    return float(value) if isinstance(value, FloatText) else value
 
 
 def dumps(value: Any) -> str:
-    """JSON in which such floats are written as they were."""
+    """Serialize a value to JSON; a `FloatText` is written as it was in the input."""
     if isinstance(value, dict):
         return "{" + ", ".join([f"{json.dumps(key, ensure_ascii=False)}: {dumps(value[key])}" for key in value]) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(dumps, value)) + "]"
     if isinstance(value, float):
-        return written(value)
+        return float_text(value)
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def written(value: float) -> str:
-    if isinstance(value, NumberText):
+def float_text(value: float) -> str:
+    """Write a float as JSON; infinity becomes a number that overflows when it is parsed."""
+    if isinstance(value, FloatText):
         return value.text
     return repr(value) if isfinite(value) else "1e999" if value > 0 else "-1e999"
 
 
-LABEL = r"[^`\s{\[<\"'][^`\n]{0,63}+"  # an info string that is there
-INFO = rf"[ \t\r]{{0,8}}+(?:{LABEL})?+"  # one that may be missing
-BEGIN = rf"```{INFO}\n"
+FENCE_LABEL = r"[^`\s{\[<\"'][^`\n]{0,63}+"  # a non-empty info string
+FENCE_INFO = rf"[ \t\r]{{0,8}}+(?:{FENCE_LABEL})?+"  # an optional one
+FENCE_START = rf"```{FENCE_INFO}\n"
 
-begins_fence = re.compile(BEGIN).match
+begins_fence = re.compile(FENCE_START).match
 
 
 def unfence(text: str) -> str | None:
-    """What stands inside the one code fence around a text, if there is one."""
+    """Return the content of the code fence that encloses the whole text; None without such a fence."""
     inner = text.strip()
     begin = begins_fence(inner)
     if begin is None or not inner.endswith("```") or len(inner) - 3 < begin.end():
@@ -86,25 +88,24 @@ def unfence(text: str) -> str | None:
 
 
 MOST_OBJECTS = 9
-AGAIN = "again"  # no rule, and no receipt: a key that stands twice with one value leaves a note
-SHOWN = 200  # characters of a receipt; `Call.raw` has the whole
+AGAIN = "again"  # a key given twice with the same value: a non-blocking problem instead of a receipt
+SHOWN = 200  # characters of a receipt; `Call.raw` has the whole text
 
 
-class Liberty(msgspec.Struct, frozen=True):
-    """One thing that strict JSON does not allow: the rule that reads it, and the first place where it was met."""
+class Deviation(msgspec.Struct, frozen=True):
+    """A deviation from strict JSON: its repair rule and its first occurrence, before and after the repair."""
 
     rule: str
     before: str
     after: str
-    guess: bool = False  # another reading was as good
+    guess: bool = False  # another interpretation is as likely
 
 
-Spelled = tuple[tuple[str | int, ...], str]
+Spelling = tuple[tuple[str | int, ...], str]  # the path of a value and the text it was parsed from
 
 
-class Unreadable(Exception):
-    """No value can be made of the text; `cut` says that it ended too early, `code` which problem that is, where it is a
-    certain one."""
+class UnreadableJson(Exception):
+    """The text cannot be parsed as a value. `cut`: it ended too early. `code`: the problem code, if one is certain."""
 
     def __init__(self, reason: str, *, cut: bool = False, code: str = "") -> None:
         super().__init__(reason)
@@ -112,71 +113,84 @@ class Unreadable(Exception):
 
 
 class Loose(msgspec.Struct, frozen=True):
-    """A value and where it ends. `spelled` are numbers and words that are not written as we would, with place and text:
-    only the schema can tell whether the value or the text was meant. Of brackets that were not closed there are
-    `missing` so many; `mixed` is how deep an object stands that writes its keys in another way than the one around it;
-    `open` are the objects and lists that were open at the end of the text, None among them where
-    it ends in a number or a word, of which more may have stood there."""
+    """A parsed value and where its text ends.
+
+    - `spellings`: numbers and words in an unusual spelling, with path and text: only the schema tells whether the
+      number or the text was meant.
+    - `missing_closers`: how many brackets were not closed.
+    - `open_at_end`: the objects and lists that were open at the end of the text; None among them if the text ends in a
+      number or a word, which may be incomplete.
+    - `mixed`: the depth of an object whose keys are quoted in another style than those of the object around it.
+    """
 
     value: Any
     end: int
-    liberties: tuple[Liberty, ...]
-    spelled: tuple[Spelled, ...] = ()
-    missing: int = 0
-    open: tuple[Any, ...] = ()
+    deviations: tuple[Deviation, ...]
+    spellings: tuple[Spelling, ...] = ()
+    missing_closers: int = 0
+    open_at_end: tuple[Any, ...] = ()
     mixed: int = 0
 
 
-def one_object(objects: list[dict[str, Any]]) -> tuple[dict[str, Any], Liberty]:
-    """One of several objects in a row: the only one that is not empty, or the one that all of them are."""
+def one_object(objects: list[dict[str, Any]]) -> tuple[dict[str, Any], Deviation]:
+    """Return the one object that a sequence of objects repeats, apart from empty ones; raise if they differ."""
     filled = [found for found in objects if found]
     if not all(is_same_json(found, filled[0]) for found in filled[1:]):
-        raise Unreadable("several objects stand in a row, and they disagree")
+        raise UnreadableJson("several objects follow each other, and they differ")
     before = "".join([json.dumps(found, ensure_ascii=False)[:100] for found in objects])[:200]
     value = filled[0] if filled else {}
-    return value, Liberty("concatenated", before, json.dumps(value, ensure_ascii=False)[:200])
+    return value, Deviation("concatenated", before, json.dumps(value, ensure_ascii=False)[:200])
 
 
 _match_escape = re.compile(rf'\\(?:["\\/bfnrt]|{SURROGATE_PAIR}|u[0-9a-fA-F]{{4}})').match
 _ESCAPED_QUOTES = frozenset(("\\'", "\\`"))
-# `C:\dir`, `\\host\share\dir`: no backslash is doubled but the first of a host's, and no sign of a regular expression.
+# `C:\dir`, `\\host\share\dir`: only the first backslash of a host is doubled; no operator of a regular expression.
 _path = re.compile(r"[A-Za-z]:(?:\\(?!\\)[^\\]*+)++|\\\\[\w.\-]{2,64}+(?:\\(?!\\)[^\\+*?()\[\]{}|^]*+){2,}+").fullmatch
-# A class of characters that is repeated, and not the end of a word: a regular expression that lost its doubling.
+# A repeated character class that is not the end of a word: a regular expression whose backslashes were not doubled.
 _pattern = re.compile(r"(?<![\w\\])\\[dDwWsS](?:[+*]|\{[0-9])").search
-# Beside an escape that is none, these are what a regular expression has, and no control characters.
+# Next to an invalid escape these belong to a regular expression and are no control characters.
 _NEVER_MEANT = frozenset(("\\b", "\\f"))
 
 
-def _read_escapes(pieces: list[str], source: str, *, single: bool) -> str:
-    """The string; `pieces` are its escapes and the text between them. Where one backslash stands alone (`single`) and
-    the string is a path, none of them is an escape: then it is `source` itself."""
-    if single and _path(source):
+def _join_pieces(pieces: list[str], source: str, *, has_lone_backslash: bool) -> str:
+    """Decode a string from its escapes and the text between them (`pieces`).
+
+    In a path with an undoubled backslash nothing is an escape, so the path is returned as it is (`source`).
+    """
+    if has_lone_backslash and _path(source):
         return source
-    return "".join([_piece(piece, single) for piece in pieces])
+    return "".join([_decode_piece(piece, has_lone_backslash) for piece in pieces])
 
 
-def _piece(piece: str, single: bool) -> str:
+def _decode_piece(piece: str, has_lone_backslash: bool) -> str:
     if not piece.startswith("\\"):
         return piece
     if piece in _ESCAPED_QUOTES:
         return piece[1]
-    return PYTHON_ESCAPES.read(piece) if _match_escape(piece, 0) and not (single and piece in _NEVER_MEANT) else piece
+    return (
+        PYTHON_ESCAPES.read(piece)
+        if _match_escape(piece, 0) and not (has_lone_backslash and piece in _NEVER_MEANT)
+        else piece
+    )
 
 
 def _has_control(pieces: list[str]) -> bool:
-    """Is one of them the escape of a line break, a tab or the like?"""
+    """Return whether one piece is the escape of a line break, a tab or another control character."""
     return any(piece.startswith("\\") and piece[1:2] in tuple("bfnrtu") for piece in pieces)
 
 
 def _has_bare_quote(pieces: list[str], escapes: set[str], quote: str) -> bool:
-    """Does a quote that is escaped somewhere stand without a backslash elsewhere?"""
+    """Return whether a quote that is escaped in one place is unescaped in another."""
     marks = {piece[1] for piece in escapes & _ESCAPED_QUOTES} - {quote}
     return any(mark in piece for mark in marks for piece in pieces if piece not in escapes)
 
 
 def _is_escape_sure(pieces: list[str], source: str, quote: str) -> bool:
-    """Is it certain what they mean? They are themselves in a path or a regular expression; `\\'` is a quote where no
-    other quote stands without one, and always in a string between such quotes."""
+    """Return whether the meaning of the escapes is certain.
+
+    In a path or a regular expression a backslash is itself. `\\'` is a quote if no such quote is unescaped elsewhere,
+    and always in a string between such quotes.
+    """
     escapes = {piece for piece in pieces if piece.startswith("\\")}
     if all(piece == "\\" + quote or _match_escape(piece, 0) for piece in escapes):
         return True
@@ -189,8 +203,7 @@ def _is_escape_sure(pieces: list[str], source: str, quote: str) -> bool:
 
 
 def decode_escaped(text: str, depth: int) -> Any:
-    """What JSON holds that stands as in a string, without the quotation marks around it: `[{\\"a\\": 1}]`. None where
-    it is none."""
+    """Decode JSON whose quotes are escaped as in a string, such as `[{\\"a\\": 1}]`; None if it is not such text."""
     inner = decode(f'"{text}"', depth) if '\\"' in text else None
     return decode(inner, depth) if isinstance(inner, str) else None
 
@@ -205,18 +218,18 @@ _PLAIN = {
 CLOSING = {quote.open: quote.close for quote in LOOSE.quotes}
 
 
-class LooseStrings:
-    """Reads strings from `pos` on, and keeps what liberties they took."""
+class LooseStringReader:
+    """Read strings from `pos` on and record their deviations."""
 
     def __init__(self, text: str, pos: int) -> None:
         self.text, self.pos = text, pos
-        self.found: dict[str, Liberty] = {}
-        # Where one backslash was not doubled, those of a line break or a tab may not have been either.
-        self.single = self.controls = False
+        self.found: dict[str, Deviation] = {}
+        # If one backslash is not doubled, that of a line break or a tab may not be an escape either.
+        self.has_lone_backslash = self.has_control_escapes = False
 
-    def _took(self, rule: str, before: str, after: str, *, guess: bool = False) -> None:
+    def _record(self, rule: str, before: str, after: str, *, guess: bool = False) -> None:
         if rule not in self.found or (guess and not self.found[rule].guess):
-            self.found[rule] = Liberty(rule, before[:SHOWN], after[:SHOWN], guess)
+            self.found[rule] = Deviation(rule, before[:SHOWN], after[:SHOWN], guess)
 
     def _string(self, quote: str) -> str:
         start = self.pos
@@ -234,7 +247,7 @@ class LooseStrings:
                 self.pos += 1
                 break
             if not char:
-                raise Unreadable("a string is not closed", cut=True)
+                raise UnreadableJson("a string is not closed", cut=True)
             if char == "\\":
                 pieces.append(self._escape(odd))
             else:
@@ -254,28 +267,32 @@ class LooseStrings:
 
     def _decoded(self, pieces: list[str], quote: str, start: int, odd: set[str]) -> str:
         source = "".join(pieces)
-        single = "bad_escape" in odd
-        value = PYTHON_ESCAPES.read(source) if not odd else _read_escapes(pieces, source, single=single)
-        self.single = self.single or single
-        self.controls = self.controls or (value is not source and _has_control(pieces))
+        has_lone_backslash = "bad_escape" in odd
+        value = (
+            PYTHON_ESCAPES.read(source)
+            if not odd
+            else _join_pieces(pieces, source, has_lone_backslash=has_lone_backslash)
+        )
+        self.has_lone_backslash = self.has_lone_backslash or has_lone_backslash
+        self.has_control_escapes = self.has_control_escapes or (value is not source and _has_control(pieces))
         if quote != '"' or odd:
             guess = bool(odd - {"raw_newline"}) and not _is_escape_sure(pieces, source, quote)
             after = json.dumps(value[:SHOWN], ensure_ascii=False)
-            self._took_string(self.text[start : self.pos], quote, odd, after, guess)
+            self._record_string(self.text[start : self.pos], quote, odd, after, guess)
         return value
 
-    def _took_string(self, before: str, quote: str, odd: set[str], after: str, guess: bool) -> None:
+    def _record_string(self, before: str, quote: str, odd: set[str], after: str, guess: bool) -> None:
         if quote in "'`":
-            self._took("single_quotes", before, after)
+            self._record("single_quotes", before, after)
         elif quote != '"':
-            self._took("smart_quotes", before, after)
+            self._record("smart_quotes", before, after)
         if "raw_newline" in odd:
-            self._took("raw_newline", before, after)
+            self._record("raw_newline", before, after)
         if len(odd) > ("raw_newline" in odd):
-            self._took("bad_escape", before, after, guess=guess)
+            self._record("bad_escape", before, after, guess=guess)
 
 
-# White space between values that is written as in a string (OpenHands/software-agent-sdk#2488), not the beginning of an
+# White space between values that is written as an escape (OpenHands/software-agent-sdk#2488), not the beginning of an
 # unquoted path such as `\new`.
 _ESCAPED_BLANK = re.compile(r"\\[nrt](?!(?!(?:true|false|null)\b)[A-Za-z_])").match
 _BLANK = re.compile(r"[ \t\r\n]*+").match
@@ -286,40 +303,43 @@ _IN_WORD = re.compile(r"[\w.+\-]").fullmatch
 
 
 def read_loose(text: str, pos: int = 0, *, depth: int = MAX_DEPTH, closed: bool = False) -> Loose:
-    """One value from `pos` on. `closed`: the end of the text is known to be the end of what was sent. A bracket of the
-    wrong kind means that those before it are missing."""
+    """Parse one value from `pos` on. Raise `UnreadableJson` if there is none.
+
+    `closed`: the end of the text is known to be the end of the input, so that open brackets were forgotten, not cut
+    off. A closing bracket of the wrong kind means that the closing brackets before it are missing.
+    """
     reader = _LooseReader(text, pos, depth, closed)
     try:
         value = reader.value(0)
     except RecursionError:
-        raise Unreadable(f"nested deeper than {depth} levels") from None
-    if len(reader.words) > 1 and "python_literal" in reader.found:
+        raise UnreadableJson(f"nested deeper than {depth} levels") from None
+    if len(reader.word_kinds) > 1 and "python_literal" in reader.found:
         reader.doubt("python_literal")
-    if reader.single and reader.controls:
+    if reader.has_lone_backslash and reader.has_control_escapes:
         reader.doubt("bad_escape")
     found = tuple(reader.found.values())
-    spelled, at_end = tuple(reader.spelled), tuple(reader.at_end)
-    return Loose(value, reader.pos, found, spelled, reader.missing, at_end, reader.mixed)
+    spellings, open_at_end = tuple(reader.spellings), tuple(reader.open_at_end)
+    return Loose(value, reader.pos, found, spellings, reader.missing_closers, open_at_end, reader.mixed)
 
 
-def skip_comments(text: str, pos: int) -> tuple[int, tuple[Liberty, ...]]:
-    """Past blanks and comments, and what was skipped."""
+def skip_comments(text: str, pos: int) -> tuple[int, tuple[Deviation, ...]]:
+    """Skip white space and comments from `pos` on; return the new position and the skipped comments as deviations."""
     reader = _LooseReader(text, pos, 0, True)
     reader.peek()
     return reader.pos, tuple(reader.found.values())
 
 
-class _LooseReader(LooseStrings):
+class _LooseReader(LooseStringReader):
     def __init__(self, text: str, pos: int, depth: int, closed: bool) -> None:
         super().__init__(text, pos)
         self.depth, self.closed = depth, closed
-        self.steps: list[str | int] = []  # to the value being read
-        self.spelled: list[Spelled] = []
-        self.wanted: list[str] = []  # the brackets that are to close what is open
-        self.words: set[bool] = set()  # were there words of JSON's, and of Python's?
-        self.at_end: list[Any] = []
-        self.missing = self.mixed = 0
-        self.styles: list[str | None] = []  # how the keys of the objects around are written
+        self.path: list[str | int] = []  # of the value being read
+        self.spellings: list[Spelling] = []
+        self.expected_closers: list[str] = []  # of the open objects and lists
+        self.word_kinds: set[bool] = set()  # True: a literal of JSON was read; False: one of Python
+        self.open_at_end: list[Any] = []
+        self.missing_closers = self.mixed = 0
+        self.key_styles: list[str | None] = []  # the quote of the keys of each open object; "" without quotes
 
     def doubt(self, rule: str) -> None:
         self.found[rule] = msgspec.structs.replace(self.found[rule], guess=True)
@@ -328,34 +348,34 @@ class _LooseReader(LooseStrings):
         while True:
             self.pos = _BLANK(self.text, self.pos).end()  # type: ignore[union-attr]
             if (escape := _ESCAPED_BLANK(self.text, self.pos)) is not None:
-                self._took("bad_escape", escape.group(), "")
+                self._record("bad_escape", escape.group(), "")
                 self.pos = escape.end()
                 continue
             comment = LOOSE.comments(self.text, self.pos)
             if comment is None:
                 return self.text[self.pos : self.pos + 1]
-            self._took("comment", comment.group(), "")
+            self._record("comment", comment.group(), "")
             self.pos = comment.end()
 
     def value(self, level: int) -> Any:
         if level > self.depth:
-            raise Unreadable(f"nested deeper than {self.depth} levels")
+            raise UnreadableJson(f"nested deeper than {self.depth} levels")
         char = self.peek()
         if char == "{":
             return self._object(level)
         if char == "[":
             return self._array(level)
         if self.text.startswith("```", self.pos):
-            raise Unreadable("a code fence is inside the JSON")
+            raise UnreadableJson("a code fence is inside the JSON")
         if char in CLOSING:
             return self._string(char)
         if not char:
-            raise Unreadable("the text ends where a value should be", cut=True)
+            raise UnreadableJson("the text ends where a value should be", cut=True)
         return self._scalar()
 
     def _scalar(self) -> Any:
         number = _NUMBER(self.text, self.pos)
-        # Zeros in front are no number's: a code or a telephone number without its quotes.
+        # Leading zeros: a code or a telephone number without quotes.
         if number is not None and not _ZEROS(number.group()):
             self.pos = number.end()
             return self._number(number.group())
@@ -363,34 +383,34 @@ class _LooseReader(LooseStrings):
         if word is not None and word.group() in LOOSE.words:
             self.pos = word.end()
             value = LOOSE.words[word.group()]
-            self.words.add(word.group() in JSON_WORDS)
+            self.word_kinds.add(word.group() in JSON_WORDS)
             if word.group() not in JSON_WORDS:
-                self._took("python_literal", word.group(), {True: "true", False: "false", None: "null"}[value])
+                self._record("python_literal", word.group(), {True: "true", False: "false", None: "null"}[value])
                 if value is not None:
-                    self.spelled.append((tuple(self.steps), word.group()))
+                    self.spellings.append((tuple(self.path), word.group()))
             return value
         bare = LOOSE.bare_value(self.text, self.pos)
         if bare is None:
-            raise Unreadable(f"no value can be read at {self.text[self.pos :][:30]!r}")
+            raise UnreadableJson(f"no value can be read at {self.text[self.pos :][:30]!r}")
         self.pos = bare.end()
         text = bare.group().rstrip()
-        self._took("unquoted_value", text, f'"{text}"')
+        self._record("unquoted_value", text, f'"{text}"')
         return text
 
     def _number(self, text: str) -> int | float:
         if STRICT_NUMBER(text) is None:
-            raise Unreadable(f"{text[:30]} is no JSON number")
+            raise UnreadableJson(f"{text[:30]} is not a JSON number")
         value = programmers_number(text)
         if value in (float("inf"), float("-inf")):
             code = "" if text.lstrip("-").isdigit() else "not_finite"
-            raise Unreadable(f"{text[:30]} is not a number that JSON can carry", code=code)
+            raise UnreadableJson(f"{text[:30]} is not a number that JSON can represent", code=code)
         if text != repr(value):
-            self.spelled.append((tuple(self.steps), text))
+            self.spellings.append((tuple(self.path), text))
         return value
 
     def _array(self, level: int) -> list[Any]:
         self.pos += 1
-        self.wanted.append("]")
+        self.expected_closers.append("]")
         items: list[Any] = []
         comma = True
         while True:
@@ -402,16 +422,16 @@ class _LooseReader(LooseStrings):
                 return items
             else:
                 if not comma:
-                    self._took("missing_comma", char, "," + char)
-                self.steps.append(len(items))
+                    self._record("missing_comma", char, "," + char)
+                self.path.append(len(items))
                 items.append(self.value(level + 1))
-                self.steps.pop()
+                self.path.pop()
                 comma = False
 
     def _object(self, level: int) -> dict[str, Any]:
         self.pos += 1
-        self.wanted.append("}")
-        self.styles.append(None)
+        self.expected_closers.append("}")
+        self.key_styles.append(None)
         found: dict[str, Any] = {}
         key = ""
         comma = True
@@ -421,78 +441,78 @@ class _LooseReader(LooseStrings):
                 self._comma(comma, bool(found))
                 comma = True
             elif self._closes(char, found, comma):
-                self.styles.pop()
+                self.key_styles.pop()
                 return found
             else:
                 if not comma:
-                    self._took("missing_comma", char, "," + char)
-                self._styled(char, level)
+                    self._record("missing_comma", char, "," + char)
+                self._note_key_style(char, level)
                 key = self._key(char)
-                self.steps.append(key)
+                self.path.append(key)
                 value = self.value(level + 1)
-                self.steps.pop()
+                self.path.pop()
                 if key in found:
-                    self._again(key, found[key], value, level)
+                    self._check_repeated_key(key, found[key], value, level)
                 found[key] = value
                 comma = False
 
-    def _again(self, key: str, before: Any, after: Any, level: int) -> None:
-        """A key that the object has already."""
+    def _check_repeated_key(self, key: str, before: Any, after: Any, level: int) -> None:
+        """Record a repeated key, or raise if its values differ."""
         if not is_same_json(before, after):
             shown = [json.dumps(value, ensure_ascii=False)[:80] for value in (before, after)]
             reason = f"{key[:80]!r} is given twice, as {shown[0]} and as {shown[1]}; send it once"
-            raise Unreadable(reason, code="duplicate_key" if level else "duplicate_argument")
-        self._took(AGAIN, key, key)
+            raise UnreadableJson(reason, code="duplicate_key" if level else "duplicate_argument")
+        self._record(AGAIN, key, key)
 
     def _comma(self, comma: bool, begun: bool) -> None:
-        """A comma. Before the first member, or as a second one in a list, it may be what a lost value left behind."""
+        """Consume a comma. Before the first member, or doubled in a list, it may show a lost value: a guess."""
         self.pos += 1
         if comma:
-            self._took("trailing_comma", ",,", ",", guess=not begun or self.wanted[-1] == "]")
+            self._record("trailing_comma", ",,", ",", guess=not begun or self.expected_closers[-1] == "]")
 
     def _closes(self, char: str, value: Any, comma: bool) -> bool:
-        """Is this where what is being read ends: at its bracket, or where that should have been?"""
+        """Close the current object or list if it ends here, at its bracket or where that is missing."""
         if char and char not in "}])":
             return False
         self._close(char, value, comma)
         if comma and value and char:
-            self._took("trailing_comma", "," + char, char)
-        self.wanted.pop()
+            self._record("trailing_comma", "," + char, char)
+        self.expected_closers.pop()
         return True
 
     def _close(self, char: str, value: Any, comma: bool) -> None:
-        wanted = self.wanted[-1]
+        expected_closers = self.expected_closers[-1]
         if not char:
-            self._at_end(value, comma)
-        elif char == wanted:
+            self._close_at_end(value, comma)
+        elif char == expected_closers:
             self.pos += 1
-        elif char in self.wanted:
-            self._missing(char, wanted, value)
+        elif char in self.expected_closers:
+            self._record_missing_closer(char, expected_closers, value)
         elif self.closed and _OUTSIDE(self.text, self.pos):
-            self._at_end(value, comma)  # it closes a list around what is read here
+            self._close_at_end(value, comma)  # it closes a list around this value
         else:
-            raise Unreadable(f"{char!r} closes nothing that is open")
+            raise UnreadableJson(f"{char!r} closes nothing that is open")
 
-    def _at_end(self, value: Any, comma: bool) -> None:
+    def _close_at_end(self, value: Any, comma: bool) -> None:
         if not self.closed or (comma and value):
-            raise Unreadable("the text ends inside a value", cut=True)
-        if not self.at_end and _IN_WORD(self.text[max(0, self.pos - 64) : self.pos].rstrip()[-1:]):
-            self.at_end.append(None)
-        self.at_end.append(value)
-        self._missing(self.text[self.pos : self.pos + 1], self.wanted[-1], value)
+            raise UnreadableJson("the text ends inside a value", cut=True)
+        if not self.open_at_end and _IN_WORD(self.text[max(0, self.pos - 64) : self.pos].rstrip()[-1:]):
+            self.open_at_end.append(None)
+        self.open_at_end.append(value)
+        self._record_missing_closer(self.text[self.pos : self.pos + 1], self.expected_closers[-1], value)
 
-    def _missing(self, char: str, wanted: str, value: Any) -> None:
-        """A bracket that is not there. Of `[{]` and `[{}` nobody knows whether the `{` is one too many."""
-        self.missing += 1
+    def _record_missing_closer(self, char: str, expected_closers: str, value: Any) -> None:
+        """Record a missing bracket. In `[{]` and `[{}` the `{` may be superfluous instead: a guess."""
+        self.missing_closers += 1
         is_empty = not value or (isinstance(value, list) and value[-1] in ({}, []))
-        self._took("missing_closer", char, wanted + char, guess=is_empty)
+        self._record("missing_closer", char, expected_closers + char, guess=is_empty)
 
-    def _styled(self, char: str, level: int) -> None:
-        """Notes how an object writes its first key. A text that lost its quotes may be what looks like an object."""
-        if self.styles[-1] is None:
-            self.styles[-1] = char if char in CLOSING else ""
-            around = next((style for style in reversed(self.styles[:-1]) if style is not None), self.styles[-1])
-            if around != self.styles[-1]:
+    def _note_key_style(self, char: str, level: int) -> None:
+        """Record how an object quotes its first key. One that differs from its parent may be a text without quotes."""
+        if self.key_styles[-1] is None:
+            self.key_styles[-1] = char if char in CLOSING else ""
+            around = next((style for style in reversed(self.key_styles[:-1]) if style is not None), self.key_styles[-1])
+            if around != self.key_styles[-1]:
                 self.mixed = max(self.mixed, level)
 
     def _key(self, char: str) -> str:
@@ -501,12 +521,12 @@ class _LooseReader(LooseStrings):
         else:
             bare = LOOSE.bare_key(self.text, self.pos)
             if bare is None:
-                raise Unreadable(f"no key can be read at {self.text[self.pos :][:30]!r}")
+                raise UnreadableJson(f"no key can be read at {self.text[self.pos :][:30]!r}")
             key = bare.group()
             self.pos = bare.end()
-            self._took("unquoted_key", key, f'"{key}"')
+            self._record("unquoted_key", key, f'"{key}"')
         separator = self.peek()
         if separator != ":":
-            raise Unreadable(f"the key {key[:40]!r} has no ':'", cut=not separator)
+            raise UnreadableJson(f"the key {key[:40]!r} has no ':'", cut=not separator)
         self.pos += 1
         return key

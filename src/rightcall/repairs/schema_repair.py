@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from rightcall.repairs.loose_json import NumberText, Unreadable, decode_escaped, dumps, read_loose
+from rightcall.repairs.loose_json import FloatText, UnreadableJson, decode_escaped, dumps, read_loose
 from rightcall.schema.limits import KEYWORDS_PER_STEP, MAX_REPAIR_ERRORS, MAX_REPAIR_STEPS
 from rightcall.schema.places import MISSING, Places, allows_fraction, allows_type_of, value_at_place
 from rightcall.schema.unknown_names import unknown_arguments
@@ -103,7 +103,7 @@ class PropertyNames(msgspec.Struct, frozen=True):
     folded: list[tuple[str, str]]
 
 
-class Given:
+class FaultyArguments:
     """The arguments that have faults, with what is asked of them more than once. `depth` is how deep what stands in a
     string may be nested."""
 
@@ -115,13 +115,13 @@ class Given:
         key = tuple(where)
         if key not in self._names:
             value = value_at_place(self.arguments, where)
-            self._names[key] = self._named(where, value) if isinstance(value, dict) else None
+            self._names[key] = self._name_changes(where, value) if isinstance(value, dict) else None
         return self._names[key]
 
-    def _named(self, where: list[Any], value: Json) -> PropertyNames:
+    def _name_changes(self, where: list[Any], value: Json) -> PropertyNames:
         declared = self.places.properties(self.places.at(where))
         strangers = [key for key in value if key not in declared]
-        return PropertyNames(value, declared, strangers, _folded(value, strangers, self._by_fold(declared)))
+        return PropertyNames(value, declared, strangers, _respelled_names(value, strangers, self._by_fold(declared)))
 
     def _by_fold(self, declared: Json) -> dict[str, list[str]]:
         """The declared names by what they fold to: made once, for it may be many."""
@@ -134,7 +134,7 @@ class Given:
         return found
 
 
-def changes(fault: SchemaFault, given: Given) -> Iterator[Change]:
+def changes(fault: SchemaFault, given: FaultyArguments) -> Iterator[Change]:
     named = fault.word in ("required", "stranger")
     where = list(fault.where[:-1] if named else fault.where)
     value = value_at_place(given.arguments, where)
@@ -143,12 +143,12 @@ def changes(fault: SchemaFault, given: Given) -> Iterator[Change]:
     if named or fault.word in ("additionalProperties", "unevaluatedProperties"):
         names = given.names(where)
         if names is not None:
-            yield from _named(where, names, fault, given.places)
+            yield from _name_changes(where, names, fault, given.places)
     elif fault.word in ("enum", "const"):
-        yield from _option(where, value, fault.kind)
-        yield from _retyped(where, value, given)
+        yield from _option_changes(where, value, fault.kind)
+        yield from _type_changes(where, value, given)
     elif fault.word in ("type", "anyOf", "oneOf"):
-        yield from _retyped(where, value, given)
+        yield from _type_changes(where, value, given)
 
 
 # -- names -------------------------------------------------------------------------------------------------------------
@@ -164,8 +164,8 @@ def fold_option(text: str) -> str:
     return _BETWEEN_WORDS("", text.strip().casefold())
 
 
-def _named(where: list[Any], names: PropertyNames, fault: SchemaFault, places: Places) -> Iterator[Change]:
-    yield from _unwrapped(where, names, sure=fault.word == "required")
+def _name_changes(where: list[Any], names: PropertyNames, fault: SchemaFault, places: Places) -> Iterator[Change]:
+    yield from _unwrap_changes(where, names, sure=fault.word == "required")
     # Every unknown name that is a declared one but for case and separators: all of them, then each alone.
     if names.folded:
         yield _rename("folded_name", "schema", where, names, names.folded)
@@ -180,10 +180,10 @@ def _named(where: list[Any], names: PropertyNames, fault: SchemaFault, places: P
             yield Change("default", "guess" if misspelled else "schema", fault.where, default)
     elif fault.word != "stranger":
         unexpected = getattr(fault.kind, "unexpected", ())
-        yield from _null_strangers(where, names, unexpected, places)
+        yield from _drop_null_changes(where, names, unexpected, places)
 
 
-def _null_strangers(
+def _drop_null_changes(
     where: list[Any], names: PropertyNames, unexpected: Iterable[str], places: Places
 ) -> Iterator[Change]:
     value = names.value
@@ -197,7 +197,7 @@ def _null_strangers(
         yield Change("null_dropped", "guess" if meant else "schema", tuple(where), kept, dropped=tuple(nulls))
 
 
-def _folded(value: Json, strangers: list[str], declared: dict[str, list[str]]) -> list[tuple[str, str]]:
+def _respelled_names(value: Json, strangers: list[str], declared: dict[str, list[str]]) -> list[tuple[str, str]]:
     """Unknown names that are a free declared one but for case and separators, where nothing else could be meant."""
     wanted: dict[str, list[str]] = {}
     for key in strangers:
@@ -213,7 +213,7 @@ def _rename(rule: str, kind: Kind, where: list[Any], names: PropertyNames, pairs
     return Change(rule, kind, tuple(where), made, renamed=tuple(pairs))
 
 
-def _unwrapped(where: list[Any], names: PropertyNames, *, sure: bool) -> Iterator[Change]:
+def _unwrap_changes(where: list[Any], names: PropertyNames, *, sure: bool) -> Iterator[Change]:
     """Move arguments out of an object inside the arguments: `{"arguments": {...}}`.
 
     Next to declared arguments, or unless something is missing (`sure`), only if all that it holds is declared.
@@ -260,7 +260,7 @@ def _with_object(value: Json, declared: Json) -> Json:
 # -- values ------------------------------------------------------------------------------------------------------------
 
 
-def _option(where: list[Any], value: Any, kind: Any) -> Iterator[Change]:
+def _option_changes(where: list[Any], value: Any, kind: Any) -> Iterator[Change]:
     options = kind.options if kind.name == "enum" else [kind.expected_value]
     if isinstance(value, str) and len(value) <= _LONGEST_NAME:
         folded = fold_option(value)
@@ -273,13 +273,13 @@ def _option(where: list[Any], value: Any, kind: Any) -> Iterator[Change]:
             yield Change("scalar_type", "schema", tuple(where), spelled[0])
 
 
-def _retyped(where: list[Any], value: Any, given: Given) -> Iterator[Change]:
+def _type_changes(where: list[Any], value: Any, given: FaultyArguments) -> Iterator[Change]:
     """The same value as another type."""
     at = tuple(where)
     if value is None:
-        yield from _null(at, given.places)
+        yield from _null_changes(at, given.places)
     elif isinstance(value, str):
-        yield from _from_text(at, value, given)
+        yield from _string_changes(at, value, given)
     elif isinstance(value, bool | int | float) and not _is_infinite(value):
         # A boolean may have been written as `true` or as `True`.
         yield Change("scalar_type", "guess" if isinstance(value, bool) else "schema", at, as_text(value))
@@ -305,7 +305,7 @@ def _is_infinite(value: float) -> bool:
     return type(value) is float and isinf(value)
 
 
-def _null(at: tuple[Any, ...], places: Places) -> Iterator[Change]:
+def _null_changes(at: tuple[Any, ...], places: Places) -> Iterator[Change]:
     default = places.default(list(at))
     if default is not MISSING:
         yield Change("default", "schema", at, default)
@@ -315,12 +315,12 @@ def _null(at: tuple[Any, ...], places: Places) -> Iterator[Change]:
         yield Change("null_dropped", "guess" if is_item else "schema", at, GONE)
 
 
-def _from_text(at: tuple[Any, ...], text: str, given: Given) -> Iterator[Change]:
+def _string_changes(at: tuple[Any, ...], text: str, given: FaultyArguments) -> Iterator[Change]:
     depth = given.depth
     bare = text.strip() if len(text) < 1_000 or text[:1] in " \t\r\n{[" else text
     if len(text) <= 1_000:
         inside = _QUOTED(bare)
-        yield from _scalars(at, inside.group(2).strip() if inside else bare, given.places)
+        yield from _scalar_changes(at, inside.group(2).strip() if inside else bare, given.places)
     if bare[:1] in ("{", "["):
         inner = decode(bare, depth)
         if isinstance(inner, dict | list):
@@ -328,31 +328,31 @@ def _from_text(at: tuple[Any, ...], text: str, given: Given) -> Iterator[Change]
         elif isinstance(escaped := decode_escaped(bare, depth), dict | list):
             yield Change("double_encoded", "schema", at, escaped)
         elif isinstance(inner, Undecodable):
-            yield from _from_loose_text(at, bare, depth)
+            yield from _loose_text_changes(at, bare, depth)
 
 
-def _scalars(at: tuple[Any, ...], bare: str, places: Places) -> Iterator[Change]:
+def _scalar_changes(at: tuple[Any, ...], bare: str, places: Places) -> Iterator[Change]:
     # Zeros in front: ten, eight in octal, or a code.
     kind: Kind = "guess" if _ZEROS(bare) else "schema"
     is_whole = _INTEGER(bare) and ("." not in bare or not allows_fraction(places.at(list(at)), places.refs))
     if is_whole:
         yield Change("scalar_type", kind, at, int(bare.partition(".")[0]))
     elif _NUMBER(bare) and abs(float(bare)) != float("inf"):
-        yield Change("scalar_type", kind, at, NumberText(bare) if _AS_JSON(bare) else float(bare))
+        yield Change("scalar_type", kind, at, FloatText(bare) if _AS_JSON(bare) else float(bare))
     if bare.lower() in ("true", "false"):
         yield Change("scalar_type", "schema", at, bare.lower() == "true")
     if bare in ("null", "None"):
         yield Change("scalar_type", "schema", at, None)
 
 
-def _from_loose_text(at: tuple[Any, ...], text: str, depth: int) -> Iterator[Change]:
+def _loose_text_changes(at: tuple[Any, ...], text: str, depth: int) -> Iterator[Change]:
     try:
         read = read_loose(text, depth=depth)
-    except Unreadable:
+    except UnreadableJson:
         return
-    guessed = {"unquoted_value", "missing_comma", "comment"} & {liberty.rule for liberty in read.liberties}
-    guessed |= {liberty.rule for liberty in read.liberties if liberty.guess}
-    if not text[read.end :].strip() and not (guessed or read.missing or read.mixed):
+    guessed = {"unquoted_value", "missing_comma", "comment"} & {deviation.rule for deviation in read.deviations}
+    guessed |= {deviation.rule for deviation in read.deviations if deviation.guess}
+    if not text[read.end :].strip() and not (guessed or read.missing_closers or read.mixed):
         yield Change("double_encoded", "schema", at, read.value)
 
 
@@ -368,16 +368,16 @@ def with_changes(value: Any, made: Iterable[Change]) -> Any:
     """A copy with these changes made; what is not on the way to one is shared."""
     fresh: set[int] = set()
     for change in made:
-        value = _put(value, list(change.where), change.new, fresh)
+        value = _set_value(value, list(change.where), change.new, fresh)
     return value
 
 
-def _put(value: Any, where: list[Any], new: Any, fresh: set[int]) -> Any:
+def _set_value(value: Any, where: list[Any], new: Any, fresh: set[int]) -> Any:
     if not where:
         return new
-    top = here = _own(value, fresh)
+    top = here = _copy_once(value, fresh)
     for step in where[:-1]:
-        here[step] = _own(here[step], fresh)
+        here[step] = _copy_once(here[step], fresh)
         here = here[step]
     if new is GONE:
         here.pop(where[-1], None)
@@ -386,7 +386,7 @@ def _put(value: Any, where: list[Any], new: Any, fresh: set[int]) -> Any:
     return top
 
 
-def _own(value: Any, fresh: set[int]) -> Any:
+def _copy_once(value: Any, fresh: set[int]) -> Any:
     """The value, copied unless it is a copy of ours: those live in the candidate, so their ids are their own."""
     if id(value) in fresh:
         return value
@@ -407,7 +407,7 @@ class _TooManyFaults(Exception):
     """There may be more errors than can be looked at."""
 
 
-def mend(
+def repair_by_schema(
     tool: Tool,
     arguments: dict[str, Any],
     *,
@@ -422,12 +422,12 @@ def mend(
     """
     if budget.left <= 0:
         return arguments, []
-    mending = _Mending(tool, Places(tool.parameters), arguments, guesses, depth, budget, sure_brackets)
+    repair = _SchemaRepair(tool, Places(tool.parameters), arguments, guesses, depth, budget, sure_brackets)
     try:
-        mending.run()
+        repair.run()
     except _TooManyFaults:
         return arguments, []
-    return mending.value, mending.receipts
+    return repair.value, repair.receipts
 
 
 def rename_aliases(tool: Tool, arguments: dict[str, Any]) -> tuple[dict[str, Any], list[Repair]]:
@@ -442,7 +442,7 @@ def rename_aliases(tool: Tool, arguments: dict[str, Any]) -> tuple[dict[str, Any
     return arguments, receipts
 
 
-class _Mending:
+class _SchemaRepair:
     def __init__(
         self,
         tool: Tool,
@@ -458,22 +458,24 @@ class _Mending:
         self.value = value
         self.receipts: list[Repair] = []
         self.left: list[SchemaFault] = []
-        self._tried: dict[tuple[Any, ...], int] = {}
+        self._attempts: dict[tuple[Any, ...], int] = {}
         self._about: dict[Where, SchemaFault] = {}  # the fault that the last change for a place answers
-        self._looks = 0
+        self._examined = 0
 
     def run(self, *, ahead: bool = True) -> None:
         before = self.value
         self.left = self._faults(before)
-        most = _count(self.left)
+        most = _count_faults(self.left)
         for _ in range(_ROUNDS):
-            picked = self._pick() if self.left and self._looks < MAX_REPAIR_STEPS and self.budget.left > 0 else {}
+            picked = (
+                self._next_changes() if self.left and self._examined < MAX_REPAIR_STEPS and self.budget.left > 0 else {}
+            )
             if not picked:
                 break
-            self._try(picked)
+            self._apply_if_better(picked)
         if ahead:
-            self._rename_and_go_on()
-        if self.left and _count(self.left) >= most:
+            self._rename_then_repair()
+        if self.left and _count_faults(self.left) >= most:
             self.value, self.receipts = before, []
 
     def _faults(self, value: Any) -> list[SchemaFault]:
@@ -481,32 +483,32 @@ class _Mending:
         wrong = errors(self.tool, checkable(value), MAX_REPAIR_ERRORS)
         if wrong is None:
             raise _TooManyFaults
-        found = [_fault(error) for error in wrong]
+        found = [_to_fault(error) for error in wrong]
         found += [SchemaFault(tuple(where), "stranger", where[-1]) for where in unknown_arguments(self.tool, value)]
-        count = 1 + len(found) + sum(map(_inside, wrong))
-        self._looks += count
+        count = 1 + len(found) + sum(map(_count_inner_errors, wrong))
+        self._examined += count
         self.budget.left -= count + compiled_schema(self.tool).size // KEYWORDS_PER_STEP
         return found
 
-    def _pick(self) -> dict[Where, Change]:
+    def _next_changes(self) -> dict[Where, Change]:
         """The next change for every faulty place; of two places one of which is inside the other, for the outer."""
         picked: dict[Where, Change] = {}
         turns: dict[Where, int] = {}
-        given = Given(self.value, self.places, self.depth)
+        given = FaultyArguments(self.value, self.places, self.depth)
         for fault in sorted(self.left, key=lambda fault: len(fault.where)):
-            if _covering(fault.where, picked) is None:
-                turn, change = self._next(fault, given)
+            if _enclosing_place(fault.where, picked) is None:
+                turn, change = self._next_change(fault, given)
                 if change is not None and change.locus not in picked:
                     picked[change.locus], turns[change.locus] = change, turn
                     self._about[change.locus] = fault
         picked = _outermost(picked)
         for locus in picked:  # what stood inside another place has its turn later
-            self._tried[self._about[locus].key] = turns[locus]
+            self._attempts[self._about[locus].key] = turns[locus]
         return picked
 
-    def _next(self, fault: SchemaFault, given: Given) -> tuple[int, Change | None]:
+    def _next_change(self, fault: SchemaFault, given: FaultyArguments) -> tuple[int, Change | None]:
         """The first change for a fault that was not tried yet, and how many were with this one."""
-        turn = self._tried.get(fault.key, 0)
+        turn = self._attempts.get(fault.key, 0)
         for change in islice(changes(fault, given), turn, None):
             turn += 1
             if self.guesses or (change.kind != "guess" and (self.sure_brackets or change.rule not in _OF_PLACES)):
@@ -520,36 +522,36 @@ class _Mending:
         items = self.places.inner(self.places.at(list(change.where)), 0)
         return allows_type_of(items, "", self.places.refs)
 
-    def _try(self, picked: dict[Where, Change]) -> None:
+    def _apply_if_better(self, picked: dict[Where, Change]) -> None:
         candidate = with_changes(self.value, picked.values())
         if not isinstance(candidate, dict):
             return
         left = self._faults(candidate)
-        good = self._helping(picked, left)
+        good = self._improving(picked, left)
         if good and len(good) < len(picked):
             candidate = with_changes(self.value, good.values())
             left = self._faults(candidate)
         if good:
-            self._take(good.values(), candidate, left)
+            self._accept(good.values(), candidate, left)
 
-    def _helping(self, picked: dict[Where, Change], left: list[SchemaFault]) -> dict[Where, Change]:
+    def _improving(self, picked: dict[Where, Change], left: list[SchemaFault]) -> dict[Where, Change]:
         """Those after which less is wrong in their place."""
-        before, after = _weights(self.left, picked), _weights(left, picked)
+        before, after = _fault_weights(self.left, picked), _fault_weights(left, picked)
         good = {locus: change for locus, change in picked.items() if after[locus] < before[locus]}
         if self.guesses:
             return good
         # A list in a string must be right as it is: a string may be the list's one item.
         return {locus: each for locus, each in good.items() if not (self._may_be_item(each) and any(after[locus]))}
 
-    def _take(self, made: Iterable[Change], value: dict[str, Any], left: list[SchemaFault]) -> None:
+    def _accept(self, made: Iterable[Change], value: dict[str, Any], left: list[SchemaFault]) -> None:
         for change in made:
             self.receipts += change.receipts(self.value)
         self.value, self.left = value, left
 
-    def _rename_and_go_on(self) -> None:
+    def _rename_then_repair(self) -> None:
         """Names that would be right but for their values: renamed, if what is wrong with the values can be mended."""
         unknown = [fault for fault in self.left if fault.word == "stranger"]
-        given = Given(self.value, self.places, self.depth)
+        given = FaultyArguments(self.value, self.places, self.depth)
         made: dict[Where, Change] = {}
         for fault in unknown[:_MOST_RENAMED]:
             change = next(changes(fault, given), None)
@@ -560,21 +562,23 @@ class _Mending:
         if not made:
             return
         renamed = with_changes(self.value, made.values())
-        further = _Mending(self.tool, self.places, renamed, self.guesses, self.depth, self.budget, self.sure_brackets)
+        further = _SchemaRepair(
+            self.tool, self.places, renamed, self.guesses, self.depth, self.budget, self.sure_brackets
+        )
         further.run(ahead=False)
         lost = any(receipt.rule in ("null_dropped", "default") for receipt in further.receipts)
-        if not lost and _weight(further.left) < _weight(self.left):
-            self._take(made.values(), further.value, further.left)
+        if not lost and _fault_weight(further.left) < _fault_weight(self.left):
+            self._accept(made.values(), further.value, further.left)
             self.receipts += further.receipts
 
 
-def _count(faults: list[SchemaFault]) -> tuple[int, int]:
+def _count_faults(faults: list[SchemaFault]) -> tuple[int, int]:
     """How many errors, and how many names that are not known but do no harm."""
     unknown = sum([fault.word == "stranger" for fault in faults])
     return len(faults) - unknown, unknown
 
 
-def _fault(error: Any) -> SchemaFault:
+def _to_fault(error: Any) -> SchemaFault:
     where, word = error_path(error), error.kind.name
     name = ""
     if word == "required":
@@ -583,16 +587,18 @@ def _fault(error: Any) -> SchemaFault:
     return SchemaFault(tuple(where), word, name, error.kind)
 
 
-def _inside(error: Any) -> int:
+def _count_inner_errors(error: Any) -> int:
     """How many errors one of alternatives holds, which were made with it."""
     return sum(map(len, error.kind.context)) if error.kind.name in ("anyOf", "oneOf") else 0
 
 
 def _outermost(picked: dict[Where, Change]) -> dict[Where, Change]:
-    return {locus: change for locus, change in picked.items() if not locus or _covering(locus[:-1], picked) is None}
+    return {
+        locus: change for locus, change in picked.items() if not locus or _enclosing_place(locus[:-1], picked) is None
+    }
 
 
-def _covering(where: Where, picked: dict[Where, Change]) -> Where | None:
+def _enclosing_place(where: Where, picked: dict[Where, Change]) -> Where | None:
     """The picked place that this one is, or is inside of."""
     for size in range(len(where) + 1):
         if where[:size] in picked:
@@ -600,24 +606,24 @@ def _covering(where: Where, picked: dict[Where, Change]) -> Where | None:
     return None
 
 
-def _weights(faults: Iterable[SchemaFault], picked: dict[Where, Change]) -> dict[Where, list[int]]:
+def _fault_weights(faults: Iterable[SchemaFault], picked: dict[Where, Change]) -> dict[Where, list[int]]:
     """How much is wrong in each of the picked places."""
     found = {locus: [0] * (2 * _DEEPEST + 2) for locus in picked}
     for fault in faults:
-        locus = _covering(fault.where, picked)
+        locus = _enclosing_place(fault.where, picked)
         if locus is not None:
-            found[locus][_slot(fault)] += 1
+            found[locus][_weight_index(fault)] += 1
     return found
 
 
-def _weight(faults: Iterable[SchemaFault]) -> list[int]:
+def _fault_weight(faults: Iterable[SchemaFault]) -> list[int]:
     counts = [0] * (2 * _DEEPEST + 2)
     for fault in faults:
-        counts[_slot(fault)] += 1
+        counts[_weight_index(fault)] += 1
     return counts
 
 
-def _slot(fault: SchemaFault) -> int:
+def _weight_index(fault: SchemaFault) -> int:
     """A fault further up weighs more than any number further down, and any more than a name that is not known."""
     depth = min(len(fault.where), _DEEPEST)
     return depth + _DEEPEST + 1 if fault.word == "stranger" else depth

@@ -24,7 +24,7 @@ def _may_mean_another(name: str, tools: Toolset) -> bool:
     return name not in tools and 0 < len(name) <= _LONGEST and tools.left_out(name) is None
 
 
-def settle_name(name: str, tools: Toolset | None, policy: str) -> tuple[str, tuple[Repair, ...]]:
+def resolve_tool_name(name: str, tools: Toolset | None, policy: str) -> tuple[str, tuple[Repair, ...]]:
     """The declared tool that a name stands for, with the receipt; the name as it is where none is certain."""
     if policy == "off" or tools is None or not _may_mean_another(name, tools):
         return name, ()
@@ -154,7 +154,7 @@ def _is_namespace(word: str, name: str, tools: Toolset | None) -> bool:
 def two_names(said: str, name: str, tools: Toolset | None, policy: str) -> tuple[str, str] | None:
     """What is wrong with a call of that name beside which others were said (with commas), as code and message. What is
     no name there is a header that was damaged, and says nothing."""
-    names = [settle_name(each, tools, policy)[0] for each in said.split(",")]
+    names = [resolve_tool_name(each, tools, policy)[0] for each in said.split(",")]
     others = [each for each in names if each != name and each.translate(_SIGNS).isalnum()]
     others = [each for each in others if not _is_namespace(each, name, tools)]
     if not others:

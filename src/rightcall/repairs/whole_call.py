@@ -8,7 +8,7 @@ from collections.abc import Iterable, Set
 import msgspec
 
 from rightcall.repairs.finish import settle
-from rightcall.repairs.tool_meant import find_name, settle_name
+from rightcall.repairs.tool_meant import find_name, resolve_tool_name
 from rightcall.strict_json import MAX_DEPTH, decode
 from rightcall.tools.checks import CHECKED_CODES, argument_text_problem, check, name_problem
 from rightcall.tools.toolset import ToolLike, Tools, Toolset
@@ -57,7 +57,7 @@ def _index_of(call: Call) -> int | None:
 
 def _name_meant(call: Call, tools: Toolset | None, policy: str) -> tuple[str, str, tuple[Repair, ...]]:
     """The name, the argument text without it, and the receipts."""
-    name, renamed = settle_name(call.name, tools, policy)
+    name, renamed = resolve_tool_name(call.name, tools, policy)
     json = call.json or stdlib.dumps(call.arguments, ensure_ascii=False)
     if name.strip() or policy == "off":
         return name, json, renamed

@@ -9,7 +9,7 @@ from rightcall.formats.spec import Format
 from rightcall.parsing.buffer import Steps
 from rightcall.parsing.call_builder import CallBuilder, Whole
 from rightcall.parsing.markers import Pat, Probe
-from rightcall.repairs.envelope_repair import Sketch
+from rightcall.repairs.envelope_repair import LooseCall
 
 
 class Around(NamedTuple):
@@ -56,7 +56,7 @@ class BodyReader:
         """Does the text that has arrived show that a block which `quick` parsed up to `end` is over?"""
         return False
 
-    def sketch(self, p: CallBuilder, text: str, closed: bool) -> list[Sketch]:
+    def read_loose_calls(self, p: CallBuilder, text: str, closed: bool) -> list[LooseCall]:
         """Parse a broken block loosely and return its calls, or nothing if that does not help."""
         return []
 

@@ -18,7 +18,7 @@ from rightcall.parsing.bodies.trailing_text import goes_on, is_member_lost, what
 from rightcall.parsing.buffer import Broken, Cut, LostJsonEnd, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder, Whole
 from rightcall.parsing.markers import Pat, Probe, alt, blanks, literal, lookahead, seq, templates
-from rightcall.repairs.envelope_repair import BesideMember, Keys, Role, Sketch, role_of, sketch_envelopes
+from rightcall.repairs.envelope_repair import ExtraMember, Keys, LooseCall, Role, read_loose_envelopes, role_of
 from rightcall.repairs.schema_repair import fold
 from rightcall.repairs.tool_meant import find_name, hoist_name, name_in_id, two_names
 from rightcall.strict_json import Undecodable, is_deep, is_same_json, scan_unique
@@ -107,7 +107,7 @@ class Parts:
         self.value: Any = Undecodable
         self.seen: dict[str, Any] = {}
         self.members: list[tuple[str, Any]] = []  # beside name and arguments
-        self.again: list[BesideMember] = []  # those whose key was there before
+        self.again: list[ExtraMember] = []  # those whose key was there before
 
     def take_usual(self, usual: re.Match[str]) -> None:
         """The usual beginning: an id, the name, the arguments' key."""
@@ -116,17 +116,17 @@ class Parts:
         if usual["id_key"]:
             self.seen[usual["id_key"]] = self.id
 
-    def ids_behind(self, ids: frozenset[str]) -> tuple[BesideMember, ...]:
+    def ids_behind(self, ids: frozenset[str]) -> tuple[ExtraMember, ...]:
         """Ids that stand behind the arguments."""
         seen = list(self.seen)
         args = next((index for index, key in enumerate(seen) if self.seen[key] is ARGUMENTS), len(seen))
         return tuple(
-            [BesideMember(key, value, "id") for key, value in self.members if key in ids and key in seen[args:]]
+            [ExtraMember(key, value, "id") for key, value in self.members if key in ids and key in seen[args:]]
         )
 
     def note_again(self, key: str, value: Any) -> None:
         same = is_same_json(self.seen[key], value)
-        self.again.append(BesideMember(key, value, "again" if same else "clash"))
+        self.again.append(ExtraMember(key, value, "again" if same else "clash"))
 
 
 def is_no_name(key: str, value: Any, names: frozenset[str]) -> bool:
@@ -360,9 +360,9 @@ class EnvelopeReader(BodyReader):
     def is_over(self, p: CallBuilder, end: int) -> bool:
         return goes_on(p.buf, end, p.ended) is False
 
-    def sketch(self, p: CallBuilder, text: str, closed: bool) -> list[Sketch]:
+    def read_loose_calls(self, p: CallBuilder, text: str, closed: bool) -> list[LooseCall]:
         """The calls of a block that is not valid JSON, read loosely."""
-        found = sketch_envelopes(text, self.keys, tools=p.tools, depth=p.limits.depth, closed=closed)
+        found = read_loose_envelopes(text, self.keys, tools=p.tools, depth=p.limits.depth, closed=closed)
         begun = p.call
         return [] if begun is not None and found and found[0].name != begun.name else found
 
@@ -577,12 +577,12 @@ class EnvelopeReader(BodyReader):
         declared = p.tools.kinds(parts.name).keys()
         return isinstance(parts.value, dict) and bool(parts.value) and parts.value.keys() <= declared
 
-    def _beside(self, p: CallBuilder, parts: Parts) -> tuple[BesideMember, ...]:
+    def _beside(self, p: CallBuilder, parts: Parts) -> tuple[ExtraMember, ...]:
         """What stands beside name and arguments, and what each of it is."""
         if not parts.members and not parts.again:
             return ()
         roles = [(key, value, self._role(p, parts, key, value)) for key, value in parts.members]
-        return (*parts.again, *[BesideMember(key, value, role) for key, value, role in roles if role is not None])
+        return (*parts.again, *[ExtraMember(key, value, role) for key, value, role in roles if role is not None])
 
     def _role(self, p: CallBuilder, parts: Parts, key: str, value: Any) -> Role | None:
         if p.call is not None and value == p.call.name and fold(key) in self.names:

@@ -23,9 +23,9 @@ from rightcall.parsing.markers import (
     seq,
     templates,
 )
-from rightcall.repairs.envelope_repair import Sketch, sketch_arguments
-from rightcall.repairs.loose_json import LABEL
-from rightcall.repairs.tool_meant import find_name, settle_name
+from rightcall.repairs.envelope_repair import LooseCall, read_loose_arguments
+from rightcall.repairs.loose_json import FENCE_LABEL
+from rightcall.repairs.tool_meant import find_name, resolve_tool_name
 from rightcall.strict_json import Undecodable, decode, is_deep, scan_unique
 from rightcall.types import Repair
 
@@ -36,7 +36,7 @@ _COMMENTED = re.compile(r"/\*|//|#").search
 _NAMES = re.compile(r"[\w$][\w.\-$]*+").findall
 _NAME_THEN_OBJECT = Probe(seq(NAME, blanks(), lookahead(literal("{"))))
 # A fence with an info string: one without may as well be the end of another fence.
-_LABELLED_FENCE = Probe(seq(literal("```"), Pat(LABEL, f"(?:{LABEL})?+", sure=RUN), literal("\n")))
+_LABELLED_FENCE = Probe(seq(literal("```"), Pat(FENCE_LABEL, f"(?:{FENCE_LABEL})?+", sure=RUN), literal("\n")))
 _ODD_BEHIND = frozenset(',"{}])')  # arguments: brackets too many, another object, or a part that was lost
 _NO_ARGUMENTS = "no arguments follow the name of the tool; send a JSON object with them"
 _NO_MARKER = "what stands between the name of the tool and its arguments is not as it must be; send the call again"
@@ -92,12 +92,12 @@ class NameThenJsonReader(BodyReader):
             return p.ended
         return p.buf[end] not in _ODD_BEHIND and HALF_A_KEY.at(p.buf, end, p.ended) is False
 
-    def sketch(self, p: CallBuilder, text: str, closed: bool) -> list[Sketch]:
+    def read_loose_calls(self, p: CallBuilder, text: str, closed: bool) -> list[LooseCall]:
         """A call whose arguments are not valid JSON, read loosely."""
         if p.call is None:
             return []
         start = p.text.arguments - p.text.start
-        return sketch_arguments(text, start, p.call.name, tools=p.tools, depth=p.limits.depth, closed=closed)
+        return read_loose_arguments(text, start, p.call.name, tools=p.tools, depth=p.limits.depth, closed=closed)
 
     def read(self, p: CallBuilder, *, bare: bool) -> Steps[None]:
         if self.open is None:
@@ -196,7 +196,7 @@ def _any_of(pats: list[Pat]) -> str:
 
 def _declared(p: CallBuilder, name: str) -> str:
     """The declared tool that a name stands for, or ""."""
-    settled, _ = settle_name(name, p.tools, p.policy(name))
+    settled, _ = resolve_tool_name(name, p.tools, p.policy(name))
     return settled if p.tools is not None and settled in p.tools else ""
 
 

@@ -31,7 +31,7 @@ from rightcall.parsing.markers import (
     template,
     templates,
 )
-from rightcall.repairs.envelope_repair import Sketch, sketch_arguments
+from rightcall.repairs.envelope_repair import LooseCall, read_loose_arguments
 from rightcall.types import Repair
 
 _MOST_ENDS = 8  # tokens in a row
@@ -104,15 +104,15 @@ class ParamsReader(BodyReader):
     def swallowed(self) -> SwallowedArguments:
         return SwallowedArguments(self.body, self.tags)
 
-    def sketch(self, p: CallBuilder, text: str, closed: bool) -> list[Sketch]:
+    def read_loose_calls(self, p: CallBuilder, text: str, closed: bool) -> list[LooseCall]:
         """JSON where the tags belong, but not valid: read loosely."""
         if p.call is None or p.text.arguments <= p.text.start:
             return []
-        found = sketch_arguments(
+        found = read_loose_arguments(
             text, p.text.arguments - p.text.start, p.call.name, tools=p.tools, depth=p.limits.depth, closed=closed
         )
         # Where nothing is wrong with the JSON, the trouble is what stands behind it, which this does not mend.
-        return [each for each in found if each.liberties]
+        return [each for each in found if each.deviations]
 
     @staticmethod
     def find_damaged_openers(body: Params, format: Format) -> list[Pat]:
