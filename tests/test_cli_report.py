@@ -9,7 +9,7 @@ import pytest
 
 from rightcall.datasets.rows.engines import InlineEngine
 from rightcall.datasets.rows.mapping import Totals, Watch, map_rows
-from rightcall.datasets.rows.replies import ReplyOptions, RowKeys
+from rightcall.datasets.rows.replies import ParseOptions, RowKeys
 from rightcall.datasets.rows.sources import sources_of
 from rightcall.evaluation.reports.logged_rows import TallySink, TallyWork
 from rightcall.evaluation.reports.reply_tally import ReplyTally
@@ -155,7 +155,7 @@ def test_the_screen_fits_the_terminal_and_has_the_headline_first(columns: str, t
 
 def mapped(paths: list[str], part_size: int, *, resume: bool = False, watch: Watch | None = None) -> ReplyTally:
     sources = sources_of(paths)
-    work = TallyWork("key", RowKeys(), TOOLS, ReplyOptions(format="hermes"))
+    work = TallyWork("key", RowKeys(), TOOLS, ParseOptions(format="hermes"))
     with TallySink(sources, resume=resume) as sink:
         map_rows(sources, work, sink, InlineEngine(), part_size=part_size, watch=watch)
     return sink.tally

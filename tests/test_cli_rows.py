@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from rightcall import Ids, Toolset, parse
 from rightcall.datasets.rows.engines import InlineEngine, LocalEngine
 from rightcall.datasets.rows.mapping import map_rows
-from rightcall.datasets.rows.replies import ReplyOptions, ReplyWork, RowKeys
+from rightcall.datasets.rows.replies import ParseOptions, ReplyWork, RowKeys
 from rightcall.datasets.rows.sources import sources_of
 from rightcall.storage.jsonl import LineFault, decode_row, encode_row
 from rightcall.types import Json
@@ -30,7 +30,7 @@ from support.replies import hermes
 LOOK: Json = {"name": "look", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}
 TOOLS = Toolset([LOOK])
 CALL = hermes('{"name": "look", "arguments": {"city": "Oslo"}}')
-WORK = ReplyWork("", RowKeys(), TOOLS, ReplyOptions("hermes"))
+WORK = ReplyWork("", RowKeys(), TOOLS, ParseOptions("hermes"))
 
 
 class Kept:

@@ -17,7 +17,7 @@ import pytest
 
 from rightcall.errors import CallerError
 from rightcall.evaluation.case_run import CONFIGURATIONS
-from rightcall.evaluation.eval_rows import PastRun, read_evaluation
+from rightcall.evaluation.eval_rows import RecordedRun, read_evaluation
 from rightcall.evaluation.eval_tally import EvalTally
 from rightcall.evaluation.suites import find_cases, question_cases
 from support.command import failed, run
@@ -95,7 +95,7 @@ def evaluated(url: str, out: Path, *more: str) -> EvalTally:
     return EvalTally(past(out).rows)
 
 
-def past(out: Path) -> PastRun:
+def past(out: Path) -> RecordedRun:
     found = read_evaluation(out)
     assert found is not None
     return found

@@ -34,7 +34,7 @@ from rightcall.cli.page_screen import show_page, write_page
 from rightcall.evaluation.case_run import CONFIGURATIONS, find_configurations
 from rightcall.evaluation.eval_case import EvalCase
 from rightcall.evaluation.eval_page import compare_page, eval_page, eval_screen
-from rightcall.evaluation.eval_rows import EVALUATION, PastRun, read_evaluation
+from rightcall.evaluation.eval_rows import EVALUATION, RecordedRun, read_evaluation
 from rightcall.evaluation.eval_tally import EvalTally, steps_json, tally_json
 from rightcall.evaluation.evaluation_run import EvalFailed, EvalSettings, Evaluation, EvalWatch
 from rightcall.evaluation.suites import find_cases
@@ -283,7 +283,7 @@ def _compare(files: Sequence[str], html: str | None, *, as_json: bool, force: bo
         raise typer.Exit(1)
 
 
-def _read_rows(file: str) -> PastRun:
+def _read_rows(file: str) -> RecordedRun:
     """Read the raw rows of an evaluation; another file is wrong usage."""
     past = read_evaluation(Path(file))
     if past is None:

@@ -25,7 +25,7 @@ from rightcall.cli.inputs import (
 from rightcall.cli.layout import console, format_json, heading
 from rightcall.cli.row_options import RowOptions, end_rows, one_file, run_key, run_rows
 from rightcall.cli.show import show_events, show_reply, show_spans
-from rightcall.datasets.rows.replies import REPLIES, ReplyOptions, ReplyWork
+from rightcall.datasets.rows.replies import REPLIES, ParseOptions, ReplyWork
 from rightcall.parsing.detection import detect as detect_formats
 from rightcall.parsing.parser import Parser
 from rightcall.types import Event, Reply, to_json
@@ -119,7 +119,7 @@ def _parse_rows(
     """Parse the replies of all rows, and exit with code 1 if some have none."""
     with usage_errors():
         key = run_key(many.keys, "parse", reading, reasoning, finish, files=(reading.format_file, reading.tools))
-        options = ReplyOptions(
+        options = ParseOptions(
             choose_format(reading.format, reading.format_file),
             reasoning.value,
             reading.repair.value,

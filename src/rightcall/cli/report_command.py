@@ -22,7 +22,7 @@ from rightcall.cli.layout import console, format_json
 from rightcall.cli.row_options import Workers, interruptions, report_faults, row_progress, run_key
 from rightcall.datasets.rows.engines import make_engine
 from rightcall.datasets.rows.mapping import map_rows, refuse_stdin
-from rightcall.datasets.rows.replies import ReplyOptions, RowKeys
+from rightcall.datasets.rows.replies import ParseOptions, RowKeys
 from rightcall.datasets.rows.sources import sources_of
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _tally_work(reading: ReadingOptions, many: LogRows) -> TallyWork:
     """Return the work that parses the rows of logs."""
     from rightcall.evaluation.reports.logged_rows import TallyWork
 
-    options = ReplyOptions(
+    options = ParseOptions(
         choose_format(reading.format, reading.format_file),
         repair=reading.repair.value,
         rescue=reading.rescue.value,

@@ -28,7 +28,13 @@ from rightcall.doctor.diagnosis import Diagnosis, ProbeResult, SpokenDialect, up
 from rightcall.doctor.judges import PATIENCE, ProbedCase
 from rightcall.doctor.probes import PROBES, ProbeResults, odd_answer, odd_status, rejection_message
 from rightcall.doctor.questions import BARE, QUESTIONS, Sending, ServerQuestion, Way, body_of, follow_up
-from rightcall.doctor.server_answers import ClientAnswer, RawAnswer, ServerConnection, find_rule_violations, read_answer
+from rightcall.doctor.server_answers import (
+    RawAnswer,
+    ServerConnection,
+    StrictClientAnswer,
+    find_rule_violations,
+    read_answer,
+)
 from rightcall.errors import BackendError
 from rightcall.types import Json
 
@@ -249,7 +255,7 @@ def follow_up_body(question: ServerQuestion, api: Api, body: Json, plain: Probed
 def case_of(question: ServerQuestion, api: Api, way: Way, body: Json, raw: RawAnswer) -> ProbedCase:
     """Return the case of a question and its response, with the answer parsed and checked."""
     stream = way == "streamed"
-    wire, answer = [], ClientAnswer(is_json=False)
+    wire, answer = [], StrictClientAnswer(is_json=False)
     if not raw.broke:
         answer = read_answer(raw, api, stream=stream)
         wire = find_rule_violations(raw, api, stream=stream) if raw.is_ok else []

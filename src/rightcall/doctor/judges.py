@@ -19,7 +19,7 @@ import msgspec
 
 from rightcall.api_names import Api
 from rightcall.doctor.questions import FILLER_WORDS, LONG_WORDS, MARK, ServerQuestion, Way
-from rightcall.doctor.server_answers import ClientAnswer, ClientCall, RawAnswer, RuleViolation
+from rightcall.doctor.server_answers import ClientCall, RawAnswer, RuleViolation, StrictClientAnswer
 from rightcall.guard.policies import announced
 from rightcall.guard.turn import Turn
 from rightcall.parsing.parser import parse
@@ -59,7 +59,7 @@ class ProbedCase(msgspec.Struct, frozen=True, kw_only=True):
     question: ServerQuestion
     body: Json
     raw: RawAnswer
-    answer: ClientAnswer
+    answer: StrictClientAnswer
     violations: tuple[RuleViolation, ...] = ()
     others: dict[tuple[str, Way], ProbedCase] = {}
     patience: float = PATIENCE

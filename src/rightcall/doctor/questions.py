@@ -19,7 +19,7 @@ from rightcall.backends.profiles import UNKNOWN
 from rightcall.backends.request import Request
 from rightcall.backends.request_body import write_body
 from rightcall.backends.request_plan import ModeChoice, make_plan
-from rightcall.doctor.server_answers import ClientAnswer, ClientCall
+from rightcall.doctor.server_answers import ClientCall, StrictClientAnswer
 from rightcall.providers.openai_chat import CHAT
 from rightcall.providers.sdk_view import obj, objects, text
 from rightcall.providers.sniff import DIALECTS
@@ -437,7 +437,7 @@ def _restore_arguments(body: Json, question: ServerQuestion) -> None:
         item["arguments"] = call["function"]["arguments"]
 
 
-def follow_up(body: Json, api: Api, answer: ClientAnswer, *, reasoning: bool) -> Json:
+def follow_up(body: Json, api: Api, answer: StrictClientAnswer, *, reasoning: bool) -> Json:
     """Return the body of the next request, with the turn of the server and a result for each of its calls. Without
     `reasoning`, it is removed from the turn, as some clients do."""
     turn = answer.turn if reasoning else [entry for each in answer.turn for entry in _without_reasoning(each, api)]

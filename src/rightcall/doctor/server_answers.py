@@ -169,7 +169,7 @@ class ClientCall(msgspec.Struct, kw_only=True):
         return None if isinstance(value, Undecodable) else value
 
 
-class ClientAnswer(msgspec.Struct, kw_only=True):
+class StrictClientAnswer(msgspec.Struct, kw_only=True):
     """An answer as a strict client reads it.
 
     - `said`, `thought`: the pieces of its text and of its reasoning.
@@ -214,18 +214,18 @@ def _int_or(value: Any, before: int | None) -> int | None:
     return value if type(value) is int else before
 
 
-def read_answer(raw: RawAnswer, api: Api, *, stream: bool) -> ClientAnswer:
+def read_answer(raw: RawAnswer, api: Api, *, stream: bool) -> StrictClientAnswer:
     """Return the answer as a strict client of this dialect reads it. UnreadableJson parts are left out."""
     whole = _parse_object(raw.body)
     if stream and whole is None:
         payloads = [event.payload for event in events_in(raw.body, api) if event.payload is not None]
         if not payloads:
-            return ClientAnswer(is_json=False)
+            return StrictClientAnswer(is_json=False)
         answer = _STREAMED[api](payloads)
         answer.error = next((_error(each) for each in payloads if _error(each)), answer.error)
         return answer
     if whole is None:
-        return ClientAnswer(is_json=False)
+        return StrictClientAnswer(is_json=False)
     answer = _WHOLE[api](whole)
     answer.error = _error(whole)
     return answer
@@ -255,10 +255,12 @@ def _reasoning_text(message: Json) -> str:
     return next((text(message[name]) for name in _REASONING_KEYS if text(message.get(name))), "")
 
 
-def _read_chat(body: Json) -> ClientAnswer:
+def _read_chat(body: Json) -> StrictClientAnswer:
     choice = next(iter(objects(body.get("choices"))), {})
     message = obj(choice.get("message")) or {}
-    answer = ClientAnswer(said=[text(message.get("content"))], finish=text(choice.get("finish_reason")), turn=[message])
+    answer = StrictClientAnswer(
+        said=[text(message.get("content"))], finish=text(choice.get("finish_reason")), turn=[message]
+    )
     answer.thought = [_reasoning_text(message)]
     for entry in objects(message.get("tool_calls")):
         function = obj(entry.get("function")) or {}
@@ -269,8 +271,8 @@ def _read_chat(body: Json) -> ClientAnswer:
     return answer
 
 
-def _read_chat_stream(payloads: Sequence[Json]) -> ClientAnswer:
-    answer = ClientAnswer()
+def _read_chat_stream(payloads: Sequence[Json]) -> StrictClientAnswer:
+    answer = StrictClientAnswer()
     by_index: dict[Any, ClientCall] = {}
     for payload in payloads:
         answer.add_usage(payload.get("usage"), "prompt_tokens", "completion_tokens")
@@ -284,7 +286,7 @@ def _read_chat_stream(payloads: Sequence[Json]) -> ClientAnswer:
     return answer
 
 
-def _add_chat_call_piece(answer: ClientAnswer, by_index: dict[Any, ClientCall], entry: Json) -> None:
+def _add_chat_call_piece(answer: StrictClientAnswer, by_index: dict[Any, ClientCall], entry: Json) -> None:
     """Add a piece to its call, as clients do: by its index; without one, it belongs to the last call, or begins one."""
     function = obj(entry.get("function")) or {}
     key = str(
@@ -305,8 +307,8 @@ def _add_chat_call_piece(answer: ClientAnswer, by_index: dict[Any, ClientCall], 
 # -- Responses ---------------------------------------------------------------------------------------------------------
 
 
-def _read_responses(body: Json) -> ClientAnswer:
-    answer = ClientAnswer(turn=objects(body.get("output")), finish=_response_finish(body))
+def _read_responses(body: Json) -> StrictClientAnswer:
+    answer = StrictClientAnswer(turn=objects(body.get("output")), finish=_response_finish(body))
     for item in answer.turn:
         _add_response_item(answer, item)
     answer.add_usage(body.get("usage"), "input_tokens", "output_tokens")
@@ -317,7 +319,7 @@ def _response_finish(response: Json) -> str:
     return text((obj(response.get("incomplete_details")) or {}).get("reason")) or text(response.get("status"))
 
 
-def _add_response_item(answer: ClientAnswer, item: Json) -> None:
+def _add_response_item(answer: StrictClientAnswer, item: Json) -> None:
     kind = item.get("type")
     if kind == "function_call":
         answer.calls.append(ClientCall(id=item.get("call_id"), name=item.get("name"), pieces=[item.get("arguments")]))
@@ -328,9 +330,9 @@ def _add_response_item(answer: ClientAnswer, item: Json) -> None:
         answer.thought += [text(part.get("text")) for part in parts]
 
 
-def _read_responses_stream(payloads: Sequence[Json]) -> ClientAnswer:
+def _read_responses_stream(payloads: Sequence[Json]) -> StrictClientAnswer:
     """Read a stream of events; clients take the items of `response.output_item.done`."""
-    answer = ClientAnswer()
+    answer = StrictClientAnswer()
     for payload in payloads:
         kind, response = text(payload.get("type")), obj(payload.get("response")) or {}
         if kind == "response.output_item.done" and (item := obj(payload.get("item"))):
@@ -348,8 +350,8 @@ def _read_responses_stream(payloads: Sequence[Json]) -> ClientAnswer:
 # -- Messages ----------------------------------------------------------------------------------------------------------
 
 
-def _read_messages(body: Json) -> ClientAnswer:
-    answer = ClientAnswer(finish=text(body.get("stop_reason")))
+def _read_messages(body: Json) -> StrictClientAnswer:
+    answer = StrictClientAnswer(finish=text(body.get("stop_reason")))
     answer.turn = [{"role": "assistant", "content": body.get("content")}]
     for block in objects(body.get("content")):
         _add_message_block(answer, block)
@@ -357,7 +359,7 @@ def _read_messages(body: Json) -> ClientAnswer:
     return answer
 
 
-def _add_message_block(answer: ClientAnswer, block: Json) -> None:
+def _add_message_block(answer: StrictClientAnswer, block: Json) -> None:
     if block.get("type") == "tool_use":
         given = block.get("input")
         answer.calls.append(ClientCall(id=block.get("id"), name=block.get("name"), pieces=[given], as_text=False))
@@ -367,8 +369,8 @@ def _add_message_block(answer: ClientAnswer, block: Json) -> None:
         answer.thought.append(text(block.get("thinking")))
 
 
-def _read_messages_stream(payloads: Sequence[Json]) -> ClientAnswer:
-    answer = ClientAnswer()
+def _read_messages_stream(payloads: Sequence[Json]) -> StrictClientAnswer:
+    answer = StrictClientAnswer()
     calls: dict[Any, ClientCall] = {}
     for payload in payloads:
         delta, index = obj(payload.get("delta")) or {}, payload.get("index")
@@ -396,14 +398,14 @@ def _read_messages_stream(payloads: Sequence[Json]) -> ClientAnswer:
 # -- Ollama ------------------------------------------------------------------------------------------------------------
 
 
-def _read_ollama(body: Json) -> ClientAnswer:
+def _read_ollama(body: Json) -> StrictClientAnswer:
     answer = _read_ollama_stream([body])
     answer.turn = [obj(body.get("message")) or {}]
     return answer
 
 
-def _read_ollama_stream(payloads: Sequence[Json]) -> ClientAnswer:
-    answer = ClientAnswer()
+def _read_ollama_stream(payloads: Sequence[Json]) -> StrictClientAnswer:
+    answer = StrictClientAnswer()
     for payload in payloads:
         message = obj(payload.get("message")) or {}
         answer.said.append(text(message.get("content")))
@@ -423,15 +425,15 @@ def _read_ollama_stream(payloads: Sequence[Json]) -> ClientAnswer:
 # -- Gemini ------------------------------------------------------------------------------------------------------------
 
 
-def _read_gemini(body: Json) -> ClientAnswer:
+def _read_gemini(body: Json) -> StrictClientAnswer:
     answer = _read_gemini_stream([body])
     candidate = next(iter(objects(body.get("candidates"))), {})
     answer.turn = [obj(candidate.get("content")) or {}]
     return answer
 
 
-def _read_gemini_stream(payloads: Sequence[Json]) -> ClientAnswer:
-    answer = ClientAnswer()
+def _read_gemini_stream(payloads: Sequence[Json]) -> StrictClientAnswer:
+    answer = StrictClientAnswer()
     for payload in payloads:
         for candidate in objects(payload.get("candidates"))[:1]:
             for part in objects((obj(candidate.get("content")) or {}).get("parts")):
@@ -441,7 +443,7 @@ def _read_gemini_stream(payloads: Sequence[Json]) -> ClientAnswer:
     return answer
 
 
-def _add_gemini_part(answer: ClientAnswer, part: Json) -> None:
+def _add_gemini_part(answer: StrictClientAnswer, part: Json) -> None:
     (answer.thought if part.get("thought") is True else answer.said).append(text(part.get("text")))
     if call := obj(part.get("functionCall")):
         given = call.get("args")
@@ -451,8 +453,8 @@ def _add_gemini_part(answer: ClientAnswer, part: Json) -> None:
 # -- completions -------------------------------------------------------------------------------------------------------
 
 
-def _read_completions_stream(payloads: Sequence[Json]) -> ClientAnswer:
-    answer = ClientAnswer()
+def _read_completions_stream(payloads: Sequence[Json]) -> StrictClientAnswer:
+    answer = StrictClientAnswer()
     for payload in payloads:
         answer.add_usage(payload.get("usage"), "prompt_tokens", "completion_tokens")
         for choice in objects(payload.get("choices"))[:1]:
@@ -461,7 +463,7 @@ def _read_completions_stream(payloads: Sequence[Json]) -> ClientAnswer:
     return answer
 
 
-_WHOLE: dict[Api, Callable[[Json], ClientAnswer]] = {
+_WHOLE: dict[Api, Callable[[Json], StrictClientAnswer]] = {
     "chat": _read_chat,
     "responses": _read_responses,
     "messages": _read_messages,
@@ -469,7 +471,7 @@ _WHOLE: dict[Api, Callable[[Json], ClientAnswer]] = {
     "gemini": _read_gemini,
     "completions": lambda body: _read_completions_stream([body]),
 }
-_STREAMED: dict[Api, Callable[[Sequence[Json]], ClientAnswer]] = {
+_STREAMED: dict[Api, Callable[[Sequence[Json]], StrictClientAnswer]] = {
     "chat": _read_chat_stream,
     "responses": _read_responses_stream,
     "messages": _read_messages_stream,

@@ -121,7 +121,7 @@ def head_json(run: Json, command: str = "") -> Json:
     return {"schema_version": SCHEMA, "kind": "run", "run": run, "made": made}
 
 
-class PastRun(msgspec.Struct):
+class RecordedRun(msgspec.Struct):
     """The last run of a file: its identity (`run`), how it was `made` (time, versions, command), and its `rows`."""
 
     run: Json
@@ -129,10 +129,10 @@ class PastRun(msgspec.Struct):
     rows: list[EvalRow]
 
 
-def read_evaluation(path: Path) -> PastRun | None:
+def read_evaluation(path: Path) -> RecordedRun | None:
     """Return the last run of a file; None if there is none. An incomplete last line is ignored. Raises `CallerError`,
     `FileFailed`."""
-    past: PastRun | None = None
+    past: RecordedRun | None = None
     for number, row in read_rows(path):
         if isinstance(row, LineFault):
             if row.torn:
@@ -141,7 +141,7 @@ def read_evaluation(path: Path) -> PastRun | None:
         if row.get("schema_version") != SCHEMA:
             raise CallerError(f"{path}:{number}: not a row of {SCHEMA}; `rightcall eval --out` writes such files")
         if row.get("kind") == "run":
-            past = PastRun(_object(row, "run", path, number), _object(row, "made", path, number), [])
+            past = RecordedRun(_object(row, "run", path, number), _object(row, "made", path, number), [])
         elif past is not None:
             past.rows.append(_row(row, path, number))
     return past

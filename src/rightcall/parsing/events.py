@@ -32,7 +32,7 @@ from rightcall.types import (
 Tile = tuple[int, SpanKind]  # the end of a span that begins where the one before it ends
 
 
-class Spans:
+class SpanTiling:
     """The spans of the text so far. They tile it up to `end`; positions are counted from its beginning."""
 
     __slots__ = ("_joined", "_kind", "_tiles", "end")
@@ -142,7 +142,7 @@ class Output:
 
     def __init__(self) -> None:
         self.events: list[Event] = []
-        self.spans = Spans()
+        self.spans = SpanTiling()
         self.shown = Shown()
         self.gap = 0
         self.is_placed = False
@@ -362,7 +362,7 @@ class Output:
         self.spans.mark("marker", start)
 
     def whole_call(self, start: int, end: int) -> None:
-        """Cover a whole call. The same as `call` and `Spans.mark`, in fewer steps."""
+        """Cover a whole call. The same as `call` and `SpanTiling.mark`, in fewer steps."""
         if self._blanks:
             self.drop_blanks()
         self.is_silent = False

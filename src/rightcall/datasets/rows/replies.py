@@ -241,7 +241,7 @@ REPLIES = json_lines(
 )
 
 
-class ReplyOptions(msgspec.Struct, frozen=True):
+class ParseOptions(msgspec.Struct, frozen=True):
     """The options of `parse` for all rows."""
 
     format: str | Format = "auto"
@@ -256,7 +256,7 @@ class ReplyWork(FormatCarrier):
     """Read the reply of each row. `tools` are used for rows that declare none, or for all rows where `keys` has no path
     of tools."""
 
-    def __init__(self, key: str, keys: RowKeys, tools: Toolset | None, options: ReplyOptions) -> None:
+    def __init__(self, key: str, keys: RowKeys, tools: Toolset | None, options: ParseOptions) -> None:
         self.key, self._keys, self._tools = key, keys, tools
         self._options: Json = {name: getattr(options, name) for name in options.__struct_fields__}
         self._finish = self._options.pop("finish")

@@ -20,7 +20,7 @@ import msgspec
 
 from rightcall.capture.captured_rows import FORGE, OUTCOME, SCHEMA, call_of, problems_of, tools_of
 from rightcall.datasets.rows.mapping import RowOutcome
-from rightcall.datasets.rows.replies import NoReply, ReplyOptions, ReplyWork, RowKeys, model_of, reply_of, value_at
+from rightcall.datasets.rows.replies import NoReply, ParseOptions, ReplyWork, RowKeys, model_of, reply_of, value_at
 from rightcall.datasets.rows.sinks import RowSpool, unfinished_path
 from rightcall.datasets.rows.sources import RowBatch, RowSource
 from rightcall.datasets.rows.stores import STDIN
@@ -45,7 +45,7 @@ class TallyWork(ReplyWork):
     keys."""
 
     def __init__(
-        self, key: str, keys: RowKeys, tools: Toolset | None, options: ReplyOptions, *, server_key: str | None = None
+        self, key: str, keys: RowKeys, tools: Toolset | None, options: ParseOptions, *, server_key: str | None = None
     ) -> None:
         super().__init__(key, keys, tools, options)
         self._server_key = server_key
