@@ -8,7 +8,7 @@ importing the package alone, as pytest does for its plugin, costs next to nothin
 
 from typing import TYPE_CHECKING
 
-from rightcall.lazy_names import lazy_names
+from rightcall.lazy_names import load_lazily
 
 if TYPE_CHECKING:
     from rightcall import formats
@@ -109,7 +109,7 @@ __all__ = [
 
 _MODULES = "backends datasets errors formats guard hooks loop masks mcp messages testing workspace".split()
 
-__getattr__ = lazy_names(
+__getattr__ = load_lazily(
     __name__,
     {
         "GrammarBounds": "rightcall.constrain.builder",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rightcall.lazy_names import lazy_names
+from rightcall.lazy_names import load_lazily
 
 if TYPE_CHECKING:
     from rightcall.dispatching.bounded_output import Bounds, Pages, Redaction, spill_to
@@ -53,7 +53,7 @@ __all__ = [
     "spill_to",
 ]
 
-__getattr__ = lazy_names(
+__getattr__ = load_lazily(
     __name__,
     {
         "Bounds": "rightcall.dispatching.bounded_output",

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 
-def lazy_names(module: str, homes: Mapping[str, str], modules: Container[str] = ()) -> Callable[[str], Any]:
+def load_lazily(module: str, homes: Mapping[str, str], modules: Container[str] = ()) -> Callable[[str], Any]:
     """Return the `__getattr__` of a module. `homes` maps each name to the module that defines it; `modules` are its
     submodules."""
 

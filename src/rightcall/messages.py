@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rightcall.lazy_names import lazy_names
+from rightcall.lazy_names import load_lazily
 
 if TYPE_CHECKING:
     from rightcall.contracts.ledger import Deliverable, Ledger, LedgerState
@@ -35,7 +35,7 @@ __all__ = [
     "violations",
 ]
 
-__getattr__ = lazy_names(
+__getattr__ = load_lazily(
     __name__,
     {
         "chat_messages": "rightcall.providers.history_messages",

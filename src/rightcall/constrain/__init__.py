@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rightcall.lazy_names import lazy_names
+from rightcall.lazy_names import load_lazily
 
 if TYPE_CHECKING:
     from rightcall.constrain.builder import GrammarBounds
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Grammar", "GrammarBounds", "Relaxation", "Rule", "grammar"]
 
-__getattr__ = lazy_names(
+__getattr__ = load_lazily(
     __name__,
     {
         "Grammar": "rightcall.constrain.grammars",

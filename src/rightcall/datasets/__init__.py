@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rightcall.lazy_names import lazy_names
+from rightcall.lazy_names import load_lazily
 
 if TYPE_CHECKING:
     from rightcall.capture.domain import Domain, find_domains
@@ -47,7 +47,7 @@ __all__ = [
     "write_prompts",
 ]
 
-__getattr__ = lazy_names(
+__getattr__ = load_lazily(
     __name__,
     {
         "BadRows": "rightcall.datasets.row_files",

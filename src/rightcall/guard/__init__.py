@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rightcall.lazy_names import lazy_names
+from rightcall.lazy_names import load_lazily
 
 if TYPE_CHECKING:
     from rightcall.dispatching.trace import Intervention
@@ -61,7 +61,7 @@ __all__ = [
     "unknown_tool",
 ]
 
-__getattr__ = lazy_names(
+__getattr__ = load_lazily(
     __name__,
     {
         "Guard": "rightcall.guard.judgement",

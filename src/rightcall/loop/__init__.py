@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rightcall.lazy_names import lazy_names
+from rightcall.lazy_names import load_lazily
 
 if TYPE_CHECKING:
     from rightcall.loop.conversation import Spent
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CallRan", "Over", "Spent"]
 
-__getattr__ = lazy_names(
+__getattr__ = load_lazily(
     __name__,
     {
         "CallRan": "rightcall.loop.task_runner",

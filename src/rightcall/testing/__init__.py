@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rightcall.lazy_names import lazy_names
+from rightcall.lazy_names import load_lazily
 
 if TYPE_CHECKING:
     from rightcall.backends.recording import Recorder, ReplayBackend, ReplayServer
@@ -67,7 +67,7 @@ __all__ = [
     "truncation_law",
 ]
 
-__getattr__ = lazy_names(
+__getattr__ = load_lazily(
     __name__,
     {
         "Case": "rightcall.testing.laws",
