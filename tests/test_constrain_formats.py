@@ -6,9 +6,11 @@ import json
 from typing import Any
 
 import pytest
+from llguidance import LLMatcher
 
 from rightcall import Call, check, grammar
 from rightcall.constrain.patterns import FORMAT_PATTERNS
+from rightcall.errors import GrammarCompileError
 from rightcall.types import Json
 from support.judge import matcher
 
@@ -21,7 +23,12 @@ def accepts(schema: Any, value: Any, **options: Any) -> bool:
 
 def accepts_arguments(parameters: Json, arguments: Json, **options: Any) -> bool:
     made = grammar([{"name": "f", "parameters": parameters}], choice="required", parallel=False, **options)
-    found = matcher(made.lark())
+    return consumes(matcher(made.lark()), arguments)
+
+
+def consumes(found: LLMatcher, arguments: Json) -> bool:
+    """Does the matcher, from its beginning, accept a call with these arguments?"""
+    found.reset()
     text = '<tool_call>\n{"name": "f", "arguments": ' + json.dumps(arguments, ensure_ascii=False) + "}\n</tool_call>"
     tokens = list(text.encode())
     return bool(found.try_consume_tokens(tokens) == len(tokens) and found.is_accepting())
@@ -141,3 +148,66 @@ def test_members_that_are_not_counted_are_reported() -> None:
     for schema in (_many(61, []), {"allOf": [_many(50, []), {"properties": {f"n{at}": {} for at in range(20)}}]}):
         made = grammar([{"name": "f", "parameters": {"type": "object", **schema}}])
         assert [relaxation.keyword for relaxation in made.relaxations] == ["properties"]
+
+
+# Schemas that are put together in pairs. An engine's lexer sees the lexemes of both at the same place.
+_PAIRED: tuple[Json, ...] = (
+    {"type": "object"},
+    {"type": "object", "properties": {"a": {"type": "integer"}}},
+    {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": False},
+    {"type": "object", "properties": {"ab": {"const": 1.5}}, "additionalProperties": {"type": "string"}},
+    {"type": "object", "additionalProperties": {"type": "null"}},
+    {"type": "object", "patternProperties": {"^a": {"type": "boolean"}}, "additionalProperties": False},
+    {"type": "object", "required": ["a"], "additionalProperties": {"type": ["integer", "string"]}},
+    {"enum": [{"a": 1}, {"b": "c"}, ["a"], "a", 1, True]},
+    {"type": "string", "maxLength": 1},
+    {"type": "string", "pattern": "^ab*$"},
+    {"type": "integer", "minimum": 1, "maximum": 12},
+    {"type": "number", "exclusiveMaximum": 1.5},
+    {"type": "array", "items": {"type": "integer"}, "maxItems": 2},
+    {"type": "array", "prefixItems": [{"const": "a"}, {"type": "string"}], "items": False},
+    {"not": {"type": "object"}},
+)
+_PAIRED_VALUES: tuple[Any, ...] = (
+    *({}, {"a": 1}, {"a": "x"}, {"a": None}, {"a": True}, {"ab": 1.5}, {"b": "c"}, {"b": 2}, {"a": 1, "ab": None}),
+    *("", "a", "ab", "abb", "b", 0, 1, 12, 13, 1.25, 1.5, -0.5, True, None, [], [1], ["a"], ["a", "b"], [1, 2, 3]),
+)
+
+
+@pytest.mark.parametrize("word", ["anyOf", "allOf", "oneOf"])
+@pytest.mark.parametrize("first", range(len(_PAIRED)))
+def test_a_grammar_of_two_schemas_accepts_what_the_check_accepts(word: str, first: int) -> None:
+    for second in _PAIRED[first:]:
+        parameters: Json = {"type": "object", "properties": {"x": {word: [_PAIRED[first], second]}}, "required": ["x"]}
+        tool = {"name": "f", "parameters": parameters}
+        try:
+            made = grammar([tool], choice="required", parallel=False, undeclared=True)
+        except GrammarCompileError:
+            assert all(check(Call("f", {"x": value}), [tool]) for value in _PAIRED_VALUES), second
+            continue
+        found = matcher(made.lark())
+        for value in _PAIRED_VALUES:
+            accepted, valid = consumes(found, {"x": value}), not check(Call("f", {"x": value}), [tool])
+            assert accepted or not valid, (second, value)
+            assert valid or not accepted or made.relaxations, (second, value)
+
+
+def test_a_constant_names_its_own_members() -> None:
+    schema: Json = {"type": "object", "properties": {"b": {"type": "string"}}, "enum": [{"a": 1}, {"b": 2}]}
+    assert accepts(schema, {"a": 1})
+    assert not accepts(schema, {"b": 2})
+    with pytest.raises(GrammarCompileError):
+        accepts({**schema, "additionalProperties": False}, {"a": 1})
+
+
+def test_a_member_that_one_schema_forbids_is_not_declared_by_another() -> None:
+    for word in ("allOf", "anyOf"):
+        schema: Json = {"type": "object", "properties": {"a": {}, "b": {}}, word: [{"properties": {"b": False}}]}
+        assert accepts(schema, {"a": 1})
+        assert not accepts(schema, {"b": 1})
+
+
+def test_members_are_counted_over_all_schemas_that_declare_them() -> None:
+    schema: Json = {"type": "object", "minProperties": 2, "properties": {"a": {}}, "allOf": [{"properties": {"b": {}}}]}
+    assert accepts(schema, {"a": 1, "b": 2})
+    assert not accepts(schema, {"a": 1})

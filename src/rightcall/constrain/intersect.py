@@ -8,13 +8,15 @@ An intersection that no shape expresses is reported as a `Relaxation`, and one o
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 
 from rightcall.constrain.algebra import MAX_ANY_ORDER, Node, sized
+from rightcall.constrain.regex import regex_text
 from rightcall.constrain.value_shapes import (
     ANYTHING,
     CONSTANTS_PER_STEP,
@@ -266,12 +268,31 @@ class Intersection:
     def spare(self, side: Object, name: str) -> Field:
         if not side.said and side.extra == NOTHING:
             return Field(name, ANYTHING)
-        if side.keys is not None:
-            return Field(name, ANYTHING)
+        if side.keys is not None and not matches(f"^(?:{regex_text(side.keys)})$", name):
+            return Field(name, NOTHING)
         return Field(name, self.shared(side.extra))
 
     def item(self, array: Array, at: int) -> Shape:
         return array.prefix[at] if at < len(array.prefix) else self.shared(array.items)
+
+
+@lru_cache(256)
+def _matcher_of(pattern: str) -> Callable[[Any], bool]:
+    """Return the test of the engine that checks calls: its time is linear in the text."""
+    import jsonschema_rs
+
+    try:
+        validator = jsonschema_rs.Draft202012Validator(
+            {"pattern": pattern}, pattern_options=jsonschema_rs.RegexOptions()
+        )
+    except ValueError:
+        return lambda text: True
+    return validator.is_valid
+
+
+def matches(pattern: str, name: str) -> bool:
+    """Return whether a name matches a pattern; True for a pattern that the engine does not take."""
+    return bool(_matcher_of(pattern)(name))
 
 
 def _tighter(
@@ -314,8 +335,8 @@ def object_shape(shape: Object) -> Shape:
     required = [field for field in shape.fields if field.required]
     if any(field.shape == NOTHING for field in required) or (shape.most is not None and len(required) > shape.most):
         return NOTHING
-    # One that is forbidden stays where undeclared ones are allowed: it is none of those.
-    return _without_forbidden(shape) if shape.extra == NOTHING else shape
+    # One that is forbidden stays where undeclared ones are allowed, or may be declared by another schema.
+    return _without_forbidden(shape) if shape.said and shape.extra == NOTHING else shape
 
 
 def _without_forbidden(shape: Object) -> Shape:

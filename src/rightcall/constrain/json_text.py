@@ -222,12 +222,16 @@ class Json:
         if shape.extra == NOTHING:
             return None
         if self.kind == "json" and not shape.fields and shape.keys is None:
-            # No name is declared, so that none can be taken for another: a name is a string like any other.
-            return seq(self.text(TextShape()), Lit(":"), self.book.gap(" "), self.value(shape.extra))
+            return seq(self.book.define_rule("key", self.any_name), self.book.gap(" "), self.value(shape.extra))
         names = tuple(spelled[1:-1] for field in shape.fields for spelled in json_strings(field.name))
         inside = None if shape.keys is None else escape_in_json(shape.keys)
         word = Word('"', KEY_CHAR, '":', names, self.book.bounds.string, inside)
         return seq(word, self.book.gap(" "), self.value(shape.extra))
+
+    def any_name(self) -> Node:
+        """Return the name of a member where none is declared. The colon belongs to it: an alternative may declare the
+        same name, and a lexer takes the longer of two lexemes."""
+        return Lexeme(seq(Lit('"'), repeat(JSON_CHAR, 0, self.book.bounds.string), Lit('":')))
 
 
 def in_any_order(members: list[Member], separator: Node, extra: Node | None, shape: Object) -> Node:
@@ -235,8 +239,10 @@ def in_any_order(members: list[Member], separator: Node, extra: Node | None, sha
     if any(member.node == NEVER and member.required for member in members):
         return NEVER
     members = [member for member in members if member.node != NEVER]
+    if extra is None and shape.least > len(members):
+        return NEVER
     if not members and extra is None:
-        return NEVER if shape.least else EMPTY
+        return EMPTY
     least, most = (shape.least, shape.most) if extra is None else (0, None)
     return AnyOrder(tuple(members), separator, extra, least, most)
 

@@ -22,6 +22,7 @@ from rightcall.constrain.intersect import (
     Intersection,
     Relaxation,
     array_shape,
+    matches,
     number_shape,
     object_shape,
 )
@@ -232,7 +233,7 @@ class MemberShapes(ScalarShapes):
         for pattern, value in patterns.items():
             at = f"{path}/patternProperties{pointer_step(pattern)}"
             for i, field in enumerate(fields):
-                if _matches(pattern, field.name):
+                if matches(pattern, field.name):
                     met = self.intersect(field.shape, self.shape(value, at, depth + 1), at)
                     fields[i] = Field(field.name, met, field.required)
         return fields
@@ -244,7 +245,7 @@ class MemberShapes(ScalarShapes):
         found = [
             self.shape(value, path, depth + 1)
             for pattern, value in schema.get("patternProperties", {}).items()
-            if _matches(pattern, key)
+            if matches(pattern, key)
         ]
         if not found:
             return (
@@ -256,20 +257,6 @@ class MemberShapes(ScalarShapes):
         for other in found[1:]:
             shape = self.intersect(shape, other, path)
         return shape
-
-
-def _matches(pattern: str, name: str) -> bool:
-    """By the engine that checks calls: its time is linear in the name."""
-    import jsonschema_rs
-
-    try:
-        return bool(
-            jsonschema_rs.Draft202012Validator(
-                {"pattern": pattern}, pattern_options=jsonschema_rs.RegexOptions()
-            ).is_valid(name)
-        )
-    except ValueError:
-        return True
 
 
 def without_keyword(schema: Json, left_out: str) -> Json:

@@ -231,7 +231,9 @@ def _object_holds(shape: Object, value: Any) -> bool | None:
     fields = {field.name: field for field in shape.fields}
     if any(field.required and field.name not in value for field in shape.fields):
         return False
-    found = [holds(fields[key].shape if key in fields else shape.extra, item) for key, item in value.items()]
+    # Undeclared members that are left out by default are allowed in a constant, which names them.
+    extra = shape.extra if shape.said or shape.extra != NOTHING else ANYTHING
+    found = [holds(fields[key].shape if key in fields else extra, item) for key, item in value.items()]
     return None if shape.keys is not None and value.keys() - fields.keys() else _all(found)
 
 
