@@ -19,9 +19,9 @@ from rightcall.datasets.conversations import CapturedConversation
 from rightcall.datasets.exporting import export
 from rightcall.datasets.label import Labeller
 from rightcall.datasets.log_rows import rows_of
-from rightcall.datasets.message_shapes import SHAPES, LeftOut, MessageOptions
 from rightcall.datasets.row_files import BadRows
 from rightcall.datasets.schemas import faults
+from rightcall.datasets.training_shapes import SHAPES, LeftOut, ShapeOptions
 from rightcall.errors import CallerError
 from rightcall.types import Json
 from support.captured import FORGE_ROW, RIGHT, SHOP, conversation, rows, write
@@ -355,14 +355,14 @@ def calls_in(example: Json) -> list[tuple[str, Json]]:
 @pytest.mark.parametrize("to", ["openai-sft", "trl-sft", "sharegpt"])
 @given(turns=st.lists(CALLS, min_size=1, max_size=3))
 def test_export_then_import_gives_the_same_calls(to: str, turns: list[list[tuple[str, Json]]]) -> None:
-    (example,) = SHAPES[to].examples(CapturedConversation(run_of(turns)), MessageOptions())
+    (example,) = SHAPES[to].examples(CapturedConversation(run_of(turns)), ShapeOptions())
     assert isinstance(example, dict)
     assert calls_in(example) == [call for turn in turns for call in turn]
 
 
 @given(turns=st.lists(CALLS, min_size=1, max_size=2))
 def test_single_turns_out_and_back_give_the_same_calls(turns: list[list[tuple[str, Json]]]) -> None:
-    found = list(SHAPES["trl-sft"].examples(CapturedConversation(run_of(turns)), MessageOptions(turns=True)))
+    found = list(SHAPES["trl-sft"].examples(CapturedConversation(run_of(turns)), ShapeOptions(turns=True)))
     for at, example in enumerate(found):
         assert isinstance(example, dict)
         assert calls_in(example) == [call for turn in turns[: at + 1] for call in turn]
@@ -371,7 +371,7 @@ def test_single_turns_out_and_back_give_the_same_calls(turns: list[list[tuple[st
 @given(turns=st.lists(CALLS, min_size=1, max_size=2))
 def test_exported_checked_turns_are_imported_with_the_same_calls(turns: list[list[tuple[str, Json]]]) -> None:
     made = [{**row, "label": {"label": "valid", "by": "scenario", "why": ""}} for row in run_of(turns)]
-    found = list(SHAPES["trl-kto"].examples(CapturedConversation(made), MessageOptions()))
+    found = list(SHAPES["trl-kto"].examples(CapturedConversation(made), ShapeOptions()))
     assert [each["label"] for each in found if isinstance(each, dict)] == [True] * (len(turns) + 1)
     for at, example in enumerate(found):
         assert isinstance(example, dict)
@@ -382,7 +382,7 @@ def test_exported_checked_turns_are_imported_with_the_same_calls(turns: list[lis
 def test_of_a_pair_out_and_back_the_chosen_calls_are_the_same(turns: list[list[tuple[str, Json]]]) -> None:
     receipt = {"rule": "scalar_type", "kind": "schema", "path": "/x", "before": "1", "after": "1"}
     made = [{**row, "reply": "broken", "repairs": [receipt]} if "call" in row else row for row in run_of(turns)]
-    found = list(SHAPES["trl-preference"].examples(CapturedConversation(made), MessageOptions()))
+    found = list(SHAPES["trl-preference"].examples(CapturedConversation(made), ShapeOptions()))
     assert len(found) == len(turns)
     for at, example in enumerate(found):
         assert isinstance(example, dict) and example["rejected"] == [{"role": "assistant", "content": "broken"}]
@@ -394,7 +394,7 @@ def test_of_a_pair_out_and_back_the_chosen_calls_are_the_same(turns: list[list[t
 def test_text_out_and_back_gives_the_same_calls_or_is_left_out(
     format: str, turns: list[list[tuple[str, Json]]]
 ) -> None:
-    how = MessageOptions(format=formats.find(format))
+    how = ShapeOptions(format=formats.find(format))
     for at, example in enumerate(SHAPES["text"].examples(CapturedConversation(run_of(turns)), how)):
         if isinstance(example, LeftOut):
             assert "cannot carry it" in str(example)
@@ -507,7 +507,7 @@ def test_forge_rows_have_the_fields_of_their_schema_and_no_other(tmp_path: Path)
 @given(turns=st.lists(CALLS, min_size=1, max_size=3))
 def test_forge_rows_out_and_back_are_the_same_calls_of_the_same_run(turns: list[list[tuple[str, Json]]]) -> None:
     before = [row for row in run_of(turns) if "candidate_call" in row]
-    sent = list(SHAPES["forge-capture"].examples(CapturedConversation(before), MessageOptions()))
+    sent = list(SHAPES["forge-capture"].examples(CapturedConversation(before), ShapeOptions()))
     back = list(rows_of({"schema_version": "forge-dataset-capture/v1", "rows": sent}, group="x", kind="capture"))
     for one, other in zip(before, back, strict=True):
         assert faults(other) == []

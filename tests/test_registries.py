@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rightcall.api_names import APIS
-from rightcall.datasets.message_shapes import SHAPES
+from rightcall.datasets.training_shapes import SHAPES
 from rightcall.providers.sniff import DIALECTS
 from support.dialects import WIRES
 

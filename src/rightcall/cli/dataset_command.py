@@ -37,8 +37,8 @@ from rightcall.cli.inputs import (
 )
 from rightcall.cli.layout import console, format_json, paragraph
 from rightcall.cli.row_options import Workers, interruptions, read_progress
-from rightcall.datasets.message_shapes import SHAPES
 from rightcall.datasets.row_files import BadRows, Where
+from rightcall.datasets.training_shapes import SHAPES
 from rightcall.errors import CallerError
 from rightcall.safe_text import brief
 from rightcall.storage.streams import is_standard_output

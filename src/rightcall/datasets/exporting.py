@@ -2,8 +2,9 @@
 
     export(["capture.jsonl"], "train.jsonl", to="trl-sft")
 
-What is left out is counted with its reason. Files are private (mode 0600, and the manifest beside them says so) unless
-every row was released and `public` is asked for.
+Workers first collect the rows of each conversation, then make its examples. What a shape cannot represent is counted
+with the reason. Files are private (mode 0600, and the manifest beside them says so) unless every row was released and
+`public` is set.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ import msgspec
 
 from rightcall import formats
 from rightcall.capture.captured_rows import unix_ms
-from rightcall.datasets.export_work import LONGEST, ROW, UNRELEASED, ConversationWork, ExampleWork, reasons
-from rightcall.datasets.message_shapes import SHAPES, MessageOptions
+from rightcall.datasets.conversations import CapturedConversation, conversation_key
+from rightcall.datasets.releasing import is_released
 from rightcall.datasets.row_files import (
     EXPORT,
     EXPORTED,
@@ -32,27 +33,43 @@ from rightcall.datasets.row_files import (
     RowRun,
     Seen,
     Where,
+    capture_rows,
+    count_name,
+    digest,
     file_names,
     manifest,
     manifest_of,
 )
-from rightcall.datasets.rows.sinks import RowSpool, move_to_store, refuse_existing, unfinished_path
-from rightcall.datasets.rows.sources import RowSource
+from rightcall.datasets.rows.mapping import RowOutcome
+from rightcall.datasets.rows.sinks import RowSpool, move_to_store, pack_frame, refuse_existing, unfinished_path
+from rightcall.datasets.rows.sources import RowBatch, RowSource
 from rightcall.datasets.rows.stores import STDIN, open_source
+from rightcall.datasets.training_shapes import SHAPES, LeftOut, ShapeOptions
 from rightcall.errors import CallerError
+from rightcall.formats.registered import FormatCarrier
+from rightcall.storage.jsonl import encode_row
 from rightcall.storage.streams import is_stream
 from rightcall.storage.whole_files import PRIVATE, PUBLIC, Outputs, WholeFile
 from rightcall.types import Json
 
+_MOST_UNRELEASED = 1_000  # unreleased rows in an error
+_MOST_ROWS = 1_000  # rows of one conversation; later ones are left out
+_MOST_REASONS = 100  # reasons that are counted separately
+_CURES = {
+    "without a label": "`rightcall dataset label` gives labels",
+    "nothing to compare": "pairs come of rows with repairs or with retries",
+    "no user turn": "import requests together with their answers",
+}
+
 
 class Exported(msgspec.Struct, frozen=True):
-    """What an export wrote.
+    """The result of an export.
 
-    - `examples`: how many, of so many `conversations`.
-    - `left_out`: what could not be said in the shape, counted by reason.
-    - `unlabelled`: rows without a label.
+    - `examples`: their number; `conversations`: the number of conversations that were read.
+    - `left_out`: counts of what the shape cannot represent, by reason.
+    - `unlabelled`: the number of rows without a label.
     - `path`, `manifest`: the files.
-    - `public`: whether anybody may read them.
+    - `public`: whether everybody may read them.
     """
 
     examples: int
@@ -65,35 +82,25 @@ class Exported(msgspec.Struct, frozen=True):
 
     @property
     def why_empty(self) -> str:
-        """Why there is no example, and what would help; "" if there is one."""
+        """The reason why there is no example, and the cure; "" if there is one."""
         if self.examples:
             return ""
         if not self.conversations:
             return "there are no rows in what was given; see that the file is the right one"
         reasons = list(self.left_out.items())[:5]
         cures = dict.fromkeys([cure for reason, _ in reasons for sign, cure in _CURES.items() if sign in reason])
-        told = ", ".join([f"{reason} ({number:,})" for reason, number in reasons])
-        return "; ".join([f"of {self.conversations:,} conversations none is an example: {told}", *cures])
-
-
-_CURES = {
-    "without a label": "`rightcall dataset label` gives labels",
-    "nothing to compare": "pairs come of rows with repairs or with retries",
-    "no user turn": "import requests together with their answers",
-}
+        listing = ", ".join([f"{reason} ({number:,})" for reason, number in reasons])
+        return "; ".join([f"of {self.conversations:,} conversations none is an example: {listing}", *cures])
 
 
 class Unreleased(BadRows):
-    """Rows that may not be exported publicly. `rows` says which and why, of the first thousand; `total` is how many
-    there are."""
+    """Rows that may not be exported publicly. `rows` are the places and the reasons of the first thousand of `total`
+    rows."""
 
     def __init__(self, rows: list[tuple[Where, str]], total: int) -> None:
         first = f"; the first is {rows[0][0]}: {rows[0][1]}"
         super().__init__(f"{total} rows are not released, so nothing is exported with --public{first}")
         self.rows = rows
-
-
-_MOST_TOLD = 1_000
 
 
 def export(
@@ -112,55 +119,97 @@ def export(
     seen: Seen | None = None,
     force: bool = False,
 ) -> Exported:
-    """Writes the rows of captures as a file for a trainer, and a manifest beside it. What cannot be said in the shape
-    is left out and counted with its reason; so is every example in which nobody asks or the answer is empty.
+    """Write the rows of captures as a file for a trainer, and a manifest beside it. What the shape cannot represent is
+    left out and counted with its reason, as are examples without a request or with an empty answer.
 
     - `paths`: captures, labelled or not.
     - `output`: the file, JSON lines; a name that ends in .parquet is written as Parquet (extra `parquet`).
     - `to`: the shape: "openai-sft", "trl-sft", "trl-preference", "trl-kto", "sharegpt", "verifier",
       "forge-capture" or "text".
     - `turns`: for "trl-sft": an example for each turn instead of the whole conversation.
-    - `format`: for "text", and needed there: the format to write calls in.
+    - `format`: for "text", and required there: the format of calls.
     - `contract`: for "text": the prompt is what a `Backend` with mode="text" sends for this choice, so that a model is
       trained on what it will be asked.
-    - `public`: every row must be released; the files may then be read by anybody, otherwise by you alone.
-    - `keep_system`: leave in what a capture, or a backend that asks for text, told the model of its own accord.
+    - `public`: every row must be released; then everybody may read the files, otherwise only their owner.
+    - `keep_system`: keep the prompts that a capture, or a text backend, added to the conversation.
     - `engine`, `jobs`, `resume`: as in `label_files`.
-    - `seen`: is called now and then with the bytes that were read since, to show progress.
-    - `force`: also write over a file of another kind.
+    - `seen`: is called with the bytes that were read since the last call, to show progress.
+    - `force`: also overwrite a file of another kind.
 
-    Raises `Unreleased` if a row may not be public, `BadRows` for rows that are not sound; then nothing is written.
+    Raise `Unreleased` if a row may not be public, and `BadRows` for rows with faults; then nothing is written.
     """
-    how, run = _how(to, turns, format, contract), RowRun(engine, jobs, resume, seen)
+    options, run = _shape_options(to, turns, format, contract), RowRun(engine, jobs, resume, seen)
     sources = run.sources(paths)
-    columns = (SHAPES[to].turns if turns else SHAPES[to].columns) if _is_parquet(output) else None
+    columns = (SHAPES[to].turn_columns if turns else SHAPES[to].columns) if _is_parquet(output) else None
     with (
-        _placed(output, sources, public=public, force=force) as (beside, out),
+        _open_outputs(output, sources, public=public, force=force) as (beside, out),
         RowSpool(output, "rows", resume=resume) as rows,
-        RowSpool(output, "examples", resume=resume) as made,
+        RowSpool(output, "examples", resume=resume) as examples,
     ):
-        counts = run.map(sources, ConversationWork(public=public), rows).counts
-        if counts["unreleased"]:
-            raise _unreleased(rows, sources, counts["unreleased"])
-        with GroupedRows(rows, ROW, most=LONGEST) as grouped:
-            counts += run.map([grouped], ExampleWork(to, how, keep_system=keep_system, columns=columns), made).counts
-        left_out = reasons(counts)
+        counts = run.map(sources, _CollectWork(public=public), rows).counts
+        if total := counts["unreleased"]:
+            frames = islice((frame for frame in rows.frames() if frame.tag == _UNRELEASED), _MOST_UNRELEASED)
+            places = [(Where(sources[frame.source].name, frame.line), frame.data.decode()) for frame in frames]
+            raise Unreleased(places, total)
+        with GroupedRows(rows, _ROW, most=_MOST_ROWS) as grouped:
+            work = _ExampleWork(to, options, keep_system=keep_system, columns=columns)
+            counts += run.map([grouped], work, examples).counts
+        left_out = _count_reasons(counts)
         if grouped.left_out:
             left_out["rows behind the first thousand of a conversation"] = grouped.left_out
-        _write(made, out, to, how, columns, public=public)
+        by_reason = dict(left_out.most_common())
+        if columns is None:
+            for piece in examples.pieces():
+                out.write_bytes(piece)
+        else:
+            from rightcall.datasets.parquet import write_tables
+
+            tables = (data for data, _ in examples.parts())
+            write_tables(tables, out, shape=to, turns=turns, columns=columns, public=public)
         if beside is not None:
-            beside.write_json(_manifest(sources, output, out, to, how, public, counts["examples"], left_out))
-    told = "" if beside is None else f"{output}{MANIFEST}"
-    given = dict(left_out.most_common())
-    return Exported(counts["examples"], counts["conversations"], given, counts["unlabelled"], str(output), told, public)
+            beside.write_json(
+                {
+                    "schema_version": EXPORTED,
+                    "private": not public,
+                    "shape": to,
+                    "format": None if options.format is None else options.format.name,
+                    "turns": turns,
+                    "contract": contract or None,
+                    "inputs": [{"path": source.path, "sha256": _sha256(source.path)} for source in sources],
+                    "output": {"path": str(output), "sha256": out.sha256(), "examples": counts["examples"]},
+                    "left_out": by_reason,
+                    "created_unix_ms": unix_ms(),
+                }
+            )
+    name = "" if beside is None else f"{output}{MANIFEST}"
+    numbers = (counts["examples"], counts["conversations"], by_reason, counts["unlabelled"])
+    return Exported(*numbers, str(output), name, public)
+
+
+def _shape_options(to: str, turns: bool, format: str | None, contract: str | None) -> ShapeOptions:
+    """Return the options of a shape. Raise `CallerError` for options that it does not take."""
+    if to not in SHAPES:
+        raise CallerError(f"no shape {to!r:.40}; there are {', '.join(SHAPES)}")
+    if (format is not None) != SHAPES[to].takes_format:
+        raise CallerError("plain text needs a format, such as --format hermes, and only plain text takes one")
+    if turns and SHAPES[to].turn_columns is None:
+        able = [name for name, shape in SHAPES.items() if shape.turn_columns is not None]
+        raise CallerError(f"--turns is for {', '.join(able)}: the other shapes have their own unit")
+    if contract and not SHAPES[to].takes_format:
+        raise CallerError("--contract is for --to text: trainers that read the other shapes show the tools themselves")
+    return ShapeOptions(turns, formats.find(format) if format is not None else None, contract or "")
+
+
+def _is_parquet(output: str | Path) -> bool:
+    return str(output).endswith(".parquet")
 
 
 @contextmanager
-def _placed(
+def _open_outputs(
     output: str | Path, sources: Sequence[RowSource], *, public: bool, force: bool
 ) -> Iterator[tuple[WholeFile | None, WholeFile]]:
-    """The manifest, unless the rows go to a stream, and the file. Both appear when the block ends well; for a store,
-    they are made here and then sent."""
+    """Yield the manifest, None if the output is a stream, and the file. Both appear when the block ends without an
+    error; for a store, they are written to a local file first and then sent."""
     name = str(output)
     place = unfinished_path(name) if "://" in name else Path(name)
     if "://" in name:
@@ -168,7 +217,7 @@ def _placed(
     shared: dict[str, Any] = {"sources": file_names(sources), "mode": PUBLIC if public else PRIVATE, "force": force}
     out = WholeFile(place, PARQUET if _is_parquet(output) else EXPORT, **shared)
     beside = None if is_stream(place) else WholeFile(manifest_of(place), manifest(EXPORTED), **shared)
-    # The manifest goes first: it is what an export is known by, should the two be torn apart.
+    # The manifest is first, because an export is recognized by it if only one of the two files is written.
     files = [each for each in (beside, out) if each is not None]
     with Outputs(*files) as outputs:
         outputs.open()
@@ -178,65 +227,8 @@ def _placed(
         move_to_store(place, name)
 
 
-def _unreleased(rows: RowSpool, sources: Sequence[RowSource], total: int) -> Unreleased:
-    found = (frame for frame in rows.frames() if frame.tag == UNRELEASED)
-    told = [(Where(sources[frame.source].name, frame.line), frame.data.decode()) for frame in islice(found, _MOST_TOLD)]
-    return Unreleased(told, total)
-
-
-def _write(made: RowSpool, out: WholeFile, to: str, how: MessageOptions, columns: Json | None, *, public: bool) -> None:
-    if columns is None:
-        for piece in made.pieces():
-            out.write_bytes(piece)
-        return
-    from rightcall.datasets.parquet import write_tables
-
-    write_tables((data for data, _ in made.parts()), out, shape=to, turns=how.turns, columns=columns, public=public)
-
-
-def _is_parquet(output: str | Path) -> bool:
-    return str(output).endswith(".parquet")
-
-
-def _how(to: str, turns: bool, format: str | None, contract: str | None) -> MessageOptions:
-    if to not in SHAPES:
-        raise CallerError(f"no shape {to!r:.40}; there are {', '.join(SHAPES)}")
-    if (format is not None) != SHAPES[to].takes_format:
-        raise CallerError("plain text needs a format, such as --format hermes, and only plain text takes one")
-    if turns and SHAPES[to].turns is None:
-        able = [name for name, shape in SHAPES.items() if shape.turns is not None]
-        raise CallerError(f"--turns is for {', '.join(able)}: the other shapes have their own unit")
-    if contract and not SHAPES[to].takes_format:
-        raise CallerError("--contract is for --to text: trainers that read the other shapes show the tools themselves")
-    return MessageOptions(turns, formats.find(format) if format is not None else None, contract or "")
-
-
-def _manifest(
-    sources: Sequence[RowSource],
-    output: str | Path,
-    out: WholeFile,
-    to: str,
-    how: MessageOptions,
-    public: bool,
-    examples: int,
-    left_out: Counter[str],
-) -> Json:
-    return {
-        "schema_version": EXPORTED,
-        "private": not public,
-        "shape": to,
-        "format": None if how.format is None else how.format.name,
-        "turns": how.turns,
-        "contract": how.contract or None,
-        "inputs": [{"path": source.path, "sha256": _sha256(source.path)} for source in sources],
-        "output": {"path": str(output), "sha256": out.sha256(), "examples": examples},
-        "left_out": dict(left_out.most_common()),
-        "created_unix_ms": unix_ms(),
-    }
-
-
 def _sha256(path: str) -> str | None:
-    """None of standard input, which cannot be read again."""
+    """Return the hash of a file; None for standard input, which cannot be read again."""
     if path == STDIN:
         return None
     found = sha256()
@@ -244,3 +236,74 @@ def _sha256(path: str) -> str | None:
         while data := file.read(1 << 16):
             found.update(data)
     return found.hexdigest()
+
+
+# -- the work on the rows of a part ------------------------------------------------------------------------------------
+
+_ROW, _UNRELEASED = 0, 1  # tags of frames: a row, and the reason why a row may not be public
+_LEFT_OUT = "left out: "  # prefix of the counts of reasons
+
+
+class _CollectWork:
+    """Collect the rows of a part by their conversations. Count those without a label, and, if all must be public, those
+    that are not released."""
+
+    def __init__(self, *, public: bool) -> None:
+        self.key, self._public = f"conversations {public}", public
+
+    def __call__(self, batch: RowBatch) -> RowOutcome:
+        outcome, frames = RowOutcome(), list[bytes]()
+        unlabelled = unreleased = 0
+        for number, row in capture_rows(batch, outcome):
+            unlabelled += "label" not in row
+            line, why = batch.line(number), is_released(row) if self._public else ""
+            if why:
+                unreleased += 1
+                frames.append(pack_frame(_UNRELEASED, line, why.encode()))
+            else:
+                frames.append(pack_frame(_ROW, line, batch.data(number), digest(conversation_key(row))))
+        outcome.data, outcome.counts = b"".join(frames), {"unlabelled": unlabelled, "unreleased": unreleased}
+        return outcome
+
+
+class _ExampleWork(FormatCarrier):
+    """Make the examples of conversations, as JSON lines, or as a table with these `columns`. Count conversations,
+    examples, and the reasons why there is none."""
+
+    def __init__(self, to: str, options: ShapeOptions, *, keep_system: bool, columns: Json | None) -> None:
+        self._to, self._options, self._keep_system, self._columns = to, options, keep_system, columns
+        self.key = f"export {to} {digest(repr(options)).hex()} {keep_system} {columns is None}"
+
+    def __call__(self, batch: RowBatch) -> RowOutcome:
+        outcome, examples, left_out = RowOutcome(), list[Json](), Counter[str]()
+        for _, group in batch.rows():
+            assert isinstance(group, dict)
+            outcome.rows += 1
+            conversation = CapturedConversation(group["rows"], keep_system=self._keep_system)
+            try:
+                for example in SHAPES[self._to].examples(conversation, self._options):
+                    if isinstance(example, LeftOut):
+                        count_name(left_out, str(example), _MOST_REASONS)
+                    else:
+                        examples.append(example)
+            except LeftOut as reason:
+                count_name(left_out, str(reason), _MOST_REASONS)
+        if self._columns is None:
+            outcome.data = b"".join(map(encode_row, examples))
+        elif examples:
+            from rightcall.datasets.parquet import pack_table
+
+            outcome.data = pack_table(examples, self._columns)
+        outcome.counts = {"conversations": outcome.rows, "examples": len(examples)}
+        outcome.counts |= {f"{_LEFT_OUT}{reason}": number for reason, number in left_out.items()}
+        return outcome
+
+
+def _count_reasons(counts: Counter[str]) -> Counter[str]:
+    """Return the reasons why there are no examples, of all parts together."""
+    reasons: Counter[str] = Counter()
+    for name, number in counts.items():
+        if name.startswith(_LEFT_OUT):
+            reason = name.removeprefix(_LEFT_OUT)
+            reasons[reason if reason in reasons or len(reasons) < _MOST_REASONS else "(others)"] += number
+    return reasons

@@ -19,7 +19,7 @@ from rightcall.types import Json
 _BATCH = 1_000  # rows of a group, at least
 
 
-def packed_table(rows: list[Json], columns: Json) -> bytes:
+def pack_table(rows: list[Json], columns: Json) -> bytes:
     """Rows as a table, on its way from the process that made them."""
     arrow, _ = _pyarrow()
     stored = [{name: _stored(row.get(name), feature) for name, feature in columns.items()} for row in rows]

@@ -25,11 +25,11 @@ import msgspec
 from rightcall.capture.capture_journal import journal_path
 from rightcall.capture.captured_rows import FORGE, SCHEMA
 from rightcall.datasets.rows.engines import make_engine
-from rightcall.datasets.rows.mapping import RowWork, Totals, map_rows, refuse_stdin
+from rightcall.datasets.rows.mapping import RowOutcome, RowWork, Totals, map_rows, refuse_stdin
 from rightcall.datasets.rows.sinks import RowSpool, Sink, discarding_on_error, make_scratch_folder, sink_to
-from rightcall.datasets.rows.sources import LineGroups, Part, PartSource, RowSource, sources_of
+from rightcall.datasets.rows.sources import LineGroups, Part, PartSource, RowBatch, RowSource, sources_of
 from rightcall.datasets.rows.stores import STDIN
-from rightcall.datasets.schemas import CONFLICT, PROMPT, REJECT, SCHEMAS, TRAINING
+from rightcall.datasets.schemas import CONFLICT, PROMPT, REJECT, SCHEMAS, TRAINING, first_fault
 from rightcall.errors import CallerError, FileFailed
 from rightcall.storage.file_kinds import FileKind, FoundFile, beginning, json_lines
 from rightcall.storage.jsonl import LineFault, read_at, read_lines
@@ -251,6 +251,18 @@ class RowRun(msgspec.Struct, frozen=True):
 
         engine = make_engine(self.engine, self.jobs)
         return map_rows(sources, work, sink, engine, part_size=PART, watch=watch)
+
+
+def capture_rows(batch: RowBatch, outcome: RowOutcome) -> Iterator[tuple[int, Json]]:
+    """Yield the rows of captures in a part, with their numbers. All rows are counted in `outcome`, and those that are
+    no rows of a capture are recorded there as faults."""
+    for number, row in batch.rows():
+        outcome.rows += 1
+        fault = first_fault(row, SCHEMA, FORGE)
+        if fault or isinstance(row, LineFault):
+            outcome.add_fault(number, fault)
+        else:
+            yield number, row
 
 
 @contextmanager

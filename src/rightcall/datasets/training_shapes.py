@@ -1,0 +1,450 @@
+"""Captured conversations in the shapes that trainers read: one function for each shape, all in `SHAPES`.
+
+    for example in SHAPES["trl-sft"].examples(conversation, ShapeOptions()):    # a dict, or a `LeftOut` with the reason
+
+A turn is good if its rows are labelled valid, or have no label and no blocking problem. What a shape cannot represent
+is left out, never changed to fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from rightcall.backends.plain_prompt import write_as_text
+from rightcall.backends.request import Request
+from rightcall.datasets.conversations import CapturedConversation, CapturedTurn
+from rightcall.datasets.forge_rows import forge_row, training_row
+from rightcall.errors import CannotCarry
+from rightcall.formats.spec import Format
+from rightcall.parsing.rendering import render
+from rightcall.providers.provider_answers import read
+from rightcall.providers.sdk_view import compact_json
+from rightcall.strict_json import MAX_DEPTH, decode
+from rightcall.types import Call, Json, Part, Text
+
+
+class LeftOut(Exception):
+    """A conversation or a turn that the shape cannot represent. The message is the reason."""
+
+
+class ShapeOptions(msgspec.Struct, frozen=True):
+    """The options of a shape: whether each turn is an example of its own (`turns`), and for plain text the `format` of
+    calls, and the choice of the request whose prompt a text backend would send (`contract`)."""
+
+    turns: bool = False
+    format: Format | None = None
+    contract: str = ""
+
+
+Examples = Iterator[Json | LeftOut]
+
+
+# -- messages ----------------------------------------------------------------------------------------------------------
+
+
+def _plain_message(message: Json, *, objects: bool) -> Json:
+    """Return a message with the keys that trainers know. Arguments are text, or with `objects` the object itself."""
+    role = message.get("role")
+    made: Json = {"role": role, "content": _plain_content(message.get("content"))}
+    calls = message.get("tool_calls")
+    if role == "assistant" and isinstance(calls, list) and calls:
+        made["content"] = made["content"] or None
+        made["tool_calls"] = [_plain_call(each, objects=objects) for each in calls]
+    elif role == "assistant" and not made["content"].strip():
+        raise LeftOut("a message of the model is empty")
+    kept = ["tool_call_id"] if role == "tool" else []
+    if objects:
+        kept += ["name", "reasoning_content"] if role == "tool" else ["reasoning_content"]
+    return made | {key: message[key] for key in kept if isinstance(message.get(key), str)}
+
+
+def _plain_content(content: Any) -> str:
+    if isinstance(content, str) or content is None:
+        return content or ""
+    parts = content if isinstance(content, list) else []
+    texts = [part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]
+    if len(texts) < len(parts) or not parts:
+        raise LeftOut("a message holds something else than text")
+    return "\n".join(texts)
+
+
+def _plain_call(entry: Any, *, objects: bool) -> Json:
+    function = entry.get("function") if isinstance(entry, dict) else None
+    if isinstance(function, dict) and isinstance(function.get("name"), str):
+        given = function.get("arguments")
+        text = "{}" if given is None or given == "" else given if isinstance(given, str) else compact_json(given)
+        arguments = decode(text, MAX_DEPTH)
+        if isinstance(arguments, dict):
+            plain = {"name": function["name"], "arguments": arguments if objects else text}
+            return {"id": entry.get("id") or "", "type": "function", "function": plain}
+    raise LeftOut("the history holds a call that cannot be read")
+
+
+def _history(turn: CapturedTurn, *, objects: bool) -> list[Json]:
+    return [_plain_message(message, objects=objects) for message in turn.messages]
+
+
+def _answer(turn: CapturedTurn, *, objects: bool) -> Json:
+    return _plain_message(turn.assistant, objects=objects)
+
+
+def _split_at_last_good(conversation: CapturedConversation) -> tuple[CapturedTurn, list[CapturedTurn]]:
+    """Return the last turn that may be learned from, and the turns before it."""
+    turns = conversation.turns
+    good = [(at, turn.unusable) for at, turn in enumerate(turns) if turn.good is not False]
+    last = max((at for at, unusable in good if not unusable), default=None)
+    if last is None:
+        raise LeftOut(good[-1][1] if good else "no good turn")
+    end, before = turns[last], turns[:last]
+    if any(end.messages[: len(turn.messages)] != turn.messages for turn in before):
+        raise LeftOut("the history was rewritten between turns (--turns keeps its good turns)")
+    return end, before
+
+
+def _good_messages(conversation: CapturedConversation) -> list[Json]:
+    """Return the messages up to the last good turn of a conversation without a bad turn before it."""
+    end, before = _split_at_last_good(conversation)
+    if any(turn.good is False for turn in before):
+        raise LeftOut("a turn before the last is bad (--turns keeps the good ones)")
+    return [*_history(end, objects=True), _answer(end, objects=True)]
+
+
+def _turn_examples(
+    conversation: CapturedConversation, make: Callable[[CapturedConversation, CapturedTurn], Json]
+) -> Examples:
+    """Yield one example of each good turn."""
+    for turn in conversation.turns:
+        if turn.good is False or turn.unusable:
+            yield LeftOut("a bad turn" if turn.good is False else turn.unusable)
+            continue
+        try:
+            yield make(conversation, turn)
+        except LeftOut as reason:
+            yield reason
+
+
+def _call_examples(conversation: CapturedConversation, make: Callable[[Json], Json | None], missing: str) -> Examples:
+    """Yield one example of each call; `missing` is the reason if `make` returns None."""
+    for turn in conversation.turns:
+        for row in turn.rows:
+            if turn.is_outcome:
+                yield LeftOut("an outcome")
+                continue
+            example = None if turn.unusable else make(row)
+            yield example if example is not None else LeftOut(turn.unusable or missing)
+
+
+# -- the shapes --------------------------------------------------------------------------------------------------------
+
+
+def _openai_sft(conversation: CapturedConversation, options: ShapeOptions) -> Examples:
+    """{"messages", "tools", "parallel_tool_calls"}; arguments are text; a bad turn has weight 0: not learned from."""
+    end, before = _split_at_last_good(conversation)
+    messages = [*_history(end, objects=False), _answer(end, objects=False)]
+    for turn in before:
+        if turn.good is False and not turn.is_outcome:
+            messages[len(turn.messages)]["weight"] = 0
+    several = any(len(message.get("tool_calls", ())) > 1 for message in messages)
+    yield {"messages": messages, "tools": conversation.definitions, "parallel_tool_calls": several}
+
+
+def _trl_sft(conversation: CapturedConversation, options: ShapeOptions) -> Examples:
+    """{"messages", "tools"}, or with single turns {"prompt", "completion", "tools"}; arguments are objects."""
+    if options.turns:
+        yield from _turn_examples(conversation, _prompt_and_completion)
+    else:
+        yield {"messages": _good_messages(conversation), "tools": conversation.definitions}
+
+
+def _prompt_and_completion(conversation: CapturedConversation, turn: CapturedTurn) -> Json:
+    completion = [_answer(turn, objects=True)]
+    return {"prompt": _history(turn, objects=True), "completion": completion, "tools": conversation.definitions}
+
+
+def _trl_kto(conversation: CapturedConversation, options: ShapeOptions) -> Examples:
+    """{"prompt", "completion", "label", "tools"}: each turn with whether it is good; unlabelled turns are left out."""
+    for turn in conversation.turns:
+        if turn.good is None or not turn.has_answer:
+            yield LeftOut("a turn without a label" if turn.good is None else "ended without an answer")
+            continue
+        if turn.unusable:
+            yield LeftOut(turn.unusable)
+            continue
+        try:
+            completion = _answer(turn, objects=True) if turn.good else _rejected_answer(turn)
+            example = {"prompt": _history(turn, objects=True), "completion": [completion], "label": turn.good}
+            yield {**example, "tools": conversation.definitions}
+        except LeftOut as reason:
+            yield reason
+
+
+def _trl_preference(conversation: CapturedConversation, options: ShapeOptions) -> Examples:
+    """{"prompt", "chosen", "rejected", "tools"}: a repaired call against the call that the model sent, and the good
+    turn that followed a bad one against the bad one."""
+    turns = conversation.turns
+    found = False
+    for turn, following in zip(turns, [*turns[1:], None], strict=True):
+        better = _better_turn(turn, following)
+        if better is None:
+            continue
+        found = True
+        try:
+            chosen, rejected = _preference_pair(turn, better)
+        except LeftOut as reason:
+            yield reason
+            continue
+        prompt = _history(turn, objects=True)
+        yield {"prompt": prompt, "chosen": [chosen], "rejected": [rejected], "tools": conversation.definitions}
+    if not found:
+        yield LeftOut("nothing to compare: no call was repaired, and no bad call has a good one behind it")
+
+
+def _better_turn(turn: CapturedTurn, following: CapturedTurn | None) -> CapturedTurn | None:
+    """Return the turn that is better than this one was before repair: itself if it was repaired, the following one if
+    that is good; None if neither is."""
+    if turn.is_outcome:
+        return None
+    if turn.good is not False:
+        return turn if any(call.repairs for call in turn.calls) else None
+    if following is None or following.good is False or following.is_outcome:
+        return None
+    return following
+
+
+def _preference_pair(turn: CapturedTurn, better: CapturedTurn) -> tuple[Json, Json]:
+    """Return the chosen and the rejected message."""
+    if turn.unusable:
+        raise LeftOut(turn.unusable)
+    chosen, rejected = _answer(better, objects=True), _rejected_answer(turn)
+    if not rejected["content"] and not rejected.get("tool_calls"):
+        raise LeftOut("the call as it was sent is empty")
+    if _without_ids(chosen) == _without_ids(rejected):
+        raise LeftOut("the call as it was sent is the same")
+    return chosen, rejected
+
+
+def _without_ids(message: Json) -> Any:
+    """Return the text and the calls of a message, without the ids of calls, which we gave."""
+    return message.get("content") or "", [each["function"] for each in message.get("tool_calls") or ()]
+
+
+def _rejected_answer(turn: CapturedTurn) -> Json:
+    """Return the turn as the model wrote it, without repairs: text as text; a provider's message with its calls if
+    these can be parsed."""
+    raw = turn.rows[0].get("reply")
+    if isinstance(raw, str):
+        return {"role": "assistant", "content": raw}
+    sent = read(raw, repair="off") if isinstance(raw, dict | list) and raw else None
+    if sent is None or sent.refused or not sent.calls:
+        texts = [call.raw or call.json for call in turn.calls]
+        return {"role": "assistant", "content": "\n".join([sent.content if sent else "", *texts]).strip()}
+    functions = [(call.id, {"name": call.name, "arguments": call.arguments}) for call in sent.calls]
+    entries = [{"id": id, "type": "function", "function": function} for id, function in functions]
+    return {"role": "assistant", "content": sent.content or None, "tool_calls": entries}
+
+
+_SHAREGPT_SIDES = {"user": "human", "tool": "observation"}
+
+
+def _sharegpt(conversation: CapturedConversation, options: ShapeOptions) -> Examples:
+    """LLaMA-Factory: {"conversations": [{"from", "value"}], "system", "tools"}; several calls, and several results, of
+    one turn are one entry each, so that the sides alternate."""
+    entries: list[tuple[str, list[Any]]] = []
+    system: list[str] = []
+    for message in _good_messages(conversation):
+        if message["role"] in ("system", "developer"):
+            system.append(message["content"])
+            continue
+        side, values = _sharegpt_entry(message)
+        if side == "observation" and entries and entries[-1][0] == side:
+            entries[-1][1].extend(values)
+        else:
+            entries.append((side, values))
+    sides = [side in ("human", "observation") for side, _ in entries]
+    if sides != [at % 2 == 0 for at in range(len(entries))]:
+        raise LeftOut("the two sides do not take turns")
+    yield {
+        "conversations": [{"from": side, "value": _sharegpt_value(values)} for side, values in entries],
+        "system": "\n\n".join(system),
+        "tools": compact_json([definition["function"] for definition in conversation.definitions]),
+    }
+
+
+def _sharegpt_entry(message: Json) -> tuple[str, list[Any]]:
+    """Return the side of a message and its values: its calls, or its text."""
+    if message["role"] != "assistant":
+        if message["role"] not in _SHAREGPT_SIDES:
+            raise LeftOut(f"there is no place for the role {message['role']!r:.40}")
+        return _SHAREGPT_SIDES[message["role"]], [message["content"]]
+    calls = message.get("tool_calls")
+    if not calls:
+        return "gpt", [message["content"] or ""]
+    if message["content"]:
+        raise LeftOut("there is no place for text beside calls")
+    return "function_call", [each["function"] for each in calls]
+
+
+def _sharegpt_value(values: list[Any]) -> str:
+    value = values[0] if len(values) == 1 else values
+    return value if isinstance(value, str) else compact_json(value)
+
+
+def _verifier(conversation: CapturedConversation, options: ShapeOptions) -> Examples:
+    """`toolcall-verifier-training/v1`: each call that has a label."""
+    return _call_examples(conversation, training_row, "a row without a label")
+
+
+def _forge_capture(conversation: CapturedConversation, options: ShapeOptions) -> Examples:
+    """`forge-dataset-capture/v1`: each call that was answered and that fits its tool."""
+    return _call_examples(conversation, forge_row, "a call that does not fit its tool, or that nothing answered")
+
+
+def _text(conversation: CapturedConversation, options: ShapeOptions) -> Examples:
+    """{"prompt", "completion", "format", "tools"}: each good turn, and its history, as the model would write them in
+    that format. With a contract, the prompt is exactly what a backend would send."""
+    assert options.format is not None
+    format = options.format
+
+    def make_example(conversation: CapturedConversation, turn: CapturedTurn) -> Json:
+        try:
+            if options.contract:
+                messages = _history(turn, objects=False)
+                request = Request(messages=messages, tools=conversation.tools, choice=options.contract)
+                prompt = write_as_text(request, format)
+            else:
+                prompt = [_render_message(each, format, conversation) for each in _history(turn, objects=True)]
+            completion = _render_message(_answer(turn, objects=True), format, conversation)["content"]
+        except CannotCarry as error:
+            raise LeftOut(f"{format.name} cannot carry it: {error.cause}") from error
+        example = {"prompt": prompt, "completion": completion, "format": format.name}
+        return {**example, "tools": conversation.definitions}
+
+    return _turn_examples(conversation, make_example)
+
+
+def _render_message(message: Json, format: Format, conversation: CapturedConversation) -> Json:
+    """Return a message whose calls are text in this format."""
+    content = message["content"]
+    if message["role"] == "assistant":
+        parts: list[Part] = [Text(content)] if content else []
+        for each in message.get("tool_calls", ()):
+            function = each["function"]
+            parts.append(Call(function["name"], function["arguments"], "", each["id"]))
+        content = render(parts, format=format, tools=conversation.tools)
+    return {"role": message["role"], "content": content}
+
+
+# -- columns in Parquet, as the feature types of the library `datasets` ------------------------------------------------
+
+_STRING: Json = {"dtype": "string", "_type": "Value"}
+_BOOL: Json = {"dtype": "bool", "_type": "Value"}
+_INTEGER: Json = {"dtype": "int64", "_type": "Value"}
+_JSON: Json = {"_type": "Json"}
+
+
+def _list(feature: Json) -> Json:
+    return {"_type": "List", "feature": feature}
+
+
+def _message_feature(arguments: Json, **more: Json) -> Json:
+    function = {"name": _STRING, "arguments": arguments}
+    calls = _list({"id": _STRING, "type": _STRING, "function": function})
+    return {"role": _STRING, "content": _STRING, "tool_calls": calls, "tool_call_id": _STRING, **more}
+
+
+_MESSAGES = _list(_message_feature(_JSON, name=_STRING, reasoning_content=_STRING))
+_TOOLS = _list(_JSON)
+_VERIFIER_INPUT: Json = {
+    "schema_version": _STRING,
+    "user_request": _STRING,
+    "workflow_state": _JSON,
+    "available_tools": _TOOLS,
+    "candidate_call": {"name": _STRING, "arguments": _JSON},
+    "metadata": _JSON,
+}
+
+
+# -- the table ---------------------------------------------------------------------------------------------------------
+
+
+class TrainingShape(NamedTuple):
+    """A shape that a trainer reads.
+
+    - `examples`: returns the examples of a conversation.
+    - `columns`: its columns in Parquet; `turn_columns`: those with `--turns`, None if it does not take that.
+    - `example`, `arguments`: descriptions of an example and of the arguments in it, for help and documentation.
+    - `takes_format`: calls are text in a wire format, which must be named.
+    """
+
+    examples: Callable[[CapturedConversation, ShapeOptions], Examples]
+    columns: Json
+    example: str
+    arguments: str
+    turn_columns: Json | None = None
+    takes_format: bool = False
+
+
+SHAPES: dict[str, TrainingShape] = {
+    "openai-sft": TrainingShape(
+        _openai_sft,
+        {"messages": _list(_message_feature(_STRING, weight=_INTEGER)), "tools": _TOOLS, "parallel_tool_calls": _BOOL},
+        "a conversation; a bad turn in it has weight 0",
+        "text",
+    ),
+    "trl-sft": TrainingShape(
+        _trl_sft,
+        {"messages": _MESSAGES, "tools": _TOOLS},
+        "a conversation without a bad turn; with `--turns` each good turn as prompt and completion",
+        "objects",
+        {"prompt": _MESSAGES, "completion": _MESSAGES, "tools": _TOOLS},
+    ),
+    "trl-preference": TrainingShape(
+        _trl_preference,
+        {"prompt": _MESSAGES, "chosen": _MESSAGES, "rejected": _MESSAGES, "tools": _TOOLS},
+        "chosen and rejected: a repaired call against the call as it was sent, a good turn against the bad one before",
+        "objects",
+    ),
+    "trl-kto": TrainingShape(
+        _trl_kto,
+        {"prompt": _MESSAGES, "completion": _MESSAGES, "label": _BOOL, "tools": _TOOLS},
+        "each judged turn, with whether it is good",
+        "objects",
+    ),
+    "sharegpt": TrainingShape(
+        _sharegpt,
+        {"conversations": _list({"from": _STRING, "value": _STRING}), "system": _STRING, "tools": _STRING},
+        "a conversation, as LLaMA-Factory reads it",
+        "in a JSON text",
+    ),
+    "verifier": TrainingShape(
+        _verifier,
+        {"schema_version": _STRING, "input": _VERIFIER_INPUT, "label": _STRING, "review": _JSON},
+        "a labelled call, `toolcall-verifier-training/v1`",
+        "objects",
+    ),
+    "forge-capture": TrainingShape(
+        _forge_capture,
+        {
+            **dict.fromkeys(("schema_version", "kind", "example_group_id", "source_bucket", "user_request"), _STRING),
+            **dict.fromkeys(("workflow_state", "candidate_call", "tool_result", "proxy_trace", "metadata"), _JSON),
+            "available_tools": _TOOLS,
+        },
+        "a call that was answered, `forge-dataset-capture/v1`",
+        "objects",
+    ),
+    "text": TrainingShape(
+        _text,
+        {
+            "prompt": _list({"role": _STRING, "content": _STRING}),
+            "completion": _STRING,
+            "format": _STRING,
+            "tools": _TOOLS,
+        },
+        "each good turn as a model would write it in a wire format: `--format hermes`, or any other",
+        "as the format has them",
+        takes_format=True,
+    ),
+}
