@@ -14,8 +14,15 @@ from rightcall.capture.domain import Acceptable, built_in_names, find_domain
 from rightcall.datasets.deduping import dedupe_files
 from rightcall.datasets.exporting import export
 from rightcall.datasets.label import Labeller, calls_before
-from rightcall.datasets.mutating import ChosenRows, Mutator, mutate_files
-from rightcall.datasets.mutations import KINDS, is_same_value, other_values, plausible_value
+from rightcall.datasets.mutating import (
+    KINDS,
+    ChosenRows,
+    Mutator,
+    is_same_value,
+    mutate_files,
+    other_values,
+    plausible_value,
+)
 from rightcall.datasets.schemas import faults
 from rightcall.datasets.splitting import group_key
 from rightcall.errors import CannotCarry

@@ -548,7 +548,7 @@ def mutate_command(
 
 def _parse_kinds(options: list[str] | None, most: int) -> dict[str, int]:
     """Parse KIND[=MOST] options into the maximum number of each kind."""
-    from rightcall.datasets.mutations import KINDS
+    from rightcall.datasets.mutating import KINDS
 
     limits: dict[str, int] = {}
     for option in options or KINDS:

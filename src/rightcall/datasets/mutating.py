@@ -2,6 +2,10 @@
 
     mutate_files(["labelled.jsonl"], "wrong.jsonl", kinds={"wrong_tool": 500, "broken_syntax": 100})
 
+`KINDS` has a function for each kind. It takes a `SourceRow` and a random generator, and returns a `Negative`, or None
+if the row cannot be made wrong in this manner. Every negative is verified: it differs from the right call, `check`
+agrees with its label, and if the scenario is known, the scenario does not accept it.
+
 The rows that are written depend on the seed and the keys of the rows alone: another order of the files, or more
 processes, choose the same. If a kind has more rows than its cap, those of lowest rank are written.
 """
@@ -9,25 +13,490 @@ processes, choose the same. If a kind has more rows than its cap, those of lowes
 from __future__ import annotations
 
 import random
+import re
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from rightcall.capture.captured_rows import FORGE, SCHEMA, LineFault, capture_key
-from rightcall.datasets.label import Labeller
-from rightcall.datasets.mutations import BUCKET, KINDS, SourceRow
-from rightcall.datasets.row_files import MUTATED, RowNumbers, RowRun, Scratch, Seen, digest, output_sink
+from rightcall.capture.captured_rows import (
+    CANDIDATE,
+    OUTCOME,
+    SCHEMA,
+    blocking_of,
+    call_of,
+    capture_key,
+    conversation_before,
+    tools_of,
+)
+from rightcall.datasets.label import Labeller, calls_before
+from rightcall.datasets.row_files import (
+    MUTATED,
+    RowNumbers,
+    RowRun,
+    Scratch,
+    Seen,
+    capture_rows,
+    digest,
+    output_sink,
+)
 from rightcall.datasets.rows.mapping import RowOutcome
 from rightcall.datasets.rows.sinks import RowSpool
 from rightcall.datasets.rows.sources import RowBatch
-from rightcall.datasets.schemas import first_fault
-from rightcall.errors import CallerError
+from rightcall.datasets.schemas import label_of
+from rightcall.errors import CallerError, RightcallError
 from rightcall.formats import FORMATS, NAMED_ONLY, find
+from rightcall.formats.spec import Format
+from rightcall.parsing.parser import parse
+from rightcall.parsing.rendering import render
+from rightcall.providers.openai_chat import CHAT
+from rightcall.providers.sdk_view import compact_json
 from rightcall.storage.jsonl import encode_row
-from rightcall.types import Json
+from rightcall.tools.checks import check
+from rightcall.tools.toolset import Toolset
+from rightcall.types import Call, Json, Problem, Reply, Tool
+
+BUCKET = DOMAIN = "mutated"
+
+
+class SourceRow:
+    """A row of a capture that may be mutated: a right call, or a good answer that needed no call. `formats` are the
+    wire formats of calls with broken syntax."""
+
+    def __init__(self, row: Json, labeller: Labeller, formats: Sequence[Format]) -> None:
+        self.row, self.formats = row, formats
+        self._labeller = labeller
+
+    @property
+    def is_call(self) -> bool:
+        """Whether it is a call that is labelled valid, or has no label and no blocking problem."""
+        if self.row["kind"] != CANDIDATE or not self.call.complete or not self.tools:
+            return False
+        label = label_of(self.row)
+        return label == "valid" if label is not None else not blocking_of(self.row) and self.is_runnable(self.call)
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether it is an answer that is labelled valid, in a conversation without a call."""
+        return self.row["kind"] == OUTCOME and label_of(self.row) == "valid" and not calls_before(self.row)
+
+    @cached_property
+    def call(self) -> Call:
+        return call_of(self.row)
+
+    @cached_property
+    def tools(self) -> Toolset:
+        return tools_of(self.row)
+
+    @cached_property
+    def messages(self) -> list[Json]:
+        if "messages" in self.row:
+            return conversation_before(self.row)
+        return [{"role": "user", "content": self.row["user_request"]}]
+
+    @cached_property
+    def words(self) -> list[str]:
+        """The first 200 different words of the request, in their order."""
+        return list(dict.fromkeys(_WORD.findall(self.row["user_request"][:4_000])))[:200]
+
+    def parameters(self, name: str) -> Json:
+        """Return the parameters of a tool."""
+        return next((tool.parameters for tool in self.tools if tool.name == name), {})
+
+    def is_runnable(self, call: Call) -> bool:
+        """Return whether `check` lets a call run."""
+        return not any(problem.blocking for problem in check(call, self.tools))
+
+    def scenario_label(self, call: Call) -> str | None:
+        """Return the label that the scenario gives a call in place of the right one; None if no scenario is known."""
+        own = {key: value for key, value in self.row.items() if key != "label"}
+        own["candidate_call"] = {"name": call.name, "arguments": call.arguments}
+        own["call"] = {"id": call.id, "json": call.json, "raw": "", "complete": True}
+        own |= {"problems": [], "repairs": [], "messages": self.messages}
+        return label_of(self._labeller.label(own)) if self.row["kind"] == CANDIDATE else None
+
+
+class Negative(msgspec.Struct, frozen=True):
+    """A wrong call: its label, what was `changed`, and `why` that is wrong. Other values stay as in the source row
+    unless they are given."""
+
+    call: Call
+    label: str
+    changed: str
+    why: str
+    request: str | None = None
+    messages: list[Json] | None = None
+    completed: list[str] | None = None
+    reply: str | None = None
+    format: str = ""
+    problems: tuple[Problem, ...] = ()
+    more: Json = {}
+
+    def row(self, source: SourceRow, kind: str, seed: str) -> Json:
+        """Return the row of the negative. It keeps the group of its source, so that a split keeps them together; its
+        model is the mutation."""
+        row = source.row
+        trace = {**row["proxy_trace"], "model": f"{DOMAIN}:{kind}", "domain": DOMAIN, "scenario": kind}
+        trace |= {"tool_call_id": self.call.id, "response_id": None, "finish_reason": None}
+        assistant = CHAT.assistant_message("", [self.call])
+        mutation = {"kind": kind, "changed": self.changed, "seed": seed, "from": capture_key(row), **self.more}
+        marks = {key: value for key, value in row["metadata"].items() if key not in ("release", "redaction")}
+        state = row["workflow_state"]
+        return {
+            **{key: value for key, value in row.items() if key not in ("outcome", "label")},
+            "schema_version": SCHEMA,
+            "kind": CANDIDATE,
+            "source_bucket": BUCKET,
+            "user_request": row["user_request"] if self.request is None else self.request,
+            "workflow_state": state if self.completed is None else {**state, "completed_steps": self.completed},
+            "proxy_trace": trace,
+            "mode": "text" if self.format else "native",
+            "format": self.format,
+            "messages": source.messages if self.messages is None else self.messages,
+            "candidate_call": {"name": self.call.name, "arguments": self.call.arguments},
+            "tool_result": None,
+            "call": {key: getattr(self.call, key) for key in ("id", "json", "raw", "complete")},
+            "repairs": [],
+            "problems": msgspec.to_builtins([msgspec.structs.replace(each, call=0) for each in self.problems]),
+            "assistant": assistant,
+            "reply": assistant if self.reply is None else self.reply,
+            "metadata": {**marks, "mutation": mutation, "private_agent_log": True, "public_export_allowed": False},
+            "label": {"label": self.label, "by": "mutate", "why": self.why[:300]},
+        }
+
+
+def _mutated_call(call: Call, kind: str, arguments: Json | None = None, name: str | None = None) -> Call:
+    """Return a call like this one with an id of its own."""
+    return Call(name or call.name, call.arguments if arguments is None else arguments, id=f"{call.id or 'call'}-{kind}")
+
+
+# -- another tool, other arguments -------------------------------------------------------------------------------------
+
+_MOST_TRIES = 24
+
+
+def wrong_tool(source: SourceRow, dice: random.Random) -> Negative | None:
+    """Call another tool, with the arguments that both have: the more, the harder to tell."""
+    if not source.is_call:
+        return None
+    right = source.call
+    for tool in _other_tools(source, dice)[:_MOST_TRIES]:
+        arguments = plausible_arguments(tool.parameters, right.arguments, source.words)
+        call = _mutated_call(right, "wrong-tool", arguments, tool.name)
+        if source.is_runnable(call) and source.scenario_label(call) in (None, "wrong_tool_semantic"):
+            why = f"the request is for {right.name}, and {tool.name} was called"
+            return Negative(call, "wrong_tool_semantic", f"{right.name} became {tool.name}", why)
+    return None
+
+
+def _other_tools(source: SourceRow, dice: random.Random) -> list[Tool]:
+    """Return the other tools, those that share most arguments first."""
+    tools = [tool for tool in source.tools if tool.name != source.call.name]
+    dice.shuffle(tools)
+    return sorted(tools, key=lambda tool: -len(source.call.arguments.keys() & _properties(tool.parameters).keys()))
+
+
+def wrong_arguments(source: SourceRow, dice: random.Random) -> Negative | None:
+    """Change one value; if that fails, leave out a required one, which `check` reports."""
+    if not source.is_call:
+        return None
+    given = source.call.arguments
+    for name, arguments, changed in _changed_arguments(source, dice):
+        call = _mutated_call(source.call, "wrong-arguments", arguments)
+        if source.is_runnable(call) and source.scenario_label(call) in (None, "wrong_arguments_semantic"):
+            return Negative(call, "wrong_arguments_semantic", changed, f"{name} is not what was asked for: {changed}")
+    for name in dice.sample(sorted(given), len(given)):
+        fewer = {key: value for key, value in given.items() if key != name}
+        call = _mutated_call(source.call, "wrong-arguments", fewer)
+        if not source.is_runnable(call):
+            return Negative(call, "deterministic_invalid", f"{name} left out", f"{name} is required")
+    return None
+
+
+def _changed_arguments(source: SourceRow, dice: random.Random) -> Iterator[tuple[str, Json, str]]:
+    """Yield the name of an argument, the arguments with another value of it, and the change in words."""
+    given, properties = source.call.arguments, _properties(source.parameters(source.call.name))
+    for name in dice.sample(sorted(given), len(given)):
+        found = other_values(given[name], _object(properties.get(name)), source.words, dice)
+        for other in islice(found, _MOST_TRIES):
+            if not is_same_value(given[name], other):
+                yield name, {**given, name: other}, f"{name}: {_brief(given[name])} became {_brief(other)}"
+
+
+def _brief(value: object) -> str:
+    text = compact_json(value)
+    return text if len(text) <= 80 else text[:79] + "…"
+
+
+def is_same_value(one: Any, other: Any) -> bool:
+    """Return whether a tool would treat two values as the same. Blanks at the ends and case do not count."""
+    if isinstance(one, str) and isinstance(other, str):
+        return one.strip().casefold() == other.strip().casefold()
+    numbers = type(one) in (int, float) and type(other) in (int, float)
+    return (type(one) is type(other) or numbers) and bool(one == other)
+
+
+# -- calls that should not have been made ------------------------------------------------------------------------------
+
+_LEAST_CHARS = 2  # of a value that can be told from the words around it
+
+
+def not_needed(source: SourceRow, dice: random.Random) -> Negative | None:
+    """Repeat a call right after its result; or call a tool in place of a good answer that needed none."""
+    if source.is_answer and source.row.get("scenario_kind") != "clarify":
+        return _call_instead(source, dice, "not-needed", "tool_not_needed", "the request needs no tool")
+    result = source.row.get("tool_result")
+    if not source.is_call or not isinstance(result, dict) or result.get("status") != "ok":
+        return None
+    right, content = source.call, result.get("content")
+    text = content if isinstance(content, str) else compact_json(content)
+    answer = {"role": "tool", "tool_call_id": right.id, "name": right.name, "content": text}
+    completed = source.row["workflow_state"].get("completed_steps")
+    return Negative(
+        _mutated_call(right, "not-needed"),
+        "tool_not_needed",
+        f"{right.name} is called a second time",
+        f"{right.name} was called with these arguments just before, and gave a result",
+        messages=[*source.messages, CHAT.assistant_message("", [right]), answer],
+        completed=[*(completed if isinstance(completed, list) else []), right.name],
+    )
+
+
+def ask_back(source: SourceRow, dice: random.Random) -> Negative | None:
+    """Remove the value of a required argument from the request, so that the model had to ask; or call a tool in place
+    of a question."""
+    if source.is_answer and source.row.get("scenario_kind") == "clarify":
+        return _call_instead(source, dice, "ask-back", "needs_clarification", "the request lacks what the call needs")
+    if not source.is_call:
+        return None
+    for name, value in _required_values(source, dice):
+        messages = [_remove_from_message(message, value) for message in source.messages]
+        request = _remove_value(source.row["user_request"], value)
+        everything = compact_json([*messages, request]).casefold()
+        if request == source.row["user_request"] or str(value).strip().casefold() in everything:
+            continue
+        why = f"nothing in the conversation says what {name} is: {value!r:.60} was made up"
+        changed = f"the request no longer says {name}"
+        call = _mutated_call(source.call, "ask-back")
+        return Negative(call, "needs_clarification", changed, why, request=request, messages=messages)
+    return None
+
+
+def _call_instead(source: SourceRow, dice: random.Random, kind: str, label: str, why: str) -> Negative | None:
+    tools = list(source.tools)
+    for tool in dice.sample(tools, len(tools)):
+        arguments = plausible_arguments(tool.parameters, {}, source.words)
+        call = _mutated_call(Call(tool.name, id="call"), kind, arguments)
+        if source.is_runnable(call):
+            return Negative(call, label, f"{tool.name} was called instead of an answer", why)
+    return None
+
+
+def _required_values(source: SourceRow, dice: random.Random) -> Iterator[tuple[str, Any]]:
+    required = source.parameters(source.call.name).get("required")
+    given = source.call.arguments
+    names = [name for name in required if name in given] if isinstance(required, list) else []
+    for name in dice.sample(names, len(names)):
+        value = given[name]
+        is_text = isinstance(value, str) and len(value.strip()) >= _LEAST_CHARS
+        if is_text or type(value) in (int, float):
+            yield name, value
+
+
+def _remove_value(text: str, value: Any) -> str:
+    pattern = re.compile(rf"(?<!\w){re.escape(str(value).strip())}(?!\w)", re.I)
+    return pattern.sub("the one I mean" if isinstance(value, str) else "some", text)
+
+
+def _remove_from_message(message: Json, value: Any) -> Json:
+    content = message.get("content")
+    if message.get("role") != "user" or not isinstance(content, str):
+        return message
+    return {**message, "content": _remove_value(content, value)}
+
+
+# -- broken syntax -----------------------------------------------------------------------------------------------------
+
+_STRUCTURE = re.compile(r"[{}\[\]()<>\"':,=/|]")
+_MOST_DAMAGES = 16
+_MOST_FORMATS = 4  # that are tried: a few cannot carry every call
+
+
+def broken_syntax(source: SourceRow, dice: random.Random) -> Negative | None:
+    """Write the call in a wire format and damage the text. Damage that leaves a runnable call is not used: the text is
+    read with repair off, and its call must be blocked."""
+    if not source.is_call:
+        return None
+    for format in dice.sample(list(source.formats), len(source.formats))[:_MOST_FORMATS]:
+        try:
+            text = render(source.call, format=format, tools=source.tools)
+        except RightcallError:
+            continue
+        for changed, damaged in _damage(text, dice):
+            calls = list(_read(damaged, format, source, "off").attempts)
+            if len(calls) == 1 and not calls[0].ok and calls[0].name:
+                return _broken_negative(calls[0], source, changed, damaged, format)
+    return None
+
+
+def _damage(text: str, dice: random.Random) -> Iterator[tuple[str, str]]:
+    """Yield a change in words, and the text with it: the end is missing, or a sign is missing or doubled."""
+    signs = [found.start() for found in _STRUCTURE.finditer(text)]
+    for _ in range(_MOST_DAMAGES):
+        if not signs or dice.random() < 0.2:
+            end = dice.randrange(len(text) // 2, len(text))
+            yield f"cut off behind character {end}", text[:end]
+            continue
+        at = dice.choice(signs)
+        sign = text[at]
+        if dice.random() < 0.6:
+            yield f"{sign} left out at character {at}", text[:at] + text[at + 1 :]
+        else:
+            yield f"{sign} doubled at character {at}", text[:at] + sign + text[at:]
+
+
+def _read(text: str, format: Format, source: SourceRow, policy: str) -> Reply:
+    return parse(text, format=format, tools=source.tools, repair=policy)  # type: ignore[arg-type]
+
+
+def _broken_negative(found: Call, source: SourceRow, changed: str, text: str, format: Format) -> Negative:
+    problem = next(each for each in found.problems if each.blocking)
+    repaired = [(each.name, each.arguments) for each in _read(text, format, source, "safe").calls]
+    id = f"{source.call.id or 'call'}-broken-syntax"
+    return Negative(
+        Call(found.name, found.arguments, found.json, id, found.raw, complete=found.complete),
+        "deterministic_invalid",
+        changed,
+        f"{problem.code}: {problem.message}",
+        reply=text,
+        format=format.name,
+        problems=found.problems,
+        more={"mended_by_safe_repair": repaired == [(source.call.name, source.call.arguments)]},
+    )
+
+
+# -- values that fit a schema ------------------------------------------------------------------------------------------
+
+_DIGIT = re.compile(r"\d")
+_WORD = re.compile(r"\w[\w'-]*+")
+_DEPTH = 4
+_SAMPLES = {
+    "date": "2026-03-14",
+    "time": "10:30:00Z",
+    "date-time": "2026-03-14T10:30:00Z",
+    "email": "ann@example.com",
+    "uri": "https://example.com/",
+    "uuid": "3f2b8c1e-5a74-4d0b-9a61-7c2d9e8f1a05",
+    "ipv4": "192.0.2.1",
+}
+
+
+def _object(value: Any) -> Json:
+    return value if isinstance(value, dict) else {}
+
+
+def _properties(schema: Json) -> Json:
+    return _object(schema.get("properties"))
+
+
+def plausible_value(schema: Json, hints: Json, words: Sequence[str] = (), depth: int = 0) -> Any:
+    """Return a value that this schema probably accepts; `check` decides. `hints` are values by the names of
+    arguments, `words` candidates for texts."""
+    examples = [schema[key] for key in ("const", "default") if key in schema]
+    for key in ("enum", "examples"):
+        examples += schema[key] if isinstance(schema.get(key), list) else []
+    if examples:
+        return examples[0]
+    declared = schema.get("type")
+    types = declared if isinstance(declared, list) and declared else [declared]
+    kind = next((each for each in types if each != "null"), "null")
+    if kind == "object" and depth < _DEPTH:
+        return plausible_arguments(schema, hints, words, depth + 1)
+    if kind == "array":
+        return [plausible_value(_object(schema.get("items")), {}, words, depth + 1)] * min(schema.get("minItems", 0), 8)
+    if kind in ("integer", "number"):
+        return _plausible_number(schema)
+    if kind in ("boolean", "null"):
+        return True if kind == "boolean" else None
+    return _plausible_text(schema, words)
+
+
+def _plausible_number(schema: Json) -> Any:
+    """Return 1, or the nearest number within the bounds."""
+    if "minimum" in schema:
+        return schema["minimum"]
+    above = schema.get("exclusiveMinimum")
+    if above is not None:
+        return above + 1 if isinstance(above, int | float) else 1
+    return min(1, schema.get("maximum", 1))
+
+
+def _plausible_text(schema: Json, words: Sequence[str]) -> str:
+    word = _SAMPLES.get(str(schema.get("format"))) or next((each for each in words if len(each) > 3), "main")
+    return word.ljust(min(schema.get("minLength", 0), 1_000), "x")[: schema.get("maxLength", 1_000)]
+
+
+def plausible_arguments(schema: Json, hints: Json, words: Sequence[str], depth: int = 0) -> Json:
+    """Return an object with its required properties, and the others that the hints have."""
+    properties, required = _properties(schema), schema.get("required")
+    wanted = [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
+    names = dict.fromkeys([*wanted, *(name for name in properties if name in hints)])
+    return {
+        name: hints[name] if name in hints else plausible_value(_object(properties.get(name)), {}, words, depth)
+        for name in names
+    }
+
+
+def other_values(value: Any, schema: Json, words: Sequence[str], dice: random.Random) -> Iterator[Any]:
+    """Yield values that could be mistaken for this one, the likeliest mistakes first."""
+    if isinstance(schema.get("enum"), list):
+        yield from dice.sample(schema["enum"], len(schema["enum"]))
+        return
+    if isinstance(value, bool):
+        yield not value
+    elif isinstance(value, int | float):
+        yield from (value + 1, value * 10, value - 1)
+    elif isinstance(value, str):
+        yield from _other_texts(value, words, dice)
+    elif isinstance(value, list) and value:
+        yield value[:-1]
+        yield [*value, value[0]]
+    elif isinstance(value, dict):
+        properties = _properties(schema)
+        for name in dice.sample(sorted(value), len(value)):
+            for other in other_values(value[name], _object(properties.get(name)), words, dice):
+                yield {**value, name: other}
+
+
+def _other_texts(value: str, words: Sequence[str], dice: random.Random) -> Iterator[str]:
+    digits = list(_DIGIT.finditer(value))
+    if digits:
+        at = digits[-1].start()
+        for other in dice.sample("123456789", 9):
+            yield value[:at] + other + value[at + 1 :]
+    parts = value.split()
+    if len(parts) > 2:
+        dropped = dice.randrange(len(parts))
+        yield " ".join(parts[:dropped] + parts[dropped + 1 :])
+    yield from (word for word in dice.sample(words, len(words)) if len(word) > 3 and word.lower() not in value.lower())
+    yield value + "-2"
+
+
+KINDS: dict[str, Callable[[SourceRow, random.Random], Negative | None]] = {
+    "wrong_tool": wrong_tool,
+    "wrong_arguments": wrong_arguments,
+    "not_needed": not_needed,
+    "ask_back": ask_back,
+    "broken_syntax": broken_syntax,
+}
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
 
 MOST, SEED = 1_000, "rightcall-mutate-v1"
 _RANK = 8  # bytes
@@ -74,7 +543,11 @@ def mutate_files(
     Raise `BadRows`.
     """
     caps = dict.fromkeys(KINDS, MOST) if kinds is None else dict(kinds)
-    _check_caps(caps)
+    for kind, most in caps.items():
+        if kind not in KINDS:
+            raise CallerError(f"no kind {kind!r:.40}; there are {', '.join(KINDS)}")
+        if most < 0:
+            raise CallerError(f"at most {most} rows of {kind} cannot be had; say 0 or more")
     run, counts = RowRun(engine, jobs, resume, seen), Counter[str]()
     files = run.sources(paths)
     with output_sink(output, MUTATED, files, force=force) as sink, RowSpool(output, "made", resume=resume) as spool:
@@ -98,25 +571,9 @@ class _MutateWork:
         self._maker = maker
 
     def __call__(self, batch: RowBatch) -> RowOutcome:
-        outcome, frames = RowOutcome(), list[bytes]()
-        for number, row in batch.rows():
-            outcome.rows += 1
-            fault = first_fault(row, SCHEMA, FORGE)
-            if fault or isinstance(row, LineFault):
-                outcome.add_fault(number, fault)
-            else:
-                frames.append(self._maker.frames(row))
-        outcome.data = b"".join(frames)
+        outcome = RowOutcome()
+        outcome.data = b"".join([self._maker.frames(row) for _, row in capture_rows(batch, outcome)])
         return outcome
-
-
-def _check_caps(caps: Mapping[str, int]) -> None:
-    """Raise `CallerError` for an unknown kind, and for a negative cap."""
-    for kind, most in caps.items():
-        if kind not in KINDS:
-            raise CallerError(f"no kind {kind!r:.40}; there are {', '.join(KINDS)}")
-        if most < 0:
-            raise CallerError(f"at most {most} rows of {kind} cannot be had; say 0 or more")
 
 
 class Mutator:
