@@ -295,8 +295,8 @@ def candidate_faults(tools: Any, call: Any) -> list[str]:
     shape = list(_call_shape(call, "candidate_call"))
     if shape:
         return shape
-    known = {tool["name"]: tool for tool in tools or () if isinstance(tool, dict) and isinstance(tool.get("name"), str)}
-    tool = known.get(call["name"])
+    named = [tool for tool in _entries(tools) if isinstance(tool, dict) and tool.get("name") == call["name"]]
+    tool = named[-1] if named else None
     if tool is None:
         return [f"candidate_call.name {call['name']!r:.80} is not among the available tools"]
     return list(_argument_faults(tool.get("parameters"), call["arguments"]))
