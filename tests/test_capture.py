@@ -13,7 +13,7 @@ from rightcall.capture.captured_rows import capture_key
 from rightcall.capture.runner import CaptureFailed, Watch
 from rightcall.capture.scenario_run import JournalEntry
 from rightcall.capture.settings import Settings, Task, tasks
-from rightcall.datasets.conversations import verdict
+from rightcall.datasets.conversations import row_verdict
 from rightcall.datasets.label import Labeller
 from rightcall.errors import CallerError, FileFailed
 from rightcall.storage.journal import Journal
@@ -42,7 +42,8 @@ def test_a_neighbour_that_is_no_call_refuses_no_good_call(tmp_path: Path) -> Non
     assert call["tool_result"]["status"] == "ok" and run.tally.total.valid == 1
     assert [(problem["blocking"], problem["call"]) for problem in call["problems"]] == [(True, None)]
     assert (
-        Labeller().label(call).get("label", {}).get("label") != "deterministic_invalid" and verdict(call) is not False
+        Labeller().label(call).get("label", {}).get("label") != "deterministic_invalid"
+        and row_verdict(call) is not False
     )
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rightcall.datasets import row_files
-from rightcall.datasets.deduping import DuplicateFinder, dedupe_files, fingerprint
+from rightcall.datasets.deduping import DuplicateFinder, dedupe_files, row_fingerprint
 from rightcall.datasets.exporting import export
 from rightcall.datasets.importing import import_files
 from rightcall.datasets.label import label_files
@@ -29,7 +29,7 @@ from support.command import failed, run
 def dropped(entries: list[Json], near: float | None = None) -> list[int]:
     """The numbers of the rows that go."""
     with DuplicateFinder(near) as finder:
-        finder.add(fingerprint(row, near=near is not None) for row in entries)
+        finder.add(row_fingerprint(row, near=near is not None) for row in entries)
         finder.find()
     assert finder.exact + finder.near == finder.dropped.count
     return [number for number in range(len(entries)) if number in finder.dropped]

@@ -17,7 +17,7 @@ from rightcall.doctor.doctor_page import doctor_page
 from rightcall.doctor.examination import case_of, follow_up_body
 from rightcall.doctor.judges import ProbedCase
 from rightcall.doctor.probes import PROBES, ProbeResults
-from rightcall.doctor.questions import QUESTIONS, TOOL_APIS, Sending, Way, body_of
+from rightcall.doctor.questions import QUESTIONS, TOOL_APIS, Sending, Way, question_body
 from rightcall.doctor.server_answers import RawAnswer
 from rightcall.evaluation.webpage import render_page
 from rightcall.redaction.scrubber import Scrubber
@@ -46,7 +46,7 @@ def _cases(api: Api, message: Any, raw: RawAnswer, *, framed: bool) -> dict[tupl
     cases: dict[tuple[str, Way], ProbedCase] = {}
     for question in [each for each in QUESTIONS.values() if api in each.apis]:
         for way in question.ways:
-            body = body_of(question, api, "m", stream=way == "streamed", sending=Sending())
+            body = question_body(question, api, "m", stream=way == "streamed", sending=Sending())
             if question.follows:
                 body = follow_up_body(question, api, body, cases["plain", "whole"]) or body
                 json.dumps(body, allow_nan=False)  # it can be sent

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from rightcall import Format, Reply, Toolset
 from rightcall.parsing.options import Limits
 from rightcall.testing.laws import How, Reading, cut_law, cuttings, nothing_lost_law
-from rightcall.testing.laws.cut import fold, join_events
+from rightcall.testing.laws.cut import join_events, reply_of_events
 from rightcall.testing.laws.marker_texts import literals as markers
 from rightcall.testing.laws.reading import at_once
 from rightcall.testing.laws.reading import read as read_chunks
@@ -18,7 +18,7 @@ __all__ = [
     "Setting",
     "at_once",
     "cuts",
-    "fold",
+    "reply_of_events",
     "hold_of_every_cut",
     "join_events",
     "markers",

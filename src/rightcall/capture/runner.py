@@ -22,7 +22,7 @@ from rightcall.capture.captured_rows import CAPTURE, unix_ms
 from rightcall.capture.domain import Domain
 from rightcall.capture.scenario_run import JournalEntry, ScenarioRun, ToolRan
 from rightcall.capture.score import Tally
-from rightcall.capture.settings import Settings, Task, count_tasks, run_identity, tasks
+from rightcall.capture.settings import Settings, Task, capture_identity, count_tasks, tasks
 from rightcall.capture.stubs import StubOutcome
 from rightcall.dispatching.dispatcher import dispatch
 from rightcall.dispatching.hook import HookLike
@@ -115,7 +115,7 @@ class Capture:
 
     async def go(self) -> None:
         """Run all scenarios. Raises `CaptureFailed`, `FileFailed`, `CannotResume`; written rows stay."""
-        run = run_identity(self.settings, self.domains)
+        run = capture_identity(self.settings, self.domains)
         check_output(self.output, force=self._force)
         cut: Literal["cut", "refuse"] = "cut" if self._resume else "refuse"
         replace = {"fresh": self._fresh, "force": self._force}

@@ -41,7 +41,9 @@ def score_calls(scenario: Scenario, calls: Sequence[Call]) -> Score:
     """Label the calls of a scenario, in their order."""
     labels = tuple([label_call(scenario, call, calls[:at]) for at, call in enumerate(calls)])
     right = [call for call, given in zip(calls, labels, strict=True) if given == "valid"]
-    missing = [each.name for each in scenario.calls if not each.optional and not any(fits(each, c) for c in right)]
+    missing = [
+        each.name for each in scenario.calls if not each.optional and not any(is_accepted(each, c) for c in right)
+    ]
     return Score(labels, tuple(missing))
 
 
@@ -52,7 +54,7 @@ def label_call(scenario: Scenario, call: Call, before: Sequence[Call] = ()) -> L
     named = [each for each in scenario.calls if each.name == call.name]
     if not named:
         return "wrong_tool_semantic"
-    fitting = [each for each in named if fits(each, call)]
+    fitting = [each for each in named if is_accepted(each, call)]
     if not fitting:
         return "wrong_arguments_semantic"
     if all(_is_done(each, before) for each in fitting):
@@ -61,7 +63,7 @@ def label_call(scenario: Scenario, call: Call, before: Sequence[Call] = ()) -> L
     return "valid" if any(done.issuperset(each.after) for each in fitting) else "wrong_tool_semantic"
 
 
-def fits(wanted: Acceptable, call: Call) -> bool:
+def is_accepted(wanted: Acceptable, call: Call) -> bool:
     """Tell whether a call has the expected arguments, and no other except `free` ones."""
     if wanted.name != call.name or not call.complete:
         return False
@@ -72,7 +74,7 @@ def fits(wanted: Acceptable, call: Call) -> bool:
 
 
 def _is_done(wanted: Acceptable, before: Sequence[Call]) -> bool:
-    return any(fits(wanted, call) for call in before)
+    return any(is_accepted(wanted, call) for call in before)
 
 
 class ExecutedCall(msgspec.Struct, frozen=True):
@@ -110,7 +112,7 @@ def task_outcome(scenario: Scenario, tools: Toolset, calls: Sequence[ExecutedCal
     wasted = 0
     for at, each in enumerate(calls):
         fitting = next(
-            (w for w in wanted if w not in done and fits(w, each.call) and _is_in_order(w, each, first)), None
+            (w for w in wanted if w not in done and is_accepted(w, each.call) and _is_in_order(w, each, first)), None
         )
         tool = tools.get(each.call.name)
         if fitting is not None and each.ok:
@@ -132,7 +134,7 @@ def _is_allowed_attempt(scenario: Scenario, made: ExecutedCall, before: Sequence
     """Tell whether a call is the first one that fits an optional call, such as one that must fail before a
     workaround."""
     return any(
-        each.optional and fits(each, made.call) and not any(fits(each, other.call) for other in before)
+        each.optional and is_accepted(each, made.call) and not any(is_accepted(each, other.call) for other in before)
         for each in scenario.calls
     )
 

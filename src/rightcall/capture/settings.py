@@ -77,7 +77,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 _LIMITS = ("max_scenario_errors", "concurrency")
 
 
-def run_identity(settings: Settings, domains: Sequence[Domain]) -> Json:
+def capture_identity(settings: Settings, domains: Sequence[Domain]) -> Json:
     """Return what two runs must have in common so that one can continue the other, as JSON data."""
     fields: Json = msgspec.json.decode(msgspec.json.encode(settings))
     compared = {name: value for name, value in fields.items() if name not in _LIMITS}

@@ -26,7 +26,7 @@ from rightcall.datasets.rows.replies import ParseOptions, RowKeys
 from rightcall.datasets.rows.sources import sources_of
 
 if TYPE_CHECKING:
-    from rightcall.evaluation.reports.log_changes import Comparison
+    from rightcall.evaluation.reports.log_changes import LogComparison
     from rightcall.evaluation.reports.logged_rows import TallyWork
     from rightcall.evaluation.reports.reply_tally import ReplyTally
     from rightcall.evaluation.webpage import WebPage
@@ -126,7 +126,9 @@ def _title(logs: Sequence[str]) -> str:
     return "" if not logs else logs[0] if len(logs) == 1 else f"{logs[0]} and {len(logs) - 1} more"
 
 
-def _print_report(page: WebPage, tally: ReplyTally, comparison: Comparison | None, samples: int, *, json: bool) -> None:
+def _print_report(
+    page: WebPage, tally: ReplyTally, comparison: LogComparison | None, samples: int, *, json: bool
+) -> None:
     """Print the report on the screen or as JSON; say so if no line has a reply."""
     from rightcall.cli.page_screen import show_page
     from rightcall.evaluation.reports.report_page import report_json

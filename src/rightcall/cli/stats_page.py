@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from rightcall.datasets.inspection import Histogram, RowStats, edges
+from rightcall.datasets.inspection import Histogram, RowStats, bin_edges
 from rightcall.evaluation.reports.significance import interval
 from rightcall.evaluation.webpage import (
     BarChart,
@@ -98,6 +98,6 @@ def _length_chart(name: str, histogram: Histogram) -> BarChart:
     rows = []
     for size in range(min(histogram.bins), max(histogram.bins) + 1):
         number = histogram.bins[size]
-        label = " to ".join(dict.fromkeys([f"{edge:,}" for edge in edges(size)]))
+        label = " to ".join(dict.fromkeys([f"{edge:,}" for edge in bin_edges(size)]))
         rows.append(BarRow(label, _share(number, histogram.total), f"{number:,}"))
     return BarChart(unit, tuple(rows), note)

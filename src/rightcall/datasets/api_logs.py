@@ -150,7 +150,7 @@ def api_log(api: str) -> Callable[[Json], Log]:
             return read_exchange(row["request"], row["response"], api, row)
         history, tools = _HISTORIES[api](row, False)
         if not history and detect_dialect(row):
-            history = [read_answer(row, api)]
+            history = [read_logged_answer(row, api)]
         return Log(tuple(history), tools, model=model_in(row), at=time_in(row), id=id_in(row))
 
     return read
@@ -159,7 +159,7 @@ def api_log(api: str) -> Callable[[Json], Log]:
 def read_exchange(request: Json, response: Any, api: str, line: Json, model: str = "") -> Log:
     """Read one answer with the conversation of its request. `line` is the line that holds both."""
     history, tools = _HISTORIES[api](request, True)
-    answer = read_answer(response, api)
+    answer = read_logged_answer(response, api)
     beside = {key: value for key, value in line.items() if key not in _EXCHANGE}
     facts = _answer_facts(response)
     return Log(
@@ -172,7 +172,7 @@ def read_exchange(request: Json, response: Any, api: str, line: Json, model: str
     )
 
 
-def read_answer(response: Any, api: str) -> LogTurn:
+def read_logged_answer(response: Any, api: str) -> LogTurn:
     """Read an answer: a recorded stream as the text of its events, a text as the text of a model."""
     facts = _answer_facts(response)
     id = id_in({"id": facts.get("id", facts.get("responseId"))}) or None

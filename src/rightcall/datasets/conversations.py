@@ -28,7 +28,7 @@ def conversation_key(row: Json) -> str:
     return f"{row['example_group_id']}\0{row['proxy_trace']['model']}"
 
 
-def verdict(row: Json) -> bool | None:
+def row_verdict(row: Json) -> bool | None:
     """Return whether a row is right by its label or its blocking problems; None if neither decides."""
     label = label_of(row)
     if label is not None:
@@ -68,7 +68,7 @@ class CapturedTurn:
     @cached_property
     def good(self) -> bool | None:
         """False if any of its rows is wrong or there is no answer, True if all rows are right, else None."""
-        found = {verdict(row) for row in self.rows}
+        found = {row_verdict(row) for row in self.rows}
         return False if False in found or not self.has_answer else None if None in found else True
 
     @cached_property

@@ -123,7 +123,7 @@ _NEAR = struct.Struct(f"16s16s8s16s{SIGNATURE_SIZE}s")  # and place in the unit,
 _PLACE = struct.Struct(">II")  # turn and call; places compare as bytes
 
 
-def fingerprint(row: Json, *, keys: Sequence[str] = (), near: bool = False) -> bytes:
+def row_fingerprint(row: Json, *, keys: Sequence[str] = (), near: bool = False) -> bytes:
     """Return all that is needed of a row to find its duplicates."""
     found = row_identity(row, keys)
     if not near:
@@ -158,7 +158,7 @@ class _FingerprintWork:
         if (isinstance(row, LineFault) or is_capture) and (fault := first_fault(row)):
             raise CallerError(fault)
         assert not isinstance(row, LineFault)
-        return fingerprint(row, keys=self._keys, near=self._near)
+        return row_fingerprint(row, keys=self._keys, near=self._near)
 
 
 # -- duplicates --------------------------------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ class DuplicateFinder:
     """Finds the rows that are duplicates of earlier ones.
 
         with DuplicateFinder(near=0.8) as finder:
-            finder.add(fingerprint(row, near=True) for row in rows)     # in the order of the rows
+            finder.add(row_fingerprint(row, near=True) for row in rows)     # in the order of the rows
             finder.find()
             17 in finder.dropped                                        # the eighteenth row is a duplicate
 

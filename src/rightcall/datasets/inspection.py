@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from rightcall.capture.captured_rows import FORGE, OUTCOME, SCHEMA, LineFault
-from rightcall.datasets.row_files import Seen, Where, count_name, read_all
+from rightcall.datasets.row_files import Seen, Where, count_name, read_row_files
 from rightcall.datasets.schemas import SCHEMAS, TRAINING, bucket_of, faults, label_of
 from rightcall.providers.sdk_view import compact_json
 from rightcall.types import Json
@@ -49,7 +49,7 @@ def validate(paths: Iterable[str | Path], *, tell: Callable[[Where, str], None],
     labels: Counter[str] = Counter()
     buckets: Counter[str] = Counter()
     report = Report()
-    for where, row in read_all(paths, seen=seen):
+    for where, row in read_row_files(paths, seen=seen):
         report.rows += 1
         found = [row.message] if isinstance(row, LineFault) else faults(row)
         report.bad += bool(found)
@@ -93,15 +93,18 @@ class Histogram:
         for size in sorted(self.bins):
             left -= self.bins[size]
             if left <= 0:
-                return min(edges(size)[1], self.largest)
+                return min(bin_edges(size)[1], self.largest)
         return 0
 
     def to_json(self) -> Json:
-        rows = [{"from": edges(size)[0], "to": edges(size)[1], "count": self.bins[size]} for size in sorted(self.bins)]
+        rows = [
+            {"from": bin_edges(size)[0], "to": bin_edges(size)[1], "count": self.bins[size]}
+            for size in sorted(self.bins)
+        ]
         return {"mean": round(self.mean, 1), "median": self.median, "largest": self.largest, "bins": rows}
 
 
-def edges(size: int) -> tuple[int, int]:
+def bin_edges(size: int) -> tuple[int, int]:
     """Return the smallest and the largest value of so many bits."""
     return (0, 0) if size == 0 else (1 << (size - 1), (1 << size) - 1)
 
@@ -148,7 +151,7 @@ def statistics(paths: Iterable[str | Path], *, seen: Seen | None = None) -> RowS
     - `seen`: as in `export`.
     """
     stats = RowStats()
-    for _, row in read_all(paths, seen=seen):
+    for _, row in read_row_files(paths, seen=seen):
         stats.add(row)
     return stats
 

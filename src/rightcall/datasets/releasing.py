@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from rightcall.capture.captured_rows import LineFault, unix_ms
-from rightcall.datasets.row_files import REDACTED, RELEASED, BadRows, Seen, Where, read_all
+from rightcall.datasets.row_files import REDACTED, RELEASED, BadRows, Seen, Where, read_row_files
 from rightcall.datasets.schemas import faults
 from rightcall.errors import CallerError
 from rightcall.redaction.scrubber import Scrubber
@@ -101,7 +101,7 @@ class Redactor(Scrubber):
         marks = {**self.value(marks), "private_agent_log": True, "public_export_allowed": False}
         made: Json = {"schema_version": row["schema_version"], **cleaned, "metadata": marks}
         found = dict(sorted((self.counts - before).items()))
-        made["metadata"]["redaction"] = {"version": VERSION, "found": found, "sha256": fingerprint(made)}
+        made["metadata"]["redaction"] = {"version": VERSION, "found": found, "sha256": redaction_digest(made)}
         return made
 
     def number(self, value: Any) -> Any:
@@ -139,7 +139,7 @@ class Redactor(Scrubber):
         return f"user-{tag}@example.com" if name == "email" else f"redacted-{name}-{tag}"
 
 
-def fingerprint(row: Json) -> str:
+def redaction_digest(row: Json) -> str:
     """Of everything that was redacted: whatever is changed afterwards changes it."""
     marks = ("redaction", "release", "private_agent_log", "public_export_allowed")
     kept = {key: value for key, value in row["metadata"].items() if key not in marks}
@@ -152,7 +152,7 @@ def why_not(row: Json) -> str:
     mark = row["metadata"].get("redaction")
     if not isinstance(mark, dict) or mark.get("version") != VERSION:
         return "it was not redacted; run `rightcall dataset redact` first"
-    if mark.get("sha256") != fingerprint(row):
+    if mark.get("sha256") != redaction_digest(row):
         return "it has changed since it was redacted; redact it again"
     return ""
 
@@ -191,7 +191,7 @@ def redact_files(
     """
     redactor, files = Redactor(terms), list(paths)
     with WholeFile(output, REDACTED, sources=files, force=force) as out:
-        for where, row in read_all(files, seen=seen):
+        for where, row in read_row_files(files, seen=seen):
             try:
                 out.write(redactor.redact(_marked(where, row)))
             except RecursionError as error:
@@ -226,7 +226,7 @@ def release_files(
     mark = {"by": by, "note": note, "at_unix_ms": unix_ms()}
     kept_back, files = 0, list(paths)
     with WholeFile(output, RELEASED, sources=files, force=force) as out:
-        for where, row in read_all(files, seen=seen):
+        for where, row in read_row_files(files, seen=seen):
             why = why_not(_marked(where, row))
             if why:
                 kept_back += 1

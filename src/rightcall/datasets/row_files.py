@@ -52,7 +52,9 @@ class BadRows(CallerError):
     """Rows that are not as they should be; nothing is written then. The message names the first and the cure."""
 
 
-def read_all(paths: Iterable[str | Path], *, seen: Seen | None = None) -> Iterator[tuple[Where, Json | LineFault]]:
+def read_row_files(
+    paths: Iterable[str | Path], *, seen: Seen | None = None
+) -> Iterator[tuple[Where, Json | LineFault]]:
     """Yield the rows of several files, one after the other."""
     for path in paths:
         for line in read_lines(path, seen=seen):

@@ -27,13 +27,13 @@ from rightcall.backends.http import Backend
 from rightcall.doctor.diagnosis import Diagnosis, ProbeResult, SpokenDialect, upstream
 from rightcall.doctor.judges import PATIENCE, ProbedCase
 from rightcall.doctor.probes import PROBES, ProbeResults, odd_answer, odd_status, rejection_message
-from rightcall.doctor.questions import BARE, QUESTIONS, Sending, ServerQuestion, Way, body_of, follow_up
+from rightcall.doctor.questions import BARE, QUESTIONS, Sending, ServerQuestion, Way, follow_up, question_body
 from rightcall.doctor.server_answers import (
+    StrictClientAnswer,
     RawAnswer,
     ServerConnection,
-    StrictClientAnswer,
     find_rule_violations,
-    read_answer,
+    parse_answer,
 )
 from rightcall.errors import BackendError
 from rightcall.types import Json
@@ -192,7 +192,7 @@ class _Examination:
     ) -> ProbedCase | None:
         """Send one question. Return None if the budget is spent, or the answer that it follows is missing."""
         connection, stream = self._connections[api], way == "streamed"
-        body = body_of(question, api, self._settings.model, stream=stream, sending=self._sending[api])
+        body = question_body(question, api, self._settings.model, stream=stream, sending=self._sending[api])
         if question.follows:
             followed = follow_up_body(question, api, body, plain)
             if followed is None:
@@ -257,7 +257,7 @@ def case_of(question: ServerQuestion, api: Api, way: Way, body: Json, raw: RawAn
     stream = way == "streamed"
     wire, answer = [], StrictClientAnswer(is_json=False)
     if not raw.broke:
-        answer = read_answer(raw, api, stream=stream)
+        answer = parse_answer(raw, api, stream=stream)
         wire = find_rule_violations(raw, api, stream=stream) if raw.is_ok else []
     return ProbedCase(api=api, way=way, question=question, body=body, raw=raw, answer=answer, violations=tuple(wire))
 

@@ -1,6 +1,6 @@
 """The questions that a server is asked, as data, and their request bodies in every dialect.
 
-    body_of(QUESTIONS["plain"], "messages", "m", stream=True, sending=Sending())
+    question_body(QUESTIONS["plain"], "messages", "m", stream=True, sending=Sending())
 
 A body is what a client would send, with nothing repaired. `refused` is the class of failure if the server rejects the
 request.
@@ -405,7 +405,7 @@ class Sending(msgspec.Struct, frozen=True, kw_only=True):
     temperature: float | None = 0.0
 
 
-def body_of(question: ServerQuestion, api: Api, model: str, *, stream: bool, sending: Sending) -> Json:
+def question_body(question: ServerQuestion, api: Api, model: str, *, stream: bool, sending: Sending) -> Json:
     """Return the body of a question as a client would send it."""
     request = Request(
         messages=question.messages,

@@ -2,7 +2,7 @@
 
     connection = ServerConnection("http://127.0.0.1:8080", "chat", api_key_env=None, seconds=60)
     raw = await connection.ask({"model": "m", "messages": [...]}, "m", stream=True)
-    read_answer(raw, "chat", stream=True).calls[0].arguments     '{"city": "Oslo"}', exactly as it was sent
+    parse_answer(raw, "chat", stream=True).calls[0].arguments     '{"city": "Oslo"}', exactly as it was sent
     find_rule_violations(raw, "chat", stream=True)               [RuleViolation("bad_index", "event 1: ...")]
 
 Time and bytes are limited, also for a server that never answers, never ends or sends without limit. Nothing is
@@ -214,8 +214,8 @@ def _int_or(value: Any, before: int | None) -> int | None:
     return value if type(value) is int else before
 
 
-def read_answer(raw: RawAnswer, api: Api, *, stream: bool) -> StrictClientAnswer:
-    """Return the answer as a strict client of this dialect reads it. UnreadableJson parts are left out."""
+def parse_answer(raw: RawAnswer, api: Api, *, stream: bool) -> StrictClientAnswer:
+    """Return the answer as a strict client of this dialect reads it. Unreadable parts are left out."""
     whole = _parse_object(raw.body)
     if stream and whole is None:
         payloads = [event.payload for event in events_in(raw.body, api) if event.payload is not None]
@@ -258,9 +258,7 @@ def _reasoning_text(message: Json) -> str:
 def _read_chat(body: Json) -> StrictClientAnswer:
     choice = next(iter(objects(body.get("choices"))), {})
     message = obj(choice.get("message")) or {}
-    answer = StrictClientAnswer(
-        said=[text(message.get("content"))], finish=text(choice.get("finish_reason")), turn=[message]
-    )
+    answer = StrictClientAnswer(said=[text(message.get("content"))], finish=text(choice.get("finish_reason")), turn=[message])
     answer.thought = [_reasoning_text(message)]
     for entry in objects(message.get("tool_calls")):
         function = obj(entry.get("function")) or {}

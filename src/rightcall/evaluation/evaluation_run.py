@@ -156,7 +156,7 @@ class EvalSettings(msgspec.Struct, frozen=True, kw_only=True):
 _LIMITS = ("concurrency", "max_errors", "max_requests", "max_total_tokens", "seconds")
 
 
-def run_identity(settings: EvalSettings, cases: Sequence[EvalCase]) -> Json:
+def evaluation_identity(settings: EvalSettings, cases: Sequence[EvalCase]) -> Json:
     """Return what two runs must have in common so that one can continue the other, as JSON data."""
     fields: Json = msgspec.json.decode(msgspec.json.encode(settings))
     compared = {name: value for name, value in fields.items() if name not in _LIMITS}
@@ -235,7 +235,7 @@ class Evaluation:
 
     async def go(self) -> None:
         """Run all cases. Raises `EvalFailed`, `CannotResume`, `FileFailed`, `BackendError`; written rows stay."""
-        run = run_identity(self.settings, self.cases)
+        run = evaluation_identity(self.settings, self.cases)
         torn: Literal["cut", "refuse"] = "cut" if self._resume else "refuse"
         with Journal(self.output, EVALUATION, torn=torn, force=self._force, alone=True) as file:
             if file.cut:

@@ -41,7 +41,7 @@ INLINE_SECONDS = 0.1  # seconds of work in this process before others are starte
 LOCAL_LIVES = 3  # workers that an item may end
 _PROGRAM = (
     "import sys, json; sys.path[:] = json.loads(sys.argv[1]); "
-    "from rightcall.datasets.rows.engines import run_worker; run_worker()"
+    "from rightcall.datasets.rows.engines import run_engine_worker; run_engine_worker()"
 )
 
 
@@ -158,7 +158,7 @@ def _unpack_error(data: bytes) -> BaseException:
     return raised
 
 
-def run_worker() -> None:
+def run_engine_worker() -> None:
     """Run as a worker process: receive the work, then answer one item after the other until the input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     out = os.dup(1)

@@ -55,7 +55,7 @@ class RateChange(msgspec.Struct, frozen=True):
         return 100 * (self.after.rate - self.before.rate)
 
 
-class Comparison(msgspec.Struct, frozen=True):
+class LogComparison(msgspec.Struct, frozen=True):
     """All changes, the smallest p value first."""
 
     changes: tuple[RateChange, ...]
@@ -73,7 +73,7 @@ class _Pair(msgspec.Struct, frozen=True):
     after: Share
 
 
-def compare_logs(before: ReplyTally, after: ReplyTally) -> Comparison:
+def compare_logs(before: ReplyTally, after: ReplyTally) -> LogComparison:
     """Compare every rate of `after` with that of `before`."""
     pairs = [pair for pair in _pairs(before, after) if pair.before.whole and pair.after.whole]
     pairs = [pair for pair in pairs if pair.before.part or pair.after.part]
@@ -83,7 +83,7 @@ def compare_logs(before: ReplyTally, after: ReplyTally) -> Comparison:
         RateChange(pair.scope, pair.measure, pair.name, pair.before, pair.after, p, test.name, _verdict(pair, p))
         for pair, test, p in zip(pairs, tests, chances, strict=True)
     ]
-    return Comparison(tuple(sorted(changes, key=lambda change: (change.p, change.scope != ALL))))
+    return LogComparison(tuple(sorted(changes, key=lambda change: (change.p, change.scope != ALL))))
 
 
 def _counts(share: Share) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from itertools import pairwise
 import msgspec
 
 from rightcall.evaluation.reports.findings import Finding, meaning
-from rightcall.evaluation.reports.log_changes import ALL, Comparison, RateChange
+from rightcall.evaluation.reports.log_changes import ALL, LogComparison, RateChange
 from rightcall.evaluation.reports.reply_samples import ReplySample
 from rightcall.evaluation.reports.reply_tally import MEASURES, GroupKey, ReplyGroup, ReplyTally, Share
 from rightcall.evaluation.webpage import (
@@ -103,7 +103,7 @@ def ranked_findings(group: ReplyGroup, kind: str) -> list[tuple[Finding, Share]]
 # -- the headline ------------------------------------------------------------------------------------------------------
 
 
-def report_headline(tally: ReplyTally, comparison: Comparison | None = None) -> Headline:
+def report_headline(tally: ReplyTally, comparison: LogComparison | None = None) -> Headline:
     """Return the headline: how many calls are runnable; with a comparison, also what changed."""
     total = tally.total
     calls, replies = total.counts["calls"], total.counts["replies"]
@@ -139,7 +139,7 @@ def format_count(number: int, one: str, many: str) -> str:
     return f"{number:,} {one if number == 1 else many}"
 
 
-def _comparison_note(comparison: Comparison) -> str:
+def _comparison_note(comparison: LogComparison) -> str:
     worse, better = comparison.of("worse"), comparison.of("better")
     if not worse and not better:
         return "Nothing got better or worse by more than chance explains."
@@ -193,7 +193,7 @@ _VERDICTS: dict[str, tuple[Tone, float]] = {
 }
 
 
-def report_page(tally: ReplyTally, title: str, *, comparison: Comparison | None = None, old: str = "") -> WebPage:
+def report_page(tally: ReplyTally, title: str, *, comparison: LogComparison | None = None, old: str = "") -> WebPage:
     """Return the page of a tally; with a comparison, the changes since the log named `old` come first."""
     total = tally.total
     parts: list[PagePart] = [_figures(total)]
@@ -203,7 +203,7 @@ def report_page(tally: ReplyTally, title: str, *, comparison: Comparison | None 
     return WebPage(KIND, title, report_headline(tally, comparison), tuple(parts), _foot(comparison))
 
 
-def _foot(comparison: Comparison | None) -> tuple[str, ...]:
+def _foot(comparison: LogComparison | None) -> tuple[str, ...]:
     lines = [
         "Rates of calls are parts of all calls, those of replies of all replies. Intervals are Wilson's, of 95 %; a "
         "thin line over a bar shows one.",
@@ -311,7 +311,7 @@ _CHANGE_COLUMNS = (
 )
 
 
-def _changes(comparison: Comparison, old: str) -> list[PagePart]:
+def _changes(comparison: LogComparison, old: str) -> list[PagePart]:
     """Return two tables: significant changes and the totals; and, folded, the other rates."""
     first = [change for change in comparison.changes if change.verdict != "same" or _is_total(change)]
     rest = [change for change in comparison.changes if change.verdict == "same" and not _is_total(change)]
@@ -336,7 +336,7 @@ def _change(change: RateChange) -> tuple[Cell, ...]:
     return NamedCell(change_name(change), change.scope), ToneCell(change.verdict, tone, order), *rates, points, p
 
 
-def report_json(tally: ReplyTally, comparison: Comparison | None = None) -> Json:
+def report_json(tally: ReplyTally, comparison: LogComparison | None = None) -> Json:
     """Return the whole report as JSON data: all counts with rates and intervals, and the samples."""
     top = report_headline(tally, comparison)
     data: Json = {

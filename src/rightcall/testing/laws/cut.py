@@ -159,7 +159,7 @@ def events_law(got: Reading, text: str, *, live: bool = False) -> list[Violation
 
 
 def _reply_mismatch(got: Reading) -> str:
-    folded = fold(got.events, got.reply.format, got.reply.spans)
+    folded = reply_of_events(got.events, got.reply.format, got.reply.spans)
     for name in ("parts", "problems", "done"):
         a, b = getattr(folded, name), getattr(got.reply, name)
         if a != b:
@@ -242,7 +242,7 @@ def _join_pair(last: Event, event: Event) -> Event | None:
     return None
 
 
-def fold(events: Iterable[Event], format: str, spans: tuple[Span, ...] | None) -> Reply:
+def reply_of_events(events: Iterable[Event], format: str, spans: tuple[Span, ...] | None) -> Reply:
     """Build a reply from its events alone. A call is placed where it began."""
     parts: list[Part | int] = []
     ended: dict[int, Call] = {}

@@ -11,7 +11,7 @@ from rightcall.formats.registered import KnownFormats, known_formats
 from rightcall.formats.spec import Format, Special, marker_alternatives
 from rightcall.formats.turn_ends import LAST_TOKENS
 from rightcall.parsing.compile import THINK
-from rightcall.testing.laws.marker_texts import literals, pattern, templates
+from rightcall.testing.laws.marker_texts import literals, marker_templates, pattern
 from rightcall.testing.laws.samples import Violation
 from rightcall.types import Reply, Span
 
@@ -154,7 +154,7 @@ def _cut_close(format: Format) -> re.Pattern[str]:
 def _cut_marker(format: Format) -> re.Pattern[str]:
     """Return a pattern of truncated markers, from their first token on, at the end of the text."""
     begun: set[str] = set()
-    for text in (*templates(format), *format.ends):
+    for text in (*marker_templates(format), *format.ends):
         first = text.tokens[0] if isinstance(text, Special) and text.tokens else ""
         if first and text.strip().startswith(first):
             begun.update(_prefix_patterns(first, str(text).strip()[len(first) :]))
@@ -178,7 +178,9 @@ def _reasoning_markers(format: Format) -> list[str]:
 @lru_cache(4)
 def _any_markers(formats: KnownFormats) -> re.Pattern[str]:
     """Return a pattern of the markers of all formats, and of JSON keys, for calls in another format."""
-    found = {text for known in formats.formats.values() for text in (*templates(known), *literals(known), *known.ends)}
+    found = {
+        text for known in formats.formats.values() for text in (*marker_templates(known), *literals(known), *known.ends)
+    }
     longest = sorted(found, key=len, reverse=True)
     return pattern("|".join([*(_loose(text.strip()) for text in longest if text.strip()), r'"\w+"\s*:']))
 
@@ -190,8 +192,10 @@ def _own_markers(format: Format, unknown: bool) -> re.Pattern[str]:
     ends |= (
         {text for known in known_formats().formats.values() for text in _reasoning_markers(known)} if unknown else set()
     )
-    tokens = {token for text in templates(format) for token in getattr(text, "tokens", ())}
-    found = sorted({*templates(format), *literals(format), *ends, *tokens, *map(str, THINK)}, key=len, reverse=True)
+    tokens = {token for text in marker_templates(format) for token in getattr(text, "tokens", ())}
+    found = sorted(
+        {*marker_templates(format), *literals(format), *ends, *tokens, *map(str, THINK)}, key=len, reverse=True
+    )
     return pattern("|".join(_loose(text.strip()) for text in found if text.strip()) or "(?!)")
 
 

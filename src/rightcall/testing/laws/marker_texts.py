@@ -46,7 +46,7 @@ def markers_of(format: Format) -> list[str]:
     return sorted(filled - {""})
 
 
-def templates(format: Format) -> set[str]:
+def marker_templates(format: Format) -> set[str]:
     """Return every marker of a format, with its placeholders."""
     return {text for marker in _all_markers(format) for text in marker_alternatives(marker)} - {""}
 
