@@ -16,7 +16,7 @@ from rightcall.formats.spec import Special, marker_alternatives
 from rightcall.parsing import markers
 from rightcall.parsing.known_openers import ends_of, known_openers
 from rightcall.types import Part
-from support.cuts import Setting, cuts, fold, join_events, nothing_lost
+from support.cuts import Setting, cuts, join_events, nothing_lost, reply_of_events
 from support.cuts import read as read_chunks
 from support.replies import BARE, EITHER, STRING, args, blocking, codes, hermes, made, runnable, tool, wrong
 from support.samples import Sample, samples, toolset
@@ -33,7 +33,7 @@ def read_auto(text: str, tools: Toolset | None = TOOLS, *, like: str = "hermes")
         again = read_chunks(chunks, setting)
         assert again.reply == whole.reply, chunks
         assert join_events(again.events) == join_events(whole.events), chunks
-        assert fold(again.events, again.reply.format, again.reply.spans) == again.reply
+        assert reply_of_events(again.events, again.reply.format, again.reply.spans) == again.reply
     nothing_lost(text, whole.reply)
     return whole.reply
 

@@ -32,7 +32,7 @@ from rightcall.formats.spec import (
 )
 from rightcall.parsing.values.notation import BRACED_KEY
 from rightcall.types import Part
-from support.cuts import Setting, fold, hold_of_every_cut, markers, read
+from support.cuts import Setting, hold_of_every_cut, markers, read, reply_of_events
 from support.format_sample import sampled
 from support.generated import (
     DECLARED,
@@ -213,7 +213,7 @@ def test_what_is_held_back_gives_the_same_reply_and_never_takes_text_back(name: 
     whole = read([text], Setting(name, DECLARED))
     held = read(list(text), Setting(name, DECLARED), hold=True)
     assert held.reply == whole.reply
-    assert fold(held.events, held.reply.format, held.reply.spans) == held.reply
+    assert reply_of_events(held.events, held.reply.format, held.reply.spans) == held.reply
     assert not any(isinstance(event, Recast) for event in held.events)
 
 

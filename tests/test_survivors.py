@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rightcall import Call, Ids, Parser, Tool, Toolset, grammar, parse, render
-from support.cuts import Setting, fold, hold_of_every_cut
+from support.cuts import Setting, hold_of_every_cut, reply_of_events
 from support.ebnf import Ebnf
 from support.format_sample import sampled
 
@@ -229,7 +229,7 @@ def test_what_is_held_back_is_given_in_the_end() -> None:
     for text in ("Good morning.", "<think>Hm.</think>Good morning.", '<tool_call>\n{"name": "ping"}\n</tool_call> So.'):
         parser = Parser("hermes", tools=TOOLS, hold=True)
         events = [event for piece in text for event in parser.feed(piece)] + parser.close()
-        assert fold(events, "hermes", None) == parser.reply
+        assert reply_of_events(events, "hermes", None) == parser.reply
 
 
 # -- what only the end decides -----------------------------------------------------------------------------------------

@@ -97,10 +97,8 @@ class Histogram:
         return 0
 
     def to_json(self) -> Json:
-        rows = [
-            {"from": bin_edges(size)[0], "to": bin_edges(size)[1], "count": self.bins[size]}
-            for size in sorted(self.bins)
-        ]
+        bins = [(*bin_edges(size), count) for size, count in sorted(self.bins.items())]
+        rows = [{"from": low, "to": high, "count": count} for low, high, count in bins]
         return {"mean": round(self.mean, 1), "median": self.median, "largest": self.largest, "bins": rows}
 
 
