@@ -29,9 +29,9 @@ from rightcall.doctor.judges import PATIENCE, ProbedCase
 from rightcall.doctor.probes import PROBES, ProbeResults, odd_answer, odd_status, rejection_message
 from rightcall.doctor.questions import BARE, QUESTIONS, Sending, ServerQuestion, Way, follow_up, question_body
 from rightcall.doctor.server_answers import (
-    StrictClientAnswer,
     RawAnswer,
     ServerConnection,
+    StrictClientAnswer,
     find_rule_violations,
     parse_answer,
 )

@@ -19,7 +19,7 @@ import msgspec
 
 from rightcall.api_names import Api
 from rightcall.doctor.questions import FILLER_WORDS, LONG_WORDS, MARK, ServerQuestion, Way
-from rightcall.doctor.server_answers import ClientCall, StrictClientAnswer, RawAnswer, RuleViolation
+from rightcall.doctor.server_answers import ClientCall, RawAnswer, RuleViolation, StrictClientAnswer
 from rightcall.guard.policies import announced
 from rightcall.guard.turn import Turn
 from rightcall.parsing.parser import parse

@@ -258,7 +258,9 @@ def _reasoning_text(message: Json) -> str:
 def _read_chat(body: Json) -> StrictClientAnswer:
     choice = next(iter(objects(body.get("choices"))), {})
     message = obj(choice.get("message")) or {}
-    answer = StrictClientAnswer(said=[text(message.get("content"))], finish=text(choice.get("finish_reason")), turn=[message])
+    answer = StrictClientAnswer(
+        said=[text(message.get("content"))], finish=text(choice.get("finish_reason")), turn=[message]
+    )
     answer.thought = [_reasoning_text(message)]
     for entry in objects(message.get("tool_calls")):
         function = obj(entry.get("function")) or {}
