@@ -14,7 +14,7 @@ from rightcall import Call, dispatch_sync
 from rightcall.errors import CallerError, ToolError
 from rightcall.hooks import Invocation
 from rightcall.workspace import AllowRule, Denial, EditLog, Permission, Workspace, undo
-from rightcall.workspace.line_diff import unified
+from rightcall.workspace.line_diff import unified_diff
 
 
 @pytest.fixture
@@ -69,13 +69,19 @@ LINES = st.lists(st.sampled_from(["a", "b", "", " c", "-d", "@@ -1 +1 @@"]), max
 @given(LINES, LINES)
 def test_a_diff_says_all_that_changed_and_nothing_else(before: list[str], after: list[str]) -> None:
     old, new = "".join([f"{line}\n" for line in before]), "".join([f"{line}\n" for line in after])
-    diff = unified(old, new)
+    diff = unified_diff(old, new)
     assert (diff == "") == (old == new)
     assert applied(old, diff) == new
 
 
 def test_a_last_line_without_a_line_break_is_reported() -> None:
-    assert unified("a\nb", "a\nb\n").split("\n") == ["@@ -1,2 +1,2 @@", " a", "-b", "\\ no newline at the end", "+b"]
+    assert unified_diff("a\nb", "a\nb\n").split("\n") == [
+        "@@ -1,2 +1,2 @@",
+        " a",
+        "-b",
+        "\\ no newline at the end",
+        "+b",
+    ]
 
 
 @pytest.mark.parametrize("line", ["x\n", "{n}\n"])
@@ -83,7 +89,7 @@ def test_a_diff_of_a_long_text_costs_little(line: str) -> None:
     old = "".join([line.format(n=n) for n in range(100_000)])
     new = "".join([line.format(n=-n) for n in range(99_000)])
     began = time.process_time()
-    unified(old, new)
+    unified_diff(old, new)
     assert time.process_time() - began < 5
 
 

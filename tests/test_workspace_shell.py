@@ -15,7 +15,7 @@ from rightcall import Call, dispatch_sync
 from rightcall.dispatching.hook import Invocation
 from rightcall.errors import CallerError, ToolError
 from rightcall.workspace import Permission, Workspace
-from rightcall.workspace.sandbox import sandboxed
+from rightcall.workspace.sandbox import sandbox_prefix
 
 
 def call(name: str, **arguments: object) -> Call:
@@ -160,7 +160,7 @@ def test_cancelling_while_the_command_starts_leaves_nothing(space: Workspace) ->
 
 def test_a_sandbox_by_an_unknown_name_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CallerError, match="one of"):
-        sandboxed("jail", str(tmp_path), network=True)
+        sandbox_prefix("jail", str(tmp_path), network=True)
 
 
 def test_off_and_auto_say_what_is_in_force(tmp_path: Path) -> None:

@@ -1,10 +1,10 @@
-"""Five coding tools behind one root: read_file, write_file, edit_file, list_dir, bash.
+"""Five coding tools for one folder: read_file, write_file, edit_file, list_dir, bash.
 
     space = Workspace("project")
     results = await dispatch(reply, space.tools, hooks=[space.approval(ask)])
 
-`space.approval(ask)` asks before anything is written or run, an `EditLog` keeps what was written, and `undo` takes it
-back. The four file tools are confined to the root; `bash` is not, unless a sandbox is in force (`space.sandbox`).
+`space.approval(ask)` asks the user before anything is written or run, an `EditLog` records what was written, and `undo`
+restores it. The four file tools are confined to the root; `bash` is confined only by a sandbox (`space.sandbox`).
 """
 
 from rightcall.workspace.allow_rules import AllowRule

@@ -1,12 +1,12 @@
-"""What was allowed once and for all: a tool, and which calls of it.
+"""Permissions that were given once and for all: a tool, and which calls of it.
 
-    AllowRule("bash", "git status *")    that command, with any plain words behind it
+    AllowRule("bash", "git status *")    that command, followed by any plain words
     AllowRule("bash", "make lint")       that command and no other
-    AllowRule("edit_file", "src/*")      files below that folder, whichever tool writes them
+    AllowRule("edit_file", "src/*")      files below that folder, with either tool that writes files
     AllowRule("search")                  every call of the tool
 
-A command with anything in it that a shell reads as more than words (`;`, `|`, `$`, `>` ...) is covered only by a rule
-that says it whole: `git status; rm -r .` is no `git status *`.
+A command with characters that a shell interprets (`;`, `|`, `$`, `>` ...) is covered only by a rule with exactly that
+command: `git status; rm -r .` does not match `git status *`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WRITES = (WRITE_FILE, EDIT_FILE)
 _PLAIN = re.compile(r"[^;|&$`<>()\\\n\r\0]*+")
 _WORD = re.compile(r"[a-z][a-z0-9_-]*+")
 _VERSION = re.compile(r"[0-9.]+\Z")
-# They run whatever stands behind them: to allow one with any words is to allow everything.
+# They run their arguments: to allow one of them with any words is to allow everything.
 _RUNS_ANYTHING = frozenset(
     "sh bash dash zsh ksh fish env sudo doas su xargs find eval exec command nohup time timeout nice ssh python pypy "
     "perl ruby node deno bun npx uvx php lua awk gawk mawk sed git make docker podman kubectl vim vi ed watch parallel "
@@ -35,16 +35,19 @@ _RUNS_ANYTHING = frozenset(
 
 
 class AllowRule(msgspec.Struct, frozen=True):
-    """Calls that need not be asked about any more: those of `tool`, as far as `pattern` goes. For `bash` it is a
-    command, and ` *` at its end stands for any plain words; for the tools that write files it is a path below the
-    root, and `*` stands for anything; other tools have none. Without one, every call is allowed."""
+    """Calls that run without asking the user: those of `tool` that match `pattern`.
+
+    For `bash` the pattern is a command, and ` *` at its end matches any plain words. For the tools that write files it
+    is a path below the root, in which `*` matches anything. Other tools have no pattern. An empty pattern allows every
+    call.
+    """
 
     tool: str
     pattern: str = ""
 
     @classmethod
     def read(cls, text: str) -> AllowRule:
-        """The rule that a `text` such as `bash:git status *` says. Raises `CallerError` for what is none."""
+        """Parse a rule from `text` such as `bash:git status *`. Raises `CallerError` for a text that is not a rule."""
         tool, colon, pattern = text.partition(":")
         if not tool or (colon and (tool not in (BASH, *WRITES) or not pattern)):
             raise CallerError(
@@ -54,46 +57,54 @@ class AllowRule(msgspec.Struct, frozen=True):
 
     @classmethod
     def offered(cls, tool: str, arguments: Mapping[str, Any], root: Root | None) -> AllowRule | None:
-        """The rule to offer to somebody who is asked about a call of this `tool` with these `arguments`: it says little
-        more than that call. None where no rule says that. `root` is what paths are in."""
+        """Return the rule to offer to a user who is asked about a call of this `tool` with these `arguments`.
+
+        The rule allows little more than that call. None if there is no such rule. Paths are relative to `root`.
+        """
         if tool == BASH:
-            return _for_command(str(arguments.get("command", "")))
+            return _rule_for_command(str(arguments.get("command", "")))
         if tool not in WRITES:
             return cls(tool)
-        path = _path(arguments, root)
+        path = _normalize_path(arguments, root)
         return None if path is None else cls(tool, f"{path.rpartition('/')[0]}/*".removeprefix("/"))
 
     def covers(self, tool: str, arguments: Mapping[str, Any], root: Root | None) -> bool:
-        """Is a call of this `tool` with these `arguments` allowed? `root` is what paths are in."""
+        """Return whether a call of this `tool` with these `arguments` is allowed. Paths are relative to `root`."""
         if tool != self.tool and not (tool in WRITES and self.tool in WRITES):
             return False
         if not self.pattern:
             return True
         if tool == BASH:
-            return _is_such(str(arguments.get("command", "")), self.pattern)
-        path = _path(arguments, root)
+            return _command_matches(str(arguments.get("command", "")), self.pattern)
+        path = _normalize_path(arguments, root)
         return path is not None and fnmatchcase(path, self.pattern)
 
     def __str__(self) -> str:
         return f"{self.tool}:{self.pattern}" if self.pattern else self.tool
 
 
-def _path(arguments: Mapping[str, Any], root: Root | None) -> str | None:
-    """The path as the root knows it, so that `..` in one leads nowhere else."""
+def _normalize_path(arguments: Mapping[str, Any], root: Root | None) -> str | None:
+    """Return the path argument relative to the root, with `..` resolved; None for a path outside the root."""
     try:
         return None if root is None else "/".join(root.parts(str(arguments.get("path", ""))))
     except ToolError:
         return None
 
 
-def _is_such(command: str, pattern: str) -> bool:
+def _command_matches(command: str, pattern: str) -> bool:
+    """Return whether a command is the one in the pattern, or begins with it where the pattern ends with ` *`."""
     words = pattern.removesuffix(" *")
     if words == pattern or not _PLAIN.fullmatch(command):
         return command == pattern
     return command == words or command.startswith(words + " ")
 
 
-def _for_command(command: str) -> AllowRule | None:
+def _rule_for_command(command: str) -> AllowRule | None:
+    """Return the rule to offer for a command: its first word, and the subcommand of git and make, followed by any
+    words.
+
+    A command that a shell interprets, or that runs other programs, is offered as it is.
+    """
     first, *rest = command.split(maxsplit=2) or [""]
     if not first or command.endswith(" *"):
         return None  # as a rule it would say more

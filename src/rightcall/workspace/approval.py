@@ -1,12 +1,12 @@
-"""Asking before anything is written or run. A hook for `dispatch`, the same for every command that runs tools.
+"""Ask the user before a tool writes or runs anything: a hook for `dispatch`, shared by all commands that run tools.
 
-| mode    | tools that only read | write_file, edit_file        | bash and others |
-|---------|----------------------|------------------------------|-----------------|
-| default | run                  | asked                        | asked           |
-| plan    | run                  | run in the plan folder only  | refused         |
-| bypass  | run                  | run                          | run             |
+| mode    | tools that only read | write_file, edit_file       | bash and others   |
+|---------|----------------------|-----------------------------|-------------------|
+| default | run                  | the user is asked           | the user is asked |
+| plan    | run                  | run in the plan folder only | rejected          |
+| bypass  | run                  | run                         | run               |
 
-"Yes to all" is for the tool that was asked about, and for both that write files; a rule says it more narrowly.
+"yes to all" allows every call of the tool in question, and of both tools that write files; a rule can be narrower.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MODES = ("default", "plan", "bypass")
 
 
 class Denial(msgspec.Struct, frozen=True):
-    """A no with `words` for the model: what it should do instead."""
+    """The user's refusal, with `words` for the model: what it should do instead."""
 
     words: str
 
@@ -37,14 +37,14 @@ Ask = Callable[[Invocation], Permission | Awaitable[Permission]]
 
 
 class Approval(Hook):
-    """Asks before a tool is run that does more than read. Anything but a clear yes is a no.
+    """Asks the user before each call of a tool that is not read-only. Only a clear yes allows the call.
 
-    - `root`: what paths are in; None where no tool writes files.
-    - `ask`: is given the invocation and says "yes", "no", "yes to all", an `AllowRule` or a `Denial`, at once or as an
-      awaitable; None: nothing is allowed but what the rules say.
-    - `mode`: "default", "plan" or "bypass", as above; may be set later.
-    - `plan_dir`: the folder that may be written to while planning; "" for none.
-    - `rules`: what need not be asked about.
+    - `root`: the folder that paths are relative to; None if no tool writes files.
+    - `ask`: receives the invocation and returns "yes", "no", "yes to all", an `AllowRule` or a `Denial`, directly or as
+      an awaitable; None: only calls that a rule covers are allowed.
+    - `mode`: "default", "plan" or "bypass", as above; may be changed later.
+    - `plan_dir`: the folder that may be written to in mode "plan"; "" for none.
+    - `rules`: calls that are allowed without asking.
     """
 
     def __init__(
@@ -59,25 +59,29 @@ class Approval(Hook):
         if mode not in _MODES:
             raise CallerError(f"mode={mode!r} is not one of {', '.join(_MODES)}")
         self._root, self._ask, self.mode = root, ask, mode
-        self._plan = root.parts(plan_dir) if root is not None else []
+        self._plan_parts = root.parts(plan_dir) if root is not None else []
         self.rules = [*rules]
 
     async def before(self, invocation: Invocation) -> Skip | None:
-        """Asks about this `invocation` where its tool does more than read; what is not allowed is skipped, and the
-        model told."""
+        """Decide whether this `invocation` may run: ask the user, unless the tool is read-only or a rule covers the
+        call.
+
+        A rejected call is skipped, and the model receives the reason.
+        """
         tool = invocation.tool
         if self.mode == "bypass" or tool.read_only:
             return None
         if self.mode == "plan":
-            return self._planning(invocation)
+            return self._check_plan_mode(invocation)
         if any(rule.covers(tool.name, invocation.arguments, self._root) for rule in self.rules):
             return None
-        return await self._asked(invocation)
+        return await self._ask_user(invocation)
 
-    async def _asked(self, invocation: Invocation) -> Skip | None:
+    async def _ask_user(self, invocation: Invocation) -> Skip | None:
+        """Ask about a call and return None if it is allowed. A rule in the answer is kept for later calls."""
         name = invocation.tool.name
-        said = self._ask(invocation) if self._ask is not None else "no"
-        answer = await said if inspect.isawaitable(said) else said
+        response = self._ask(invocation) if self._ask is not None else "no"
+        answer = await response if inspect.isawaitable(response) else response
         if answer == "yes to all":
             answer = AllowRule(name)
         if isinstance(answer, AllowRule):
@@ -89,9 +93,10 @@ class Approval(Hook):
             return Skip(f"ERROR: the user did not allow {name}, and said: {answer.words}", DENIED)
         return Skip(f"ERROR: the user did not allow {name}; ask what to do instead", DENIED)
 
-    def _planning(self, invocation: Invocation) -> Skip | None:
+    def _check_plan_mode(self, invocation: Invocation) -> Skip | None:
+        """Return None for a call that writes a file in the plan folder; reject any other call."""
         name = invocation.tool.name
-        folder = "/".join(self._plan)
+        folder = "/".join(self._plan_parts)
         instead = f"write the plan into {folder}" if folder else "answer with the plan"
         if name not in WRITES or self._root is None or not folder:
             return Skip(f"ERROR: {name} is refused while planning; {instead}", "plan")
@@ -99,6 +104,6 @@ class Approval(Hook):
             parts = self._root.parts(str(invocation.arguments.get("path", "")))
         except ToolError as error:  # a path of the model's, no fault of this hook
             return Skip(f"ERROR: {error}", "plan")
-        if parts[: len(self._plan)] == self._plan and len(parts) > len(self._plan):
+        if parts[: len(self._plan_parts)] == self._plan_parts and len(parts) > len(self._plan_parts):
             return None
         return Skip(f"ERROR: while planning only files in {folder} may be written", "plan")

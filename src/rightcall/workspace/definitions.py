@@ -1,4 +1,4 @@
-"""The five tools as a model sees them, in this order. Static: the same list goes out with every request."""
+"""The definitions of the five tools as models receive them. The list is constant, so prompt caches stay valid."""
 
 from __future__ import annotations
 
@@ -71,5 +71,5 @@ _TOOLS = (
 
 
 def all_tools() -> list[Tool]:
-    """The five tools as a model sees them, without code to run: a `Workspace` has them with it."""
+    """Return the definitions of the five tools, without functions; the tools of a `Workspace` have them."""
     return list(_TOOLS)

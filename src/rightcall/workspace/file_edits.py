@@ -1,12 +1,12 @@
-"""What a call would change in a file, shown before it runs, kept after it did, and undone.
+"""Changes of files by calls: preview a change before the call runs, record it afterwards, and undo it.
 
     log = EditLog(space.root)
     await dispatch(reply, space.tools, hooks=[space.approval(ask), log])
     undo(space.root, log.edits.pop())
 
-Only `write_file` and `edit_file` are kept: what a shell command changed nobody knows. A file that was changed since is
-never undone. What somebody was shown is what is written: if the file changed while they thought about it, the call is
-not run.
+Only changes by `write_file` and `edit_file` are recorded; those of shell commands are unknown. A file that was changed
+since is never undone. A call runs only if it makes the change that the user was shown: if the file changed while the
+user decided, the call is skipped.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from rightcall.dispatching.result import Result
 from rightcall.errors import ToolError
 from rightcall.workspace.allow_rules import WRITES
 from rightcall.workspace.definitions import WRITE_FILE
-from rightcall.workspace.file_tools import LARGEST_EDIT, edit_of, encoded, replace, whole_bytes
-from rightcall.workspace.line_diff import unified
+from rightcall.workspace.file_tools import LARGEST_EDIT, encode_text, plan_edit, read_whole_file, replace_file
+from rightcall.workspace.line_diff import unified_diff
 from rightcall.workspace.root import Root
 
 _LONGEST_DIFF = 200_000
@@ -34,12 +34,13 @@ _TOO_LARGE = f"(a file of more than {LARGEST_EDIT} bytes is replaced; it cannot 
 class FileEdit(msgspec.Struct, frozen=True):
     """A change of one file.
 
-    - `path`: below the root.
-    - `before`: all that it held; None for a file that was not there, or that is too large to be kept.
-    - `after`: the SHA-256 of what it holds now.
+    - `path`: relative to the root.
+    - `before`: the whole content before the change; None for a file that did not exist, or that is too large to be
+      kept.
+    - `after`: the SHA-256 of the content after the change.
     - `diff`: the change as a unified diff.
-    - `is_new`: the file was not there.
-    - `folders`: how many of the folders above it were there.
+    - `is_new`: the file did not exist.
+    - `folders`: how many of the folders above it existed.
     """
 
     path: str
@@ -50,51 +51,61 @@ class FileEdit(msgspec.Struct, frozen=True):
     folders: int = 0
 
 
-def planned(root: Root, invocation: Invocation) -> FileEdit | None:
-    """The change that a call would make; None for a tool that writes no file. Raises `ToolError` where the tool would,
-    too."""
+def plan_call(root: Root, invocation: Invocation) -> FileEdit | None:
+    """Return the change that a call would make; None for a tool that writes no file.
+
+    Raises the `ToolError` that the tool would raise.
+    """
     name, arguments = invocation.tool.name, invocation.arguments
     if name not in WRITES:
         return None
     path = str(arguments["path"])
     parts = root.parts(path)
     if name == WRITE_FILE:
-        return _written(root, parts, encoded(str(arguments["content"])))
-    edit = edit_of(root, path, str(arguments["old_text"]), str(arguments["new_text"]))
-    after = encoded(edit.after)
-    return FileEdit("/".join(parts), edit.before.encode(), _hash(after), _bounded(unified(edit.before, edit.after)))
+        return _plan_write(root, parts, encode_text(str(arguments["content"])))
+    edit = plan_edit(root, path, str(arguments["old_text"]), str(arguments["new_text"]))
+    after = encode_text(edit.after)
+    return FileEdit(
+        "/".join(parts), edit.before.encode(), _digest(after), _truncate_diff(unified_diff(edit.before, edit.after))
+    )
 
 
-def _written(root: Root, parts: list[str], after: bytes) -> FileEdit:
+def _plan_write(root: Root, parts: list[str], after: bytes) -> FileEdit:
+    """Return the change of a `write_file` call with this content."""
     path = "/".join(parts)
     try:
-        before, _ = whole_bytes(root, parts, path)
+        before, _ = read_whole_file(root, parts, path)
     except ToolError as error:
         if isinstance(error.__cause__, FileNotFoundError):
-            return FileEdit(path, None, _hash(after), _shown(b"", after), True, _folders_there(root, parts))
+            return FileEdit(
+                path, None, _digest(after), _describe_change(b"", after), True, _count_existing_folders(root, parts)
+            )
         with root.file(parts) as handle:
             if os.fstat(handle).st_size <= LARGEST_EDIT:
                 raise
-        return FileEdit(path, None, _hash(after), _TOO_LARGE)
-    return FileEdit(path, before, _hash(after), _shown(before, after))
+        return FileEdit(path, None, _digest(after), _TOO_LARGE)
+    return FileEdit(path, before, _digest(after), _describe_change(before, after))
 
 
-def _shown(before: bytes, after: bytes) -> str:
+def _describe_change(before: bytes, after: bytes) -> str:
+    """Return the diff of two contents; a sentence for binary content."""
     if b"\0" in before:
         return f"(a binary file of {len(before)} bytes is replaced by a text)"
-    return _bounded(unified(before.decode("utf-8", "replace"), after.decode("utf-8")))
+    return _truncate_diff(unified_diff(before.decode("utf-8", "replace"), after.decode("utf-8")))
 
 
-def _bounded(diff: str) -> str:
+def _truncate_diff(diff: str) -> str:
+    """Return a diff with at most `_LONGEST_DIFF` characters."""
     left = len(diff) - _LONGEST_DIFF
     return diff if left <= 0 else f"{diff[:_LONGEST_DIFF]}\n({left} more characters)"
 
 
-def _hash(data: bytes) -> str:
+def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _folders_there(root: Root, parts: list[str]) -> int:
+def _count_existing_folders(root: Root, parts: list[str]) -> int:
+    """Return how many of the folders above a path exist."""
     for depth in range(len(parts) - 1, 0, -1):
         with suppress(ToolError), root.folder(parts[:depth]):
             return depth
@@ -102,19 +113,24 @@ def _folders_there(root: Root, parts: list[str]) -> int:
 
 
 class EditLog(Hook):
-    """Keeps the changes that calls made to files below `root`: `edits` has them in order. It belongs behind the hook
-    that asks. `told` is told of each."""
+    """Records the changes that calls make to files below `root`, in `edits`, in order.
+
+    It must come after the approval hook. `told` is called with each change that was made.
+    """
 
     def __init__(self, root: Root, told: Callable[[Invocation, FileEdit], None] | None = None) -> None:
         self.edits: list[FileEdit] = []
-        self._root, self._told = root, told
+        self._root, self._listener = root, told
         self._shown: dict[Invocation, FileEdit | None] = {}
         self._running: dict[Invocation, FileEdit] = {}
 
     def preview(self, invocation: Invocation) -> FileEdit | None:
-        """What this `invocation` would change, for somebody to look at; None for nothing that can be told."""
+        """Return the change that this `invocation` would make, to be shown to the user.
+
+        None for a tool that writes no file, and for a call that will fail.
+        """
         try:
-            edit = planned(self._root, invocation)
+            edit = plan_call(self._root, invocation)
         except ToolError:  # which the tool will say, too
             edit = None
         if invocation.tool.name in WRITES:
@@ -122,15 +138,15 @@ class EditLog(Hook):
         return edit
 
     def fails(self, invocation: Invocation) -> bool:
-        """Was it seen, when somebody looked, that this `invocation` will fail? Then there is nothing to ask: where it
-        would no longer fail it does not run."""
+        """Return whether `preview` found that this `invocation` will fail. The user need not be asked about such a
+        call."""
         return invocation in self._shown and self._shown[invocation] is None
 
     def before(self, invocation: Invocation) -> Skip | None:
-        """Looks at the file again: an `invocation` that is not what was shown does not run."""
+        """Check the file again: skip an `invocation` whose change is not the one that was previewed."""
         was_shown, shown = invocation in self._shown, self._shown.pop(invocation, None)
         try:
-            edit = planned(self._root, invocation)
+            edit = plan_call(self._root, invocation)
         except ToolError:
             return None
         if edit is None:
@@ -141,39 +157,42 @@ class EditLog(Hook):
         return None
 
     def after(self, invocation: Invocation, result: Result) -> None:
-        """Keeps what this `invocation` changed, if its `result` says that it ran."""
+        """Record the change of this `invocation` if its `result` says that the call ran."""
         self._shown.pop(invocation, None)
         edit = self._running.pop(invocation, None)
         if edit is not None and result.kind == "completed":
             self.edits.append(edit)
-            if self._told is not None:
-                self._told(invocation, edit)
+            if self._listener is not None:
+                self._listener(invocation, edit)
 
     def cleanup(self, invocation: Invocation, error: BaseException) -> None:
-        """Forgets an `invocation` that failed with this `error`: it changed nothing."""
+        """Discard the planned change of an `invocation` that failed with this `error`: the file was not changed."""
         self._shown.pop(invocation, None)
         self._running.pop(invocation, None)
 
 
 def undo(root: Root, edit: FileEdit) -> str:
-    """The file below `root` is as it was before this `edit`; says so. Raises `ToolError` where it was changed since, or
-    cannot be written, or was too large to be kept: then it stays as it is."""
+    """Restore a file below `root` to its content before this `edit`, and return a sentence that says so.
+
+    Raises `ToolError`, and leaves the file unchanged, if it was changed since, cannot be written, or was too large to
+    be kept.
+    """
     parts = root.parts(edit.path)
     with root.changing:
         if edit.before is None and not edit.is_new:
             raise ToolError(f"{edit.path} was too large to be kept; it stays as it is")
-        now, seen = whole_bytes(root, parts, edit.path)
-        if _hash(now) != edit.after:
+        now, seen = read_whole_file(root, parts, edit.path)
+        if _digest(now) != edit.after:
             raise ToolError(f"{edit.path} was changed since; it stays as it is")
         if edit.before is not None:
-            replace(root, parts, edit.path, edit.before, seen=seen)
+            replace_file(root, parts, edit.path, edit.before, seen=seen)
             return f"{edit.path} is as it was"
-        _remove(root, parts, edit.folders)
+        _remove_file(root, parts, edit.folders)
     return f"{edit.path} is gone again"
 
 
-def _remove(root: Root, parts: list[str], folders: int) -> None:
-    """The file, and the folders that were made for it, if nothing else is in them."""
+def _remove_file(root: Root, parts: list[str], folders: int) -> None:
+    """Remove a file, and the empty folders that were created for it. `folders` is how many existed before."""
     try:
         with root.folder(parts[:-1]) as folder:
             os.unlink(parts[-1], dir_fd=folder)

@@ -1,7 +1,7 @@
-"""The four file tools: read_file, write_file, edit_file, list_dir. All confined to one `Root`.
+"""The four file tools, confined to one `Root`: read_file, write_file, edit_file, list_dir.
 
-What is read is capped, and says how to go on. What is written is written whole or not at all: to a new file beside the
-old one, which then takes its place.
+The output of a read is limited, and says how to continue. A file is written to a temporary file next to it and then
+replaced, so that it is written completely or not at all.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import NamedTuple
 
 from rightcall.errors import ToolError
 from rightcall.storage.draft import Draft, write_all
-from rightcall.workspace.misses import nearest
-from rightcall.workspace.root import Root, reason
+from rightcall.workspace.nearest_lines import describe_nearest
+from rightcall.workspace.root import Root, error_reason
 
 MOST_BYTES = 256 * 1024
 MOST_LINES = 2000
 MOST_ENTRIES = 1000
 LARGEST_EDIT = 10 * 1024 * 1024
-FURTHEST = 64 * 1024 * 1024  # bytes that are gone through to find a line: a thread cannot be stopped
-MOST_LISTED = 100_000  # entries of a folder that are looked at
+MOST_SCANNED = 64 * 1024 * 1024  # bytes that are read to find a line: a thread cannot be stopped
+MOST_SORTED = 100_000  # entries of a folder that are sorted
 _CHUNK = 64 * 1024
 _SNIFF = 8 * 1024
 
@@ -30,37 +30,41 @@ _SNIFF = 8 * 1024
 
 
 def read_file(root: Root, path: str, line: int = 1, limit: int = MOST_LINES) -> str:
-    """Lines of a text file as they are, from `line` on."""
+    """Return up to `limit` lines of a text file unchanged, from `line` on. Raises `ToolError`."""
     with root.file(root.parts(path)) as handle:
         size = os.fstat(handle).st_size
-        _must_be_text(os.pread(handle, _SNIFF, 0), path, size)
-        return _lines(handle, path, max(line, 1), min(max(limit, 1), MOST_LINES))
+        _require_text(os.pread(handle, _SNIFF, 0), path, size)
+        return _read_lines(handle, path, max(line, 1), min(max(limit, 1), MOST_LINES))
 
 
-def _lines(handle: int, path: str, first: int, most: int) -> str:
+def _read_lines(handle: int, path: str, first: int, most: int) -> str:
+    """Return lines of an open file within the limits on lines and bytes, with a hint if the file continues."""
     taken: list[bytes] = []
     size = number = 0
-    for number, line in enumerate(_split(handle), 1):
+    for number, line in enumerate(_iterate_lines(handle), 1):
         if number < first:
             continue
         if number >= first + most:
-            return _text(taken, path) + _hint(first, number - 1)
+            return _decode(taken, path) + _continuation_hint(first, number - 1)
         if size + len(line) > MOST_BYTES:
-            return _cut(taken, line, path, first, number)
+            return _truncate(taken, line, path, first, number)
         taken.append(line)
         size += len(line)
     if first > max(number, 1):
         raise ToolError(f"{path} has {number} lines; there is no line {first}")
-    return _text(taken, path)
+    return _decode(taken, path)
 
 
-def _split(handle: int) -> Iterator[bytes]:
-    """Lines with their ends. Of a line that is longer than anything shown, only the beginning is kept."""
+def _iterate_lines(handle: int) -> Iterator[bytes]:
+    """Yield lines with their line ends. A line longer than `MOST_BYTES` is cut.
+
+    Raises `ToolError` beyond `MOST_SCANNED` bytes.
+    """
     rest, read = b"", 0
     while chunk := os.read(handle, _CHUNK):
         read += len(chunk)
-        if read > FURTHEST:
-            raise ToolError(f"nothing behind the first {FURTHEST} bytes is read; use bash with sed or tail")
+        if read > MOST_SCANNED:
+            raise ToolError(f"nothing behind the first {MOST_SCANNED} bytes is read; use bash with sed or tail")
         if len(rest) > MOST_BYTES and b"\n" not in chunk:
             continue  # more of this line than is shown
         *lines, rest = (rest + chunk).split(b"\n")
@@ -69,25 +73,28 @@ def _split(handle: int) -> Iterator[bytes]:
         yield rest
 
 
-def _cut(taken: list[bytes], line: bytes, path: str, first: int, number: int) -> str:
+def _truncate(taken: list[bytes], line: bytes, path: str, first: int, number: int) -> str:
+    """Return the lines before one that exceeds the limit, or the start of that line if there are none."""
     if taken:
-        return _text(taken, path) + _hint(first, number - 1)
+        return _decode(taken, path) + _continuation_hint(first, number - 1)
     shown = line[:MOST_BYTES].decode("utf-8", "ignore")
     return f"{shown}\n[line {number} is longer than {MOST_BYTES} bytes; the rest of it is not shown]"
 
 
-def _hint(first: int, last: int) -> str:
+def _continuation_hint(first: int, last: int) -> str:
     return f"[lines {first} to {last}; the file goes on: read it with line={last + 1}]"
 
 
-def _text(lines: list[bytes], path: str) -> str:
+def _decode(lines: list[bytes], path: str) -> str:
+    """Return lines decoded as UTF-8. Raises `ToolError` for other bytes."""
     try:
         return b"".join(lines).decode("utf-8")
     except UnicodeDecodeError as error:
         raise ToolError(f"{path} is no UTF-8 text (byte {error.start} of what was read is wrong)") from error
 
 
-def _must_be_text(beginning: bytes, path: str, size: int) -> None:
+def _require_text(beginning: bytes, path: str, size: int) -> None:
+    """Raise `ToolError` if the first bytes of a file contain a null byte."""
     if b"\0" in beginning:
         raise ToolError(f"{path} is a binary file ({size} bytes), not text")
 
@@ -96,24 +103,26 @@ def _must_be_text(beginning: bytes, path: str, size: int) -> None:
 
 
 def write_file(root: Root, path: str, content: str) -> str:
-    """Replaces the contents of a file, or makes it and the folders above it."""
-    data = encoded(content)
+    """Replace the content of a file, or create it and the folders above it."""
+    data = encode_text(content)
     with root.changing:
-        replace(root, root.parts(path), path, data)
+        replace_file(root, root.parts(path), path, data)
     return f"wrote {path} ({len(data)} bytes)"
 
 
-def encoded(content: str) -> bytes:
-    """The bytes of a file of this text. Raises `ToolError` for half a character."""
+def encode_text(content: str) -> bytes:
+    """Return text as UTF-8. Raises `ToolError` for a lone surrogate."""
     try:
         return content.encode("utf-8")
     except UnicodeEncodeError as error:
         raise ToolError(f"the text holds half a character (a lone surrogate at position {error.start})") from error
 
 
-def replace(root: Root, parts: list[str], path: str, data: bytes, *, seen: os.stat_result | None = None) -> None:
-    """The file is these bytes. `seen` is what it was when it was read, if it was; one that somebody else has changed
-    meanwhile stays. Raises `ToolError`."""
+def replace_file(root: Root, parts: list[str], path: str, data: bytes, *, seen: os.stat_result | None = None) -> None:
+    """Replace the content of a file by `data`, or create it. Raises `ToolError`.
+
+    `seen` is the state of the file when it was read, if it was: a file that changed since is not written.
+    """
     if not parts or path.endswith("/"):
         raise ToolError(f"{path!r} is a folder; name a file in it")
     with root.folder(parts[:-1], make=True) as folder:
@@ -123,16 +132,18 @@ def replace(root: Root, parts: list[str], path: str, data: bytes, *, seen: os.st
         if seen is not None and (before is None or _version(before) != _version(seen)):
             raise ToolError(f"{path} was changed by somebody else meanwhile; read it again")
         try:
-            _write_beside(parts[-1], folder, data, before)
+            _write_draft(parts[-1], folder, data, before)
         except OSError as error:
-            raise ToolError(f"cannot write {path}: {reason(error)}; the file is as it was") from error
+            raise ToolError(f"cannot write {path}: {error_reason(error)}; the file is as it was") from error
 
 
 def _version(file: os.stat_result) -> tuple[int, int, int]:
+    """Return inode, size and time of change: they differ when a file was changed."""
     return file.st_ino, file.st_size, file.st_mtime_ns
 
 
-def _write_beside(name: str, folder: int, data: bytes, before: os.stat_result | None) -> None:
+def _write_draft(name: str, folder: int, data: bytes, before: os.stat_result | None) -> None:
+    """Write a temporary file in the folder and move it to its name."""
     draft = Draft(folder, name, like=before)
     try:
         write_all(draft.handle, data)
@@ -142,7 +153,8 @@ def _write_beside(name: str, folder: int, data: bytes, before: os.stat_result | 
 
 
 class TextEdit(NamedTuple):
-    """What an edit makes of a file's text, and from which line on; `seen` is what the file was when it was read."""
+    """The text of a file before and after an edit, and the first changed line; `seen` is the state of the file when
+    read."""
 
     before: str
     after: str
@@ -151,41 +163,42 @@ class TextEdit(NamedTuple):
 
 
 def edit_file(root: Root, path: str, old_text: str, new_text: str) -> str:
-    """Replaces one exact piece of text, which must be there exactly once."""
+    """Replace one exact piece of text, which must occur exactly once."""
     with root.changing:
-        edit = edit_of(root, path, old_text, new_text)
-        replace(root, root.parts(path), path, encoded(edit.after), seen=edit.seen)
+        edit = plan_edit(root, path, old_text, new_text)
+        replace_file(root, root.parts(path), path, encode_text(edit.after), seen=edit.seen)
     return f"edited {path} (line {edit.line})"
 
 
-def edit_of(root: Root, path: str, old_text: str, new_text: str) -> TextEdit:
-    """What the edit would be. Raises `ToolError` where it cannot be made."""
+def plan_edit(root: Root, path: str, old_text: str, new_text: str) -> TextEdit:
+    """Return the result of an edit without writing it. Raises `ToolError` for an edit that cannot be made."""
     if not old_text:
         raise ToolError("old_text is empty; give the text that is to be replaced")
     if old_text == new_text:
         raise ToolError("old_text and new_text are the same; nothing would change")
-    text, seen = _whole(root, root.parts(path), path)
+    text, seen = _read_whole_text(root, root.parts(path), path)
     if old_text not in text and "\r\n" in text and "\r" not in old_text:
-        old_text, new_text = _for_windows(old_text), _for_windows(new_text)
+        old_text, new_text = _with_crlf(old_text), _with_crlf(new_text)
     count = text.count(old_text)
     if count != 1:
-        raise ToolError(_not_once(text, old_text, path, count))
+        raise ToolError(_describe_matches(text, old_text, path, count))
     line = text.count("\n", 0, text.index(old_text)) + 1
     return TextEdit(text, text.replace(old_text, new_text, 1), line, seen)
 
 
-def _for_windows(text: str) -> str:
+def _with_crlf(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\n", "\r\n")
 
 
-def _whole(root: Root, parts: list[str], path: str) -> tuple[str, os.stat_result]:
-    data, seen = whole_bytes(root, parts, path)
-    _must_be_text(data[:_SNIFF], path, len(data))
-    return _text([data], path), seen
+def _read_whole_text(root: Root, parts: list[str], path: str) -> tuple[str, os.stat_result]:
+    data, seen = read_whole_file(root, parts, path)
+    _require_text(data[:_SNIFF], path, len(data))
+    return _decode([data], path), seen
 
 
-def whole_bytes(root: Root, parts: list[str], path: str) -> tuple[bytes, os.stat_result]:
-    """All of a file, and what it was then. Raises `ToolError`, also for one that is too large to be edited."""
+def read_whole_file(root: Root, parts: list[str], path: str) -> tuple[bytes, os.stat_result]:
+    """Return the whole content of a file and its state. Raises `ToolError`, also for a file that is too large to be
+    edited."""
     with root.file(parts) as handle:
         seen = os.fstat(handle)
         size = seen.st_size
@@ -193,15 +206,17 @@ def whole_bytes(root: Root, parts: list[str], path: str) -> tuple[bytes, os.stat
             raise ToolError(f"{path} has {size} bytes; files over {LARGEST_EDIT} are not edited")
         chunks: list[bytes] = []
         left = LARGEST_EDIT
-        while left > 0 and (chunk := os.read(handle, _CHUNK)):  # it may grow all the while
+        while left > 0 and (chunk := os.read(handle, _CHUNK)):  # it may grow meanwhile
             chunks.append(chunk)
             left -= len(chunk)
     return b"".join(chunks), seen
 
 
-def _not_once(text: str, old_text: str, path: str, count: int) -> str:
+def _describe_matches(text: str, old_text: str, path: str, count: int) -> str:
+    """Return the message for a text that does not occur exactly once: the lines where it occurs, or the most similar
+    ones."""
     if not count:
-        return f"old_text not found in {path}{nearest(text, old_text)}"
+        return f"old_text not found in {path}{describe_nearest(text, old_text)}"
     places: list[str] = []
     at = -1
     while len(places) < 5 and (at := text.find(old_text, at + 1)) >= 0:
@@ -215,21 +230,21 @@ def _not_once(text: str, old_text: str, path: str, count: int) -> str:
 
 
 def list_dir(root: Root, path: str) -> str:
-    """One line an entry: d for a folder, l for a link, f for a file, ? for anything else, and the name."""
+    """Return one line per entry: d for a folder, l for a link, f for a file, ? for anything else, then the name."""
     with root.folder(root.parts(path)) as folder, os.scandir(folder) as entries:
-        names = sorted(f"{_kind(entry)} {_printable(entry.name)}" for entry in islice(entries, MOST_LISTED))
+        names = sorted(f"{_entry_type(entry)} {_printable(entry.name)}" for entry in islice(entries, MOST_SORTED))
     if len(names) > MOST_ENTRIES:
-        least = "at least " if len(names) == MOST_LISTED else ""
+        least = "at least " if len(names) == MOST_SORTED else ""
         names = [*names[:MOST_ENTRIES], f"[{least}{len(names) - MOST_ENTRIES} more entries are not shown]"]
     return "\n".join(names) if names else "[the folder is empty]"
 
 
-def _kind(entry: os.DirEntry[str]) -> str:
+def _entry_type(entry: os.DirEntry[str]) -> str:
     if entry.is_symlink():
         return "l"
     return "d" if entry.is_dir(follow_symlinks=False) else "f" if entry.is_file(follow_symlinks=False) else "?"
 
 
 def _printable(name: str) -> str:
-    """A name with a line break in it must not look like two entries."""
+    """Return a name in one line: a line break in it must not look like two entries."""
     return name if name.isprintable() else ascii(name)

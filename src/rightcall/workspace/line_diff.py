@@ -1,6 +1,6 @@
-"""Two texts as a unified diff, in time that grows with their size whatever they hold.
+r"""Unified diffs of two texts, in linear time for any texts.
 
-unified("a\\nb\\n", "a\\nc\\n")      "@@ -1,2 +1,2 @@\\n a\\n-b\\n+c"
+unified_diff("a\nb\n", "a\nc\n")      "@@ -1,2 +1,2 @@\n a\n-b\n+c"
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ _NO_END = "\\ no newline at the end"
 Opcode = tuple[str, int, int, int, int]
 
 
-def unified(before: str, after: str) -> str:
-    """What to take out and to put in to make the one text of the other; "" for equal ones. Line ends of Windows are
-    seen as `\\r` at the end of a line."""
-    old, new = _lines(before), _lines(after)
-    return "\n".join([line for group in _groups(_opcodes(old, new)) for line in _hunk(old, new, group)])
+def unified_diff(before: str, after: str) -> str:
+    r"""Return the unified diff of two texts; "" for equal ones. A Windows line end is shown as `\r` at the end of a
+    line."""
+    old, new = _split_lines(before), _split_lines(after)
+    return "\n".join([line for group in _group_changes(_opcodes(old, new)) for line in _write_hunk(old, new, group)])
 
 
-def _lines(text: str) -> list[str]:
+def _split_lines(text: str) -> list[str]:
+    """Return the lines of a text; a missing line break at the end is marked."""
     if not text:
         return []
     lines = text.split("\n")
@@ -33,7 +34,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _opcodes(old: Sequence[str], new: Sequence[str]) -> list[Opcode]:
-    """As `SequenceMatcher` has them; only what lies between the equal beginning and the equal end is compared."""
+    """Return opcodes as `SequenceMatcher` does; only lines between the equal start and end are compared."""
     head = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
     rest = min(len(old), len(new)) - head
     pairs = zip(reversed(old), reversed(new), strict=False)
@@ -49,8 +50,8 @@ def _opcodes(old: Sequence[str], new: Sequence[str]) -> list[Opcode]:
     return [*found, *([("equal", ends[0] - tail, ends[0], ends[1] - tail, ends[1])] if tail else [])]
 
 
-def _groups(opcodes: Sequence[Opcode]) -> Iterator[list[Opcode]]:
-    """What is changed, with the equal lines around it; far from each other means in another group."""
+def _group_changes(opcodes: Sequence[Opcode]) -> Iterator[list[Opcode]]:
+    """Yield the opcodes of each hunk: changes and up to `CONTEXT` equal lines around them."""
     group: list[Opcode] = []
     for at, (tag, i, j, k, m) in enumerate(opcodes):
         if tag != "equal":
@@ -67,9 +68,10 @@ def _groups(opcodes: Sequence[Opcode]) -> Iterator[list[Opcode]]:
         yield group
 
 
-def _hunk(old: Sequence[str], new: Sequence[str], group: Sequence[Opcode]) -> Iterator[str]:
+def _write_hunk(old: Sequence[str], new: Sequence[str], group: Sequence[Opcode]) -> Iterator[str]:
+    """Yield the lines of one hunk."""
     first, last = group[0], group[-1]
-    yield f"@@ -{_range(first[1], last[2])} +{_range(first[3], last[4])} @@"
+    yield f"@@ -{_write_range(first[1], last[2])} +{_write_range(first[3], last[4])} @@"
     for tag, i, j, k, m in group:
         if tag == "equal":
             yield from (f" {line}" for line in old[i:j])
@@ -78,6 +80,6 @@ def _hunk(old: Sequence[str], new: Sequence[str], group: Sequence[Opcode]) -> It
         yield from (f"+{line}" for line in new[k:m])
 
 
-def _range(start: int, end: int) -> str:
+def _write_range(start: int, end: int) -> str:
     size = end - start
     return f"{start + 1 if size else start},{size}"

@@ -1,10 +1,10 @@
-"""What a shell command may touch. Where the machine has bubblewrap or sandbox-exec, only the root can be written.
+"""Confine shell commands: with bubblewrap or sandbox-exec, only the root can be written.
 
-    sandboxed("auto", "/home/me/project")   ->  ["bwrap", "--ro-bind", "/", "/", ...]
+    sandbox_prefix("auto", "/home/me/project", network=True)   ->  ["bwrap", "--ro-bind", "/", "/", ...]
 
-Everything else can still be read, and the network is there unless `network=False`. Without a sandbox a command sees the
-machine's processes, and in Linux' /proc their environments, the keys of this program among them; where `unshare` works,
-it is given a /proc of its own instead, and whatever it started ends with it.
+Other files can still be read, and the network can be used unless `network=False`. Without a sandbox a command sees the
+processes of the machine, and on Linux their environments in /proc, which include the keys of this program. If `unshare`
+can be used, the command gets a /proc of its own instead, and its processes end with it.
 """
 
 from __future__ import annotations
@@ -23,35 +23,38 @@ _CHOICES = ("auto", "bwrap", "sandbox-exec", "off")
 _UNSHARE = "unshare"
 
 
-def sandboxed(choice: str, root: str, *, network: bool) -> list[str]:
-    """The words before the command. Raises where a sandbox was asked for by name and is not there."""
+def sandbox_prefix(choice: str, root: str, *, network: bool) -> list[str]:
+    """Return the words to put before a command. Raises `CallerError` if the sandbox that was chosen cannot be used."""
     if choice not in _CHOICES:
         raise CallerError(f"sandbox={choice!r} is not one of {', '.join(_CHOICES)}")
     if choice == "off":
         return []
-    for name, words in (("bwrap", _bwrap(root, network)), ("sandbox-exec", _seatbelt(root, network))):
-        if choice in ("auto", name) and _works(tuple(words)):
+    for name, words in (("bwrap", _bubblewrap(root, network)), ("sandbox-exec", _seatbelt(root, network))):
+        if choice in ("auto", name) and _is_usable(tuple(words)):
             return words
     if choice == "auto":
-        return _alone() if _works(tuple(_alone())) else []
+        return _unshare() if _is_usable(tuple(_unshare())) else []
     raise CallerError(f"sandbox={choice!r} does not work on this machine; install it, or say sandbox='auto' or 'off'")
 
 
-def _bwrap(root: str, network: bool) -> list[str]:
+def _bubblewrap(root: str, network: bool) -> list[str]:
     words = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]
     words += ["--bind", root, root, "--unshare-pid", "--unshare-ipc", "--die-with-parent", "--new-session"]
-    words += _less_than_root() if os.geteuid() == 0 else []
+    words += _limit_root() if os.geteuid() == 0 else []
     return words if network else [*words, "--unshare-net"]
 
 
-# What a command of root's keeps of its powers: to work on files of other users in the root.
+# The capabilities that a command of the user root keeps: to work on files of other users in the workspace.
 _KEPT = ("CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER")
 _SETTINGS = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus")
 
 
-def _less_than_root() -> list[str]:
-    """bubblewrap leaves root its powers, and with them `mount -o remount,rw /` undoes all of the above; the machine's
-    settings belong to root whatever its powers."""
+def _limit_root() -> list[str]:
+    """Return the options that remove root's capabilities.
+
+    bubblewrap keeps them, and they allow `mount -o remount,rw /`. The settings of the machine are writable for root
+    without any capability, and are mounted read-only.
+    """
     words = ["--cap-drop", "ALL"]
     for power in _KEPT:
         words += ["--cap-add", power]
@@ -60,21 +63,23 @@ def _less_than_root() -> list[str]:
     return words
 
 
-def _alone() -> list[str]:
-    """Process numbers and a /proc of its own, and nothing else. The first process is not the command, which as such
-    would be deaf to signals."""
+def _unshare() -> list[str]:
+    """Return the words that give a command its own process ids and /proc, and nothing else.
+
+    The command is not the first process, which would ignore signals.
+    """
     words = [_UNSHARE, "--pid", "--fork", "--kill-child", "--mount-proc"]
     words += [] if os.geteuid() == 0 else ["--user", "--map-current-user"]
     return [*words, "/bin/sh", "-c", '"$@"; exit $?', "sh"]
 
 
-def confines(words: list[str]) -> str:
-    """The name of the sandbox that these words start: "" for none, also where only processes are hidden."""
+def sandbox_name(words: list[str]) -> str:
+    """Return the name of the sandbox that these words start: "" for none, also if only processes are hidden."""
     return words[0] if words and words[0] != _UNSHARE else ""
 
 
-def hides(words: list[str]) -> bool:
-    """Can a command see no process but its own?"""
+def hides_processes(words: list[str]) -> bool:
+    """Return whether a command sees no process but its own."""
     return bool(words) and words[0] in ("bwrap", _UNSHARE)
 
 
@@ -87,8 +92,8 @@ def _seatbelt(root: str, network: bool) -> list[str]:
 
 
 @lru_cache(16)
-def _works(words: tuple[str, ...]) -> bool:
-    """Is it there, and may it be used? In many containers it may not."""
+def _is_usable(words: tuple[str, ...]) -> bool:
+    """Return whether a sandbox is installed and can be used. In many containers it cannot."""
     if shutil.which(words[0]) is None or (words[0] == "sandbox-exec") != (sys.platform == "darwin"):
         return False
     try:

@@ -1,8 +1,8 @@
-"""The tool bash: one command for `sh -c`, with a time limit, an output cap and an environment that holds no keys.
+"""The tool bash: run one command with `sh -c`, with a time limit, an output limit and an environment without keys.
 
-The root does not confine it: a command can read, and without a sandbox write, whatever the user running it can. The
-keys that it is not given may be among that, in the environment of this process (`Workspace.exposure` says). When the
-time is up, or the call is cancelled, every process of its group is killed; where processes are hidden, of any group.
+The root does not confine the command: it can read, and without a sandbox write, whatever the user can. That may include
+the keys in the environment of this process (see `Workspace.exposure`). After the time limit, or when the call is
+cancelled, every process of its group is killed; in a sandbox that hides processes, every process that it started.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _GRACE = 0.5  # seconds that what the command left running may still hold the ou
 
 
 class ShellOutput:
-    """The beginning and the end of what was written, in bounded memory."""
+    """The beginning and the end of an output, in bounded memory."""
 
     def __init__(self, most: int) -> None:
         self._head, self._tail = bytearray(), bytearray()
@@ -50,14 +50,15 @@ class ShellOutput:
         return f"{head}\n[{self._dropped} bytes left out]\n{tail}"
 
 
-def environment(allowed: Sequence[str], extra: Mapping[str, str]) -> dict[str, str]:
+def build_environment(allowed: Sequence[str], extra: Mapping[str, str]) -> dict[str, str]:
+    """Return the allowed variables of this process, and the extra ones."""
     return {**{name: os.environ[name] for name in allowed if name in os.environ}, **extra}
 
 
-async def run(
+async def run_command(
     command: str, folder: str, *, prefix: Sequence[str], seconds: float, most: int, env: Mapping[str, str]
 ) -> str:
-    """What the command wrote, under a first line that says how it ended."""
+    """Run a command; return its exit status and output. Raises `ToolError` after the time limit."""
     if "\0" in command:
         raise ToolError("the command holds a null character")
     # A pipe of our own: with asyncio's the process counts as running as long as anything holds its output open.
@@ -66,12 +67,12 @@ async def run(
     output = ShellOutput(most)
     reading = asyncio.create_task(_read(pipe, output))
     try:
-        process = await _started((*prefix, "/bin/sh", "-c", command), folder, env, sink)
+        process = await _start((*prefix, "/bin/sh", "-c", command), folder, env, sink)
     except OSError as error:
-        await _stop(reading, pipe)
+        await _stop_reading(reading, pipe)
         raise ToolError(f"the command could not be started: {error.strerror}") from error
     except asyncio.CancelledError:
-        await _stop(reading, pipe)
+        await _stop_reading(reading, pipe)
         raise
     finally:
         os.close(sink)
@@ -82,13 +83,13 @@ async def run(
     except TimeoutError:
         raise ToolError(f"stopped after {seconds:g} seconds; it had written:\n{output.text()}") from None
     finally:
-        await _end(process)
-        await _stop(reading, pipe)
-    return _report(process.returncode, output)
+        await _kill_group(process)
+        await _stop_reading(reading, pipe)
+    return _format_outcome(process.returncode, output)
 
 
-async def _started(words: Sequence[str], folder: str, env: Mapping[str, str], sink: int) -> asyncio.subprocess.Process:
-    """One that is cancelled while it starts is killed like any other, with what it started meanwhile."""
+async def _start(words: Sequence[str], folder: str, env: Mapping[str, str], sink: int) -> asyncio.subprocess.Process:
+    """Start the process. If the call is cancelled meanwhile, the process is killed with its group."""
     starting = asyncio.ensure_future(
         asyncio.create_subprocess_exec(
             *words,
@@ -104,7 +105,7 @@ async def _started(words: Sequence[str], folder: str, env: Mapping[str, str], si
         return await asyncio.shield(starting)
     except asyncio.CancelledError:
         with contextlib.suppress(OSError):
-            await _end(await starting)
+            await _kill_group(await starting)
         raise
 
 
@@ -119,21 +120,22 @@ async def _read(pipe: BinaryIO, output: ShellOutput) -> None:
         transport.close()
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """Nothing of the command's group is left running, whatever became of it."""
+async def _kill_group(process: asyncio.subprocess.Process) -> None:
+    """Kill all processes of the command's group and wait for the command to end."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     await asyncio.shield(process.wait())
 
 
-async def _stop(reading: asyncio.Task[None], pipe: BinaryIO) -> None:
+async def _stop_reading(reading: asyncio.Task[None], pipe: BinaryIO) -> None:
+    """Cancel the task that reads the output and close the pipe."""
     reading.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await reading
     pipe.close()
 
 
-def _report(code: int | None, output: ShellOutput) -> str:
+def _format_outcome(code: int | None, output: ShellOutput) -> str:
     how = "exit ?" if code is None else f"exit {code}" if code >= 0 else f"terminated by signal {-code}"
     lines = [how, *(["(output truncated)"] if output.truncated else []), output.text()]
     return "\n".join(lines).rstrip("\n")

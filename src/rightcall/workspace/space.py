@@ -1,4 +1,4 @@
-"""`Workspace`: the five tools bound to a folder."""
+"""`Workspace`: the five coding tools for one folder."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ from rightcall.workspace.allow_rules import AllowRule
 from rightcall.workspace.approval import Approval, Ask
 from rightcall.workspace.definitions import BASH, EDIT_FILE, LIST_DIR, READ_FILE, WRITE_FILE, all_tools
 from rightcall.workspace.root import Root
-from rightcall.workspace.sandbox import Sandbox, confines, hides, sandboxed
+from rightcall.workspace.sandbox import Sandbox, hides_processes, sandbox_name, sandbox_prefix
 
 
 class Workspace:
-    """A folder, and five tools to work in it: `tools` has them with the code to run. The four file tools are confined
-    to the folder; `bash` is only where a sandbox is in force.
+    """A folder and five tools to work in it: `tools` has them with their functions.
 
-    - `root`: the folder, which must be there.
-    - `sandbox`: "auto" confines `bash` where this machine can; see docs/workspace.md for the others.
-    - `network`: may a command in the sandbox use it?
-    - `seconds`: how long a command may take.
-    - `most_output`: how many characters of what it writes are kept.
-    - `environment`: the names of the variables that a command gets to see.
-    - `extra`: variables that it gets beside these.
+    The four file tools are confined to the folder; `bash` is confined only by a sandbox.
+
+    - `root`: the folder, which must exist.
+    - `sandbox`: "auto" confines `bash` if this machine can; see docs/workspace.md for the others.
+    - `network`: whether a command in the sandbox may use the network.
+    - `seconds`: the time limit of a command.
+    - `most_output`: how many characters of its output are kept.
+    - `environment`: the names of the variables that a command receives.
+    - `extra`: further variables for it.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class Workspace:
         extra: Mapping[str, str] | None = None,
     ) -> None:
         self.root = Root(root)
-        self._prefix = sandboxed(sandbox, self.root.path, network=network)
+        self._prefix = sandbox_prefix(sandbox, self.root.path, network=network)
         self._seconds, self._most = seconds, most_output
         self._allowed, self._extra = tuple(environment), dict(extra or {})
         runs: dict[str, Callable[..., Any]] = {
@@ -56,14 +57,14 @@ class Workspace:
 
     @property
     def sandbox(self) -> str:
-        """What confines `bash`: "bwrap", "sandbox-exec", or "" for nothing."""
-        return confines(self._prefix)
+        """Return what confines `bash`: "bwrap", "sandbox-exec", or "" for nothing."""
+        return sandbox_name(self._prefix)
 
     @property
     def exposure(self) -> str:
-        """What a shell command can do here that one in a sandbox could not, in words; "" for nothing."""
+        """Return what a shell command can do that one in a sandbox could not, in words; "" for nothing."""
         found = [] if self.sandbox else ["write whatever you can"]
-        found += [] if hides(self._prefix) else ["read the keys in this program's environment"]
+        found += [] if hides_processes(self._prefix) else ["read the keys in this program's environment"]
         return f"a shell command can {' and '.join(found)}: there is no sandbox against it" if found else ""
 
     def approval(
@@ -74,40 +75,41 @@ class Workspace:
         plan_dir: str = ".plan",
         rules: Iterable[AllowRule] = (),
     ) -> Approval:
-        """The hook that asks before anything is written or run.
+        """Return the hook that asks the user before anything is written or run.
 
-        - `ask`: is given the invocation and says "yes", "no", "yes to all", an `AllowRule` or a `Denial`, at once or as
-          an awaitable; None: nothing is allowed but what the rules say.
-        - `mode`: "default" asks; "plan" lets files be written in `plan_dir` alone and runs no command; "bypass" asks
-          nothing.
+        - `ask`: receives the invocation and returns "yes", "no", "yes to all", an `AllowRule` or a `Denial`, directly
+          or as an awaitable; None: only calls that a rule covers are allowed.
+        - `mode`: "default" asks; "plan" allows writing in `plan_dir` only and runs no command; "bypass" allows
+          everything.
         - `plan_dir`: a folder in the workspace; "" for none.
-        - `rules`: what need not be asked about.
+        - `rules`: calls that are allowed without asking.
         """
         return Approval(self.root, ask, mode=mode, plan_dir=plan_dir, rules=rules)
 
     def read_file(self, path: str, line: int = 1, limit: int = file_tools.MOST_LINES) -> str:
-        """The text of the file at `path`, at most `limit` lines from `line` on, counted from 1. Raises `ToolError`."""
+        """Return at most `limit` lines of the file at `path`, from `line` on, counted from 1. Raises `ToolError`."""
         return file_tools.read_file(self.root, path, line, limit)
 
     def write_file(self, path: str, content: str) -> str:
-        """Makes the file at `path`, and the folders above it, or replaces it; `content` is the whole of it. Raises
-        `ToolError`."""
+        """Replace the file at `path` by `content`, or create it and the folders above it. Raises `ToolError`."""
         return file_tools.write_file(self.root, path, content)
 
     def edit_file(self, path: str, old_text: str, new_text: str) -> str:
-        """Replaces the one place of the file at `path` that holds `old_text` by `new_text`. Raises `ToolError`, also
-        where there are several."""
+        """Replace the only occurrence of `old_text` in the file at `path` by `new_text`.
+
+        Raises `ToolError`, also if there are several.
+        """
         return file_tools.edit_file(self.root, path, old_text, new_text)
 
     def list_dir(self, path: str) -> str:
-        """The entries of the folder at `path`, one a line. Raises `ToolError`."""
+        """Return the entries of the folder at `path`, one per line. Raises `ToolError`."""
         return file_tools.list_dir(self.root, path)
 
     async def bash(self, command: str, cwd: str = "") -> str:
-        """How a shell `command` ended, and what it wrote, run in the folder `cwd` of the workspace."""
+        """Run a shell `command` in the folder `cwd` of the workspace; return its exit status and output."""
         parts = self.root.parts(cwd) if cwd else []
         with self.root.folder(parts):
             folder = "/".join([self.root.path.rstrip("/"), *parts]) or "/"
         prefix = [*self._prefix, "--chdir", folder] if self.sandbox == "bwrap" else self._prefix
-        env = shell.environment(self._allowed, self._extra)
-        return await shell.run(command, folder, prefix=prefix, seconds=self._seconds, most=self._most, env=env)
+        env = shell.build_environment(self._allowed, self._extra)
+        return await shell.run_command(command, folder, prefix=prefix, seconds=self._seconds, most=self._most, env=env)
