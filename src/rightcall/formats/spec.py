@@ -48,11 +48,11 @@ class Special(str):
         return Special(str(self) + str(other), self.tokens + getattr(other, "tokens", ()))
 
     def replace(self, old: str, new: str, count: SupportsIndex = -1) -> Special:
-        """Return `str.replace(old, new, count)` with the same special tokens."""
+        """Replace `old` by `new`, at most `count` times, as `str` does, and keep the special tokens."""
         return Special(str.replace(self, old, new, count), self.tokens)
 
     def strip(self, chars: str | None = None) -> Special:
-        """Return `str.strip(chars)` with the same special tokens."""
+        """Remove these `chars` (blanks by default) at both ends, as `str` does, and keep the special tokens."""
         return Special(str.strip(self, chars), self.tokens)
 
     def __radd__(self, other: str) -> Special:
