@@ -1,13 +1,13 @@
-"""Argument objects in loose JSON, with superfluous brackets or the same object again after them.
+"""Parse argument text in loose JSON, with superfluous brackets or a repetition of the object after it.
 
     read_arguments("{'zip': 02134}}", 0, tool, ...)  ->  {"zip": "02134"} and its deviations
 
-A repaired bracket is certain only if it can have been in one place:
+The repair of a bracket is certain only if there is one place for it:
 
     {"filter": {"glob": "*", "dry_run": true}        a "}" is missing: at the end, or before "dry_run"?
 
-Arguments in which no object is inside another have one such place. So have those in which the last argument is an
-object with one value and nothing else, and, for extra brackets at the end, those in which nothing follows an object.
+There is one place if no object is inside another, or if only the last argument is an object with a single value. For
+superfluous brackets at the end it is enough that nothing follows an object.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ _OPEN = ("additionalProperties", "patternProperties", "unevaluatedProperties", "
 
 
 def has_sure_brackets(arguments: Any, count: int, tool: Tool | None, *, extra: bool = False) -> bool:
-    """Can no member of these arguments have been `count` brackets further out or, where they are `extra`, further in?
+    """Return whether no member can belong `count` brackets further out or, for `extra` brackets, further in.
 
-    An object may be an item of a list, if only one bracket is in doubt. Of extra brackets at the end, none can
-    belong to a member that nothing follows.
+    If one bracket is in doubt, an object may be an item of a list. An extra bracket at the end cannot belong to a
+    member that nothing follows.
     """
     waiting = [arguments]
     if not extra and count == 1 and isinstance(arguments, dict) and arguments:
@@ -66,12 +66,12 @@ def has_sure_brackets(arguments: Any, count: int, tool: Tool | None, *, extra: b
 
 
 def _holds_values(value: Any) -> bool:
-    """Is this an object, or a list that holds objects or lists?"""
+    """Return whether a container is an object, or a list with objects or lists in it."""
     return isinstance(value, dict) or any(isinstance(item, dict | list) for item in value)
 
 
 def _holds_one_value(value: Any, tool: Tool | None) -> bool:
-    """Is this an object with at most one value, which cannot be an argument of its own?"""
+    """Return whether a value is an object with at most one scalar, whose key is not an argument of the tool."""
     if not isinstance(value, dict) or len(value) > 1 or any(isinstance(item, dict | list) for item in value.values()):
         return False
     places = Places(tool.parameters if tool is not None else {})
@@ -79,7 +79,7 @@ def _holds_one_value(value: Any, tool: Tool | None) -> bool:
 
 
 def has_odd_key(value: Any) -> bool:
-    """Is there a key that looks like two, which what stood between them was lost from?"""
+    """Return whether a key contains a comma, colon, quote or bracket: two members whose separator was lost."""
     waiting = [value]
     while waiting:
         here = waiting.pop()
@@ -93,8 +93,8 @@ def has_odd_key(value: Any) -> bool:
 
 
 def may_be_incomplete(open: tuple[Any, ...], arguments: Any, tool: Tool | None) -> bool:
-    """May one of the values that were open at the end have held more than was read? Not the arguments, where they have
-    all that the tool declares."""
+    """Return whether a value that was open at the end of the text may be incomplete. Arguments that have every property
+    of a closed schema are complete."""
     if any(value is None or isinstance(value, list) for value in open):
         return True
     if not any(value is arguments for value in open):
@@ -113,7 +113,7 @@ _CLOSERS = re.compile(r"(?:[ \t\r\n]*+[}\])]){1,3}[ \t\r\n]*+").fullmatch
 def read_arguments(
     text: str, start: int, tool: Tool | None, *, depth: int, closed: bool
 ) -> tuple[Any, tuple[Deviation, ...]]:
-    """The arguments that are all of the text from `start` on. Raises `UnreadableJson`."""
+    """Parse the whole text from `start` on as arguments; return them with the deviations. Raise `UnreadableJson`."""
     removed: tuple[Deviation, ...] = ()
     if (begin := begins_fence(text, start)) is not None:
         fenced = unfence(text[start:])
@@ -128,7 +128,7 @@ def read_arguments(
     rest = text[end:]
     if rest:
         if not _CLOSERS(rest):
-            raise UnreadableJson("there is more text behind the arguments")
+            raise UnreadableJson("there is more text after the arguments")
         extra = rest.strip(" \t\r\n")
         unsure = any(each.rule in ("missing_closer", "trailing_comma") for each in deviations)
         unsure = unsure or is_one_too_many_unsure(value, tool, extra)
@@ -137,26 +137,26 @@ def read_arguments(
 
 
 def is_one_too_many_unsure(arguments: Any, tool: Tool | None, extra: str) -> bool:
-    """Brackets too many at the end: could another one be the one too many, or was one that opens lost?"""
+    """Return whether a bracket other than the last ones may be superfluous, or an opening one may be missing."""
     count = len("".join(extra.split()))
-    return not has_sure_brackets(arguments, count, tool, extra=True) or _has_odd_names(arguments, tool)
+    return not has_sure_brackets(arguments, count, tool, extra=True) or _has_unusual_names(arguments, tool)
 
 
-def _has_odd_names(arguments: Any, tool: Tool | None) -> bool:
-    """Is there a name that is not known, or looks like two?"""
+def _has_unusual_names(arguments: Any, tool: Tool | None) -> bool:
+    """Return whether the arguments have an unknown name, or a key that looks like two."""
     return has_odd_key(arguments) or (tool is not None and bool(unknown_arguments(tool, arguments)))
 
 
 def read_object_sequence(
     text: str, start: int, tool: Tool | None, *, depth: int, closed: bool
 ) -> tuple[Any, tuple[Deviation, ...], int]:
-    """One value, or several objects that are one; and where they end."""
+    """Parse one value, or a sequence of equal objects as one; return it with the deviations and its end."""
     read = read_loose(text, start, depth=depth, closed=closed)
     value, taken = fit_to_tool(read, tool)
     objects, deviations = [value], {deviation.rule: deviation for deviation in taken}
     while isinstance(value, dict) and text.startswith("{", here := _BLANK(text, read.end).end()):  # type: ignore[union-attr]
         if len(objects) >= MOST_OBJECTS:
-            raise UnreadableJson("too many objects stand in a row")
+            raise UnreadableJson("too many objects follow each other")
         read = read_loose(text, here, depth=depth, closed=closed)
         value, taken = fit_to_tool(read, tool)
         objects.append(value)
@@ -168,7 +168,7 @@ def read_object_sequence(
 
 
 def fit_to_tool(read: Loose, tool: Tool | None) -> tuple[Any, tuple[Deviation, ...]]:
-    """The value and its deviations, now that it is known whose arguments they are."""
+    """Restore the spelling that the tool's schema requires and judge the brackets; return value and deviations."""
     value, made = restore_spelling(read.value, read.spellings, tool) if read.spellings else (read.value, ())
     return value, (*judge_brackets(read, value, tool), *made)
 
@@ -176,9 +176,11 @@ def fit_to_tool(read: Loose, tool: Tool | None) -> tuple[Any, tuple[Deviation, .
 def judge_brackets(
     read: Loose, arguments: Any, tool: Tool | None, *, beside: tuple[str, ...] = ()
 ) -> tuple[Deviation, ...]:
-    """The deviations of a reading. That brackets were missing is certain only where they could have stood in no other
-    place, and where no more than they can be missing at the end. `beside` are names that what stands around the
-    arguments may hold."""
+    """Return the deviations of a parsed text, those that are not certain as guesses.
+
+    A missing bracket is certain if there is one place for it and nothing else can be missing at the end. `beside` has
+    the keys that the envelope of the arguments may have.
+    """
     unsure = {"single_quotes", "smart_quotes", "unquoted_key"} if read.mixed > bool(beside) else set()
     if read.missing_closers and _is_missing_unsure(read, arguments, tool, beside):
         unsure.add("missing_closer")
@@ -192,23 +194,23 @@ def _is_missing_unsure(read: Loose, arguments: Any, tool: Tool | None, beside: t
         isinstance(arguments, dict) and next(reversed(arguments), None) in beside
     )
     unsure = unsure or _lacks_arguments(arguments, tool, beside)
-    return unsure or not has_sure_brackets(arguments, read.missing_closers, tool) or _has_odd_names(arguments, tool)
+    return unsure or not has_sure_brackets(arguments, read.missing_closers, tool) or _has_unusual_names(arguments, tool)
 
 
 def _lacks_arguments(arguments: Any, tool: Tool | None, beside: tuple[str, ...]) -> bool:
-    """Was an envelope left open before its arguments? They may be what is missing."""
+    """Return whether an envelope was left open before its arguments, so that they may be missing."""
     return arguments is None and bool(beside) and (tool is None or bool(tool.parameters.get("properties")))
 
 
 def restore_spelling(value: Any, spellings: Iterable[Spelling], tool: Tool | None) -> tuple[Any, tuple[Deviation, ...]]:
-    """Numbers in an odd spelling (`+3`, `1_000`, `1.10`) are numbers, but where a string is wanted they are what was
-    written: a telephone number without its quotes. The value is changed in place."""
+    """Replace numbers and booleans by their text where the schema requires a string, in place: `+3`, `1_000` or `1.10`
+    may be a telephone number without quotes. Return the value and the deviations."""
     wanted = _StringPlaces(tool)
     made: dict[str, Deviation] = {}
     for where, text in spellings:
         number = value_at_place(value, list(where))
         if type(number) not in (int, float, bool):
-            continue  # a key that was given twice
+            continue  # a repeated key replaced it
         if where and wanted.as_text(where, type(number)):
             value_at_place(value, list(where[:-1]))[where[-1]] = text
             made.setdefault("unquoted_value", Deviation("unquoted_value", text, f'"{text}"'))
@@ -218,7 +220,7 @@ def restore_spelling(value: Any, spellings: Iterable[Spelling], tool: Tool | Non
 
 
 class _StringPlaces:
-    """Where the schema wants a string. Many numbers stand in few lists, so what was found out is kept."""
+    """Tells which places of the arguments require a string; cached, since many numbers are in few lists."""
 
     def __init__(self, tool: Tool | None) -> None:
         self._places = Places(tool.parameters) if tool is not None else None
@@ -233,12 +235,12 @@ class _StringPlaces:
         return self._places.inner(self._around[around], where[-1])
 
     def as_text(self, where: tuple[str | int, ...], read_as: type) -> bool:
-        """Is a string wanted there, and not what was read?"""
+        """Return whether the schema requires a string at a place where a value of type `read_as` was parsed."""
         if self._places is None:
             return False
         schema = self._schema(where)
         if read_as is bool and allows_type_of(schema, True, self._places.refs):
             return False
-        if id(schema) not in self._found:  # a part of the tool's schema, which outlives this
+        if id(schema) not in self._found:  # the tool's schema outlives this object
             self._found[id(schema)] = wants_text(schema, self._places.refs)
         return self._found[id(schema)]

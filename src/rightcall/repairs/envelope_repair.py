@@ -1,8 +1,8 @@
-"""Members of a call's envelope: those in broken JSON, and those that are neither its name nor its arguments.
+"""Repair the envelope of a call: parse broken JSON, and place members that are neither the name nor the arguments.
 
     {"name": "delete_rows", "arguments": {"table": "users"}, "where": "id=7"}
 
-`where` is an argument of that tool, so it is moved into the arguments, with a receipt. Where that is not certain, a
+`where` is an argument of that tool, so it is moved into the arguments, with a receipt. If that is not certain, a
 problem names the key. No member is dropped silently: a call must not run without an argument that was written.
 """
 
@@ -29,18 +29,18 @@ from rightcall.tools.checks import argument_problems
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Problem, Repair, Tool
 
-# stranger   belongs among the arguments, or is nobody's
+# stranger   belongs to the arguments, or has no use
 # arguments  a second object of arguments
-# known      an id, a type, an index, a second name: what calls have beside them, unless it fits as an argument
-# clash      its key was there before with another value
-# again      its key was there before with the same value
-# call       another call, where the key is the name
-# id         the call's id, where the tool has an argument of that name
+# known      an id, a type, an index, a second name: a usual member of an envelope, unless it fits as an argument
+# clash      the key is repeated with another value
+# again      the key is repeated with the same value
+# call       another call (in formats whose key is the name)
+# id         the call's id, if the tool has an argument of that name
 Role = Literal["stranger", "arguments", "known", "clash", "again", "call", "id"]
 
 
 class ExtraMember(msgspec.Struct, frozen=True):
-    """One key of an envelope that is neither its name nor its arguments."""
+    """A member of an envelope that is neither the name nor the arguments."""
 
     key: str
     value: Any
@@ -48,12 +48,12 @@ class ExtraMember(msgspec.Struct, frozen=True):
 
 
 class Placed(msgspec.Struct):
-    """The arguments with what was put among them."""
+    """The arguments with the members that were moved into them, the receipts and the problems."""
 
     arguments: dict[str, Any]
     receipts: list[Repair]
     problems: list[Problem]
-    unsure: bool = False  # something that calls have beside their arguments may be one of them as well
+    unsure: bool = False  # a usual member of an envelope may also be an argument
 
 
 def place_members(
@@ -65,8 +65,8 @@ def place_members(
     *,
     has_none: bool = False,
 ) -> Placed:
-    """Puts each member where it belongs. `policy` is how far calls of the tool may be repaired; `has_none` says that
-    there is no key of arguments."""
+    """Move each member into the arguments or report it. `policy` is the repair policy; `has_none` tells that the
+    envelope has no key of arguments."""
     placed = Placed(arguments, [], [])
     names = _names(tool, tools)
     unknown: list[str] = []
@@ -85,12 +85,12 @@ def place_members(
 
 
 def report_members(members: Iterable[ExtraMember]) -> list[Problem]:
-    """A note that names what stands beside arguments that cannot be read."""
+    """Report the unknown members next to arguments that cannot be parsed, as one non-blocking problem."""
     return _unknown_key_note([member.key for member in members if member.role not in ("known", "id")])
 
 
 def _names(tool: Tool | None, tools: Toolset | None) -> dict[str, str]:
-    """The declared argument that a key stands for: exactly, by an alias, or but for case and separators."""
+    """Map keys to declared arguments: equal names, aliases, and folded names that are unambiguous."""
     if tool is None or tools is None:
         return {}
     declared = tools.kinds(tool.name)
@@ -102,22 +102,25 @@ def _names(tool: Tool | None, tools: Toolset | None) -> dict[str, str]:
 
 
 def _belongs(member: ExtraMember, name: str, tool: Tool, arguments: dict[str, Any]) -> bool:
+    """Return whether a member is moved into the arguments. An id or a type is only moved if it is missing there and
+    fits the schema."""
     if member.role == "stranger":
-        return True  # if it does not fit, the call may not run without it
+        return True  # even if it does not fit: the call must not run without it
     if member.role in ("clash", "again", "call", "id") or name in arguments or member.key in arguments:
-        return False  # an id, a type: what a call has beside its arguments
+        return False
     merged, path = {**arguments, name: member.value}, pointer_step(name)
     wrong = [problem.path for problem in argument_problems(tool, merged, 0)]
     return not any(place == path or place.startswith(path + "/") for place in wrong)
 
 
 def _move_into_arguments(member: ExtraMember, name: str, placed: Placed, policy: str) -> None:
+    """Add a member to the arguments with a receipt; report a problem if it is there already or repair is off."""
     key, value, path = member.key, member.value, pointer_step(member.key)
     there = [placed.arguments[each] for each in (name, key) if each in placed.arguments]
     if there:
         placed.problems.append(_duplicate_problem(key, there[0], value))
     elif policy == "off":
-        message = f"{key[:80]!r} stands beside the arguments; send it inside them"
+        message = f"{key[:80]!r} is next to the arguments; send it inside them"
         placed.problems.append(Problem("misplaced_argument", message, path))
     else:
         placed.arguments = {**placed.arguments, key: value}
@@ -125,6 +128,7 @@ def _move_into_arguments(member: ExtraMember, name: str, placed: Placed, policy:
 
 
 def _problem_of_member(member: ExtraMember, arguments: dict[str, Any]) -> Problem | None:
+    """Return the problem of a repeated key, of second arguments or of a second call; not blocking for equal values."""
     key, value = member.key, member.value
     if member.role == "known":
         return None
@@ -132,10 +136,10 @@ def _problem_of_member(member: ExtraMember, arguments: dict[str, Any]) -> Proble
         value = _decoded(value)
         if value is None or value == {} or is_same_json(value, arguments):
             return Problem("duplicate_argument", f"the arguments are given again in {key[:80]!r}", blocking=False)
-        message = f"the arguments are given twice, and those in {key[:80]!r} are others; send them once"
+        message = f"the arguments are given twice, and those in {key[:80]!r} differ; send them once"
         return Problem("duplicate_argument", message)
     if member.role == "call":
-        message = f"a second call, {key[:80]!r}, stands in the same object; send each call in an object of its own"
+        message = f"a second call, {key[:80]!r}, is in the same object; send each call in its own object"
         return Problem("trailing_content", message)
     if member.role == "again":
         message = f"{key[:80]!r} is given twice with the same value; send it once"
@@ -146,7 +150,7 @@ def _problem_of_member(member: ExtraMember, arguments: dict[str, Any]) -> Proble
 def _report_unknown(
     member: ExtraMember, tool: Tool | None, has_none: bool, problems: list[Problem], unknown: list[str]
 ) -> None:
-    """Names what is nobody's; it may be all the arguments there are."""
+    """Report a member without use: as possibly lost arguments if the call has none, else in `unknown`."""
     lost = _lost_arguments(member, tool) if has_none else None
     if lost is not None:
         problems.append(lost)
@@ -155,7 +159,7 @@ def _report_unknown(
 
 
 def _lost_arguments(member: ExtraMember, tool: Tool | None) -> Problem | None:
-    """An object that holds something, in a call without arguments, may be them, if the tool has any."""
+    """Return a problem for a non-empty object in a call without arguments, if the tool has parameters."""
     value = _decoded(member.value)
     if not isinstance(value, dict) or not value or (tool is not None and not tool.parameters.get("properties")):
         return None
@@ -164,7 +168,7 @@ def _lost_arguments(member: ExtraMember, tool: Tool | None) -> Problem | None:
 
 
 def _decoded(value: Any) -> Any:
-    """What a JSON string of arguments holds."""
+    """Decode arguments that are given as JSON text; None for blank text, the text itself if it is not JSON."""
     if not isinstance(value, str):
         return value
     try:
@@ -174,10 +178,11 @@ def _decoded(value: Any) -> Any:
 
 
 def _duplicate_problem(key: str, inside: Any, beside: Any) -> Problem:
+    """Return the problem of an argument that is also a member of the envelope; blocking if the values differ."""
     if is_same_json(inside, beside):
-        message = f"{key[:80]!r} is given among the arguments and beside them; send it once"
+        message = f"{key[:80]!r} is given inside the arguments and next to them; send it once"
         return Problem("duplicate_argument", message, pointer_step(key), blocking=False)
-    shown = f"{dumps(inside)[:80]} among the arguments and {dumps(beside)[:80]} beside them"
+    shown = f"{dumps(inside)[:80]} inside the arguments and {dumps(beside)[:80]} next to them"
     return Problem("duplicate_argument", f"{key[:80]!r} is given twice: {shown}; send it once", pointer_step(key))
 
 
@@ -185,18 +190,18 @@ def _unknown_key_note(keys: list[str]) -> list[Problem]:
     if not keys:
         return []
     shown = ", ".join([repr(key[:80]) for key in keys])
-    verb = "stands" if len(keys) == 1 else "stand"
-    return [Problem("unknown_key", f"{shown} {verb} beside the arguments and had no use", blocking=False)]
+    message = f"{shown} next to the arguments is unknown and was ignored"
+    return [Problem("unknown_key", message, blocking=False)]
 
 
 _BETWEEN = re.compile(r"[\s,;]*+").match
 _MOST = 64
-_BESIDE = ("type", "index", "function")  # what an envelope may hold beside its name, arguments and id
+_BESIDE = ("type", "index", "function")  # further members that an envelope may have
 _ONLY_CLOSERS = re.compile(r"[\s}\])]*+").fullmatch
 
 
 class Keys(msgspec.Struct, frozen=True):
-    """The keys of an envelope. Without `names` the name is the key."""
+    """The keys of a format's envelopes. Without `names` the first key is the tool name and its value the arguments."""
 
     names: tuple[str, ...]
     args: tuple[str, ...]
@@ -204,7 +209,7 @@ class Keys(msgspec.Struct, frozen=True):
 
 
 class LooseCall(msgspec.Struct, frozen=True):
-    """One call of a block, and where in the text it stands."""
+    """A call parsed from loose JSON, with its position in the text of the block."""
 
     start: int
     end: int
@@ -212,12 +217,15 @@ class LooseCall(msgspec.Struct, frozen=True):
     id: str
     arguments: Any
     deviations: tuple[Deviation, ...]
-    beside: tuple[ExtraMember, ...] = ()  # what stands in the envelope beside them
+    beside: tuple[ExtraMember, ...] = ()  # the other members of the envelope
 
 
 def read_loose_envelopes(text: str, keys: Keys, *, tools: Toolset | None, depth: int, closed: bool) -> list[LooseCall]:
-    """The envelopes in a block. Where its end was seen (`closed`), all of it must be readable; else what stands behind
-    the envelopes may be anything, but every bracket in them must be closed."""
+    """Parse the envelopes in the text of a block; an empty list if that fails.
+
+    If the end of the block was seen (`closed`), all of the text must be envelopes. Otherwise any text may follow them,
+    but every bracket in them must be closed.
+    """
     found: list[LooseCall] = []
     pos = _BETWEEN(text, 0).end()  # type: ignore[union-attr]
     while pos < len(text) and not _ONLY_CLOSERS(text, pos):
@@ -244,7 +252,7 @@ def _loose_call_at(
 
 
 def _with_extra_closers(loose_call: LooseCall, rest: str, tools: Toolset | None) -> LooseCall:
-    """A call with brackets behind it that close more than a list around it."""
+    """Record superfluous closing brackets after a call; those that close a list around it are not superfluous."""
     extra = "".join(rest.split())
     extra = extra.removesuffix("]}") if extra.endswith("]}") else extra.removesuffix("]")
     if not extra:
@@ -261,7 +269,7 @@ def _has_all_closers(deviations: tuple[Deviation, ...]) -> bool:
 
 
 def _loose_call(read: Loose, start: int, keys: Keys, tools: Toolset | None) -> LooseCall | None:
-    """The call that an envelope holds, if it holds one."""
+    """Return the call in a parsed envelope; None if it has neither a name nor arguments."""
     value: dict[str, Any] = read.value
     inner = value.get("function")
     inner = inner if isinstance(inner, dict) else {}
@@ -282,7 +290,7 @@ def _loose_call(read: Loose, start: int, keys: Keys, tools: Toolset | None) -> L
 
 
 def _envelope_parts(fields: dict[str, Any], keys: Keys) -> tuple[str, str, str | None, str]:
-    """The name's key, the name, the arguments' key and the id."""
+    """Return the key of the name, the name, the key of the arguments (None if missing) and the id."""
     if not keys.names:  # the name is the key
         name = next(iter(fields), "")
         return name, name, name or None, ""
@@ -293,7 +301,7 @@ def _envelope_parts(fields: dict[str, Any], keys: Keys) -> tuple[str, str, str |
 
 
 def _repeated_keys(deviations: tuple[Deviation, ...]) -> tuple[ExtraMember, ...]:
-    """Keys that stand twice with one value."""
+    """Return the keys that are given twice with the same value."""
     return tuple([ExtraMember(each.before, None, "again") for each in deviations if each.rule == AGAIN])
 
 
@@ -304,7 +312,7 @@ def is_name(value: Any) -> bool:
 def _extra_members(
     fields: dict[str, Any], named: str, args: str | None, keys: Keys, tools: Toolset | None
 ) -> Iterator[ExtraMember]:
-    """What an envelope holds beside its name and arguments."""
+    """Yield the members other than name and arguments, without those that every envelope may have."""
     name = fields[named] if keys.names and named else ""
     for key, value in fields.items():
         if key in (named, args) or (key == "function" and isinstance(value, dict)):
@@ -315,7 +323,7 @@ def _extra_members(
 
 
 def _conflicting_keys(value: dict[str, Any], inner: dict[str, Any]) -> Iterator[ExtraMember]:
-    """Keys that stand both in an envelope and in its `function`."""
+    """Yield the keys that an envelope and its `function` object have with different values."""
     for key in inner:
         if key in value and not is_same_json(value[key], inner[key]):
             yield ExtraMember(key, value[key], "clash")
@@ -326,8 +334,8 @@ _TYPES = frozenset(("function", "tool", "tool_call", "tool_use", "function_call"
 
 
 def role_of(key: str, value: Any, keys: Keys, tools: Toolset | None, *, name: str, has_args: bool) -> Role | None:
-    """What a key is that is neither the name nor the arguments of its envelope; None for what a call has beside them
-    and no argument can be."""
+    """Classify a key of an envelope that is neither the name nor the arguments; None for a usual member, such as the
+    id or a known type, that cannot be an argument."""
     if not keys.names and _is_call(key, value, tools):
         return "call"
     if key in keys.args or (has_args and _is_second_arguments(key, value) and not _is_declared(key, tools, name)):
@@ -340,7 +348,7 @@ def role_of(key: str, value: Any, keys: Keys, tools: Toolset | None, *, name: st
 
 
 def _is_second_arguments(key: str, value: Any) -> bool:
-    """Is it a second object of arguments, under a key that other formats have for them?"""
+    """Return whether this is a second object of arguments, under a key that other formats use for them."""
     return key in _ARGUMENTS and (isinstance(value, dict) or (isinstance(value, str) and value.lstrip()[:1] == "{"))
 
 
@@ -367,14 +375,17 @@ def _role_of_id(key: str, value: Any, tools: Toolset | None, name: str) -> Role 
 
 
 def _is_declared(key: str, tools: Toolset | None, name: str) -> bool:
-    """Is it an argument of that tool?"""
+    """Return whether the tool of that name declares the argument."""
     return tools is not None and name in tools and key in tools.kinds(name)
 
 
 def read_loose_arguments(
     text: str, start: int, name: str, *, tools: Toolset | None, depth: int, closed: bool
 ) -> list[LooseCall]:
-    """The call whose arguments begin at `start`; where the end was seen, with nothing but closing brackets behind."""
+    """Parse the arguments of call `name` from `start` on; return the call in a list, empty if that fails.
+
+    If the end was seen (`closed`), only closing brackets may follow the arguments.
+    """
     tool = tools.get(name) if tools is not None else None
     try:
         if closed:

@@ -1,11 +1,11 @@
-"""Repairs that a schema suggests for arguments that are JSON and do not fit.
+"""Repair arguments that are valid JSON but do not fit the tool's schema.
 
     SchemaFault(("days",), "type")  with  {"days": "3"}   ->   scalar_type: /days becomes 3
 
-`changes` yields the changes that may repair one fault, most likely first. In each round every faulty place gets its
-next change, all are validated at once, and those that left fewer faults in their own place stay, each with its receipt.
-So the cost does not depend on the number of faulty places. Changes of kind `guess` are tried only where the policy
-allows.
+`possible_changes` yields the changes that may repair one fault, the most likely first. Each round applies the next
+change of every faulty place, validates once, and keeps the changes that leave fewer faults in their own place, each
+with a receipt. So the number of validations does not depend on the number of faulty places. Changes of kind `guess` are
+tried only if the policy allows them.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from rightcall.repairs.loose_json import FloatText, UnreadableJson, decode_escap
 from rightcall.schema.limits import KEYWORDS_PER_STEP, MAX_REPAIR_ERRORS, MAX_REPAIR_STEPS
 from rightcall.schema.places import MISSING, Places, allows_fraction, allows_type_of, value_at_place
 from rightcall.schema.unknown_names import unknown_arguments
-from rightcall.schema.validation import all_errors as errors
-from rightcall.schema.validation import checkable, compiled_schema, error_path
+from rightcall.schema.validation import all_errors, checkable, compiled_schema, error_path
 from rightcall.strict_json import MAX_DEPTH, Undecodable, decode
 from rightcall.tools.checks import steps_pointer
 from rightcall.types import Json, Repair, Tool
@@ -42,19 +41,23 @@ _AS_JSON = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?
 _NUMBER = re.compile(r"[+-]?(?:[0-9]{1,400}(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?").fullmatch
 _SEPARATORS = re.compile(r"[\s_\-./:]++").sub
 _BETWEEN_WORDS = re.compile(r"(?<=[^\W\d_])[ _\-]++(?=[^\W\d_])").sub
-_LISTED = re.compile(r"[,;|\n]|\s-\s").search  # what may stand between the items of a list
+_LISTED = re.compile(r"[,;|\n]|\s-\s").search  # separators of list items in a text
 _BRACKETS = frozenset("[]{}()<>\"'")
 _ZEROS = re.compile(r"[+-]?0[0-9]").match
-_QUOTED = re.compile(r"""(\\?["'])([^"'\\]+)\1""").fullmatch  # once more than JSON has it
+_QUOTED = re.compile(r"""(\\?["'])([^"'\\]+)\1""").fullmatch  # quoted once more than JSON requires
 _LONGEST_NAME = 256
 _MOST_SIMILAR = 32  # unknown names that are compared with a missing one
-GONE: Any = object()  # nothing is to stand there any more
+GONE: Any = object()  # the new value of a member that is removed
 
 Kind = Literal["exact", "schema", "guess"]
 
 
 class SchemaFault(msgspec.Struct, frozen=True):
-    """What is wrong (`word`, a keyword of JSON Schema or `stranger`) and where; what is missing, where it should be."""
+    """A place that does not fit the schema.
+
+    `word` is the violated keyword of JSON Schema, or `stranger` for an unknown argument that the schema tolerates.
+    `where` is the path of the value; for a missing property (`name`), the path where it belongs.
+    """
 
     where: tuple[Any, ...]
     word: str
@@ -63,13 +66,15 @@ class SchemaFault(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """The same for the same fault when it is met again."""
+        """Identify the fault across validations."""
         return self.where, self.word, self.name
 
 
 class Change(msgspec.Struct, frozen=True):
-    """Another value in a place, which must leave less wrong there. `renamed` and `dropped` tell what of an object is
-    different: names, and nulls that are left out."""
+    """A new value for one place. It is kept if it leaves fewer faults there.
+
+    For an object, `renamed` are the pairs of old and new names and `dropped` the members with null that were removed.
+    """
 
     rule: str
     kind: Kind
@@ -78,12 +83,8 @@ class Change(msgspec.Struct, frozen=True):
     renamed: tuple[tuple[str, str], ...] = ()
     dropped: tuple[str, ...] = ()
 
-    @property
-    def locus(self) -> tuple[Any, ...]:
-        return self.where
-
     def receipts(self, value: Any) -> list[Repair]:
-        """`value` is what the arguments were before."""
+        """Return the receipts of this change; `value` is the arguments before it."""
         if self.renamed:
             return [self._receipt((*self.where, new), old, new) for old, new in self.renamed]
         if self.dropped:
@@ -95,17 +96,18 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class PropertyNames(msgspec.Struct, frozen=True):
-    """The names of one object: those it has that are not declared, and what they may be meant for."""
+    """The member names of one object: `unknown_names` are not declared; `folded` pairs some of them with the declared
+    name that differs only in case and separators."""
 
     value: Json
     declared: Json
-    strangers: list[str]
+    unknown_names: list[str]
     folded: list[tuple[str, str]]
 
 
 class FaultyArguments:
-    """The arguments that have faults, with what is asked of them more than once. `depth` is how deep what stands in a
-    string may be nested."""
+    """The arguments of one round, with the names of their objects computed once. `depth` limits the nesting of JSON
+    inside a string."""
 
     def __init__(self, arguments: Any, places: Places, depth: int) -> None:
         self.arguments, self.places, self.depth = arguments, places, depth
@@ -115,16 +117,18 @@ class FaultyArguments:
         key = tuple(where)
         if key not in self._names:
             value = value_at_place(self.arguments, where)
-            self._names[key] = self._name_changes(where, value) if isinstance(value, dict) else None
+            self._names[key] = self._property_names(where, value) if isinstance(value, dict) else None
         return self._names[key]
 
-    def _name_changes(self, where: list[Any], value: Json) -> PropertyNames:
+    def _property_names(self, where: list[Any], value: Json) -> PropertyNames:
         declared = self.places.properties(self.places.at(where))
-        strangers = [key for key in value if key not in declared]
-        return PropertyNames(value, declared, strangers, _respelled_names(value, strangers, self._by_fold(declared)))
+        unknown_names = [key for key in value if key not in declared]
+        return PropertyNames(
+            value, declared, unknown_names, _respelled_names(value, unknown_names, self._by_fold(declared))
+        )
 
     def _by_fold(self, declared: Json) -> dict[str, list[str]]:
-        """The declared names by what they fold to: made once, for it may be many."""
+        """Map folded names to the declared names of an object; computed once per schema, which may declare many."""
         known = self.places.refs.folded
         found = known.get(id(declared))
         if found is None:
@@ -134,7 +138,8 @@ class FaultyArguments:
         return found
 
 
-def changes(fault: SchemaFault, given: FaultyArguments) -> Iterator[Change]:
+def possible_changes(fault: SchemaFault, given: FaultyArguments) -> Iterator[Change]:
+    """Yield the changes that may repair a fault, the most likely first; none for a keyword without a repair."""
     named = fault.word in ("required", "stranger")
     where = list(fault.where[:-1] if named else fault.where)
     value = value_at_place(given.arguments, where)
@@ -155,18 +160,19 @@ def changes(fault: SchemaFault, given: FaultyArguments) -> Iterator[Change]:
 
 
 def fold(name: str) -> str:
-    """Two names that differ only in case and in the separators of words fold to the same. Any other sign stays."""
+    """Normalize a name: lower case, without separators between words. Other characters stay."""
     return _SEPARATORS("", name.casefold())
 
 
 def fold_option(text: str) -> str:
-    """As `fold`, for values: a separator beside a digit may be a sign or a point (`-5`, `1-2`), and stays."""
+    """Normalize a value of an enum as `fold` does; a separator next to a digit stays (`-5`, `1-2`)."""
     return _BETWEEN_WORDS("", text.strip().casefold())
 
 
 def _name_changes(where: list[Any], names: PropertyNames, fault: SchemaFault, places: Places) -> Iterator[Change]:
+    """Yield changes of an object with a missing or unknown name: unwrap, rename, fill the default, drop nulls."""
     yield from _unwrap_changes(where, names, sure=fault.word == "required")
-    # Every unknown name that is a declared one but for case and separators: all of them, then each alone.
+    # Unknown names that differ from a declared one only in case and separators: all of them, then each alone.
     if names.folded:
         yield _rename("folded_name", "schema", where, names, names.folded)
     for pair in names.folded[:16] if len(names.folded) > 1 else ():
@@ -175,32 +181,33 @@ def _name_changes(where: list[Any], names: PropertyNames, fault: SchemaFault, pl
         default = places.default(list(fault.where))
         if default is not MISSING:
             # An unknown argument with a similar name may be the missing one.
-            others = [name[:_LONGEST_NAME] for name in names.strangers[:_MOST_SIMILAR]]
+            others = [name[:_LONGEST_NAME] for name in names.unknown_names[:_MOST_SIMILAR]]
             misspelled = get_close_matches(fault.name[:_LONGEST_NAME], others)
             yield Change("default", "guess" if misspelled else "schema", fault.where, default)
     elif fault.word != "stranger":
         unexpected = getattr(fault.kind, "unexpected", ())
-        yield from _drop_null_changes(where, names, unexpected, places)
+        yield from _dropped_null_changes(where, names, unexpected, places)
 
 
-def _drop_null_changes(
+def _dropped_null_changes(
     where: list[Any], names: PropertyNames, unexpected: Iterable[str], places: Places
 ) -> Iterator[Change]:
+    """Yield the removal of unknown members with null; a guess if one may be a misspelled name that allows null."""
     value = names.value
     nulls = dict.fromkeys([name for name in unexpected if name in value and value[name] is None])
     if nulls:
         kept = {key: item for key, item in value.items() if key not in nulls}
-        # A name that is not known may be the misspelling of one that may be null.
+        # An unknown name may be the misspelling of one that allows null.
         meant = any(
             allows_type_of(names.declared[key], None, places.refs) for key in names.declared if key not in value
         )
         yield Change("null_dropped", "guess" if meant else "schema", tuple(where), kept, dropped=tuple(nulls))
 
 
-def _respelled_names(value: Json, strangers: list[str], declared: dict[str, list[str]]) -> list[tuple[str, str]]:
-    """Unknown names that are a free declared one but for case and separators, where nothing else could be meant."""
+def _respelled_names(value: Json, unknown_names: list[str], declared: dict[str, list[str]]) -> list[tuple[str, str]]:
+    """Pair unknown names with the one unused declared name that differs only in case and separators, if unambiguous."""
     wanted: dict[str, list[str]] = {}
-    for key in strangers:
+    for key in unknown_names:
         free = [name for name in declared.get(fold(key), ()) if name not in value] if len(key) <= _LONGEST_NAME else ()
         if len(free) == 1:
             wanted.setdefault(free[0], []).append(key)
@@ -208,15 +215,15 @@ def _respelled_names(value: Json, strangers: list[str], declared: dict[str, list
 
 
 def _rename(rule: str, kind: Kind, where: list[Any], names: PropertyNames, pairs: list[tuple[str, str]]) -> Change:
-    meant = dict(pairs)
-    made = {meant.get(key, key): item for key, item in names.value.items()}
+    new_names = dict(pairs)
+    made = {new_names.get(key, key): item for key, item in names.value.items()}
     return Change(rule, kind, tuple(where), made, renamed=tuple(pairs))
 
 
 def _unwrap_changes(where: list[Any], names: PropertyNames, *, sure: bool) -> Iterator[Change]:
-    """Move arguments out of an object inside the arguments: `{"arguments": {...}}`.
+    """Yield the change that moves arguments out of an object inside the arguments: `{"arguments": {...}}`.
 
-    Next to declared arguments, or unless something is missing (`sure`), only if all that it holds is declared.
+    Next to declared arguments, or if no required one is missing (not `sure`), only if all its members are declared.
     """
     beside = {key: item for key, item in names.value.items() if key in names.declared} if not where else {}
     others = {key: item for key, item in names.value.items() if key not in beside}
@@ -228,7 +235,7 @@ def _unwrap_changes(where: list[Any], names: PropertyNames, *, sure: bool) -> It
 
 
 def _wrapper(value: Json, declared: Json) -> str | None:
-    """The one key of this object that holds arguments, where all else in it is what a call has."""
+    """Return the one key of an object that holds arguments, if all other keys belong to a call (name, id, type)."""
     if len(value) > len(_WRAPPERS) + len(_BESIDE):
         return None
     wrapped = [key for key in _WRAPPERS if key in value and key not in declared and isinstance(value[key], dict)]
@@ -236,8 +243,10 @@ def _wrapper(value: Json, declared: Json) -> str | None:
 
 
 def call_inside(value: Json, name: str, declared: Any) -> tuple[str, Json] | None:
-    """The name and the arguments of the call that these arguments of a tool of that name are, where they are one. Its
-    own name is given as the tool has it."""
+    """Return name and arguments of the whole call that was sent in place of the arguments; None if it is not one.
+
+    `name` and `declared` are the tool's name and properties. A name that means the tool itself is returned as `name`.
+    """
     declared = declared if isinstance(declared, dict) else {}
     inner = value.get("function")
     if isinstance(inner, dict) and "function" not in declared and set(value) <= _BESIDE:
@@ -251,7 +260,7 @@ def call_inside(value: Json, name: str, declared: Any) -> tuple[str, Json] | Non
 
 
 def _with_object(value: Json, declared: Json) -> Json:
-    """The same where the arguments of a call are a text that holds their object."""
+    """Replace arguments that are given as JSON text inside an envelope by their object."""
     texts = {key: value[key] for key in _WRAPPERS if isinstance(value.get(key), str) and key not in declared}
     objects = {key: decode(text, MAX_DEPTH) for key, text in texts.items() if text.lstrip()[:1] == "{"}
     return {**value, **{key: made for key, made in objects.items() if isinstance(made, dict)}} if objects else value
@@ -261,11 +270,12 @@ def _with_object(value: Json, declared: Json) -> Json:
 
 
 def _option_changes(where: list[Any], value: Any, kind: Any) -> Iterator[Change]:
+    """Yield the option of an enum or const that a text means: another case or separator, or a spelled number."""
     options = kind.options if kind.name == "enum" else [kind.expected_value]
     if isinstance(value, str) and len(value) <= _LONGEST_NAME:
         folded = fold_option(value)
         same = [option for option in options if isinstance(option, str) and fold_option(option) == folded]
-        if folded and len(same) == 1:  # blanks alone say nothing
+        if folded and len(same) == 1:  # white space alone matches no option
             yield Change("enum_case", "schema", tuple(where), same[0])
         bare = value.strip().lower()
         spelled = [option for option in options if not isinstance(option, str) and as_text(option) == bare]
@@ -274,7 +284,7 @@ def _option_changes(where: list[Any], value: Any, kind: Any) -> Iterator[Change]
 
 
 def _type_changes(where: list[Any], value: Any, given: FaultyArguments) -> Iterator[Change]:
-    """The same value as another type."""
+    """Yield the value converted to other types: text to number or JSON, scalar to text, one value to a list."""
     at = tuple(where)
     if value is None:
         yield from _null_changes(at, given.places)
@@ -290,8 +300,8 @@ def _type_changes(where: list[Any], value: Any, given: FaultyArguments) -> Itera
 
 
 def _kind_of_wrapping(at: tuple[Any, ...], value: Any) -> Kind:
-    """One value is a list of one, unless it may be a list in other clothes, an empty one among them, or belong to a
-    list beside it."""
+    """Return "schema" if a value is certainly the one item of a list; "guess" if it may be an empty list, a list
+    written as text, or an item of the list around it."""
     is_item = bool(at) and isinstance(at[-1], int)
     is_list = isinstance(value, str) and (
         bool(_LISTED(value)) or not _BRACKETS.isdisjoint(value.strip()[:: max(1, len(value.strip()) - 1)])
@@ -301,21 +311,23 @@ def _kind_of_wrapping(at: tuple[Any, ...], value: Any) -> Kind:
 
 
 def _is_infinite(value: float) -> bool:
-    """Larger than any float, and its text is not known."""
+    """Return whether a number overflowed, so that its text is lost."""
     return type(value) is float and isinf(value)
 
 
 def _null_changes(at: tuple[Any, ...], places: Places) -> Iterator[Change]:
+    """Yield the default in place of null, then the removal of the member."""
     default = places.default(list(at))
     if default is not MISSING:
         yield Change("default", "schema", at, default)
     if at and isinstance(at[-1], str):
         items = places.inner(places.at(list(at)), 0)
-        is_item = items is not None and allows_type_of(items, None, places.refs)  # of a list that lost its brackets
+        is_item = items is not None and allows_type_of(items, None, places.refs)  # of a list whose brackets were lost
         yield Change("null_dropped", "guess" if is_item else "schema", at, GONE)
 
 
 def _string_changes(at: tuple[Any, ...], text: str, given: FaultyArguments) -> Iterator[Change]:
+    """Yield what a text contains: a number, a boolean, null, or an object or list in JSON."""
     depth = given.depth
     bare = text.strip() if len(text) < 1_000 or text[:1] in " \t\r\n{[" else text
     if len(text) <= 1_000:
@@ -332,7 +344,7 @@ def _string_changes(at: tuple[Any, ...], text: str, given: FaultyArguments) -> I
 
 
 def _scalar_changes(at: tuple[Any, ...], bare: str, places: Places) -> Iterator[Change]:
-    # Zeros in front: ten, eight in octal, or a code.
+    # Leading zeros: decimal, octal, or a code.
     kind: Kind = "guess" if _ZEROS(bare) else "schema"
     is_whole = _INTEGER(bare) and ("." not in bare or not allows_fraction(places.at(list(at)), places.refs))
     if is_whole:
@@ -346,6 +358,7 @@ def _scalar_changes(at: tuple[Any, ...], bare: str, places: Places) -> Iterator[
 
 
 def _loose_text_changes(at: tuple[Any, ...], text: str, depth: int) -> Iterator[Change]:
+    """Yield the object or list in a text of loose JSON, unless parsing it takes a guess."""
     try:
         read = read_loose(text, depth=depth)
     except UnreadableJson:
@@ -357,15 +370,15 @@ def _loose_text_changes(at: tuple[Any, ...], text: str, depth: int) -> Iterator[
 
 
 def as_text(value: Any) -> str:
-    """A value as a receipt shows it."""
+    """Serialize a value for a receipt; "" for a missing or removed one."""
     return "" if value is MISSING or value is GONE else dumps(value)
 
 
-# -- doing it ---------------------------------------------------------------------------------------------------------
+# -- application -------------------------------------------------------------------------------------------------------
 
 
 def with_changes(value: Any, made: Iterable[Change]) -> Any:
-    """A copy with these changes made; what is not on the way to one is shared."""
+    """Apply changes to a copy of a value. Parts that no change touches are shared with the original."""
     fresh: set[int] = set()
     for change in made:
         value = _set_value(value, list(change.where), change.new, fresh)
@@ -387,7 +400,7 @@ def _set_value(value: Any, where: list[Any], new: Any, fresh: set[int]) -> Any:
 
 
 def _copy_once(value: Any, fresh: set[int]) -> Any:
-    """The value, copied unless it is a copy of ours: those live in the candidate, so their ids are their own."""
+    """Copy a container unless it is already a copy. `fresh` has the ids of copies; the candidate keeps them alive."""
     if id(value) in fresh:
         return value
     made = copy.copy(value)
@@ -404,7 +417,7 @@ Where = tuple[Any, ...]
 
 
 class _TooManyFaults(Exception):
-    """There may be more errors than can be looked at."""
+    """The validator stopped before it found all errors."""
 
 
 def repair_by_schema(
@@ -416,9 +429,9 @@ def repair_by_schema(
     budget: RepairBudget,
     sure_brackets: bool = True,
 ) -> tuple[dict[str, Any], list[Repair]]:
-    """The arguments as the schema suggests they were meant, and the receipts. The same object if nothing helped.
+    """Repair arguments by the tool's schema; return them with the receipts, or the same object if nothing helped.
 
-    Unless `sure_brackets`, a value of the wrong type may belong to another object, so its type is not repaired.
+    Without `sure_brackets` a value of the wrong type may belong to another object, so types are not repaired.
     """
     if budget.left <= 0:
         return arguments, []
@@ -431,7 +444,7 @@ def repair_by_schema(
 
 
 def rename_aliases(tool: Tool, arguments: dict[str, Any]) -> tuple[dict[str, Any], list[Repair]]:
-    """Declared aliases become the names they stand for, unless that name has a value of its own."""
+    """Rename declared aliases to their arguments, unless the argument has a value; return arguments and receipts."""
     receipts: list[Repair] = []
     declared = tool.parameters.get("properties") if tool.aliases else None
     declared = declared if isinstance(declared, dict) else {}
@@ -443,6 +456,8 @@ def rename_aliases(tool: Tool, arguments: dict[str, Any]) -> tuple[dict[str, Any
 
 
 class _SchemaRepair:
+    """The repair of one call's arguments: the current `value`, its remaining faults (`left`) and the receipts."""
+
     def __init__(
         self,
         tool: Tool,
@@ -459,10 +474,14 @@ class _SchemaRepair:
         self.receipts: list[Repair] = []
         self.left: list[SchemaFault] = []
         self._attempts: dict[tuple[Any, ...], int] = {}
-        self._about: dict[Where, SchemaFault] = {}  # the fault that the last change for a place answers
+        self._about: dict[Where, SchemaFault] = {}  # the fault that the last change of a place repairs
         self._examined = 0
 
     def run(self, *, ahead: bool = True) -> None:
+        """Repair in rounds until nothing helps. Restore the original if no fewer faults are left.
+
+        `ahead`: at the end also try unknown names that fit once their values are repaired.
+        """
         before = self.value
         self.left = self._faults(before)
         most = _count_faults(self.left)
@@ -479,8 +498,8 @@ class _SchemaRepair:
             self.value, self.receipts = before, []
 
     def _faults(self, value: Any) -> list[SchemaFault]:
-        """The checker's errors, and arguments of an unknown name where none was allowed for in so many words."""
-        wrong = errors(self.tool, checkable(value), MAX_REPAIR_ERRORS)
+        """Validate a value; return the errors and the unknown arguments that the schema does not explicitly allow."""
+        wrong = all_errors(self.tool, checkable(value), MAX_REPAIR_ERRORS)
         if wrong is None:
             raise _TooManyFaults
         found = [_to_fault(error) for error in wrong]
@@ -491,38 +510,39 @@ class _SchemaRepair:
         return found
 
     def _next_changes(self) -> dict[Where, Change]:
-        """The next change for every faulty place; of two places one of which is inside the other, for the outer."""
+        """Choose the next change of every faulty place; if one place is inside another, only that of the outer."""
         picked: dict[Where, Change] = {}
         turns: dict[Where, int] = {}
         given = FaultyArguments(self.value, self.places, self.depth)
         for fault in sorted(self.left, key=lambda fault: len(fault.where)):
             if _enclosing_place(fault.where, picked) is None:
                 turn, change = self._next_change(fault, given)
-                if change is not None and change.locus not in picked:
-                    picked[change.locus], turns[change.locus] = change, turn
-                    self._about[change.locus] = fault
+                if change is not None and change.where not in picked:
+                    picked[change.where], turns[change.where] = change, turn
+                    self._about[change.where] = fault
         picked = _outermost(picked)
-        for locus in picked:  # what stood inside another place has its turn later
-            self._attempts[self._about[locus].key] = turns[locus]
+        for where in picked:  # places inside another one are tried in a later round
+            self._attempts[self._about[where].key] = turns[where]
         return picked
 
     def _next_change(self, fault: SchemaFault, given: FaultyArguments) -> tuple[int, Change | None]:
-        """The first change for a fault that was not tried yet, and how many were with this one."""
+        """Return the next untried change for a fault, and how many have been tried including it."""
         turn = self._attempts.get(fault.key, 0)
-        for change in islice(changes(fault, given), turn, None):
+        for change in islice(possible_changes(fault, given), turn, None):
             turn += 1
             if self.guesses or (change.kind != "guess" and (self.sure_brackets or change.rule not in _OF_PLACES)):
                 return turn, change
         return turn, None
 
     def _may_be_item(self, change: Change) -> bool:
-        """A list that stood in a string: could the string be the one item of a list?"""
+        """Return whether a string that was parsed as a list may instead be the one item of a list."""
         if change.rule != "double_encoded" or not isinstance(change.new, list):
             return False
         items = self.places.inner(self.places.at(list(change.where)), 0)
         return allows_type_of(items, "", self.places.refs)
 
     def _apply_if_better(self, picked: dict[Where, Change]) -> None:
+        """Apply the changes, validate, and keep those that leave fewer faults in their place."""
         candidate = with_changes(self.value, picked.values())
         if not isinstance(candidate, dict):
             return
@@ -535,13 +555,13 @@ class _SchemaRepair:
             self._accept(good.values(), candidate, left)
 
     def _improving(self, picked: dict[Where, Change], left: list[SchemaFault]) -> dict[Where, Change]:
-        """Those after which less is wrong in their place."""
+        """Return the changes whose place has fewer faults in `left` than before."""
         before, after = _fault_weights(self.left, picked), _fault_weights(left, picked)
-        good = {locus: change for locus, change in picked.items() if after[locus] < before[locus]}
+        good = {where: change for where, change in picked.items() if after[where] < before[where]}
         if self.guesses:
             return good
-        # A list in a string must be right as it is: a string may be the list's one item.
-        return {locus: each for locus, each in good.items() if not (self._may_be_item(each) and any(after[locus]))}
+        # A list from a string must fit without further repair: the string may be the one item of a list.
+        return {where: each for where, each in good.items() if not (self._may_be_item(each) and any(after[where]))}
 
     def _accept(self, made: Iterable[Change], value: dict[str, Any], left: list[SchemaFault]) -> None:
         for change in made:
@@ -549,15 +569,15 @@ class _SchemaRepair:
         self.value, self.left = value, left
 
     def _rename_then_repair(self) -> None:
-        """Names that would be right but for their values: renamed, if what is wrong with the values can be mended."""
+        """Rename unknown names whose values do not fit the new name, if the values can be repaired afterwards."""
         unknown = [fault for fault in self.left if fault.word == "stranger"]
         given = FaultyArguments(self.value, self.places, self.depth)
         made: dict[Where, Change] = {}
         for fault in unknown[:_MOST_RENAMED]:
-            change = next(changes(fault, given), None)
+            change = next(possible_changes(fault, given), None)
             if change is not None:
-                made[change.locus] = change
-                self._about[change.locus] = fault
+                made[change.where] = change
+                self._about[change.where] = fault
         made = _outermost(made)
         if not made:
             return
@@ -573,7 +593,7 @@ class _SchemaRepair:
 
 
 def _count_faults(faults: list[SchemaFault]) -> tuple[int, int]:
-    """How many errors, and how many names that are not known but do no harm."""
+    """Count the errors, and separately the unknown names that the schema tolerates."""
     unknown = sum([fault.word == "stranger" for fault in faults])
     return len(faults) - unknown, unknown
 
@@ -588,18 +608,19 @@ def _to_fault(error: Any) -> SchemaFault:
 
 
 def _count_inner_errors(error: Any) -> int:
-    """How many errors one of alternatives holds, which were made with it."""
+    """Count the errors of the alternatives inside an error of `anyOf` or `oneOf`."""
     return sum(map(len, error.kind.context)) if error.kind.name in ("anyOf", "oneOf") else 0
 
 
 def _outermost(picked: dict[Where, Change]) -> dict[Where, Change]:
+    """Remove the changes of places inside another changed place."""
     return {
-        locus: change for locus, change in picked.items() if not locus or _enclosing_place(locus[:-1], picked) is None
+        where: change for where, change in picked.items() if not where or _enclosing_place(where[:-1], picked) is None
     }
 
 
 def _enclosing_place(where: Where, picked: dict[Where, Change]) -> Where | None:
-    """The picked place that this one is, or is inside of."""
+    """Return the changed place that is this one or contains it."""
     for size in range(len(where) + 1):
         if where[:size] in picked:
             return where[:size]
@@ -607,12 +628,12 @@ def _enclosing_place(where: Where, picked: dict[Where, Change]) -> Where | None:
 
 
 def _fault_weights(faults: Iterable[SchemaFault], picked: dict[Where, Change]) -> dict[Where, list[int]]:
-    """How much is wrong in each of the picked places."""
-    found = {locus: [0] * (2 * _DEEPEST + 2) for locus in picked}
+    """Count the faults of each changed place by weight."""
+    found = {where: [0] * (2 * _DEEPEST + 2) for where in picked}
     for fault in faults:
-        locus = _enclosing_place(fault.where, picked)
-        if locus is not None:
-            found[locus][_weight_index(fault)] += 1
+        where = _enclosing_place(fault.where, picked)
+        if where is not None:
+            found[where][_weight_index(fault)] += 1
     return found
 
 
@@ -624,6 +645,7 @@ def _fault_weight(faults: Iterable[SchemaFault]) -> list[int]:
 
 
 def _weight_index(fault: SchemaFault) -> int:
-    """A fault further up weighs more than any number further down, and any more than a name that is not known."""
+    """Return the position of a fault in a weight. A fault nearer the root outweighs any number of deeper ones, and
+    every fault outweighs a tolerated unknown name."""
     depth = min(len(fault.where), _DEEPEST)
     return depth + _DEEPEST + 1 if fault.word == "stranger" else depth

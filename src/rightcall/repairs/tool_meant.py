@@ -1,4 +1,5 @@
-"""Which tool was meant: names with control tokens, namespaces, another spelling, or none at all."""
+"""Find the declared tool that a call means: by a name with control tokens, a namespace or another spelling, or without
+a name by its arguments or its id."""
 
 from __future__ import annotations
 
@@ -14,30 +15,32 @@ _CONTROL = re.compile(r"<\|.*|\|>.*|<｜.*|\x00.*", re.S)
 _TOKEN = re.compile(r"<[|｜][^|｜<>]{1,64}[|｜]>")
 _SPLIT = re.compile(r"__|[./:]")
 _METHOD = ".call"
-_SIGNS = dict.fromkeys(map(ord, "_-."))  # what a name has beside letters and digits
+_SIGNS = dict.fromkeys(map(ord, "_-."))  # allowed in a name next to letters and digits
 _NAME_KEYS = ("name", "tool", "tool_name", "function")
-_LONGEST = 512  # a longer name is no tool's in other clothes, and each reading of it costs
+_LONGEST = 512  # a longer name is not compared with the tools: each comparison costs
 
 
 def _may_mean_another(name: str, tools: Toolset) -> bool:
-    """A tool that was left out was meant, and cannot be used: another was not meant."""
+    """Return whether an unknown name may mean a declared tool. The name of a tool that could not be declared does not:
+    that tool was meant."""
     return name not in tools and 0 < len(name) <= _LONGEST and tools.left_out(name) is None
 
 
 def resolve_tool_name(name: str, tools: Toolset | None, policy: str) -> tuple[str, tuple[Repair, ...]]:
-    """The declared tool that a name stands for, with the receipt; the name as it is where none is certain."""
+    """Return the declared tool that a name means, with the receipt; the name unchanged if none is certain."""
     if policy == "off" or tools is None or not _may_mean_another(name, tools):
         return name, ()
     clean = _CONTROL.sub("", _TOKEN.sub("", name) if _TOKEN.match(name) else name).strip()
     if clean and clean in tools:
         return clean, (Repair("control_tokens", "exact", "", name, clean),)
-    for rule, kind, found in _readings(clean or name, tools):
+    for rule, kind, found in _interpretations(clean or name, tools):
         if found is not None:
             return found, (Repair(rule, kind, "", name, found),)
     return name, ()
 
 
-def _readings(name: str, tools: Toolset) -> Any:
+def _interpretations(name: str, tools: Toolset) -> Any:
+    """Yield rule, kind and tool (None without a match) for each interpretation of a name, the strictest first."""
     yield "namespace", "exact", _without_namespace(name, tools)
     yield "namespace", "schema", _only([tool.name for tool in tools if _last(tool.name) == name])
     folded = fold(name)
@@ -54,8 +57,8 @@ def _last(name: str) -> str:
 
 
 def _without_namespace(name: str, tools: Toolset) -> str | None:
-    """`functions.f`, `default_api.f`, `mcp__server__f`: the longest end of the name that is declared. And `f.call`, as
-    Llama calls what it was trained with."""
+    """Return the longest declared end of a name with a namespace (`functions.f`, `default_api.f`, `mcp__server__f`), or
+    `f` of `f.call`, as Llama writes the tools it was trained with."""
     if name.endswith(_METHOD) and name.removesuffix(_METHOD) in tools:
         return name.removesuffix(_METHOD)
     for found in _SPLIT.finditer(name):
@@ -66,8 +69,10 @@ def _without_namespace(name: str, tools: Toolset) -> str | None:
 
 
 def infer_name(arguments: Any, tools: Toolset | None) -> str | None:
-    """The one tool that these arguments fit: its required arguments are all there, every argument is one of its own,
-    and no other tool requires the same."""
+    """Return the one tool whose arguments these are; None if that is not certain.
+
+    All its required arguments are given, it declares every argument, and no other tool requires the same ones.
+    """
     if not isinstance(arguments, dict) or not arguments or tools is None:
         return None
     keys = set(arguments)
@@ -75,7 +80,7 @@ def infer_name(arguments: Any, tools: Toolset | None) -> str | None:
     if len(fitting) != 1 or not _is_alone(fitting[0], tools):
         return None
     name = fitting[0].name
-    # A tool's name that stands among the arguments may be one of them, or the call's.
+    # The name of a tool among the arguments may be an argument or the name of the call.
     return None if any(_is_tool(arguments.get(key), tools) for key in _NAME_KEYS) else name
 
 
@@ -84,30 +89,35 @@ def _is_tool(value: Any, tools: Toolset) -> bool:
 
 
 def _is_alone(tool: Tool, tools: Toolset) -> bool:
-    """Does it require something, and no other tool the same?"""
+    """Return whether a tool requires arguments and no other tool requires the same ones."""
     needs = required(tool.parameters)
     return bool(needs) and not any(required(each.parameters) == needs for each in tools if each is not tool)
 
 
 def _takes(tool: Tool, keys: set[str]) -> bool:
-    """Does a tool take these arguments, by their names? One that declares none takes any."""
+    """Return whether a tool accepts arguments of these names. A tool without declared properties accepts any."""
     parameters = tool.parameters
     is_free = "properties" not in parameters and parameters.get("additionalProperties") is not False
     return required(parameters) <= keys and (is_free or keys <= declared(parameters))
 
 
 def required(parameters: dict[str, Any]) -> set[str]:
+    """Return the names of the required arguments."""
     found = parameters.get("required")
     return {name for name in found if isinstance(name, str)} if isinstance(found, list) else set()
 
 
 def declared(parameters: dict[str, Any]) -> set[str]:
+    """Return the names of the declared arguments."""
     found = parameters.get("properties")
     return set(found) if isinstance(found, dict) else set()
 
 
 def hoist_name(arguments: Any, tools: Toolset | None) -> tuple[str, dict[str, Any]] | None:
-    """A name that stands among the arguments, of a tool that has no such argument; and the arguments without it."""
+    """Move the tool name out of the arguments: return it and the arguments without it.
+
+    None if no value is the name of a tool, or if a tool accepts the arguments as they are.
+    """
     if not isinstance(arguments, dict) or tools is None:
         return None
     if any(_takes(tool, set(arguments)) for tool in tools):
@@ -117,13 +127,16 @@ def hoist_name(arguments: Any, tools: Toolset | None) -> tuple[str, dict[str, An
 
 
 def _is_name_of_tool(value: Any, key: str, tools: Toolset) -> bool:
-    """Is this the name of a tool that has no such argument?"""
+    """Return whether the value is the name of a tool that declares no argument `key`."""
     tool = tools.get(value) if isinstance(value, str) else None
     return tool is not None and key not in declared(tool.parameters)
 
 
 def find_name(arguments: Any, json: str, tools: Toolset | None) -> tuple[str, str, tuple[Repair, ...]]:
-    """The name that stands among the arguments, or that of the one tool they fit; and their JSON without it."""
+    """Find the name of a call without one: in its arguments, or as the only tool that they fit.
+
+    Return the name ("" if there is none), the JSON of the arguments without it, and the receipts.
+    """
     hoisted = hoist_name(arguments, tools)
     if hoisted is not None:
         name, rest = hoisted
@@ -134,7 +147,7 @@ def find_name(arguments: Any, json: str, tools: Toolset | None) -> tuple[str, st
 
 
 def name_in_id(id: str, tools: Toolset | None) -> str:
-    """The declared tool that a call's id names, as `functions.f:0` and `f` do; "" where it names none."""
+    """Return the declared tool that a call's id names, as `functions.f:0` and `f` do; "" if it names none."""
     if tools is None or not id:
         return ""
     name = id
@@ -146,18 +159,20 @@ def name_in_id(id: str, tools: Toolset | None) -> str:
 
 
 def _is_namespace(word: str, name: str, tools: Toolset | None) -> bool:
-    """Is this only where the tool of that name belongs, and no tool itself?"""
+    """Return whether `word` is the namespace of the tool `name` and not a tool itself."""
     is_before = name.startswith(word) and _SPLIT.match(name, len(word)) is not None
     return is_before and (tools is None or word not in tools)
 
 
 def two_names(said: str, name: str, tools: Toolset | None, policy: str) -> tuple[str, str] | None:
-    """What is wrong with a call of that name beside which others were said (with commas), as code and message. What is
-    no name there is a header that was damaged, and says nothing."""
+    """Return code and message if a header names other tools than the call; None if they agree.
+
+    `said` is the text of the header, names separated by commas. Words that cannot be a name are ignored.
+    """
     names = [resolve_tool_name(each, tools, policy)[0] for each in said.split(",")]
     others = [each for each in names if each != name and each.translate(_SIGNS).isalnum()]
     others = [each for each in others if not _is_namespace(each, name, tools)]
     if not others:
         return None
-    message = f"the call names two tools: {others[0][:80]!r} beside it, {name[:80]!r} in it"
+    message = f"the call names two tools: {others[0][:80]!r} in its header, {name[:80]!r} in its body"
     return "names_disagree", f"{message}; send one name in both places"

@@ -1,4 +1,4 @@
-"""`repair(call, tools)`: a call that was made elsewhere, as it was meant."""
+"""The public function `repair`: repair a call that another parser or provider produced."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from rightcall.types import Call, Problem, Repair
 
 
 def repair(call: Call, tools: Toolset | Iterable[ToolLike] | None, *, policy: str = "safe") -> Call:
-    """The call as it was meant, with a receipt for every change; the same call where none is needed or none helps.
+    """Repair a call and return it with a receipt for every change; the same call if no repair is needed or possible.
 
-    - `call`: one that was made elsewhere. Arguments that nobody has read yet (`Call(name, json=text)`) are read. One
-      that was cut off comes back as it is: it is never completed.
-    - `tools`: what may be called, as in `parse`.
+    - `call`: a call from any source. Arguments that are not parsed yet (`Call(name, json=text)`) are parsed. A
+      truncated call is returned unchanged: it is never completed.
+    - `tools`: the declared tools, as in `parse`.
     - `policy`: "off", "safe" or "lenient", as `repair` in `parse`.
 
-    What is still wrong with a call that was changed is in its `problems`; what blocked it for another reason than its
-    name and its arguments blocks it still.
+    `problems` of the result has what is still wrong with the name and the arguments, and the problems of other kinds
+    that the call had before.
     """
     toolset = Toolset.of(tools)
     if not call.complete:
@@ -33,7 +33,7 @@ def repair(call: Call, tools: Toolset | Iterable[ToolLike] | None, *, policy: st
     wrong = argument_text_problem(call)
     if call.arguments and wrong is not None:
         return _with_problems(call, call, {wrong[0]}, [Problem(*wrong, call=index)])
-    name, json, renamed = _name_meant(call, toolset, policy)
+    name, json, renamed = _resolve_name(call, toolset, policy)
     made, problems = settle(
         name,
         json,
@@ -47,7 +47,7 @@ def repair(call: Call, tools: Toolset | Iterable[ToolLike] | None, *, policy: st
     )
     if made.repairs == call.repairs and not call.problems and wrong is None:
         return call
-    made = _with_problems(made, call, CHECKED_CODES, [*_misnamed(name, toolset, index), *problems])
+    made = _with_problems(made, call, CHECKED_CODES, [*_name_problems(name, toolset, index), *problems])
     return call if made == call else made
 
 
@@ -55,8 +55,8 @@ def _index_of(call: Call) -> int | None:
     return next((problem.call for problem in call.problems if problem.call is not None), None)
 
 
-def _name_meant(call: Call, tools: Toolset | None, policy: str) -> tuple[str, str, tuple[Repair, ...]]:
-    """The name, the argument text without it, and the receipts."""
+def _resolve_name(call: Call, tools: Toolset | None, policy: str) -> tuple[str, str, tuple[Repair, ...]]:
+    """Return the name of the declared tool, the argument text without a name in it, and the receipts."""
     name, renamed = resolve_tool_name(call.name, tools, policy)
     json = call.json or stdlib.dumps(call.arguments, ensure_ascii=False)
     if name.strip() or policy == "off":
@@ -64,13 +64,14 @@ def _name_meant(call: Call, tools: Toolset | None, policy: str) -> tuple[str, st
     return find_name(call.arguments or decode(json, MAX_DEPTH), json, tools)
 
 
-def _with_problems(made: Call, before: Call, judged: Set[str], problems: list[Problem]) -> Call:
-    """The call with these problems, and with those it had before that nobody judged anew."""
-    kept = [problem for problem in before.problems if problem.code not in judged]
+def _with_problems(made: Call, before: Call, checked: Set[str], problems: list[Problem]) -> Call:
+    """Add problems to a repaired call, and keep those of `before` whose code was not checked again (`checked`)."""
+    kept = [problem for problem in before.problems if problem.code not in checked]
     return msgspec.structs.replace(made, problems=(*kept, *problems))
 
 
-def _misnamed(name: str, tools: Toolset | None, index: int | None) -> list[Problem]:
+def _name_problems(name: str, tools: Toolset | None, index: int | None) -> list[Problem]:
+    """Return the problem of a name that is not declared; none without tools."""
     if tools is not None and name in tools:
         return []
     wrong = name_problem(name, tools)
@@ -78,7 +79,7 @@ def _misnamed(name: str, tools: Toolset | None, index: int | None) -> list[Probl
 
 
 def call_from_text(name: str, text: str, tools: Tools | None, policy: str, id: str) -> Call:
-    """The call, repaired and checked."""
+    """Make a call from a name and argument text, repair it and check it against the tools."""
     toolset = Toolset.of(tools)
     made = repair(Call(name, json=text, id=id, raw=text), toolset, policy=policy)
     notes = [problem for problem in made.problems if not problem.blocking]
