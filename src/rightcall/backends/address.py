@@ -110,11 +110,11 @@ def _parse_base_url(base_url: str) -> SplitResult:
     characters."""
     parts = _split_url(base_url)
     host = parts.hostname
-    if parts.username or parts.password or "@" in parts.netloc:
+    if "@" in parts.netloc:
         raise CallerError(
             f"the base URL for {host} holds credentials; take them out and name the key's variable with api_key_env"
         )
-    if parts.query or parts.fragment or "?" in base_url or "#" in base_url:
+    if "?" in base_url or "#" in base_url:
         raise CallerError(f"the base URL for {host} has a query string or a fragment; give the address alone")
     if parts.scheme not in ("http", "https") or not host:
         raise CallerError(f"{base_url!r} is no base URL; write it like http://127.0.0.1:8080")

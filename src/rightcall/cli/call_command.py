@@ -55,12 +55,7 @@ def call_command(
     The tools of a module are those in its list TOOLS, or else the functions marked with @tool, or else all public
     functions; MODULE:NAME selects others. Exit code 1 means that the call failed or must not run.
     """
-    if not source and not workspace:
-        exit_with_usage_error("no tools: pass --from MODULE, a Python module or file, or --workspace DIR")
-    if isolate and not source:
-        exit_with_usage_error(
-            "--isolate is for the tools of --from; those of --workspace run here, and their commands in processes"
-        )
+    _check_options(source, workspace, isolate=isolate)
     with usage_errors():
         space = Workspace(workspace) if workspace else None
         toolset = Toolset(*([load_tools(source)] if source else []), *([space.tools] if space is not None else []))
@@ -75,6 +70,16 @@ def call_command(
         _show(result, trace)
     if result.error:
         raise typer.Exit(1)
+
+
+def _check_options(source: str, workspace: str, *, isolate: bool) -> None:
+    """Exit with a usage error if no tools are given, or none that can be isolated."""
+    if not source and not workspace:
+        exit_with_usage_error("no tools: pass --from MODULE, a Python module or file, or --workspace DIR")
+    if isolate and not source:
+        exit_with_usage_error(
+            "--isolate is for the tools of --from; those of --workspace run here, and their commands in processes"
+        )
 
 
 def _repaired_reply(tool: str, arguments: str, toolset: Toolset, policy: str) -> Reply:

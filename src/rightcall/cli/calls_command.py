@@ -27,7 +27,7 @@ from rightcall.datasets.rows.mapping import Totals
 from rightcall.problems import CODES
 from rightcall.repairs.rules import RULES
 from rightcall.safe_text import brief
-from rightcall.types import to_json
+from rightcall.types import Problem, to_json
 
 
 @grouped
@@ -59,12 +59,17 @@ def check_command(
         listed = [to_json(problem) for problem in problems]
         typer.echo(format_json({"calls": len(found) - bad, "refused": bad, "problems": listed}))
     else:
-        out = console()
-        show_problems(out, problems)
-        counted = f"{len(found)} call{'' if len(found) == 1 else 's'}"
-        verdict = f"{bad} of {counted} must not run" if bad else f"{counted}, nothing blocks"
-        row(out, "check", verdict, "bold red" if bad else "bold green")
+        _print_check(problems, len(found), bad)
     _exit_if_rejected(found)
+
+
+def _print_check(problems: list[Problem], calls: int, rejected: int) -> None:
+    """Print the problems of all calls, and how many of the calls are rejected."""
+    out = console()
+    show_problems(out, problems)
+    counted = f"{calls} call{'' if calls == 1 else 's'}"
+    verdict = f"{rejected} of {counted} must not run" if rejected else f"{counted}, nothing blocks"
+    row(out, "check", verdict, "bold red" if rejected else "bold green")
 
 
 @grouped

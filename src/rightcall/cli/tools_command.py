@@ -68,12 +68,7 @@ def tools(
         typer.echo(format_json(_tools_json(toolset, to, converted, renamed)))
     else:
         _report_notes(toolset, renamed)
-        if isinstance(converted, str):
-            write_text(converted)
-        elif to:
-            typer.echo(format_json(converted))
-        else:
-            _list(toolset)
+        _print_tools(toolset, converted if to else None)
     if toolset.refused:
         raise typer.Exit(1)
 
@@ -114,7 +109,14 @@ def _report_notes(toolset: Toolset, renamed: dict[str, str]) -> None:
         print_message(f"renamed: {name!r} is {wire!r} there")
 
 
-def _list(toolset: Toolset) -> None:
+def _print_tools(toolset: Toolset, converted: list[Any] | str | None) -> None:
+    """Print converted definitions as text or JSON; a table of the tools if they were not converted."""
+    if isinstance(converted, str):
+        write_text(converted)
+        return
+    if converted is not None:
+        typer.echo(format_json(converted))
+        return
     rows = [(tool.name, toolset.source(tool.name), tool.description) for tool in toolset]
     if rows:
         table(console(), ("tool", "from", "what it does"), [[brief(cell, 200) for cell in each] for each in rows])

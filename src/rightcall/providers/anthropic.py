@@ -31,7 +31,7 @@ from rightcall.providers.dialect import (
     unknown_fields,
 )
 from rightcall.providers.openai_chat import chat_content
-from rightcall.providers.sdk_view import arguments, items, obj, objects, text
+from rightcall.providers.sdk_view import arguments, integer, items, obj, objects, text
 from rightcall.types import Call, Json, Reply
 
 _REASONING_BLOCKS = ("thinking", "redacted_thinking")
@@ -82,8 +82,7 @@ def _block_deltas(block: Json) -> Iterator[Delta]:
 def _event_deltas(payload: Json, state: StreamState) -> Iterator[Delta]:
     """Yield the deltas of one event. `state` has the type of each block, by its index."""
     kind = text(payload.get("type"))
-    index = payload.get("index")
-    slot = index if type(index) is int else None
+    slot = integer(payload.get("index"))
     if kind == "message_start":
         message = obj(payload.get("message")) or {}
         if message.get("content"):  # a message may begin with content
@@ -91,19 +90,23 @@ def _event_deltas(payload: Json, state: StreamState) -> Iterator[Delta]:
     elif kind == "content_block_start":
         yield from _block_start_deltas(payload, slot, state)
     elif kind == "content_block_delta":
-        delta = obj(payload.get("delta")) or {}
-        if content := text(delta.get("text")):
-            yield TextDelta(content)
-        if reasoning := text(delta.get("thinking")):
-            yield ReasoningDelta(reasoning)
-        # The arguments of a tool that the server runs arrive in the same way.
-        if "partial_json" in delta and state.get(slot, "tool_use") == "tool_use":
-            yield CallDelta(slot=slot, arguments=arguments(delta["partial_json"]), parsed=True)
-    elif kind == "content_block_stop":
-        if state.get(slot, "tool_use") == "tool_use":
-            yield CallClosed(slot)
+        yield from _block_piece_deltas(payload, slot, state)
+    elif kind == "content_block_stop" and state.get(slot, "tool_use") == "tool_use":
+        yield CallClosed(slot)
     elif kind == "message_delta":
         yield from _ending_deltas(obj(payload.get("delta")) or {})
+
+
+def _block_piece_deltas(payload: Json, slot: int | None, state: StreamState) -> Iterator[Delta]:
+    """Yield the deltas of an event that continues a block: a piece of text, of reasoning, or of a call's arguments."""
+    delta = obj(payload.get("delta")) or {}
+    if content := text(delta.get("text")):
+        yield TextDelta(content)
+    if reasoning := text(delta.get("thinking")):
+        yield ReasoningDelta(reasoning)
+    # The arguments of a tool that the server runs arrive in the same way.
+    if "partial_json" in delta and state.get(slot, "tool_use") == "tool_use":
+        yield CallDelta(slot=slot, arguments=arguments(delta["partial_json"]), parsed=True)
 
 
 def _block_start_deltas(payload: Json, slot: int | None, state: StreamState) -> Iterator[Delta]:

@@ -138,7 +138,7 @@ def _one_part_deltas(part: Json) -> Iterator[Delta]:
 
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d{1,4})\]|\[\s*(['\"])(.*?)\3\s*\]")
 _MAX_PATH = 400  # characters, which is at most 200 steps
-_VALUE_KEYS = ("stringValue", "numberValue", "boolValue", "nullValue", "string_value", "number_value", "bool_value")
+_VALUE_KEYS = ("stringValue", "numberValue", "boolValue", "string_value", "number_value", "bool_value")
 
 
 class _CallPieces:
@@ -156,11 +156,8 @@ class _CallPieces:
         self._arguments.update(obj(call.get("args")) or {})
         for piece in objects(call.get("partialArgs", call.get("partial_args"))):
             path = text(piece.get("jsonPath", piece.get("json_path")))
-            steps = _parse_path(path) if len(path) < _MAX_PATH else []
-            value = next((piece[key] for key in _VALUE_KEYS if key in piece and key[:4] != "null"), None)
-            if isinstance(value, float) and value.is_integer():
-                value = int(value)
-            if not steps or not _store_value(self._arguments, steps, value):
+            steps = _parse_path(path)
+            if not steps or not _store_value(self._arguments, steps, _piece_value(piece)):
                 self.invalid_path = self.invalid_path or path or "?"
 
     def joined_call(self) -> CallDelta:
@@ -173,12 +170,20 @@ class _CallPieces:
         return CallDelta(slot=self.slot, id=self.id, name=self.name, arguments=json, all=True, parsed=True, fault=fault)
 
 
+def _piece_value(piece: Json) -> Any:
+    """Return the value of a piece of the arguments; null has no key of its own. Integers are written as floats."""
+    value = next((piece[key] for key in _VALUE_KEYS if key in piece), None)
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 class _GrowingString(list[str]):
     """The pieces of a string that may continue."""
 
 
 def _parse_path(path: str) -> list[str | int]:
-    """Parse `$.a[0].b` as keys and positions. A path that is not fully understood gives an empty list."""
+    """Parse `$.a[0].b` as keys and positions. A path that is too long or not fully understood gives an empty list."""
+    if len(path) >= _MAX_PATH:
+        return []
     at = 1 if path.startswith("$") else 0
     steps: list[str | int] = []
     while at < len(path):

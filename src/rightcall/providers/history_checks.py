@@ -4,9 +4,8 @@
     history_faults(history, profile="mistral")
 
 A profile lists what a server rejects: a history that its profile accepts is sent unchanged. `strict` is the narrowest
-of
-the profiles with arguments as text, for an unknown server. The check shares no code with the sanitizer, so that it can
-verify the sanitizer's result.
+of the profiles with arguments as text, for an unknown server. The check shares no code with the sanitizer, so that it
+can verify the sanitizer's result.
 """
 
 from __future__ import annotations
@@ -169,7 +168,7 @@ def _message_faults(message: Any, profile: HistoryProfile) -> Iterator[str]:
         yield from _reasoning_faults(message, profile)
         for call in message.get("tool_calls", ()):
             yield from _call_faults(call, profile)
-    elif role == "tool" and not (isinstance(message.get("tool_call_id"), str) and message["tool_call_id"]):
+    elif role == "tool" and not _is_nonempty_text(message.get("tool_call_id")):
         yield "is a result without the id of a call"
 
 
@@ -177,18 +176,31 @@ def _content_faults(message: Json, profile: HistoryProfile) -> Iterator[str]:
     """Yield the faults of a message's content: its type, its parts, or that it is missing."""
     content, role = message.get("content"), message["role"]
     if isinstance(content, list):
-        if not (profile.result_parts if role == "tool" else profile.parts):
-            yield "has parts where the server takes a string"
-        elif not content or not all(isinstance(part, dict) and isinstance(part.get("type"), str) for part in content):
-            yield "has parts without a type"
+        yield from _part_faults(content, profile.result_parts if role == "tool" else profile.parts)
     elif content is None:
-        takes = [message.get("refusal"), message.get("audio"), profile.blank != "empty" and message.get("tool_calls")]
-        if role != "assistant" or not any(takes):
+        if not _may_lack_content(message, profile):
             yield "has no content"
     elif not isinstance(content, str):
         yield "has content that is not text"
     elif content == "" and role == "assistant" and message.get("tool_calls") and profile.blank == "null":
         yield "has an empty string where the server takes null"
+
+
+def _part_faults(parts: list[Any], accepted: bool) -> Iterator[str]:
+    """Yield the fault of content that is a list of parts; `accepted`: the server takes such content."""
+    if not accepted:
+        yield "has parts where the server takes a string"
+    elif not parts or not all(isinstance(part, dict) and isinstance(part.get("type"), str) for part in parts):
+        yield "has parts without a type"
+
+
+def _may_lack_content(message: Json, profile: HistoryProfile) -> bool:
+    """Return True if the server accepts null as the content: of an assistant's turn with calls, a refusal or audio."""
+    if message["role"] != "assistant":
+        return False
+    return bool(
+        message.get("refusal") or message.get("audio") or (profile.blank != "empty" and message.get("tool_calls"))
+    )
 
 
 def _field_faults(message: Json, profile: HistoryProfile) -> Iterator[str]:
@@ -210,7 +222,7 @@ def _reasoning_faults(message: Json, profile: HistoryProfile) -> Iterator[str]:
     for key in REASONING_KEYS:
         if key in message and key != profile.reasoning:
             yield f"has the field {key}"
-    reasoning = message.get(profile.reasoning) if profile.reasoning else None
+    reasoning = message.get(profile.reasoning)
     if message.get("tool_calls"):
         if profile.needs_reasoning and not reasoning:
             yield f"needs {profile.reasoning} next to its calls"
@@ -223,13 +235,12 @@ def _call_faults(call: Any, profile: HistoryProfile) -> Iterator[str]:
     if not isinstance(call, dict) or call.get("type") not in ("function", "custom"):
         yield "has a call that is not a function call or a custom call"
         return
-    id = call.get("id")
-    if not isinstance(id, str) or not id or (profile.ids == "nine" and not is_nine(id)):
-        yield f"has a call with the id {id!r:.40}"
+    if not _is_accepted_id(call.get("id"), profile):
+        yield f"has a call with the id {call.get('id')!r:.40}"
     if call["type"] == "custom":
         return
-    function = call.get("function")
-    if not isinstance(function, dict) or not isinstance(function.get("name"), str) or not function["name"].strip():
+    function: Any = call.get("function")
+    if not _has_name(function):
         yield "has a call without a name"
         return
     given = function.get("arguments")
@@ -237,6 +248,19 @@ def _call_faults(call: Any, profile: HistoryProfile) -> Iterator[str]:
         yield f"has arguments of the type {type(given).__name__}"
     elif isinstance(given, str) and not isinstance(decode(given, MAX_DEPTH), dict):
         yield "has arguments that are not a JSON object"
+
+
+def _is_accepted_id(id: Any, profile: HistoryProfile) -> bool:
+    return _is_nonempty_text(id) and (profile.ids != "nine" or is_nine(id))
+
+
+def _is_nonempty_text(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _has_name(function: Any) -> bool:
+    """Return True for an object with a `name` that is not blank."""
+    return isinstance(function, dict) and isinstance(function.get("name"), str) and bool(function["name"].strip())
 
 
 def _pairing_faults(history: Sequence[Json]) -> Iterator[str]:

@@ -13,6 +13,7 @@ unchanged are stored in the message under `OPAQUE`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from types import NoneType
 from typing import Any
 
 from rightcall.api_names import api_name
@@ -92,7 +93,7 @@ def _is_chat(message: Any) -> bool:
     if role == "tool":
         return bool(message.get("tool_call_id"))
     if role == "assistant":
-        if "function_call" in message or not (content is None or type(content) is str):
+        if "function_call" in message or type(content) not in (str, NoneType):
             return False
         calls = message.get("tool_calls")
         return not calls or (type(calls) is list and all(map(_is_chat_call, calls)))
@@ -148,10 +149,7 @@ def _store_opaque_fields(converted: Json, turn: Any, dialect: Dialect) -> None:
 
 
 def _add_ids(messages: list[Json]) -> None:
-    """Give every call without an id a new one, and set the id of its result.
-
-    A result is matched by its id, else by the name of its tool, else to the first call without a result.
-    """
+    """Give every call without an id a new one, and set the id of its result."""
     taken = {call["id"] for message in messages for call in _message_calls(message) if call["id"]}
     count = 0
     waiting: dict[str, str] = {}  # names of the calls without a result, by id
@@ -159,17 +157,28 @@ def _add_ids(messages: list[Json]) -> None:
         for call in _message_calls(message):
             count += 1
             call["id"] = call["id"] or _new_id(count, taken)
-            waiting[call["id"]] = text((call.get("function") or call.get("custom") or {}).get("name"))
+            waiting[call["id"]] = call_name(call)
         if message["role"] == "tool":
-            name = text(message.get("name"))
-            id = message.get("tool_call_id")
-            if not id:
-                same_tool = (call_id for call_id, tool in waiting.items() if tool == name)
-                id = next(same_tool, "" if name else next(iter(waiting), ""))
+            id = message["tool_call_id"] = message.get("tool_call_id") or _find_call_id(message, waiting)
             waiting.pop(id, None)
-            message["tool_call_id"] = id
             if not message.get("name"):
                 message.pop("name", None)
+
+
+def call_name(entry: Json) -> str:
+    """Return the name of the tool in an entry of `tool_calls`, which is a function call or a custom call."""
+    return text((entry.get("function") or entry.get("custom") or {}).get("name"))
+
+
+def _find_call_id(result: Json, waiting: dict[str, str]) -> str:
+    """Return the id of the call that a result without an id answers, or "" if there is none.
+
+    It is the first call of the result's tool, or the first call at all if the result does not name its tool. `waiting`
+    has the names of the calls without a result, by id.
+    """
+    name = text(result.get("name"))
+    same_tool = (id for id, tool in waiting.items() if tool == name)
+    return next(same_tool, "" if name else next(iter(waiting), ""))
 
 
 def _message_calls(message: Json) -> list[Json]:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import hashlib
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from operator import is_
 from typing import Any
 
 import msgspec
@@ -22,6 +21,7 @@ import msgspec
 from rightcall.ids import ALPHABET, is_nine
 from rightcall.providers.dialect import output_text
 from rightcall.providers.history_checks import REASONING_KEYS, HistoryProfile, history_profile
+from rightcall.providers.history_messages import call_name
 from rightcall.providers.sdk_view import compact_json, items, obj, text
 from rightcall.strict_json import MAX_DEPTH, decode, is_object_text
 from rightcall.types import Json, Reply
@@ -191,14 +191,11 @@ def _convert_function_call(sanitizer: _Sanitizer, item: _Message) -> None:
 def _fix_call_list(sanitizer: _Sanitizer, item: _Message) -> None:
     """Fix the calls of a message and omit those without a name."""
     given = items(item.message["tool_calls"])
-    calls = [_fix_call(sanitizer, item, at, each) for at, each in enumerate(given)]
-    if given and None not in given and all(map(is_, calls, given)):
-        return
-    named = [call for call in calls if call is not None]
-    if len(named) < len(calls):
-        positions = [at for at, call in enumerate(calls) if call is not None]
-        quotes = item.invalid_arguments
-        item.invalid_arguments = {new: quotes[old] for new, old in enumerate(positions) if old in quotes}
+    named: list[Json] = []
+    for each in given:
+        call = _fix_call(sanitizer, item, len(named), each)
+        if call is not None:
+            named.append(call)
     if not named:
         if given:
             sanitizer.record("no_calls", item, "its calls have no names and are omitted")
@@ -210,7 +207,7 @@ def _fix_call_list(sanitizer: _Sanitizer, item: _Message) -> None:
 def _fix_call(sanitizer: _Sanitizer, item: _Message, at: int, given: Any) -> Json | None:
     """Return a call that the server accepts: the same object if nothing changes, None if it has no name.
 
-    `at` is the position of the call in its message.
+    `at` is the position that the call gets in its message.
     """
     if sanitizer.profile.arguments == "text" and _is_usual_call(given):
         return given  # type: ignore[no-any-return]
@@ -284,7 +281,7 @@ class _CallWithResult:
 
     @property
     def name(self) -> str:
-        return text((self.call.get("function") or self.call.get("custom") or {}).get("name"))
+        return call_name(self.call)
 
 
 def _pair_results(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from rightcall.providers.gemini import field
 from rightcall.providers.openai_chat import OPAQUE
-from rightcall.providers.sdk_view import obj, objects, text
+from rightcall.providers.sdk_view import integer, obj, objects, text
 from rightcall.types import Json
 
 _GROWING_FIELDS = {"thinking_delta": "thinking", "signature_delta": "signature"}
@@ -48,7 +48,7 @@ class OpaqueFields:
 
     def _add_messages(self, payload: Json) -> None:
         """Collect thinking blocks, signatures and calls of an event of the Messages API."""
-        kind, slot = text(payload.get("type")), _integer_index(payload)
+        kind, slot = text(payload.get("type")), integer(payload.get("index"))
         delta = obj(payload.get("delta")) or {}
         if kind == "content_block_start":
             self._blocks[slot] = {}
@@ -84,15 +84,9 @@ class OpaqueFields:
         delta = obj(choice.get("delta")) or {}
         _merge_fields(self._message, {key: value for key, value in delta.items() if key in OPAQUE})
         for position, call in enumerate(objects(delta.get("tool_calls"))):
-            index = _integer_index(call)
+            index = integer(call.get("index"))
             kept = self._calls.setdefault(position if index is None else index, {})
             _merge_fields(kept, {key: value for key, value in call.items() if key not in ("function", "index")})
-
-
-def _integer_index(fields: Json) -> int | None:
-    """Return the value of `index` if it is an integer."""
-    index = fields.get("index")
-    return index if type(index) is int else None
 
 
 def _merge_fields(kept: Json, more: Json) -> None:

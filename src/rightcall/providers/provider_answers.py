@@ -26,7 +26,7 @@ from rightcall.parsing.parser import parse
 from rightcall.providers.assembler import AnswerOptions, Assembler
 from rightcall.providers.dialect import Delta, Deltas, Fault, Loss, StreamState, TextDelta
 from rightcall.providers.opaque_fields import OpaqueFields
-from rightcall.providers.sdk_view import error_text, items, obj
+from rightcall.providers.sdk_view import error_text, items, obj, objects
 from rightcall.providers.sniff import DIALECTS, detect_dialect, dialect_name
 from rightcall.providers.sse import Payloads, as_payloads, json_value
 from rightcall.tools.toolset import ToolLike, Toolset
@@ -277,7 +277,7 @@ def usage_of(payload: Any) -> Json:
     if _KEYS_WITH_USAGE.isdisjoint(fields):
         return {}
     usage = {key: fields[key] for key in _OLLAMA_COUNTS if type(fields.get(key)) is int}
-    for holder in (fields, obj(fields.get("response")) or {}, obj(fields.get("message")) or {}):
+    for holder in objects([fields, fields.get("response"), fields.get("message")]):
         for key in _USAGE_KEYS:
             counts = obj(holder.get(key)) or {}
             usage |= {name: value for name, value in counts.items() if value is not None}

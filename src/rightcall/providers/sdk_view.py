@@ -51,6 +51,11 @@ def objects(value: Any) -> list[Json]:
     return found
 
 
+def integer(value: Any) -> int | None:
+    """Return an integer unchanged, and None for any other value; true and false are no integers."""
+    return value if type(value) is int else None
+
+
 def text(value: Any) -> str:
     """Return a string unchanged, an enum member's value if it is a string, and "" for any other value."""
     if type(value) is str:

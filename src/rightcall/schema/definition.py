@@ -389,8 +389,9 @@ class _Checker:
             self.keywords(schema, path)
             waiting += [(path + sub.path, sub.schema) for sub in subschemas(schema)][::-1]
             if not REFERRING.isdisjoint(schema):
-                pointed = [(schema[word], word) for word in REFS if word in schema]
-                waiting += [(self.where(ref), self.target(ref, path, word)) for ref, word in pointed]
+                for word in REFS:
+                    if word in schema:
+                        waiting.append((self.where(schema[word]), self.target(schema[word], path, word)))
 
     def keywords(self, schema: Json, path: str) -> None:
         """Check the keywords of one schema and collect its patterns."""

@@ -222,16 +222,15 @@ def _types_of(schema: Json, refs: Refs, depth: int) -> set[str] | None:
 def _declared_types(schema: dict[str, Any]) -> set[str] | None:
     """Return the types in `type`, `const` or `enum` of this schema alone, or None."""
     said = schema.get("type")
-    names = (
-        {said} if isinstance(said, str) else {s for s in said if isinstance(s, str)} if isinstance(said, list) else None
-    )
-    if names is None and "const" in schema:
+    if isinstance(said, str | list):
+        names = {name for name in ([said] if isinstance(said, str) else said) if isinstance(name, str)}
+    elif "const" in schema:
         names = {_type_of(schema["const"])}
-    if names is None and isinstance(schema.get("enum"), list):
+    elif isinstance(schema.get("enum"), list):
         names = {_type_of(value) for value in schema["enum"]}
-    if names is not None and schema.get("nullable") is True:
-        names = names | {"null"}
-    return names
+    else:
+        return None
+    return names | {"null"} if schema.get("nullable") is True else names
 
 
 def _type_of(value: Any) -> str:
