@@ -446,3 +446,61 @@ def test_the_remains_of_an_opener_are_reported(text: str, format: str) -> None:
 def test_other_text_is_no_remainder_of_an_opener(text: str) -> None:
     reply = parsed(text, "auto")
     assert (reply.calls, reply.problems, reply.content) == ((), (), text)
+
+
+# -- DeepSeek: doubled and ASCII bars (GenericAgent#804, xagent#806, codex-relay#49, stdapi.ai#182) ---
+
+DSML = ["deepseek_v32", "deepseek_v4", "deepseek_v41", "auto"]
+BARS = {"doubled": "｜｜", "ASCII": "|", "doubled ASCII": "||"}
+DSML_CALLS: dict[str, list[tuple[str, Args]]] = {
+    "text": [("bash", {"command": "ls | wc -l && echo a || b"})],
+    "lines": [("write_file", {"path": "a.py", "content": "if a || b:\n    pass\n"})],
+    "other types": [("view", {"path": "a.py", "view_range": [1, 2]})],
+    "no arguments": [("list_mailboxes", {})],
+    "two calls": [("bash", {"command": "ls", "timeout": 3}), ("get_weather", {"city": "Oslo", "days": 2})],
+}
+
+
+def dsml(calls: list[tuple[str, Args]], format: str) -> str:
+    written = "deepseek_v32" if format == "auto" else format
+    return render([Call(name, arguments) for name, arguments in calls], format=written, tools=TOOLS)
+
+
+@pytest.mark.parametrize("format", DSML)
+@pytest.mark.parametrize("bars", BARS.values(), ids=BARS)
+@pytest.mark.parametrize("calls", DSML_CALLS.values(), ids=DSML_CALLS)
+def test_the_bars_of_dsml_may_be_doubled_or_ascii(calls: list[tuple[str, Args]], bars: str, format: str) -> None:
+    text = dsml(calls, format).replace("｜DSML｜", f"{bars}DSML{bars}")
+    assert ran(text, format) == calls
+    reply = parsed(f"I look.\n\n{text}", format)
+    assert (len(reply.calls), reply.content.strip()) == (len(calls), "I look.")
+
+
+@pytest.mark.parametrize("format", DSML)
+@pytest.mark.parametrize("bars", BARS.values(), ids=BARS)
+def test_other_bars_do_not_hide_a_doubt(bars: str, format: str) -> None:
+    text = dsml([("bash", {"command": "VALUE"})], format).replace("｜DSML｜", f"{bars}DSML{bars}")
+    opens = text.partition("VALUE")[0]
+    other = opens[opens.rindex("<") :].replace("command", "timeout")
+    for wrong in (
+        text[: text.index("VALUE") + 3],  # cut in the value
+        text.replace("VALUE", "ls" + text.partition("VALUE")[2] + "\necho"),  # the end of the call twice
+        text.replace(f"</{bars}DSML", "</｜DSML"),  # the other closing tags
+    ):
+        reply = parsed(wrong, format)
+        assert not reply.calls and reply.problems, wrong
+    if bars != BARS["doubled"]:  # the other tags may be written by chance
+        reply = parsed(text.replace("VALUE", f"ls {other} 3"), format)
+        assert not reply.calls and reply.problems
+    quoted = f"The tag `{opens[opens.index('<') : opens.index('>') + 1]}` opens the calls."
+    assert parsed(quoted, format).calls == ()
+
+
+@pytest.mark.parametrize("format", DSML)
+@pytest.mark.parametrize("bars", BARS.values(), ids=BARS)
+def test_tags_with_other_bars_in_a_value_are_text(bars: str, format: str) -> None:
+    for calls in DSML_CALLS.values():
+        inside = dsml(calls, format).replace("｜DSML｜", f"{bars}DSML{bars}")
+        for content in (inside, f"Write\n{inside}\nonce.", inside.rpartition("</")[0], inside.partition("\n")[2]):
+            call = ("write_file", {"path": "a.md", "content": content})
+            assert ran(dsml([call], format), format) == [call]
