@@ -48,6 +48,8 @@ def test_every_api_has_its_path_whatever_path_was_given(api: str, path: str, end
         ("http://:hunter2@h:1/v1", "credentials"),
         ("http://h:1/v1?api_key=hunter2", "query string"),
         ("http://h:1/v1#hunter2", "fragment"),
+        ("http://h:1/v1?", "query string"),
+        ("http://h:1/v1#", "fragment"),
         ("localhost:8080", "http://127.0.0.1:8080"),
         ("ftp://h", "is no base URL"),
         ("http://", "is no base URL"),

@@ -91,6 +91,13 @@ def test_a_whole_answer_is_a_reply_that_knows_how_it_came_about() -> None:
     assert list(heard.body) == ["model", "messages", "tools", "stream"] and heard.body["stream"] is False
 
 
+@pytest.mark.parametrize("probability", ["0.5", "NaN"])
+def test_an_answer_may_begin_with_a_byte_order_mark(probability: str) -> None:
+    body = json.dumps({**chat("Hello!"), "p": 0}).replace('"p": 0', f'"p": {probability}')
+    found, _ = complete(answer(200, b"\xef\xbb\xbf" + body.encode(), Content_Type="application/json"))
+    assert found.content == "Hello!"
+
+
 def test_a_streamed_answer_gives_the_events_of_a_parser_then_the_answer() -> None:
     found, whole, server = stream(chunked(events(delta(content="On it."), *WEATHER)))
     assert found[:2] == [Text("On it."), CallStart(0, "call_a", "get_weather")]

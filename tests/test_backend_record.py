@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from rightcall.backends.cassette import (
     load_cassette,
     start_cassette,
 )
-from rightcall.backends.recording import Recorder, ReplayBackend, ReplayServer
+from rightcall.backends.recording import Recorder, ReplayBackend, ReplayServer, replay_pieces
 from rightcall.backends.request import Answer, Request
 from rightcall.errors import BackendError, BadCassette, CallerError, FileFailed, NotRecorded, StatusError
 from rightcall.types import Event
@@ -161,6 +162,19 @@ def test_a_replay_has_the_pace_of_the_recording_if_asked(tmp_path: Path) -> None
         replayed(tmp_path / "c.jsonl", [ask()], stream=True, timing=timing)
         took.append(time.monotonic() - begun)
     assert took[1] >= 0.3
+
+
+def test_each_piece_of_a_replay_waits_for_its_own_delay() -> None:
+    async def go() -> None:
+        async with aclosing(
+            replay_pieces(RecordedResponse(200, chunks=["a", "b"], delays=[0, 60_000]), timing=True)
+        ) as pieces:
+            assert await anext(pieces) == b"a"
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.05):
+                    await anext(pieces)
+
+    asyncio.run(go())
 
 
 def _slow_down(path: Path, milliseconds: int) -> None:

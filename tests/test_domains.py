@@ -237,6 +237,8 @@ COMPARED: list[tuple[str, Any, Any, bool]] = [
     ("is", 1, True, False),
     ("is", {"a": [1]}, {"a": [1]}, True),
     ("is", {"a": 1}, {"a": True}, False),
+    ("is", {"a": 1, "b": 2}, {"a": 1}, False),
+    ("is", {"a": 1}, {"a": 1, "b": 2}, False),
     ("is_not", "a", "a", False),
     ("one_of", "a", ["a", "b"], True),
     ("none_of", "a", ["a", "b"], False),
