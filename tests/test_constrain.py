@@ -549,6 +549,17 @@ def test_openai_strict_closes_every_object_and_requires_every_member() -> None:
     }
 
 
+@pytest.mark.parametrize("dialect", ["openai", "anthropic"])
+def test_an_object_of_any_members_is_reported_where_a_provider_closes_it(dialect: str) -> None:
+    for free in ({"type": "object"}, {"type": ["object", "null"]}, {"type": "object", "additionalProperties": True}):
+        schema = {"type": "object", "properties": {"x": free}, "required": ["x"]}
+        made, limits = project(schema, dialect, "f")
+        assert made["properties"]["x"]["additionalProperties"] is False
+        assert [(limit.path, limit.keyword) for limit in limits] == [
+            ("/properties/x/additionalProperties", "additionalProperties")
+        ]
+
+
 def test_anthropic_strict_takes_no_recursion_and_says_so() -> None:
     made, limits = project({"type": "object", "properties": {"x": TREE}, "$defs": {"node": NODE}}, "anthropic", "f")
     assert "minimum" not in json.dumps(made)

@@ -211,3 +211,17 @@ def test_members_are_counted_over_all_schemas_that_declare_them() -> None:
     schema: Json = {"type": "object", "minProperties": 2, "properties": {"a": {}}, "allOf": [{"properties": {"b": {}}}]}
     assert accepts(schema, {"a": 1, "b": 2})
     assert not accepts(schema, {"a": 1})
+
+
+def test_a_member_that_is_only_required_is_unevaluated() -> None:
+    schema: Json = {"type": "object", "required": ["a"], "unevaluatedProperties": False}
+    with pytest.raises(GrammarCompileError):
+        accepts(schema, {"a": 1})
+    declaring: tuple[Json, ...] = (
+        {"properties": {"a": {}}},
+        {"allOf": [{"properties": {"a": {}}}]},
+        {"patternProperties": {"^a": {}}},
+        {"additionalProperties": True},
+    )
+    for keywords in declaring:
+        assert accepts({**schema, **keywords}, {"a": 1}), keywords

@@ -63,6 +63,34 @@ def test_a_range_of_numbers_has_exactly_its_numbers(
                 assert matches(node, text) is (above and below), text
 
 
+@given(
+    low=st.one_of(st.none(), st.floats(-1e30, 1e30)),
+    high=st.one_of(st.none(), st.floats(-1e30, 1e30)),
+    opens=st.tuples(st.booleans(), st.booleans()),
+    value=st.floats(-1e30, 1e30),
+    factor=st.sampled_from([1, 1.1, 0.9, 0.999, 10, 0.1, -1]),
+)
+@example(low=-1.5e-5, high=None, opens=(False, False), value=1.0, factor=1)
+@example(low=0.0, high=5e-7, opens=(True, False), value=5e-8, factor=1)
+@example(low=2e-7, high=5e-7, opens=(True, True), value=3e-7, factor=1)
+@example(low=None, high=2e22, opens=(False, True), value=1e300, factor=1)
+@example(low=3e20, high=None, opens=(True, False), value=4e20, factor=1)
+def test_a_range_has_exactly_its_numbers_with_an_exponent(
+    low: float | None, high: float | None, opens: tuple[bool, bool], value: float, factor: float
+) -> None:
+    assume((low is not None or high is not None) and (low is None or high is None or low < high))
+    below, above = (None if end is None else Decimal(repr(end)) for end in (low, high))
+    node = numbers(below, above, *opens)
+    for near in (value, low or value, high or value):
+        text = json.dumps(near * factor)
+        number = Decimal(text)
+        is_above = below is None or (number > below if opens[0] else number >= below)
+        is_below = above is None or (number < above if opens[1] else number <= above)
+        if "e" in text:
+            assert matches(node, text) is (is_above and is_below), text
+            assert matches(node, text.replace("e-0", "e-")) is (is_above and is_below), text
+
+
 @given(value=st.floats(allow_nan=False, allow_infinity=False))
 @example(value=5e-324)
 @example(value=1.7976931348623157e308)

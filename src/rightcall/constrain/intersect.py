@@ -236,9 +236,9 @@ class Intersection:
         a, b = ({field.name: field for field in side.fields} for side in (one, other))
         fields = []
         for name in names:
-            sides = [a.get(name) or self.spare(one, name), b.get(name) or self.spare(other, name)]
-            shape = self.intersect(sides[0].shape, sides[1].shape, path)
-            fields.append(Field(name, shape, sides[0].required or sides[1].required))
+            first, second = a.get(name) or self.spare(one, name), b.get(name) or self.spare(other, name)
+            shape = self.intersect(first.shape, second.shape, path)
+            fields.append(Field(name, shape, first.required or second.required, first.evaluated or second.evaluated))
         return fields
 
     def intersect_objects(self, one: Object, other: Object, path: str) -> Shape:
@@ -267,10 +267,10 @@ class Intersection:
 
     def spare(self, side: Object, name: str) -> Field:
         if not side.said and side.extra == NOTHING:
-            return Field(name, ANYTHING)
+            return Field(name, ANYTHING, evaluated=False)
         if side.keys is not None and not matches(f"^(?:{regex_text(side.keys)})$", name):
             return Field(name, NOTHING)
-        return Field(name, self.shared(side.extra))
+        return Field(name, self.shared(side.extra), evaluated=side.said)
 
     def item(self, array: Array, at: int) -> Shape:
         return array.prefix[at] if at < len(array.prefix) else self.shared(array.items)

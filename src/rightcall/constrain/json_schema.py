@@ -225,7 +225,8 @@ class _Projector:
     def _close(self, made: Json, schema: Json, path: str) -> None:
         said = schema.get("type")
         if "properties" in made or said == "object" or (isinstance(said, list) and "object" in said):
-            if schema.get("additionalProperties", False) is not False:
+            # A schema without `properties` describes its members here, or not at all.
+            if schema.get("additionalProperties", "properties" not in schema) is not False:
                 self.limit(
                     f"{path}/additionalProperties",
                     "additionalProperties",

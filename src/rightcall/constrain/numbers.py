@@ -1,7 +1,7 @@
 """Numbers between bounds as text:  1..120  ->  [1-9] | [1-9][0-9] | 1[01][0-9] | 120
 
 Integers have no leading zeros, decimals any number of digits. Exponents, which JSON writers use for very small and very
-large numbers, are allowed where all numbers of that size are within the bounds.
+large numbers, are allowed for numbers that those writers write with one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from rightcall.constrain.algebra import DIGIT, EMPTY, NEVER, Lexeme, Lit, Node, 
 
 _NONZERO = chars((0x31, 0x39))
 _SIGN = maybe(Lit("-"))
-_SMALL, _LARGE = Decimal("1e-4"), Decimal("1e16")  # outside these JSON writers take to exponents
+_EXPONENTS = ((-324, -5), (16, 307))  # with these JSON writers write an exponent
+_LARGE = Decimal("1e308")
 
 
 def digits(least: int, most: int | None) -> Node:
@@ -116,6 +117,26 @@ def _same_length(low: str, high: str) -> Node:
 # -- decimals ----------------------------------------------------------------------------------------------------------
 
 
+def _mantissa_of(value: Decimal) -> Decimal:
+    return value.scaleb(-value.adjusted())
+
+
+@lru_cache(64)
+def _exponent(first: int, last: int) -> Node:
+    """The exponents from `first` to `last`, which have one sign; one of a single digit may begin with a zero."""
+    if first > last:
+        return NEVER
+    low, high = sorted((abs(first), abs(last)))
+    sizes = [(2, 1, 99), (3, 100, 999)] if high > 9 else [(2, 1, 9)]
+    sizes += [(1, 1, 9)] if low < 10 else []
+    parts = [
+        _same_length(f"{max(low, least):0{size}}", f"{min(high, most):0{size}}")
+        for size, least, most in sizes
+        if max(low, least) <= min(high, most)
+    ]
+    return seq(Lit("e-" if first < 0 else "e+"), alt(*parts))
+
+
 class Range:
     """Numbers from `low` to `high`, an end that is `open` not among them; None is no end. Never negative here."""
 
@@ -146,18 +167,24 @@ class Range:
 
     def _short(self) -> list[Node]:
         """Those written with an exponent."""
-        found: list[Node] = []
-        mantissa = seq(_NONZERO, maybe(seq(Lit("."), _some(self.most))))
-        if self.low == 0 and (self.high is None or self.high >= _SMALL):
-            tiny = alt(seq(Lit("0"), chars((0x35, 0x39))), seq(_NONZERO, DIGIT), seq(chars("123"), DIGIT, DIGIT))
-            found.append(seq(mantissa, Lit("e-"), tiny))
-        if self.high is None and self.low <= _LARGE:
-            power = alt(
-                seq(Lit("1"), chars((0x36, 0x39))), seq(chars((0x32, 0x39)), DIGIT), seq(chars("12"), DIGIT, DIGIT)
-            )
-            power = alt(power, seq(Lit("30"), chars((0x30, 0x37))))
-            found += [seq(mantissa, Lit("e+"), power), _TOP]
-        return found
+        found = [self._with_exponents(*exponents) for exponents in _EXPONENTS]
+        return [*found, _TOP] if self.high is None and self.low <= _LARGE else found
+
+    def _with_exponents(self, first: int, last: int) -> Node:
+        """Those whose exponent is one of these: any mantissa, but between those of the ends where they have it too."""
+        bottom = self.low.adjusted() if self.low else first - 1
+        top = last + 1 if self.high is None else self.high.adjusted() if self.high else first - 1
+        start, stop = Decimal(1), Decimal(10)
+        parts = [seq(_NONZERO, self._any(), _exponent(max(first, bottom + 1), min(last, top - 1)))]
+        if first <= bottom <= last:
+            same = bottom == top
+            end, is_open = (_mantissa_of(self.high), self.high_open) if same and self.high else (stop, True)
+            inside = Range(_mantissa_of(self.low), end, self.low_open, is_open, self.most)._plain()
+            parts.append(seq(inside, _exponent(bottom, bottom)))
+        if self.high is not None and first <= top <= last and top > bottom:
+            inside = Range(start, _mantissa_of(self.high), False, self.high_open, self.most)._plain()
+            parts.append(seq(inside, _exponent(top, top)))
+        return alt(*parts)
 
     def _any(self) -> Node:
         return maybe(seq(Lit("."), _some(self.most)))

@@ -170,7 +170,7 @@ class MemberShapes(ScalarShapes):
         ]
         fields = self.met_patterns(fields, schema, path, depth)
         undeclared = [key for key in required if key not in declared]
-        fields += [Field(key, self.named_extra(key, schema, extra, path, depth), True) for key in undeclared]
+        fields += [self.named_extra(key, schema, extra, path, depth) for key in undeclared]
         self.dependent(schema, path)
         least, most = self.member_counts(schema, path, fields, extra)
         return object_shape(Object(tuple(fields), extra, keys, least, most, said))
@@ -238,25 +238,19 @@ class MemberShapes(ScalarShapes):
                     fields[i] = Field(field.name, met, field.required)
         return fields
 
-    def named_extra(self, key: str, schema: Json, extra: Shape, path: str, depth: int) -> Shape:
-        """The shape of a member that is required but not declared."""
-        if "additionalProperties" not in schema:
-            extra = ANYTHING
+    def named_extra(self, key: str, schema: Json, extra: Shape, path: str, depth: int) -> Field:
+        """A member that is required but not declared."""
+        said = "additionalProperties" in schema
         found = [
             self.shape(value, path, depth + 1)
             for pattern, value in schema.get("patternProperties", {}).items()
             if matches(pattern, key)
         ]
         if not found:
-            return (
-                extra
-                if not schema.get("patternProperties") or extra != ANYTHING
-                else self.shape(schema.get("additionalProperties", True), path, depth + 1)
-            )
-        shape = found[0]
-        for other in found[1:]:
-            shape = self.intersect(shape, other, path)
-        return shape
+            if "patternProperties" in schema:  # `extra` is the shape of the names that match one
+                extra = self.shape(schema.get("additionalProperties", True), path, depth + 1)
+            return Field(key, extra if said else ANYTHING, True, evaluated=said)
+        return Field(key, self.all_of(found, path), True)
 
 
 def without_keyword(schema: Json, left_out: str) -> Json:
@@ -499,9 +493,10 @@ def _spoken(shape: Shape) -> Shape:
 
 
 def _closed(shape: Shape) -> Shape:
-    if isinstance(shape, Object) and not shape.said:
-        return msgspec.structs.replace(shape, extra=NOTHING, said=True)
-    return shape
+    if not isinstance(shape, Object) or shape.said:
+        return shape
+    fields = tuple(one if one.evaluated else Field(one.name, NOTHING, one.required) for one in shape.fields)
+    return object_shape(msgspec.structs.replace(shape, fields=fields, extra=NOTHING, said=True))
 
 
 __all__ = ["Relaxation", "Shapes"]

@@ -50,9 +50,12 @@ class Array(msgspec.Struct, frozen=True, cache_hash=True):
 
 
 class Field(msgspec.Struct, frozen=True):
+    """A member. `evaluated` is False if it is only required, and no keyword gives its schema."""
+
     name: str
     shape: Shape
     required: bool = False
+    evaluated: bool = True
 
 
 class Object(msgspec.Struct, frozen=True, cache_hash=True):
