@@ -92,6 +92,11 @@ class Block:
         self._broken_at = 0  # where the last call could not be parsed any further
         self._content = builder.at  # the position behind the opener
 
+    @property
+    def _has_opener(self) -> bool:
+        """Whether a marker around the calls opened the block, so that one must close it."""
+        return not (self.bare or self._is_inner)
+
     def read(self, size: int) -> Steps[Ending]:
         """Parse the block whose opener has this many characters."""
         builder = self._builder
@@ -205,7 +210,7 @@ class Block:
             is_due = not found and self._may_close_late(close, char)
             builder.output.spans.mark("marker", builder.at)
             if is_due:
-                return "late" if self.bare or self._is_inner else "due"
+                return "due" if self._has_opener else "late"
         # If the values are raw text, what follows may show that the call has not ended.
         if self._reader is None or not (self._reader.closers or builder.is_end_uncertain):
             builder.finalize_pending()
@@ -228,7 +233,7 @@ class Block:
             builder.take_all()  # the fence around the calls is truncated in its last line
             return False
         if not char:
-            if not self.bare and not self._is_inner:
+            if self._has_opener:
                 builder.problem("unclosed", "the text ended before the marker that closes the call", blocking=False)
             return False
         in_fence = builder.compiled.call_ends.heads == {"`"}  # all text up to the fence belongs to the call

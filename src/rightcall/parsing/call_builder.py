@@ -167,6 +167,10 @@ class CallBuilder(Buffer):
         repair = self.options.repair
         return repair if isinstance(repair, str) else repair.get(name, repair.get("*", "safe"))
 
+    def is_declared(self, name: str) -> bool:
+        """Return whether a declared tool has exactly this name."""
+        return self.tools is not None and name in self.tools
+
     # -- problems ------------------------------------------------------------------------------------------------------
 
     def problem(
@@ -270,7 +274,7 @@ class CallBuilder(Buffer):
             self.finalize_pending()
         self.output.call(self.text.start)
         tools = self.tools
-        is_known = tools is not None and name in tools
+        is_known = self.is_declared(name)
         if tools is not None and not is_known:
             name, found = resolve_tool_name(name, tools, self.policy(name))
             repairs += found

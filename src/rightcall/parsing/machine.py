@@ -640,9 +640,7 @@ class Machine:
         builder = self.builder
         start = opens.match(builder.buf, builder.pos)
         assert start is not None
-        if builder.buf.endswith(builder.header_names) and not (
-            builder.tools is not None and builder.header_names in builder.tools
-        ):
+        if builder.buf.endswith(builder.header_names) and not builder.is_declared(builder.header_names):
             return self._on_end(start, sign)
         self.suspend_reasoning()
         self._finalize_calls()
@@ -1123,9 +1121,7 @@ class Machine:
             return False
         if builder.buf[:1] <= " ":
             yield from self._take_blanks()
-        found = tag.at(builder.buf, builder.pos, builder.ended)
-        if found is None:
-            found = yield from builder.test(tag)
+        found = yield from builder.test(tag)
         if found:
             self.take_marker(found.end())
             self.enter_tagged_reasoning()
@@ -1136,22 +1132,20 @@ class Machine:
         builder = self.builder
         if compiled.first.header is not None and not isinstance(self.state, InReasoning):
             yield from self._read_first_header(compiled.first.header)
-        if compiled.first.opener is None and compiled.first.reasoning_label is None:
+        marker = compiled.first.opener or compiled.first.reasoning_label
+        if marker is None:
             return
         if builder.buf[builder.pos : builder.pos + 1] <= " ":
             yield from self._take_blanks()
-        if compiled.first.opener is not None:
-            opener = compiled.first.opener.at(builder.buf, builder.pos, builder.ended)
-            if opener is None:
-                opener = yield from builder.test(compiled.first.opener)
-            if opener and not builder.is_plain_text(opener.start(), opener.end()):
-                self._read_opener_name(opener.group())
-                yield from self.block(opener.end(), special=True, headless=True)
-        elif compiled.first.reasoning_label is not None:
-            label = yield from builder.test(compiled.first.reasoning_label)
-            if label:
-                self.take_marker(label.end())
-                self.enter_reasoning()
+        found = yield from builder.test(marker)
+        if found is None:
+            return
+        if compiled.first.opener is None:
+            self.take_marker(found.end())
+            self.enter_reasoning()
+        elif not builder.is_plain_text(found.start(), found.end()):
+            self._read_opener_name(found.group())
+            yield from self.block(found.end(), special=True, headless=True)
 
     def _try_bare(self) -> Steps[bool]:
         """Read a body without an opener where a reply may begin. True if another may begin here."""
@@ -1327,10 +1321,7 @@ class Machine:
         taken = builder.capture()
         if not builder.char():
             yield from builder.peek()
-        found = probe.at(builder.buf, builder.pos, builder.ended)
-        if found is None:
-            found = yield from builder.test(probe)
-        if found:
+        if (yield from builder.test(probe)):
             yield from self._read_header(taken, bare=True)
         else:
             self.output.hold_blanks(builder.release(taken), builder.at)
@@ -1363,7 +1354,7 @@ class Machine:
     def _is_recipient(self, name: str, ahead: int) -> Steps[bool]:
         """Is a line at the beginning of a reply a header, whose message would begin so far ahead, or a line of text?"""
         builder, channels = self.builder, self.compiled.channels
-        if (channels is not None and name in channels.kinds) or (builder.tools is not None and name in builder.tools):
+        if (channels is not None and name in channels.kinds) or builder.is_declared(name):
             return True
         if not _IS_NAME(name):
             return False
@@ -1395,7 +1386,7 @@ class Machine:
         text = builder.buf[builder.pos : end if end >= 0 else builder.pos + _MAX_HEADER]
         start = start_of_header(compiled, text)
         name = header_of(compiled, text).recipient if is_cut else ""
-        if name and builder.tools is not None and name in builder.tools and builder.has_room():
+        if name and builder.is_declared(name) and builder.has_room():
             builder.drop(taken)
             self.suspend_reasoning()
             self._begin_message(None)

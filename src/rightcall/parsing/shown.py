@@ -560,7 +560,7 @@ class Shown:
         if self._diff == "open":
             return self._show_line(stop)
         self._leave_items()
-        base = self._items[-1] if self._items else 0
+        base = self._content_column
         if self._is_code() and not (base and self._indent - base < _CODE and RUN(text, at, stop)):
             self._code = True
             return self._show_line(stop)
@@ -593,6 +593,11 @@ class Shown:
             at = found.end()
         return at
 
+    @property
+    def _content_column(self) -> int:
+        """The column where the content of the innermost open list item begins; 0 outside of lists."""
+        return self._items[-1] if self._items else 0
+
     def _leave_items(self) -> None:
         """End the list items whose content begins further right than this line."""
         items = self._items
@@ -611,7 +616,7 @@ class Shown:
             marks.end()
             return self._show_line(stop)
         if char in "`~" and (run := RUN(text, at, stop)) is not None:
-            base = self._items[-1] if self._items else 0
+            base = self._content_column
             info = text[run.end() : stop]
             # With a backtick in its info string it is a code span.
             is_fence = self._indent - base < _CODE and not (char == "`" and char in info)

@@ -203,15 +203,18 @@ class _ArgumentRepair:
         """The arguments with those that stand beside them."""
         placed = place_members(beside, found, self.tool, self.tools, self.policy, has_none=self.has_none)
         self.stranger = placed.unsure or any(each.code == "unknown_key" for each in placed.problems)
-        self.early = bool(placed.receipts) and placed.unsure
-        if placed.receipts and found:
-            unsure = placed.unsure or is_one_too_many_unsure(found, self.tool, "}")
-            hoisted = {key: value for key, value in placed.arguments.items() if key not in found}
-            unsure = unsure or not (has_sure_brackets(found, 1, self.tool) and has_sure_brackets(hoisted, 2, None))
-            self.early = unsure or _has_strangers(self.tool, placed.arguments, found)
+        self.early = bool(placed.receipts) and (placed.unsure or self._may_close_elsewhere(found, placed.arguments))
         self._record(*placed.receipts)
         self.notes += placed.problems
         return placed.arguments
+
+    def _may_close_elsewhere(self, found: dict[str, Any], placed: dict[str, Any]) -> bool:
+        """May the bracket between these arguments and those that were placed among them belong elsewhere?"""
+        if not found:
+            return False
+        hoisted = {key: value for key, value in placed.items() if key not in found}
+        are_sure = has_sure_brackets(found, 1, self.tool) and has_sure_brackets(hoisted, 2, None)
+        return is_one_too_many_unsure(found, self.tool, "}") or not are_sure or _has_strangers(self.tool, placed, found)
 
     def _fitted(self, tool: Tool, found: dict[str, Any]) -> dict[str, Any]:
         """The arguments as the tool's schema wants them, as far as that goes."""
@@ -232,17 +235,20 @@ class _ArgumentRepair:
         found, receipts = rename_aliases(tool, found)
         self._record(*receipts)
         if unknown_arguments(tool, found) or not fits_schema(tool, found):
-            repaired = self.has_repaired_brackets or any(each.rule in _BRACKETS for each in self.receipts)
             found, receipts = repair_by_schema(
                 tool,
                 found,
                 guesses=may_guess(tool, self.policy),
                 depth=self.depth,
                 budget=self._budget,
-                sure_brackets=not repaired or has_sure_brackets(found, 1, tool),
+                sure_brackets=self._are_brackets_sure(found, tool),
             )
             self._record(*receipts)
         return found
+
+    def _are_brackets_sure(self, found: dict[str, Any], tool: Tool) -> bool:
+        repaired = self.has_repaired_brackets or any(each.rule in _BRACKETS for each in self.receipts)
+        return not repaired or has_sure_brackets(found, 1, tool)
 
     def _is_refused(self, tool: Tool, found: dict[str, Any], name: str) -> bool:
         """May arguments that are a call of that name not be this tool's? A tool that takes any may be given a name of

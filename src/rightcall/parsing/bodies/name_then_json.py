@@ -32,6 +32,7 @@ from rightcall.types import Repair
 _B = r"[ \t\r\n]*+"
 _BLANK_RUN = re.compile(_B).match
 _OBJECT_IN_STRING = re.compile(r'"(?:\s|\\[nrt])*+\{').match
+_COMMENT_SIGNS = frozenset("/#")
 _COMMENTED = re.compile(r"/\*|//|#").search
 _NAMES = re.compile(r"[\w$][\w.\-$]*+").findall
 _NAME_THEN_OBJECT = Probe(seq(NAME, blanks(), lookahead(literal("{"))))
@@ -110,7 +111,7 @@ class NameThenJsonReader(BodyReader):
             return
         named, id, groups = self._said[found.lastindex or 0]
         name = found[named]
-        if name in self._labels and not (p.tools is not None and name in p.tools):
+        if name in self._labels and not p.is_declared(name):
             raise Broken("invalid_name", "the call has no tool name; send the name of a tool with its arguments")
         if found.group().endswith(name):  # nothing stands between the name and the arguments
             size = found.end() - found.start()
@@ -126,7 +127,7 @@ class NameThenJsonReader(BodyReader):
 
     def _is_counter(self, p: CallBuilder, name: str) -> bool:
         """Is this the number of the call, and its name was left out? Where numbers stand behind names it can be."""
-        return "index" in self._id_holes and name.isdigit() and not (p.tools is not None and name in p.tools)
+        return "index" in self._id_holes and name.isdigit() and not p.is_declared(name)
 
     def _name_alone(self, p: CallBuilder, name: str, size: int, cut: bool) -> Steps[None]:
         """A name with nothing but the arguments behind it, or what else begins with a word."""
@@ -197,7 +198,7 @@ def _any_of(pats: list[Pat]) -> str:
 def _declared(p: CallBuilder, name: str) -> str:
     """The declared tool that a name stands for, or ""."""
     settled, _ = resolve_tool_name(name, p.tools, p.policy(name))
-    return settled if p.tools is not None and settled in p.tools else ""
+    return settled if p.is_declared(settled) else ""
 
 
 def _nameless(p: CallBuilder, close: Probe | None) -> Steps[None]:
@@ -279,7 +280,7 @@ def _end_arguments(p: CallBuilder, close: Probe | None, value: Any) -> Steps[Non
     p.end_text()
     char = p.char() or (yield from p.peek())
     # A comment is one only where a marker must follow; elsewhere it is text.
-    if char == "{" or (char and char in "/#" and closed):
+    if char == "{" or (closed and char in _COMMENT_SIGNS):
         raise Broken("trailing_content", "something stands behind the arguments; send one JSON object and no more")
     if char and close is not None and p.compiled.call_ends.close is None and not (yield from _may_end(p, close)):
         raise Broken("trailing_content", f"unexpected {char!r} between the arguments and the close of the call")

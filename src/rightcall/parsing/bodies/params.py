@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 from rightcall.formats.spec import Format, Params, marker_alternatives
 from rightcall.parsing.bodies.body_reader import Around, BodyReader
@@ -122,29 +122,15 @@ class ParamsReader(BodyReader):
 
     def read(self, p: CallBuilder, *, bare: bool) -> Steps[None]:
         p.begin_text()
-        found: re.Match[str] | Literal[False] | None
-        if self.empty is not None:
-            found = yield from p.test(self.empty.probe)
-            if found:
-                p.take_match(found)
-                p.begin(self.tags.plain(self.empty.fill(found).get("name", "")))
-                p.finish(empty=True)
-                return
-        found = self.open.probe.at(p.buf, p.pos, p.ended)
-        if found is None:
-            found = yield from p.test(self.open.probe)
-        if found:
-            holes = self.open.fill(found)
-            name = self.tags.plain(holes.get("name", ""))
-            size = found.end() - p.pos
-            if self.is_name_only and (key := (yield from self._find_glued_key(p, name, size))):
-                name, size = name.removesuffix(key), size - len(key)
-            p.advance(size)
-            if self.is_name_only and not (yield from self._really_opens(p, name)):
-                raise NotACall
-            p.begin(name, holes.get("id", ""))
+        if self.empty is not None and (found := (yield from p.test(self.empty.probe))):
+            p.take_match(found)
+            p.begin(self.tags.plain(self.empty.fill(found).get("name", "")))
+            p.finish(empty=True)
+            return
+        if found := (yield from p.test(self.open.probe)):
+            yield from self._begin(p, found)
         else:
-            yield from self._damaged(p, bare)
+            yield from self._begin_damaged(p, bare)
         char = p.char() or (yield from p.peek())
         if char == "{":
             yield from self._json(p)
@@ -153,6 +139,18 @@ class ParamsReader(BodyReader):
             yield from self._json(p, self.json[1])
         else:
             yield from self._params(p)
+
+    def _begin(self, p: CallBuilder, opener: re.Match[str]) -> Steps[None]:
+        """Take the opening tag and begin the call. Raises `NotACall` if the tag is a bare name in prose."""
+        holes, size = self.open.fill(opener), opener.end() - p.pos
+        name = self.tags.plain(holes.get("name", ""))
+        if self.is_name_only:
+            key = yield from self._find_glued_key(p, name, size)
+            name, size = name.removesuffix(key), size - len(key)
+        p.advance(size)
+        if self.is_name_only and not (yield from self._really_opens(p, name)):
+            raise NotACall
+        p.begin(name, holes.get("id", ""))
 
     def _find_glued_key(self, p: CallBuilder, name: str, size: int) -> Steps[str]:
         """Return the name of the first argument if it is glued to the tool's: `bashcommand</arg_key>` (vllm#47190)."""
@@ -169,7 +167,7 @@ class ParamsReader(BodyReader):
         """A bare name is a call's if it is declared, or an argument or the call's close follows; else it is prose about
         the marker."""
         char = yield from p.peek()
-        if p.tools is not None and name in p.tools:
+        if p.is_declared(name):
             return True
         if not char:
             raise Cut
@@ -179,13 +177,13 @@ class ParamsReader(BodyReader):
             return True
         return p.tools is None and self.ends.other is not None and bool((yield from p.test(self.ends.other)))
 
-    def _damaged(self, p: CallBuilder, bare: bool) -> Steps[None]:
+    def _begin_damaged(self, p: CallBuilder, bare: bool) -> Steps[None]:
         """The opening tag is not as it should be. If it can only be meant as one, the call begins, with a receipt."""
         if bare:
             raise NotACall
         if p.ended:
             self._cut_in_opener(p)
-        if (yield from self._mended_opener(p)):
+        if (yield from self._repair_opener(p)):
             return
         if (yield from self._misnamed_opener(p)):
             return
@@ -206,7 +204,7 @@ class ParamsReader(BodyReader):
         for probe in self.tags.cut_opens:
             found = probe.at(p.buf, p.pos, True)
             name = self.tags.plain(found["name"]) if found else ""
-            if found and (found.end() > found.end("name") or (p.tools is not None and name in p.tools)):
+            if found and (found.end() > found.end("name") or p.is_declared(name)):
                 p.take_all()
                 p.begin_arguments()
                 p.begin(name)
@@ -218,26 +216,29 @@ class ParamsReader(BodyReader):
         It names a tool, and an argument of that tool or the end of the call follows, so that it has no value.
         """
         found = yield from p.test(self.damaged.call_opener)
-        if not found or p.tools is None or not found.lastindex:
+        if not found or p.tools is None:
             return False
-        name, *keys = [self.tags.plain(each) for each in found.groups() if each is not None]
+        written = [each for each in found.groups() if each is not None]
+        name, *keys = map(self.tags.plain, written)
         is_argument = any(name in p.tools.kinds(tool.name) for tool in p.tools)
         if name not in p.tools or is_argument or p.policy(name) == "off" or not p.tools.kinds(name).keys() >= {*keys}:
             return False
-        before, after = found.group().strip(), longest_first(self.body.open)[0].replace("{name}", name)
-        p.take_match(found)
-        p.begin(name, repairs=(Repair("broken_opener", "exact", "", before, after),))
+        self._begin_repaired(p, found, written[0])
         return True
 
-    def _mended_opener(self, p: CallBuilder) -> Steps[bool]:
+    def _repair_opener(self, p: CallBuilder) -> Steps[bool]:
         for damaged in self.tags.damaged_opens:
             found = yield from p.test(damaged)
             if found and p.policy(found["name"]) != "off":
-                before, after = found.group().strip(), longest_first(self.body.open)[0].replace("{name}", found["name"])
-                p.take_match(found)
-                p.begin(self.tags.plain(found["name"]), repairs=(Repair("broken_opener", "exact", "", before, after),))
+                self._begin_repaired(p, found, found["name"])
                 return True
         return False
+
+    def _begin_repaired(self, p: CallBuilder, opener: re.Match[str], name: str) -> None:
+        """Take a damaged opening tag and begin the call that it names."""
+        before, after = opener.group().strip(), longest_first(self.body.open)[0].replace("{name}", name)
+        p.take_match(opener)
+        p.begin(self.tags.plain(name), repairs=(Repair("broken_opener", "exact", "", before, after),))
 
     def _json(self, p: CallBuilder, close: Probe | None = None) -> Steps[None]:
         """Some models write a JSON object where the tags belong, before this close of its own."""
@@ -307,7 +308,7 @@ class ParamsReader(BodyReader):
         ):
             found = yield from p.test(probe)
             key = self.tags.plain(found[1]) if found else ""
-            is_name = p.tools is not None and key in p.tools  # of another call, unless it has its own tag
+            is_name = p.is_declared(key)  # of another call, unless it has its own tag
             if not found or p.kind(key) is None or key in values or (is_name and not found.group().startswith(opens)):
                 continue
             is_on_line = p.text_so_far().endswith("\n")

@@ -123,7 +123,7 @@ def _holds_another(p: CallBuilder, text: str, quote: str) -> bool:
     if any(_is_argument(p, found[1]) for found in _KEYS[quote](text)):
         return True
     names = (found.group(1) for found in _CALLS(text))
-    return _NEXT_CALL(text) is not None or any(p.tools is not None and name in p.tools for name in names)
+    return _NEXT_CALL(text) is not None or any(map(p.is_declared, names))
 
 
 def _begins_another(p: CallBuilder, before: str) -> bool:
@@ -247,7 +247,7 @@ class PythonicReader(BodyReader):
         p.take_match(found)
         name = found.group().strip()
         if p.pos == len(p.buf):
-            if not bare and p.tools is not None and name in p.tools:
+            if not bare and p.is_declared(name):
                 p.begin(name)
             raise Cut
         _check_paren(p.buf[p.pos], name)

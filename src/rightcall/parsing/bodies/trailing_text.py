@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rightcall.parsing.buffer import Steps
     from rightcall.parsing.call_builder import CallBuilder
 
-_ODD = ',;()[]{}"'
+_ODD = frozenset(',;()[]{}"')
 _B = r"[ \t\r\n]*+"
 _CLOSERS = r"(?:[}\])]{1,3}+)?+"
 _KEY = Pat(r'"[^"\\\x00-\x1f]{0,128}+"', r'(?:"[^"\\\x00-\x1f]{0,128}+"?+)?+', sure=FINAL)
@@ -41,7 +41,7 @@ def what_stands_behind(p: CallBuilder, *, closed: bool, another: Probe | None = 
     if not closed:
         return "," if (yield from is_member_lost(p)) else ""
     char = p.char() or (yield from p.peek())
-    if not char or char not in _ODD or (another is not None and char == "{"):
+    if char not in _ODD or (another is not None and char == "{"):
         return ""
     if another is not None and (found := (yield from p.test(another))):
         p.take_match(found)
