@@ -133,7 +133,7 @@ def string(p: CallBuilder, text: StringText, *, give: bool) -> Steps[str]:
         if p.ended:
             p.take_all()
             raise Cut
-        sink = sink or _sink(p, text, live=give and p.live)
+        sink = sink or _sink(p, text, live=give and p.options.live)
         p.listen(sink, record)
         yield
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Generator
 from typing import Any, Protocol, TypeVar
 
 from rightcall.parsing.markers import Probe
+from rightcall.parsing.options import Limits
 from rightcall.strict_json import decode_unique, is_deep, scan_unique
 from rightcall.types import Arguments, Event
 
@@ -97,12 +98,11 @@ class Buffer:
     """
 
     __slots__ = (
-        *("_captures", "_depth", "_kept", "_record", "base", "buf", "consumed", "ended", "pos", "sink", "token_map"),
+        *("_captures", "_kept", "_record", "base", "buf", "consumed", "ended", "limits", "pos", "sink", "token_map"),
     )
 
-    def __init__(self, depth: int) -> None:
-        """Make an empty buffer. `depth`: how deep JSON may be nested."""
-        self._depth = depth
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
         self.buf = ""
         self.pos = 0
         self.base = 0
@@ -287,7 +287,7 @@ class Buffer:
         # text it may be truncated.
         if buf[end - 1] not in '"}]' and (end == len(buf) or _SCALAR(buf, end).end() > end):  # type: ignore[union-attr]
             return None
-        if is_deep(value, buf, start, end, self._depth):
+        if is_deep(value, buf, start, end, self.limits.depth):
             return None
         self.pos = end
         return buf[start:end], value
@@ -307,7 +307,7 @@ class Buffer:
             self.drop(taken)
             raise
         text = self.release(taken)
-        return text, decode_unique(text, self._depth)[0]
+        return text, decode_unique(text, self.limits.depth)[0]
 
     def take_json_string(self) -> Steps[str | None]:
         """Take a short string, such as a key or a name, and return it decoded; None if it is no string or too long."""

@@ -20,7 +20,7 @@ from rightcall.ids import Ids
 from rightcall.parsing.buffer import Buffer, Capture, Cut, LostJsonEnd, NotACall, Steps
 from rightcall.parsing.events import Output
 from rightcall.parsing.markers import Probe
-from rightcall.parsing.options import Limits, ReadOptions
+from rightcall.parsing.options import ReadOptions
 from rightcall.repairs.envelope_repair import ExtraMember, LooseCall
 from rightcall.repairs.finish import RepairBudget, receipts, settle
 from rightcall.repairs.loose_json import dumps
@@ -92,10 +92,10 @@ class OpenCall:
         """Add members of the call's envelope beside its name and arguments."""
         self.beside += members
 
-    def record_given(self, json: str) -> None:
-        """Add a piece of argument JSON that was emitted."""
+    def add_json(self, json: str, *, is_emitted: bool) -> None:
+        """Add a piece of argument JSON."""
         self.parts.append(json)
-        self.given += len(json)
+        self.given += len(json) if is_emitted else 0
 
     def replace_arguments(self, loose_call: LooseCall, source: str | None) -> None:
         """Take the arguments that the tolerant reader found; `source` is the text from which they were read."""
@@ -139,7 +139,7 @@ class CallBuilder(Buffer):
     )
 
     def __init__(self, compiled: CompiledFormat, options: ReadOptions, ids: Ids) -> None:
-        Buffer.__init__(self, options.limits.depth)
+        Buffer.__init__(self, options.limits)
         self.compiled, self.options, self.tools, self.ids = compiled, options, options.tools, ids
         self.output = Output()
         self.index = 0
@@ -152,15 +152,6 @@ class CallBuilder(Buffer):
         self.full = False
         self.notes: dict[str, int] = {}
         self._budget: RepairBudget | None = None
-
-    @property
-    def limits(self) -> Limits:
-        return self.options.limits
-
-    @property
-    def live(self) -> bool:
-        """Whether arguments are emitted while they arrive."""
-        return self.options.live and self.tools is not None
 
     def policy(self, name: str) -> str:
         """Return the repair policy for calls of this tool."""
@@ -315,19 +306,15 @@ class CallBuilder(Buffer):
 
     def give(self, json: str) -> None:
         """Add a piece of argument JSON as it was sent. It is emitted at once when live."""
-        if self.live:
+        if self.options.live:
             assert self.call is not None
             self.output.events.append(Arguments(self.call.index, json))
         self.record_given(json)
 
     def record_given(self, json: str) -> None:
         """Add argument JSON to the call; when live, a sink has emitted its events."""
-        call = self.call
-        assert call is not None
-        if self.live:
-            call.record_given(json)
-        else:
-            call.parts.append(json)
+        assert self.call is not None
+        self.call.add_json(json, is_emitted=self.options.live)
 
     def read_arguments(self) -> Steps[Any]:
         """Take the JSON arguments of the current call. Return their content, or the class `Undecodable` if the text
@@ -341,7 +328,7 @@ class CallBuilder(Buffer):
             self.give(found[0]) if type(found[1]) is dict else call.parts.append(found[0])
             return found[1]
         is_object = self.buf[self.pos] == "{"
-        preview = ArgumentPreview(self, call) if self.live and is_object else None
+        preview = ArgumentPreview(self, call) if self.options.live and is_object else None
         taken = self.capture() if preview is None else preview.start
         try:
             if preview is not None:
@@ -412,7 +399,7 @@ class CallBuilder(Buffer):
             )
         if made.complete:
             json = made.json
-            if self.live:  # the remainder, as it was sent
+            if self.options.live:  # the remainder, as it was sent
                 sent = "".join(call.parts) if call.source is None else call.source
                 json = sent[call.given :] if call.given or sent.lstrip()[:1] == "{" else json
             if json and self.options.previews:
@@ -475,7 +462,7 @@ class CallBuilder(Buffer):
         if (
             tool is not None
             and value
-            and end - start <= options.limits.call
+            and end - start <= self.limits.call
             and not options.forbidden
             and (not said or said == name)
             and self.block is None

@@ -579,11 +579,6 @@ class FirstMarkers(msgspec.Struct, frozen=True):
     opener: Probe | None
     reasoning_label: Probe | None
 
-    @property
-    def has_any(self) -> bool:
-        """Return whether the format has any of them."""
-        return bool(self.header or self.opener or self.reasoning_label)
-
 
 class Openers(msgspec.Struct, frozen=True):
     """What opens calls and other structure.

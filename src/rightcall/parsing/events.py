@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import msgspec
 
 from rightcall.parsing.markers import BLANKS
-from rightcall.parsing.shown import OUTSIDE, Shown
+from rightcall.parsing.shown import Shown
 from rightcall.types import (
     Arguments,
     Call,
@@ -345,10 +345,6 @@ class Output:
         self.is_placed = self.is_placed or kind == "content"
         if kind is None:
             self.drop_blanks()
-
-    def shows(self, level: int = OUTSIDE, *, special: bool = False) -> bool:
-        """Return whether the text so far only shows the marker that comes next."""
-        return self.shown.shows(level, special=special)
 
     def call(self, start: int) -> None:
         """Begin a call at this position."""

@@ -199,7 +199,7 @@ class Machine:
     @property
     def is_over(self) -> bool:
         """Whether the reply was longer than the limit."""
-        return self.builder.base + len(self.builder.buf) > self.builder.options.limits.reply
+        return self.builder.base + len(self.builder.buf) > self.builder.limits.reply
 
     def continue_from(self, before: Machine) -> str:
         """Continue where a machine of another format stopped. Return the text that it has not taken."""
@@ -248,7 +248,7 @@ class Machine:
             self._sink = self.direct = None
         if builder.consumed:
             builder.commit()
-        room = builder.options.limits.reply - builder.base - len(builder.buf)
+        room = builder.limits.reply - builder.base - len(builder.buf)
         if len(text) > room:
             self._overflow(text, room)
             return
@@ -319,7 +319,7 @@ class Machine:
     def _run(self) -> Steps[None]:
         builder, output, think = self.builder, self.output, self.compiled.think_tag
         has_tag = think is not None and may_be_think_tag(builder.buf) and (yield from self._read_first_tag(think))
-        if self.compiled.first.has_any and not has_tag:
+        if not has_tag:
             yield from self._read_first_marker(self.compiled)
         compiled, text = self.compiled, self.compiled.scans.text
         tries = compiled.bare_calls.is_possible
@@ -425,7 +425,7 @@ class Machine:
         level = LEVELS.get(sign.action, OUTSIDE)
         if self.builder.token_map is not None and self.builder.is_token(found.start(), found.end()):
             return False
-        if not self.output.shows(level, special=sign.special):
+        if not self.output.shown.shows(level, special=sign.special):
             return False
         self.take_exact(found.end())
         self.output.shown.join_lines()
@@ -523,7 +523,7 @@ class Machine:
         builder, first, at = self.builder, self.builder.index, self.builder.pos
         taken = builder.capture()
         if whole is not None and not whole[2]:
-            if not builder.live:
+            if not builder.options.live:
                 yield  # once: the text may end here, or go on with something else
             whole = whole if self.compiled.bodies.readers[0].is_over(builder, whole[1] + builder.pos - at) else None
         if whole is None:
@@ -883,7 +883,7 @@ class Machine:
         if is_thought:
             self.output.begin_text(builder.at)
         self.output.shown.begin_result(marker)
-        if self.compiled.headers.next is not None and not self.output.shows():
+        if self.compiled.headers.next is not None and not self.output.shown.shows():
             yield from self._read_first_header(self.compiled.headers.next)
 
     def _is_shown_closing(self, marker: str, sign: Sign) -> Steps[bool]:
@@ -1292,7 +1292,7 @@ class Machine:
 
     def _ends_speculation(self, marker: str) -> bool:
         """Handle a closing marker outside of reasoning. True if it closes reasoning that calls were read behind."""
-        if self.output.shows():
+        if self.output.shown.shows():
             self.take_exact(self.builder.pos + len(marker))
         elif self.doubtful_reasoning is None:
             self._drop_stray(marker, Sign("think_close", True))
@@ -1304,8 +1304,8 @@ class Machine:
     def _is_mentioned(self, marker: str, is_opened: bool) -> Steps[bool]:
         """Is the closing marker of reasoning only shown? It is in code or quotes, if its opener was shown too or if the
         code or quotation ends right behind it: reasoning that the prompt opened may leave a quotation mark open."""
-        if not self.output.shows() or is_opened:
-            return is_opened and self.output.shows()
+        if not self.output.shown.shows() or is_opened:
+            return is_opened and self.output.shown.shows()
         builder = self.builder
         while True:
             behind = SHOWN_ENDS.at(builder.buf, builder.pos + len(marker), builder.ended)
@@ -1496,7 +1496,7 @@ class Machine:
         if found is None:
             found = yield from builder.test(LINE)
         # Behind text, a label that is a role as well begins a turn of a transcript.
-        if not found or (not output.is_silent and RECORD(builder.buf, builder.pos)) or output.shows(BODY):
+        if not found or (not output.is_silent and RECORD(builder.buf, builder.pos)) or output.shown.shows(BODY):
             return -1
         return builder.pos if self._opens_call(builder.pos, found.group()[-1]) else -1
 

@@ -44,6 +44,7 @@ class ReadOptions(msgspec.Struct, frozen=True):
     """The validated options of `parse`.
 
     - `choice`: the only tool that the request allows. `forbidden`: the request allows none.
+    - `live`: arguments are emitted while they arrive, which needs declared tools.
     - `previews`: whether events report a call while it arrives, or only the finished call.
     """
 
@@ -79,6 +80,7 @@ def read_options(
         _check_repair(repair)
     toolset = tools if type(tools) is Toolset else Toolset.of(tools)
     chosen, forbidden = (None, False) if choice is None else _read_choice(choice)
+    live = live and toolset is not None
     return ReadOptions(
         toolset, reasoning, repair, chosen, spans, live, limits or _LIMITS, rescue, reasoning_calls, forbidden, previews
     )

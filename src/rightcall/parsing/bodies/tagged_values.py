@@ -380,7 +380,7 @@ class ValueEnd:
             if found is None or found.lastindex is None:
                 if p.ended:
                     raise Cut
-                sink = sink or self._sink(p, live=value.give and p.live)
+                sink = sink or self._sink(p, live=value.give and p.options.live)
                 p.listen(sink, record)
                 yield
                 continue
