@@ -108,9 +108,7 @@ endings = st.one_of(
 @pytest.mark.parametrize("api", WRITERS)
 @settings(max_examples=150, deadline=None)
 @given(given=st.lists(steps, max_size=12), ending=endings, late=st.lists(steps, max_size=2))
-def test_whatever_a_writer_is_given_its_stream_conforms(
-    api: Api, given: list[Any], ending: Any, late: list[Any]
-) -> None:
+def test_every_stream_of_a_writer_conforms(api: Api, given: list[Any], ending: Any, late: list[Any]) -> None:
     writer = writer_of(api)
     written = b"".join([getattr(writer, name)(*arguments) for name, *arguments in [*given, ending]])
     assert conforms(written, api) == []

@@ -252,7 +252,7 @@ def test_arguments_that_are_no_json_are_a_problem_of_that_call_only() -> None:
 
 @pytest.mark.parametrize("finish", ["length", "stop", "tool_calls"])
 @pytest.mark.parametrize("cut", ['{"x": "ab', '{"x": 1', "{", '{"x": [1, {"y": tr', "{'x': 'ab"])
-def test_arguments_that_end_early_are_truncated_whatever_the_finish_reason(cut: str, finish: str) -> None:
+def test_arguments_that_end_early_are_truncated_for_every_finish_reason(cut: str, finish: str) -> None:
     reply = read(chat(finish, tool_calls=[chat_call(arguments=cut)]), repair="lenient")
     assert codes(reply) == ["truncated"]
     assert not reply.attempts[0].complete and reply.attempts[0].arguments == {} and reply.attempts[0].raw == cut

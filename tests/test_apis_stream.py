@@ -326,7 +326,7 @@ def test_repeated_text_of_a_responses_stream_is_emitted_once(item: Json, first: 
     assert calls(reply) == [("f", {"x": 1})] and not reply.content and not reply.reasoning
 
 
-def test_what_only_the_end_of_a_responses_stream_says_is_read_behind_a_search_of_the_servers() -> None:
+def test_a_final_responses_event_is_read_after_a_server_side_search() -> None:
     search = {"type": "web_search_call", "id": "w", "status": "completed"}
     ending = {"type": "response.completed", "response": {"status": "completed", "output": [search, MESSAGE]}}
     reply = run({"type": "response.output_item.done", "output_index": 0, "item": search}, ending, tools=TOOLS)

@@ -63,7 +63,7 @@ def test_auto_gives_the_calls_that_the_named_format_gives() -> None:
 
 
 @pytest.mark.parametrize("part", range(8))
-def test_a_sample_of_the_corpus_reads_the_same_however_it_is_cut(part: int) -> None:
+def test_a_corpus_sample_parses_the_same_under_every_chunking(part: int) -> None:
     for sample in samples()[part::8]:
         read_auto(sample.text, toolset(sample.tools), like=sample.format)
 
@@ -96,7 +96,7 @@ MARKED = [name for name in FORMATS if name not in BARE | EITHER | NAMED_ONLY]
         "<minimax:tool_call>\n<invoke name=f>x</invoke>\n</minimax:tool_call>",
     ],
 )
-def test_a_broken_body_behind_an_opener_is_an_attempt_that_may_not_run(text: str) -> None:
+def test_a_broken_body_after_an_opener_is_a_rejected_call(text: str) -> None:
     reply = read_auto(text)
     assert len(reply.attempts) == 1 and not reply.calls and not reply.content
 
@@ -233,14 +233,14 @@ def test_a_word_on_a_line_of_its_own_opens_no_format(text: str) -> None:
     assert detect(text) == []
 
 
-def test_a_call_that_may_not_run_is_still_a_call_behind_markers() -> None:
+def test_a_rejected_call_between_markers_is_still_a_call() -> None:
     reply = read_auto(hermes('{"name": "unknown_tool", "arguments": {}}'))
     assert (args(reply), blocking(reply)) == ([("unknown_tool", {})], [("unknown_tool", 0)])
     none = read_auto(hermes(CALL), Toolset(()))
     assert (args(none), blocking(none)) == ([("f", {"s": "x"})], [("unknown_tool", 0)])
 
 
-def test_a_real_call_behind_an_example_is_read() -> None:
+def test_a_call_after_an_example_is_parsed() -> None:
     text = f"Like `{hermes(CALL)}`, or so:\n```\n{hermes(CALL)}\n```\nNow:\n{hermes(CALL)}"
     reply = read_auto(text)
     assert runnable(reply) == [("f", {"s": "x"})]
@@ -264,7 +264,7 @@ _CLOSED = CALL.replace('"x"', '"a </think> tag"')
 @pytest.mark.parametrize(
     "text", [_CLOSED, f"[{_CLOSED}]", f"```json\n{_CLOSED}\n```", 'f(s="a </think> tag")', '[f(s="a </think> tag")]']
 )
-def test_a_bare_call_may_hold_the_close_of_a_thought_whatever_ends_the_turn(text: str, last: str) -> None:
+def test_a_bare_call_may_contain_the_reasoning_close_with_every_turn_end(text: str, last: str) -> None:
     reply = read_auto(text + last)
     assert runnable(reply) == [("f", {"s": "a </think> tag"})]
     assert (reply.content, reply.reasoning) == ("", "")
@@ -323,7 +323,7 @@ def test_a_tree_of_openers_finds_what_a_flat_search_finds(pieces: list[str]) -> 
 
 
 @pytest.mark.parametrize("name", ["deepseek_v32", "hermes", "minimax_m3", "kimi_k2"])
-def test_a_call_is_recognised_behind_any_number_of_signs_that_begin_like_its_opener(name: str) -> None:
+def test_a_call_is_recognised_after_repeated_prefixes_of_its_opener(name: str) -> None:
     call = render(Call("ping", {}), format=name)
     text = "Is " + f"1 {call.strip()[0]} 2, " * 200 + "yes.\n" + call
     assert name in detect(text)
@@ -383,7 +383,7 @@ def test_a_tool_header_without_a_channel_is_detected_by_its_arguments() -> None:
 
 @pytest.mark.parametrize("opener", ["<｜tool_calls_begin｜>", "<｜tool▁calls▁begin｜>", "<|tool_calls_section_begin|>"])
 @pytest.mark.parametrize("behind", ["<｜tool▁sep｜>", "<｜tool▁sep｜>{}", "<|tool_call_argument_begin|>{}", "<|tool"])
-def test_an_opener_of_one_format_before_a_token_of_another_is_read_the_same_however_it_is_cut(
+def test_an_opener_before_a_token_of_another_format_parses_the_same_under_every_chunking(
     opener: str, behind: str
 ) -> None:
     whole, parser = parse(opener + behind), Parser()
@@ -394,7 +394,7 @@ def test_an_opener_of_one_format_before_a_token_of_another_is_read_the_same_howe
     assert parser.reply.content == whole.content
 
 
-def test_words_between_llama_s_tokens_hide_no_call_behind_them() -> None:
+def test_text_between_llama_tokens_hides_no_later_call() -> None:
     text = '<|python_start|>I look:<|python_end|>{"name": "f", "parameters": {"s": "owl"}}<|eot|>'
     reply = parse(text, tools=TOOLS)
     assert [call.arguments for call in reply.calls] == [{"s": "owl"}] and reply.content == "I look:"

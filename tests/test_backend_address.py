@@ -36,7 +36,7 @@ def test_a_base_url_with_and_without_its_path_gives_the_chat_address(given: str,
     ],
 )
 @pytest.mark.parametrize("end", ["", "/", "/v1", "/v1/chat/completions", "/api/chat"])
-def test_every_api_has_its_path_whatever_path_was_given(api: str, path: str, end: str) -> None:
+def test_every_api_has_its_own_path_for_every_given_path(api: str, path: str, end: str) -> None:
     assert api_address(f"http://h:1{end}", check_api(api)) == f"http://h:1{path}"
     assert root_url(f"http://h:1{end}") == "http://h:1"
 

@@ -248,7 +248,7 @@ def test_every_dialect_is_streamed_to_the_same_call(api: str) -> None:
 
 
 @pytest.mark.parametrize("api", STREAMS)
-def test_every_dialect_gives_the_same_reply_however_the_bytes_are_cut(api: str) -> None:
+def test_every_dialect_gives_the_same_reply_under_every_chunking(api: str) -> None:
     data = b"".join(STREAMS[api][0])
     mode = "text" if api == "completions" else "native"
     ids = [Ids.numbered("x"), Ids.numbered("x")]

@@ -264,7 +264,7 @@ def test_a_path_counts_without_what_a_base_url_puts_before_it(path: str, found: 
 # -- keys --------------------------------------------------------------------------------------------------------------
 
 
-def test_a_cassette_holds_no_key_wherever_one_stood(tmp_path: Path) -> None:
+def test_a_cassette_contains_no_key_from_any_part_of_a_request(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     echo = json.dumps(chat(f"your key is {KEY}")).encode()
     half = len(echo) // 2
@@ -436,7 +436,7 @@ def test_a_backend_without_a_wire_is_recorded_as_a_server_would_answer(stream: b
 # -- the server --------------------------------------------------------------------------------------------------------
 
 
-def test_a_recording_behind_an_address_answers_like_the_recorded_server(tmp_path: Path) -> None:
+def test_a_served_recording_answers_like_the_recorded_server(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     first = recorded(path, [chunked(events(*WEATHER))], [ask()], stream=True)
 

@@ -47,9 +47,7 @@ TEXTS: dict[str, tuple[str, list[Any]]] = {
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"], ids=["LF", "CRLF", "CR"])
 @pytest.mark.parametrize("text, payloads", TEXTS.values(), ids=TEXTS)
-def test_payloads_are_read_whatever_ends_a_line_and_wherever_it_is_cut(
-    text: str, payloads: list[Any], end: str
-) -> None:
+def test_payloads_are_independent_of_line_ends_and_chunking(text: str, payloads: list[Any], end: str) -> None:
     data = text.replace("\n", end).encode()
     for size in (0, 1, 2, 3, 7):
         assert read(data, size) == payloads

@@ -149,7 +149,7 @@ ENDS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_a_reservation_is_given_back_however_the_call_ends(end: str) -> None:
+def test_a_reservation_is_given_back_after_every_outcome(end: str) -> None:
     hook = call_budget(1)
     try:
         run([hook, ENDS[end]], 1)

@@ -272,7 +272,7 @@ def test_the_message_of_an_unknown_tool_names_the_nearest_or_all() -> None:
     assert "and 10 more" in check(Call("zzz", {}, ""), many)[0].message
 
 
-def test_a_scope_tells_nothing_of_what_is_behind_it() -> None:
+def test_a_scope_does_not_reveal_hidden_tools() -> None:
     scoped = Toolset([Tool(name="get_weather"), Tool(name="send_mail")]).scoped(["get_weather"])
     assert check(Call("send_mail", {}, ""), scoped)[0].message.replace("send_mail", "send_male") == (
         check(Call("send_male", {}, ""), scoped)[0].message
@@ -596,7 +596,7 @@ def test_a_long_list_of_wrong_items_is_checked_quickly() -> None:
 # -- compiled once -----------------------------------------------------------------------------------------------------
 
 
-def test_a_tool_is_compiled_once_however_often_it_is_used() -> None:
+def test_a_tool_is_compiled_once() -> None:
     tool = declared({"a": INTEGER})
     first = validator(tool)
     check(Call("f", {"a": 1}, ""), Toolset([tool]))

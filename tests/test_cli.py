@@ -190,7 +190,7 @@ def test_what_parse_prints_as_json_renders_back(tmp_path: Path) -> None:
         [{"name": "f", "arguments": {"x": 1}, "json": '{"x": 2}'}],
     ],
 )
-def test_calls_render_however_they_are_given(data: Any) -> None:
+def test_calls_render_from_every_input_form(data: Any) -> None:
     result = run("render", "--format", "functionary_v31", stdin=json.dumps(data))
     assert (result.exit_code, result.stdout) == (0, '<function=f>{"x": 1}</function>')
 

@@ -191,7 +191,7 @@ def test_a_report_needs_no_place_to_write_unless_it_is_to_be_gone_on_with(
     assert "cannot be read twice" in failed(run("report", "-", "--rows-as", "jsonl", "--resume"), 2)
 
 
-def test_a_log_gives_the_same_tally_however_it_is_cut(tmp_path: Path) -> None:
+def test_a_tally_is_independent_of_chunking(tmp_path: Path) -> None:
     lines = texts(*[text + "!" * at for at, text in enumerate((GOOD, REPAIRED, REFUSED, CUT, NEAR) * 8)])
     plain = log(tmp_path / "a.jsonl", [*lines, {"x": 1}, {"text": "half \ud800 " + REFUSED, "model": "\udc00"}])
     (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(Path(plain).read_bytes()))

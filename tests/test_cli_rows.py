@@ -99,7 +99,7 @@ LINE = st.one_of(ROW, ROW, st.sampled_from([b"", b"  ", b"oops", b'{"id": 1', b"
     st.lists(LINE, max_size=25), st.sampled_from([b"\n", b"\r\n"]), st.booleans(), st.integers(1, 900),
     st.sampled_from(["", ".gz", ".zst"]),
 )  # fmt: skip
-def test_however_a_log_is_cut_and_packed_it_gives_what_a_loop_of_parse_gives(
+def test_batches_of_a_log_give_the_replies_of_parse(
     tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], newline: bytes, ends: bool, size: int, how: str
 ) -> None:
     data = newline.join(lines) + (newline if ends else b"")
@@ -186,7 +186,7 @@ OLLAMA = {
     ],
     ids=lambda row: ",".join(row),
 )
-def test_the_reply_of_a_row_is_found_whatever_it_is_called(tmp_path: Path, row: Json) -> None:
+def test_the_reply_of_a_row_is_found_under_every_known_key(tmp_path: Path, row: Json) -> None:
     (line,) = parsed(tmp_path, row)
     assert [(call["name"], call["arguments"]) for call in line["calls"]] == [("look", {"city": "Oslo"})]
 

@@ -60,9 +60,7 @@ def test_every_rendering_is_accepted(name: str, judge: type[Judge], data: st.Dat
 @EVERY
 @FEW
 @given(data=st.data(), seed=st.integers(0, 2**32))
-def test_whatever_is_accepted_reads_as_calls_that_pass_the_check(
-    name: str, judge: type[Judge], data: st.DataObject, seed: int
-) -> None:
+def test_accepted_text_parses_as_valid_calls(name: str, judge: type[Judge], data: st.DataObject, seed: int) -> None:
     format, dice = FORMATS[name], Random(seed)
     drawn = drawn_reply(data, format, left_out)
     parallel, free = data.draw(st.booleans()), data.draw(st.booleans())

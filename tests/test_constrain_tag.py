@@ -45,7 +45,7 @@ def test_a_tag_accepts_every_rendering(name: str, data: st.DataObject) -> None:
 @EVERY
 @FEW
 @given(data=st.data(), seed=st.integers(0, 2**32))
-def test_whatever_a_tag_accepts_reads_as_calls_that_pass_the_check(name: str, data: st.DataObject, seed: int) -> None:
+def test_text_accepted_by_a_tag_parses_as_valid_calls(name: str, data: st.DataObject, seed: int) -> None:
     drawn, dice = drawn_reply(data, FORMATS[name], left_out, spelled=False), Random(seed)
     parallel = data.draw(st.booleans())
     judge, limits = judged(grammar(drawn.tools, format=name, choice="required", parallel=parallel))

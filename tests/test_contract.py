@@ -342,7 +342,7 @@ def test_a_tool_of_that_name_keeps_it() -> None:
 
 
 @pytest.mark.parametrize("mode", ["text", "native"])
-def test_the_same_tools_are_the_same_prompt_whatever_their_order(mode: Any) -> None:
+def test_the_prompt_is_independent_of_the_order_of_tools(mode: Any) -> None:
     tools = [Tool(name=name, description=f"Does {name}.") for name in ("write", "read", "edit")]
     texts = {contract(order, mode=mode).text for order in permutations(tools)}
     assert len(texts) == 1

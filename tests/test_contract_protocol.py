@@ -183,7 +183,7 @@ def test_a_label_that_models_are_used_to_is_read_over(label: str) -> None:
 
 
 @pytest.mark.parametrize("label", ["Hint", "Next step", "For example"])
-def test_a_call_behind_any_other_label_is_refused(label: str) -> None:
+def test_a_call_after_another_label_is_rejected(label: str) -> None:
     inside = contract(f'<tool_call>{label}: edit({{ path: "a" }})</tool_call>{CALL}')
     assert blocking(inside) == [("labelled_call", 0)] and runnable(inside) == [EDIT]
     outside = contract(f'{label}: edit({{ path: "a" }})\n{CALL}')
@@ -278,7 +278,7 @@ def test_what_is_meant_as_a_call_but_is_none_is_text_and_a_problem(text: str, co
     assert blocking(reply) == [(code, None)] and feedback(reply)
 
 
-def test_what_is_refused_outside_does_not_take_the_blocks_behind_it() -> None:
+def test_a_rejected_call_outside_blocks_keeps_later_blocks() -> None:
     for text in ('edit("a")', "nope({ a: 1 })", "edit({ path: })", "Hint: edit({})"):
         assert runnable(contract(f"{text}\n{CALL}")) == [EDIT]
 
@@ -380,7 +380,7 @@ def test_feedback_works_for_a_reply_in_any_format() -> None:
     assert feedback(parse("Hello.", format="hermes")) == "" and violations(parse("Hello.", format="hermes")) == []
 
 
-def test_feedback_stays_short_whatever_the_reply() -> None:
+def test_feedback_is_bounded() -> None:
     assert len(feedback(contract("nope({ a: 1 })\n" * 300 + "x" * 10_000))) < 12_000
     assert len(feedback(parse("<a>" * 50_000, format="contract", tools=TOOLS))) < 12_000
 
@@ -559,9 +559,7 @@ NASTY = [
 
 
 @given(text=st.lists(st.sampled_from(NASTY), max_size=24).map("".join), tools=st.sampled_from([None, DECLARED]))
-def test_any_protocol_text_is_read_the_same_however_it_is_cut_and_nothing_is_lost(
-    text: str, tools: Toolset | None
-) -> None:
+def test_protocol_text_parses_the_same_under_every_chunking_without_loss(text: str, tools: Toolset | None) -> None:
     reply = hold_of_every_cut(text, Setting("contract", tools), seed=len(text))
     feedback(reply)
     canonical(reply)

@@ -12,7 +12,7 @@ BY_ID = {sample.id: sample for sample in samples()}
 
 
 @pytest.mark.parametrize("sample", [s for s in samples() if not s.lossy], ids=lambda sample: str(sample.id))
-def test_a_sample_reads_as_it_was_meant_however_it_is_cut(sample: Sample) -> None:
+def test_a_sample_parses_as_expected_under_every_chunking(sample: Sample) -> None:
     reply = hold_of_every_cut(sample.text, Setting(sample.format, toolset(sample.tools)))
     right = outcome(reply) == sample.expect and not any(problem.blocking for problem in reply.problems)
     if sample.id in exceptions():
@@ -23,7 +23,7 @@ def test_a_sample_reads_as_it_was_meant_however_it_is_cut(sample: Sample) -> Non
 
 
 @pytest.mark.parametrize("sample", [s for s in samples() if s.lossy], ids=lambda sample: str(sample.id))
-def test_what_a_lossy_template_writes_reads_the_same_however_it_is_cut(sample: Sample) -> None:
+def test_text_of_a_lossy_template_parses_the_same_under_every_chunking(sample: Sample) -> None:
     hold_of_every_cut(sample.text, Setting(sample.format, toolset(sample.tools)))
 
 

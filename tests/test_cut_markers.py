@@ -34,7 +34,7 @@ OPENED = [(name, text) for name, format in FORMATS.items() for text in opened(fo
 
 
 @pytest.mark.parametrize("name, text", sampled_rows(OPENED))
-def test_an_opener_that_the_text_ends_in_is_no_text_and_is_told(name: str, text: str) -> None:
+def test_a_final_opener_is_reported_and_no_text(name: str, text: str) -> None:
     setting = Setting(name, None)
     reply = read_chunks(["Done." + text], setting).reply
     assert (reply.content, reply.calls) == ("Done.", ())
@@ -54,7 +54,7 @@ def test_another_marker_that_the_text_ends_in_is_no_text(name: str, text: str) -
     assert parse(text, format=name).content == "Done."
 
 
-def test_words_behind_a_token_are_text_where_they_begin_no_marker() -> None:
+def test_words_after_a_token_that_begin_no_marker_are_text() -> None:
     reply = parse("Done.<|open|>today", format="kimi_k3")
     assert reply.content == "Done.\ntoday"
     assert codes(reply) == ["stray_marker"]

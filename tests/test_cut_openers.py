@@ -28,7 +28,7 @@ OPENED = [
 
 
 @pytest.mark.parametrize("name", sampled(OPENED))
-def test_what_the_text_ends_in_behind_an_opener_of_calls_was_cut_off(name: str) -> None:
+def test_a_call_truncated_inside_its_opener_or_name_is_reported(name: str) -> None:
     text = "One second." + render([Call("lookup", {"word": "owl"})], format=name, tools=TOOLS)
     opener = _outer(FORMATS[name])
     for end in range(text.index(opener) + len(opener), text.index("lookup") + len("lookup") + 1):
@@ -42,7 +42,7 @@ def test_what_the_text_ends_in_behind_an_opener_of_calls_was_cut_off(name: str) 
 
 @pytest.mark.parametrize("name", sampled(OPENED))
 @pytest.mark.parametrize("word", ["hello", "hello there", ".", "is how a call begins"])
-def test_prose_that_a_text_ends_in_behind_an_opener_is_text(name: str, word: str) -> None:
+def test_final_prose_after_an_opener_is_text(name: str, word: str) -> None:
     reply = hold_of_every_cut(f"Write {_outer(FORMATS[name])} {word}", Setting(name, TOOLS))
     is_name = word == "hello" and "truncated" in [problem.code for problem in reply.problems]
     assert is_name or (reply.content.endswith(word) and not reply.attempts), reply

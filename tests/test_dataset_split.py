@@ -108,7 +108,7 @@ def test_the_manifest_counts_labels_buckets_and_schemas(tmp_path: Path) -> None:
             assert sum(manifest[side][name].values()) == manifest[side]["rows"]
 
 
-def test_a_bad_row_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_bad_row_leaves_no_output(tmp_path: Path) -> None:
     source = write(tmp_path / "a.jsonl", [*training(), {"schema_version": "x"}])
     with pytest.raises(BadRows, match=r"a\.jsonl:8 unknown schema_version"):
         split([source], tmp_path / "out")

@@ -335,7 +335,7 @@ def fitting(hint: Any) -> st.SearchStrategy[Any]:
 
 @settings(max_examples=150, deadline=None)
 @given(HINTS, st.data())
-def test_whatever_the_annotation_schema_and_reading_are_those_of_pydantic(hint: Any, data: st.DataObject) -> None:
+def test_schemas_and_values_of_annotations_agree_with_pydantic(hint: Any, data: st.DataObject) -> None:
     mine, judge = ours(hint), theirs(hint)
     assert mine.schema == judge.schema
     for _ in range(4):

@@ -158,7 +158,7 @@ def test_hundreds_of_values_that_fit_no_alternative_give_a_few_errors() -> None:
     assert 5 < len(told.errors) <= 50 and not told.is_whole
 
 
-def test_the_first_error_behind_very_many_values_is_found() -> None:
+def test_the_first_error_after_many_values_is_found() -> None:
     rows = {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer"}}}}
     tools = Toolset([tool({"a": rows})])
     arguments = {"a": [{"n": 1}] * 60_000 + [{"n": "x"}]}
@@ -225,7 +225,7 @@ def test_four_times_the_tools_take_four_times_the_steps(name: str, used: str) ->
 
 
 @pytest.mark.parametrize("name", ["members", "enums", "defaults", "anchors"])
-def test_another_failing_call_costs_the_same_however_large_its_tool_is(name: str) -> None:
+def test_a_second_failing_call_costs_the_same_for_large_tools(name: str) -> None:
     assert _steps_of_more_calls(name, 40_000) <= 1.5 * _steps_of_more_calls(name, 10_000)
 
 

@@ -194,7 +194,7 @@ def test_a_note_does_not_keep_a_call_from_running_and_hooks_see_it() -> None:
     assert seen == [note] and log == [(1, 1)]
 
 
-def test_what_is_cut_off_is_never_run_whatever_else_is_in_the_reply() -> None:
+def test_a_truncated_call_never_runs() -> None:
     text = (
         '<tool_call>{"name": "add", "arguments": {"a": 1}}</tool_call><tool_call>{"name": "add", "arguments": {"a": 2'
     )
@@ -495,7 +495,7 @@ def test_what_was_done_beside_a_call_that_is_cancelled_is_not_lost() -> None:
     assert [result.output for result in results[::2]] == [0, 2, None]
 
 
-def test_a_thread_that_is_left_behind_by_cancelling_is_named_in_the_trace() -> None:
+def test_the_trace_names_a_thread_that_outlives_cancellation() -> None:
     begun, release = threading.Event(), threading.Event()
     trace = Trace()
 

@@ -345,7 +345,7 @@ def expected(script: list[tuple[str, bool, bool]], x: int) -> list[TraceEvent]:
 
 
 @given(scripts, st.sampled_from([1, -1]))
-def test_whatever_hooks_do_the_trace_is_as_the_table_says(script: list[tuple[str, bool, bool]], x: int) -> None:
+def test_the_trace_of_every_hook_outcome_matches_the_table(script: list[tuple[str, bool, bool]], x: int) -> None:
     made = {"continue": None, "skip": Skip(0, "why"), "terminate": Terminate("why"), "raise": LookupError("no")}
     hooks = [
         Scripted(made[answer], after=OSError(at) if after else None, cleanup=OSError(at) if cleanup else None)

@@ -315,7 +315,7 @@ PLAIN: list[tuple[Any, Any]] = [
 
 
 @pytest.mark.parametrize("given, expected", PLAIN, ids=[type(given).__name__ for given, _ in PLAIN])
-def test_whatever_a_tool_gives_becomes_plain_json(given: Any, expected: Any) -> None:
+def test_every_tool_result_becomes_plain_json(given: Any, expected: Any) -> None:
     assert plain(given) == expected
     json.dumps(plain(given), allow_nan=False).encode()
 

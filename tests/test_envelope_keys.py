@@ -132,7 +132,7 @@ def test_a_declared_key_in_another_spelling_is_put_among_the_arguments_too(forma
 
 
 @every_envelope
-def test_a_key_that_is_nobodys_is_named_and_blocks_nothing(format: str) -> None:
+def test_an_unknown_key_is_reported_and_blocks_nothing(format: str) -> None:
     reply = read(with_members(format, '"reason": "clean up", "mood": [1]', table="users"), format)
     assert (ran(reply), notes(reply)) == ([("delete_rows", {"table": "users"})], ["unknown_key"])
     assert "'reason'" in reply.problems[0].message and "'mood'" in reply.problems[0].message
@@ -263,7 +263,7 @@ def test_every_key_is_accounted_for(format: str, data: st.DataObject) -> None:
 @pytest.mark.parametrize(
     "inside", ['{"command": "ls"}', "{}", '{"name": 3, "arguments": {"a": 1}}', '{"arguments": {}}']
 )
-def test_an_object_behind_an_opener_is_a_call_even_without_a_name(format: str, inside: str) -> None:
+def test_an_object_without_a_name_after_an_opener_is_a_call(format: str, inside: str) -> None:
     if not body(format).names:
         inside = "{}"
     reply = read(instead(format, inside), format)
@@ -305,7 +305,7 @@ NAMELESS = [
 
 
 @pytest.mark.parametrize("format, text", NAMELESS)
-def test_arguments_without_a_name_behind_an_opener_are_a_call_that_is_blocked(format: str, text: str) -> None:
+def test_arguments_without_a_name_after_an_opener_are_a_rejected_call(format: str, text: str) -> None:
     reply = read(text, format)
     assert ran(reply) == [] and "invalid_name" in blocks(reply) and not reply.content
 

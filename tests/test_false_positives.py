@@ -81,7 +81,7 @@ def test_nothing_of_a_text_without_a_call_is_lost(format: str) -> None:
     assert lost == []
 
 
-def test_a_text_without_a_call_is_text_however_it_is_cut() -> None:
+def test_text_without_a_call_is_text_under_every_chunking() -> None:
     for row in TEXTS:
         parser = Parser("auto", tools=TOOLS)
         for i in range(0, len(row["text"]), 3):

@@ -354,7 +354,7 @@ def test_the_mode_of_the_file_before_is_kept_and_a_new_one_is_private(name: str,
     assert go(place).exit_code == 0 and stat.S_IMODE(at.stat().st_mode) == 0o640
 
 
-def test_a_private_export_is_private_whatever_was_there(folder: Path, go: Run) -> None:
+def test_a_private_export_is_private_after_replacing_a_file(folder: Path, go: Run) -> None:
     place = next(each for each in PLACES if each.name == "train.jsonl")
     assert go(place).exit_code == 0
     (folder / place.name).chmod(0o644)

@@ -88,7 +88,7 @@ def test_every_call_in_the_message_has_one_answer_whichever_calls_were_dispatche
 
 @every_api
 @given(text=texts)
-def test_the_arguments_in_a_message_are_an_object_whatever_was_written(api: str, text: str) -> None:
+def test_the_arguments_in_a_message_are_always_an_object(api: str, text: str) -> None:
     for _, arguments in written_calls(parse(text, tools=TOOLS, format="hermes").message(api), api):
         assert isinstance(json.loads(arguments) if isinstance(arguments, str) else arguments, dict)
 

@@ -145,7 +145,7 @@ def test_limits_are_honoured(format: str) -> None:
 
 @pytest.mark.parametrize("format", sampled())
 @pytest.mark.parametrize("limit", [3, 200, 100_000])
-def test_depth_is_limited_whatever_the_caller_allows(format: str, limit: int) -> None:
+def test_depth_is_limited_even_if_the_caller_allows_more(format: str, limit: int) -> None:
     before, after = places(format)["a list"]
     for opens, closes in (("[", "]"), ('{"a":', "}"), ("{a:", "}"), ("(", ")")):
         text = before + opens * 5_000 + "1" + closes * 5_000 + after

@@ -41,7 +41,7 @@ def test_an_id_before_the_arguments_is_kept_and_final(format: str, text: str, id
     assert [call.id for call in got.reply.attempts] == [id]
 
 
-def test_an_id_behind_the_arguments_is_ignored_and_stays_in_the_raw_text() -> None:
+def test_an_id_after_the_arguments_is_ignored_and_kept_in_the_raw_text() -> None:
     text = '[TOOL_CALLS] [{"name": "f", "arguments": {}, "id": "abcdefghi"}]'
     [call] = read(text, "mistral_v3").attempts
     assert call.id == "c_0_0"

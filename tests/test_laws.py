@@ -179,7 +179,7 @@ def rendered(format: Format, parts: list[Part], made: Made) -> str | None:
 
 @every_format
 @given(data=st.data())
-def test_any_text_reads_the_same_however_it_is_cut_and_nothing_is_lost(name: str, data: st.DataObject) -> None:
+def test_any_text_parses_the_same_under_every_chunking_without_loss(name: str, data: st.DataObject) -> None:
     text = data.draw(made_of_markers(FORMATS[name]))
     setting = data.draw(
         st.sampled_from([Setting(name), Setting(name, DECLARED), Setting(name, DECLARED, repair="off")])
@@ -189,7 +189,7 @@ def test_any_text_reads_the_same_however_it_is_cut_and_nothing_is_lost(name: str
 
 @every_format
 @given(data=st.data())
-def test_a_damaged_sample_reads_the_same_however_it_is_cut_and_nothing_is_lost(name: str, data: st.DataObject) -> None:
+def test_a_damaged_sample_parses_the_same_under_every_chunking_without_loss(name: str, data: st.DataObject) -> None:
     sample = data.draw(st.sampled_from([s for s in samples() if s.format == name and len(s.text) < 500]))
     text = data.draw(damaged(sample.text, FORMATS[name]))
     hold_of_every_cut(text, Setting(name, toolset(sample.tools)), seed=len(text))
@@ -197,7 +197,7 @@ def test_a_damaged_sample_reads_the_same_however_it_is_cut_and_nothing_is_lost(n
 
 @every_format
 @given(data=st.data())
-def test_a_rendered_reply_reads_the_same_however_it_is_cut(name: str, data: st.DataObject) -> None:
+def test_a_rendered_reply_parses_the_same_under_every_chunking(name: str, data: st.DataObject) -> None:
     format = FORMATS[name]
     made = data.draw(made_calls(format))
     text = rendered(format, data.draw(around(format, made.calls)), made)

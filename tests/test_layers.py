@@ -363,7 +363,7 @@ def test_only_servers_listen() -> None:
     assert offences(listening) == []
 
 
-def test_only_servers_behind_the_request_gate_open_a_port() -> None:
+def test_only_servers_with_the_request_gate_open_a_port() -> None:
     assert offences(binding) == []
 
 

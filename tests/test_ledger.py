@@ -211,7 +211,7 @@ def test_what_is_no_ledger_is_refused(text: str) -> None:
 
 
 @given(st.dictionaries(st.sampled_from("id text status note items other".split()), LITERALS), HOSTILE)
-def test_whatever_a_model_sends_is_done_or_answered(arguments: dict[str, Any], action: str) -> None:
+def test_every_call_of_a_model_is_executed_or_answered(arguments: dict[str, Any], action: str) -> None:
     ledger = planned()
     for name in ("add", "mark", "rationale", "note", "seed_plan", action):
         with contextlib.suppress(ToolError):

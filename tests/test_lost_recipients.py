@@ -94,7 +94,7 @@ def test_a_header_that_the_text_ends_in_is_no_text(name: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["Well.\n>>>send_mail", ">>>send_mail", ">>>all\nWell.\n>>>send_mail"])
-def test_a_line_that_is_a_declared_name_behind_its_mark_is_a_call_that_was_cut(text: str) -> None:
+def test_a_declared_name_alone_after_its_mark_is_a_truncated_call(text: str) -> None:
     reply = hold_of_every_cut(text, Setting("functionary_v32", TOOLS))
     assert [call.name for call in reply.refused] == ["send_mail"] and codes(reply) == ["truncated"]
     assert hold_of_every_cut(">>>print", Setting("functionary_v32", TOOLS)).content == ">>>print"

@@ -59,7 +59,7 @@ def test_full_parsing_loses_no_wellformed_call(outcomes: Any) -> None:
     assert valid["parse"] and len(valid["parse"]) < len({each.case for each in outcomes})
 
 
-def test_what_the_model_wrote_reads_the_same_however_it_is_cut(texts: list[tuple[Any, str]]) -> None:
+def test_model_output_parses_the_same_under_every_chunking(texts: list[tuple[Any, str]]) -> None:
     for case, text in texts:
         whole = parse(text, tools=case.tools)
         parser = Parser(tools=case.tools)

@@ -214,7 +214,7 @@ NAMELESS = {
 
 
 @pytest.mark.parametrize("format, text", [(name, text) for name, texts in NAMELESS.items() for text in texts])
-def test_a_call_without_a_name_behind_an_opener_is_blocked(format: str, text: str) -> None:
+def test_a_call_without_a_name_after_an_opener_is_rejected(format: str, text: str) -> None:
     assert refused(text, format) in ("invalid_name", "invalid_call")
 
 
@@ -234,7 +234,7 @@ def test_a_scalar_at_the_end_of_a_cut_text_completes_nothing_and_the_name_is_kep
 
 
 @pytest.mark.parametrize("format, text", [("lfm2", "<|tool_call_start|>[lookup"), ("contract", "<tool_call>\nlookup")])
-def test_the_declared_name_of_a_call_that_was_cut_behind_it_is_kept(format: str, text: str) -> None:
+def test_a_call_truncated_after_its_name_keeps_the_name(format: str, text: str) -> None:
     assert [(call.name, call.complete) for call in read(text, format).attempts] == [("lookup", False)]
 
 

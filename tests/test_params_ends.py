@@ -131,7 +131,7 @@ def test_of_several_calls_in_one_block_the_first_may_lack_its_close(wire: Tagged
 
 
 @every_tagged
-def test_text_behind_calls_that_lack_a_close_is_text(wire: Tagged) -> None:
+def test_text_after_unclosed_calls_is_text(wire: Tagged) -> None:
     if wire.format.channels is not None:
         pytest.skip("text has a message of its own there")
     text = written(wire, OWL, BAT).replace(own_close(wire), "", 1)

@@ -377,7 +377,7 @@ def test_a_client_that_leaves_ends_the_server_s_work() -> None:
     run(story, endless)
 
 
-def test_nothing_is_left_behind_by_requests_that_fail_or_are_left() -> None:
+def test_failed_and_abandoned_requests_leave_no_state() -> None:
     broken = chunked(events(*TEXT[:2], done=False), ends=False)
 
     def busy() -> list[str]:

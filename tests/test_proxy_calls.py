@@ -23,7 +23,7 @@ def called(*arguments: str) -> list[Any]:
 @pytest.mark.parametrize("api", DIALECTS)
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("give_up", ["pass", "error"])
-def test_right_calls_are_sent_whatever_is_between_them(api: Api, stream: bool, give_up: str) -> None:
+def test_valid_calls_are_sent_around_an_invalid_call(api: Api, stream: bool, give_up: str) -> None:
     wrong = {"city": "a", "zzz": 1}
 
     async def story(proxy: Proxied) -> None:

@@ -78,7 +78,7 @@ def cut(data: bytes, places: list[int]) -> list[bytes]:
 
 @pytest.mark.parametrize(("client", "server"), PAIRS)
 @given(answer=ANSWERS, data=st.data(), places=st.lists(st.integers(0, 4000), max_size=5), live=st.booleans())
-def test_a_client_gets_the_answer_whatever_dialects_are_used(
+def test_a_client_gets_the_answer_for_every_pair_of_dialects(
     client: Api, server: Api, answer: Answer, data: st.DataObject, places: list[int], live: bool
 ) -> None:
     sent = framed(server, list(WIRES[server][1](answer, Cutter(data))))

@@ -42,7 +42,7 @@ def test_a_close_of_reasoning_without_its_opener_makes_the_text_before_it_reason
 
 @pytest.mark.parametrize("before", ['They call it "so and', "As in `so and", "```\nso", "Hm."])
 @pytest.mark.parametrize("name", [name for name in THINKING if name != "granite3"])  # a sentence closes it there
-def test_auto_knows_every_close_of_reasoning_as_well_whatever_the_thought_leaves_open(name: str, before: str) -> None:
+def test_auto_recognises_the_reasoning_close_of_every_format(name: str, before: str) -> None:
     pair = FORMATS[name].reasoning
     assert pair is not None
     opens, close = [marker_alternatives(marker)[0] for marker in pair]
@@ -97,7 +97,7 @@ def test_with_hold_text_goes_out_when_a_call_begins() -> None:
     assert [type(event) for event in events] == [Text, CallStart]
 
 
-def test_a_close_of_reasoning_behind_a_call_closes_nothing() -> None:
+def test_a_reasoning_close_after_a_call_has_no_effect() -> None:
     text = hermes('{"name": "f", "arguments": {"s": "x"}}') + "\nso </think> what"
     reply = read(text, "hermes")
     assert (reply.reasoning, reply.content, codes(reply)) == ("", "so\nwhat", ["stray_marker"])
@@ -105,7 +105,7 @@ def test_a_close_of_reasoning_behind_a_call_closes_nothing() -> None:
 
 @pytest.mark.parametrize("name", ["auto", "hermes", "qwen3_coder", "glm45"])
 @pytest.mark.parametrize("fence", ["```", "~~~"])
-def test_reasoning_that_is_only_shown_is_text_and_so_is_the_call_behind_it(name: str, fence: str) -> None:
+def test_quoted_reasoning_and_the_call_after_it_are_text(name: str, fence: str) -> None:
     call = render(made("f", s="x"), format="hermes" if name == "auto" else name, tools=TOOLS)
     text = f"It writes this:\n{fence}\n<think>\nHm.\n</think>\n\nLet me look.\n{call}\n{fence}\nThat is all."
     reply = read(text, name)
@@ -170,7 +170,7 @@ def test_messages_that_a_message_of_reasoning_only_shows_are_thought(name: str, 
 
 @pytest.mark.parametrize("open", ["`", '"', "\u201c", "```\n", "it's"])
 @pytest.mark.parametrize("name", MESSAGES)
-def test_what_a_message_of_reasoning_leaves_open_hides_nothing_behind_it(name: str, open: str) -> None:
+def test_an_unclosed_quotation_in_a_reasoning_message_hides_no_later_call(name: str, open: str) -> None:
     channels = FORMATS[name].channels
     assert channels is not None
     thinks, ends = channels.messages["reasoning"]

@@ -175,7 +175,7 @@ def test_a_scalar_that_is_wrapped_may_have_to_change_as_well() -> None:
 
 
 @pytest.mark.parametrize("count", [10, 60, 100, 500])
-def test_all_wrong_items_are_repaired_however_many(count: int) -> None:
+def test_all_wrong_items_are_repaired(count: int) -> None:
     tool = declared({"v": list_of(INTEGER)})
     call = repaired(tool, {"v": ["1"] * count})
     assert call.arguments == {"v": [1] * count}
@@ -453,7 +453,7 @@ def test_arguments_inside_arguments_are_unwrapped(key: str) -> None:
 # -- through parse -----------------------------------------------------------------------------------------------------
 
 
-def test_a_parsed_call_is_repaired_the_same_however_it_is_cut() -> None:
+def test_repairs_are_independent_of_chunking() -> None:
     tool = declared({"city": STRING, "days": INTEGER}, required=("city",))
     text = hermes('{"name": "f", "arguments": {"City": "Oslo", "days": "3"}}')
     reply = hold_of_every_cut(text, Setting("hermes", Toolset([tool])))

@@ -582,7 +582,7 @@ def test_four_times_broken_arguments_between_markers_take_four_times_the_steps(k
     assert growth_of(parsed) <= MOST
 
 
-def test_nested_arguments_beyond_the_limit_are_too_deep_whatever_the_policy() -> None:
+def test_nested_arguments_beyond_the_limit_are_too_deep_under_every_policy() -> None:
     for sent in ('{"o": ' + '{"a": ' * 300 + "1" + "}" * 301, "{'o': " + "{'a': " * 300 + "1" + "}" * 301):
         for policy in ("off", "safe", "lenient"):
             call, found = settle("f", sent, index=0, tools=READ_ONLY, policy=policy)

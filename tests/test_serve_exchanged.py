@@ -27,7 +27,7 @@ def test_an_exchange_of_nothing_has_an_id_alone() -> None:
 
 
 @given(st.text(max_size=600), st.lists(st.text(max_size=600), max_size=5))
-def test_a_header_is_bounded_printable_ascii_whatever_it_is_made_of(word: str, words: list[str]) -> None:
+def test_every_header_is_bounded_printable_ascii(word: str, words: list[str]) -> None:
     exchanged = Exchanged(id="r", route="chat", format=word, problems=words, warnings=words, guard=words)
     for name, value in headers_of(exchanged).items():
         assert len(value) <= LONGEST and value.isascii() and value.isprintable(), name

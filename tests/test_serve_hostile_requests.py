@@ -99,7 +99,7 @@ def test_a_body_may_be_deep(api: Any, depth: int) -> None:
 
 
 @pytest.mark.parametrize("api", READERS)
-def test_names_that_only_differ_behind_their_end_stay_apart(api: Any) -> None:
+def test_names_that_differ_after_the_length_limit_stay_distinct(api: Any) -> None:
     entries = [{"type": "namespace", "name": "n" * 300, "tools": [{"name": f"f{at}"} for at in range(300)]}]
     if api != "responses":
         entries = [{"name": f"{'n' * 150}{at}"} for at in range(300)]

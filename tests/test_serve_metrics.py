@@ -159,7 +159,7 @@ def test_the_log_holds_no_content_unless_asked_and_then_no_secrets(tmp_path: Pat
     assert "swordfish" in asked and "a-key-of-ours" not in asked
 
 
-def test_the_log_is_one_line_of_json_without_keys_whatever_a_model_is_called(tmp_path: Path) -> None:
+def test_the_log_is_one_line_of_json_without_keys_for_every_model_name(tmp_path: Path) -> None:
     hostile = "x\n\u2028\x1b[2J door-key-1 \ud800" + "y" * 1000
     (line,) = _logged(tmp_path / "log", _done(model=hostile, warnings=[hostile], why=(hostile,)))
     assert "door-key-1" not in json.dumps(line) and "\x1b" not in str(line["model"]) and len(str(line["model"])) < 500

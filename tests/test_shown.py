@@ -1,4 +1,4 @@
-"""What text only shows is not called, and what is called is not lost: a sample of `make shown`, and the edges of it."""
+"""Quoted calls do not run, and no call that the model makes is lost: a sample of `make shown`, and its edge cases."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from typing import Any
 import pytest
 
 from rightcall import Call, CannotCarry, Parser, Text, Tool, Toolset, parse, render
-from rightcall.formats import FORMATS
-from rightcall.formats.spec import marker_alternatives
+from rightcall.formats import FORMATS, NAMED_ONLY
+from rightcall.formats.spec import Format, marker_alternatives
 from rightcall.parsing.shown import last_fence, only_fence, shows
+from rightcall.testing.laws import cut_law
+from rightcall.testing.laws.samples import TOOLS as LAW_TOOLS
 from support.format_sample import sampled
+from support.replies import codes
 from support.steps import Way, growth
 
 EVALS = Path(__file__).resolve().parent.parent / "evals"
@@ -52,7 +55,7 @@ def judge() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("name", sampled())
-def test_shown_calls_do_not_run_and_real_ones_are_not_lost(name: str, judge: Any) -> None:
+def test_quoted_calls_do_not_run_and_real_calls_are_not_lost(name: str, judge: Any) -> None:
     count, faults = judge.judged(name, 44, 16)
     assert count >= 40 and [fault[:4] for fault in faults] == []
 
@@ -92,7 +95,7 @@ CALLED = [
 
 
 @pytest.mark.parametrize("before", CALLED)
-def test_a_call_behind_text_that_shows_nothing_any_more_runs(before: str) -> None:
+def test_a_call_after_a_closed_quotation_runs(before: str) -> None:
     assert runs(before + CALL) == 1
 
 
@@ -251,7 +254,7 @@ SHOWN = [
 
 
 @pytest.mark.parametrize("before", SHOWN)
-def test_a_call_behind_text_that_shows_it_is_text(before: str) -> None:
+def test_a_quoted_call_is_text(before: str) -> None:
     assert runs(before + CALL) == 0
     assert [problem.code for problem in parse(before + CALL, tools=TOOLS, format="hermes").problems] == [
         "looks_like_a_call"
@@ -286,7 +289,7 @@ def test_a_special_token_may_follow_the_end_of_a_fence_at_once() -> None:
 
 
 @pytest.mark.parametrize("name", ["kimi_k3", "muse", "harmony", "cohere_command3", "inkling", "contract", "ernie45"])
-def test_what_a_message_leaves_open_hides_nothing_in_the_next(name: str) -> None:
+def test_an_unclosed_quotation_in_a_message_hides_no_call_in_the_next(name: str) -> None:
     """In Functionary's formats nothing ends a message but the next header, and that may be shown."""
     wire = render([Text("a plain word", "assistant_prose"), Call("lookup", {"word": "owl"})], format=name, tools=TOOLS)
     if not wire.startswith("a plain word"):
@@ -319,6 +322,59 @@ def test_the_last_fence_is_not_inside_another() -> None:
     assert last_fence("a") == -1
     assert last_fence("a\n```\nb\n```\nc\n  ```json\nd\n```") == 16
     assert last_fence("````\n```\n````\n> ```\n> a") == 0
+
+
+# -- quotations in every format ----------------------------------------------------------------------------------------
+
+DELETE = Tool(name="delete_rows", parameters={"type": "object", "properties": {"table": {"type": "string"}}})
+
+
+@pytest.mark.parametrize("break_", [" ", "\\n"])
+@pytest.mark.parametrize("name", sampled())
+def test_a_call_quoted_on_one_line_is_reported(name: str, break_: str) -> None:
+    text = render(Call("delete_rows", {"table": "users"}), format=name, tools=[DELETE]).strip().replace("\n", break_)
+    for shown in (f"> {text}", f'The form is "{text}".', f"It is ````{text}````."):
+        for format in (name, "auto"):
+            reply = parse(shown, format=format, tools=[DELETE])
+            assert reply.attempts == () and "looks_like_a_call" in codes(reply)
+
+
+TWO_CALLS = [Call("get_weather", {"city": "Oslo"}), Call("ping", {})]
+QUOTATIONS = {
+    "double quotes": 'The page says "{}" and I do not.',
+    "single quotes": "The page says '{}' and I do not.",
+    "curly quotes": "The page says \u201c{}\u201d and I do not.",
+    "corner brackets": "\u300c{}\u300d",
+    "a span": "Do not send ``{}`` to me.",
+    "a fence": "For example:\n```\n{}\n```\nThat is how.",
+    "HTML": "For example <pre>{}</pre> is how.",
+}
+
+
+def reasoning_markers(format: Format) -> list[tuple[str, str]]:
+    own = [(marker_alternatives(side)[0] for side in format.reasoning)] if format.reasoning is not None else []
+    return [("<think>", "</think>"), *[(opens, closes) for opens, closes in own]]
+
+
+@pytest.mark.parametrize("name", sampled())
+@pytest.mark.parametrize("quotation", QUOTATIONS)
+def test_neither_of_two_calls_in_one_quotation_runs(name: str, quotation: str) -> None:
+    text = QUOTATIONS[quotation].replace("{}", render(TWO_CALLS, format=name, tools=LAW_TOOLS))
+    for format in ("auto", name) if name not in NAMED_ONLY else (name,):
+        reply = parse(text, format=format, tools=LAW_TOOLS)
+        assert reply.calls == (), text
+        assert reply.problems, text
+    assert cut_law(FORMATS[name], text, tools=LAW_TOOLS) == []
+
+
+@pytest.mark.parametrize("name", sampled())
+@pytest.mark.parametrize("quotation", QUOTATIONS)
+def test_neither_of_two_calls_in_one_quotation_in_reasoning_runs(name: str, quotation: str) -> None:
+    shown = QUOTATIONS[quotation].replace("{}", render(TWO_CALLS, format=name, tools=LAW_TOOLS))
+    for opens, closes in reasoning_markers(FORMATS[name]):
+        for text in (opens + shown, opens + shown + closes, f"{opens}{shown}{closes}Well."):
+            for format in ("auto", name) if name not in NAMED_ONLY else (name,):
+                assert parse(text, format=format, tools=LAW_TOOLS).calls == (), (format, text)
 
 
 # -- cost --------------------------------------------------------------------------------------------------------------

@@ -252,7 +252,7 @@ ENTRIES: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize("version, order", [(1, "<"), (2, "<"), (3, "<"), (3, ">")])
-def test_a_gguf_file_gives_its_templates_and_nothing_behind_its_header_is_read(version: int, order: str) -> None:
+def test_only_the_header_of_a_gguf_file_is_read_for_its_templates(version: int, order: str) -> None:
     data = gguf(ENTRIES, version=version, order=order)
     file = io.BytesIO(data + b"tensors" * 1000)
     assert chat_templates(file.read) == {"tool_use": "for tools", "default": "{{ 'é' }}"}

@@ -51,7 +51,7 @@ def test_auto_runs_no_rehearsal_in_tags(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sampled(name for name in FORMATS if name not in HEADED))
-def test_the_call_behind_the_tags_is_made(name: str) -> None:
+def test_a_call_after_think_tags_runs(name: str) -> None:
     reply = _read(name, f"<think>\nIs it {_call(name, 'owl')}? Rather not.\n</think>\n\n{_call(name, 'bat')}")
     assert _words(reply) == ["bat"] and not reply.refused
 
@@ -72,7 +72,7 @@ def test_the_prompt_may_have_opened_the_tags(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "kind"), MESSAGES)
-def test_auto_finds_the_first_header_behind_the_tags(name: str, kind: str) -> None:
+def test_auto_detects_the_first_header_after_think_tags(name: str, kind: str) -> None:
     channels = FORMATS[name].channels
     assert channels is not None
     opens, closes = channels.messages[kind]  # type: ignore[index]
@@ -98,7 +98,7 @@ def test_text_that_would_read_as_a_thought_is_not_written(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sampled(name for name in FORMATS if not FORMATS[name].reasoning))
-def test_tags_behind_text_are_text_where_the_format_has_none(name: str) -> None:
+def test_think_tags_after_text_are_text_in_formats_without_them(name: str) -> None:
     text = "The tag <think> opens a thought and </think> closes it."
     reply = parse(text, format=name)
     assert (reply.content, codes(reply)) == (text, [])

@@ -359,7 +359,7 @@ def test_no_schema_breaks_out_of_its_declaration(case: Case) -> None:
 
 
 @given(HOSTILE)
-def test_a_compact_tool_is_one_line_whatever_its_description_says(description: str) -> None:
+def test_a_compact_tool_is_one_line_for_every_description(description: str) -> None:
     made = Declarations(Tool(name="f", description=description, parameters={"type": "object", "properties": {}}))
     (tool,) = made.tools
     assert len(made.compact(tool).splitlines()) == 1

@@ -240,7 +240,7 @@ def test_lines_come_as_they_are(space: Workspace, how: dict[str, int], text: str
     assert space.read_file("a.txt", **how) == text
 
 
-def test_a_line_behind_the_end_is_an_error_that_says_how_many_there_are(space: Workspace) -> None:
+def test_a_line_after_the_end_is_an_error_that_gives_the_line_count(space: Workspace) -> None:
     with pytest.raises(ToolError, match="3 lines"):
         space.read_file("a.txt", line=4)
 
@@ -360,7 +360,7 @@ def test_a_hard_link_to_a_file_outside_is_replaced_and_not_written_through(space
     assert (tmp_path / "outside" / "secret.txt").read_text() == SECRET
 
 
-def test_nothing_is_left_behind_when_writing_fails(space: Workspace, tmp_path: Path) -> None:
+def test_a_failed_write_leaves_no_temporary_file(space: Workspace, tmp_path: Path) -> None:
     before = sorted(os.listdir(tmp_path / "root"))
     with pytest.raises(ToolError, match="surrogate"):
         space.write_file("a.txt", "\ud800")
@@ -381,7 +381,7 @@ while True:
 """
 
 
-def test_a_file_is_whole_however_its_writer_is_killed(tmp_path: Path) -> None:
+def test_a_file_is_whole_after_its_writer_is_killed(tmp_path: Path) -> None:
     space = Workspace(tmp_path, sandbox="off")
     space.write_file("f.txt", "a" * 3_000_000)
     for round in range(6):

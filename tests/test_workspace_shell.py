@@ -46,7 +46,7 @@ def space(tmp_path: Path) -> Workspace:
         ("cat", "exit 0"),  # there is nothing to read
     ],
 )
-def test_what_a_command_wrote_comes_behind_how_it_ended(space: Workspace, command: str, said: str) -> None:
+def test_the_output_of_a_command_follows_its_exit_status(space: Workspace, command: str, said: str) -> None:
     assert run(space, command) == said
 
 

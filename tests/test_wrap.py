@@ -312,7 +312,7 @@ WANTED = [("look", {"city": "Oslo", "days": 2})]
 
 @every_way
 @pytest.mark.parametrize("text", [GOOD, BROKEN])
-def test_a_call_comes_out_right_however_the_server_wrote_it(seen: Any, text: str) -> None:
+def test_every_call_shape_of_a_server_is_parsed(seen: Any, text: str) -> None:
     with serving(Said("Let me look.", text, thought="Hm.")) as (url, asked):
         found = seen(url)
     assert (found.calls, found.end, found.text) == (WANTED, "tool_calls", "Let me look.")

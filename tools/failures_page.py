@@ -8,7 +8,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from rightcall.doctor.failure_classes import FAILURE_CLASSES, FailureClass
-from test_failure_parts import PARTS
+from test_failure_remedies import PARTS
 from zoo import ZOO
 from zoo.bad_server import BadServer
 
@@ -42,7 +42,7 @@ def _section(failure: FailureClass) -> str:
         lines += ["| server, and its tests | dialects | a client saw | it sees now |", "|---|---|---|---|"]
         lines += [*map(_row, servers), ""]
     if failure.slug in PARTS:
-        lines.append(f"Test of the part: `tests/test_failure_parts.py`, `{PARTS[failure.slug].__name__}`.\n")
+        lines.append(f"Test of the part: `tests/test_failure_remedies.py`, `{PARTS[failure.slug].__name__}`.\n")
     return "\n".join(lines)
 
 

@@ -42,7 +42,7 @@ READS = re.compile(
 )
 OTHER_TESTS = re.compile(
     "proxy|serve|ray|rows|cli|cost|backend|docs|layers|names[.]py|measure|wrap|workspace|dataset|capture|runner|guard"
-    "|model_eval|exports|report|declare|doctor|constrain|sources|travel|hints|golden"
+    "|model_eval|exports|report|declare|doctor|constrain|sources|travel|pickling|hints|golden"
 )
 EVALUATIONS = (
     ("classes",),

@@ -1,7 +1,7 @@
-"""Calls of every format with one character lost, doubled, moved, put in or written wrongly: what runs is what was sent.
+"""Calls of every format with one character lost, doubled, moved, inserted or replaced: only the original arguments run.
 
-A value may have lost a character of its own. But no call runs without an argument that was written, with a tag or a
-piece of one in a value, or with what stood behind it.
+A value may lose one of its own characters. But no call runs without an argument that was written, with a tag or a part
+of a tag in a value, or with text that followed the value.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def is_sent(call: Call, sent: list[Call]) -> bool:
 
 @every_format
 @pytest.mark.parametrize("sent", SENT, ids=["one", "three"])
-def test_what_runs_is_what_was_sent(format: str, sent: list[Call]) -> None:
+def test_a_damaged_call_runs_only_with_the_original_arguments(format: str, sent: list[Call]) -> None:
     text = render(sent, format=format, tools=TOOLS)
     tried = Random(format).sample(list(damaged(text)), TRIED)
     for each in tried:
@@ -90,7 +90,7 @@ BEHIND += [f", {behind}" for behind in BEHIND] + [', }where": "x"}']
 
 @every_format
 @pytest.mark.parametrize("behind", BEHIND)
-def test_arguments_that_go_on_behind_their_end_do_not_run_without_the_rest(format: str, behind: str) -> None:
+def test_arguments_that_continue_after_their_end_are_rejected(format: str, behind: str) -> None:
     text = render([Call("delete_rows", {"table": "users"})], format=format, tools=TOOLS)
     if '"users"}' not in text:
         return
@@ -111,7 +111,7 @@ def test_a_call_of_an_invalid_name_is_reported(format: str, name: str) -> None:
 
 @every_format
 @pytest.mark.parametrize("between", ["", "\n"])
-def test_a_call_that_was_begun_and_sent_again_runs_only_whole(format: str, between: str) -> None:
+def test_a_restarted_call_runs_only_complete(format: str, between: str) -> None:
     text = render([ROWS], format=format, tools=TOOLS)
     for end in range(1, len(text)):
         begun = text[:end] + between + text

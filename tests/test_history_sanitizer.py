@@ -1,4 +1,4 @@
-"""Histories made fit for servers: laws over hostile histories, then a table of what users suffered."""
+"""Sanitized histories: laws over hostile histories, then a table of faults that users reported."""
 
 import copy
 import json
@@ -88,7 +88,7 @@ histories = st.lists(messages, max_size=8)
 @pytest.mark.parametrize("profile", PROFILES)
 @settings(max_examples=60, deadline=None)
 @given(history=histories)
-def test_what_comes_out_is_taken_and_stays_as_it_is(profile: str, history: list[Any]) -> None:
+def test_sanitized_histories_are_accepted_and_sanitizing_is_idempotent(profile: str, history: list[Any]) -> None:
     before = copy.deepcopy(history)
     fit = sane(history, profile=profile)
     assert history == before, "the history that was given was touched"
@@ -268,7 +268,7 @@ def test_mistral_gets_ids_of_nine_characters() -> None:
     assert fit.messages[2]["tool_call_id"] == new
 
 
-def test_what_a_client_dropped_is_put_back_by_the_id_of_its_call() -> None:
+def test_fields_dropped_by_a_client_are_restored_by_call_id() -> None:
     reply = Reply(
         (Reasoning("Hm."), Call("f", id="a")), extras={"a": {"extra_content": {"google": {"thought_signature": "S"}}}}
     )
@@ -282,7 +282,7 @@ def test_what_a_client_dropped_is_put_back_by_the_id_of_its_call() -> None:
     }
 
 
-def test_a_profile_that_there_is_none_of_names_those_there_are() -> None:
+def test_an_unknown_profile_is_an_error_that_lists_the_profiles() -> None:
     with pytest.raises(CallerError, match=r"unknown history profile 'opnai'.*openai, vllm"):
         sane([], profile="opnai")
 

@@ -1,4 +1,4 @@
-"""Arguments that are a whole call are never given to a tool as they are, also to one that takes anything."""
+"""A complete call in the place of arguments is never passed to a tool, even to one that accepts any object."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def toolset(schema: dict[str, Any]) -> Toolset | None:
 
 
 @pytest.mark.parametrize("format", sampled())
-def test_a_call_of_another_tool_is_no_argument(format: str) -> None:
+def test_a_call_of_another_tool_as_arguments_is_rejected(format: str) -> None:
     tools = toolset(OPEN[0])
     inside = {"name": "delete_rows", "arguments": {"table": "users"}}
     reply = hold_of_every_cut(render(Call("log", inside), format=format, tools=tools), Setting(format, tools))
@@ -34,7 +34,7 @@ def test_a_call_of_another_tool_is_no_argument(format: str) -> None:
 
 
 @pytest.mark.parametrize("format", sampled())
-def test_a_call_of_the_tool_itself_is_taken_out_with_a_receipt(format: str) -> None:
+def test_a_call_of_the_same_tool_as_arguments_is_unwrapped_with_a_receipt(format: str) -> None:
     tools = toolset(OPEN[1])
     text = render(Call("log", {"name": "log", "arguments": {"table": "users"}}), format=format, tools=tools)
     (call,) = hold_of_every_cut(text, Setting(format, tools)).calls
@@ -52,7 +52,9 @@ SHAPES: list[dict[str, Any]] = [
 @pytest.mark.parametrize("repair", ["off", "safe", "lenient"])
 @pytest.mark.parametrize("schema", OPEN, ids=json.dumps)
 @pytest.mark.parametrize("inside", SHAPES, ids=json.dumps)
-def test_however_the_call_is_written(inside: dict[str, Any], schema: dict[str, Any], repair: Any) -> None:
+def test_a_call_as_arguments_is_rejected_in_every_form(
+    inside: dict[str, Any], schema: dict[str, Any], repair: Any
+) -> None:
     text = f"<tool_call>{json.dumps({'name': 'log', 'arguments': inside})}</tool_call>"
     reply = parse(text, format="hermes", tools=toolset(schema), repair=repair)
     assert reply.calls == () and "misplaced_argument" in codes(reply)
@@ -66,7 +68,7 @@ def test_however_the_call_is_written(inside: dict[str, Any], schema: dict[str, A
         ({"type": "object", "properties": {"name": {}, "arguments": {}}}, SHAPES[0]),
     ],
 )
-def test_what_is_no_call_of_a_tool_is_data(schema: dict[str, Any], arguments: dict[str, Any]) -> None:
+def test_arguments_that_only_resemble_a_call_are_kept(schema: dict[str, Any], arguments: dict[str, Any]) -> None:
     text = f"<tool_call>{json.dumps({'name': 'log', 'arguments': arguments})}</tool_call>"
     (call,) = parse(text, format="hermes", tools=toolset(schema)).calls
     assert (call.arguments, call.repairs) == (arguments, ())

@@ -1,4 +1,4 @@
-"""Openers that stand twice, and code fences right behind one: no call is lost, in any format that has an opener."""
+"""Duplicate openers, and code fences after an opener: no call is lost, in any format that has an opener."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values, toolsets and exceptions survive pickle, copy and a process pool: the same, with the same text."""
+"""Values, toolsets and exceptions are equal after pickle, copy and a transfer to another process."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ import rightcall
 from rightcall import Call, Problem, Repair, Reply, RightcallError, Span, Text, Toolset, dispatch_sync, parse, read
 from rightcall.errors import ModelError
 from rightcall.types import Done, Reasoning, Recast
-from support import travelling_tools
+from support import pickled_tools
 
 TEXT = '<tool_call>{"name": "look", "arguments": {"town": "Oslo", "days": "2"}}</tool_call>'
-TOOLS = Toolset(travelling_tools.look, travelling_tools.wait, travelling_tools.Place)
+TOOLS = Toolset(pickled_tools.look, pickled_tools.wait, pickled_tools.Place)
 WAYS: list[Callable[[Any], Any]] = [lambda value: pickle.loads(pickle.dumps(value)), copy.copy, copy.deepcopy]  # noqa: S301
 
 
@@ -59,7 +59,7 @@ def _made(kind: type[RightcallError]) -> RightcallError:
 
 @pytest.mark.parametrize("kind", _errors(), ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("way", WAYS, ids=["pickle", "copy", "deepcopy"])
-def test_an_exception_comes_back_the_same(kind: type[RightcallError], way: Callable[[Any], Any]) -> None:
+def test_an_exception_survives_pickle_and_copy(kind: type[RightcallError], way: Callable[[Any], Any]) -> None:
     error = _made(kind)
     back = way(error)
     assert type(back) is kind and back == error and str(back) == str(error) and repr(back) == repr(error)
@@ -79,22 +79,22 @@ VALUES: list[Any] = [
 
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
 @pytest.mark.parametrize("way", WAYS, ids=["pickle", "copy", "deepcopy"])
-def test_a_value_comes_back_the_same(value: Any, way: Callable[[Any], Any]) -> None:
+def test_a_value_survives_pickle_and_copy(value: Any, way: Callable[[Any], Any]) -> None:
     back = way(value)
     assert back == value and repr(back) == repr(value)
 
 
 @pytest.mark.parametrize("way", WAYS, ids=["pickle", "copy", "deepcopy"])
-def test_a_toolset_of_functions_comes_back_and_runs(way: Callable[[Any], Any]) -> None:
+def test_a_toolset_of_functions_survives_pickle_and_copy_and_runs(way: Callable[[Any], Any]) -> None:
     back = way(TOOLS)
     assert back.names == TOOLS.names and back.definitions(extensions=True) == TOOLS.definitions(extensions=True)
-    assert travelling_tools.ran(TEXT, back) == ["2 days of sun in Oslo"]
+    assert pickled_tools.ran(TEXT, back) == ["2 days of sun in Oslo"]
     assert way(TOOLS.scoped(["wait"])).names == ("wait",)
 
 
-def test_a_toolset_goes_to_another_process_and_runs_there() -> None:
+def test_a_toolset_runs_in_another_process() -> None:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        assert pool.submit(travelling_tools.ran, TEXT, TOOLS).result(120) == ["2 days of sun in Oslo"]
+        assert pool.submit(pickled_tools.ran, TEXT, TOOLS).result(120) == ["2 days of sun in Oslo"]
 
 
 def test_an_exception_carries_its_problems() -> None:

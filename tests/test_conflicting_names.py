@@ -1,4 +1,4 @@
-"""A call whose name is said twice, with two names, does not run."""
+"""A call that carries two different names is rejected."""
 
 from __future__ import annotations
 
@@ -29,9 +29,7 @@ BODY = '<|content_invoke_tool_json|>{"name": "delete_rows", "args": {"table": "u
         ("muse", " to={}<|message|>", INVOKE),
     ],
 )
-def test_a_call_that_is_named_twice_runs_only_if_both_names_are_one(
-    format: str, before: str, body: str, piece: int
-) -> None:
+def test_a_call_with_two_names_runs_only_if_they_are_equal(format: str, before: str, body: str, piece: int) -> None:
     for said, codes in (("stop", ["names_disagree"]), ("delete_rows", []), ("other", ["names_disagree"])):
         text = before.format(said) + body
         parser = Parser(tools=TOOLS, format=format)

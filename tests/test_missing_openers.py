@@ -1,4 +1,4 @@
-"""The prompt may end with the token that opens a call: then the reply begins with the name, and the token behind it."""
+"""Calls that lack their opening token, which a prompt may end with: parsed at the start of a reply, else reported."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _read(name: str, text: str) -> Reply:
     return hold_of_every_cut(text, Setting(name, TOOLS))
 
 
-def test_there_are_such_formats() -> None:
+def test_the_family_of_formats_is_not_empty() -> None:
     assert {"deepseek_v31", "kimi_k2", "mistral_v11"} <= set(HEADLESS)
 
 
@@ -52,7 +52,7 @@ def test_the_first_call_may_lack_its_opener(name: str, before: str) -> None:
 
 @every_headless
 @pytest.mark.parametrize("before", ["So: ", "It is "])
-def test_behind_words_there_is_no_call_without_its_opener(name: str, before: str) -> None:
+def test_text_before_a_call_without_its_opener_makes_it_text(name: str, before: str) -> None:
     reply = _read(name, before + _headless(name, [OWL]))
     assert not reply.attempts and "looks_like_a_call" in [problem.code for problem in reply.problems]
 
@@ -70,7 +70,7 @@ def test_prose_about_the_token_is_text(name: str) -> None:
 
 
 @every_headless
-def test_a_cut_one_does_not_run(name: str) -> None:
+def test_a_truncated_call_without_its_opener_is_rejected(name: str) -> None:
     text = _headless(name, [OWL])
     for end in range(text.index("{"), text.index("}")):
         reply = _read(name, text[:end])

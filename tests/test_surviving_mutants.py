@@ -1,4 +1,4 @@
-"""One-line bugs that no law sees, because each law leaves the choice free: what was chosen stands here.
+"""Behaviour that no law determines: each test detects a one-line bug of fuzz/mutants.toml that every law accepts.
 
 Two more of the same kind, joins that are quadratic, are found by `test_cost.py`.
 """
@@ -89,7 +89,7 @@ def test_a_declared_name_without_arguments_is_a_call(format: str, text: str) -> 
 
 
 @pytest.mark.parametrize("format", ["glm45", "ling3"])
-def test_a_word_behind_an_opener_is_a_call_only_if_it_is_declared(format: str) -> None:
+def test_a_word_after_an_opener_is_a_call_only_if_it_is_declared(format: str) -> None:
     assert seen("Use <tool_call>tags to call.", format) == ([], [], "Use <tool_call>tags to call.")
     assert seen("Use <tool_call>ping now.", format)[1] == ["ping"]
 
@@ -122,7 +122,7 @@ def test_arguments_that_are_null_are_none_live_or_not(format: str, text: str) ->
 
 
 @pytest.mark.parametrize("format", ["kimi_k2", "auto"])
-def test_text_behind_a_call_that_ended_a_thought_is_text(format: str) -> None:
+def test_text_after_a_call_that_ended_reasoning_is_text(format: str) -> None:
     call = render([Call(*OWL)], format="kimi_k2", tools=TOOLS)
     reply = hold_of_every_cut(f"<think>I look.{call}Done.", Setting(format, TOOLS))
     assert (reply.reasoning, reply.content, len(reply.calls)) == ("I look.", "Done.", 1)
@@ -217,7 +217,7 @@ def test_a_certain_repair_beside_a_guess_does_not_make_it_certain(arguments: str
 
 
 @pytest.mark.parametrize("arguments", ["[1]", '"owl"', '{"word": "owl" "n"', '{"n": 1}', '{"word": "a", "word": "b"}'])
-def test_what_is_wrong_with_the_arguments_says_of_which_call(arguments: str) -> None:
+def test_a_problem_with_arguments_names_its_call(arguments: str) -> None:
     calls = [
         f'<tool_call>\n{{"name": {name}}}\n</tool_call>' for name in ('"ping"', f'"lookup", "arguments": {arguments}')
     ]
@@ -225,7 +225,7 @@ def test_what_is_wrong_with_the_arguments_says_of_which_call(arguments: str) -> 
     assert [problem.call for problem in reply.problems if problem.blocking] == [1]
 
 
-def test_what_is_held_back_is_given_in_the_end() -> None:
+def test_held_back_text_is_emitted_at_the_end() -> None:
     for text in ("Good morning.", "<think>Hm.</think>Good morning.", '<tool_call>\n{"name": "ping"}\n</tool_call> So.'):
         parser = Parser("hermes", tools=TOOLS, hold=True)
         events = [event for piece in text for event in parser.feed(piece)] + parser.close()
@@ -266,7 +266,7 @@ def test_a_rescued_call_has_an_id_of_its_own() -> None:
         'It is:\n{"name": "ping", "parameters": {"type": "object", "properties": {}}}',
     ],
 )
-def test_a_bare_call_that_is_shown_or_a_definition_is_not_rescued_behind_text(text: str) -> None:
+def test_a_quoted_bare_call_or_a_definition_is_not_rescued_after_text(text: str) -> None:
     assert seen(text, "llama3_json") == ([], [], text)
 
 
@@ -284,7 +284,7 @@ def test_a_note_blocks_nothing(format: str, text: str, code: str) -> None:
 
 @pytest.mark.parametrize("format", ["hermes", "deepseek_v3", "qwen3_coder"])
 @pytest.mark.parametrize("around", ["``{}`` and", "``a ` b {}`` and", "\n\n```\n{}\n```\nand", "`{}` and"])
-def test_a_call_that_is_shown_is_shown_however_its_backticks_are_cut(format: str, around: str) -> None:
+def test_a_quoted_call_stays_quoted_under_every_chunking_of_its_backticks(format: str, around: str) -> None:
     call = render([Call(*OWL)], format=format, tools=TOOLS)
     assert seen(f"Write {around.format(call)} no more.", format)[:2] == ([], [])
 

@@ -1,4 +1,4 @@
-"""Who knows which text came as special tokens says so: then a token counts anywhere, and its letters nowhere."""
+"""Input as pairs of text and whether it is special: a token opens calls anywhere, its letters as plain text nowhere."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ BARE = ["llama3_json", "llama4_pythonic", "phi4_mini"]
 
 
 @pytest.mark.parametrize("name", sampled(name for name in FORMATS if name != "forced_choice"))
-def test_calls_are_the_same_where_it_is_known_what_is_special(name: str) -> None:
+def test_marking_special_tokens_does_not_change_the_calls(name: str) -> None:
     wire = render(CALLS, format=name, tools=TOOLS)
     for how in (name, "auto"):
         assert fed(split(wire, name), how) == calls(parse(wire, tools=TOOLS, format=how))
 
 
 @pytest.mark.parametrize("name", sampled(SPECIAL))
-def test_letters_of_a_special_opener_are_no_call_in_plain_text(name: str) -> None:
+def test_the_text_of_a_special_opener_opens_no_call_in_plain_text(name: str) -> None:
     wire = "Hello. " + render(CALLS, format=name, tools=TOOLS)
     if name not in TAGGED + BARE:  # whose calls are read by a plain tag or word, or by no opener at all
         for how in (name, "auto"):
@@ -80,14 +80,14 @@ def test_letters_of_a_special_opener_are_no_call_in_plain_text(name: str) -> Non
 
 
 @pytest.mark.parametrize("name", [name for name in SPECIAL if not FORMATS[name].channels])
-def test_a_special_opener_is_a_call_anywhere(name: str) -> None:
+def test_a_special_opener_opens_a_call_in_any_context(name: str) -> None:
     pairs = split(render(CALLS, format=name, tools=TOOLS), name)
     if pairs[0][1]:
         for before in ("```\n", "A `code ", 'He said "', "> ", "<pre>\n"):
             assert fed([(before, False), *pairs], name) == MADE, before
 
 
-def test_tags_stay_tags() -> None:
+def test_plain_text_tags_open_calls_except_in_code() -> None:
     wire = render(CALLS[0], format="hermes", tools=TOOLS)
     assert len(fed([(wire, False)], "hermes")) == 1
     assert fed([("```\n", False), (wire, False), ("\n```\nDone.", False)], "hermes") == []
@@ -95,7 +95,7 @@ def test_tags_stay_tags() -> None:
     assert len(fed([("```\n", False), (opener, True), (rest, False), ("\n```\nDone.", False)], "hermes")) == 1
 
 
-def test_what_is_not_known_is_guessed_and_what_is_text_is_kept() -> None:
+def test_unmarked_text_is_detected_and_plain_text_is_kept() -> None:
     wire = render(CALLS[0], format="kimi_k2", tools=TOOLS)
     assert len(fed([(wire, None)], "kimi_k2")) == 1
     reply = parse([("Send ", False), (wire, False), (".", None)], tools=TOOLS, format="kimi_k2")
@@ -104,7 +104,7 @@ def test_what_is_not_known_is_guessed_and_what_is_text_is_kept() -> None:
 
 
 @pytest.mark.parametrize("name", ["auto", *sampled()])
-def test_text_of_which_nothing_is_known_is_read_like_any_text(name: str) -> None:
+def test_unmarked_pairs_parse_like_a_string(name: str) -> None:
     body = '[{"name": "ping", "arguments": {}}]'
     for text in (body, f"Well: {body} so.", f"```json\n{body}\n```"):
         whole = parse(text, format=name, tools=TOOLS, ids=Ids.numbered("n"))
@@ -112,6 +112,6 @@ def test_text_of_which_nothing_is_known_is_read_like_any_text(name: str) -> None
             assert parse(pairs, format=name, tools=TOOLS, ids=Ids.numbered("n")) == whole, text
 
 
-def test_something_other_than_pairs_is_refused() -> None:
+def test_input_other_than_pairs_is_an_error() -> None:
     with pytest.raises(CallerError, match="pairs"):
         parse(["ab"], tools=TOOLS)  # type: ignore[list-item]

@@ -1,7 +1,7 @@
-"""A call inside a thought: one that is closed later was only thought of, one that is never closed had ended.
+"""Calls inside reasoning: reasoning that is closed later contained the call, unclosed reasoning ended at the call.
 
-By discovery: every format whose calls open with a special token, which ends a thought, and whose thoughts have a close
-of their own.
+The formats are those whose calls open with a special token, which ends reasoning, and whose reasoning has its own
+closing marker.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ def _words(reply: Reply) -> list[str]:
     return [call.arguments["word"] for call in reply.calls]
 
 
-def test_there_are_such_formats() -> None:
+def test_the_family_of_formats_is_not_empty() -> None:
     assert {"lfm2", "kimi_k2", "deepseek_v4", "ministral3"} <= set(SPECIAL)
 
 
 @special_formats
-def test_a_rehearsal_that_quotes_the_end_of_the_turn_is_part_of_the_thought(name: str) -> None:
+def test_a_call_in_reasoning_that_quotes_the_turn_end_is_reasoning(name: str) -> None:
     opens, closes = _thought(name)
     for end in [marker_alternatives(end)[0] for end in FORMATS[name].ends]:
         if result_closing(end):
@@ -73,7 +73,7 @@ def test_a_rehearsal_that_quotes_the_end_of_the_turn_is_part_of_the_thought(name
         assert "but no." in reply.reasoning, end
 
 
-def test_a_rehearsal_of_a_message_leaks_nothing_into_the_text() -> None:
+def test_a_message_in_reasoning_leaks_no_text() -> None:
     message = "\n<|from|>assistant\n<|recipient|>lookup\n<|content|>{}"
     for name in ("auto", "functionary_v2"):
         reply = parse(f"<think>I could write{message}\nbut no.</think>No.", format=name, tools=TOOLS)
@@ -82,7 +82,7 @@ def test_a_rehearsal_of_a_message_leaks_nothing_into_the_text() -> None:
 
 
 @special_formats
-def test_a_rehearsal_is_part_of_the_thought_that_is_closed_behind_it(name: str) -> None:
+def test_a_call_before_the_reasoning_close_is_reasoning(name: str) -> None:
     opens, closes = _thought(name)
     reply = _read(name, f"{opens}I could send {_call(name, 'owl')} but no.{closes}{_call(name, 'bat')}")
     assert _words(reply) == ["bat"] and not reply.refused
@@ -90,7 +90,7 @@ def test_a_rehearsal_is_part_of_the_thought_that_is_closed_behind_it(name: str) 
 
 
 @special_formats
-def test_a_rehearsal_before_an_answer_never_runs(name: str) -> None:
+def test_a_call_in_reasoning_before_an_answer_never_runs(name: str) -> None:
     opens, closes = _thought(name)
     reply = _read(name, f"{opens}I could send {_call(name, 'owl')} but no.{closes}It is a bird.")
     assert not reply.attempts and reply.content == "It is a bird."
@@ -105,7 +105,7 @@ def test_a_call_that_a_closed_thought_ends_with_counts_with_a_note(name: str) ->
 
 
 @special_formats
-def test_a_call_behind_a_thought_that_is_never_closed_runs(name: str) -> None:
+def test_a_call_after_unclosed_reasoning_runs(name: str) -> None:
     opens, _ = _thought(name)
     reply = _read(name, f"{opens}I send it. {_call(name, 'owl')}")
     assert _words(reply) == ["owl"] and reply.reasoning == "I send it."
@@ -122,12 +122,12 @@ def test_nothing_of_a_call_goes_out_while_the_thought_may_still_be_closed(name: 
     assert not parser.reply.attempts
 
 
-def test_a_rehearsed_id_is_free_for_the_call_that_is_made() -> None:
+def test_an_id_used_in_reasoning_is_free_for_a_later_call() -> None:
     reply = _read("kimi_k2", f"<think>Say {_call('kimi_k2', 'owl')}?</think>{_call('kimi_k2', 'owl')}")
     assert [call.id for call in reply.calls] == ["functions.lookup:0"]
 
 
-def test_a_rehearsal_that_breaks_off_ends_with_the_thought() -> None:
+def test_a_truncated_call_in_reasoning_ends_with_the_reasoning() -> None:
     text = "<think>It goes <|tool_call_start|>[lookup(5, 6) and so on.</think>It is a bird."
     reply = _read("lfm2", text)
     assert not reply.calls and reply.content == "It is a bird."
@@ -152,7 +152,7 @@ def test_no_call_in_an_open_thought_runs_when_the_answer_was_cut(name: str, fini
 
 
 @special_formats
-def test_a_call_behind_a_special_token_in_a_thought_that_was_cut_is_refused(name: str) -> None:
+def test_a_call_after_a_special_token_in_truncated_reasoning_is_rejected(name: str) -> None:
     reply = read(f"{_thought(name)[0]}I send it. {_call(name, 'owl')}", name, TOOLS, finish="length")
     assert [call.arguments for call in reply.refused] == [{"word": "owl"}]
     assert [problem.code for problem in reply.problems] == ["call_in_open_reasoning"]
@@ -204,7 +204,7 @@ def test_a_call_that_stays_in_a_providers_reasoning_leaves_a_note(
 
 
 @pytest.mark.parametrize("name", sampled(name for name in FORMATS if compile_format(FORMATS[name]).reasoning_ends))
-def test_a_close_that_messages_share_with_thoughts_ends_the_thought_that_a_call_stood_in(name: str) -> None:
+def test_a_close_shared_with_messages_ends_reasoning_that_contains_a_call(name: str) -> None:
     opens, closes = _thought(name)
     rehearsal = f"{opens}I might send {_call(name, 'owl')}"
     assert _words(_read(name, f"{rehearsal} - no, I must not.{closes}I will not.")) == []
@@ -212,7 +212,7 @@ def test_a_close_that_messages_share_with_thoughts_ends_the_thought_that_a_call_
     assert _words(_read(name, f"{rehearsal}{closes}")) == ["owl"]
 
 
-def test_a_thought_with_an_answer_behind_it_leaves_no_note() -> None:
+def test_reasoning_before_an_answer_reports_no_problem() -> None:
     reply = parse(f"<think>Or {_call('hermes', 'owl')}?</think>It is a bird.", format="hermes", tools=TOOLS)
     assert reply.problems == ()
 
@@ -228,7 +228,7 @@ def test_an_opener_that_a_cut_thought_ends_with_stays_in_it_to_the_last_blank(na
 
 
 @pytest.mark.parametrize("behind", ["{", '{"a"', "["])
-def test_what_begins_like_a_call_behind_a_thought_is_text_and_leaves_the_thought_alone(behind: str) -> None:
+def test_an_incomplete_opener_after_reasoning_is_text(behind: str) -> None:
     text = f"<|tool_call|>[sHere is my response:{behind}"
     reply = parse(text, format="granite3", reasoning="open", spans=True)
     assert (reply.reasoning, reply.content, reply.attempts) == ("<|tool_call|>[s", behind, ())
@@ -236,7 +236,7 @@ def test_what_begins_like_a_call_behind_a_thought_is_text_and_leaves_the_thought
 
 
 @pytest.mark.parametrize("name", sampled())
-def test_a_rehearsal_never_runs_where_another_call_was_opened_behind_the_thought(name: str) -> None:
+def test_a_call_in_reasoning_never_runs_before_another_opener(name: str) -> None:
     opens, closes = _thought(name) if all(_thought(name)) else ("<think>", "</think>")
     close = fill(str(marker_alternatives(FORMATS[name].call[1])[0]))
     for opener in openers_of(FORMATS[name], "lookup"):
@@ -249,7 +249,7 @@ def test_a_rehearsal_never_runs_where_another_call_was_opened_behind_the_thought
 
 
 @pytest.mark.parametrize("name", ["auto", *sampled()])
-def test_with_reasoning_off_nothing_is_thought_where_a_call_is_looked_for_otherwise(name: str) -> None:
+def test_with_reasoning_off_nothing_is_reasoning(name: str) -> None:
     for wire in ("hermes", "k2_horizon", "kimi_k2", *({name} & {*FORMATS})):
         for opens, closes in {_thought(wire), ("<think>", "</think>")} - {("", "")}:
             text = f'{opens}He wrote "so.{closes}\n{_call(wire, "owl")}'
@@ -257,13 +257,13 @@ def test_with_reasoning_off_nothing_is_thought_where_a_call_is_looked_for_otherw
 
 
 @special_formats
-def test_a_call_that_was_about_to_begin_behind_a_thought_leaves_the_thought_alone(name: str) -> None:
+def test_a_lone_opener_after_reasoning_does_not_run_the_call_in_it(name: str) -> None:
     opens, closes = _thought(name)
     before = f"{opens}Maybe {_call(name, 'owl')}{closes}"
     for token in compile_format(FORMATS[name]).openers.first_tokens:
         assert _words(_read(name, before + token)) == [], token
 
 
-def test_a_rehearsal_counts_where_nothing_follows_it() -> None:
+def test_a_last_call_in_reasoning_runs() -> None:
     opens, closes = _thought("kimi_k3")
     assert _words(_read("kimi_k3", f"{opens}Maybe {_call('kimi_k3', 'owl')}{closes}")) == ["owl"]

@@ -1,4 +1,4 @@
-"""The classes of failure that no server shows: the part of rightcall that cures each of them does."""
+"""Failure classes that no simulated server shows: the part of rightcall that remedies each of them works."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def declared(name: str) -> Tool:
     return Tool(name=name, parameters={"type": "object", "properties": {"content": {"type": "string"}}})
 
 
-def test_a_result_larger_than_the_window_keeps_its_head_and_tail_and_says_what_is_gone() -> None:
+def test_an_oversized_result_keeps_its_head_and_tail_and_reports_the_omission() -> None:
     (result,) = dispatch_sync(Call("read_log", {"lines": 4_370_000}, ""), [read_log])
     assert len(result.text) < 20_000
     assert result.text.startswith("first line é") and "left out" in result.text and "last line é" in result.text
 
 
-def test_of_too_many_tools_few_are_offered_and_the_others_are_not_called() -> None:
+def test_a_scope_offers_few_of_many_tools_and_rejects_calls_of_others() -> None:
     tools = Toolset([declared(f"tool_{at}") for at in range(300)]).scoped(["tool_7", "tool_8"])
     assert len(tools.definitions("chat")) == 2
     reply = parse('<tool_call>{"name": "tool_9", "arguments": {}}</tool_call>', tools=tools)
@@ -42,7 +42,7 @@ ESCAPED = ["&quot;a&quot; &lt; b &amp;&amp; c", "line one\\nline two", "a\\tb \\
 
 @pytest.mark.parametrize("policy", ["off", "safe", "lenient"])
 @pytest.mark.parametrize("content", ESCAPED)
-def test_escapes_that_may_be_meant_stay_as_they_were_written(content: str, policy: Any) -> None:
+def test_escapes_in_arguments_are_unchanged(content: str, policy: Any) -> None:
     call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": json.dumps({"content": content})}}
     message = {"role": "assistant", "content": None, "tool_calls": [call]}
     (made,) = read(message, api="chat", tools=[declared("f")], repair=policy).calls
@@ -59,7 +59,7 @@ def turn_of(times: int) -> Turn:
     return Turn.of(history, [declared("f")], reply=read(again, api="chat", tools=[declared("f")]))
 
 
-def test_a_repeated_call_is_warned_of_then_refused_and_described() -> None:
+def test_a_repeated_call_is_warned_about_then_rejected() -> None:
     decisions = [Guard.of("full").judge(turn_of(times)).decision for times in range(8)]
     assert decisions[0] == "run" and "again" in decisions and decisions == sorted(decisions, key=decisions.index)
     refused = next(judged for times in range(8) if (judged := Guard.of("full").judge(turn_of(times))).decision != "run")
@@ -67,12 +67,12 @@ def test_a_repeated_call_is_warned_of_then_refused_and_described() -> None:
 
 
 PARTS: dict[str, Callable[..., None]] = {
-    "oversized_result": test_a_result_larger_than_the_window_keeps_its_head_and_tail_and_says_what_is_gone,
-    "too_many_tools": test_of_too_many_tools_few_are_offered_and_the_others_are_not_called,
-    "escaped_text": test_escapes_that_may_be_meant_stay_as_they_were_written,
-    "repeated_calls": test_a_repeated_call_is_warned_of_then_refused_and_described,
+    "oversized_result": test_an_oversized_result_keeps_its_head_and_tail_and_reports_the_omission,
+    "too_many_tools": test_a_scope_offers_few_of_many_tools_and_rejects_calls_of_others,
+    "escaped_text": test_escapes_in_arguments_are_unchanged,
+    "repeated_calls": test_a_repeated_call_is_warned_about_then_rejected,
 }
 
 
-def test_every_class_of_failure_is_shown_cured_or_reported() -> None:
+def test_every_failure_class_has_a_server_or_a_remedy() -> None:
     assert FAILURE_CLASSES.keys() == PARTS.keys() | {server.failure for server in ZOO.values()}

@@ -1,4 +1,4 @@
-"""What stands between a call's arguments and what closes the call: such a call is rejected."""
+"""Text between the arguments of a call and its closing marker rejects the call."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def read(text: str, format: Format | str, piece: int = 0) -> Reply:
 
 @pytest.mark.parametrize("piece", [0, 1, 5])
 @pytest.mark.parametrize("format", CLOSED, ids=lambda format: format.name)
-def test_words_before_the_close_refuse_the_call(format: Format, piece: int) -> None:
+def test_text_before_the_closing_marker_rejects_the_call(format: Format, piece: int) -> None:
     reply = read(wire(format, " where id=7\n"), format, piece)
     assert reply.calls == () and reply.problems
     assert format.name == "tool_code" or any(problem.blocking for problem in reply.refused[0].problems)
@@ -48,7 +48,7 @@ def test_words_before_the_close_refuse_the_call(format: Format, piece: int) -> N
     ],
 )
 @pytest.mark.parametrize("piece", [0, 1, 5])
-def test_words_in_a_message_to_a_tool_refuse_the_call(format: str, text: str, piece: int) -> None:
+def test_text_after_the_arguments_of_a_message_rejects_the_call(format: str, text: str, piece: int) -> None:
     reply = read(text, format, piece)
     assert [problem.code for problem in reply.refused[0].problems] == ["trailing_content"] and reply.calls == ()
 
@@ -61,12 +61,12 @@ def test_a_comment_before_the_closing_marker_rejects_the_call(name: str, aside: 
     assert reply.calls == () and len(reply.refused) == 1
 
 
-def test_text_behind_a_call_whose_close_never_comes_is_text() -> None:
+def test_text_after_an_unclosed_call_is_text() -> None:
     text = wire(FORMATS["hermes"], "Done.").removesuffix("</tool_call>")
     reply = read(text, "hermes")
     assert len(reply.calls) == 1 and reply.content == "Done."
 
 
-def test_what_closes_a_text_closes_no_call() -> None:
+def test_a_text_close_closes_no_call() -> None:
     text = wire(FORMATS["apriel"], "Done.\n[END FINAL RESPONSE]").removesuffix("</tool_calls>")
     assert len(read(text, "apriel").calls) == 1
