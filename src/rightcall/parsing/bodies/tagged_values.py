@@ -719,8 +719,9 @@ class SwallowedArguments:
         owl</paramter>\n<paramete=n>3     owl\n<parameter name="n3     owl</parameter>\nn3     owl\nn">3
 
     Only a declared argument that the call lacks can be inside a value, and its name counts only next to a remainder of
-    a tag, so that values about tags or in HTML are accepted. A closing tag of the value's own kind before a line break
-    or another tag counts as well. Without declared tools an opening tag that lost one character counts.
+    a tag, so that values about tags or in HTML are accepted. An opening tag in another spelling counts with any
+    declared argument, and so does a closing tag of the value's own kind before a line break or another tag. Without
+    declared tools an opening tag that lost one character counts.
     """
 
     def __init__(self, body: Params, tags: Tags) -> None:
@@ -737,20 +738,26 @@ class SwallowedArguments:
         self._ends_in_close = re.compile(rf"{close}[\r\n]{{0,4}}+\Z").search
         torn = [rf"(?:{re.escape(head[0])}{_one_missing(head[1:])}|{re.escape(head)})\w" for head, _ in self._heads]
         self._has_torn_tag = re.compile("|".join(torn) or "(?!)").search
+        names = [name for head in starts if len(name := _TAG_NAME(head)[0]) >= _LEAST_NAME]
+        self._find_other_tags = re.compile(
+            f"(?:{'|'.join(map(re.escape, names))}){_OTHER_KEY}" if names else "(?!)"
+        ).finditer
 
     def find(self, values: dict[str, Any], declared: Collection[str] | None) -> str:
         """Return the name of the first argument whose value seems to contain another one, or ""."""
         missing = [key for key in declared or () if key and key not in values]
         for key, value in values.items():
-            if type(value) is str and self._has_sign(value) and self._is_ambiguous(value, missing, declared is None):
+            if type(value) is str and self._has_sign(value) and self._is_ambiguous(value, missing, declared):
                 return key
         return ""
 
-    def _is_ambiguous(self, value: str, missing: list[str], is_undeclared: bool) -> bool:
+    def _is_ambiguous(self, value: str, missing: list[str], declared: Collection[str] | None) -> bool:
         rest = self._remove_tags("\n", value)  # complete tags are examined where the value ends
-        if is_undeclared:
+        if declared is None:
             return self._has_torn_tag(rest) is not None
-        return self._is_reopened(value) is not None or any(
+        if self._is_reopened(value) is not None or any(tag[1] in declared for tag in self._find_other_tags(value)):
+            return True
+        return any(
             any(self._is_in_tag(value, *place) for place in _find_all(key, value))
             or any(self._is_behind_head(rest, *place) for place in _find_all(key, rest))
             for key in missing
@@ -779,6 +786,9 @@ class SwallowedArguments:
 
 _MOST_PLACES = 1_024  # occurrences of a name that are examined in one value
 _MOST_OF_A_TAG = 0.6  # this share of the pairs of letters remains in a tag that lost two characters
+_TAG_NAME = re.compile(r"[^\s=>\"']*+").match  # of an opening tag, with what is before it
+_LEAST_NAME = 8  # characters of it that tell it from other text
+_OTHER_KEY = r"(?:\W{1,3}(?:name|key))?\W{1,3}([\w.$\-]{1,64}+)"  # `name="rows"`, ` rows`, `='rows'`, `: rows`
 _BLANK_ENDS = ("", " ", "\t", "\r", "\n")
 _is_text = re.compile(r"(?:\A|[\n>]|</)[^\"'<>=\n]*+\Z").search
 
