@@ -308,7 +308,7 @@ def test_the_tag_of_an_argument_that_names_no_tool_is_reported(inside: str, form
     assert not reply.calls and reply.problems
 
 
-UNCLOSED = [*CODER, "minimax_m2", "deepseek_v32", "deepseek_v4", "deepseek_v41", "glm45", "ling3", "hy_v3", "muse"]
+UNCLOSED = [*CODER, "minimax_m2", "deepseek_v32", "deepseek_v4", "deepseek_v41", "hy_v3", "muse"]
 VALUES: dict[str, tuple[str, Args]] = {
     "text": ("bash", {"command": "ls -la"}),
     "lines": ("bash", {"command": "cd /tmp\n  ls"}),
@@ -334,11 +334,22 @@ def test_the_end_of_the_call_closes_its_last_value(name: str, arguments: Args, f
     reply = parsed(text, format)
     assert [(call.name, call.arguments) for call in reply.calls] == [(name, arguments)]
     assert [problem.code for problem in reply.problems] == ["unclosed_argument"]
-    if FORMATS["qwen3_coder" if format == "auto" else format].section is None:
-        assert ran(f"{text}\n{text}", format) == [(name, arguments)] * 2
+
+
+@pytest.mark.parametrize("format", ["glm45", "ling3"])
+def test_one_closing_marker_does_not_end_a_value_without_closing_tag(format: str) -> None:
+    reply = parsed(without_last_close("bash", {"command": "ls -la"}, format), format)
+    assert not reply.calls and reply.problems
 
 
 # Muse ends each message with a special token: what follows it is no part of a value.
+@pytest.mark.parametrize("format", [format for format in UNCLOSED if format != "muse"])
+def test_another_call_does_not_end_a_value_without_closing_tag(format: str) -> None:
+    text = without_last_close("bash", {"command": "ls"}, format)  # a file may show the end of a call and another one
+    reply = parsed(f"{text}\n{text}", format)
+    assert len(reply.calls) < 2 and "ambiguous_end" in [problem.code for problem in reply.problems]
+
+
 @pytest.mark.parametrize("format", [format for format in UNCLOSED if format != "muse"])
 def test_a_value_whose_end_is_uncertain_is_reported(format: str) -> None:
     text = without_last_close("bash", {"command": "VALUE"}, format)

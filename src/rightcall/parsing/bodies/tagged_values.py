@@ -244,6 +244,7 @@ _ENDS_IN_TAG = re.compile(r"(?:[<>/|]|<[^<>\n]*+)\s*\Z").search
 _LONGEST_TAG = 80
 _LINE_BREAKS = ("\n", "\r\n")
 _LINE_BREAK = frozenset("\r\n")
+_MAY_BREAK = alt(*[literal(each) for each in _LINE_BREAKS], Pat("", ""))
 
 
 class Value(msgspec.Struct, frozen=True):
@@ -316,17 +317,15 @@ class ValueEnd:
         return alt(whole, *tags.closing.body, *[seq(_LINES, close) for close in tags.closing.body])
 
     def _end_of_call(self) -> Probe:
-        """What ends a value without a closing tag: all that closes the call, and then the end of the turn or another
-        call (ollama#17914). Any other text may be a part of the value."""
-        tags = self.tags
-        outer = [closes for closes in (tags.closing.call, tags.closing.section) if closes]
-        groups = [tags.closing.body, *outer] if tags.closing.body else outer if tags.closing.is_required else []
-        if not outer or not groups:
+        """What ends a value without a closing tag: all that closes the call, in lines that follow each other, and then
+        the end of the turn (ollama#17914). One marker alone, or any other text, may be a part of the value."""
+        closing = self.tags.closing
+        groups = [alt(*closes) for closes in (closing.body, closing.call, closing.section) if closes]
+        if len(groups) < 2:
             return Probe.never()
-        found = alt(*tags.turns, END)
-        for closes in reversed(groups):
-            found = seq(alt(*closes), blanks(), alt(*tags.opening.all, found))
-        return Probe(found)
+        first, *outer = groups
+        markers = [part for closes in outer for part in (_MAY_BREAK, closes)]
+        return Probe(seq(first, *markers, blanks(), alt(*self.tags.turns, END)))
 
     def at_once(self, p: CallBuilder, key: str, given: dict[str, Any]) -> tuple[str, bool] | None:
         """Takes a value and the marker that closes it, if all of that is here and as usual; else takes nothing. Its
