@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import rightcall
 from rightcall.formats import FORMATS
-from rightcall.testing.laws import LAWS, judge, line
+from rightcall.testing.laws import LAWS, check_case, line
 
 SLICES = 5  # each law and format in so many turns, so that all have had some when the time is over
 MOST_LINES = 3  # for one law and format
@@ -96,7 +96,7 @@ def run(job: Job) -> Done:
         if time.time() > job.deadline:
             break
         tried += 1
-        violations = judge(format, case)
+        violations = check_case(format, case)
         if violations:
             what = f"{violations[0].law}: {violations[0].what}"[:300]
             lines.append(line(case, job.format, why=f"seed {job.seed}", what=what, tools="laws"))

@@ -38,7 +38,7 @@ import rightcall  # noqa: E402
 from rightcall import Toolset  # noqa: E402
 from rightcall.formats import FORMATS  # noqa: E402
 from rightcall.parsing.options import Limits  # noqa: E402
-from rightcall.testing.laws import LAWS, Case, How, Violation, judge, line  # noqa: E402
+from rightcall.testing.laws import LAWS, Case, How, Violation, check_case, line  # noqa: E402
 from support import hostile, steps  # noqa: E402
 from support.hostile import TOOLS, Broken, check_laws  # noqa: E402
 
@@ -170,7 +170,7 @@ def own_examples(format: str, rng: random.Random) -> Failure | None:
 
 def judged_case(format: str, case: Case) -> Failure | None:
     found: list[Violation] = []
-    wrong = guarded(lambda: found.extend(judge(FORMATS[format], case)))
+    wrong = guarded(lambda: found.extend(check_case(FORMATS[format], case)))
     if wrong is None and found:
         wrong = found[0].law, found[0].what
     return Failure(*wrong, line(case, format, tools="laws")) if wrong is not None else None

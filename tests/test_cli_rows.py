@@ -278,7 +278,7 @@ def test_lines_go_to_standard_output_and_nothing_else_does() -> None:
         (["--rows", "no*.jsonl"], "no file fits 'no*.jsonl'"),
         (["--rows", "in.jsonl", "--explain"], "--explain is for a single reply"),
         (["a", "b"], "expected one file, got 2"),
-        (["--rows", "in.jsonl", "--out", "in.jsonl"], "is a file that is read, and would be lost"),
+        (["--rows", "in.jsonl", "--out", "in.jsonl"], "is an input of this command and would be overwritten"),
     ],
 )
 def test_wrong_usage_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, args: list[str], words: str) -> None:

@@ -11,10 +11,10 @@ from rightcall.testing.laws import (
     LAWS,
     Violation,
     case_from_line,
+    check_case,
     check_format,
     cut_law,
     cuttings,
-    judge,
     line,
     nothing_lost_law,
     round_trip_law,
@@ -49,7 +49,7 @@ IMPOSSIBLE = {
 def test_every_built_in_format_keeps_every_law(name: str, law: str) -> None:
     format = formats.find(name)
     for case in LAWS[law].cases(format, 0, SAMPLES):
-        assert judge(format, case) == [], line(case, name, tools="laws")
+        assert check_case(format, case) == [], line(case, name, tools="laws")
 
 
 @pytest.mark.parametrize("format", BROKEN.values(), ids=BROKEN)
@@ -126,4 +126,4 @@ def test_a_case_can_be_tried_again_from_its_line(law: str) -> None:
     for case in LAWS[law].cases(format, 5, 6):
         again = case_from_line(json.loads(line(case, format.name)))
         assert line(again, format.name) == line(case, format.name)
-        assert [v.law for v in judge(format, again)] == [v.law for v in judge(format, case)]
+        assert [v.law for v in check_case(format, again)] == [v.law for v in check_case(format, case)]

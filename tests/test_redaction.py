@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rightcall.backends.cassette import scrub_response
-from rightcall.redaction.pieces import without_secrets
+from rightcall.redaction.pieces import scrub_pieces
 from rightcall.redaction.scrubber import KEY, Scrubber
 from rightcall.redaction.secret_names import is_secret_name
 
@@ -373,11 +373,11 @@ def said(chunks: list[bytes]) -> str:
 def test_a_secret_that_a_model_says_letter_by_letter_is_taken_out(event: Any, size: int) -> None:
     text = f'{{"password": "hunter2!", "note": "use {OWN[:2]}-sk-{MIXED}", "city": "Oslo"}}'
     pieces = events(*[event(piece) for piece in letters(text, size)])
-    clean, waits = without_secrets(pieces, [1] * len(pieces), SCRUBBER)
+    clean, waits = scrub_pieces(pieces, [1] * len(pieces), SCRUBBER)
     assert "hunter2" not in said(clean) and MIXED not in said(clean)
     assert '"city": "Oslo"' in said(clean) and KEY in said(clean)
     assert sum(waits) == len(pieces) and clean[-1] == b"data: [DONE]\n\n"
-    assert without_secrets(clean, waits, SCRUBBER) == (clean, waits)
+    assert scrub_pieces(clean, waits, SCRUBBER) == (clean, waits)
 
 
 @pytest.mark.parametrize("size", [1, 5, 64])
@@ -393,8 +393,8 @@ def test_a_secret_that_the_network_cut_is_taken_out(size: int) -> None:
 @given(st.lists(st.binary(max_size=12), max_size=6))
 def test_an_answer_without_a_secret_stays_as_it_was_cut(pieces: list[bytes]) -> None:
     delays = list(range(len(pieces)))
-    if not SCRUBBER.found(b"".join(pieces).decode("utf-8", "surrogateescape")):
-        assert without_secrets(pieces, delays, SCRUBBER) == (pieces, delays)
+    if not SCRUBBER.find_secrets(b"".join(pieces).decode("utf-8", "surrogateescape")):
+        assert scrub_pieces(pieces, delays, SCRUBBER) == (pieces, delays)
 
 
 # -- cost --------------------------------------------------------------------------------------------------------------
@@ -445,5 +445,5 @@ def test_the_cost_is_linear_in_the_text(unit: str) -> None:
     begun = time.process_time()
     text = unit * (200_000 // len(unit))
     SCRUBBER.text(text)
-    without_secrets([text.encode()], [0], SCRUBBER)
+    scrub_pieces([text.encode()], [0], SCRUBBER)
     assert time.process_time() - begun < 5

@@ -16,7 +16,7 @@ import pytest
 
 from rightcall import Reply, Tool, Toolset, parse
 from rightcall.formats import find
-from rightcall.testing.laws import auto_law, case_from_line, cut_law, judge, opener_law
+from rightcall.testing.laws import auto_law, case_from_line, check_case, cut_law, opener_law
 from rightcall.testing.laws.samples import TOOLS
 
 FOLDER = Path(__file__).resolve().parent / "corpus" / "regressions"
@@ -61,7 +61,7 @@ def test_a_line_keeps_the_laws(row: Row) -> None:
         assert opener_law(format, text, tools=tools) == [], row["why"]
         assert auto_law(format, text, tools=tools) == [], row["why"]
     if "law" in row:
-        assert judge(format, case_from_line(row), tools=tools) == [], row["why"]
+        assert check_case(format, case_from_line(row), tools=tools) == [], row["why"]
 
 
 @pytest.mark.parametrize("row", [row for row in rows() if "expect" in row], ids=name)

@@ -221,7 +221,7 @@ class TimedHead(asyncio.Protocol):
         self._inner.resume_writing()
 
 
-# -- ASGI applications of other libraries ----------------------------------------------------------------------------
+# -- ASGI applications of other libraries ------------------------------------------------------------------------------
 
 
 def gate_asgi(app: AsgiApp, gate: Gate) -> AsgiApp:

@@ -301,7 +301,7 @@ def _parse_address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address |
         return None
 
 
-# -- error bodies, in the shape of each API ------------------------------------------------------------------------
+# -- error bodies, in the shape of each API ----------------------------------------------------------------------------
 
 _ERROR_TYPES = {
     401: "authentication_error",

@@ -27,7 +27,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 
 from rightcall.errors import BadCassette, FileFailed, NotOurs, NotRecorded
-from rightcall.redaction.pieces import without_secrets
+from rightcall.redaction.pieces import scrub_pieces
 from rightcall.redaction.scrubber import Scrubber
 from rightcall.storage.file_kinds import existing, json_lines
 from rightcall.storage.journal import Journal
@@ -109,7 +109,7 @@ def scrub_response(
     """Return a response without secrets. Pieces that a secret spans are joined; `own` are known secret values."""
     scrubber = Scrubber(own)
     kept = {name: scrubber.text(headers[name]) for name in KEPT_HEADERS if name in headers}
-    clean, waits = without_secrets(pieces, delays, scrubber)
+    clean, waits = scrub_pieces(pieces, delays, scrubber)
     return RecordedResponse(status, kept, [_encode_piece(piece) for piece in clean], waits, scrubber.text(broken))
 
 

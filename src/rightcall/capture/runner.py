@@ -153,14 +153,14 @@ class Capture:
         try:
             async with asyncio.TaskGroup() as group:
                 for _ in range(min(self.settings.concurrency, self.total)):
-                    group.create_task(self._work(remaining, *files))
+                    group.create_task(self._run_remaining_tasks(remaining, *files))
         except BaseExceptionGroup as failures:
             raise first_exception(failures) from None
         finally:
             for file in files:
                 await file.flush()
 
-    async def _work(self, remaining: Iterator[Task], rows: Commits, journal: Commits) -> None:
+    async def _run_remaining_tasks(self, remaining: Iterator[Task], rows: Commits, journal: Commits) -> None:
         for task in remaining:
             if self._past.is_done(task.key):
                 self.resumed += 1

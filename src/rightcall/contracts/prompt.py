@@ -280,7 +280,7 @@ class _Prompt:
         self.lookup = tool_schema(tools, self.declaration)
         self.declared = Declarations(Toolset(tools, self.lookup), self.harmless)
 
-    # -- the whole ----------------------------------------------------------------------------------------------------
+    # -- the whole -----------------------------------------------------------------------------------------------------
 
     def text(self, levels: dict[str, Level]) -> str:
         """Return the whole prompt, with tools listed at these levels."""
@@ -309,7 +309,7 @@ class _Prompt:
             return []
         return self.declared.aliases([tool for tool in self.tools if levels[tool.name] != "named"])
 
-    # -- how to answer ------------------------------------------------------------------------------------------------
+    # -- how to answer -------------------------------------------------------------------------------------------------
 
     @cached_property
     def protocol(self) -> list[str]:
@@ -373,7 +373,7 @@ class _Prompt:
         except CannotCarry:
             return ""
 
-    # -- the tools ----------------------------------------------------------------------------------------------------
+    # -- the tools -----------------------------------------------------------------------------------------------------
 
     def names(self) -> list[str]:
         lines = [f"- `{self.harmless.line(tool.name)}`" for tool in self.tools]

@@ -166,13 +166,13 @@ class _Merge:
             {
                 "schema_version": CONFLICT,
                 "scorer_input": text,
-                "kept": self._told(known[1], known[2], self.reader.row(known[1], known[3], known[4])),
-                "conflict": self._told(at, line.number, row),
+                "kept": self._conflict_side(known[1], known[2], self.reader.row(known[1], known[3], known[4])),
+                "conflict": self._conflict_side(at, line.number, row),
             }
         )
         return "conflicts"
 
-    def _told(self, file: int, number: int, row: Json) -> Json:
+    def _conflict_side(self, file: int, number: int, row: Json) -> Json:
         return {"path": str(self.files[file]), "line_number": number, "label": row["label"], "row": row}
 
     def write(self, out: WholeFile, notebook: WholeFile, drop: bool) -> tuple[Counter[str], int]:

@@ -86,7 +86,7 @@ class Redactor(Scrubber):
         if any(len(term) < 3 for term in named):
             raise CallerError("a term to redact must have at least three characters")
         own = {"term": SecretShape(re.compile("|".join(map(re.escape, named)), re.I))} if named else {}
-        super().__init__(stand_in=self._counted, more={**PERSONAL, **own})
+        super().__init__(stand_in=self._count_and_replace, more={**PERSONAL, **own})
         self._key = key or secrets.token_bytes(32)
         self._clean: set[str] = set()
         self.counts: Counter[str] = Counter()
@@ -125,7 +125,7 @@ class Redactor(Scrubber):
     def is_kept(self, kind: str, said: str) -> bool:
         return said in _STAYS or _OURS(said) is not None or super().is_kept(kind, said)
 
-    def _counted(self, kind: str, said: str) -> str:
+    def _count_and_replace(self, kind: str, said: str) -> str:
         self.counts[kind] += 1
         return self._word(kind, said)
 

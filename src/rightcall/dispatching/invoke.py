@@ -184,11 +184,11 @@ class Batch(msgspec.Struct, frozen=True, eq=False, gc=False):
         """Return how long a tool that starts now may take."""
         if self.deadline is None:
             return self.limits.call
-        left = max(0.0, self.left)
+        left = max(0.0, self.remaining_seconds)
         return left if self.limits.call is None else min(self.limits.call, left)
 
     @property
-    def left(self) -> float:
+    def remaining_seconds(self) -> float:
         """Return how much time the batch has left."""
         return float("inf") if self.deadline is None else self.deadline - asyncio.get_running_loop().time()
 
@@ -252,7 +252,7 @@ def prepare(batch: Batch, index: int, call: Call) -> Prepared | RunRefusal:
         found += check(call, batch.tools, index=index)
     if tool is None or any(problem.blocking for problem in found):
         return _reject(call, found)
-    if batch.left <= 0:
+    if batch.remaining_seconds <= 0:
         return RunRefusal(not_run_result(call, _TOO_LATE), _TOO_LATE, ToolFailed(call.name, _TOO_LATE))
     plan = _plan(batch.tools, tool)
     try:

@@ -50,7 +50,7 @@ from rightcall.doctor.judges import (
 from rightcall.doctor.questions import BOTH, WHOLE, Way
 from rightcall.doctor.server_answers import RawAnswer
 from rightcall.providers.sdk_view import error_text
-from rightcall.redaction.pieces import without_secrets
+from rightcall.redaction.pieces import scrub_pieces
 from rightcall.redaction.scrubber import Scrubber
 from rightcall.strict_json import Undecodable, decode
 
@@ -267,7 +267,7 @@ class ProbeResults:
 
 def _evidence(case: ProbedCase, scrubber: Scrubber) -> ProbeEvidence:
     request = scrubber.text(json.dumps(case.body, ensure_ascii=False))
-    (body,), _ = without_secrets([case.raw.body[:_MAX_SEARCHED] or b" "], [0], scrubber)
+    (body,), _ = scrub_pieces([case.raw.body[:_MAX_SEARCHED] or b" "], [0], scrubber)
     answer = body.decode("utf-8", "replace").strip() or scrubber.text(case.raw.says)
     return ProbeEvidence(
         request=request[:_MAX_EVIDENCE],

@@ -112,7 +112,7 @@ def by_names_and(names: Sequence[str], are_right: Callable[[Sequence[Call]], boo
     """Return a judge of a question: `names` are the tools of the expected calls, and `are_right` decides about the
     arguments of the accepted calls. Without names, no call is expected."""
 
-    def judge(outcome: CaseOutcome) -> EvalVerdict:
+    def judge_answer(outcome: CaseOutcome) -> EvalVerdict:
         if not names:
             return EvalVerdict(irrelevance=not outcome.calls)
         return EvalVerdict(
@@ -121,7 +121,7 @@ def by_names_and(names: Sequence[str], are_right: Callable[[Sequence[Call]], boo
             right_arguments=are_right(outcome.calls),
         )
 
-    return judge
+    return judge_answer
 
 
 def judge_any_call(outcome: CaseOutcome) -> EvalVerdict:
@@ -133,7 +133,7 @@ def by_scenario(scenario: Scenario, domain: Domain) -> Judge:
     """Return a judge of a task: it looks at the effects of the calls, not at their order."""
     expected = Counter([call.name for call in scenario.calls if not call.optional])
 
-    def judge(conversation: CaseOutcome) -> EvalVerdict:
+    def judge_effects(conversation: CaseOutcome) -> EvalVerdict:
         effects = task_outcome(scenario, domain.tools, conversation.made)
         ended = conversation.ended == "done" and bool(scenario.calls or conversation.text.strip())
         if not scenario.calls:
@@ -145,7 +145,7 @@ def by_scenario(scenario: Scenario, domain: Domain) -> Judge:
             completed=effects.right and ended,
         )
 
-    return judge
+    return judge_effects
 
 
 def _is_valid(outcome: CaseOutcome) -> bool:

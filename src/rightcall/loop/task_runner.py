@@ -353,7 +353,7 @@ class Runner:
         self._judged: Judgement | None = None
         self._until: float | None = None
 
-    # -- one step at a time -------------------------------------------------------------------------------------------
+    # -- one step at a time --------------------------------------------------------------------------------------------
 
     def ask(self, task: str) -> None:
         """Append the `task` of the user, in words."""
@@ -439,7 +439,7 @@ class Runner:
         if self._journal is not None:
             self._journal.write(self.conversation)
 
-    # -- the whole run ------------------------------------------------------------------------------------------------
+    # -- the whole run -------------------------------------------------------------------------------------------------
 
     async def run(self, task: str | None = None) -> Over:
         """Run the `task` to its end; without one, continue with what the conversation holds.

@@ -73,8 +73,8 @@ async def connect(
     except Exception as error:  # until the connection stands, whatever fails is the server's fault
         if stands:
             raise
-        cause = _cause(error).replace(server, _shown(server)) if isinstance(server, str) else _cause(error)
-        raise BackendError(f"the MCP server {_shown(server)} cannot be used: {cause}") from error
+        cause = _cause(error).replace(server, _without_secrets(server)) if isinstance(server, str) else _cause(error)
+        raise BackendError(f"the MCP server {_without_secrets(server)} cannot be used: {cause}") from error
     if raised is not None:
         raise raised
 
@@ -165,7 +165,7 @@ def output(result: CallToolResult) -> Any:
     return "\n".join(texts) if len(texts) == len(blocks) else blocks
 
 
-def _shown(server: str | Sequence[str]) -> str:
+def _without_secrets(server: str | Sequence[str]) -> str:
     """Without what may be a secret: the query, a user's password, a command's options."""
     if not isinstance(server, str):
         return " ".join(list(server)[:1])

@@ -65,7 +65,7 @@ def server_of(
     toolset = tools if isinstance(tools, Toolset) else Toolset(tools)
     asked, bounds = tuple(hooks), limits or RunLimits(result=Bounds())
     names = {wire: own for own, wire in toolset.wire_names("mcp").items()}
-    listing = types.ListToolsResult(tools=[_listed(each) for each in to_provider(toolset, "mcp")])
+    listing = types.ListToolsResult(tools=[_to_sdk_tool(each) for each in to_provider(toolset, "mcp")])
 
     async def on_list_tools(context: Any, params: Any) -> types.ListToolsResult:
         return listing
@@ -77,7 +77,7 @@ def server_of(
     return Server(name, version=__version__, on_list_tools=on_list_tools, on_call_tool=on_call_tool)
 
 
-def _listed(definition: Mapping[str, Any]) -> Any:
+def _to_sdk_tool(definition: Mapping[str, Any]) -> Any:
     from mcp import types
 
     return types.Tool.model_validate(definition)

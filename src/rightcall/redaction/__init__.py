@@ -1,7 +1,8 @@
-"""What is secret in a text or in JSON data, by one set of rules: for recordings, errors, traces and datasets.
+"""Find and replace secrets in text and JSON data, by one set of rules: for recordings, errors, traces and datasets.
 
     Scrubber(own=["the backend's key"]).text("Cookie: id=opensesame")   ->   "Cookie: [key]"
 
-`rules` are the shapes of secrets, `names` the names under which they stand, `members` finds the values under such names
-in any text, `scrubber` replaces, and `stream` does so in an answer that came in pieces. All of it takes linear time.
+`secret_shapes` has the patterns of secrets, `secret_names` the names of fields with secrets, `members` finds the values
+under such names in any text, `scrubber` replaces secrets, and `pieces` does so in a streamed answer, all in linear
+time.
 """

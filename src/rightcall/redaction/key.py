@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class Key:
-    """A key that shows itself to nobody but the one who asks for it by name. `name` says where it came from."""
+    """A secret whose `repr` shows only its `name`, which says where it came from; `reveal` returns the text."""
 
     __slots__ = ("_text", "name")
 

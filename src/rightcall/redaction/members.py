@@ -2,7 +2,7 @@
 
     password = "hunter2"      {"db": {"pwd": ["a", 12]}}      <parameter=api_key>...</parameter>      --token abc
 
-The text is walked once, from name to name. What a schema or a declaration says of a name (`password: string`) stays.
+The text is scanned once, from name to name. A type in a schema or declaration (`password: string`) is not a value.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from rightcall.redaction.secret_names import is_placeholder, is_secret_name
 
 
 class FoundSecret(NamedTuple):
-    """Where a secret stands, and of what kind it is. `number`: it is one, in JSON, and must be replaced by one."""
+    """The position of a secret in a text, and its kind. `number`: it is a JSON number and must be replaced by a
+    number."""
 
     start: int
     end: int
@@ -23,7 +24,7 @@ class FoundSecret(NamedTuple):
     number: bool = False
 
 
-# Most texts have no name of a secret in them, and are not looked at further.
+# Most texts contain no secret name, and are not searched further.
 _MAYBE = re.compile(
     r"(?i)pass|pwd|pw\b|secret|token|key|auth|cookie|cred|bearer|jwt|conn|phrase|code|mnemonic|otp|cv[vc]|sessid|\\u00"
 ).search
@@ -56,82 +57,87 @@ _LIKELIHOOD = re.compile(r"\\{0,15}+\",\s*+\\{0,15}+\"(?:logprob|bytes)\\{0,15}+
 _HEADERS = {"authorization": _CREDENTIAL, "cookie": _LINE}
 
 
-def named(text: str) -> Iterator[FoundSecret]:
-    """The values under secret names, in order."""
+def find_named_secrets(text: str) -> Iterator[FoundSecret]:
+    """Yield the values under secret names, in order."""
     if not _MAYBE(text):
         return
     at = 0
     while found := _NAME.search(text, at):
         at = found.end()
-        if not is_secret_name(_spelled_out(found["name"])):
+        if not is_secret_name(_unescape_name(found["name"])):
             at = found.end("name")
             continue
-        for each in _values(text, found):
+        for each in _find_value(text, found):
             at = max(at, each.end)
             if each.kind:
                 yield each
 
 
-def _spelled_out(name: str) -> str:
-    """An escape must not hide a name."""
+def _unescape_name(name: str) -> str:
+    """Return a name with its `\\u00..` escapes decoded, so that an escape cannot hide it."""
     return _ESCAPE.sub(lambda found: chr(int(found[1], 16)), name) if "\\" in name else name
 
 
-def _tagged(text: str, at: int) -> Iterator[FoundSecret]:
+def _find_in_tag(text: str, at: int) -> Iterator[FoundSecret]:
+    """Yield the text up to the next closing tag."""
     if inner := _TAGGED.match(text, at):
         said = inner[1].rstrip().removesuffix("\\n")
-        yield from _unless_hole(text, inner.start(1), inner.start(1) + len(said))
+        yield from _unless_placeholder(text, inner.start(1), inner.start(1) + len(said))
 
 
-def _header(name: str) -> re.Pattern[str] | None:
-    """What a header of this name holds, if it is one with a secret in it."""
+def _header_pattern(name: str) -> re.Pattern[str] | None:
+    """Return the pattern for the value of a header with a secret; None for other headers."""
     return next((_HEADERS[each] for each in _HEADERS if name.lower().endswith(each)), None)
 
 
-def _values(text: str, found: re.Match[str]) -> Iterator[FoundSecret]:
+def _find_value(text: str, found: re.Match[str]) -> Iterator[FoundSecret]:
+    """Yield the secrets in the value that follows a secret name."""
     if found["tag"]:
-        yield from _tagged(text, found.end())
+        yield from _find_in_tag(text, found.end())
         return
     at = _BLANKS.match(text, found.end()).end()  # type: ignore[union-attr]
     opened = _OPENS.match(text, at)
     if opened is not None:
-        yield from _quoted(text, opened, is_text=found["name"] == "token")
+        yield from _find_in_quotes(text, opened, is_text=found["name"] == "token")
     elif text[at : at + 1] in ("[", "{"):
         if found["quote"] and not _SCHEMA.match(text, at):
-            yield from _inside(text, at)
+            yield from _find_in_container(text, at)
     elif found["quote"] and (number := _NUMBER.match(text, at)):
         yield FoundSecret(at, number.end(), "password", True)
-    elif header := _header(found["name"]):
+    elif header := _header_pattern(found["name"]):
         if line := header.match(text, at):
-            yield from _unless_hole(text, line.start(1), line.end(1), "bearer")
+            yield from _unless_placeholder(text, line.start(1), line.end(1), "bearer")
     elif not found["quote"]:
-        yield from _bare(text, found, at)
+        yield from _find_bare_word(text, found, at)
 
 
-def _bare(text: str, found: re.Match[str], at: int) -> Iterator[FoundSecret]:
-    """A word, unless it is only where the value is to be found: `password=self.password`."""
+def _find_bare_word(text: str, found: re.Match[str], at: int) -> Iterator[FoundSecret]:
+    """Yield an unquoted word, unless it only refers to the value: `password=self.password`."""
     word = _BARE.match(text, at)
     if word is not None and word[0].rpartition(".")[2].lower() != found["name"].rpartition(".")[2].lower():
-        yield from _unless_hole(text, at, word.end())
+        yield from _unless_placeholder(text, at, word.end())
 
 
-def _unless_hole(text: str, start: int, end: int, kind: str = "password") -> Iterator[FoundSecret]:
+def _unless_placeholder(text: str, start: int, end: int, kind: str = "password") -> Iterator[FoundSecret]:
+    """Yield this span unless it is empty or a placeholder."""
     if end > start and not is_placeholder(text[start:end]):
         yield FoundSecret(start, end, kind)
 
 
-def _quoted(text: str, opened: re.Match[str], *, is_text: bool) -> Iterator[FoundSecret]:
-    """A string, which in a string of JSON is opened and closed by an escaped quote."""
-    end = _closed(text, opened.end(), opened[2], len(opened[1]))
+def _find_in_quotes(text: str, opened: re.Match[str], *, is_text: bool) -> Iterator[FoundSecret]:
+    """Yield the content of a string. In a JSON string its quotes are escaped."""
+    end = _find_closing_quote(text, opened.end(), opened[2], len(opened[1]))
     if is_text and _LIKELIHOOD.match(text, end):
         return
     scheme = _SCHEME.match(text, opened.end(), end)
-    yield from _unless_hole(text, scheme.end() if scheme else opened.end(), end, "bearer" if scheme else "password")
+    yield from _unless_placeholder(
+        text, scheme.end() if scheme else opened.end(), end, "bearer" if scheme else "password"
+    )
 
 
-def _closed(text: str, at: int, quote: str, level: int) -> int:
-    """Where the string ends: at its quote behind as many backslashes as before the first, or behind fewer, where the
-    string around it ends."""
+def _find_closing_quote(text: str, at: int, quote: str, level: int) -> int:
+    """Return the index at which a string ends: its quote after `level` backslashes, or after fewer, which end the
+    enclosing string."""
     while (end := text.find(quote, at)) >= 0:
         slashes = 0
         while end - slashes - 1 >= at and text[end - slashes - 1] == "\\":
@@ -144,8 +150,8 @@ def _closed(text: str, at: int, quote: str, level: int) -> int:
     return len(text)
 
 
-def _inside(text: str, at: int) -> Iterator[FoundSecret]:
-    """Every string and number of a list or object of JSON, but its keys. One that is not closed goes to the end."""
+def _find_in_container(text: str, at: int) -> Iterator[FoundSecret]:
+    """Yield every string and number of a JSON list or object, without its keys. An unclosed one extends to the end."""
     depth = 0
     while token := _TOKEN.match(text, at):
         at = token.end()
@@ -157,11 +163,11 @@ def _inside(text: str, at: int) -> Iterator[FoundSecret]:
             if not depth:
                 break
         elif said.endswith('"'):
-            end = _closed(text, at, '"', len(said) - 1)
+            end = _find_closing_quote(text, at, '"', len(said) - 1)
             closer = min(end + len(said), len(text))
             if not text[closer : closer + 8].lstrip().startswith(":"):
-                yield from _unless_hole(text, at, end)
+                yield from _unless_placeholder(text, at, end)
             at = closer
         elif said[0].isdigit() or (said[:1] == "-" and len(said) > 1):
             yield FoundSecret(token.start(), at, "password", True)
-    yield FoundSecret(at, at, "")  # so far it was looked at, also where nothing was found
+    yield FoundSecret(at, at, "")  # the end of the searched text, also if nothing was found

@@ -1,8 +1,7 @@
-"""An answer that came in pieces, without its secrets: also those that stand in several pieces.
+"""Remove secrets from a streamed answer, also secrets that extend over several pieces.
 
-A secret may be cut by the network, anywhere, or by the model, which says a few letters in each event. So the events of
-a stream are read, and what they say at the same place is looked at as one text. Pieces stay as they were cut wherever
-nothing was taken out.
+The network may cut a secret anywhere, and the model writes a few letters in each event. So the strings at the same
+place of consecutive events are joined and searched as one text. Pieces without secrets keep their boundaries.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ Path = tuple[Any, ...]
 
 
 class PieceLine(msgspec.Struct):
-    """A line of the answer: what stands before its JSON and behind it, and the JSON, if it has any."""
+    """A line of the answer: the text before and after its JSON, and the JSON value, if it has one."""
 
     was: bytes
     before: bytes = b""
@@ -32,12 +31,13 @@ class PieceLine(msgspec.Struct):
     now: bytes = b""
 
     def write(self) -> None:
+        """Set `now` to the line with the current JSON value."""
         said = json.dumps(self.value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
         self.now = self.before + said + self.behind
 
 
-def without_secrets(pieces: list[bytes], delays: list[int], scrubber: Scrubber) -> tuple[list[bytes], list[int]]:
-    """The pieces of an answer, and the delay before each."""
+def scrub_pieces(pieces: list[bytes], delays: list[int], scrubber: Scrubber) -> tuple[list[bytes], list[int]]:
+    """Return the pieces of an answer without its secrets, and the delay before each."""
     whole = b"".join(pieces)
     lines = (
         [PieceLine(whole)]
@@ -47,30 +47,31 @@ def without_secrets(pieces: list[bytes], delays: list[int], scrubber: Scrubber) 
     _clean(lines, scrubber)
     clean = b"".join([line.now for line in lines])
     rest = clean.decode("utf-8", "surrogateescape")
-    if again := scrubber.found(rest):  # over several lines, or hidden by a key that stands twice
-        lines = [PieceLine(whole, now=scrubber.replaced(rest, again).encode("utf-8", "surrogateescape"))]
+    if again := scrubber.find_secrets(rest):  # over several lines, or hidden by a duplicate key
+        lines = [PieceLine(whole, now=scrubber.replace_secrets(rest, again).encode("utf-8", "surrogateescape"))]
         clean = lines[0].now
-    return (pieces, delays) if clean == whole else _cut(lines, pieces, delays)
+    return (pieces, delays) if clean == whole else _cut_at_piece_ends(lines, pieces, delays)
 
 
 def _value(data: bytes) -> Any:
-    """The object or list that this is, or None."""
+    """Return the JSON object or list in `data`; None for anything else."""
     value = decode(data.decode("utf-8", "surrogateescape"), MAX_DEPTH) if data[:1] in (b"{", b"[") else None
     return None if isinstance(value, Undecodable) else value
 
 
 def _clean(lines: list[PieceLine], scrubber: Scrubber) -> None:
+    """Set `now` of each line to its text without secrets."""
     for line in lines:
         line.now = line.was
         line.before = next(each for each in _BEFORE if line.was.startswith(each))
         said = line.was[len(line.before) :].rstrip()
         line.behind = line.was[len(line.before) + len(said) :]
         line.value = _value(said)
-    touched = _series(lines, scrubber)
+    touched = _scrub_joined_strings(lines, scrubber)
     for at, line in enumerate(lines):
         if line.value is None:
             text = line.was.decode("utf-8", "surrogateescape")
-            line.now = scrubber.replaced(text, scrubber.found(text)).encode("utf-8", "surrogateescape")
+            line.now = scrubber.replace_secrets(text, scrubber.find_secrets(text)).encode("utf-8", "surrogateescape")
             continue
         clean = scrubber.value(line.value)
         if clean != line.value or at in touched:
@@ -78,38 +79,39 @@ def _clean(lines: list[PieceLine], scrubber: Scrubber) -> None:
             line.write()
 
 
-# -- what several events say together ----------------------------------------------------------------------------------
+# -- strings over several events ---------------------------------------------------------------------------------------
 
 
-class SaidPiece(msgspec.Struct):
-    """A string of an event, and where it is kept."""
+class StringPosition(msgspec.Struct):
+    """A string in an event: the number of the event, and the container and key that hold the string."""
 
     event: int
     holder: Any
     at: Any
 
 
-def _series(lines: list[PieceLine], scrubber: Scrubber) -> set[int]:
-    """Takes out what is secret in the strings of several events, read as one. Gives the events that were changed."""
-    said: dict[Path, list[SaidPiece]] = {}
+def _scrub_joined_strings(lines: list[PieceLine], scrubber: Scrubber) -> set[int]:
+    """Remove secrets from strings that continue over several events, and return the numbers of the changed events."""
+    said: dict[Path, list[StringPosition]] = {}
     for event, line in enumerate(lines):
         if line.value is not None:
-            for path, holder, at in _strings(line.value, ()):
-                said.setdefault(path, []).append(SaidPiece(event, holder, at))
+            for path, holder, at in _walk_strings(line.value, ()):
+                said.setdefault(path, []).append(StringPosition(event, holder, at))
     touched: set[int] = set()
     for places in said.values():
         strings = [each.holder[each.at] for each in places]
         if len(set(strings)) > 1:
-            touched |= _spread(places, strings, scrubber)
+            touched |= _scrub_series(places, strings, scrubber)
     for event in touched:
-        _forget_bytes(lines[event].value)
+        _clear_token_bytes(lines[event].value)
     return touched
 
 
-def _spread(places: list[SaidPiece], strings: list[str], scrubber: Scrubber) -> set[int]:
+def _scrub_series(places: list[StringPosition], strings: list[str], scrubber: Scrubber) -> set[int]:
+    """Scrub strings of several events as one text, write them back, and return the numbers of the changed events."""
     text = "".join(strings)
-    found = scrubber.found(text)
-    clean = _replaced_in(strings, found, text, scrubber)
+    found = scrubber.find_secrets(text)
+    clean = _replace_across(strings, found, text, scrubber)
     if (whole := scrubber.text(text)) != text and not _is_same("".join(clean), whole):
         clean = [whole, *[""] * (len(strings) - 1)]  # an escape hid it
     touched = set()
@@ -124,8 +126,9 @@ def _is_same(text: str, clean: str) -> bool:
     return text == clean or decode(text, MAX_DEPTH) == decode(clean, MAX_DEPTH)
 
 
-def _replaced_in(strings: list[str], found: list[FoundSecret], text: str, scrubber: Scrubber) -> list[str]:
-    """The strings without what was found in all of them as one text. The word for a secret stands where it began."""
+def _replace_across(strings: list[str], found: list[FoundSecret], text: str, scrubber: Scrubber) -> list[str]:
+    """Return the strings without the secrets found in their joined text. The replacement is put where a secret
+    began."""
     clean: list[str] = []
     waiting = iter(found)
     secret = next(waiting, None)
@@ -144,8 +147,9 @@ def _replaced_in(strings: list[str], found: list[FoundSecret], text: str, scrubb
     return clean
 
 
-def _strings(value: Any, path: Path) -> Iterator[tuple[Path, Any, Any]]:
-    """Every string below, with the way to it. In a list the number that an entry gives itself counts, not its place."""
+def _walk_strings(value: Any, path: Path) -> Iterator[tuple[Path, Any, Any]]:
+    """Yield the path, container and key of every string in `value`. For list items, `index` of the item is used instead
+    of its position."""
     if isinstance(value, dict):
         path = (*path, *[value[name] for name in _PLACES if isinstance(value.get(name), int | str)])
         entries = [(name, name) for name in value]
@@ -157,27 +161,28 @@ def _strings(value: Any, path: Path) -> Iterator[tuple[Path, Any, Any]]:
         if isinstance(value[at], str):
             yield (*path, name), value, at
         else:
-            yield from _strings(value[at], (*path, str(name)))
+            yield from _walk_strings(value[at], (*path, str(name)))
 
 
-def _forget_bytes(value: Any) -> None:
-    """Likelihoods spell out each token once more, as numbers."""
+def _clear_token_bytes(value: Any) -> None:
+    """Empty every `bytes` list, in place: log probabilities spell out each token again as numbers."""
     if isinstance(value, dict) and isinstance(value.get("bytes"), list):
         value["bytes"] = []
     for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        _forget_bytes(each)
+        _clear_token_bytes(each)
 
 
-# -- the pieces again --------------------------------------------------------------------------------------------------
+# -- cutting into pieces -----------------------------------------------------------------------------------------------
 
 
-def _cut(lines: list[PieceLine], pieces: list[bytes], delays: list[int]) -> tuple[list[bytes], list[int]]:
-    """The clean answer cut where the pieces ended. A cut inside of what was changed is moved to the end of its line."""
+def _cut_at_piece_ends(lines: list[PieceLine], pieces: list[bytes], delays: list[int]) -> tuple[list[bytes], list[int]]:
+    """Return the clean answer cut where the original pieces ended, with the delays. A cut inside changed text moves to
+    the end of its line."""
     clean = b"".join([line.now for line in lines])
     made: list[bytes] = []
     waits: list[int] = []
     waited = at = 0
-    for end, delay in zip(_ends(lines, pieces), [*delays, *[0] * len(pieces)], strict=False):
+    for end, delay in zip(_find_cuts(lines, pieces), [*delays, *[0] * len(pieces)], strict=False):
         waited += delay
         if end > at:
             made.append(clean[at:end])
@@ -186,7 +191,8 @@ def _cut(lines: list[PieceLine], pieces: list[bytes], delays: list[int]) -> tupl
     return made, waits
 
 
-def _ends(lines: list[PieceLine], pieces: list[bytes]) -> Iterator[int]:
+def _find_cuts(lines: list[PieceLine], pieces: list[bytes]) -> Iterator[int]:
+    """Yield, for each original piece, the index in the clean answer at which it ends."""
     old = new = 0  # where the line begins, as it was and as it is now
     rest = iter(lines)
     line = next(rest, None)

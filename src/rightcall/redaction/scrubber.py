@@ -1,10 +1,10 @@
-"""`Scrubber`: text and JSON data without what is secret in them.
+"""`Scrubber`: replace secrets in text and JSON data.
 
     Scrubber().value({"db": {"password": "hunter2"}, "note": "AKIAIOSFODNN7EXAMPLE"})
     -> {"db": {"password": "[key]"}, "note": "[key]"}
 
 Scrubbing again changes nothing. JSON stays JSON of the same shape: under a secret name a string stays a string, and a
-number becomes 0. A schema is no value, so the names of properties stay, and what is said of them.
+number becomes 0. A schema is not a value, so the names and schemas of properties are kept.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import quote, quote_plus
 
-from rightcall.redaction.members import FoundSecret, named
+from rightcall.redaction.members import FoundSecret, find_named_secrets
 from rightcall.redaction.secret_names import HOLDS_SCHEMAS, is_placeholder, is_schema, is_secret_name
 from rightcall.redaction.secret_shapes import RULES, SecretShape
 from rightcall.strict_json import MAX_DEPTH, Undecodable, decode
 
 KEY = "[key]"
-_LEAST = 4  # characters of a key of one's own: shorter ones stand everywhere by chance
+_LEAST = 4  # characters of a known secret: shorter ones occur everywhere by chance
 _PERCENT = re.compile(r"%[0-9A-F]{2}")
 _SAMPLES = frozenset(("default", "const", "example", "examples"))
 StandIn = Callable[[str, str], str]
@@ -33,8 +33,11 @@ def _plain(kind: str, said: str) -> str:
 
 
 class Scrubber:
-    """`own` are secrets that are known: they go in every spelling. `more` are further rules, and `stand_in` says what
-    is put in the place of a secret, by its kind and itself."""
+    """Replaces secrets in text and JSON data.
+
+    - `own`: known secrets; they are replaced in every spelling.
+    - `stand_in`: returns the replacement of a secret, given its kind and text.
+    - `more`: further rules."""
 
     def __init__(
         self, own: Iterable[str] = (), *, stand_in: StandIn = _plain, more: Mapping[str, SecretShape] | None = None
@@ -48,15 +51,16 @@ class Scrubber:
     # -- text ----------------------------------------------------------------------------------------------------------
 
     def text(self, text: str) -> str:
-        """JSON is scrubbed as JSON, so that no escape hides anything; all other text as it stands."""
+        """Return the `text` without secrets. JSON is scrubbed as JSON, so that no escape hides a secret."""
         if text[:1] in ("{", "["):
             value = decode(text, MAX_DEPTH)
             if not isinstance(value, Undecodable):
                 cleaned = self.value(value)
                 return text if cleaned == value else json.dumps(cleaned, ensure_ascii=False)
-        return self.replaced(text, self.found(text))
+        return self.replace_secrets(text, self.find_secrets(text))
 
-    def replaced(self, text: str, found: Iterable[FoundSecret]) -> str:
+    def replace_secrets(self, text: str, found: Iterable[FoundSecret]) -> str:
+        """Return the text with each of these secrets replaced."""
         pieces: list[str] = []
         at = 0
         for each in found:
@@ -65,12 +69,13 @@ class Scrubber:
         return "".join([*pieces, text[at:]]) if pieces else text
 
     def word_for(self, text: str, found: FoundSecret) -> str:
+        """Return the replacement of a secret."""
         said = text[found.start : found.end]
         return "0" if found.number else self._stand_in(found.kind, _unescaped(said))
 
-    def found(self, text: str) -> list[FoundSecret]:
-        """Where secrets stand, in order, none over another."""
-        all_found = [*self._known(text), *named(text), *self._shaped(text)]
+    def find_secrets(self, text: str) -> list[FoundSecret]:
+        """Return the positions of secrets, in order and without overlaps."""
+        all_found = [*self._find_own_secrets(text), *find_named_secrets(text), *self._find_by_shape(text)]
         all_found.sort(key=lambda each: each.start)
         apart: list[FoundSecret] = []
         for each in all_found:
@@ -80,12 +85,14 @@ class Scrubber:
                 apart.append(each)
         return apart
 
-    def _known(self, text: str) -> list[FoundSecret]:
+    def _find_own_secrets(self, text: str) -> list[FoundSecret]:
+        """Return the positions of the known secrets."""
         return (
             [FoundSecret(*each.span(), "token") for each in self._own.finditer(text)] if self._own is not None else []
         )
 
-    def _shaped(self, text: str) -> list[FoundSecret]:
+    def _find_by_shape(self, text: str) -> list[FoundSecret]:
+        """Return the positions of texts that match a rule."""
         small = text.lower()
         found: list[FoundSecret] = []
         for kind, rule in self._rules.items():
@@ -98,12 +105,13 @@ class Scrubber:
         return found
 
     def is_kept(self, kind: str, said: str) -> bool:
-        """Is this, though it looks like a secret, none?"""
+        """Return whether a text that looks like a secret is none."""
         return is_placeholder(said)
 
     # -- JSON ----------------------------------------------------------------------------------------------------------
 
     def value(self, value: Any) -> Any:
+        """Return JSON data without secrets. Objects and lists keep their shape."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, list):
@@ -113,7 +121,7 @@ class Scrubber:
         return self.number(value)
 
     def number(self, value: Any) -> Any:
-        """A number, true, false or null that stands under no secret name."""
+        """Return the replacement of a number, true, false or null that is not under a secret name."""
         return value
 
     def _name(self, name: Any) -> Any:
@@ -127,7 +135,7 @@ class Scrubber:
         return self._property(name, value) if is_schema(value) else self.hidden(value)
 
     def _property(self, name: Any, schema: Any) -> Any:
-        """What is said of a property. Its samples are values."""
+        """Return the schema of a property. Under a secret name, its sample values are hidden."""
         if not isinstance(schema, dict) or not isinstance(name, str) or not is_secret_name(name):
             return self.value(schema)
         return {
@@ -136,7 +144,8 @@ class Scrubber:
         }
 
     def hidden(self, value: Any) -> Any:
-        """All that stands under a secret name: strings and numbers, in lists and objects too."""
+        """Return a value from under a secret name with all its strings and numbers replaced, also in lists and
+        objects."""
         if isinstance(value, str):
             return value if is_placeholder(value) else self._stand_in("password", value)
         if isinstance(value, list):
@@ -147,7 +156,7 @@ class Scrubber:
 
 
 def _unescaped(said: str) -> str:
-    """A value as it is, where it stands in JSON text."""
+    """Decode the escapes of a text that was found inside a JSON string."""
     if "\\" not in said:
         return said
     value = decode(f'"{said}"', 1)
@@ -155,7 +164,7 @@ def _unescaped(said: str) -> str:
 
 
 def spellings(secret: str) -> set[str]:
-    """A secret as it is, as JSON writes it, in addresses, and in base64 whatever stands before it."""
+    """Return a secret as it is, as JSON and URLs spell it, and in base64 at each of the three offsets."""
     written = json.dumps(secret)[1:-1]
     found = {secret, written, json.dumps(secret, ensure_ascii=False)[1:-1], json.dumps(written)[1:-1]}
     found |= {each.replace("/", "\\/") for each in found}
@@ -166,7 +175,8 @@ def spellings(secret: str) -> set[str]:
 
 
 def _in_base64(data: bytes, before: int) -> tuple[str, str]:
-    """The letters that are these bytes' alone, when so many others stand before them (modulo 3)."""
+    """Return the base64 characters, standard and URL-safe, that depend on `data` alone when `before` bytes precede
+    it."""
     whole = base64.b64encode(b"\0" * before + data).decode("ascii").rstrip("=")
     first = (before * 8 + 5) // 6
     last = (before + len(data)) * 8 // 6

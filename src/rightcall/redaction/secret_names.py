@@ -1,7 +1,7 @@
-"""The names under which secrets stand: `db_password`, `dbPassword`, `DB-PASSWORD`, `x-goog-api-key`.
+"""The names of fields with secrets: `db_password`, `dbPassword`, `DB-PASSWORD`, `x-goog-api-key`.
 
-A name is cut into words, and its last word decides: `password_policy` and `max_tokens` name no secret. Names of
-properties in a schema are names like any other; what stands under them there is a schema, which `is_schema` knows.
+A name is split into words, and its last word decides: `password_policy` and `max_tokens` name no secret. The names of
+properties in a schema are treated alike; their values are schemas, which `is_schema` recognises.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 _LONGEST = 120
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[^A-Za-z0-9]++")
 
-# How a name ends that names a secret, written as one word: `client_secret`, `clientSecret` and `clientsecret` alike.
+# Endings of secret names, joined into one word: `client_secret`, `clientSecret` and `clientsecret` are the same.
 _ENDS = tuple(
     "password passwd passphrase passcode passwort pwd secret credential credentials creds authorization cookie token "
     "apikey secretkey privatekey accesskey authkey signingkey encryptionkey decryptionkey sshkey masterkey accountkey "
@@ -22,22 +22,22 @@ _ENDS = tuple(
     "consumerkey connectionstring connstring connstr seedphrase recoveryphrase backupcode phpsessid jsessionid".split()
 )
 _WHOLE = frozenset("auth bearer jwt otp cvv cvc mnemonic".split())
-# What comes before `key` in a name for a key of that company.
+# Companies whose name before `key` makes a secret name: `openai_key`.
 _COMPANIES = tuple(
     "openai anthropic claude mistral cohere groq gemini azure aws stripe datadog sendgrid twilio mailgun replicate "
     "deepseek xai perplexity together fireworks huggingface openrouter algolia heroku cloudflare sentry github".split()
 )
-# Whose `pass` is a password: a boarding pass and a test's pass are none.
+# Words before `pass` that make it a password: a boarding pass and the pass of a test are none.
 _PASS = frozenset("db user smtp imap mail email mysql pg postgres redis mongo admin root ftp ldap proxy http".split())
 _PASS_ENDS = frozenset("pass pw".split())
-# Behind the word that counts: the value is still the secret.
+# Words after the deciding word: the value is still the secret.
 _BEHIND = frozenset(
     "value text raw plain plaintext b64 base64 pem hash digest old new current confirm confirmation repeat".split()
 )
 _QUESTIONS = frozenset(
     "is has had needs need requires require required show hide use uses allow enable enabled".split()
 )
-# Tokens that are pieces of text, counted or listed, and places in a list of pages.
+# Words before `token` that make it a text token, a count of them, or a page token.
 _TEXT_TOKENS = frozenset(
     "max min num n nb count total prompt completion input output cached cache reasoning bos eos bot eot pad unk cls "
     "sep mask special stop start end begin first next last prev previous page continuation sync cursor per new sampled "
@@ -46,11 +46,12 @@ _TEXT_TOKENS = frozenset(
 
 
 def words_of(name: str) -> list[str]:
+    """Split a name into lower-case words."""
     return [word.lower() for word in _CAMEL.split(name[:_LONGEST]) if word]
 
 
-def _telling_words(name: str) -> list[str]:
-    """Its words, without numbers and without what says nothing at the end."""
+def _significant_words(name: str) -> list[str]:
+    """Return the words of a name without digits, and without final words such as `value` that do not decide."""
     words = [word for word in (each.rstrip("0123456789") for each in words_of(name)) if word]
     while len(words) > 1 and words[-1] in _BEHIND:
         words.pop()
@@ -59,8 +60,8 @@ def _telling_words(name: str) -> list[str]:
 
 @lru_cache(4096)
 def is_secret_name(name: str) -> bool:
-    """Is what stands under this name a secret, whatever it looks like?"""
-    words = _telling_words(name)
+    """Return whether the value under this name is a secret, whatever it looks like."""
+    words = _significant_words(name)
     if not words or words[0] in _QUESTIONS:
         return False
     before, last = ["", *words][-2:]
@@ -75,12 +76,16 @@ def is_secret_name(name: str) -> bool:
 
 
 def _is_plural(joined: str) -> bool:
-    """`passwords`, `api_keys`; `tokens` alone are text, as in every count of them."""
+    """Return whether the name is the plural of a secret name, such as `api_keys`; `tokens` alone counts text tokens."""
     single = joined[:-1] if joined.endswith("s") else ""
-    return single != "token" and single.endswith(_ENDS) and (not single.endswith("token") or _is_held(single[:-5]))
+    return (
+        single != "token"
+        and single.endswith(_ENDS)
+        and (not single.endswith("token") or _is_credential_word(single[:-5]))
+    )
 
 
-def _is_held(owner: str) -> bool:
+def _is_credential_word(owner: str) -> bool:
     return owner.endswith(("access", "refresh", "auth", "api", "bearer", "session", "id", "security"))
 
 
@@ -90,7 +95,7 @@ HOLDS_SCHEMAS = frozenset("properties patternProperties $defs definitions depend
 
 
 def is_schema(value: Any) -> bool:
-    """Does this describe a value, and is none?"""
+    """Return whether a value is a JSON Schema that describes values, not a value itself."""
     if not isinstance(value, dict):
         return False
     kind = value.get("type")
@@ -100,7 +105,7 @@ def is_schema(value: Any) -> bool:
     return kind is None and not _SAYS.isdisjoint(value)
 
 
-# What stands where a secret would: a type, a word for nothing, a hole to be filled. It is none, and is left.
+# Texts in place of a secret that are not replaced: a type, a word such as `null`, a variable.
 _PLACEHOLDER = re.compile(
     r"(?i)(?:(?:str(?:ing)?|int(?:eger)?|num(?:ber)?|bool(?:ean)?|float|object|array|any|unknown|optional|required|null|none"
     r"|nil|undefined|true|false|hidden|redacted|masked|basic|bearer|digest|oauth2?|jwt|apikey)"
@@ -112,4 +117,5 @@ _PLACEHOLDER = re.compile(
 
 
 def is_placeholder(said: str) -> bool:
+    """Return whether a text is a placeholder for a secret: a type, a variable, `***`."""
     return not said.strip() or _PLACEHOLDER(said.strip()) is not None

@@ -1,7 +1,7 @@
-"""The shapes of secrets, as data: what each begins with, and how it goes on.
+"""The patterns of secrets, as data: the prefix of each, and the characters that follow.
 
-Every repeat is bounded and gives nothing back, so a rule takes linear time on any text. A rule is tried only where one
-of its `hints` stands somewhere in the text, in small letters.
+Every repeat is bounded and possessive, so a rule takes linear time on any text. A rule is tried only if one of its
+`hints` occurs in the lower-cased text.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ def _any(text: str) -> bool:
 
 
 class SecretShape(msgspec.Struct, frozen=True):
-    """What to look for, how to be sure of it, and which part of it goes."""
+    """A pattern of secrets: the texts that hint at it, a check of the match (`sure`), and the group to replace
+    (`part`)."""
 
     pattern: re.Pattern[str]
     hints: tuple[str, ...] = ()
@@ -28,15 +29,16 @@ class SecretShape(msgspec.Struct, frozen=True):
 
 
 def start(not_behind: str) -> str:
-    """Where a secret may begin: not behind these characters. In JSON text it may follow an escape such as \\n, whose
-    letter is no part of it."""
+    """Return a pattern for the start of a secret: not after these characters. In JSON text it may follow an escape such
+    as \
+    , whose letter is not part of it."""
     plain, escaped = rf"(?<![{not_behind}\\])", r"(?<=\\[nrtbf/\"\\])|(?<=\\u[0-9a-fA-F]{4})"
     return rf"(?:{plain}|(?<=\\)(?![nrtbfu/\"\\])|{escaped})"
 
 
-# -- tokens that say by their beginning what they are ------------------------------------------------------------------
+# -- tokens with a known prefix ----------------------------------------------------------------------------------------
 
-# (beginning in small letters, pattern). Words that only begin alike are kept out by length and alphabet.
+# (prefix in lower case, pattern). Words that only begin alike are excluded by length and alphabet.
 _TOKENS: tuple[tuple[str, str], ...] = (
     (
         "sk-",

@@ -331,7 +331,7 @@ _RULES: tuple[Callable[[Json, str, list[Note]], None], ...] = (
 )
 
 
-# -- soundness -----
+# -- soundness ---------------------------------------------------------------------------------------------------------
 
 _DRAFTS = "draft-04 draft-06 draft-07 draft/2019-09 draft/2020-12".split()
 

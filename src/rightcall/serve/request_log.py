@@ -15,7 +15,7 @@ import msgspec
 
 from rightcall.providers.sdk_view import compact_json
 from rightcall.providers.sse import json_value
-from rightcall.redaction.pieces import without_secrets
+from rightcall.redaction.pieces import scrub_pieces
 from rightcall.redaction.scrubber import Scrubber
 from rightcall.redaction.secret_names import is_secret_name
 from rightcall.safe_text import visible
@@ -131,7 +131,7 @@ def clean_answer(received: Any, scrubber: Scrubber) -> Any:
     if isinstance(received, dict):
         return scrubber.value(received)
     pieces = [received] if isinstance(received, bytes) else [_event(each) for each in received]
-    clean, _ = without_secrets(pieces, [0] * len(pieces), scrubber)
+    clean, _ = scrub_pieces(pieces, [0] * len(pieces), scrubber)
     text = b"".join(clean).decode("utf-8", "replace")
     whole = json_value(text)
     return whole if isinstance(whole, dict) else text

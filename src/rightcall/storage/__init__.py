@@ -1,9 +1,11 @@
-"""Files that are written: what is at a place may be written over only if it is of the kind that is written there.
+"""Write files durably. An existing file is replaced only by a file of the same kind.
 
-kinds.py    what a file is, told by how it begins; what is somebody else's is refused
-draft.py    a new file beside an old one, moved into its place when it is whole and on disk
-output.py   a file, or several together, that appear whole or not at all
-parted_file.py  a file that grows part by part, can be gone on with, and appears when it is whole
-journal.py  a file that lines are appended to, each whole or not at all
-lines.py    JSON lines: one row as bytes and back, and whole files read a line at a time
+file_kinds.py   recognise the kind of a file by its beginning; refuse to replace a foreign file
+draft.py        a new file beside the old one, renamed when it is complete and on disk
+whole_files.py  a file, or several together, that appear complete or not at all
+parted_file.py  a file that is written part by part, can be resumed, and appears when it is complete
+journal.py      a file to which lines are appended, each complete or not at all
+jsonl.py        JSON lines: encode and decode a row, read a file line by line
+own_formats.py  find and register the formats of the user
+streams.py      devices and file descriptors as outputs
 """

@@ -1,5 +1,5 @@
-"""What a file is, told by how it begins. A command writes over its own kind, over an empty file, and over nothing else
-unless it is forced to.
+"""Recognise the kind of a file by its beginning. A command replaces a file of its own kind or an empty file; any other
+file only with `force`.
 
 CAPTURE = json_lines("capture", "schema_version", "rightcall-capture/v1")
 found = existing(Path("notes.txt"), CAPTURE, force=False)     # raises NotOurs: it looks like text ...
@@ -22,11 +22,11 @@ from rightcall.errors import FileFailed, NotOurs
 from rightcall.types import Json
 
 LONGEST = 64_000_000  # bytes of one line: a reply of the largest size and its conversation
-_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe must not make anybody wait
+_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # opening a pipe must not block
 
 
 class FoundFile:
-    """A file that is there, open to be looked at."""
+    """An existing file, open for reading."""
 
     def __init__(self, handle: int, path: Path) -> None:
         self.handle, self.path = handle, path
@@ -59,17 +59,16 @@ class FoundFile:
 
 
 class FileKind(msgspec.Struct, frozen=True):
-    """What a command writes: in words, and how a file of that kind is known."""
+    """A kind of file: its `name` in messages, and a predicate that recognises it (`knows`)."""
 
     name: str
     knows: Callable[[FoundFile], bool]
 
 
 def json_lines(name: str, key: str, *values: Any, also: Callable[[Json], bool] | None = None) -> FileKind:
-    """JSON lines of which the first has the key, with one of these values if any are named.
+    """Return the kind of JSON lines files whose first row has this `key`, with one of `values` if any are given.
 
-    A first line that was torn is known too, if it begins as we begin a line: with this very key and value.
-    """
+    An incomplete first line is recognised if it begins as the package writes it: with this key and value."""
     begins = [json.dumps({key: value}, separators=(",", ":"))[:-1].encode() for value in values]
     begins = begins or [json.dumps({key: 0})[:-2].encode()]
 
@@ -84,22 +83,21 @@ def json_lines(name: str, key: str, *values: Any, also: Callable[[Json], bool] |
 
 
 def beginning(name: str, mark: bytes) -> FileKind:
-    """A file that begins with these bytes."""
+    """Return the kind of files that begin with these bytes."""
     return FileKind(name, lambda found: found.at(0, len(mark)) == mark)
 
 
 LINES = FileKind("file of JSON lines", lambda found: found.row is not None)
 
 
-# -- looking -----------------------------------------------------------------------------------------------------------
+# -- checking ----------------------------------------------------------------------------------------------------------
 
 
 def existing(path: Path, kind: FileKind, *, force: bool = False, folder: int | None = None) -> os.stat_result | None:
-    """The file at this place, which may be written over; None if there is none.
+    """Return the status of the file at `path`, which may be replaced; None if there is none.
 
-    Raises `NotOurs` for everything else: a file of another kind (unless forced to), one that is read-only, a folder, a
-    link, a device. `folder` is the open folder that it lies in.
-    """
+    Raises `NotOurs` for everything else: a file of another kind (unless `force`), a read-only file, a folder, a link, a
+    device. `folder` is the handle of its open folder."""
     name = path if folder is None else path.name or "."
     try:
         before = os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -114,7 +112,7 @@ def existing(path: Path, kind: FileKind, *, force: bool = False, folder: int | N
 
 
 def _refuse_odd(path: Path, before: os.stat_result) -> None:
-    """Whatever is no plain file, or may not be changed: no force helps there."""
+    """Raise `NotOurs` for anything but a writable regular file; `force` does not change that."""
     mode = before.st_mode
     if stat.S_ISDIR(mode):
         raise NotOurs(f"cannot open {path}: Is a directory; name a file")
@@ -149,7 +147,7 @@ def _refuse_others(path: Path, name: Path | str, kind: FileKind, folder: int | N
 
 
 def refuse_others(found: FoundFile, kind: FileKind) -> None:
-    """Raises `NotOurs` if the file is of another kind."""
+    """Raise `NotOurs` if the file is of another kind."""
     try:
         if not kind.knows(found):
             raise NotOurs(
@@ -161,7 +159,7 @@ def refuse_others(found: FoundFile, kind: FileKind) -> None:
 
 
 def failed(step: str, path: Path | str, error: Exception) -> str:
-    """What could not be done, with which file, why, and what helps."""
+    """Return an error message: the failed step, the file, the cause and the cure."""
     if not isinstance(error, OSError):
         return f"cannot {step} {path}: {error}"
     cure = _CURES.get(error.errno or 0, "")
@@ -178,7 +176,7 @@ _CURES = {
 }
 
 
-# -- what it looks like ------------------------------------------------------------------------------------------------
+# -- describing --------------------------------------------------------------------------------------------------------
 
 _BEGINNINGS: dict[bytes, str] = {
     b"\x89PNG": "a PNG picture",
@@ -199,7 +197,7 @@ _BEGINNINGS: dict[bytes, str] = {
 
 
 def looks_like(found: FoundFile) -> str:
-    """A file in a few words, for a message."""
+    """Return a short description of a file's content, for a message."""
     for mark, name in _BEGINNINGS.items():
         if found.at(0, len(mark)) == mark:
             return name
@@ -213,6 +211,7 @@ def looks_like(found: FoundFile) -> str:
 
 
 def _of_row(row: Json) -> str:
+    """Describe the first row of a file of JSON lines."""
     version = row.get("schema_version")
     if isinstance(version, str):
         return f"rows of {version!r:.80}"
@@ -220,6 +219,7 @@ def _of_row(row: Json) -> str:
 
 
 def _text(start: bytes) -> str | None:
+    """Decode the beginning of a text file; None for binary data."""
     try:
         text = start.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -1,10 +1,10 @@
-"""A file that lines are appended to, each whole or not at all.
+"""A file to which lines are appended, each complete or not at all.
 
 with Journal("run/capture.jsonl", CAPTURE) as journal:
     journal.append(row)                        # on disk when it returns
 
-It is made for its owner alone. What it held stays: it is never cut, but for a last line that was torn by a crash, when
-asked, and only if the file begins as one of its kind. A file of another kind is refused, or replaced when forced to.
+It is readable by its owner only. Its content is never cut, except for a last line that a crash left incomplete, on
+request, and only if the file is of the expected kind. A file of another kind is refused, or replaced with `force`.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _PRIVATE = 0o600
 
 
 class Journal:
-    """What `append` was given is on disk when it returns; what could not be written is not there in part.
+    """A file to which lines are appended. When `append` returns, its rows are on disk; a failed write leaves no partial
+    line.
 
-    A torn last line is refused, or cut off with `torn="cut"`: `cut` says how many bytes that were. With `fresh`, or
-    with `force` a file of another kind, the first line that is appended begins a new file in the place of the old one,
-    which is there until then. `alone`: no other process that says so writes to the file meanwhile.
-    """
+    An incomplete last line is refused, or removed with `torn="cut"`; `cut` is then its length. With `fresh`, or with
+    `force` and a file of another kind, the first appended line replaces the old file, which exists until then. `alone`
+    locks the file against other processes that also pass it."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Journal:
         alone: bool = False,
     ) -> None:
         self.path, self.cut = Path(path), 0
-        self._draft: Draft | None = None  # takes the place of what is there with the first line
+        self._draft: Draft | None = None  # replaces the existing file with the first line
         self._folder = self._file = -1
         self._is_broken = False
         self._is_stream = is_stream(path)
@@ -65,18 +65,19 @@ class Journal:
 
     @property
     def begins_anew(self) -> bool:
-        """Is what is there still the old file, which the first line will take the place of?"""
+        """Whether the first appended line will replace the existing file."""
         return self._draft is not None
 
     def append(self, row: Json) -> None:
+        """Append one row and sync it to disk."""
         self.append_all((row,))
 
     def append_all(self, rows: Iterable[Json]) -> None:
-        """Several rows for the price of one sync."""
+        """Append several rows with one sync."""
         self.append_bytes(b"".join([encode_row(row) for row in rows]))
 
     def append_bytes(self, lines: bytes) -> None:
-        """Whole lines, as they are."""
+        """Append complete lines and sync them to disk."""
         if not lines:
             return
         self._write(lines)
@@ -86,11 +87,12 @@ class Journal:
             _step("sync", self.path, _sync, self._file)
 
     def make_private(self) -> None:
-        """Nobody but its owner may read it from now on."""
+        """Make the file readable by its owner only."""
         if not self._is_stream:
             _step("change", self.path, os.fchmod, self._file, _PRIVATE)
 
     def close(self) -> None:
+        """Close the file, and discard a replacement that was not written."""
         if self._draft is not None:
             self._draft.discard()
         for handle in (self._file, self._folder):
@@ -120,12 +122,12 @@ class Journal:
         if os.fstat(self._file).st_size:
             refuse_others(
                 FoundFile(self._file, self.path), kind
-            )  # the very file that is open: nobody can have swapped it
-        self._mend(torn)
+            )  # checks the open file itself, which cannot have been exchanged meanwhile
+        self._repair_last_line(torn)
         _step("sync", self.path, os.fsync, self._file)
 
     def _is_strange(self, kind: FileKind, force: bool) -> bool:
-        """Is a file of another kind to be replaced? Raises `NotOurs` if it may not be."""
+        """Return whether a file of another kind must be replaced. Raises `NotOurs` unless `force`."""
         try:
             existing(self.path, kind)
         except NotOurs:
@@ -136,7 +138,7 @@ class Journal:
         return False
 
     def _lock(self) -> None:
-        """The lock ends with the process, however it ends."""
+        """Lock the file for this process. The lock ends with the process."""
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             mine, there = os.fstat(self._file), os.stat(self.path)
@@ -149,13 +151,14 @@ class Journal:
         return f"cannot lock {self.path}: another program writes to it; wait, or name another file"
 
     def _beside(self) -> Draft:
-        """It is locked, as the file whose place it takes."""
+        """Return a locked draft that will replace the file."""
         sweep(self._folder)
         draft = Draft(self._folder, self.path.name, mode=_PRIVATE)
         fcntl.fcntl(draft.handle, fcntl.F_SETFL, os.O_APPEND)
         return draft
 
-    def _mend(self, torn: str) -> None:
+    def _repair_last_line(self, torn: str) -> None:
+        """Complete or cut an incomplete last line, or refuse the file."""
         size = os.fstat(self._file).st_size
         extra = _after_last_newline(self._file, size)
         if not extra:
@@ -173,7 +176,7 @@ class Journal:
     # -- writing -------------------------------------------------------------------------------------------------------
 
     def _write(self, data: bytes) -> None:
-        """All of it, or nothing: a disk that is full must not leave half a line behind."""
+        """Write all of `data` or, if the disk is full, remove what was written of it."""
         if self._is_broken:
             raise FileFailed(f"cannot write {self.path}: an earlier line was not written to its end")
         handle = self._file if self._draft is None else self._draft.handle
@@ -189,7 +192,8 @@ class Journal:
             raise
 
     def _cut_back(self, handle: int, start: int, written: int) -> None:
-        """If even that fails, nothing more is written, and whoever opens the file next finds a torn last line."""
+        """Remove a partial write. If that fails, nothing more is written, and the next reader finds an incomplete last
+        line."""
         try:
             if written and not self._is_stream and os.fstat(handle).st_size == start + written:
                 os.ftruncate(handle, start)
@@ -197,24 +201,25 @@ class Journal:
             self._is_broken = True
 
     def _take_place(self, draft: Draft) -> None:
+        """Replace the old file by the draft and write to it from now on."""
         draft.publish()
         os.close(self._file)
         self._file, draft.handle, self._draft = draft.handle, -1, None
 
 
 def append_jsonl(path: str | Path, row: Json) -> None:
-    """One row, durably, to a file that is opened for it."""
+    """Open a journal, append one row and sync it to disk."""
     with Journal(path) as journal:
         journal.append(row)
 
 
 def touch_jsonl(path: str | Path) -> None:
-    """The file is there afterwards, and can be appended to. Never cuts it."""
+    """Create the journal if it is missing, and check that it can be appended to. Never cuts it."""
     Journal(path).close()
 
 
 def _after_last_newline(file: int, size: int) -> int:
-    """How many bytes stand behind the last newline."""
+    """Return the number of bytes after the last newline."""
     end = size
     while end > 0:
         start = max(0, end - 65_536)
@@ -226,6 +231,7 @@ def _after_last_newline(file: int, size: int) -> int:
 
 
 def _step(name: str, path: Path, do: Any, *given: Any) -> Any:
+    """Call `do` and turn an `OSError` into a `FileFailed` that names the step."""
     try:
         return do(*given)
     except (OSError, ValueError) as error:

@@ -1,7 +1,7 @@
-"""JSON lines: a row as bytes and back, and a file of them read one at a time.
+"""JSON lines: encode and decode a row, and read a file line by line.
 
 for number, row in read_rows("run/capture.jsonl"):
-    ...                                        # a dict, or a `LineFault` where the line holds none
+    ...                                        # a dict, or a `LineFault` if the line has no valid row
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rightcall.types import Json
 
 
 class LineFault(msgspec.Struct, frozen=True):
-    """A line that holds no row. `torn`: it is the last one and was not written to its end."""
+    """A line without a valid row. `torn`: it is the last line and incomplete."""
 
     message: str
     torn: bool = False
@@ -30,7 +30,8 @@ class LineFault(msgspec.Struct, frozen=True):
 
 
 def encode_row(row: Json) -> bytes:
-    """Compact JSON and a newline. Integers of any size and lone surrogates stay exact; what is no number is null."""
+    """Encode a row as compact JSON and a newline. Integers of any size and lone surrogates are exact; NaN and infinity
+    become null."""
     try:
         return msgspec.json.encode(row) + b"\n"
     except (UnicodeEncodeError, OverflowError):
@@ -38,7 +39,7 @@ def encode_row(row: Json) -> bytes:
 
 
 def finite(value: Any) -> Any:
-    """The same JSON data with null for what is no finite number."""
+    """Return the same JSON data with null for NaN and infinity."""
     if isinstance(value, float):
         return value if value - value == 0 else None
     if isinstance(value, dict):
@@ -47,7 +48,7 @@ def finite(value: Any) -> Any:
 
 
 def decode_row(line: bytes) -> Json | LineFault:
-    """The object of a line, or what is wrong with it."""
+    """Decode a line: the object in it, or a `LineFault` with the reason."""
     try:
         value = msgspec.json.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -60,6 +61,7 @@ def decode_row(line: bytes) -> Json | LineFault:
 
 
 def _slowly(line: bytes) -> Any:
+    """Decode what msgspec rejects: lone surrogates and numbers beyond a float."""
     try:
         return json.loads(line.decode("utf-8"), parse_constant=_refuse)
     except UnicodeDecodeError as error:
@@ -83,7 +85,7 @@ def _kind(value: Any) -> str:
 
 
 class Line(NamedTuple):
-    """A line of a file: its number from 1, where it lies, its row, and its bytes."""
+    """A line of a file: its number from 1, its byte offset and size, its row, and its bytes."""
 
     number: int
     place: int
@@ -93,16 +95,15 @@ class Line(NamedTuple):
 
 
 def read_rows(path: str | Path, *, seen: Callable[[int], None] | None = None) -> Iterator[tuple[int, Json | LineFault]]:
-    """Line numbers from 1 and their rows. Memory holds one line; blank lines are passed over.
+    """Yield line numbers from 1 and their rows. Holds one line in memory and skips blank lines.
 
-    Raises `FileFailed` if the file cannot be read. A last line without its newline is a row if it is whole. `seen` is
-    told how many bytes each line had.
-    """
+    Raises `FileFailed` if the file cannot be read. A last line without a newline is a row if it is complete. `seen` is
+    called with the size of each line in bytes."""
     return ((line.number, line.row) for line in read_lines(path, seen=seen))
 
 
 def read_lines(path: str | Path, *, seen: Callable[[int], None] | None = None) -> Iterator[Line]:
-    """As `read_rows`, with the place of each line."""
+    """Yield the lines as `read_rows` does, each with its byte offset."""
     place = 0
     for number, (line, size) in enumerate(_lines(Path(path)), 1):
         if seen is not None:
@@ -118,7 +119,7 @@ def read_lines(path: str | Path, *, seen: Callable[[int], None] | None = None) -
 
 
 def read_at(file: BinaryIO, place: int, size: int) -> Json:
-    """The row of a line whose place in the file is known from an earlier reading."""
+    """Return the row of a line whose byte offset and size are known from an earlier reading."""
     file.seek(place)
     row = decode_row(file.read(size))
     if isinstance(row, LineFault):
@@ -127,7 +128,7 @@ def read_at(file: BinaryIO, place: int, size: int) -> Json:
 
 
 def _lines(path: Path) -> Iterator[tuple[bytes | None, int]]:
-    """Each line with its size; None in place of one that is too long."""
+    """Yield each line with its size; None in place of a line that is too long."""
     try:
         with path.open("rb") as file:
             while line := file.readline(LONGEST + 1):
@@ -147,6 +148,7 @@ def _lines(path: Path) -> Iterator[tuple[bytes | None, int]]:
 
 
 def ensure_parent_dir(path: str | Path) -> None:
+    """Create the folder of a file, if it is missing. Raises `FileFailed`."""
     parent = Path(path).parent
     try:
         os.makedirs(parent, 0o777, exist_ok=True)

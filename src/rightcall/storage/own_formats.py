@@ -1,8 +1,8 @@
-"""Formats of your own, found where you keep them: TOML files in folders, and entry points of installed packages.
+"""Find and register the formats of the user: TOML files in folders, and entry points of installed packages.
 
-Folders come first, in this order: those of RIGHTCALL_FORMATS, those of the project, those of your configuration. What
-cannot be used is told, and keeps nothing else from being registered. A file is data; a package's code is run, as it is
-for every entry point.
+Folders come first, in this order: those in RIGHTCALL_FORMATS, those of the project, those of the user's configuration.
+An unusable file is reported and does not affect the others. A file is data; the code of a package is run, as for every
+entry point.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LARGEST_PROJECT_FILE = 1_000_000
 
 
 def register_found() -> list[BadFormat]:
-    """Registers whatever is found. Gives a fault for each file, folder and package that cannot be used."""
+    """Register all formats that are found, and return an error for each file, folder and package that is unusable."""
     faults: list[BadFormat] = []
     for path in _files(faults):
         try:
@@ -36,32 +36,34 @@ def register_found() -> list[BadFormat]:
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
         try:
             register(*_formats_of(point.load()))
-        except Exception as error:  # noqa: BLE001 - whatever a package's code raises is told, and stops nothing else
-            faults.append(BadFormat(f"{_named(point)}: {_reason(error)}"))
+        except Exception as error:  # noqa: BLE001 - any error of a package's code is reported and affects no other package
+            faults.append(BadFormat(f"{_entry_point_label(point)}: {_reason(error)}"))
     return faults
 
 
 def format_folders(faults: list[BadFormat] | None = None) -> list[Path]:
-    """Where formats of your own are looked for, those that there are."""
-    told = [] if faults is None else faults
-    return [place for place in _places(told) if place.exists()]
+    """Return the existing folders in which user formats are searched. Faults are appended to `faults`."""
+    return [place for place in _places([] if faults is None else faults) if place.exists()]
 
 
 def _places(faults: list[BadFormat]) -> Iterator[Path]:
+    """Yield the folders to search, existing or not, in order of precedence."""
     for named in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
         if not Path(named).exists():
-            faults.append(BadFormat(f"{VARIABLE} names {named!r}, and there is no such folder; make it, or unset it"))
+            faults.append(
+                BadFormat(f"{VARIABLE} names {named!r}, which does not exist; create the folder, or unset the variable")
+            )
         yield Path(named)
     yield from _of_project(faults)
     try:
         config = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
         yield Path(config, "rightcall", "formats")
-    except RuntimeError:  # nobody's home
+    except RuntimeError:  # no home directory
         return
 
 
 def _of_project(faults: list[BadFormat]) -> Iterator[Path]:
-    """From the working folder up to the first that looks like a project's."""
+    """Yield the folders of the project: from the working folder up to the first project root."""
     here = Path.cwd()
     for folder in (here, *here.parents):
         yield folder / PROJECT
@@ -72,7 +74,7 @@ def _of_project(faults: list[BadFormat]) -> Iterator[Path]:
 
 
 def _configured(path: Path, table: tuple[str, ...], faults: list[BadFormat]) -> Iterator[Path]:
-    """The folders that a project's file lists as `formats`."""
+    """Yield the folders that a project file lists as `formats`."""
     try:
         if not path.is_file() or path.stat().st_size > _LARGEST_PROJECT_FILE:
             return
@@ -81,17 +83,18 @@ def _configured(path: Path, table: tuple[str, ...], faults: list[BadFormat]) -> 
             said = said.get(key, {})
         listed = said.get("formats", [])
     except (OSError, ValueError, AttributeError) as error:
-        faults.append(BadFormat(f"{path}: no formats can be looked up in it: {_reason(error)}"))
+        faults.append(BadFormat(f"{path}: its list of formats cannot be read: {_reason(error)}"))
         return
     named = [listed] if isinstance(listed, str) else listed
     if not isinstance(named, list) or not all(isinstance(each, str) for each in named):
-        faults.append(BadFormat(f"{path}: `formats` is no list of folders; write formats = ['my_formats']"))
+        faults.append(BadFormat(f"{path}: `formats` is not a list of folders; write formats = ['my_formats']"))
         return
     for each in named:
         yield path.parent / each
 
 
 def _files(faults: list[BadFormat]) -> Iterator[Path]:
+    """Yield the TOML files in all folders, each once."""
     seen: set[Path] = set()
     for place in format_folders(faults):
         try:
@@ -112,7 +115,7 @@ def _text(path: Path) -> str:
 
 
 def _formats_of(value: object) -> Iterable[Format]:
-    """What an entry point may be: a format, its TOML, or several of them."""
+    """Return the formats of an entry point: a `Format`, TOML text, or a list of these."""
     if isinstance(value, Format):
         return [value]
     if isinstance(value, str):
@@ -122,7 +125,7 @@ def _formats_of(value: object) -> Iterable[Format]:
     raise BadFormat(f"it is {type(value).__name__}; give a Format, TOML text, or a list of these")
 
 
-def _named(point: EntryPoint) -> str:
+def _entry_point_label(point: EntryPoint) -> str:
     package = f" of the package {point.dist.name}" if point.dist is not None else ""
     return f"the entry point {point.name!r}{package}"
 

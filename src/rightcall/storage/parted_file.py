@@ -1,14 +1,13 @@
-"""A file that grows part by part beside its place, can be gone on with after any end, and appears when it is whole.
+"""A file that is written part by part, can be resumed after any interruption, and appears when it is complete.
 
 with PartedFile("out.jsonl", REPLIES) as out:
-    notes = out.begin("what this run is", resume=True)     # of the parts that are there already
+    notes = out.begin("id of the run", resume=True)        # the notes of the parts that exist already
     out.append(b"...lines...", {"rows": 1000})
     out.publish()
 
-Two files lie beside it meanwhile: `out.jsonl.part` with the bytes, and `out.jsonl.part.journal` with a line for each
-part: how many bytes it has, their checksum, and a note. A part is there if its line is, and its bytes are what the line
-says; everything behind the last such part is cut off when the run is gone on with. So nothing need be synced before
-the end, whatever ends the process or the machine.
+Until then there are two files: `out.jsonl.part` with the bytes, and `out.jsonl.part.journal` with one line per part:
+its size, its checksum, and a note. A part is valid if it has a complete line and its bytes match the checksum; a
+resumed run cuts off everything after the last valid part. So nothing must be synced before the end.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _NOT_OURS = FileKind("part of a file that is being written", lambda found: False
 
 
 class PartedFile:
-    """A file in the making, for one process at a time. What may not be written over is refused as by `WholeFile`."""
+    """A file that one process writes part by part. Files that must not be replaced are refused as by `WholeFile`."""
 
     def __init__(
         self, path: str | Path, kind: FileKind, *, sources: Iterable[str | Path] = (), force: bool = False
@@ -51,11 +50,10 @@ class PartedFile:
         self._is_whole = self._is_published = False
 
     def begin(self, run: str, *, resume: bool) -> list[Json]:
-        """Ready to be appended to. The notes of the parts that are there, if an earlier run is gone on with.
+        """Open the file for appending, and return the notes of the parts that an earlier run left, if `resume`.
 
-        `run` says what makes the bytes what they are; another one in the journal raises `FileFailed`. Raises `NotOurs`
-        for files of others in any of the three places, and `FileFailed` while another process writes here.
-        """
+        `run` identifies what determines the bytes; another one in the journal raises `FileFailed`. Raises `NotOurs` for
+        foreign files at any of the three paths, and `FileFailed` while another process writes here."""
         self._check()
         ensure_parent_dir(self.path)
         self._notes = self._step("open", os.open, self.journal, _FLAGS, _PRIVATE)
@@ -70,20 +68,20 @@ class PartedFile:
                 "anew"
             )
         self._data = self._open_data(is_whole=entries[-1][0].get("whole") is True)
-        return self._kept(entries)
+        return self._keep_valid_parts(entries)
 
     @property
     def is_whole(self) -> bool:
-        """Was the run that is gone on with at its end already, but for the name of its file?"""
+        """Whether the resumed run was complete, except for the renaming of its file."""
         return self._is_whole
 
     def append(self, data: bytes, note: Json) -> None:
-        """One part. If it cannot be written, the parts before it are there."""
+        """Append one part. If this fails, the earlier parts remain."""
         self._step("write", write_all, self._data, data)
         self._note({"size": len(data), "crc": zlib.crc32(data), "note": note})
 
     def publish(self) -> None:
-        """It is whole: on disk, and in its place."""
+        """Sync the complete file, rename it to its final name, and delete its journal."""
         if not self._is_published:
             before = self._check()
             if not self._is_whole:
@@ -100,14 +98,14 @@ class PartedFile:
             os.close(folder)
 
     def pieces(self, size: int = 1 << 16) -> Iterator[bytes]:
-        """What has been appended so far, from the beginning."""
+        """Yield the appended bytes from the beginning, `size` at a time."""
         place = 0
         while data := self._step("read", os.pread, self._data, size, place):
             yield data
             place += len(data)
 
     def parts(self) -> Iterator[tuple[int, bytes, Json]]:
-        """Of each part so far: where it begins, its bytes, and its note."""
+        """Yield the offset, bytes and note of each part so far."""
         place = 0
         for entry, _ in islice(self._entries(), 1, None):
             if "size" in entry:
@@ -115,7 +113,7 @@ class PartedFile:
                 place += entry["size"]
 
     def at(self, place: int, size: int) -> bytes:
-        """So many bytes from a place that has been written."""
+        """Return `size` bytes from an offset that has been written."""
         found: list[bytes] = []
         while size and (data := self._step("read", os.pread, self._data, size, place)):
             found.append(data)
@@ -123,7 +121,7 @@ class PartedFile:
         return found[0] if len(found) == 1 else b"".join(found)
 
     def discard(self) -> None:
-        """Nothing is left of it; a file in its place stays as it is, and so does what this process did not begin."""
+        """Delete the incomplete file and its journal, if this process began them; an existing final file is kept."""
         if self._data < 0:
             return
         for path in (self.part, self.journal):
@@ -151,7 +149,7 @@ class PartedFile:
         return existing(self.path, self.kind, force=self._force)
 
     def _lock(self) -> None:
-        """The lock ends with the process, however it ends."""
+        """Lock the journal for this process. The lock ends with the process."""
         try:
             fcntl.flock(self._notes, fcntl.LOCK_EX | fcntl.LOCK_NB)
             mine, there = os.fstat(self._notes), os.stat(self.journal)
@@ -164,7 +162,8 @@ class PartedFile:
         return f"cannot lock {self.journal}: another run writes to {self.path}; wait, or name another file"
 
     def _start(self, run: str) -> None:
-        """Anew. At no moment is there a part without a journal: one that is there is somebody else's."""
+        """Begin a new run. A part without a journal belongs to another program, so the journal is always written
+        first."""
         if os.path.lexists(self.part):
             self._refuse_strange_part()
             self._step("write", os.unlink, self.part)
@@ -181,7 +180,7 @@ class PartedFile:
             raise
 
     def _open_data(self, *, is_whole: bool) -> int:
-        """The bytes of the run that is gone on with; it may have been ended when they were in their place already."""
+        """Open the bytes of the resumed run. If that run ended after renaming its file, this is the final file."""
         self._is_published = is_whole and not os.path.lexists(self.part) and self.path.exists()
         if self._is_published:
             handle: int = self._step("open", os.open, self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -190,7 +189,8 @@ class PartedFile:
         return handle
 
     def _entries(self) -> Iterator[tuple[Json, int]]:
-        """The whole lines of the journal, each with the place where it ends. May be read while it is written to."""
+        """Yield the complete lines of the journal, each with its end offset. Can be called while the journal is
+        written."""
         place = 0
         with open(self.journal, "rb") as file:
             for line in file:
@@ -200,8 +200,8 @@ class PartedFile:
                 place += len(line)
                 yield row, place
 
-    def _kept(self, entries: list[tuple[Json, int]]) -> list[Json]:
-        """The notes of parts whose bytes are there as they were written; what is behind them is cut off."""
+    def _keep_valid_parts(self, entries: list[tuple[Json, int]]) -> list[Json]:
+        """Return the notes of the parts whose bytes match their checksum, and cut off everything after them."""
         notes: list[Json] = []
         place, (_, end) = 0, entries[0]
         for entry, behind in entries[1:]:
@@ -218,13 +218,14 @@ class PartedFile:
         return notes
 
     def _changed(self) -> list[Json]:
-        """The file was published, and somebody changed it since: it is made anew."""
+        """Begin the bytes anew, since the published file was changed, and return its parts: none."""
         os.close(self._data)
         self._is_published = False
         self._data = self._step("open", os.open, self.part, _FLAGS, _PRIVATE)
-        return self._kept(list(self._entries())[:1])
+        return self._keep_valid_parts(list(self._entries())[:1])
 
     def _holds(self, entry: Json) -> bool:
+        """Return whether the next bytes match the size and checksum of a part."""
         left, found = int(entry["size"]), 0
         while left:
             block = os.read(self._data, min(left, 1 << 20))
@@ -234,6 +235,7 @@ class PartedFile:
         return bool(found == entry["crc"])
 
     def _cut(self, place: int, end: int) -> None:
+        """Truncate the journal and the data to these sizes, and seek to their ends."""
         for handle, size in ((self._notes, end), (self._data, place)):
             if os.fstat(handle).st_size != size:
                 self._step("cut", os.ftruncate, handle, size)

@@ -1,7 +1,6 @@
-"""Places that are no files, and that people write to all the same: /dev/stdout, /dev/null and their like.
+"""Outputs that are not regular files: /dev/stdout, /dev/null and similar.
 
-What is written there cannot be taken back, so it goes straight through: there is nothing beside it, nothing to keep,
-nothing to go on with.
+Written data cannot be taken back, so it is written directly: there is no hidden file, no replacement and no resuming.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ _DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d{1,9})")
 
 
 def is_stream(path: str | os.PathLike[str]) -> bool:
+    """Return whether a path is a device or an open file descriptor, such as /dev/null or /dev/stdout."""
     name = os.path.normpath(path)
     return name in _DEVICES or _descriptor(name) is not None
 
@@ -24,7 +24,7 @@ def is_standard_output(path: str | os.PathLike[str]) -> bool:
 
 
 def open_stream(path: str | os.PathLike[str]) -> int:
-    """A handle of its own. An open file is gone on with where it is: opened anew, it would be written over."""
+    """Return a new handle of a stream. An open descriptor is duplicated: opening its file again would overwrite it."""
     name = os.path.normpath(path)
     descriptor = _descriptor(name)
     return os.open(name, os.O_WRONLY | os.O_CLOEXEC) if descriptor is None else os.dup(descriptor)

@@ -1,9 +1,9 @@
-"""Files that appear whole or not at all.
+"""Files that appear complete or not at all.
 
-with Output("train.jsonl", ROWS) as out:       # a hidden file beside it, moved into place when the block ends well
+with WholeFile("train.jsonl", ROWS) as out:    # a hidden file beside it, renamed when the block ends without an error
     out.write(row)
 
-with Outputs(train, validation) as outputs:    # several: none takes its place before all are whole and on disk
+with Outputs(train, validation) as outputs:    # several: none is renamed before all are complete and on disk
     outputs.open()
     train.write(row)
 """
@@ -30,12 +30,11 @@ PRIVATE, PUBLIC = 0o600, 0o644
 
 
 class WholeFile:
-    """A file in the making. Others see it when it is whole and on disk; an error, or Ctrl-C, leaves what was there.
+    """A file that appears complete or not at all. After an error or Ctrl-C, the old file is unchanged.
 
-    It takes the place of a file of its own kind, or of an empty one, and of nothing else unless forced to: `NotOurs`
-    says what is there. Never of one of `sources`, those that it is made from: rows of a model cannot be had again.
-    Without a mode, that of the file before is kept; a new one is its owner's alone.
-    """
+    It replaces a file of its own kind or an empty file; anything else only with `force`, and otherwise `NotOurs` is
+    raised. It never replaces one of its `sources`: the output of a model cannot be produced again. Without a mode, that
+    of the old file is kept; a new file is readable by its owner only."""
 
     def __init__(
         self,
@@ -53,7 +52,7 @@ class WholeFile:
         self._file: IO[bytes] | None = None
 
     def open(self) -> None:
-        """Ready to be written to. Raises `FileFailed`, and what `check` raises."""
+        """Create the hidden file to write to. Raises `FileFailed`, and what `check` raises."""
         if is_stream(self.path):
             self._file = self._buffered(self._step("open", open_stream, self.path))
             return
@@ -72,7 +71,8 @@ class WholeFile:
             raise
 
     def check(self) -> os.stat_result | None:
-        """What is in its place, if that may go. Raises `NotOurs`, and `CallerError` for a file that is read."""
+        """Return the status of the file to be replaced; None if there is none. Raises `NotOurs`, and `CallerError` for
+        a source."""
         if is_stream(self.path):
             return None
         keep_apart(self.path, self._sources)
@@ -87,7 +87,7 @@ class WholeFile:
         self._step("write", self.file.write, data)
 
     def write_json(self, value: Json) -> None:
-        """A small JSON file."""
+        """Write a value as indented JSON."""
         self.write_bytes((json.dumps(value, indent=2, ensure_ascii=True) + "\n").encode())
 
     @property
@@ -96,7 +96,7 @@ class WholeFile:
         return self._file
 
     def sha256(self) -> str:
-        """Of what has been written so far."""
+        """Return the digest of what has been written so far."""
         self._step("write", self.file.flush)
         found, place = sha256(), 0
         assert self._draft is not None, "a stream cannot be read again"
@@ -105,22 +105,23 @@ class WholeFile:
             place += len(data)
         return found.hexdigest()
 
-    # -- the end of it -------------------------------------------------------------------------------------------------
+    # -- ending --------------------------------------------------------------------------------------------------------
 
     def finish(self) -> None:
-        """All of it is on disk, and not yet in its place."""
+        """Sync the content to disk, without renaming the file yet."""
         self._step("write", self.file.flush)
         if self._draft is not None:
             self._step("write", os.fsync, self._draft.handle)
 
     def publish(self) -> None:
+        """Rename the file to its final name."""
         if self._draft is not None:
             self._step("write", self._draft.publish)
 
     def discard(self) -> None:
-        """Nothing is left of it, but what was published."""
+        """Delete the hidden file unless it was published, and close all handles."""
         if self._file is not None:
-            with suppress(OSError):  # a disk that is full has been told of already
+            with suppress(OSError):  # a full disk has been reported already
                 self._file.close()
         if self._draft is not None:
             self._draft.discard()
@@ -141,17 +142,16 @@ class WholeFile:
     def _step(self, name: str, do: Any, *given: Any) -> Any:
         try:
             return do(*given)
-        except BrokenPipeError:  # of a stream: whoever read it has enough, which is for the whole command to know
+        except BrokenPipeError:  # of a stream: its reader has exited, which ends the whole command
             raise
         except (OSError, ValueError) as error:
             raise FileFailed(failed(name, self.path, error)) from error
 
 
 class Outputs:
-    """Several files that appear together, in this order: none before all are whole and on disk.
+    """Several files that appear together, in this order: none before all are complete and on disk.
 
-    What may not be written over is refused when the block begins; folders and files are made by `open`.
-    """
+    Files that must not be replaced are refused when the block begins; folders and files are created by `open`."""
 
     def __init__(self, *outputs: WholeFile) -> None:
         self._outputs = outputs
@@ -170,12 +170,13 @@ class Outputs:
 
 
 def _close(outputs: Sequence[WholeFile], error: BaseException | None) -> None:
+    """Publish all outputs if there was no error, and discard them in any case."""
     try:
         if error is None:
             for each in outputs:
                 each.finish()
             for each in outputs:
-                each.check()  # somebody may have put something there meanwhile
+                each.check()  # another program may have created the file meanwhile
             for each in outputs:
                 each.publish()
     finally:
@@ -184,6 +185,6 @@ def _close(outputs: Sequence[WholeFile], error: BaseException | None) -> None:
 
 
 def keep_apart(path: Path, sources: Iterable[str | Path]) -> None:
-    """Raises `CallerError` if the file to write is one of those that are read."""
+    """Raise `CallerError` if the file to write is one of the sources."""
     if any(path.exists() and Path(each).exists() and path.samefile(each) for each in sources):
-        raise CallerError(f"{path} is a file that is read, and would be lost; name another one to write to")
+        raise CallerError(f"{path} is an input of this command and would be overwritten; name another output file")

@@ -134,7 +134,7 @@ def _mask_secrets(text: str) -> str:
     text = replace_surrogates(text)
     pieces: list[str] = []
     at = 0
-    for secret in Scrubber().found(text):
+    for secret in Scrubber().find_secrets(text):
         pieces += [text[at : secret.start], _MASK * (secret.end - secret.start)]
         at = secret.end
     return "".join([*pieces, text[at:]])

@@ -172,7 +172,7 @@ class StreamRules:
         if not self.ended:
             self.report_overall("the stream ends without an end: clients wait, or ask again without limit")
 
-    # -- checks of fields ---------------------------------------------------------------------------------------------
+    # -- checks of fields ----------------------------------------------------------------------------------------------
 
     def check_error(self, payload: Json, *keys: str) -> None:
         error = obj(payload.get("error")) or payload

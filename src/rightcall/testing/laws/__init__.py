@@ -33,7 +33,7 @@ from rightcall.testing.laws.lost import nothing_lost_law
 from rightcall.testing.laws.openers import opener_cases, opener_law
 from rightcall.testing.laws.reading import USUAL, How, Reading, cuttings, read
 from rightcall.testing.laws.round_trip import keys_cases, keys_law, round_trip_cases, round_trip_law
-from rightcall.testing.laws.samples import TOOLS, Case, Violation, Written, case_from_line, line
+from rightcall.testing.laws.samples import TOOLS, Case, Violation, WrittenKey, case_from_line, line
 from rightcall.tools.toolset import Toolset
 
 __all__ = [
@@ -43,15 +43,15 @@ __all__ = [
     "Law",
     "Reading",
     "Violation",
-    "Written",
+    "WrittenKey",
     "auto_law",
+    "case_from_line",
+    "check_case",
     "check_format",
     "cut_law",
     "cuttings",
     "ends_law",
     "events_law",
-    "case_from_line",
-    "judge",
     "keys_law",
     "line",
     "live_law",
@@ -95,7 +95,7 @@ LAWS: dict[str, Law] = {
 }
 
 
-def judge(format: Format, case: Case, *, tools: Toolset | None = TOOLS, how: How = USUAL) -> list[Violation]:
+def check_case(format: Format, case: Case, *, tools: Toolset | None = TOOLS, how: How = USUAL) -> list[Violation]:
     """Test a case by its own law."""
     return LAWS[case.law].judge(format, case, tools, how)
 
@@ -109,7 +109,7 @@ def check_format(format: Format, *, seed: int = 0, samples: int = 60) -> list[Vi
     """
     found: list[Violation] = []
     for case in _interleave_cases(format, seed, samples):
-        found += judge(format, case)
+        found += check_case(format, case)
         if len(found) >= _MAX_VIOLATIONS:
             break
     return found

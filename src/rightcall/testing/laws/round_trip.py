@@ -16,7 +16,7 @@ from rightcall.formats.body_kinds import BODIES
 from rightcall.formats.spec import Format
 from rightcall.parsing.rendering import render, same
 from rightcall.testing.laws.reading import USUAL, How, read
-from rightcall.testing.laws.samples import Case, Violation, Written, call, raised_violation, rendering, samples
+from rightcall.testing.laws.samples import Case, Violation, WrittenKey, call, raised_violation, rendering, samples
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Call, Part, Reply
 
@@ -80,7 +80,7 @@ Pairs = list[tuple[str, Any]]
 
 
 def keys_law(
-    format: Format, text: str, written: Sequence[Written], *, tools: Toolset | None = None, how: How = USUAL
+    format: Format, text: str, written: Sequence[WrittenKey], *, tools: Toolset | None = None, how: How = USUAL
 ) -> list[Violation]:
     """Each key of the text is in the arguments with its value, or a repair or problem names it.
 
@@ -103,12 +103,12 @@ def _summary(reply: Reply) -> str:
     return f"{[(call.name, call.arguments) for call in reply.attempts]}, {[p.code for p in reply.problems]}"
 
 
-def _is_argument_cases(reply: Reply, key: Written) -> bool:
+def _is_argument_cases(reply: Reply, key: WrittenKey) -> bool:
     arguments = [{"name": call.name, **call.arguments} for call in reply.attempts]
     return any(key.names[0] in values and same(values[key.names[0]], key.value) is None for values in arguments)
 
 
-def _is_named(reply: Reply, key: Written) -> bool:
+def _is_named(reply: Reply, key: WrittenKey) -> bool:
     if not reply.attempts:  # the text is no call; any problem accounts for its keys
         return bool(reply.problems)
     messages = [f"{problem.path} {problem.message}" for problem in reply.problems]
@@ -135,7 +135,7 @@ def keys_cases(format: Format, seed: int, count: int) -> Iterator[Case]:
 
 def _with_other_value(case: Case, dice: Random) -> Case:
     word = dice.choice(("Oslo", "two words", "x" * 40, "a, b", "(c)", "é", "it is 3 pm"))
-    written = [Written(w.names, word if w.value == _OTHER else w.value) for w in case.written]
+    written = [WrittenKey(w.names, word if w.value == _OTHER else w.value) for w in case.written]
     return Case("keys", case.text.replace(_OTHER, word), written=tuple(written))
 
 
@@ -147,14 +147,14 @@ def _argument_cases(format: Format) -> Iterator[Case]:
     before, about, after = block
     first, second = about, about.replace(_ABOUT, _OTHER)
     # It is unknown which of the two is meant: the call is rejected, and its other keys need not be named.
-    doubled = (Written(("about",), _ABOUT), Written(("about",), _OTHER))
+    doubled = (WrittenKey(("about",), _ABOUT), WrittenKey(("about",), _OTHER))
     yield Case("keys", before + first + second + after, written=doubled)
     yield Case("keys", before + second + first + after, written=doubled)
     strange = about.replace("about", "zqkeyqz")
     if strange.count("zqkeyqz") == about.count("about"):
-        words = (Written(("zqkeyqz",), _ABOUT), Written(("text",), _TEXT))
+        words = (WrittenKey(("zqkeyqz",), _ABOUT), WrittenKey(("text",), _TEXT))
         yield Case("keys", before + strange + after, written=words)
-        yield Case("keys", before + first + strange + after, written=(*words, Written(("about",), _ABOUT)))
+        yield Case("keys", before + first + strange + after, written=(*words, WrittenKey(("about",), _ABOUT)))
 
 
 def _argument_block(format: Format) -> tuple[str, str, str] | None:
@@ -197,25 +197,25 @@ def _find_envelope(text: str, name: str, args: str) -> tuple[int, int, Pairs] | 
 
 def _envelope_variants(
     name: str, args: str, other: tuple[str, ...], rest: Pairs
-) -> Iterator[tuple[Pairs, list[Written]]]:
-    named, city = (name, "get_weather"), Written(("city", args), _TEXT)
+) -> Iterator[tuple[Pairs, list[WrittenKey]]]:
+    named, city = (name, "get_weather"), WrittenKey(("city", args), _TEXT)
     held: tuple[str, Any] = (args, {"city": _TEXT})
-    days, where = Written(("days", args), 3), Written(("zqwhereqz",), _OTHER)
+    days, where = WrittenKey(("days", args), 3), WrittenKey(("zqwhereqz",), _OTHER)
     yield [named, held, ("days", 3), *rest], [city, days]
     yield [("days", 3), named, held, *rest], [city, days]
     yield [named, held, ("zqwhereqz", _OTHER), *rest], [city, where]
     yield [("zqwhereqz", _OTHER), named, held, *rest], [city, where]
-    yield [named, ("city", _TEXT), ("days", 3), *rest], [Written(("city",), _TEXT), Written(("days",), 3)]
-    yield [named, ("city", _TEXT), ("zqwhereqz", _OTHER), *rest], [Written(("city",), _TEXT), where]
+    yield [named, ("city", _TEXT), ("days", 3), *rest], [WrittenKey(("city",), _TEXT), WrittenKey(("days",), 3)]
+    yield [named, ("city", _TEXT), ("zqwhereqz", _OTHER), *rest], [WrittenKey(("city",), _TEXT), where]
     yield [named, held, (args, {"days": 3}), *rest], [city, days]
-    yield [named, held, (args, {"city": _OTHER}), *rest], [city, Written(("city", args), _OTHER)]
+    yield [named, held, (args, {"city": _OTHER}), *rest], [city, WrittenKey(("city", args), _OTHER)]
     yield (
         [named, held, (name, "ping"), *rest],
-        [city, Written(("name", name), "ping"), Written(("name", name), "get_weather")],
+        [city, WrittenKey(("name", name), "ping"), WrittenKey(("name", name), "get_weather")],
     )
     for key in other:
-        yield [named, held, (key, {"days": 3}), *rest], [city, Written(("days", key), 3)]
-        yield [named, (key, {"city": _OTHER}), held, *rest], [city, Written(("city", key), _OTHER)]
+        yield [named, held, (key, {"days": 3}), *rest], [city, WrittenKey(("days", key), 3)]
+        yield [named, (key, {"city": _OTHER}), held, *rest], [city, WrittenKey(("city", key), _OTHER)]
 
 
 def _object(pairs: Pairs) -> str:

@@ -49,7 +49,7 @@ class Violation(msgspec.Struct, frozen=True):
     input: str
 
 
-class Written(msgspec.Struct, frozen=True):
+class WrittenKey(msgspec.Struct, frozen=True):
     """A key of a text, with its `value`. A message that mentions any of `names` accounts for it: the key itself, or the
     key of the object that contains it."""
 
@@ -72,7 +72,7 @@ class Case(msgspec.Struct, frozen=True, omit_defaults=True):
     law: str
     text: str = ""
     sent: tuple[Part, ...] = ()
-    written: tuple[Written, ...] = ()
+    written: tuple[WrittenKey, ...] = ()
     value: str = ""
     must_carry: bool = False
     seed: int = 0
@@ -103,7 +103,7 @@ def case_from_line(row: dict[str, Any]) -> Case:
         row.get("law", ""),
         row.get("text", ""),
         tuple([_part_from_json(part) for part in row.get("sent", [])]),
-        tuple([Written(tuple(names), value) for names, value in row.get("written", [])]),
+        tuple([WrittenKey(tuple(names), value) for names, value in row.get("written", [])]),
         row.get("value", ""),
         row.get("must_carry", False),
         row.get("seed", 0),
