@@ -26,7 +26,7 @@ from rightcall.providers.dialect import ModelTurn
 from rightcall.providers.gemini import field
 from rightcall.providers.sdk_view import compact_json, error_text, items, obj, objects, text
 from rightcall.providers.sniff import DIALECTS, detect_dialect
-from rightcall.providers.sse import as_payloads, json_value
+from rightcall.providers.sse import decode_container, parse_recording
 from rightcall.types import Json
 
 _PAIRS = (
@@ -72,7 +72,7 @@ def _is_answer_to(value: Any, messages: list[Any]) -> bool:
 def _unwrap(value: Any) -> Any:
     """Return what is inside a `body`, or inside a JSON text."""
     if isinstance(value, str):
-        found = json_value(value)
+        found = decode_container(value)
         return _unwrap(found) if _is_api_json(found) else value
     inner = next((value[key] for key in ("body", "json") if key in value), None) if isinstance(value, dict) else None
     return _unwrap(inner) if isinstance(inner, dict | str) else value
@@ -133,7 +133,7 @@ def api_of_request(request: Json, answer_api: str = "") -> str:
 def api_of_answer(response: Any) -> str:
     """Return the API of an answer, complete or as a stream; "" for the text of a model."""
     if isinstance(response, str):
-        found = as_payloads(response) or []
+        found = parse_recording(response) or []
         return next((api for payload in found if (api := detect_dialect(payload))), "")
     return detect_dialect(response) or ""
 
@@ -184,7 +184,7 @@ def read_logged_answer(response: Any, api: str) -> LogTurn:
 def _answer_facts(response: Any) -> Json:
     """Return the object with the id, model and time of an answer; of a stream, that of its first event."""
     if isinstance(response, str):
-        response = as_payloads(response) or []
+        response = parse_recording(response) or []
     first = response[0] if isinstance(response, list) and response else response
     found = obj(first) or {}
     return obj(found.get("response")) or (obj(found.get("message")) if "type" in found else None) or found
@@ -195,7 +195,7 @@ def _is_stream(response: Any) -> bool:
     if not isinstance(response, list) or not response:
         return False
     if all(isinstance(each, str) for each in response):
-        return bool(as_payloads(_stream_text(response)))
+        return bool(parse_recording(_stream_text(response)))
     return all(isinstance(each, dict) and _is_event(each) for each in response)
 
 
@@ -307,7 +307,7 @@ def read_cassette(row: Json) -> Log:
         raise PassedOver("probe of the server")
     content = b"".join(response.pieces()).decode("utf-8", "replace")
     model = _GEMINI_MODEL(api_route(found.request.path))
-    value = json_value(content)
+    value = decode_container(content)
     answer = content if value is None else value
     api = api_of_request(body, api_of_answer(answer))
     return read_exchange(body, answer, api, {}, model[1] if model else "")
@@ -356,7 +356,7 @@ def read_batch(row: Json) -> Log:
         answer = {"error": error_text(answer)}
     response = answer.get("body", answer.get("message", answer))
     if isinstance(response, str):
-        response = json_value(response) or response
+        response = decode_container(response) or response
     failed = row.get("error") or answer.get("error") or (obj(response) or {}).get("error")
     if failed or answer.get("status_code", 200) != 200:
         raise PassedOver("request of a batch that failed")

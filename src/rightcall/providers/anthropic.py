@@ -43,7 +43,7 @@ _SERVER_KEYS = _CALL_KEYS | {"cache_control", "caller"}
 
 
 def _message_deltas(message: Json) -> Iterator[Delta]:
-    """Yield the deltas of a message: its reasoning, its text or blocks, and its stop reason."""
+    """Yield the deltas of a message: its `reasoning`, its text or blocks, and its stop reason. Empty ones have none."""
     if reasoning := text(message.get("reasoning")):
         yield ReasoningDelta(reasoning)
     content = message.get("content")
@@ -55,14 +55,15 @@ def _message_deltas(message: Json) -> Iterator[Delta]:
 
 
 def _ending_deltas(fields: Json) -> Iterator[Delta]:
-    """Yield the stop reason of a message, or of a `message_delta`, as a delta."""
+    """Yield the normalized stop reason of a message, or of the `delta` of a `message_delta` event, if there is one."""
     reason = text(fields.get("stop_reason"))
     if reason:
         yield Finish(finish_of(reason))
 
 
 def _block_deltas(block: Json) -> Iterator[Delta]:
-    """Yield the delta of one content block: text, thinking or a tool call. Other blocks have none."""
+    """Yield the delta of one content block: text, thinking or `tool_use`. Empty and all other blocks, such as
+    `redacted_thinking`, have none."""
     kind = text(block.get("type"))
     if kind == "text" and text(block.get("text")):
         yield TextDelta(text(block["text"]))
@@ -80,7 +81,8 @@ def _block_deltas(block: Json) -> Iterator[Delta]:
 
 
 def _event_deltas(payload: Json, state: StreamState) -> Iterator[Delta]:
-    """Yield the deltas of one event. `state` has the type of each block, by its index."""
+    """Yield the deltas of one event of a stream. `state` has the type of each block by its index; the event that begins
+    a block adds it. Events of unknown types have no deltas."""
     kind = text(payload.get("type"))
     slot = integer(payload.get("index"))
     if kind == "message_start":
@@ -98,7 +100,8 @@ def _event_deltas(payload: Json, state: StreamState) -> Iterator[Delta]:
 
 
 def _block_piece_deltas(payload: Json, slot: int | None, state: StreamState) -> Iterator[Delta]:
-    """Yield the deltas of an event that continues a block: a piece of text, of reasoning, or of a call's arguments."""
+    """Yield the deltas of an event that continues a block: a piece of text, of reasoning, or of a call's arguments.
+    Pieces for a block of an unknown type are those of a call."""
     delta = obj(payload.get("delta")) or {}
     if content := text(delta.get("text")):
         yield TextDelta(content)
@@ -110,7 +113,8 @@ def _block_piece_deltas(payload: Json, slot: int | None, state: StreamState) -> 
 
 
 def _block_start_deltas(payload: Json, slot: int | None, state: StreamState) -> Iterator[Delta]:
-    """Yield the deltas of the event that begins a block. A tool call has its name, and its arguments follow."""
+    """Yield the deltas of the event that begins a block, and store the block's type in `state`. The `input` of a tool
+    call is only a draft, which is used if no arguments follow."""
     block = obj(payload.get("content_block")) or {}
     kind = state[slot] = text(block.get("type"))
     if kind != "tool_use":
@@ -128,7 +132,8 @@ def _block_start_deltas(payload: Json, slot: int | None, state: StreamState) -> 
 
 
 def _user_messages(message: Json) -> Iterator[Json]:
-    """Yield one tool message per result in a user message, then the rest of its content."""
+    """Yield one tool message per result in a message, then one message with its other content, if it has any or no
+    results."""
     content = message.get("content")
     blocks = objects(content)
     for block in blocks:
@@ -146,7 +151,7 @@ def _user_messages(message: Json) -> Iterator[Json]:
 
 
 def _call_block(call: Call, extras: Extras | None) -> Json:
-    """Write a call as a `tool_use` block, with its opaque fields."""
+    """Return a call as a `tool_use` block, with its opaque fields in `extras`."""
     block = {"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments}
     return {**block, **extra_fields(extras, call.id)}
 
@@ -155,7 +160,7 @@ _CHOICES = {"auto": "auto", "required": "any", "none": "none"}
 
 
 def _opaque_call_fields(block: Json) -> Json:
-    """Return the fields of a `tool_use` block that rightcall does not read."""
+    """Return the fields of a `tool_use` block that rightcall does not read and that are not null."""
     return {key: value for key, value in block.items() if key not in _CALL_KEYS and value is not None}
 
 
@@ -173,7 +178,8 @@ class AnthropicMessages(Dialect):
     name = "messages"
 
     def detects(self, fields: Json) -> bool:
-        """Return True if the object is an event, a message or a block that only the Messages API writes."""
+        """Return True if the object is an event, a message or a block that only the Messages API writes. A message with
+        only text needs its `type` or `stop_reason`."""
         kind = text(fields.get("type"))
         if kind in _EVENTS or kind == "message" or "stop_reason" in fields:
             return True
@@ -185,7 +191,7 @@ class AnthropicMessages(Dialect):
         return False
 
     def response_deltas(self, response: Any) -> Deltas:
-        """Return the deltas of a message, a list of blocks or one block."""
+        """Return the deltas of a message, a list of blocks or one block, all with the choice 0."""
         fields = obj(response)
         if fields is None:
             return [(0, delta) for block in objects(items(response)) for delta in _block_deltas(block)]
@@ -193,13 +199,15 @@ class AnthropicMessages(Dialect):
         return [(0, delta) for delta in deltas]
 
     def chunk_deltas(self, payload: Json, state: StreamState) -> Deltas:
-        """Return the deltas of one event of a stream. A chunk may be a whole message."""
+        """Return the deltas of one event of a stream, with the choice 0, and update `state`. A chunk may be a whole
+        message."""
         if text(payload.get("type")) in _EVENTS:
             return [(0, delta) for delta in _event_deltas(payload, state)]
         return self.response_deltas(payload)
 
     def opaque_fields(self, response: Any) -> tuple[Json, list[tuple[str, Json]]]:
-        """Return the thinking blocks with their signatures, and the fields of calls that rightcall does not read."""
+        """Return the thinking blocks, unchanged, under `thinking` (no key if there are none), and for each call in
+        order its id and the fields that rightcall does not read."""
         fields = obj(response)
         blocks = objects(response if fields is None else fields.get("content", [fields]))
         thinking = [block for block in blocks if block.get("type") in _REASONING_BLOCKS]
@@ -208,10 +216,8 @@ class AnthropicMessages(Dialect):
         return {"thinking": thinking} if thinking else {}, call_fields
 
     def history_entries(self, history: Sequence[Any]) -> Iterator[Json | ModelTurn]:
-        """Yield the turns of the model and all other messages; results come before the text of the same user message.
-
-        The API requires this order.
-        """
+        """Yield assistant messages as `ModelTurn`, and others as messages of Chat: one per result, then the other
+        content of the same message, since the API requires this order. Entries that are no objects are left out."""
         for message in objects(history):
             if message.get("role") == "assistant":
                 yield ModelTurn(message)
@@ -228,11 +234,12 @@ class AnthropicMessages(Dialect):
         extras: Extras | None = None,
         reasoning_key: str | None = "reasoning",
     ) -> Json:
-        """Write the assistant's turn for a history. Signed thinking blocks in `extras` are sent back unchanged.
+        """Return the assistant's turn for a history: text alone as a string, else blocks. Thinking blocks in `extras`
+        are sent back unchanged.
 
         - `blocks`: the content that replaces the text if there are no calls.
-        - `reasoning_key`: the key of the reasoning if there are no signed blocks; None omits it, as Anthropic's own
-          server requires.
+        - `reasoning_key`: the key of the reasoning if `extras` has no thinking blocks; None omits it, as Anthropic's
+          own server requires.
         """
         turn = assistant_turn(reply, calls, reasoning)
         thinking: list[Json] = list(extra_fields(extras, "").get("thinking", ()))
@@ -250,11 +257,13 @@ class AnthropicMessages(Dialect):
         return message
 
     def accepted_message(self, reply: Reply, extras: Extras) -> Json:
-        """Write the turn as servers accept it: only signed reasoning is sent back."""
+        """Return the turn as servers accept it: of the reasoning, only the thinking blocks in `extras` are sent
+        back."""
         return self.assistant_message(reply, extras=extras, reasoning_key=None)
 
     def tool_result(self, call: Call, output: Any, *, is_error: bool = False) -> Json:
-        """Write a user message with one result. A list of content blocks is sent unchanged."""
+        """Return a user message with one result. A list of content blocks is sent unchanged, any other output as text;
+        `is_error` sets a flag and leaves the text unchanged."""
         blocks = isinstance(output, list) and bool(output) and all(isinstance(o, dict) and "type" in o for o in output)
         result: Json = {
             "type": "tool_result",
@@ -266,13 +275,15 @@ class AnthropicMessages(Dialect):
         return {"role": "user", "content": [result]}
 
     def result_messages(self, outcomes: Sequence[CallOutcome], note: str) -> list[Json]:
-        """Write the results of one turn as one message, with the note after them."""
+        """Return one user message with all results, in order, and the note after them; no message if there is
+        neither."""
         results = [self.tool_result(each.call, each.output, is_error=each.is_error)["content"] for each in outcomes]
         content = [block for blocks in results for block in blocks] + ([{"type": "text", "text": note}] if note else [])
         return [{"role": "user", "content": content}] if content else []
 
     def tool_choice(self, choice: str) -> Any:
-        """Write a tool choice: `auto`, `required`, `none` or the name of a tool."""
+        """Return the `tool_choice` of a request for `auto`, `required`, `none`, or the name of a tool, which is not
+        checked."""
         return {"type": _CHOICES[choice]} if choice in _CHOICES else {"type": "tool", "name": choice}
 
 

@@ -44,14 +44,15 @@ class _UnchangedIds(Ids):
     """Ids for the parser of the text, which returns received ids: a call gets its final id when it is emitted."""
 
     def take(self, received: str = "") -> str:
-        """Return the received id unchanged."""
+        """Return the received id unchanged, also if it is empty or repeated."""
         return received
 
 
 class Assembler:
     """Assembles one answer: one choice, or one candidate.
 
-    `add_chunk` takes deltas, `take_events` returns events, and `reply` is complete after `close`.
+    `add_chunk` takes deltas, and `take_events` returns the events so far. `reply` is complete after `close` and a last
+    `take_events`.
     """
 
     def __init__(self, api: str, options: AnswerOptions, ids: Ids, first: int = 0) -> None:
@@ -75,25 +76,27 @@ class Assembler:
         self._is_repeat = False  # what follows was emitted as text before
 
     def read(self, chunks: Iterable[Sequence[Delta]], *, is_lost: bool) -> None:
-        """Read all chunks of an answer and close it. `is_lost` means that a part of the answer was lost."""
+        """Read all chunks of an answer and close it; the events are not taken yet. `is_lost`: a part of the answer was
+        lost, so its finish reason is "error"."""
         for deltas in chunks:
             self.add_chunk(deltas)
         if is_lost:
-            self._add(Finish("error"))
+            self._add_delta(Finish("error"))
         self.close()
 
     def add_chunk(self, deltas: Sequence[Delta]) -> None:
-        """Read the deltas of one chunk."""
+        """Read the deltas of one chunk; `take_events` returns what they made certain."""
         if self._native is not None:
             self._native.begin_chunk()
         for at, delta in enumerate(deltas):
             if type(delta) is TextDelta and self._is_plain_text(delta.text, deltas[at + 1 : at + 2]):
                 self._emit(Text(delta.text))
             else:
-                self._add(delta)
+                self._add_delta(delta)
 
     def close(self) -> None:
-        """End the answer: end its text and its native calls, and emit the events that were held back."""
+        """End the answer: end its text and its native calls, and emit the events that were held back. An answer with
+        nothing but reasoning is searched for calls. Call this once."""
         self._end_text(self._finish)
         if self._native is not None:
             self._native.close(self._finish in CUT)
@@ -105,7 +108,7 @@ class Assembler:
             self._read_calls_in_reasoning()
 
     def take_events(self) -> list[Event]:
-        """Return the events since the previous call of this method."""
+        """Return the events since the previous call of this method, and add them to `reply`."""
         events = list(self._out)
         self._out.clear()
         self._fold.add(events)
@@ -113,20 +116,25 @@ class Assembler:
 
     @property
     def reply(self) -> Reply:
-        """Return the reply made of all events that were taken."""
+        """Return the reply made of the events that were taken so far."""
         return self._fold.reply(self._format, finish=self._finish)
 
     @property
     def next_index(self) -> int:
-        """The index that the next call would have."""
+        """Return the index that the next call would have, in the reply and in all choices after this one."""
         return self._count if self._native is None else self._native.next_index
 
     @property
     def has_native_calls(self) -> bool:
+        """Return True once a delta of a native call was read."""
         return self._native is not None
 
-    def _add(self, delta: Delta) -> None:
-        """Read one delta: text, reasoning, a call delta, the end of a call, the finish reason or a fault."""
+    def _add_delta(self, delta: Delta) -> None:
+        """Read one delta: text, reasoning, a call delta, the end of a call, the finish reason or a fault.
+
+        Empty text is ignored. Once the finish reason says that the answer was truncated, a later `Finish` does not
+        replace it.
+        """
         if isinstance(delta, TextDelta):
             if delta.text:
                 self._add_text(delta.text)
@@ -135,7 +143,7 @@ class Assembler:
                 self._add_reasoning(delta.text)
         elif isinstance(delta, CallDelta):
             if self._native is None:
-                self._native = self._begin_native_calls()
+                self._native = self._make_native_reader()
             self._end_text()
             self._native.add(delta)
         elif isinstance(delta, CallClosed):
@@ -151,7 +159,7 @@ class Assembler:
     def _is_plain_text(self, text: str, following: Sequence[Delta]) -> bool:
         """Return True if this is a complete text before the first native call and cannot contain a call or reasoning.
 
-        Such a text is emitted without a parser. `following` has the next delta, if there is one.
+        Such a text is emitted without a parser. `following` has the next delta of the chunk, if there is one.
         """
         if not (following and isinstance(following[0], CallDelta)):
             return False
@@ -163,8 +171,11 @@ class Assembler:
 
     # -- native calls --------------------------------------------------------------------------------------------------
 
-    def _begin_native_calls(self) -> NativeCalls:
-        """End the text before the first native call, reject the calls in it, and return the reader of native calls."""
+    def _make_native_reader(self) -> NativeCalls:
+        """End the text before the first native call and return a new reader of native calls, which the caller stores.
+
+        Calls in that text do not run: one whose start was emitted is rejected, any other becomes text.
+        """
         self._end_text()
         held, self._held, self._holds_all = self._held, [], False
         self._count = self._first + len(self._ids_by_index)
@@ -182,7 +193,8 @@ class Assembler:
         )
 
     def _emit_rejected(self, event: Event) -> None:
-        """Emit an event that was held back: a call whose start was emitted is rejected, any other call becomes text."""
+        """Emit an event that was held back before a native call: a call whose start was emitted ends with a blocking
+        problem, and the events of any other call become text."""
         number = event.call if isinstance(event, Problem) else getattr(event, "index", None)
         if number not in self._ids_by_index:
             self._emit_as_text(event)
@@ -195,7 +207,8 @@ class Assembler:
             self._emit(event)
 
     def _emit_as_text(self, event: Event) -> None:
-        """Emit an event from the text of an answer with native calls. Calls become text."""
+        """Emit an event from the text of an answer with native calls. A call becomes its raw text and a problem that
+        does not block; its other events, and text that a `Recast` repeats, are dropped."""
         if event is _END_OF_TEXT:
             self._is_repeat = False
         elif _is_recast_to_call(event):
@@ -214,7 +227,8 @@ class Assembler:
     # -- text ----------------------------------------------------------------------------------------------------------
 
     def _add_text(self, text: str) -> None:
-        """Parse a piece of the answer's text with the parser of the current text."""
+        """Parse a piece of the answer's text, with a new parser if no text is open. Native calls that are complete end
+        before."""
         if self._native is not None:
             self._native.end_complete()
         if self._parser is None:
@@ -235,7 +249,9 @@ class Assembler:
         self._add_parsed(self._parser.feed(text))
 
     def _end_text(self, finish: str | None = None) -> None:
-        """End the current text. `finish` is the finish reason if the answer ends too; no other text gets one."""
+        """End the current text, if one is open. `finish` is the finish reason if the answer ends too; no other text
+        gets one. Sets the reply's format if the text had calls, or if a reply without calls has a meaning in its
+        format."""
         parser = self._parser
         if parser is None:
             return
@@ -253,7 +269,10 @@ class Assembler:
             self._format = name
 
     def _add_parsed(self, events: list[Event]) -> None:
-        """Emit or hold back the events of the text's parser. After native calls, calls in the text become text."""
+        """Emit or hold back the events of the text's parser. After native calls, calls in the text become text.
+
+        Without `live`, everything from the first start of a call on is held back.
+        """
         if self._native is not None:
             for event in events:
                 self._emit_as_text(event)
@@ -269,7 +288,8 @@ class Assembler:
             self._hold_or_emit(_renumber(event, self._base) if self._base else event)
 
     def _hold_or_emit(self, event: Event) -> None:
-        """Hold back an event that decides whether a call is runnable, and problems after it, which keep their order."""
+        """Hold back an event that decides whether a call is runnable, and problems after it, which keep their order.
+        Emit any other event, unless everything is held back."""
         decides = isinstance(event, CallEnd) or (isinstance(event, Problem) and event.call is not None)
         if self._holds_all or decides or (self._held and isinstance(event, Problem)):
             self._held.append(event)
@@ -277,7 +297,7 @@ class Assembler:
             self._emit(event)
 
     def _emit(self, event: Event) -> None:
-        """Emit an event. A call in the text gets its final id."""
+        """Emit an event. A call in the text gets its final id with its start; its end gets the same."""
         if type(event) is Text:
             self._has_output = self._has_output or bool(event.text.strip())
         elif isinstance(event, CallStart):
@@ -293,7 +313,7 @@ class Assembler:
     # -- reasoning -----------------------------------------------------------------------------------------------------
 
     def _add_reasoning(self, text: str) -> None:
-        """End the current text and emit a piece of reasoning."""
+        """End the current text and the native calls that are complete, and emit or hold back a piece of reasoning."""
         self._end_text()
         if self._native is not None:
             self._native.end_complete()
@@ -301,9 +321,11 @@ class Assembler:
         self._hold_or_emit(Reasoning(text))
 
     def _read_calls_in_reasoning(self) -> None:
-        """Emit the calls at the end of an answer that has only reasoning, unless the answer was truncated.
+        """Emit the calls at the end of an answer that has only reasoning, unless the answer was truncated or the option
+        `reasoning_calls` forbids it.
 
-        Calls that do not count are reported as problems.
+        Calls that do not count, and text that is almost a call, are reported as problems. With `reasoning="off"`
+        nothing is done.
         """
         options = self._options
         if options.reasoning == "off":
@@ -327,9 +349,11 @@ class Assembler:
             self._out += withheld_notes(parser.reply, list(parser.reply.spans or ())) or near
 
     def _emit_last_calls(self, events: list[Event], reasoning: Reply) -> bool:
-        """Emit the calls at the end of the reasoning. Return False if there are none.
+        """Emit the calls at the end of the reasoning, each with a problem that does not block, and a `Recast` before
+        them. Return False if there are none.
 
-        A call that more reasoning follows was only considered by the model and is not emitted.
+        `events` and `reasoning` are those of a parser of the reasoning. A call that more reasoning follows was only
+        considered by the model and is not emitted.
         """
         count, first = last_calls(reasoning)
         if not count:
@@ -360,12 +384,12 @@ _CALL_IN_REASONING = "the call is in the reasoning; write calls after it"
 
 
 def _is_recast_to_call(event: Event) -> bool:
-    """Return True if the event reclassifies text that was emitted before as part of a call."""
+    """Return True if the event reclassifies text that was emitted before as a part of a call."""
     return isinstance(event, Recast) and event.kind != "reasoning"
 
 
 def _renumber(event: Event, base: int) -> Event:
-    """Return the event with its call's number in the reply; `base` is the index of the first call of its text."""
+    """Return the event with `base` added to the number of its call; an event without a call is returned unchanged."""
     if isinstance(event, (Text, Reasoning, Recast, Done)):
         return event
     if isinstance(event, Problem):
@@ -377,5 +401,5 @@ def _renumber(event: Event, base: int) -> Event:
 
 
 def _renumber_problem(problem: Problem, base: int) -> Problem:
-    """Return the problem with its call's number in the reply; `base` is the index of the first call of its text."""
+    """Return the problem with `base` added to the number of its call, if it has one."""
     return problem if problem.call is None else msgspec.structs.replace(problem, call=problem.call + base)

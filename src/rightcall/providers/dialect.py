@@ -110,7 +110,7 @@ StreamState = dict[Any, Any]
 
 
 def unknown_fields(fields: Json, known: frozenset[str], *, inner: bool) -> tuple[UnknownField, ...]:
-    """Return the fields of a call, or of its function, that are neither in `known` nor null."""
+    """Return the fields that are neither in `known` nor null. `inner` is that of `UnknownField`, for all of them."""
     if fields.keys() <= known:
         return ()
     found = [(key, value) for key, value in fields.items() if key not in known and value is not None]
@@ -151,19 +151,24 @@ class Dialect(ABC):
 
     @abstractmethod
     def detects(self, fields: Json) -> bool:
-        """Return True for an object (a response, message, item or chunk) that only this API writes."""
+        """Return True for an object (a response, message, item or chunk) that only this API writes. An object that
+        several APIs write may be detected by each of them; `DIALECTS` sets the order."""
 
     @abstractmethod
     def response_deltas(self, response: Any) -> Deltas:
-        """Return the deltas of a response, or of a part of one, each with the number of its choice."""
+        """Return the deltas of a response, or of a part of one, each with the number of its choice. Never raises: what
+        cannot be read is a `Fault`, or is ignored."""
 
     @abstractmethod
     def chunk_deltas(self, payload: Json, state: StreamState) -> Deltas:
-        """Return the deltas of one chunk of a stream, each with the number of its choice."""
+        """Return the deltas of one chunk of a stream, each with the number of its choice. `state` is changed: give the
+        same dict with all chunks of one stream."""
 
     @abstractmethod
     def opaque_fields(self, response: Any) -> tuple[Json, list[tuple[str, Json]]]:
-        """Return the fields that the provider requires back unchanged: of the message, and of each call with its id."""
+        """Return the fields of the first choice that the provider requires back unchanged: of the message, and for each
+        call in order its id ("" if it has none) and its fields. Calls without opaque fields are listed with an empty
+        object."""
 
     @abstractmethod
     def history_entries(self, history: Sequence[Any]) -> Iterator[Json | ModelTurn]:
@@ -181,30 +186,35 @@ class Dialect(ABC):
         reasoning: str | None = None,
         extras: Extras | None = None,
     ) -> Any:
-        """Write a reply as the assistant's turn, with everything that the API can express."""
+        """Return a reply as the assistant's turn, with everything that the API can express. `calls` and `reasoning`,
+        unless None, replace those of the reply; a string is a reply with only text. Opaque fields are taken only from
+        `extras`."""
 
     def accepted_message(self, reply: Reply, extras: Extras) -> Any:
-        """Write a reply as the assistant's turn in the form that servers accept, with its opaque fields."""
+        """Return a reply as the assistant's turn in the form that servers accept, with its opaque fields. Reasoning
+        that the servers of an API refuse is left out."""
         return self.assistant_message(reply, extras=extras)
 
     @abstractmethod
     def tool_result(self, call: Call, output: Any, *, is_error: bool = False) -> Json:
-        """Write a message with the result of one call."""
+        """Return a message with the result of one call."""
 
     def result_messages(self, outcomes: Sequence[CallOutcome], note: str) -> list[Json]:
-        """Write the messages that answer calls, one per result, and a note to the model if there is one."""
+        """Return the messages that answer calls, in the order of `outcomes`, and the note to the model unless it is
+        empty."""
         return with_note([self.tool_result(each.call, each.output, is_error=each.is_error) for each in outcomes], note)
 
     @abstractmethod
     def tool_choice(self, choice: str) -> Any:
-        """Write a tool choice: `auto`, `required`, `none` or the name of a tool."""
+        """Return the value of a request's field for a choice: `auto`, `required`, `none` or the name of a tool, which
+        is not checked."""
 
 
 # -- writing messages --------------------------------------------------------------------------------------------------
 
 
 class AssistantTurn(NamedTuple):
-    """The content of an assistant message."""
+    """The text, calls and reasoning of an assistant message."""
 
     text: str
     calls: tuple[Call, ...]
@@ -212,7 +222,8 @@ class AssistantTurn(NamedTuple):
 
 
 def assistant_turn(reply: Reply | str, calls: Iterable[Call] | None, reasoning: str | None) -> AssistantTurn:
-    """Return the content of a message: that of `reply`, which explicit `calls` and `reasoning` replace."""
+    """Return the content of a message: that of `reply`, of which `calls` and `reasoning` replace a part unless they are
+    None. The calls of a reply are its `attempts`, so rejected calls are included."""
     if isinstance(reply, Reply):
         own = AssistantTurn(reply.content, reply.attempts, reply.reasoning)
     else:
@@ -223,29 +234,33 @@ def assistant_turn(reply: Reply | str, calls: Iterable[Call] | None, reasoning: 
 
 
 def argument_text(call: Call) -> str:
-    """Return the arguments of a call as a JSON object: the model's own text if it is equivalent, else compact JSON."""
+    """Return the arguments of a call as a JSON object: the model's own text, stripped, if the call is complete and the
+    text means the same, else compact JSON."""
     if call.complete and decode(call.json, MAX_DEPTH) == call.arguments:
         return call.json.strip()
     return compact_json(call.arguments)
 
 
 def custom_input(call: Call) -> str:
-    """Return the free text of a custom call."""
+    """Return the free text of a custom call, which is its argument `input`; all arguments as JSON if that is not a
+    string."""
     given = call.arguments.get("input")
     return given if isinstance(given, str) else argument_text(call)
 
 
 def output_text(output: Any, *, is_error: bool = False) -> str:
-    """Return a tool's output as text: a string unchanged, any other value as JSON. Errors are prefixed with ERROR."""
+    """Return a tool's output as text: a string unchanged, any other value as compact JSON. An error begins with "ERROR:
+    ", unless its text already begins with "error" in any case."""
     content = output if isinstance(output, str) else compact_json(output)
     return f"ERROR: {content}" if is_error and not content.lower().startswith("error") else content
 
 
 def extra_fields(extras: Extras | None, id: str) -> Json:
-    """Return a copy of the opaque fields of the call with this id, or of the message (`id=""`)."""
+    """Return the opaque fields of the call with this id, or of the message (`id=""`), as a new dict whose values are
+    shared with `extras`; an empty dict if there are none."""
     return dict(extras.get(id, {})) if extras else {}
 
 
 def with_note(messages: list[Json], note: str) -> list[Json]:
-    """Return the messages, followed by a user message with the note if there is one."""
+    """Return a new list of the messages, followed by a user message of Chat with the note unless it is empty."""
     return [*messages, {"role": "user", "content": note}] if note else messages

@@ -55,7 +55,7 @@ class _PartialCall(CallDelta, frozen=True, kw_only=True):
 
 
 def field(fields: Json, name: str) -> Any:
-    """Return a field by its camelCase name or by the snake_case name of the SDK."""
+    """Return a field by its camelCase name; if it is missing or null, by the snake_case name that the SDK uses."""
     found = fields.get(name)
     if found is None:
         snake_case = "".join(["_" + char.lower() if char.isupper() else char for char in name])
@@ -67,15 +67,16 @@ def field(fields: Json, name: str) -> Any:
 
 
 def _part_deltas(parts: Iterable[Json]) -> Deltas:
-    """Return the deltas of a list of parts, as those of candidate 0."""
+    """Return the deltas of a list of parts, all with the candidate 0."""
     return [(0, delta) for part in parts for delta in _one_part_deltas(part)]
 
 
 def _join_pieces(delta: Delta, state: StreamState, number: int) -> list[Delta]:
-    """Return the deltas that replace a piece of a call: its name at the first piece, its arguments at the last.
+    """Return the deltas that replace a piece of a call: its name at the first piece, nothing between, the whole call at
+    the last. Other deltas are returned unchanged.
 
-    Until the last piece the argument text is `{`, which is not complete JSON. Other deltas are returned unchanged.
-    `number` is the candidate; `state` has the pieces of the open call of each candidate.
+    Until the last piece the argument text is `{`, which is not complete JSON. `number` is the candidate; `state` has
+    the pieces of the open call of each candidate and is changed.
     """
     if not isinstance(delta, _PartialCall) or (number not in state and delta.fault is None):
         return [delta]
@@ -91,7 +92,8 @@ def _join_pieces(delta: Delta, state: StreamState, number: int) -> list[Delta]:
 
 
 def _candidates_deltas(response: Json) -> Deltas:
-    """Return the deltas of all candidates of a response, and a fault if the server blocked the prompt."""
+    """Return the deltas of all candidates, each with the candidate's index, or its position if it has none. A prompt
+    that the server blocked is a fault."""
     out: Deltas = []
     for position, candidate in enumerate(objects(response.get("candidates"))):
         index = candidate.get("index")
@@ -104,7 +106,8 @@ def _candidates_deltas(response: Json) -> Deltas:
 
 
 def _candidate_deltas(candidate: Json) -> Iterator[Delta]:
-    """Yield the deltas of a candidate: its parts, a call that the server rejected, and the finish reason."""
+    """Yield the deltas of a candidate: its parts, a fault for a call that the server rejected, and the finish
+    reason."""
     content = obj(candidate.get("content")) or {}
     for part in objects(content.get("parts")):
         yield from _one_part_deltas(part)
@@ -117,7 +120,10 @@ def _candidate_deltas(candidate: Json) -> Iterator[Delta]:
 
 
 def _one_part_deltas(part: Json) -> Iterator[Delta]:
-    """Yield the delta of one part: a call, a piece of a call, reasoning or text."""
+    """Yield the delta of one part: a call, a piece of a call, reasoning or text. Other and empty parts have none.
+
+    A call without a name is a `_PartialCall` too: it may be the last piece of one.
+    """
     call = obj(field(part, "functionCall"))
     if call is not None:
         id, name, given = text(call.get("id")), text(call.get("name")), arguments(call.get("args"))
@@ -142,7 +148,7 @@ _VALUE_KEYS = ("stringValue", "numberValue", "boolValue", "string_value", "numbe
 
 
 class _CallPieces:
-    """The pieces of one call, and the arguments that they make."""
+    """The pieces of one call, and the arguments that they make. `number` makes the slot of the call unique."""
 
     def __init__(self, number: int) -> None:
         self.slot = f"pieces-{number}"
@@ -151,7 +157,8 @@ class _CallPieces:
         self._arguments: Json = {}
 
     def add(self, call: Json) -> None:
-        """Store the values of one piece at their paths in the arguments."""
+        """Store the values of one piece at their paths in the arguments. The first name and id count; a path that
+        cannot be followed is stored in `invalid_path`, and its value is lost."""
         self.name, self.id = self.name or text(call.get("name")), self.id or text(call.get("id"))
         self._arguments.update(obj(call.get("args")) or {})
         for piece in objects(call.get("partialArgs", call.get("partial_args"))):
@@ -161,7 +168,7 @@ class _CallPieces:
                 self.invalid_path = self.invalid_path or path or "?"
 
     def joined_call(self) -> CallDelta:
-        """Return the complete call as a delta. An invalid path is its fault."""
+        """Return the complete call as a delta that replaces its earlier argument text. An invalid path is its fault."""
         fault = None
         if self.invalid_path:
             message = f"a piece of the arguments has a path that leads nowhere: {self.invalid_path}"
@@ -171,7 +178,8 @@ class _CallPieces:
 
 
 def _piece_value(piece: Json) -> Any:
-    """Return the value of a piece of the arguments; null has no key of its own. Integers are written as floats."""
+    """Return the value of a piece of the arguments, or None if it has none: null has no key of its own. A float without
+    fraction becomes an integer, since integers are sent as floats."""
     value = next((piece[key] for key in _VALUE_KEYS if key in piece), None)
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
@@ -181,7 +189,8 @@ class _GrowingString(list[str]):
 
 
 def _parse_path(path: str) -> list[str | int]:
-    """Parse `$.a[0].b` as keys and positions. A path that is too long or not fully understood gives an empty list."""
+    """Parse `$.a[0].b` as keys and positions. A path that is too long or not fully understood, and `$`, gives an empty
+    list."""
     if len(path) >= _MAX_PATH:
         return []
     at = 1 if path.startswith("$") else 0
@@ -196,12 +205,13 @@ def _parse_path(path: str) -> list[str | int]:
 
 
 def _store_value(target: Any, steps: list[str | int], value: Any) -> bool:
-    """Store a value at the path `steps` in `target`, and create missing objects and lists.
+    """Store a value at the path `steps` in `target`, and create missing objects and lists. A string is appended to the
+    string that is there.
 
-    Return False if it is impossible.
+    Return False if the path does not fit the values; objects and lists that were created before remain.
     """
     for step, next_step in zip(steps, [*steps[1:], None], strict=True):
-        if not _has_place(target, step):
+        if not _ensure_place(target, step):
             return False
         before = target.get(step) if isinstance(target, dict) else target[step]
         if next_step is None:
@@ -212,8 +222,9 @@ def _store_value(target: Any, steps: list[str | int], value: Any) -> bool:
     return True
 
 
-def _has_place(target: Any, step: str | int) -> bool:
-    """Return True if the object or list can hold a value at the step. A list may be extended by one position."""
+def _ensure_place(target: Any, step: str | int) -> bool:
+    """Return True if the object or list can hold a value at the step. A list is extended by None if the step is its
+    end."""
     if isinstance(target, dict):
         return isinstance(step, str)
     if not isinstance(target, list) or isinstance(target, _GrowingString):
@@ -226,7 +237,8 @@ def _has_place(target: Any, step: str | int) -> bool:
 
 
 def _extend_string(before: Any, piece: str) -> _GrowingString:
-    """Return the string pieces at a path with another piece; `before` is the value at the path so far."""
+    """Return the string pieces at a path with another piece; `before` is the value there so far and is changed if it
+    has pieces. A value that is no string is replaced."""
     string = (
         before if isinstance(before, _GrowingString) else _GrowingString([before] if isinstance(before, str) else ())
     )
@@ -235,7 +247,7 @@ def _extend_string(before: Any, piece: str) -> _GrowingString:
 
 
 def _join_strings(value: Any) -> Any:
-    """Return a copy of the arguments in which the pieces of each string are joined."""
+    """Return a copy of a value in which the pieces of each string are joined."""
     if isinstance(value, _GrowingString):
         return "".join(value)
     if isinstance(value, dict):
@@ -247,7 +259,8 @@ def _join_strings(value: Any) -> Any:
 
 
 def _user_messages(content: Json) -> Iterator[Json]:
-    """Yield one tool message per result in a user's content, then the rest of its parts."""
+    """Yield one tool message per result in a user's content, then one user message with the other parts, if there are
+    any."""
     others: list[Json] = []
     for part in objects(content.get("parts")):
         result = obj(field(part, "functionResponse"))
@@ -261,10 +274,10 @@ def _user_messages(content: Json) -> Iterator[Json]:
 
 
 def _result_content(response: Any) -> Json:
-    """Return the content of a result, and `is_error` if it is an error.
+    """Return the fields of a tool message for a result: its content, and `is_error` if the result has a key `error`.
 
-    A result is an object. A single key `output`, `result` or `error`, which the API's documentation defines, has the
-    result itself as its value.
+    A result is an object. The value of a single key `output`, `result` or `error`, which the API's documentation
+    defines, is the content; else the whole object is, as JSON.
     """
     fields = obj(response) or {}
     if len(fields) == 1:
@@ -280,7 +293,7 @@ def _result_content(response: Any) -> Json:
 _CHOICES = {"auto": "AUTO", "required": "ANY", "none": "NONE"}
 
 
-def _parts(response: Any) -> list[Json]:
+def _parts_of(response: Any) -> list[Json]:
     """Return the parts of a response's first candidate, of a content, of a list of parts or of one part."""
     fields = obj(response)
     if fields is None:
@@ -303,14 +316,15 @@ class Gemini(Dialect):
     name = "gemini"
 
     def detects(self, fields: Json) -> bool:
-        """Return True if the object has keys that only Gemini has."""
+        """Return True if the object has keys that only Gemini has, or a content with parts."""
         if not _IDENTIFYING_KEYS.isdisjoint(fields):
             return True
         call = obj(fields.get("function_call"))
         return (call is not None and "args" in call) or "parts" in (obj(fields.get("content")) or {})
 
     def response_deltas(self, response: Any) -> Deltas:
-        """Return the deltas of a response, a content, a list of parts or one part, with their candidates' numbers."""
+        """Return the deltas of a response, a content, a list of parts or one part, with their candidates' numbers. A
+        call of which this is only a piece has a fault; `chunk_deltas` joins pieces."""
         fields = obj(response)
         if fields is None:
             return _part_deltas(objects(items(response)))
@@ -321,7 +335,8 @@ class Gemini(Dialect):
         return _part_deltas(objects(fields["parts"]) if "parts" in fields else [fields])
 
     def chunk_deltas(self, payload: Json, state: StreamState) -> Deltas:
-        """Return the deltas of one chunk of a stream. The pieces of a call are joined over several chunks."""
+        """Return the deltas of one chunk of a stream. The pieces of a call are joined over several chunks, by `state`,
+        which is changed."""
         return [
             (number, joined)
             for number, delta in self.response_deltas(payload)
@@ -329,10 +344,11 @@ class Gemini(Dialect):
         ]
 
     def opaque_fields(self, response: Any) -> tuple[Json, list[tuple[str, Json]]]:
-        """Return the thought signatures of the text and of each call."""
+        """Return the thought signature of the text (the last one, if several parts have one), and for each call, in
+        order, its id ("" if it has none) and its thought signature. A part without a signature has empty fields."""
         message: Json = {}
         calls: list[tuple[str, Json]] = []
-        for part in _parts(response):
+        for part in _parts_of(response):
             signature = field(part, "thoughtSignature")
             fields = {} if signature is None else {"thoughtSignature": signature}
             call = obj(field(part, "functionCall"))
@@ -343,7 +359,8 @@ class Gemini(Dialect):
         return message, calls
 
     def history_entries(self, history: Sequence[Any]) -> Iterator[Json | ModelTurn]:
-        """Yield the turns of the model and all other messages; results come before the text of the same content."""
+        """Yield the turns of the model as `ModelTurn`, and all others as messages of Chat; results come before the
+        other parts of the same content. A string is a user's message; an empty one is left out."""
         for content in items(history):
             fields = obj(content)
             if fields is None:
@@ -363,7 +380,8 @@ class Gemini(Dialect):
         extras: Extras | None = None,
         ids: bool = True,
     ) -> Json:
-        """Write the model's turn as one content. `ids=False` omits the ids, for servers that refuse them."""
+        """Return the model's turn as one content: reasoning, text, calls. `ids=False` omits the ids, for servers that
+        refuse them. An empty turn has no parts."""
         turn = assistant_turn(reply, calls, reasoning)
         parts: list[Json] = []
         if turn.reasoning:
@@ -377,7 +395,8 @@ class Gemini(Dialect):
         return {"role": "model", "parts": parts}
 
     def tool_result(self, call: Call, output: Any, *, is_error: bool = False, ids: bool = True) -> Json:
-        """Write a user's content with one result: an object as it is, other values as `output`, failures as `error`."""
+        """Return a user's content with one result: an object as it is, any other value under `output`; with `is_error`,
+        its text under `error`. `ids=False` omits the id."""
         fields = obj(output)
         if is_error:
             response: Json = {"error": output_text(output)}
@@ -387,13 +406,14 @@ class Gemini(Dialect):
         return {"role": "user", "parts": [{"functionResponse": {**function, "name": call.name, "response": response}}]}
 
     def result_messages(self, outcomes: Sequence[CallOutcome], note: str) -> list[Json]:
-        """Write the results of one turn as one content, with the note after them."""
+        """Return one content with all results, in order, and the note after them; no content if there is neither."""
         results = [self.tool_result(each.call, each.output, is_error=each.is_error)["parts"] for each in outcomes]
         parts = [part for each in results for part in each] + ([{"text": note}] if note else [])
         return [{"role": "user", "parts": parts}] if parts else []
 
     def tool_choice(self, choice: str) -> Any:
-        """Write a tool choice (`auto`, `required`, `none` or the name of a tool) as a `toolConfig`."""
+        """Return the `toolConfig` for a choice: `auto`, `required`, `none` or the name of a tool, which is not
+        checked."""
         if choice in _CHOICES:
             return {"functionCallingConfig": {"mode": _CHOICES[choice]}}
         return {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": [choice]}}

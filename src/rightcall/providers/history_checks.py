@@ -42,7 +42,7 @@ class HistoryProfile(msgspec.Struct, frozen=True, kw_only=True):
     - `parts`: content may be a list of parts; otherwise it is a string.
     - `result_parts`: the same for a result.
     - `reasoning`: the key of reasoning that is sent back; empty if the server rejects it.
-    - `needs_reasoning`: reasoning is required next to calls, and must not be blank.
+    - `needs_reasoning`: reasoning is required next to calls, and must not be empty.
     - `one_voice`: next to calls the server accepts text or reasoning, not both.
     - `fields`: the keys that a message may have; None if the server ignores others.
     """
@@ -127,7 +127,7 @@ HISTORY_PROFILES: dict[str, HistoryProfile] = {profile.name: profile for profile
 
 
 def history_profile(profile: str | HistoryProfile) -> HistoryProfile:
-    """Return the profile of this name. Raises `CallerError` for an unknown name."""
+    """Return the profile of this name; a profile is returned unchanged. Raises `CallerError` for an unknown name."""
     if isinstance(profile, HistoryProfile):
         return profile
     found = HISTORY_PROFILES.get(profile)
@@ -141,8 +141,8 @@ def history_profile(profile: str | HistoryProfile) -> HistoryProfile:
 
 def history_faults(history: Sequence[Any], *, profile: str | HistoryProfile = "openai") -> list[str]:
     """Return what a server of this `profile` would reject in this `history` of messages in the shape of OpenAI's Chat,
-    one sentence per fault. Raises `CallerError` for an unknown profile.
-    """
+    one sentence per fault, in order; an empty list if nothing. The pairs of calls and results, and the order of roles,
+    are checked only if no message has a fault of its own. Raises `CallerError` for an unknown profile."""
     found = history_profile(profile)
     faults = [
         f"message {at}: {fault}" for at, message in enumerate(history) for fault in _message_faults(message, found)
@@ -151,7 +151,8 @@ def history_faults(history: Sequence[Any], *, profile: str | HistoryProfile = "o
 
 
 def _message_faults(message: Any, profile: HistoryProfile) -> Iterator[str]:
-    """Yield the faults of one message: its role, content, fields, reasoning, calls, and the id of a result."""
+    """Yield the faults of one message: its role, content, fields, reasoning, calls, and the id of a result. The first
+    two, "is not an object" and an unknown role, end the check."""
     if not isinstance(message, dict):
         yield "is not an object"
         return
@@ -173,7 +174,7 @@ def _message_faults(message: Any, profile: HistoryProfile) -> Iterator[str]:
 
 
 def _content_faults(message: Json, profile: HistoryProfile) -> Iterator[str]:
-    """Yield the faults of a message's content: its type, its parts, or that it is missing."""
+    """Yield the fault of a message's content, if it has one: its type, its parts, or that it is missing."""
     content, role = message.get("content"), message["role"]
     if isinstance(content, list):
         yield from _part_faults(content, profile.result_parts if role == "tool" else profile.parts)
@@ -187,7 +188,7 @@ def _content_faults(message: Json, profile: HistoryProfile) -> Iterator[str]:
 
 
 def _part_faults(parts: list[Any], accepted: bool) -> Iterator[str]:
-    """Yield the fault of content that is a list of parts; `accepted`: the server takes such content."""
+    """Yield the fault of content that is a list of parts, if it has one. `accepted`: the server takes such content."""
     if not accepted:
         yield "has parts where the server takes a string"
     elif not parts or not all(isinstance(part, dict) and isinstance(part.get("type"), str) for part in parts):
@@ -195,7 +196,8 @@ def _part_faults(parts: list[Any], accepted: bool) -> Iterator[str]:
 
 
 def _may_lack_content(message: Json, profile: HistoryProfile) -> bool:
-    """Return True if the server accepts null as the content: of an assistant's turn with calls, a refusal or audio."""
+    """Return True if the server accepts null as the content of this message: an assistant's with a refusal, audio, or
+    calls unless the profile wants an empty string next to these."""
     if message["role"] != "assistant":
         return False
     return bool(
@@ -204,7 +206,8 @@ def _may_lack_content(message: Json, profile: HistoryProfile) -> bool:
 
 
 def _field_faults(message: Json, profile: HistoryProfile) -> Iterator[str]:
-    """Yield the faults of a message's keys: unknown ones, and misplaced, empty or legacy calls."""
+    """Yield the faults of a message's keys: keys that the profile does not list, an empty list of calls, calls of
+    another role, and the legacy `function_call`."""
     if "tool_calls" in message and not message["tool_calls"]:
         yield "has an empty list of calls"
     if "function_call" in message:
@@ -218,7 +221,8 @@ def _field_faults(message: Json, profile: HistoryProfile) -> Iterator[str]:
 
 
 def _reasoning_faults(message: Json, profile: HistoryProfile) -> Iterator[str]:
-    """Yield the faults of a message's reasoning: a wrong key, missing reasoning, or both text and reasoning."""
+    """Yield the faults of a message's reasoning: a wrong key, or next to calls missing reasoning, or text and reasoning
+    where the server takes one. Blank reasoning counts as present."""
     for key in REASONING_KEYS:
         if key in message and key != profile.reasoning:
             yield f"has the field {key}"
@@ -231,7 +235,8 @@ def _reasoning_faults(message: Json, profile: HistoryProfile) -> Iterator[str]:
 
 
 def _call_faults(call: Any, profile: HistoryProfile) -> Iterator[str]:
-    """Yield the faults of one call: its type, id, name and arguments."""
+    """Yield the faults of one call: its type, id, name and arguments. The name and input of a custom call are not
+    checked."""
     if not isinstance(call, dict) or call.get("type") not in ("function", "custom"):
         yield "has a call that is not a function call or a custom call"
         return
@@ -251,10 +256,13 @@ def _call_faults(call: Any, profile: HistoryProfile) -> Iterator[str]:
 
 
 def _is_accepted_id(id: Any, profile: HistoryProfile) -> bool:
+    """Return True if the value is a string that is not empty, and of nine letters and digits if the profile requires
+    it."""
     return _is_nonempty_text(id) and (profile.ids != "nine" or is_nine(id))
 
 
 def _is_nonempty_text(value: Any) -> bool:
+    """Return True for a string that is not empty; a blank one counts."""
     return isinstance(value, str) and value != ""
 
 
@@ -264,7 +272,8 @@ def _has_name(function: Any) -> bool:
 
 
 def _pairing_faults(history: Sequence[Json]) -> Iterator[str]:
-    """Yield a fault for each result without a call, call without a result, and id that is used twice."""
+    """Yield a fault for each result without a call, call without a result before the next message, and id that is used
+    twice. Results of one turn may have any order."""
     open_ids: set[str] = set()
     used: set[str] = set()
     for at, message in enumerate(history):
@@ -285,7 +294,8 @@ def _pairing_faults(history: Sequence[Json]) -> Iterator[str]:
 
 
 def _order_faults(history: Sequence[Json], profile: HistoryProfile) -> Iterator[str]:
-    """Yield the faults of the order of roles: late system messages, and turns that do not alternate."""
+    """Yield the faults of the order of roles: late system messages, turns that do not alternate, and a user message
+    right after results, as far as the profile forbids them."""
     roles = [message["role"] for message in history]
     if profile.system == "first" and any(role in ("system", "developer") for role in roles[1:]):
         yield "a system message is not the first, or not the only one"

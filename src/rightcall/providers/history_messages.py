@@ -31,16 +31,17 @@ _OTHER_ROLES = frozenset(("system", "developer", "user"))
 
 
 def write_message(reply: Reply, api: str = "chat") -> Any:
-    """Write a reply as the assistant's turn of an API.
+    """Return a reply as the assistant's turn of an API: one message, or for "responses" a list of items.
 
-    Opaque fields are included if the reply came from the same API.
+    Opaque fields are included if the reply came from the same API. Raises `CallerError` for an unknown API.
     """
     name = api_name(api, DIALECTS)
     return DIALECTS[name].accepted_message(reply, reply.extras if reply.api == name else {})
 
 
 def write_results(api: str, outcomes: Sequence[CallOutcome], note: str = "") -> list[Json]:
-    """Write the messages of an API that answer calls, and a note to the model if there is one."""
+    """Return the messages of an API that answer calls, in order, and the note to the model unless it is empty. Raises
+    `CallerError` for an unknown API."""
     return DIALECTS[api_name(api, DIALECTS)].result_messages(outcomes, note)
 
 
@@ -48,10 +49,12 @@ def write_results(api: str, outcomes: Sequence[CallOutcome], note: str = "") -> 
 
 
 def chat_messages(history: Sequence[Any], *, api: str = "auto") -> list[Json]:
-    """Convert the messages of a history to the shape of OpenAI's Chat. Messages in that shape are returned unchanged.
+    """Convert the messages of a history to the shape of OpenAI's Chat. The given history is not changed; messages in
+    that shape are returned unchanged.
 
     - `history`: the `messages`, `input` or `contents` of a request, as that API takes them.
-    - `api`: `chat`, `responses`, `messages`, `gemini` or `ollama`, or the name of its SDK; "auto" detects it.
+    - `api`: `chat`, `responses`, `messages`, `gemini` or `ollama`, or the name of its SDK; "auto" detects it, and takes
+      "chat" if no message tells.
 
     A call without an id gets one, which does not change between conversions, and so does its result. A result that its
     API marks as an error has `is_error`. Raises `CallerError` for an unknown API.
@@ -72,13 +75,14 @@ def chat_messages(history: Sequence[Any], *, api: str = "auto") -> list[Json]:
 
 
 def history_api(history: Iterable[Any]) -> str:
-    """Return the API of a history: that of the first message which only one API writes, else "chat"."""
+    """Return the dialect name of a history: that of the first message which only one API writes, else "chat"."""
     found = (_message_api(each) for each in history if not _is_chat(each))
     return next((api for api in found if api not in (None, "chat")), None) or "chat"
 
 
 def _message_api(message: Any) -> str | None:
-    """Return the API of a message, or None if it is unknown."""
+    """Return the dialect name of a message, or None if it is unknown. A `message` item without a stop reason is
+    Responses."""
     fields = obj(message) or {}
     if fields.get("type") == "message" and "stop_reason" not in fields:  # an item of Responses, not an Anthropic answer
         return "responses"
@@ -86,7 +90,8 @@ def _message_api(message: Any) -> str | None:
 
 
 def _is_chat(message: Any) -> bool:
-    """Return True if this is certainly a Chat message, in which every call has an id and its arguments are text."""
+    """Return True if this is certainly a Chat message that needs no conversion: every call has an id and arguments as
+    text, and content is text, or null or text for the assistant."""
     if type(message) is not dict:
         return False
     role, content = message.get("role"), message.get("content")
@@ -109,7 +114,8 @@ def _is_chat_call(call: Any) -> bool:
 
 
 def _convert_turn(turn: Any, dialect: Dialect) -> Json:
-    """Convert a turn of the model to an assistant message of Chat."""
+    """Convert a turn of the model to an assistant message of Chat. Texts, and pieces of reasoning, are joined with line
+    breaks; calls may have the id "". Faults of the turn are ignored."""
     deltas = [delta for _, delta in dialect.response_deltas(turn)]
     content = "\n".join([delta.text for delta in deltas if type(delta) is TextDelta])
     converted: Json = {"role": "assistant", "content": content}
@@ -121,7 +127,8 @@ def _convert_turn(turn: Any, dialect: Dialect) -> Json:
 
 
 def _convert_chat_turn(turn: Any, dialect: Dialect) -> Json:
-    """Return a turn of Chat unchanged, except for calls in another shape."""
+    """Return a copy of a turn of Chat, in which calls of another shape are converted. An empty or unreadable list of
+    calls is dropped."""
     if _is_chat(turn):
         return dict(turn)
     calls = _convert_turn(turn, dialect).get("tool_calls")
@@ -133,14 +140,16 @@ def _convert_chat_turn(turn: Any, dialect: Dialect) -> Json:
 
 
 def _convert_call(call: CallDelta) -> Json:
-    """Write a call delta as an entry of `tool_calls`."""
+    """Return a call delta as an entry of `tool_calls`, with the delta's id, which may be "". Empty arguments become
+    `{}`."""
     if call.custom:
         return {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": call.arguments}}
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments or "{}"}}
 
 
 def _store_opaque_fields(converted: Json, turn: Any, dialect: Dialect) -> None:
-    """Store the opaque fields of a turn in the converted message, under `OPAQUE` and the dialect's name."""
+    """Store the opaque fields of a turn in the converted message, under `OPAQUE` and the dialect's name. Nothing is
+    stored if there are none. The calls must have their ids."""
     message_fields, call_fields = dialect.opaque_fields(turn)
     ids = [call["id"] for call in _message_calls(converted)]
     calls = {id: fields for id, (_, fields) in zip(ids, call_fields, strict=False) if fields}
@@ -149,7 +158,8 @@ def _store_opaque_fields(converted: Json, turn: Any, dialect: Dialect) -> None:
 
 
 def _add_ids(messages: list[Json]) -> None:
-    """Give every call without an id a new one, and set the id of its result."""
+    """Give every call without an id a new one, and set the id of its result ("" if it answers no call). The messages
+    are changed; an empty name of a result is dropped."""
     taken = {call["id"] for message in messages for call in _message_calls(message) if call["id"]}
     count = 0
     waiting: dict[str, str] = {}  # names of the calls without a result, by id
@@ -166,15 +176,16 @@ def _add_ids(messages: list[Json]) -> None:
 
 
 def call_name(entry: Json) -> str:
-    """Return the name of the tool in an entry of `tool_calls`, which is a function call or a custom call."""
+    """Return the name of the tool in an entry of `tool_calls`, which is a function call or a custom call; "" if it has
+    none."""
     return text((entry.get("function") or entry.get("custom") or {}).get("name"))
 
 
 def _find_call_id(result: Json, waiting: dict[str, str]) -> str:
     """Return the id of the call that a result without an id answers, or "" if there is none.
 
-    It is the first call of the result's tool, or the first call at all if the result does not name its tool. `waiting`
-    has the names of the calls without a result, by id.
+    It is the first waiting call of the result's tool, or the first waiting call at all if the result does not name its
+    tool. `waiting` has the names of the calls without a result, by id, and is not changed.
     """
     name = text(result.get("name"))
     same_tool = (id for id, tool in waiting.items() if tool == name)
@@ -182,13 +193,13 @@ def _find_call_id(result: Json, waiting: dict[str, str]) -> str:
 
 
 def _message_calls(message: Json) -> list[Json]:
-    """Return the calls of an assistant message; any other message has none."""
+    """Return the calls of an assistant message, not as a copy; an empty list for any other message."""
     calls = message.get("tool_calls") if message["role"] == "assistant" else None
     return calls if isinstance(calls, list) else []
 
 
 def _new_id(number: int, taken: set[str]) -> str:
-    """Return an unused call id with this number, and add it to `taken`."""
+    """Return an unused id, `call_` and the number, and add it to `taken`. Underscores follow while it is taken."""
     id = f"call_{number}"
     while id in taken:
         id += "_"

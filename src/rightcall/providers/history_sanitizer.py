@@ -40,7 +40,7 @@ class HistoryChange(msgspec.Struct, frozen=True):
     """One change.
 
     - `kind`: one word for a program.
-    - `at`: the index of the message in the given history.
+    - `at`: the index in the given history of the message that was changed, omitted, or preceded by a new one.
     - `message`: the change as a sentence.
     """
 
@@ -59,8 +59,8 @@ class KeptFields(msgspec.Struct, frozen=True):
 class SaneHistory(msgspec.Struct, frozen=True):
     """A history that a server accepts.
 
-    - `messages`: the messages to send.
-    - `changes`: the changes in order; empty if the history was accepted as it was.
+    - `messages`: the messages to send; those without a change are the given objects.
+    - `changes`: the changes in the order in which they were made; empty if the history was accepted as it was.
     - `ids`: each new call id, and the id that it replaces ("" for none).
     """
 
@@ -95,7 +95,7 @@ def sane(
 
 def kept_of(reply: Reply) -> dict[str, KeptFields]:
     """Return what must be sent back with the calls of this `reply`, by call id: reasoning and signatures. A proxy keeps
-    it for clients that drop it."""
+    it for clients that drop it. Rejected calls are included, calls without an id are not."""
     message = dict(reply.extras.get("", {}))
     if reply.reasoning:
         message.setdefault("reasoning_content", reply.reasoning)
@@ -115,11 +115,11 @@ class _Message:
         self.invalid_arguments: dict[int, str] = {}
 
     def set_fields(self, **fields: Any) -> None:
-        """Set fields in a copy; the given message is not changed."""
+        """Replace the message by a copy with these fields set; the given message is not changed."""
         self.message = {**self.message, **fields}
 
     def drop(self, *names: str) -> None:
-        """Remove fields in a copy; the given message is not changed."""
+        """Replace the message by a copy without these fields; the given message is not changed."""
         self.message = {key: value for key, value in self.message.items() if key not in names}
 
 
@@ -132,7 +132,7 @@ class _Sanitizer:
         self.ids: dict[str, str] = {}
 
     def record(self, kind: str, item: _Message, message: str) -> None:
-        """Record a change of this message."""
+        """Append a change of this message to `changes`; the caller makes the change."""
         self.changes.append(HistoryChange(kind, item.at, message))
 
 
@@ -140,7 +140,8 @@ class _Sanitizer:
 
 
 def _fix_roles(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
-    """Omit messages that are not objects, and replace roles that the server does not know."""
+    """Omit messages that are not objects, and replace roles that the server does not know; any unknown role becomes
+    "user"."""
     out: list[_Message] = []
     for item in messages:
         fields = obj(item.message)
@@ -165,7 +166,8 @@ def _fix_roles(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message
 
 
 def _fix_calls(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
-    """Write calls as the server accepts them: each has a name, and arguments that are a JSON object."""
+    """Write calls as the server accepts them: each has a name, and arguments that are a JSON object. Calls of other
+    roles than the assistant's are omitted."""
     for item in messages:
         if item.message["role"] == "assistant":
             _convert_function_call(sanitizer, item)
@@ -178,7 +180,8 @@ def _fix_calls(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message
 
 
 def _convert_function_call(sanitizer: _Sanitizer, item: _Message) -> None:
-    """Convert the legacy field `function_call` of a message to `tool_calls`."""
+    """Convert the legacy field `function_call` of a message to `tool_calls`; drop it if the message has `tool_calls`
+    too."""
     if "function_call" not in item.message:
         return
     function = obj(item.message.get("function_call"))
@@ -189,7 +192,7 @@ def _convert_function_call(sanitizer: _Sanitizer, item: _Message) -> None:
 
 
 def _fix_call_list(sanitizer: _Sanitizer, item: _Message) -> None:
-    """Fix the calls of a message and omit those without a name."""
+    """Fix the calls of a message and omit those without a name. An empty list is dropped."""
     given = items(item.message["tool_calls"])
     named: list[Json] = []
     for each in given:
@@ -205,7 +208,8 @@ def _fix_call_list(sanitizer: _Sanitizer, item: _Message) -> None:
 
 
 def _fix_call(sanitizer: _Sanitizer, item: _Message, at: int, given: Any) -> Json | None:
-    """Return a call that the server accepts: the same object if nothing changes, None if it has no name.
+    """Return a call that the server accepts: the same object if nothing changes, None if it has no name. An entry that
+    is no object is dropped without a record. Custom calls are returned unchanged.
 
     `at` is the position that the call gets in its message.
     """
@@ -229,8 +233,7 @@ def _fix_call(sanitizer: _Sanitizer, item: _Message, at: int, given: Any) -> Jso
 
 def _is_usual_call(call: Any) -> bool:
     """Return True if this is a function call that needs no fix: with a name, and arguments that are the text of an
-    object.
-    """
+    object. The id is not checked."""
     if type(call) is not dict or call.get("type") != "function" or "name" in call or "arguments" in call:
         return False
     function = call.get("function")
@@ -241,7 +244,8 @@ def _is_usual_call(call: Any) -> bool:
 
 
 def _fix_arguments(sanitizer: _Sanitizer, item: _Message, at: int, given: Any) -> Any:
-    """Return the arguments of a call as the server accepts them.
+    """Return the arguments of a call as the profile wants them, a text or an object. None and "" become `{}`; JSON in a
+    string of JSON is decoded once more.
 
     A value that is not an object becomes `{}` and is stored in the message, so that the call's result quotes it.
     """
@@ -268,8 +272,8 @@ def _fix_arguments(sanitizer: _Sanitizer, item: _Message, at: int, given: Any) -
 # -- pairs of calls and results ----------------------------------------------------------------------------------------
 
 
-class _CallWithResult:
-    """One call of the history, with its message and, once it is found, its result."""
+class _PendingCall:
+    """One call of the history, with its message and, once `_match_results` found it, its result."""
 
     def __init__(self, call: Json, item: _Message, invalid_arguments: str) -> None:
         self.call, self.item, self.invalid_arguments = call, item, invalid_arguments
@@ -277,18 +281,21 @@ class _CallWithResult:
 
     @property
     def id(self) -> str:
+        """Return the call's id, or "" if it has none."""
         return text(self.call.get("id"))
 
     @property
     def name(self) -> str:
+        """Return the name of the call's tool."""
         return call_name(self.call)
 
 
 def _pair_results(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
-    """Move results behind their calls, in the calls' order, with ids that the server accepts and that are used once."""
+    """Move results behind their calls, in the calls' order, with ids that the server accepts and that are used once. A
+    call without a result gets one, and a result without a call becomes text or is omitted."""
     if _are_paired(sanitizer, messages):
         return messages
-    calls_of = {id(item): _calls_with_results(item) for item in messages if item.message["role"] == "assistant"}
+    calls_of = {id(item): _list_calls(item) for item in messages if item.message["role"] == "assistant"}
     orphans = _match_results(messages, calls_of)
     out: list[_Message] = []
     used: set[str] = set()
@@ -301,13 +308,14 @@ def _pair_results(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Mess
         out.append(item)
         if calls := calls_of.get(id(item)):
             _fix_ids(sanitizer, item, calls, used, given_ids)
-            out += [_result_of(sanitizer, call) for call in calls]
+            out += [_make_result(sanitizer, call) for call in calls]
     _record_moved(sanitizer, messages, out)
     return out
 
 
 def _are_paired(sanitizer: _Sanitizer, messages: list[_Message]) -> bool:
-    """Return True if all results follow their calls in order, and every id is acceptable and used once."""
+    """Return True if all results follow their calls in order, every id is acceptable and used once, and no arguments
+    were replaced."""
     waiting: list[str] = []
     used: set[str] = set()
     for item in messages:
@@ -327,15 +335,17 @@ def _are_paired(sanitizer: _Sanitizer, messages: list[_Message]) -> bool:
     return not waiting and len(used) == count and not (nine and not all(map(is_nine, used)))
 
 
-def _calls_with_results(item: _Message) -> list[_CallWithResult]:
+def _list_calls(item: _Message) -> list[_PendingCall]:
+    """Return the calls of an assistant message, with their invalid arguments. Their results are assigned by
+    `_match_results`."""
     calls = enumerate(items(item.message.get("tool_calls")))
-    return [_CallWithResult(call, item, item.invalid_arguments.get(at, "")) for at, call in calls]
+    return [_PendingCall(call, item, item.invalid_arguments.get(at, "")) for at, call in calls]
 
 
-def _match_results(messages: list[_Message], calls_of: dict[int, list[_CallWithResult]]) -> set[int]:
-    """Assign each result to its call, and return the results without a call."""
-    waiting: dict[str, deque[_CallWithResult]] = {}
-    last: list[_CallWithResult] = []
+def _match_results(messages: list[_Message], calls_of: dict[int, list[_PendingCall]]) -> set[int]:
+    """Assign each result to its call, and return the `id()` of each message with a result that has no call."""
+    waiting: dict[str, deque[_PendingCall]] = {}
+    last: list[_PendingCall] = []
     orphans: set[int] = set()
     for item in messages:
         if calls := calls_of.get(id(item)):
@@ -351,10 +361,10 @@ def _match_results(messages: list[_Message], calls_of: dict[int, list[_CallWithR
     return orphans
 
 
-def _find_call(
-    result: Json, waiting: dict[str, deque[_CallWithResult]], last: list[_CallWithResult]
-) -> _CallWithResult | None:
-    """Return the newest call with the id of the result; without a usable id, the first that fits in the last turn."""
+def _find_call(result: Json, waiting: dict[str, deque[_PendingCall]], last: list[_PendingCall]) -> _PendingCall | None:
+    """Return the call that a result answers, or None: the call without a result that has the result's id; if the id is
+    repeated, the newest message's first. Without a usable id, it is the first call of the last turn with the result's
+    tool, or any tool if the result names none. The call is removed from `waiting`, which has the calls by id."""
     wanted = text(result.get("tool_call_id"))
     queue = waiting.get(wanted)
     while wanted and queue:
@@ -370,9 +380,9 @@ def _find_call(
 
 
 def _fix_ids(
-    sanitizer: _Sanitizer, item: _Message, calls: list[_CallWithResult], used: set[str], given_ids: set[str]
+    sanitizer: _Sanitizer, item: _Message, calls: list[_PendingCall], used: set[str], given_ids: set[str]
 ) -> None:
-    """Give the calls of a message ids that the server accepts.
+    """Give the calls of a message ids that the server accepts, in the message and in `calls`, and add all to `used`.
 
     A new id is a digest of the call, so it is the same when the history is sanitized again.
     """
@@ -391,8 +401,9 @@ def _fix_ids(
         call.call = {**call.call, "id": new}
 
 
-def _new_id(sanitizer: _Sanitizer, call: _CallWithResult, at: int, taken: set[str]) -> str:
-    """Return an id for a call: a digest of its name, its old id and its number `at`, that is not in `taken`."""
+def _new_id(sanitizer: _Sanitizer, call: _PendingCall, at: int, taken: set[str]) -> str:
+    """Return an id for a call: a digest of its name, its old id and its number `at`, that is not in `taken`. It is not
+    added."""
     for salt in range(len(taken) + 1):
         digest = hashlib.sha256(f"{at} {salt} {call.name} {call.id}".encode("utf-8", "surrogatepass")).digest()
         nine = "".join([ALPHABET[byte % len(ALPHABET)] for byte in digest[:9]])
@@ -402,8 +413,9 @@ def _new_id(sanitizer: _Sanitizer, call: _CallWithResult, at: int, taken: set[st
     raise AssertionError("more ids were tried than are taken")
 
 
-def _result_of(sanitizer: _Sanitizer, call: _CallWithResult) -> _Message:
-    """Return the result of a call with the call's id, or a new result if there is none. It quotes invalid arguments."""
+def _make_result(sanitizer: _Sanitizer, call: _PendingCall) -> _Message:
+    """Return the result of a call with the call's id, or a new result if there is none. A quotation of invalid
+    arguments is appended to its content."""
     result = call.result
     if result is None:
         result = _Message(call.item.at, {"role": "tool", "tool_call_id": call.id, "content": NO_RESULT})
@@ -419,12 +431,12 @@ def _result_of(sanitizer: _Sanitizer, call: _CallWithResult) -> _Message:
 
 
 def _plain_text(content: Any) -> str:
-    """Return a message's content as text."""
+    """Return a message's content as text: "" for None, a list of parts as JSON."""
     return content if isinstance(content, str) else "" if content is None else output_text(content)
 
 
 def _convert_to_text(sanitizer: _Sanitizer, item: _Message) -> list[_Message]:
-    """Convert a result without a call to a user message; omit it if it is empty."""
+    """Return a list with a result without a call as a user message; an empty list if the result is empty."""
     content = _plain_text(item.message.get("content"))
     if not content:
         sanitizer.record("orphan_result", item, "an empty result without a call is omitted")
@@ -436,7 +448,7 @@ def _convert_to_text(sanitizer: _Sanitizer, item: _Message) -> list[_Message]:
 
 
 def _record_moved(sanitizer: _Sanitizer, before: list[_Message], after: list[_Message]) -> None:
-    """Record that results were moved, if the order of the messages changed."""
+    """Record one change, for the first message out of order, if the order of the messages that remain changed."""
     places = {id(item): at for at, item in enumerate(before)}
     kept = [places[id(item)] for item in after if id(item) in places]
     for at, (place, sorted_place) in enumerate(zip(kept, sorted(kept), strict=True)):
@@ -450,7 +462,8 @@ def _record_moved(sanitizer: _Sanitizer, before: list[_Message], after: list[_Me
 
 
 def _fix_reasoning(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
-    """Move reasoning to the key that the server knows, and restore the fields that a client dropped."""
+    """Move reasoning to the key that the server knows, and restore the fields that a client dropped, in the assistant's
+    messages."""
     may_add = sanitizer.profile.needs_reasoning or bool(sanitizer.kept)
     for item in messages:
         if item.message["role"] == "assistant" and (may_add or not _has_no_reasoning(item.message)):
@@ -460,7 +473,8 @@ def _fix_reasoning(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Mes
 
 
 def _restore_fields(sanitizer: _Sanitizer, item: _Message) -> None:
-    """Restore the fields that the provider requires back with the calls of a message."""
+    """Restore the fields in `kept` that the provider requires back with the calls of a message. Fields that the message
+    has are not replaced, and reasoning under any key counts as present."""
     calls = item.message.get("tool_calls")
     if not calls or not sanitizer.kept:
         return
@@ -477,7 +491,9 @@ def _restore_fields(sanitizer: _Sanitizer, item: _Message) -> None:
 
 
 def _fix_reasoning_key(sanitizer: _Sanitizer, item: _Message) -> None:
-    """Write the reasoning of a message under the server's key, or omit it; join text to it if only one is accepted."""
+    """Write the reasoning of a message under the server's key, or omit it if the server takes none. If reasoning is
+    required next to calls and missing, it is one blank. Join text to it if only one of them is accepted next to calls.
+    """
     message, profile = item.message, sanitizer.profile
     key, calls = profile.reasoning, message.get("tool_calls")
     given = [message[each] for each in REASONING_KEYS if isinstance(message.get(each), str)]
@@ -519,7 +535,8 @@ def _fix_fields(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Messag
 
 
 def _fix_content(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
-    """Convert content to text, or to parts if the server accepts them. Omit an assistant turn without content."""
+    """Convert content to text, or to parts if the server accepts them. Omit an assistant turn without content, calls
+    and reasoning."""
     out: list[_Message] = []
     for item in messages:
         if _is_empty_turn(item.message):
@@ -541,14 +558,16 @@ def _fix_content(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Messa
 
 
 def _is_empty_turn(message: Json) -> bool:
-    """Return True if this is an assistant's turn without content, calls and reasoning."""
+    """Return True if this is an assistant's turn without content, calls, reasoning, refusal and audio."""
     if message["role"] != "assistant" or message.get("tool_calls"):
         return False
     return not message.get("content") and not any(message.get(key) for key in (*REASONING_KEYS, "refusal", "audio"))
 
 
 def _acceptable_content(sanitizer: _Sanitizer, message: Json) -> Any:
-    """Return the content of a message in the form that the server accepts."""
+    """Return the content of a message in the form that the server accepts: missing content of other roles than the
+    assistant's is "", that of the assistant is what the profile wants next to calls, else "". Content that is no text
+    or list is JSON."""
     content, role, profile = message.get("content"), message["role"], sanitizer.profile
     if role == "assistant" and not content:
         blank = profile.blank if message.get("tool_calls") else "empty"
@@ -565,12 +584,14 @@ def _acceptable_content(sanitizer: _Sanitizer, message: Json) -> Any:
 
 
 def _join_parts(content: list[Any]) -> str:
-    """Join parts as text. The type of a part that is not text is named."""
+    """Return parts as one text, separated by line breaks. A part that is not text becomes a note that names its
+    type."""
     return "\n".join([_part_text(part) for part in content])
 
 
 def _part_text(part: Any) -> str:
-    """Return the text of one part, or a note that names the type of a part that is not text."""
+    """Return the text of one part, or a note that names the type of a part that is not text; a part without a type as
+    JSON."""
     if isinstance(part, str):
         return part
     fields = obj(part)
@@ -596,7 +617,8 @@ def _describe(content: Any) -> str:
 
 
 def _fix_order(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
-    """Order messages as the server requires: system messages first, users and assistants in turn."""
+    """Order messages as the server requires: system messages first, users and assistants in turn. Messages are merged,
+    turned into a user's, or inserted, but never moved."""
     if sanitizer.profile.system == "first":
         messages = _put_system_first(sanitizer, messages)
     if sanitizer.profile.answers_first:
@@ -605,7 +627,8 @@ def _fix_order(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message
 
 
 def _put_system_first(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
-    """Merge the leading system messages. A later one keeps its place and becomes a user message."""
+    """Merge the leading system and developer messages into the first. A later one keeps its place and becomes a user
+    message."""
     lead = 0
     while lead < len(messages) and messages[lead].message["role"] in ("system", "developer"):
         lead += 1
@@ -631,7 +654,7 @@ def _answer_results(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Me
 
 
 def _alternate_roles(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
-    """Merge adjacent messages of one role, and insert a user message before an assistant's first."""
+    """Merge adjacent messages of users or of assistants, and insert a user message before an assistant's first."""
     out: list[_Message] = []
     for item in messages:
         role, before = item.message["role"], out[-1].message["role"] if out else "system"
@@ -646,7 +669,8 @@ def _alternate_roles(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_M
 
 
 def _merge_messages(sanitizer: _Sanitizer, messages: list[_Message], reason: str) -> None:
-    """Merge messages into the first: their contents in order, and every other field."""
+    """Merge messages into the first: their contents and reasoning in order; of any other field the last value counts.
+    The others are not changed; the caller leaves them out."""
     first, *others = messages
     for item in others:
         sanitizer.record("role_order", item, reason)
@@ -659,7 +683,8 @@ def _merge_messages(sanitizer: _Sanitizer, messages: list[_Message], reason: str
 
 
 def _join_contents(first: Any, second: Any) -> Any:
-    """Join two contents: as a list of parts if either is one, else as text with an empty line between."""
+    """Return two contents as one: a list of parts if either is one, else text with an empty line between. Empty text
+    adds nothing."""
     if isinstance(first, list) or isinstance(second, list):
         parts: list[Any] = []
         for content in (first, second):

@@ -46,21 +46,24 @@ class JsonState:
 
     @property
     def is_complete(self) -> bool:
-        """Return True if the value has ended. It is never True for a number or a word, which may continue."""
+        """Return True if the value has ended. At the top, a number or a word may continue, so it is complete only when
+        a blank follows."""
         return self._expected == "end"
 
     @property
     def is_invalid(self) -> bool:
+        """Return True if no continuation of the text can be JSON; also for a second value, and deeper nesting than
+        `_MAX_DEPTH`."""
         return self._expected == "invalid"
 
     @property
     def is_incomplete(self) -> bool:
-        """Return True if the text may become JSON and the value has not ended."""
+        """Return True if the text may become JSON and the value has not ended; an empty text is incomplete."""
         return self._expected not in ("end", "invalid")
 
     @property
     def is_inside(self) -> bool:
-        """Return True if the text is incomplete inside a string, a list or an object."""
+        """Return True if the text is incomplete inside a string, a list or an object. A number at the top is not."""
         return self.is_incomplete and (bool(self._closers) or self._expected == "string")
 
     def would_invalidate(self, text: str) -> bool:
@@ -72,7 +75,8 @@ class JsonState:
         return ahead.is_invalid
 
     def feed(self, text: str) -> None:
-        """Read the next piece of the text."""
+        """Read the next piece of the text, which may be empty or end anywhere. Nothing is raised; invalid text sets
+        `is_invalid`."""
         may_be_whole = self._expected == "value" and not self._closers and self.may_emit is None
         if may_be_whole and text[:1] in _CLOSERS and text[-1] in "}]" and len(text) <= 2 * _MAX_DEPTH:
             # Most texts are a whole list or object. One of this length cannot exceed the maximum depth.
@@ -92,7 +96,7 @@ class JsonState:
     def _read_token(self, text: str, pos: int, base: int) -> int:
         """Read the next token, or a part of one, at `pos`; return the position after it.
 
-        `base` is the number of characters before `text`.
+        `base` is the number of characters before `text`, which `final` includes.
         """
         expected = self._expected
         if expected == "string" or expected == "key_string":
@@ -110,7 +114,7 @@ class JsonState:
         elif expected == "colon":
             self._expected = "value" if char == ":" else "invalid"
         elif expected in ("first", "first_key") and char == self._closers[-1]:
-            self._close()
+            self._close_container()
         elif expected == "key" or expected == "first_key":
             self._expected = "key_string" if char == '"' else "invalid"
         else:
@@ -118,7 +122,8 @@ class JsonState:
         return pos + 1
 
     def _begin_value(self, char: str, pos: int) -> int:
-        """Read the first character of a value and return the position after it; `_read_word` reads a scalar."""
+        """Read the first character of a value and return the position after it. The first character of a number or word
+        is not consumed, as `_read_word` reads it."""
         if char in _CLOSERS and len(self._closers) == _MAX_DEPTH:
             self._expected = "invalid"
         elif char in _CLOSERS:
@@ -136,7 +141,8 @@ class JsonState:
         return pos + 1
 
     def _read_string(self, text: str, pos: int, base: int) -> int:
-        """Read a string or key, or a part of one, and return the position after it."""
+        """Read a string or key, or a part of one, and return the position after it. An escape sequence at the end of
+        the text is kept until the next piece."""
         end = _RUN(text, pos).end()  # type: ignore[union-attr]
         is_key = self._expected == "key_string"
         if is_key and self.may_emit is not None and self._closers == ["}"]:
@@ -157,7 +163,8 @@ class JsonState:
         return end
 
     def _read_word(self, text: str, pos: int) -> int:
-        """Read a number, `true`, `false` or `null`, or a part of one, and return the position after it."""
+        """Read a number, `true`, `false` or `null`, or a part of one, and return the position after it. Any other word
+        is invalid when it ends."""
         end = _WORD(text, pos).end()  # type: ignore[union-attr]
         self._token.append(text[pos:end])
         if end < len(text):
@@ -167,9 +174,10 @@ class JsonState:
         return end
 
     def _end_member(self, char: str, at: int) -> None:
-        """Read the character after a value: a comma, or the closing bracket of the list or object."""
+        """Read the character after a value: a comma, or the closing bracket of the list or object. After a comma of the
+        top-level object, everything so far is final."""
         if char == self._closers[-1]:
-            self._close()
+            self._close_container()
         elif char == ",":
             if self._closers == ["}"]:
                 self.final, self._token = at + 1, []
@@ -177,7 +185,8 @@ class JsonState:
         else:
             self._expected = "invalid"
 
-    def _close(self) -> None:
+    def _close_container(self) -> None:
+        """Close the innermost list or object, whose closing bracket was read."""
         self._closers.pop()
         self._expected = "more" if self._closers else "end"
 
@@ -186,7 +195,8 @@ _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.S)
 
 
 def ends_early(text: str) -> bool:
-    """Return True if this JSON text was truncated: it is the beginning of JSON, or invalid with open brackets."""
+    """Return True if this JSON text was truncated: it is the beginning of JSON inside a string, list or object; or it
+    is invalid, does not end with a bracket, and has more opening than closing brackets."""
     state = JsonState()
     state.feed(text)
     if not state.is_invalid:
@@ -200,7 +210,8 @@ def ends_early(text: str) -> bool:
 
 
 def is_repeated(text: str) -> bool:
-    """Return True if the text is one complete JSON text, repeated character by character as some servers send it."""
+    """Return True if the text is one complete JSON text two or more times without anything between, as some servers
+    send it."""
     size = (text + text).find(text, 1)
     if not 0 < size < len(text):
         return False

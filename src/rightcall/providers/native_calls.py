@@ -33,7 +33,8 @@ _MAX_QUOTED = 200  # characters of free text that a message quotes
 
 
 class PartialCall:
-    """A native call of which some deltas have arrived: its name, id, argument text and problems so far."""
+    """A native call of which some deltas have arrived: its name, id, argument text and problems so far. The first delta
+    gives it only slot, id and kind; `merge` and `extend` read the rest of it."""
 
     __slots__ = (
         *("arguments", "closed", "conflicts", "custom", "draft", "emitted", "ended", "fault", "has_arguments", "id"),
@@ -65,7 +66,8 @@ class PartialCall:
         self._scanned = 0  # pieces of `arguments` that `state` has read
 
     def merge(self, delta: CallDelta) -> None:
-        """Copy the fields of a call delta into this call, except name, id and argument text."""
+        """Copy the fields of a call delta into this call, except slot, name, id and argument text. The first draft,
+        fault and value of an unknown field count; another value of it is a conflict."""
         self.draft = self.draft or delta.draft
         self.fault = self.fault or delta.fault
         self.parsed, self.ended = self.parsed or delta.parsed, self.ended or delta.ended
@@ -77,21 +79,21 @@ class PartialCall:
     # -- argument text -------------------------------------------------------------------------------------------------
 
     def extend(self, text: str) -> None:
-        """Append a piece of argument text."""
+        """Append a piece of argument text; it is not scanned yet."""
         self.arguments.append(text)
         self.pending.append(text)
         self.size += len(text)
         self.has_arguments = self.has_arguments or bool(text.strip(_BLANKS))
 
     def replace(self, text: str) -> None:
-        """Replace all argument text and scan it from its beginning."""
+        """Replace all argument text, to be scanned from its beginning. `emitted` is not changed."""
         self.arguments, self.pending, self.size = [text], [text], len(text)
         self.state, self._scanned = JsonState(self.state.may_emit), 0
         self.has_arguments = bool(text.strip(_BLANKS))
 
     @property
     def text(self) -> str:
-        """Return the argument text so far."""
+        """Return the argument text so far; the pieces are joined and scanned once."""
         if len(self.arguments) > 1:
             self.scan()
             self.arguments, self._scanned = ["".join(self.arguments)], 1
@@ -113,8 +115,7 @@ class PartialCall:
         """Return True if the call is certainly complete, so that a limit that ended the answer did not truncate it.
 
         This is certain if the provider reports it, or if the argument text was written by the model and is complete
-        JSON. Free
-        text, and arguments that the server parsed and wrote again, prove nothing.
+        JSON, once or repeated. Free text, and arguments that the server parsed and wrote again, prove nothing.
         """
         if self.ended or self.custom or self.parsed:
             return self.ended
@@ -123,12 +124,14 @@ class PartialCall:
     # -- previews ------------------------------------------------------------------------------------------------------
 
     def enable_preview(self, may_emit: Callable[[str], bool]) -> None:
-        """Scan the arguments again; `may_emit` decides by key whether a string may be emitted early."""
+        """Scan the arguments again from the beginning; `may_emit` decides by key whether a string may be emitted
+        early."""
         self.state, self._scanned = JsonState(may_emit), 0
         self.pending = list(self.arguments)
 
     def take_preview(self) -> str:
-        """Return the argument text that is final and was not emitted before, and mark it as emitted.
+        """Return the argument text that is final and was not emitted before, and mark it as emitted; "" if there is
+        none.
 
         The free text of a custom tool is never final before the call ends.
         """
@@ -163,15 +166,17 @@ class CallMatcher:
         self._by_slot: dict[Slot, PartialCall] = {}
         self._open: list[PartialCall] = []  # calls that may continue, and some that have ended since
 
-    def call_in(self, slot: Slot | None) -> PartialCall | None:
-        """Return the call in a slot, or the last call if the provider has no slots; None if there is no such call."""
+    def find_by_slot(self, slot: Slot | None) -> PartialCall | None:
+        """Return the call that a slot refers to now; for None, as some providers have no slots, the last call. Return
+        None if there is no such call."""
         if slot is None:
             return self.calls[-1] if self.calls else None
         return self._by_slot.get(slot)
 
     def match(self, delta: CallDelta) -> PartialCall:
-        """Return the call of this delta, new or known, with all fields of the delta except the argument text."""
-        call = None if delta.whole else self._known_call(delta)
+        """Return the call of this delta, new or known, after all fields of the delta except the argument text were
+        added to it."""
+        call = None if delta.whole else self._find_known_call(delta)
         if call is None or self._begins_call(call, delta):
             call = PartialCall(delta, self._first + len(self.calls))
             self.calls.append(call)
@@ -184,13 +189,14 @@ class CallMatcher:
         if delta.name:
             call.named_in_chunk = self.chunk
             is_final = call.started or (call.name and call.has_arguments)
-            if not is_final and not (delta.name == call.name and self._is_whole_name(call.name)):
+            if not is_final and not (delta.name == call.name and self._is_repetition(call.name)):
                 call.name += delta.name
         call.merge(delta)
         return call
 
-    def _known_call(self, delta: CallDelta) -> PartialCall | None:
-        """Return the known call that the delta refers to by id, index or position; None if it is a new call."""
+    def _find_known_call(self, delta: CallDelta) -> PartialCall | None:
+        """Return the known call that the delta refers to by id, index or position; None if it is a new call. Calls that
+        have ended are removed from `_open`."""
         by_slot = None if delta.slot is None else self._by_slot.get(delta.slot)
         by_id = self._by_id.get(delta.id) if delta.id else None
         if by_id is not None and (by_slot is None or by_slot.id != delta.id):
@@ -217,24 +223,24 @@ class CallMatcher:
         if delta.all:
             return False
         if delta.name:
-            return self._names_another(call, delta)
+            return self._is_name_of_another(call, delta)
         # An object without a name, after arguments that are complete: those of the next call, unless they repeat.
         is_its_own = delta.id == call.id if delta.id else delta.slot is not None and delta.slot == call.slot
         if is_its_own or not _begins_object(delta) or not call.scan().is_complete:
             return False
         return not call.has_argument_text(delta.arguments)
 
-    def _names_another(self, call: PartialCall, delta: CallDelta) -> bool:
+    def _is_name_of_another(self, call: PartialCall, delta: CallDelta) -> bool:
         """Return True if the name in this delta is that of another call.
 
-        Else it is a part of the call's name, or the name again.
+        Else it is a part of the call's name, or the name again. `call` without a name takes any name.
         """
         if not call.name:
             return False
         if call.named_in_chunk == self.chunk or call.closed:
             return True
         if call.has_arguments:
-            return delta.name != call.name or self._is_same_tool_again(call, delta)
+            return delta.name != call.name or self._is_second_call(call, delta)
         # No arguments yet: is this a part of the name, the name again, or the name of the next call?
         if _is_in_other_slot(call, delta) and (delta.name != call.name or not delta.arguments):
             return True
@@ -243,7 +249,7 @@ class CallMatcher:
             return False
         return call.name in tools and delta.name in tools and call.name + delta.name not in tools
 
-    def _is_same_tool_again(self, call: PartialCall, delta: CallDelta) -> bool:
+    def _is_second_call(self, call: PartialCall, delta: CallDelta) -> bool:
         """Decide about a call's name that arrives again after arguments.
 
         Return True if it begins a second call of the same tool, False if the server repeats the name in every chunk.
@@ -256,8 +262,9 @@ class CallMatcher:
             return False
         return not state.is_invalid and state.would_invalidate(delta.arguments)
 
-    def _is_whole_name(self, name: str) -> bool:
-        """Return False if the name may be one half of a declared name like `pingping`."""
+    def _is_repetition(self, name: str) -> bool:
+        """Return whether receiving this name a second time repeats it. If only the doubled name is declared
+        (`pingping`, not `ping`), the second piece continues it instead."""
         return self._tools is None or name in self._tools or name + name not in self._tools
 
 
@@ -267,6 +274,7 @@ def _is_in_other_slot(call: PartialCall, delta: CallDelta) -> bool:
 
 
 def _begins_object(delta: CallDelta) -> bool:
+    """Return True if the delta's argument text begins with `{`, after blanks."""
     return delta.arguments.lstrip(_BLANKS).startswith("{")
 
 
@@ -274,7 +282,10 @@ def _begins_object(delta: CallDelta) -> bool:
 
 
 class NativeCalls:
-    """The native calls of one answer. The events of all calls are appended to the list `out`."""
+    """The native calls of one answer. The events of all calls are appended to the list `out`, which the caller empties.
+
+    `first` is the index of the first call. `live` emits previews, which needs `tools`.
+    """
 
     def __init__(
         self,
@@ -303,11 +314,12 @@ class NativeCalls:
         return self._first + min(len(self._calls), self._limits.calls)
 
     def begin_chunk(self) -> None:
-        """Count a chunk. Two names in one chunk are those of two calls."""
+        """Begin the next chunk. Two names in one chunk are those of two calls."""
         self._matcher.chunk += 1
 
     def add(self, delta: CallDelta) -> None:
-        """Add one call delta to its call, and emit the events that it makes certain."""
+        """Add one call delta to its call, and emit the events that it makes certain. Arguments for a call that has
+        ended are not read; new ones are reported as a problem."""
         known = len(self._calls)
         call = self._matcher.match(delta)
         if call.closed or (call.started and call.index - self._first < self._ended):
@@ -335,55 +347,58 @@ class NativeCalls:
             self._end_ready()
 
     def close_slot(self, slot: Slot | None) -> None:
-        """Mark the call in this slot as closed, so that it can end."""
-        call = self._matcher.call_in(slot)
+        """Mark the call in this slot (None: the last call) as closed, and end the calls that are certain."""
+        call = self._matcher.find_by_slot(slot)
         if call is not None and not call.closed:
             call.closed = True
             self._end_ready()
 
     def end_complete(self) -> None:
-        """End the calls whose arguments are complete, because text or reasoning follows them."""
+        """End the first calls in order whose arguments are complete, because text or reasoning follows them; stop at
+        one that is not."""
         for call in self._calls[self._ended :]:
             if not call.closed and (call.custom or not call.scan().is_complete):
                 return
-            self._end(call, truncated=False)
+            self._end_call(call, truncated=False)
 
     def close(self, truncated: bool) -> None:
         """End all calls. In a truncated answer, the last call is rejected unless it is certainly complete."""
         while self._ended < len(self._calls):
-            self._end(self._calls[self._ended], truncated=truncated and self._ended == len(self._calls) - 1)
+            self._end_call(self._calls[self._ended], truncated=truncated and self._ended == len(self._calls) - 1)
 
     def _end_ready(self) -> None:
-        """End calls in order, as long as each is certainly complete."""
+        """End calls in order, as long as each is certainly complete. The last call must be closed too."""
         while self._ended < len(self._calls):
             call, is_last = self._calls[self._ended], self._ended == len(self._calls) - 1
             if is_last and not (call.closed and call.has_ended):
                 return  # whether the answer was truncated is known only at its end
             if not call.closed and (call.custom or not call.scan().is_complete):
                 return
-            self._end(call, truncated=False)
+            self._end_call(call, truncated=False)
 
     # -- the start of a call -------------------------------------------------------------------------------------------
 
     def _start_named(self, call: PartialCall) -> None:
-        """Emit the start of each call up to this one.
+        """Emit the start of each call up to this one, but stop at a call without a name, as its arguments may contain
+        the name.
 
-        A call without a name is not started, because its arguments may contain the name.
+        Without declared tools, such a call is started too.
         """
         while not call.started and self._started < self._limits.calls:
             each = self._calls[self._started]
             if self._tools is not None and not each.name.strip():
                 return
-            self._start(each)
+            self._start_up_to(each)
 
-    def _start(self, call: PartialCall) -> None:
-        """Emit the start of this call and of those before it. Their ids and names are final from then on."""
+    def _start_up_to(self, call: PartialCall) -> None:
+        """Emit the start of this call and of those before it. Their ids and names are final from then on. A call beyond
+        the limit is not started."""
         if call.started or call.index - self._first >= self._limits.calls:
             return
         for each in self._calls[self._started : call.index - self._first + 1]:
             each.started = True
             each.used_id = self._ids.take(each.id)
-            each.name, repairs = resolve_tool_name(each.name, self._tools, self._policy(each.name))
+            each.name, repairs = resolve_tool_name(each.name, self._tools, self._policy_for(each.name))
             each.repairs += repairs
             self._out.append(CallStart(each.index, each.used_id, each.name))
             if each.fault is None and (self._tools is None or each.name not in self._tools):
@@ -397,17 +412,18 @@ class NativeCalls:
                 each.enable_preview(lambda key, kinds=kinds: kinds.get(key) == "plain")  # type: ignore[misc]
         self._started = max(self._started, call.index - self._first + 1)
 
-    def _policy(self, name: str) -> str:
-        """Return the repair policy for calls of the tool `name`."""
+    def _policy_for(self, name: str) -> str:
+        """Return the repair policy for calls of the tool `name`: its own, that of "*", or "safe"."""
         repair = self._repair
         return repair if isinstance(repair, str) else repair.get(name, repair.get("*", "safe"))
 
     # -- the end of a call ---------------------------------------------------------------------------------------------
 
-    def _end(self, call: PartialCall, *, truncated: bool) -> None:
-        """End a call: decode and check its arguments, emit its remaining arguments, its problems and its end.
+    def _end_call(self, call: PartialCall, *, truncated: bool) -> None:
+        """End the next call: decode and check its arguments, emit its remaining arguments, its problems and its end.
+        Its start is emitted if that did not happen yet.
 
-        A call beyond the limit is emitted as text.
+        A call beyond the limit is emitted as text; the first of them is also reported.
         """
         self._ended += 1
         if call.index - self._first >= self._limits.calls:
@@ -418,10 +434,10 @@ class NativeCalls:
             return
         text = call.text if call.has_arguments or not call.draft else call.draft
         if call.custom:
-            self._start(call)
+            self._start_up_to(call)
             self._convert_custom_call(call, text)
-        json, value = self._decode(call, text)
-        self._start(call)
+        json, value = self._decode_arguments(call, text)
+        self._start_up_to(call)
         finalized, problems = self._finalize(call, text, json, value, truncated)
         # What `live` emitted is a preview of the input; the finalized call is authoritative.
         remaining = (json[call.emitted :] if call.emitted else finalized.json) if finalized.complete else ""
@@ -433,15 +449,17 @@ class NativeCalls:
         self._out.append(CallEnd(call.index, finalized))
 
     def _convert_custom_call(self, call: PartialCall, text: str) -> None:
-        """Convert a custom call to a function call if its free text is a JSON object and the tool takes no text."""
-        if self._accepts_text(call.name) or self._policy(call.name) == "off" or len(text) > self._limits.call:
+        """Turn a custom call into a function call if its free text is a JSON object, the tool takes no text, and
+        repairs are on."""
+        if self._accepts_text(call.name) or self._policy_for(call.name) == "off" or len(text) > self._limits.call:
             return
         if isinstance(decode(text, self._limits.depth), dict):
             call.custom = False
             call.repairs += (Repair("double_encoded", "exact", "", compact_json(text), text),)
 
-    def _decode(self, call: PartialCall, text: str) -> tuple[str, Any]:
-        """Return the arguments as JSON text and as a value. A missing name is taken from the arguments or inferred."""
+    def _decode_arguments(self, call: PartialCall, text: str) -> tuple[str, Any]:
+        """Return the arguments as JSON text and as a value, which is `Undecodable` if the text is not JSON, too long,
+        or has duplicate keys. A missing name is taken from the arguments or inferred, and stored in the call."""
         if call.custom:
             return compact_json({"input": text}), {"input": text}
         value: Any = Undecodable
@@ -449,7 +467,7 @@ class NativeCalls:
             value, duplicates = decode_unique(text, self._limits.depth)
             if duplicates and call.name.strip():
                 return text, Undecodable  # `settle` reports the duplicate keys
-        if call.name.strip() or call.started or call.fault is not None or self._policy("") == "off":
+        if call.name.strip() or call.started or call.fault is not None or self._policy_for("") == "off":
             return text, value
         hoisted = hoist_name(value, self._tools)
         if hoisted is not None:
@@ -465,9 +483,10 @@ class NativeCalls:
     def _finalize(
         self, call: PartialCall, text: str, json: str, value: Any, truncated: bool
     ) -> tuple[Call, list[Problem]]:
-        """Validate and repair the arguments of a call; return the call and its problems.
+        """Validate and repair the arguments of a call; return the call and its problems, which the call does not have
+        yet.
 
-        A call that is faulty, too long or possibly truncated is rejected and never completed.
+        A call that is faulty, too long or possibly truncated gets no arguments and `complete=False`.
         """
         fault = call.fault
         if fault is None:
@@ -490,7 +509,7 @@ class NativeCalls:
             id=call.used_id,
             raw=text,
             tools=self._tools,
-            policy=self._policy(call.name),
+            policy=self._policy_for(call.name),
             depth=self._limits.depth,
             value=value,
             repairs=call.repairs,
@@ -502,14 +521,15 @@ class NativeCalls:
     def _accepts_text(self, name: str) -> bool:
         """Return True if the tool may be a custom tool, whose one argument `input` is free text.
 
-        A tool that is not declared may be any kind of tool.
+        A tool that is not declared, or declares no properties, may be any kind of tool.
         """
         tool = self._tools.get(name) if self._tools is not None else None
         properties = tool.parameters.get("properties") if tool is not None else None
         return not isinstance(properties, dict) or "input" in properties
 
     def _extra_members(self, call: PartialCall, text: str) -> tuple[ExtraMember, ...]:
-        """Return the unknown fields of the call, each with its role in the repair of the arguments.
+        """Return the unknown fields of the call, each with its role in the repair of the arguments; fields without a
+        role are left out.
 
         A field that the server may have added matters only if it is an argument.
         """

@@ -32,7 +32,8 @@ from rightcall.types import Call, Json, Reply
 
 
 def _response_deltas(response: Json) -> Iterator[Delta]:
-    """Yield the deltas of a `/api/chat` or `/api/generate` response: reasoning, text, calls and the finish reason."""
+    """Yield the deltas of a `/api/chat` or `/api/generate` response, or of a bare message: reasoning, text, calls and
+    the finish reason. `done` without a reason is "stop"."""
     message = obj(response.get("message"))
     if message is None and "response" in response:
         if reasoning := text(response.get("thinking")):
@@ -47,7 +48,7 @@ def _response_deltas(response: Json) -> Iterator[Delta]:
 
 
 def _call_entry(index: int, call: Call, extras: Extras | None) -> Json:
-    """Write a call as an entry of `tool_calls`; its arguments are an object and it has no id."""
+    """Return a call as an entry of `tool_calls`; its arguments are an object and it has no id."""
     function = {"index": index, "name": call.name, "arguments": call.arguments}
     return {"type": "function", "function": function, **extra_fields(extras, call.id)}
 
@@ -56,7 +57,8 @@ def _call_entry(index: int, call: Call, extras: Extras | None) -> Json:
 
 
 def has_parsed_call(fields: Json) -> bool:
-    """Return True if the message has a call without an id whose arguments are an object."""
+    """Return True if the message has a call without an id whose arguments are an object. Only Ollama writes such
+    calls."""
     calls = [obj(each.get("function")) or {} for each in objects(fields.get("tool_calls")) if not each.get("id")]
     return any(obj(call.get("arguments")) is not None for call in calls)
 
@@ -77,7 +79,7 @@ class OllamaChat(Dialect):
         return isinstance(fields.get("thinking"), str) or has_parsed_call(fields)
 
     def response_deltas(self, response: Any) -> Deltas:
-        """Return the deltas of a response, a message, a list of calls or one call."""
+        """Return the deltas of a response, a message, a list of calls or one call, all with the choice 0."""
         fields = obj(response)
         if fields is None:
             return CHAT.response_deltas(response)
@@ -88,11 +90,11 @@ class OllamaChat(Dialect):
         return self.response_deltas(payload)
 
     def opaque_fields(self, response: Any) -> tuple[Json, list[tuple[str, Json]]]:
-        """Return the fields that a server requires back unchanged, as in Chat."""
+        """Return the fields that a server requires back unchanged, in the form of `OpenAIChat.opaque_fields`."""
         return CHAT.opaque_fields(response)
 
     def history_entries(self, history: Sequence[Any]) -> Iterator[Json | ModelTurn]:
-        """Yield the turns of the model and all other messages, as in Chat."""
+        """Yield the turns of the model as `ModelTurn` and all other messages, as in Chat."""
         return CHAT.history_entries(history)
 
     def assistant_message(
@@ -104,7 +106,8 @@ class OllamaChat(Dialect):
         extras: Extras | None = None,
         reasoning_key: str | None = "thinking",
     ) -> Json:
-        """Write the assistant's turn for a history: arguments as objects, no ids, no empty `content` next to calls."""
+        """Return the assistant's turn for a history: arguments as objects, no ids, no empty `content` next to calls.
+        `reasoning_key` is the key of the reasoning; None omits it."""
         turn = assistant_turn(reply, calls, reasoning)
         message: Json = {"role": "assistant"}
         if turn.text or not turn.calls:
@@ -116,7 +119,8 @@ class OllamaChat(Dialect):
         return message
 
     def tool_result(self, call: Call, output: Any, *, is_error: bool = False) -> Json:
-        """Write the result of a tool, with the tool's name. The API has no error flag: an error begins with ERROR."""
+        """Return a message with the result of a call, with the tool's name and no id. The API has no error flag: the
+        text of an error begins with ERROR."""
         return {"role": "tool", "tool_name": call.name, "content": output_text(output, is_error=is_error)}
 
     def tool_choice(self, choice: str) -> Any:

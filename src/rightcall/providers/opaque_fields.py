@@ -32,13 +32,15 @@ class OpaqueFields:
         self._whole: Json | None = None
 
     def add(self, api: str, payload: Json) -> None:
-        """Collect the opaque fields of one chunk of the API named `api`."""
+        """Collect the opaque fields of one chunk of the API named `api`; of an API without any, such as "ollama",
+        nothing. The chunk is not changed."""
         collect = _COLLECTORS.get(api)
         if collect is not None:
             collect(self, payload)
 
     def response(self, api: str) -> Any:
-        """Return the collected fields in the shape of a whole response of the API."""
+        """Return the collected fields in the shape of a whole response of the API; a chunk that was a whole response is
+        returned itself."""
         if self._whole is not None:
             return self._whole
         if api == "chat":
@@ -47,7 +49,8 @@ class OpaqueFields:
         return {{"messages": "content", "gemini": "parts"}.get(api, "output"): blocks}
 
     def _add_messages(self, payload: Json) -> None:
-        """Collect thinking blocks, signatures and calls of an event of the Messages API."""
+        """Collect the blocks of an event of the Messages API as they begin, and the pieces of their thinking and
+        signatures."""
         kind, slot = text(payload.get("type")), integer(payload.get("index"))
         delta = obj(payload.get("delta")) or {}
         if kind == "content_block_start":
@@ -67,7 +70,7 @@ class OpaqueFields:
             self._whole = payload
 
     def _add_gemini(self, payload: Json) -> None:
-        """Collect the parts of a Gemini chunk that have a signature or begin a call."""
+        """Collect the parts of a Gemini chunk's first candidate that have a signature or begin a call."""
         candidates = objects(payload.get("candidates"))
         content = obj((candidates[0] if candidates else payload).get("content")) or {}
         for part in objects(content.get("parts")):
@@ -77,7 +80,7 @@ class OpaqueFields:
                 self._blocks[len(self._blocks)] = part
 
     def _add_chat(self, payload: Json) -> None:
-        """Collect the opaque fields of a Chat chunk's message, and of its calls by index."""
+        """Collect the opaque fields of the message in a Chat chunk's first choice, and of its calls by index."""
         choice = next((c for c in objects(payload.get("choices")) if not c.get("index")), {})
         if obj(choice.get("message")) is not None:
             self._whole = payload
@@ -90,7 +93,8 @@ class OpaqueFields:
 
 
 def _merge_fields(kept: Json, more: Json) -> None:
-    """Add the fields in `more` to `kept`: extend texts and lists, merge objects, replace any other value."""
+    """Add the fields in `more` to `kept`: append to texts and lists, merge objects, replace any other value. `id` and
+    `type` are replaced too, and null changes nothing."""
     for key, value in more.items():
         before = kept.get(key)
         if isinstance(value, str) and key not in ("id", "type"):
@@ -107,7 +111,7 @@ def _merge_fields(kept: Json, more: Json) -> None:
 
 
 def _join_texts(kept: Json) -> Json:
-    """Return a copy of the fields in which the pieces of each text are joined."""
+    """Return a copy of the fields in which the pieces of each text are joined; texts inside objects have no pieces."""
     return {key: "".join(value) if isinstance(value, _TextPieces) else value for key, value in kept.items()}
 
 

@@ -63,7 +63,7 @@ _REASONING_KEYS = frozenset((*REASONING, "thinking", "reasoning_details"))
 
 
 def _choice_deltas(choice: Json) -> list[Delta]:
-    """Return the deltas of one choice: its message or its text, and its finish reason."""
+    """Return the deltas of one choice: its message (or `delta`) or its text, and its error and finish reason."""
     deltas: list[Delta] = []
     message = obj(choice.get("message")) or obj(choice.get("delta"))
     if message is not None:
@@ -74,7 +74,7 @@ def _choice_deltas(choice: Json) -> list[Delta]:
 
 
 def _ending_deltas(choice: Json) -> list[Delta]:
-    """Return the error and the finish reason of a choice as deltas."""
+    """Return the error and the normalized finish reason of a choice as deltas; an empty list if it has neither."""
     deltas: list[Delta] = []
     if choice.get("error"):
         deltas.append(Fault("provider_error", f"the server reported an error: {error_text(choice['error'])}"))
@@ -85,7 +85,8 @@ def _ending_deltas(choice: Json) -> list[Delta]:
 
 
 def _message_deltas(message: Json) -> list[Delta]:
-    """Return the deltas of a message: content, calls, and the legacy `function_call`. No call is returned twice."""
+    """Return the deltas of a message: content, calls, and the legacy `function_call` if there are no other calls. No
+    call is returned twice."""
     calls = calls_of(message)
     content = _content_deltas(message)
     if not isinstance(message.get("content"), str):
@@ -100,7 +101,8 @@ def _message_deltas(message: Json) -> list[Delta]:
 
 
 def calls_of(message: Json) -> list[Delta]:
-    """Return the calls of a message under `tool_calls`, which is a list or a single call, as deltas."""
+    """Return the calls of a message under `tool_calls`, a list or a single call, as deltas; a `Fault` for an entry that
+    is no object."""
     calls = message.get("tool_calls")
     return _call_list_deltas(items(calls)) if calls else []
 
@@ -119,7 +121,7 @@ def _delta_field_deltas(fields: Json) -> list[Delta]:
 
 
 def _call_delta(entry: Json, position: int | None, *, whole: bool = False) -> CallDelta:
-    """Convert a call, or a piece of one, to a delta.
+    """Convert a call, or a piece of one, to a delta. The slot is the entry's index.
 
     - `position`: the slot if the entry has no index.
     - `whole`: the entry is a complete call and needs no slot.
@@ -149,7 +151,8 @@ def _call_delta(entry: Json, position: int | None, *, whole: bool = False) -> Ca
 
 
 def _call_list_deltas(entries: Iterable[Any]) -> list[Delta]:
-    """Return one delta per entry of a list of calls: a call, or the fault of an entry that is not a call."""
+    """Return one delta per entry of a list of whole calls: a call, a call with a fault if it has no `function`, or a
+    `Fault` if it is not an object."""
     deltas: list[Delta] = []
     for entry in entries:
         fields = obj(entry)
@@ -168,7 +171,8 @@ def _call_list_deltas(entries: Iterable[Any]) -> list[Delta]:
 
 
 def _content_deltas(message: Json) -> list[Delta]:
-    """Return the reasoning, then the text of a message. Reasoning that a server sends under two keys is read once."""
+    """Return the reasoning, then the text or parts of a message, then its refusal as text. Empty ones have no delta.
+    Reasoning that a server sends under two keys is read once."""
     deltas: list[Delta] = []
     if not _REASONING_KEYS.isdisjoint(message) and (reasoning := _reasoning(message)):
         deltas.append(ReasoningDelta(reasoning))
@@ -184,7 +188,8 @@ def _content_deltas(message: Json) -> list[Delta]:
 
 
 def _reasoning(message: Json) -> str:
-    """Return the reasoning of a message from the first key that has any, or from `reasoning_details`."""
+    """Return the reasoning of a message from the first key that has any, or from `reasoning_details`; "" if there is
+    none."""
     for key in (*REASONING, "thinking"):
         if found := text(message.get(key)):
             return found
@@ -195,7 +200,7 @@ def _reasoning(message: Json) -> str:
 def _part_deltas(content: Any) -> Iterator[Delta]:
     """Yield the deltas of content in parts: text, refusals, reasoning, and calls in the shape of another API.
 
-    Reasoning is text or parts itself. Some gateways leave calls among the parts.
+    Reasoning is text or parts itself. Some gateways leave calls among the parts. Other parts have no delta.
     """
     for part in items(content):
         fields = obj(part)
@@ -216,7 +221,7 @@ def _part_deltas(content: Any) -> Iterator[Delta]:
 
 
 def _part_call_delta(part: Json) -> CallDelta:
-    """Convert a part of the content that is a call, in the shape of any API, to a delta."""
+    """Convert a part of the content that is a call, in the shape of any API, to a whole call."""
     if obj(part.get("function")) is not None:
         return _call_delta(part, None, whole=True)
     given = next((part[key] for key in ("input", *_ARGUMENT_KEYS) if part.get(key) is not None), None)
@@ -233,9 +238,10 @@ _TEXT_PART_KEYS = {"type", "text"}
 
 
 def chat_content(content: Any) -> Any:
-    """Convert the content of any API's message: text and images get one name, all other parts stay unchanged.
+    """Convert the content of any API's message to that of Chat: text and images get one name, all other parts stay
+    unchanged.
 
-    A list with only one text becomes that text.
+    A list with only one text becomes that text, None becomes "", and any value that is no list is returned unchanged.
     """
     if not isinstance(content, list | tuple):
         return "" if content is None else content
@@ -246,7 +252,8 @@ def chat_content(content: Any) -> Any:
 
 
 def _chat_part(given: Any) -> Json:
-    """Convert a part of the content of any API's message: to `text` or `image_url`; other parts stay unchanged."""
+    """Convert a part of the content of any API's message to `text` or `image_url`; other objects stay unchanged, and a
+    value that is no object becomes text ("" unless it is a string)."""
     part = obj(given)
     if part is None:
         return {"type": "text", "text": text(given)}
@@ -258,7 +265,8 @@ def _chat_part(given: Any) -> Json:
 
 
 def _image_url(part: Json, kind: str) -> str:
-    """Return the URL of an image part, or a data URL with the image itself; "" if the part is not an image."""
+    """Return the URL of an image part of another API, or a data URL with the image itself; "" if the part is not one.
+    `kind` is the part's type."""
     if kind == "input_image":
         return text(part.get("image_url"))
     source = obj(part.get("source")) if kind == "image" else None
@@ -269,7 +277,7 @@ def _image_url(part: Json, kind: str) -> str:
 
 
 def _data_url(kind: Any, data: Any) -> str:
-    """Return a data URL for base64 data of an image type; "" for other types."""
+    """Return a data URL for base64 data of an image type; "" for other types and without data."""
     return f"data:{text(kind)};base64,{data}" if text(kind).startswith("image/") and text(data) else ""
 
 
@@ -277,7 +285,8 @@ def _data_url(kind: Any, data: Any) -> str:
 
 
 def _call_entry(call: Call, extras: Extras | None) -> Json:
-    """Write a call as an entry of `tool_calls`, with its opaque fields; a custom call as type `custom`."""
+    """Return a call as an entry of `tool_calls`, with its opaque fields; a custom call, whose opaque `type` is
+    `custom`, as that."""
     fields = extra_fields(extras, call.id)
     if fields.pop("type", "function") == "custom":
         return {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": custom_input(call)}, **fields}
@@ -296,7 +305,8 @@ class OpenAIChat(Dialect):
     name = "chat"
 
     def detects(self, fields: Json) -> bool:
-        """Return True if the object has keys that only Chat has, or has the shape of a Chat message."""
+        """Return True if the object has keys that only Chat has, or has the shape of a Chat message: `content` with a
+        role, or as a text."""
         if not _IDENTIFYING_KEYS.isdisjoint(fields):
             return True
         if text(fields.get("object")).startswith("chat.completion") or fields.get("type") == "custom":
@@ -304,7 +314,8 @@ class OpenAIChat(Dialect):
         return "content" in fields and ("role" in fields or isinstance(fields["content"], str))
 
     def response_deltas(self, response: Any) -> Deltas:
-        """Return the deltas of a response, a message, a list of calls or one call, with the number of the choice."""
+        """Return the deltas of a response, a message, a list of calls or one call. The number of a choice is its
+        position in the response, and 0 for all else."""
         fields = obj(response)
         if fields is None:
             return [(0, delta) for delta in _call_list_deltas(items(response))]
@@ -326,9 +337,10 @@ class OpenAIChat(Dialect):
         return [(0, delta) for delta in deltas]
 
     def chunk_deltas(self, payload: Json, state: StreamState) -> Deltas:
-        """Return the deltas of one chunk of a stream, each with the number of its choice.
+        """Return the deltas of one chunk of a stream, each with the index of its choice. `state` records which choices
+        had deltas.
 
-        A chunk may be a whole response.
+        A chunk may be a whole response. A message after its own deltas repeats them and is not read.
         """
         if not isinstance(payload.get("choices"), (list, tuple)):
             return self.response_deltas(payload)
@@ -349,7 +361,8 @@ class OpenAIChat(Dialect):
         return out
 
     def opaque_fields(self, response: Any) -> tuple[Json, list[tuple[str, Json]]]:
-        """Return the fields that a provider requires back unchanged: of the message, and of each call with its id."""
+        """Return the opaque fields of the first choice's message, such as reasoning, and for each call in order its id
+        and the fields that rightcall does not read; a custom call has `type` among them."""
         fields = obj(response) or {}
         choices = objects(fields.get("choices"))
         first = choices[0] if choices else fields
@@ -366,10 +379,8 @@ class OpenAIChat(Dialect):
         return of_message, calls
 
     def history_entries(self, history: Sequence[Any]) -> Iterator[Json | ModelTurn]:
-        """Yield the turns of the model and all other messages. A result without an id has the name of its tool.
-
-        Ollama sends results without ids.
-        """
+        """Yield assistant messages as `ModelTurn` and all others as copies; entries that are no objects are left out. A
+        result has `tool_call_id` and `name`, each "" if it is missing: Ollama sends results without ids."""
         for message in objects(history):
             role = text(message.get("role"))
             if role == "assistant":
@@ -391,10 +402,11 @@ class OpenAIChat(Dialect):
         extras: Extras | None = None,
         reasoning_key: str | None = "reasoning",
     ) -> Json:
-        """Write the assistant's turn for a history. `content` is text, never null.
+        """Return the assistant's turn for a history. `content` is text, never null.
 
         - `blocks`: the content that replaces the text if there are no calls.
-        - `reasoning_key`: the key of the reasoning; None omits it.
+        - `reasoning_key`: the key of the reasoning; None omits it. Reasoning among the opaque fields is included in any
+          case.
         """
         turn = assistant_turn(reply, calls, reasoning)
         message: Json = {"role": "assistant", "content": turn.text}
@@ -407,17 +419,19 @@ class OpenAIChat(Dialect):
         return {**message, **extra_fields(extras, "")}
 
     def accepted_message(self, reply: Reply, extras: Extras) -> Json:
-        """Write the turn as servers accept it: without calls, they refuse a field with reasoning."""
+        """Return the turn as servers accept it: reasoning only from `extras`, and only next to calls."""
         message = self.assistant_message(reply, extras=extras, reasoning_key=None)
         dropped = () if reply.attempts else REASONING
         return {key: value for key, value in message.items() if key not in dropped}
 
     def tool_result(self, call: Call, output: Any, *, is_error: bool = False) -> Json:
-        """Write the result of a tool. The API has no error flag, so the text of an error begins with ERROR."""
+        """Return a message with the result of a call. The API has no error flag, so the text of an error begins with
+        ERROR."""
         return {"role": "tool", "tool_call_id": call.id, "content": output_text(output, is_error=is_error)}
 
     def tool_choice(self, choice: str) -> Any:
-        """Write a tool choice: `auto`, `required`, `none` or the name of a tool."""
+        """Return the `tool_choice` of a request for `auto`, `required`, `none`, or the name of a tool, which is not
+        checked."""
         return choice if choice in ("auto", "required", "none") else {"type": "function", "function": {"name": choice}}
 
 

@@ -57,20 +57,21 @@ _TRUNCATED = ("truncated", "the answer ended before the call did; send the whole
 
 
 def _output_items(response: Any) -> list[Json]:
-    """Return the output items of a response, a list of items or one item."""
+    """Return the output items of a response, a list of items or one item. A response is an object with `output`."""
     fields = obj(response)
     return objects(response if fields is None else fields.get("output", fields))
 
 
 def _chat_calls(response: Json, calls: list[CallDelta]) -> list[Delta]:
-    """Return the calls under `tool_calls` that `output` does not have too, so that no call runs twice."""
+    """Return the calls under `tool_calls` that are not among `calls`, by id or by name and arguments, so that no call
+    runs twice."""
     ids, same = {call.id for call in calls}, {(call.name, call.arguments) for call in calls}
     others = openai_chat.calls_of(response)
     return [c for c in others if not (isinstance(c, CallDelta) and (c.id in ids or (c.name, c.arguments) in same))]
 
 
 def _ending_deltas(response: Json) -> Iterator[Delta]:
-    """Yield the error and the finish reason of a response as deltas."""
+    """Yield the error and the finish reason of a response as deltas, if it has an error or a status."""
     status = text(response.get("status"))
     if status == "failed" or response.get("error"):
         yield Fault("provider_error", f"the server reported an error: {error_text(response.get('error') or status)}")
@@ -80,9 +81,10 @@ def _ending_deltas(response: Json) -> Iterator[Delta]:
 
 
 def _item_deltas(item: Json, *, completed: bool = True) -> Iterator[Delta]:
-    """Yield the deltas of one item: a call, reasoning or a message.
+    """Yield the deltas of one item: a call, reasoning or a message. Other items, which the server runs itself, have
+    none.
 
-    `completed`: the response is completed, and so is each of its items, whatever the item's own status is.
+    `completed`: the response is completed, and so is a call with the status `in_progress`.
     """
     kind = text(item.get("type"))
     if kind in _CALLS:
@@ -102,7 +104,11 @@ def _item_deltas(item: Json, *, completed: bool = True) -> Iterator[Delta]:
 
 
 def _ended_call_delta(item: Json, slot: Slot | None, *, completed: bool = True, whole: bool = False) -> CallDelta:
-    """Convert a call item that has ended to a delta. The item's status decides whether the call is complete."""
+    """Convert a call item that has ended to a delta. The item's status decides whether the call is complete; a status
+    of truncation is a fault.
+
+    Unless the call is `whole`, its arguments replace earlier pieces. `completed` is that of `_item_deltas`.
+    """
     status = text(item.get("status"))
     truncated = finish_of(status) in CUT and not (completed and status == "in_progress")
     call = _call_delta(item, slot, whole=whole, all=not whole)
@@ -110,7 +116,8 @@ def _ended_call_delta(item: Json, slot: Slot | None, *, completed: bool = True, 
 
 
 def _call_delta(item: Json, slot: Slot | None, *, whole: bool = False, all: bool = False) -> CallDelta:
-    """Convert a function call item or a custom call item to a delta. `all` and `whole` are those of `CallDelta`."""
+    """Convert a function call item or a custom call item to a delta, with its `call_id`, or else its `id`. `all` and
+    `whole` are those of `CallDelta`."""
     custom = item.get("type") == "custom_tool_call"
     return CallDelta(
         slot=slot,
@@ -129,22 +136,25 @@ def _call_delta(item: Json, slot: Slot | None, *, whole: bool = False, all: bool
 
 
 def _item_keys(payload: Json) -> list[Slot]:
-    """Return the index and the id of the item of an event. Some servers omit the index, some the id."""
+    """Return the index and then the id of the item of an event, as far as it has them. Some servers omit the index,
+    some the id."""
     index, item = payload.get("output_index"), obj(payload.get("item")) or {}
     id = text(payload.get("item_id")) or text(item.get("id"))
     return [*([index] if type(index) is int else []), *([id] if id else [])]
 
 
-def _slot(payload: Json, state: StreamState) -> Slot | None:
-    """Return the slot of the call of an event: the index of its item, if any event had it, else the id."""
+def _find_slot(payload: Json, state: StreamState) -> Slot | None:
+    """Return the slot of the call of an event: the index of its item, if an event with its id had one, else the id;
+    None if the event has neither. An event with both is recorded in `state`."""
     keys = _item_keys(payload)
     if len(keys) > 1:
         state["slot", keys[1]] = keys[0]
     return state.get(("slot", keys[0]), keys[0]) if keys else None
 
 
-def _remember(kind: str, payload: Json, state: StreamState, part: Any = True) -> Any:
-    """Record that content of an item was delivered. Return the part delivered before, or None if this is the first."""
+def _record_delivery(kind: str, payload: Json, state: StreamState, part: Any = True) -> Any:
+    """Record in `state` that content of this event's item was delivered, as `part`. Return the part recorded before, or
+    None if this is the first."""
     places = [(kind, key) for key in _item_keys(payload)]
     before = next((state[place] for place in places if place in state), None)
     state.update(dict.fromkeys(places, part))
@@ -152,69 +162,72 @@ def _remember(kind: str, payload: Json, state: StreamState, part: Any = True) ->
     return before
 
 
-def _was_delivered(kind: str, payload: Json, state: StreamState) -> bool:
-    """Return True if the content of the item that ends with this event was delivered as deltas before.
+def _record_item_end(kind: str, payload: Json, state: StreamState) -> bool:
+    """Record the end of an item's content, and return True if that content was delivered as deltas before.
 
     Deltas whose keys cannot be compared with those of the item belong to the item that ends next.
     """
     last = state.pop(("last", kind), None)
     is_next = last is not None and {*map(type, last)}.isdisjoint(map(type, _item_keys(payload)))
-    return _remember(kind, payload, state) is not None or is_next
+    return _record_delivery(kind, payload, state) is not None or is_next
 
 
 def _read_text(payload: Json, state: StreamState) -> Iterator[Delta]:
-    """Read an event with a piece of text."""
-    _remember("text", payload, state)
+    """Read an event with a piece of text: yield it, and record that its item was delivered."""
+    _record_delivery("text", payload, state)
     state["last", "text"] = _item_keys(payload)
     yield TextDelta(text(payload.get("delta")))
 
 
 def _read_reasoning(payload: Json, state: StreamState) -> Iterator[Delta]:
-    """Read an event with a piece of reasoning. A break separates the parts of one item's reasoning."""
+    """Read an event with a piece of reasoning: yield it, with a break before a new part of the item's reasoning, and
+    record the delivery."""
     part = (text(payload.get("type")), payload.get("summary_index"), payload.get("content_index"))
     has_keys = bool(_item_keys(payload))
-    before = _remember("reasoning", payload, state, part) if has_keys else state.get(("last", "part"))
+    before = _record_delivery("reasoning", payload, state, part) if has_keys else state.get(("last", "part"))
     state["last", "reasoning"], state["last", "part"], state["reasoning"] = _item_keys(payload), part, True
     delta = text(payload.get("delta"))
     yield ReasoningDelta(delta if before in (None, part) else _PART_BREAK + delta)
 
 
 def _read_item_start(payload: Json, state: StreamState) -> Iterator[Delta]:
-    """Read the event that begins an item; only calls have a delta."""
+    """Read the event that begins an item; only calls have a delta, and their ids are recorded."""
     item = obj(payload.get("item")) or {}
     if item.get("type") in _CALLS:
-        call = _call_delta(item, _slot(payload, state))
+        call = _call_delta(item, _find_slot(payload, state))
         state["ids", call.id] = True
         yield call
 
 
 def _read_arguments(payload: Json, state: StreamState) -> Iterator[Delta]:
-    """Read an event with a piece of a call's arguments."""
+    """Read an event with a piece of a call's arguments, or of the input of a custom call."""
     custom = "custom" in text(payload.get("type"))
-    yield CallDelta(slot=_slot(payload, state), arguments=text(payload.get("delta")), custom=custom)
+    yield CallDelta(slot=_find_slot(payload, state), arguments=text(payload.get("delta")), custom=custom)
 
 
 def _read_final_arguments(payload: Json, state: StreamState) -> Iterator[Delta]:
     """Read the event with the final arguments of a call, which replace the pieces."""
     custom = "input" in payload
     given = text(payload.get("input")) if custom else arguments(payload.get("arguments"))
-    yield CallDelta(slot=_slot(payload, state), arguments=given, custom=custom, all=True)
+    yield CallDelta(slot=_find_slot(payload, state), arguments=given, custom=custom, all=True)
 
 
 def _read_item_end(payload: Json, state: StreamState) -> Iterator[Delta]:
-    """Read the event that ends an item: the end of a call, or content that no event has delivered."""
+    """Read the event that ends an item: yield a call with its final arguments and its end, or content that no event has
+    delivered."""
     item = obj(payload.get("item")) or {}
     if item.get("type") in _CALLS:
-        call = _ended_call_delta(item, _slot(payload, state))
+        call = _ended_call_delta(item, _find_slot(payload, state))
         state["ids", call.id] = True
         yield call
         yield CallClosed(call.slot)
-    elif (kind := _CONTENT_KINDS.get(text(item.get("type")))) and not _was_delivered(kind, payload, state):
+    elif (kind := _CONTENT_KINDS.get(text(item.get("type")))) and not _record_item_end(kind, payload, state):
         yield from _item_deltas(item)
 
 
 def _read_response_end(payload: Json, state: StreamState) -> Iterator[Delta]:
-    """Read the event that ends the stream and repeats the whole response; yield what no event has delivered."""
+    """Read the event that ends the stream and repeats the whole response: yield the calls and the kinds of content that
+    no event has delivered, calls that turn out truncated, and the finish reason."""
     response = obj(payload.get("response")) or {}
     completed = text(response.get("status")) == "completed"
     for item in _output_items(response) if "output" in response else ():
@@ -253,7 +266,8 @@ _EVENTS: dict[str, Callable[[Json, StreamState], Iterator[Delta]]] = {
 
 
 def _other_message(item: Json) -> Json | None:
-    """Return the Chat message of an item that the model did not write, or None for an item of the model."""
+    """Return the Chat message of an item that the model did not write: a result, or a message of another role than
+    assistant. Return None for all other items."""
     kind, role = text(item.get("type")), text(item.get("role"))
     if kind.endswith("_call_output"):
         return {"role": "tool", "tool_call_id": text(item.get("call_id")), "content": chat_content(item.get("output"))}
@@ -266,7 +280,8 @@ def _other_message(item: Json) -> Json | None:
 
 
 def _call_item(call: Call, extras: Extras | None) -> Json:
-    """Write a call as an input item, with its opaque fields; a custom call as `custom_tool_call`."""
+    """Return a call as an input item, with its opaque fields; a custom call, by its opaque `type`, as
+    `custom_tool_call`."""
     fields = extra_fields(extras, call.id)
     kind = fields.pop("type", "")
     if kind not in ("", *_CALLS):  # an item type of one tool, whose fields are the arguments
@@ -278,7 +293,8 @@ def _call_item(call: Call, extras: Extras | None) -> Json:
 
 
 def _opaque_call_fields(item: Json) -> Json:
-    """Return the fields of a call item that rightcall does not read."""
+    """Return the fields of a call item that rightcall does not read and that are not null, and the `type` of a custom
+    call."""
     kept = {key: value for key, value in item.items() if key not in _CALL_KEYS and value is not None}
     return {"type": "custom_tool_call", **kept} if item.get("type") == "custom_tool_call" else kept
 
@@ -290,7 +306,8 @@ _PART_TYPES = frozenset(("output_text", "refusal", "summary_text", "reasoning_te
 
 
 def _is_output(fields: Json) -> bool:
-    """Return True if the value of `output` is a list of items, one item, or a text with `tool_calls` next to it."""
+    """Return True if `output` is a list, a known item, or a text with `tool_calls` next to it. The key must be
+    there."""
     output = fields["output"]
     if isinstance(output, str):
         return bool(fields.get("tool_calls"))
@@ -315,7 +332,8 @@ class OpenAIResponses(Dialect):
         )
 
     def response_deltas(self, response: Any) -> Deltas:
-        """Return the deltas of a response, a list of items or one item."""
+        """Return the deltas of a response, a list of items or one item, all with the choice 0: items, an `output` that
+        is text, calls that only `tool_calls` has, and the finish reason."""
         response_fields = obj(response)
         fields = response_fields or {}
         completed = text(fields.get("status")) == "completed"
@@ -327,7 +345,8 @@ class OpenAIResponses(Dialect):
         return [(0, delta) for delta in (*deltas, *_ending_deltas(fields))]
 
     def chunk_deltas(self, payload: Json, state: StreamState) -> Deltas:
-        """Return the deltas of one event of a stream. A chunk may be a whole response."""
+        """Return the deltas of one event of a stream, with the choice 0, and update `state`. A chunk may be a whole
+        response; unknown events have no deltas."""
         kind = text(payload.get("type"))
         read_event = _EVENTS.get(kind)
         if read_event is not None:
@@ -335,7 +354,8 @@ class OpenAIResponses(Dialect):
         return [] if kind.startswith("response.") else self.response_deltas(payload)
 
     def opaque_fields(self, response: Any) -> tuple[Json, list[tuple[str, Json]]]:
-        """Return the reasoning items to send back unchanged, and the fields of calls that rightcall does not read."""
+        """Return the reasoning items under `reasoning` (no key if there are none), and for each call in order its id
+        and the fields that rightcall does not read."""
         entries = _output_items(response)
         reasoning = [item for item in entries if item.get("type") == "reasoning"]
         calls = [item for item in entries if item.get("type") in _CALLS]
@@ -343,7 +363,8 @@ class OpenAIResponses(Dialect):
         return {"reasoning": reasoning} if reasoning else {}, fields
 
     def history_entries(self, history: Sequence[Any]) -> Iterator[Json | ModelTurn]:
-        """Yield the turns of the model and all other messages. Adjacent items of the model are one turn."""
+        """Yield results and messages of others as messages of Chat, and adjacent items of the model as one `ModelTurn`
+        with a list."""
         turn: list[Json] = []
         for item in objects(history):
             message = _other_message(item)
@@ -365,7 +386,8 @@ class OpenAIResponses(Dialect):
         reasoning: str | None = None,
         extras: Extras | None = None,
     ) -> list[Json]:
-        """Write the assistant's turn as input items: the reasoning, the message, one item per call."""
+        """Return the assistant's turn as input items: the reasoning, the message unless it is empty, one item per call.
+        Reasoning items in `extras` replace the reasoning's text."""
         turn = assistant_turn(reply, calls, reasoning)
         out: list[Json] = list(extra_fields(extras, "").get("reasoning", ()))
         if turn.reasoning and not out:
@@ -376,23 +398,25 @@ class OpenAIResponses(Dialect):
         return out + [_call_item(call, extras) for call in turn.calls]
 
     def accepted_message(self, reply: Reply, extras: Extras) -> Any:
-        """Write the turn as servers accept it: only signed reasoning is sent back."""
+        """Return the turn as servers accept it: of the reasoning, only the items in `extras` are sent back."""
         return self.assistant_message(reply, reasoning="", extras=extras)
 
     def tool_result(self, call: Call, output: Any, *, is_error: bool = False, custom: bool = False) -> Json:
-        """Write the result of a tool. The API has no error flag, so the text of an error begins with ERROR."""
+        """Return an item with the result of a call; `custom`: of a custom call. The API has no error flag, so the text
+        of an error begins with ERROR."""
         kind = "custom_tool_call_output" if custom else "function_call_output"
         return {"type": kind, "call_id": call.id, "output": output_text(output, is_error=is_error)}
 
     def result_messages(self, outcomes: Sequence[CallOutcome], note: str) -> list[Json]:
-        """Write the results of one turn as items, and the note as a user message."""
+        """Return the results of one turn as items, in order, and the note, unless it is empty, as a user message."""
         results = [
             self.tool_result(each.call, each.output, is_error=each.is_error, custom=each.custom) for each in outcomes
         ]
         return with_note(results, note)
 
     def tool_choice(self, choice: str) -> Any:
-        """Write a tool choice: `auto`, `required`, `none` or the name of a tool."""
+        """Return the `tool_choice` of a request for `auto`, `required`, `none`, or the name of a tool, which is not
+        checked."""
         return choice if choice in ("auto", "required", "none") else {"type": "function", "name": choice}
 
 

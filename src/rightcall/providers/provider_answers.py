@@ -28,7 +28,7 @@ from rightcall.providers.dialect import Delta, Deltas, Fault, Loss, StreamState,
 from rightcall.providers.opaque_fields import OpaqueFields
 from rightcall.providers.sdk_view import error_text, items, obj, objects
 from rightcall.providers.sniff import DIALECTS, detect_dialect, dialect_name
-from rightcall.providers.sse import Payloads, as_payloads, json_value
+from rightcall.providers.sse import Payloads, decode_container, parse_recording
 from rightcall.tools.toolset import ToolLike, Toolset
 from rightcall.types import Event, Json, Reply
 
@@ -53,15 +53,17 @@ def read(
     sent never raises an exception: an error in place of an answer is a problem of the reply.
 
     - `response`: a response, a message, a list of items or one item, as a dict, an SDK object, or JSON in str or bytes;
-      or a recorded stream. Any other text is a model's output and is parsed.
+      or a recorded stream as str or bytes. Any other text is a model's output and is parsed.
     - `tools`: the tools that may be called, as in `parse`; None checks neither names nor arguments.
     - `api`: `chat`, `responses`, `messages`, `gemini`, `ollama` or `completions`, or the name of its SDK; "auto"
       detects it.
     - `format`, `reasoning`, `repair`, `rescue`, `reasoning_calls`, `choice`, `ids`, `limits`: as in `parse`, for the
       text of the answer and for its native calls.
+
+    Raises `CallerError` for an invalid option.
     """
     options = _answer_options(tools, format, reasoning, repair, rescue, reasoning_calls, choice, limits)
-    return _join_replies(_read(response, api, options, Ids() if ids is None else ids, separate=False))
+    return _join_replies(_read_choices(response, api, options, Ids() if ids is None else ids, separate=False))
 
 
 def read_all(
@@ -81,7 +83,7 @@ def read_all(
     """Return one reply per choice or candidate, at least one. `response`, `tools`, `api`, `format`, `reasoning`,
     `repair`, `rescue`, `reasoning_calls`, `choice`, `ids` and `limits` are those of `read`."""
     options = _answer_options(tools, format, reasoning, repair, rescue, reasoning_calls, choice, limits)
-    return _read(response, api, options, Ids() if ids is None else ids, separate=True)
+    return _read_choices(response, api, options, Ids() if ids is None else ids, separate=True)
 
 
 def _answer_options(
@@ -96,16 +98,19 @@ def _answer_options(
     *,
     live: bool = False,
 ) -> AnswerOptions:
-    """Check the options of `read` or `Stream` and return them as one value. Raises `CallerError` for an invalid one."""
+    """Check the options of `read` or `Stream` and return them as one value. `tools` become a toolset. Raises
+    `CallerError` for an invalid option."""
     toolset = Toolset.of(tools, choice=choice)
     read_options(toolset, reasoning, repair, rescue, reasoning_calls)  # raises where an option is invalid
     return AnswerOptions(toolset, format, reasoning, repair, rescue, reasoning_calls, choice, live, limits or Limits())
 
 
-def _read(response: Any, api: str, options: AnswerOptions, ids: Ids, *, separate: bool) -> list[Reply]:
-    """Return one reply per choice of an answer in any accepted form.
+def _read_choices(response: Any, api: str, options: AnswerOptions, ids: Ids, *, separate: bool) -> list[Reply]:
+    """Return one reply per choice of a response, at least one.
 
-    Unless the replies are `separate`, their calls are numbered consecutively.
+    `response` is a response, message, item or list of items (dicts or SDK objects), its JSON, or a recorded stream as
+    text or bytes; any other text is parsed as a model's output. Call indexes continue from choice to choice, unless the
+    replies are `separate`. Opaque fields are only in the first reply. Raises `CallerError` for an unknown `api`.
     """
     api = dialect_name(api)
     if isinstance(response, (bytes, bytearray)):
@@ -149,16 +154,18 @@ def _read(response: Any, api: str, options: AnswerOptions, ids: Ids, *, separate
 
 
 def _decode_answer(text: str, api: str) -> tuple[Any, list[Any] | None]:
-    """Return a provider's JSON value, or the payloads of its recorded stream. Both are None for a model's output."""
-    value = json_value(text)
+    """Return a provider's JSON value and None, or None and the payloads of its recorded stream. Both are None for a
+    model's output, such as JSON of no known API with `api="auto"`."""
+    value = decode_container(text)
     if value is not None:
         return (value if api != "auto" or detect_dialect(value) or _error_message(value) else None), None
-    payloads = as_payloads(text)
+    payloads = parse_recording(text)
     return None, payloads if payloads and any(map(detect_dialect, payloads)) else None
 
 
 def _read_recording(payloads: list[Any], api: str) -> tuple[list[Deltas], str, Json, Any]:
-    """Return the deltas of each payload, the dialect, the usage, and the opaque fields as a response."""
+    """Return the deltas of each payload, the dialect, the usage, and the opaque fields in the shape of a response. The
+    first payload that is known decides an `api` of "auto"."""
     state: StreamState = {}
     chunks: list[Deltas] = []
     usage: Json = {}
@@ -192,20 +199,23 @@ def _parse_text(text: str, options: AnswerOptions, ids: Ids) -> Reply:
 
 
 def _chunk_deltas(payload: Json, api: str, state: StreamState) -> Deltas:
-    """Return the deltas of one chunk; an error in its place, or a chunk of an unknown API, is a fault."""
+    """Return the deltas of one chunk; an error in its place, or a chunk while the API is "auto", is a fault. `state` is
+    that of `Dialect.chunk_deltas`."""
     if error := _error_message(payload):
         return [(0, _provider_error(error))]
     return [(0, _unknown_shape(payload))] if api == "auto" else DIALECTS[api].chunk_deltas(payload, state)
 
 
 def _unknown_shape(response: Any) -> Fault:
-    """Return the fault that a value is not an answer of a known API. It names the keys of the value."""
+    """Return the fault, which does not block, that a value is not an answer of a known API. It names the keys of the
+    value."""
     shape = f"keys {', '.join(map(repr, list(fields)[:8]))}" if (fields := obj(response)) else f"{response!r:.80}"
     return Fault("unknown_shape", f"the value is not an answer of a known API: {shape}", blocking=False)
 
 
 def _error_message(response: Any) -> str:
-    """Return the message of an error that a server sent instead of an answer, else an empty string."""
+    """Return the message of an error that a server sent instead of an answer, else an empty string. An error next to
+    choices, output or candidates is not one."""
     fields = obj(response) or {}
     error = fields.get("error") or (fields if fields.get("type") == "error" else None)
     if not error or any(fields.get(key) for key in ("choices", "output", "candidates")):
@@ -214,11 +224,12 @@ def _error_message(response: Any) -> str:
 
 
 def _provider_error(message: str) -> Loss:
+    """Return a server's error as a loss: the end of any choice may be missing."""
     return Loss("provider_error", f"the server reported an error: {message}")
 
 
 def _group_by_choice(deltas: Deltas) -> tuple[dict[int, list[Delta]], bool]:
-    """Return the deltas grouped by the number of their choice, and whether a part of the answer was lost."""
+    """Return the deltas grouped by the number of their choice, in order, and whether one of them is a `Loss`."""
     choices: dict[int, list[Delta]] = {}
     has_loss = False
     for number, delta in deltas:
@@ -231,7 +242,8 @@ def _group_by_choice(deltas: Deltas) -> tuple[dict[int, list[Delta]], bool]:
 
 
 def _join_replies(replies: list[Reply]) -> Reply:
-    """Join replies whose calls are numbered consecutively."""
+    """Join replies whose calls are numbered consecutively: their parts and problems in order, all else from the first.
+    A finish reason of truncation takes precedence."""
     if len(replies) == 1:
         return replies[0]
     parts = [part for reply in replies for part in reply.parts]
@@ -241,10 +253,11 @@ def _join_replies(replies: list[Reply]) -> Reply:
 
 
 def _with_provider_fields(reply: Reply, api: str, usage: Json, response: Any) -> Reply:
-    """Return the reply with the usage, which is that of all choices, and with the opaque fields in `response`.
+    """Return the reply with `api`, the usage, which is that of all choices, and the opaque fields in `response` (None:
+    none). With the API "auto" the reply is returned unchanged.
 
     Opaque fields (thought signatures, encrypted reasoning, `extra_content`) are not read, but the provider requires
-    them back. They are stored under the ids that the reply gave its calls.
+    them back. They are stored under the ids that the reply gave its calls, which are matched by their position.
     """
     if api == "auto":
         return reply
@@ -272,7 +285,8 @@ _KEYS_WITH_USAGE = frozenset((*_USAGE_KEYS, *_OLLAMA_COUNTS, "response", "messag
 
 
 def usage_of(payload: Any) -> Json:
-    """Return the token counts and durations in a payload, under the provider's own names."""
+    """Return the token counts and durations in a response or chunk, under the provider's own names; an empty object if
+    it has none."""
     fields = obj(payload) or {}
     if _KEYS_WITH_USAGE.isdisjoint(fields):
         return {}
@@ -333,8 +347,8 @@ class Stream:
         self._hold = Hold() if hold else None
 
     def feed(self, chunk: Any) -> list[Event]:
-        """Return the events that this `chunk` made certain: parsed JSON, an SDK object, or text or bytes of the stream,
-        cut anywhere. Raises `CallerError` once the stream is closed."""
+        """Return the events that this `chunk` made certain: parsed JSON, an SDK object, a list of these, or text or
+        bytes of the stream, cut anywhere. Raises `CallerError` once the stream is closed."""
         if self._closed:
             raise CallerError("this stream is closed; a new answer needs a new Stream")
         if type(chunk) is TextDelta:
@@ -351,12 +365,13 @@ class Stream:
         return events if self._hold is None else self._hold.pass_on(events, closed=False)
 
     def close(self) -> list[Event]:
-        """End the stream and return the remaining events. Closing twice does nothing."""
+        """End the stream and return the remaining events, those of all other choices included. Closing twice does
+        nothing."""
         if self._closed:
             return []
         self._closed = True
         events = [event for fault in self._payloads.close() for event in self._feed_payload(fault)]
-        first = self._first_assembler()
+        first = self._get_first_assembler()
         first.close()
         events += first.take_events()
         self._replies = [first.reply]
@@ -379,20 +394,20 @@ class Stream:
 
     @property
     def reply(self) -> Reply:
-        """The reply so far; complete once the stream is closed."""
+        """The reply so far; complete once the stream is closed. Before that, it has only the first choice."""
         unfinished = Reply() if self._first is None else self._first.reply
         reply = _join_replies(self._replies) if self._closed else unfinished
         return _with_provider_fields(reply, self._api, self._usage, self._opaque_fields.response(self._api))
 
     @property
     def has_native_calls(self) -> bool:
-        """Return True if the answer has native calls, and not only calls in its text."""
+        """Return True once the first choice has a native call; calls in its text do not count."""
         return self._first is not None and self._first.has_native_calls
 
     def _feed_text(self, delta: TextDelta) -> list[Event]:
-        """Read a chunk that has only text, which the caller has already extracted."""
+        """Read a piece of the first choice's text, which the caller has already extracted, and return its events."""
         self._state[0] = True
-        first = self._first_assembler()
+        first = self._get_first_assembler()
         first.add_chunk([delta])
         events = first.take_events()
         return events if self._hold is None else self._hold.pass_on(events, closed=False)
@@ -400,7 +415,8 @@ class Stream:
     def _feed_payload(self, payload: Any) -> list[Event]:
         """Read one decoded chunk, or the fault of an invalid one, and return the events of the first choice.
 
-        The deltas of other choices are stored until the end of the stream.
+        The deltas of other choices are stored until the end of the stream. A chunk that is neither an object nor a
+        fault is ignored.
         """
         deltas: Deltas = []
         if isinstance(payload, Fault):
@@ -415,14 +431,15 @@ class Stream:
             return []
         by_choice, has_loss = _group_by_choice(deltas)
         self._is_lost = self._is_lost or has_loss
-        first = self._first_assembler()
+        first = self._get_first_assembler()
         first.add_chunk(by_choice.pop(0, []))
         for number, of_choice in by_choice.items():
             self._others.setdefault(number, []).append(of_choice)
         return first.take_events()
 
-    def _first_assembler(self) -> Assembler:
-        """Return the assembler of the first choice. It is made when the API is known from the first chunk."""
+    def _get_first_assembler(self) -> Assembler:
+        """Return the assembler of the first choice. It is made at the first call, when the API is known from the first
+        chunk."""
         if self._first is None:
             self._first = Assembler(self._api, self._options, self._ids)
         return self._first

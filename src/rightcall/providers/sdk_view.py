@@ -16,7 +16,8 @@ _NO_OBJECTS = (str, int, float, bool, bytes, type(None), list, tuple, Enum, type
 
 
 def obj(value: Any) -> Json | None:
-    """Return the fields of an object (a dict, a mapping or an SDK object), or None if the value is not an object."""
+    """Return the fields of an object (a dict, a mapping or an SDK object), or None if the value is not an object. A
+    dict is returned itself, all else as a copy of one level."""
     if type(value) is dict:
         return value
     if value is None or isinstance(value, _NO_OBJECTS):
@@ -33,7 +34,8 @@ def obj(value: Any) -> Json | None:
 
 
 def items(value: Any) -> list[Any]:
-    """Return the items of a list. A single object is treated as a list of one item; any other value has no items."""
+    """Return the items of a list or tuple; a list is returned itself. A single object with fields is treated as a list
+    of one item; any other value, also a string, has no items."""
     if type(value) is list:
         return value
     if isinstance(value, tuple):
@@ -42,7 +44,8 @@ def items(value: Any) -> list[Any]:
 
 
 def objects(value: Any) -> list[Json]:
-    """Return the objects among the items of a list, each as a dict of its fields."""
+    """Return the objects among the items of a list (see `items`), each as a dict of its fields; other items are left
+    out."""
     found = []
     for item in items(value):
         fields = item if type(item) is dict else obj(item)
@@ -57,7 +60,8 @@ def integer(value: Any) -> int | None:
 
 
 def text(value: Any) -> str:
-    """Return a string unchanged, an enum member's value if it is a string, and "" for any other value."""
+    """Return a string unchanged, an enum member's value if it is a string, and "" for any other value, also a
+    number."""
     if type(value) is str:
         return value
     if value is None:
@@ -68,18 +72,17 @@ def text(value: Any) -> str:
 
 
 def compact_json(value: Any) -> str:
-    """Write compact JSON. A value that JSON cannot represent becomes a string with the error.
-
-    The string is reported later, as arguments that are not an object.
-    """
+    """Return a value as compact JSON; SDK objects become their fields, values that JSON does not know become strings. A
+    value that cannot be written becomes a JSON string with the error, which is later reported as invalid arguments."""
     try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_default)
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_convert_foreign)
     except (RecursionError, TypeError, ValueError) as error:
         return json.dumps(f"not JSON: {error}")
 
 
-def _default(value: Any) -> Any:
-    """Convert a value that JSON does not know: an SDK object, an enum member, or anything else as a string."""
+def _convert_foreign(value: Any) -> Any:
+    """Convert a value that JSON does not know: an SDK object to its fields, an enum member to its value, else to a
+    string."""
     found = obj(value)
     if found is not None:
         return found
@@ -94,12 +97,14 @@ def arguments(value: Any) -> str:
 
 
 def is_parsed(value: Any) -> bool:
-    """Return True if the arguments are a value that the server parsed, and not the text that the model wrote."""
+    """Return True if the arguments are a value that the server parsed, and not text that the model wrote; False for
+    null."""
     return value is not None and not isinstance(value, str)
 
 
 def error_text(value: Any) -> str:
-    """Return the message of a provider's error object, with its type if the message does not have it."""
+    """Return the message of a provider's error object, with its type in parentheses if the message does not have it. An
+    object without a message is shown as JSON, a value that is no object as a string."""
     found = obj(value)
     if found is None:
         return str(value)

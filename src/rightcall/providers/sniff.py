@@ -29,7 +29,8 @@ _RESPONSE_KEYS = frozenset("id object created model choices usage service_tier s
 
 
 def dialect_name(api: str) -> str:
-    """Return the name of the dialect that reads answers of `api`, or "auto".
+    """Return the name of the dialect that reads answers of `api`, an API or the name of its SDK; "auto" is returned
+    unchanged.
 
     Raises `CallerError` for an unknown name.
     """
@@ -38,7 +39,8 @@ def dialect_name(api: str) -> str:
 
 
 def detect_dialect(response: Any) -> str | None:
-    """Return the dialect name of a response, a message, a list of items, an item or a chunk; None if it is unknown."""
+    """Return the dialect name of a response, a message, a list of items, an item or a chunk; None if it is unknown. The
+    first item of a list that is known decides. A string is unknown, also one with JSON."""
     fields = obj(response)
     if fields is None:
         found = (detect_dialect(each) for each in items(response) if obj(each) is not None)  # nested lists are ignored

@@ -19,7 +19,8 @@ _MAX_DEPTH = 400  # of a payload; arguments have a separate limit
 
 
 class Payloads:
-    """A decoder of an event stream. It returns objects, and a `Loss` for each payload that is not valid JSON."""
+    """A decoder of an event stream. It returns objects, and a `Loss` for each payload that is not valid JSON. The
+    objects of a list are returned one by one; other values, such as numbers, are dropped."""
 
     def __init__(self) -> None:
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
@@ -30,7 +31,8 @@ class Payloads:
         self._event = ""
 
     def feed(self, chunk: str | bytes) -> list[Json | Loss]:
-        """Read a chunk of the stream and return the payloads that are complete with it."""
+        """Read a chunk of the stream and return the payloads that are complete with it. An object of an event named
+        `error` is returned as `{"error": object}`."""
         text = chunk if isinstance(chunk, str) else self._decode(chunk)
         out: list[Json | Loss] = []
         lines = text.split("\n")
@@ -42,14 +44,15 @@ class Payloads:
         return out
 
     def close(self) -> list[Json | Loss]:
-        """End the stream. An incomplete payload is returned as a `Loss`."""
+        """End the stream. An incomplete payload is returned as a `Loss`; the list is empty otherwise."""
         out: list[Json | Loss] = []
         self._parts.append(self._head)
-        self._reject(out)
+        self._reject_payload(out)
         return out
 
     def _read_line(self, text: str, out: list[Json | Loss]) -> None:
-        """Read a line, or a piece of one; complete payloads are appended to `out`."""
+        """Read a line, or a piece of one; complete payloads are appended to `out`. Fields other than data and event are
+        ignored."""
         if not self._field:
             text = self._read_field(text)
         if self._field == "data:":
@@ -58,7 +61,8 @@ class Payloads:
             self._event = (self._event + text)[:_MAX_EVENT_NAME]
 
     def _read_field(self, text: str) -> str:
-        """Find the field of the line, unless its name is incomplete, and return what follows the name."""
+        """Find the field of the line and return what follows its name; "" while the name is incomplete. A line without
+        a field's name is data."""
         start = (self._head + text).lstrip(" \r\n")
         if not start.endswith("\n") and any(name.startswith(start) for name in _FIELDS if name != start):
             self._head = start  # without blanks, which every piece would scan again
@@ -69,21 +73,23 @@ class Payloads:
         return start.removeprefix(self._field)
 
     def _read_data(self, text: str, out: list[Json | Loss]) -> None:
-        """Add a piece of a `data:` line to the current payload; emit the payload once it is complete or invalid."""
+        """Add a piece of a `data:` line to the current payload; emit the payload once it is complete, reject it once it
+        is invalid."""
         if not self._parts and not text.strip():
             return
         self._parts.append(text)
         self._state.feed(text)
         if self._state.is_complete:
-            self._emit(out)
+            self._emit_payload(out)
         elif self._state.is_invalid:
-            self._reject(out)
+            self._reject_payload(out)
 
-    def _emit(self, out: list[Json | Loss]) -> None:
-        """Append the objects of the complete payload to `out`. The payload of an `error` event is an error."""
+    def _emit_payload(self, out: list[Json | Loss]) -> None:
+        """Append the objects of the complete payload to `out` and begin a new one. The payload of an `error` event is
+        an error."""
         value = decode("".join(self._parts), _MAX_DEPTH)
         if isinstance(value, Undecodable):
-            self._reject(out)
+            self._reject_payload(out)
             return
         is_error = self._event.strip() == "error"
         for each in value if isinstance(value, list) else [value]:
@@ -91,8 +97,9 @@ class Payloads:
                 out.append({"error": each} if is_error and "error" not in each else each)
         self._reset()
 
-    def _reject(self, out: list[Json | Loss]) -> None:
-        """Append a `Loss` for the current payload, unless it is empty or the end marker `[DONE]`."""
+    def _reject_payload(self, out: list[Json | Loss]) -> None:
+        """Append a `Loss` for the current payload, unless it is empty or the end marker `[DONE]`, and begin a new
+        one."""
         text = "".join(self._parts).strip()
         if text and text != "[DONE]":
             out.append(Loss("malformed_chunk", f"a chunk of the stream is not valid JSON: {text[:80]!r}"))
@@ -104,8 +111,9 @@ class Payloads:
         self._head = self._field = ""
 
 
-def as_payloads(text: str) -> list[Any] | None:
-    """Return the payloads of a recorded stream (`data:` lines, or JSON lines), or None if the text is not one."""
+def parse_recording(text: str) -> list[Any] | None:
+    """Return the payloads of a recorded stream (`data:` lines, or JSON lines). Return None if the text is not one: if
+    it has no payloads, or one of them is not valid JSON."""
     if not text.lstrip().startswith(("data:", "event:", "{")):
         return None
     reader = Payloads()
@@ -113,8 +121,8 @@ def as_payloads(text: str) -> list[Any] | None:
     return payloads if payloads and not any(isinstance(each, Loss) for each in payloads) else None
 
 
-def json_value(text: str) -> Any:
-    """Decode a JSON object or list; return None for any other text."""
+def decode_container(text: str) -> Any:
+    """Return the value of a text that is a JSON object or list; None for any other text."""
     if text.lstrip()[:1] not in ("{", "["):
         return None
     value: Any = decode(text, _MAX_DEPTH)

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from rightcall.providers.sdk_view import compact_json
-from rightcall.providers.sse import json_value
+from rightcall.providers.sse import decode_container
 from rightcall.redaction.pieces import scrub_pieces
 from rightcall.redaction.scrubber import Scrubber
 from rightcall.redaction.secret_names import is_secret_name
@@ -133,7 +133,7 @@ def clean_answer(received: Any, scrubber: Scrubber) -> Any:
     pieces = [received] if isinstance(received, bytes) else [_event(each) for each in received]
     clean, _ = scrub_pieces(pieces, [0] * len(pieces), scrubber)
     text = b"".join(clean).decode("utf-8", "replace")
-    whole = json_value(text)
+    whole = decode_container(text)
     return whole if isinstance(whole, dict) else text
 
 
