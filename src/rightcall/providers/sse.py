@@ -37,6 +37,12 @@ class Payloads:
         out: list[Json | Loss] = []
         lines = text.split("\n")
         for line in lines[:-1]:
+            if line.startswith("data:") and not (self._parts or self._field or self._head):
+                # A whole payload in one line, as servers send it, is decoded without looking for its end.
+                value = decode(line[len("data:") :], _MAX_DEPTH)
+                if isinstance(value, dict):
+                    self._emit_payload(value, out)
+                    continue
             self._read_line(line + "\n", out)
             self._head = self._field = ""
         if lines[-1]:
@@ -80,14 +86,13 @@ class Payloads:
         self._parts.append(text)
         self._state.feed(text)
         if self._state.is_complete:
-            self._emit_payload(out)
+            self._emit_payload(decode("".join(self._parts), _MAX_DEPTH), out)
         elif self._state.is_invalid:
             self._reject_payload(out)
 
-    def _emit_payload(self, out: list[Json | Loss]) -> None:
+    def _emit_payload(self, value: Any, out: list[Json | Loss]) -> None:
         """Append the objects of the complete payload to `out` and begin a new one. The payload of an `error` event is
         an error."""
-        value = decode("".join(self._parts), _MAX_DEPTH)
         if isinstance(value, Undecodable):
             self._reject_payload(out)
             return
@@ -107,7 +112,9 @@ class Payloads:
 
     def _reset(self) -> None:
         """Forget the current payload, its event name and the current line."""
-        self._parts, self._state, self._event = [], JsonState(), ""
+        if self._parts:
+            self._parts, self._state = [], JsonState()
+        self._event = ""
         self._head = self._field = ""
 
 
