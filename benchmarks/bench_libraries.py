@@ -1,0 +1,159 @@
+"""What does code that this project writes itself cost beside the library that does the same?
+
+Each row compares one hand-written part with a library on the same input, in one process and by turns. A ratio below 1
+means that the hand-written part is faster. docs/dependencies.md has the figures, and what the libraries cannot do.
+
+    pip install ijson partial-json-parser httpx-sse datasketch detect-secrets
+    python benchmarks/bench_libraries.py
+
+A library that is not installed is named and left out.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from measure import TOOLS, table, turn_by_turn
+from rightcall import Parser
+from rightcall.datasets.similarity import signature
+from rightcall.providers.sse import Payloads
+from rightcall.redaction.scrubber import Scrubber
+
+RUNS = 5
+PIECE = 4  # characters of one delta
+ARGUMENTS_SIZE = 8_192  # characters; partial-json-parser is quadratic, so that more takes minutes
+EVENTS = 2_000
+WORDS = 400
+
+
+class Comparison(NamedTuple):
+    """A hand-written part, the library, and a run of each on the same input."""
+
+    part: str
+    library: str
+    ours: Callable[[], object]
+    theirs: Callable[[], object]
+
+
+def pieces_of(text: str) -> list[str]:
+    return [text[at : at + PIECE] for at in range(0, len(text), PIECE)]
+
+
+def words(count: int, seed: int) -> str:
+    dice = random.Random(seed)
+    return " ".join("".join(dice.choices("abcdefghijklmnopqrstuvwxyz", k=dice.randint(2, 9))) for _ in range(count))
+
+
+def stream_ours(pieces: list[str]) -> None:
+    parser = Parser(format="hermes", tools=TOOLS, live=True)
+    for piece in pieces:
+        parser.feed(piece)
+    parser.close()
+
+
+def compare_partial_json() -> Comparison:
+    """Arguments of a call that arrive in pieces: the library parses all that has arrived again for each piece."""
+    parse = import_module("partial_json_parser").loads
+    arguments = json.dumps({"path": "a.txt", "text": words(WORDS * 10, 1)[:ARGUMENTS_SIZE]})
+    call = pieces_of(f'<tool_call>\n{{"name": "edit_file", "arguments": {arguments}}}\n</tool_call>')
+    arrived = [arguments[:end] for end in range(PIECE, len(arguments), PIECE)]
+    return Comparison(
+        "incremental JSON", "partial-json-parser", lambda: stream_ours(call), lambda: [parse(text) for text in arrived]
+    )
+
+
+def compare_ijson() -> Comparison:
+    """The same; the library reports a string when it has ended, not while it arrives."""
+    ijson = import_module("ijson")
+    arguments = json.dumps({"path": "a.txt", "text": words(WORDS * 10, 1)[:ARGUMENTS_SIZE]})
+    call = pieces_of(f'<tool_call>\n{{"name": "edit_file", "arguments": {arguments}}}\n</tool_call>')
+    chunks = [piece.encode() for piece in pieces_of(arguments)]
+
+    def theirs() -> None:
+        parser = ijson.basic_parse_coro(ijson.sendable_list())
+        for chunk in chunks:
+            parser.send(chunk)
+        parser.close()
+
+    return Comparison("incremental JSON", "ijson", lambda: stream_ours(call), theirs)
+
+
+def compare_httpx_sse() -> Comparison:
+    """Server-sent events in network chunks; the library needs whole lines of text, and drops what is no event."""
+    decoder = import_module("httpx_sse._decoders")
+    event = json.dumps({"choices": [{"index": 0, "delta": {"content": "some text"}}]})
+    stream = f"data: {event}\n\n" * EVENTS
+    chunks = [stream[at : at + 1_000] for at in range(0, len(stream), 1_000)]
+
+    def ours() -> int:
+        payloads = Payloads()
+        return sum(len(payloads.feed(chunk)) for chunk in chunks) + len(payloads.close())
+
+    def theirs() -> int:
+        lines, events = decoder.SSELineDecoder(), decoder.SSEDecoder()
+        decoded = [events.decode(line.rstrip("\n")) for chunk in chunks for line in lines.decode(chunk)]
+        return len([json.loads(event.data) for event in decoded if event is not None])
+
+    if ours() != theirs():
+        sys.exit("bench_libraries: the two readers of events do not find the same events")
+    return Comparison("server-sent events", "httpx-sse", ours, theirs)
+
+
+def compare_datasketch() -> Comparison:
+    """The signature of one row of a dataset, for finding near duplicates."""
+    make = import_module("datasketch").MinHash
+    text = words(WORDS, 2)
+
+    def theirs() -> None:
+        data = text.encode()
+        make(num_perm=128).update_batch({data[at : at + 5] for at in range(len(data) - 4)})
+
+    return Comparison("MinHash of a row", "datasketch", lambda: signature(text), theirs)
+
+
+def compare_detect_secrets() -> Comparison:
+    """Secrets in a text of ordinary lines with one key."""
+    scan = import_module("detect_secrets.core.scan")
+    settings = import_module("detect_secrets.settings")
+    lines = [words(12, seed) for seed in range(200)]
+    lines[100] = "api_key = sk-" + "a1B2c3D4e5F6g7H8i9J0k1L2"
+    text, scrubber = "\n".join(lines), Scrubber()
+
+    def theirs() -> None:
+        with settings.default_settings():
+            for line in lines:
+                list(scan.scan_line(line))
+
+    return Comparison("secrets in a text", "detect-secrets", lambda: scrubber.text(text), theirs)
+
+
+COMPARISONS = (
+    compare_partial_json, compare_ijson, compare_httpx_sse, compare_datasketch, compare_detect_secrets,
+)  # fmt: skip
+
+
+def installed() -> Iterator[Comparison]:
+    for compare in COMPARISONS:
+        try:
+            yield compare()
+        except ImportError as error:
+            print(f"left out: {error.name} is not installed")
+
+
+def main() -> int:
+    rows = []
+    for part, library, ours, theirs in installed():
+        own, other = turn_by_turn(RUNS, (ours, 1), (theirs, 1))
+        rows.append((part, library, f"{own * 1000:.2f}", f"{other * 1000:.2f}", f"{own / other:.2f}"))
+    if rows:
+        table(("part", "library", "ours, ms", "library, ms", "ratio"), rows)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
