@@ -16,7 +16,7 @@ import random
 import sys
 from collections.abc import Callable, Iterator
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from measure import TOOLS, table, turn_by_turn
 from rightcall import Parser
