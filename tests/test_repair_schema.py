@@ -431,13 +431,60 @@ def test_a_number_that_is_not_touched_keeps_its_spelling(written: str) -> None:
         assert reply.problems == ()
 
 
-@pytest.mark.parametrize("near", ["cty", "citty", "city_name", "_"])
-def test_a_similar_name_is_never_renamed(near: str) -> None:
-    tool = declared({"city": STRING, "days": INTEGER}, required=("city",), read_only=True)
-    for policy in ("safe", "lenient"):
-        call = repaired(tool, {near: "Oslo"}, policy)
-        assert (call.arguments, call.repairs) == ({near: "Oslo"}, ())
-        assert [problem.code for problem in check(call, [tool])] == ["missing"]
+READ = declared({"path": STRING, "limit": INTEGER}, required=("path",))
+CLOSED = declared({"path": STRING}, required=("path",), additionalProperties=False)
+LONG = declared({"file_path": STRING}, required=("file_path",))
+EDIT = declared({"path": STRING, "old_text": STRING, "new_text": STRING}, required=("path", "old_text", "new_text"))
+NEAR_NAMES: dict[str, tuple[Tool, Json, Json]] = {
+    "more words": (READ, {"file_path": "a"}, {"path": "a"}),
+    "in camel case": (READ, {"filePath": "a"}, {"path": "a"}),
+    "with dashes": (READ, {"path-to-file": "a"}, {"path": "a"}),
+    "closed": (CLOSED, {"file_path": "a"}, {"path": "a"}),
+    "fewer words": (LONG, {"path": "a"}, {"file_path": "a"}),
+    "next to others": (READ, {"file_path": "a", "limit": 3}, {"path": "a", "limit": 3}),
+    "after a repair": (READ, {"file_path": "a", "limit": "3"}, {"path": "a", "limit": 3}),
+}
+
+
+@pytest.mark.parametrize("case", NEAR_NAMES)
+def test_an_undeclared_name_with_the_words_of_the_missing_one_is_a_guess(case: str) -> None:
+    tool, sent, becomes = NEAR_NAMES[case]
+    call = repaired(tool, sent, "lenient")
+    (old,), (new,) = set(sent) - set(becomes), set(becomes) - set(sent)
+    assert call.arguments == becomes and check(call, [tool]) == []
+    assert receipts(call)[-1] == ("near_name", "guess", f"/{new}", old, new)
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+@pytest.mark.parametrize("policy", ["off", "safe"])
+def test_a_near_name_is_renamed_under_lenient_only(policy: Policy, read_only: bool) -> None:
+    tool = declared({"path": STRING}, required=("path",), read_only=read_only)
+    call = repaired(tool, {"file_path": "a"}, policy)
+    assert (call.arguments, call.repairs) == ({"file_path": "a"}, ())
+    assert [problem.code for problem in check(call, [tool])] == ["missing"]
+
+
+OTHER_NAMES: dict[str, tuple[Tool, Json]] = {
+    "a letter less": (READ, {"pat": "a"}),
+    "a letter more": (READ, {"paths": "a"}),
+    "part of a word": (READ, {"filepath": "a"}),
+    "no word": (READ, {"_": "a"}),
+    "the missing one has no word": (declared({"_": STRING}, required=("_",)), {"path": "a"}),
+    "a synonym": (READ, {"file": "a"}),
+    "another type": (READ, {"file_path": ["a", "b"]}),
+    "two undeclared": (READ, {"file_path": "a", "path_name": "b"}),
+    "two missing": (EDIT, {"file_path": "a", "old_text": "b"}),
+    "nothing missing": (READ, {"file_path": "a", "path": "b"}),
+    "the missing one is optional": (declared({"path": STRING}), {"file_path": "a"}),
+    "another absent name": (declared({"path": STRING, "file": STRING}, required=("path",)), {"file_path": "a"}),
+}
+
+
+@pytest.mark.parametrize("case", OTHER_NAMES)
+def test_any_other_undeclared_name_stays_as_it_is(case: str) -> None:
+    tool, sent = OTHER_NAMES[case]
+    call = repaired(tool, sent, "lenient")
+    assert (call.arguments, call.repairs) == (sent, ())
 
 
 @pytest.mark.parametrize("key", ["arguments", "parameters", "args", "kwargs", "input"])

@@ -218,7 +218,7 @@ class _ArgumentRepair:
 
     def _fitted(self, tool: Tool, found: dict[str, Any]) -> dict[str, Any]:
         """The arguments as the tool's schema wants them, as far as that goes."""
-        from rightcall.repairs.schema_repair import call_inside, rename_aliases, repair_by_schema
+        from rightcall.repairs.schema_repair import call_inside, rename_aliases, rename_near_name, repair_by_schema
 
         inside = call_inside(found, tool.name, tool.parameters.get("properties"))
         if inside is not None and self._is_refused(tool, found, inside[0]):
@@ -244,6 +244,9 @@ class _ArgumentRepair:
                 sure_brackets=self._are_brackets_sure(found, tool),
             )
             self._record(*receipts)
+            if self.policy == "lenient":
+                found, receipts = rename_near_name(tool, found)
+                self._record(*receipts)
         return found
 
     def _are_brackets_sure(self, found: dict[str, Any], tool: Tool) -> bool:

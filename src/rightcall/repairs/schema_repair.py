@@ -24,7 +24,7 @@ from rightcall.repairs.loose_json import FloatText, UnreadableJson, decode_escap
 from rightcall.schema.limits import KEYWORDS_PER_STEP, MAX_REPAIR_ERRORS, MAX_REPAIR_STEPS
 from rightcall.schema.places import MISSING, Places, allows_fraction, allows_type_of, value_at_place
 from rightcall.schema.unknown_names import unknown_arguments
-from rightcall.schema.validation import all_errors, checkable, compiled_schema, error_path
+from rightcall.schema.validation import all_errors, checkable, compiled_schema, error_path, fits_schema
 from rightcall.strict_json import MAX_DEPTH, Undecodable, decode
 from rightcall.tools.checks import steps_pointer
 from rightcall.types import Json, Repair, Tool
@@ -40,6 +40,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,400}(?:\.0*)?").fullmatch
 _AS_JSON = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+").fullmatch
 _NUMBER = re.compile(r"[+-]?(?:[0-9]{1,400}(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?").fullmatch
 _SEPARATORS = re.compile(r"[\s_\-./:]++").sub
+_HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])").sub
 _BETWEEN_WORDS = re.compile(r"(?<=[^\W\d_])[ _\-]++(?=[^\W\d_])").sub
 _LISTED = re.compile(r"[,;|\n]|\s-\s").search  # separators of list items in a text
 _BRACKETS = frozenset("[]{}()<>\"'")
@@ -453,6 +454,32 @@ def rename_aliases(tool: Tool, arguments: dict[str, Any]) -> tuple[dict[str, Any
             arguments = {name if key == alias else key: v for key, v in arguments.items() if key != name}
             receipts.append(Repair("alias", "exact", steps_pointer([name]), alias, name))
     return arguments, receipts
+
+
+def rename_near_name(tool: Tool, arguments: dict[str, Any]) -> tuple[dict[str, Any], list[Repair]]:
+    """Rename the only undeclared argument to the only missing required one if one name has all words of the other.
+
+    `filePath` becomes `path`, unless another absent argument has such a name or the renamed arguments do not fit the
+    schema. Return arguments and receipts. Models write the names of other agents' tools: openclaw/openclaw#52164,
+    cortexkit/aft#148.
+    """
+    declared = Places(tool.parameters).properties(tool.parameters)
+    undeclared = [key for key in arguments if key not in declared]
+    missing = [name for name in tool.parameters.get("required", ()) if name not in arguments]
+    if len(undeclared) != 1 or len(missing) != 1:
+        return arguments, []
+    old, new = undeclared[0], missing[0]
+    near = [name for name in declared if name not in arguments and _is_near(old, name)]
+    renamed = {new if key == old else key: value for key, value in arguments.items()}
+    if near != [new] or not fits_schema(tool, renamed):
+        return arguments, []
+    return renamed, [Repair("near_name", "guess", steps_pointer([new]), old, new)]
+
+
+def _is_near(name: str, other: str) -> bool:
+    """Return whether one of two names has all words of the other: `filePath` or `file_path` those of `path`."""
+    words, others = [set(_SEPARATORS(" ", _HUMPS(" ", each)).casefold().split()) for each in (name, other)]
+    return bool(words and others) and (words <= others or words >= others)
 
 
 class _SchemaRepair:
