@@ -87,7 +87,6 @@ ITEMS: dict[str, Any] = {
 @pytest.mark.parametrize("how", ["dropped", "doubled", "swapped"])
 def test_one_wrong_bracket_anywhere_never_changes_what_runs(how: str) -> None:
     dice = random.Random(how)
-    right = 0
     for _ in range(120):
         keys = list(ITEMS)
         dice.shuffle(keys)
@@ -98,8 +97,6 @@ def test_one_wrong_bracket_anywhere_never_changes_what_runs(how: str) -> None:
         sent = f'{{"name": "edit", "arguments": {text[:at]}{put}{text[at + 1 :]}}}'
         ran = runnable(parse(f"<tool_call>{sent}</tool_call>", tools=EDIT, format="hermes"))
         assert ran in ([], [("edit", truth)]), sent
-        right += bool(ran)
-    assert right >= (0 if how == "dropped" else 60)
 
 
 # -- options -----------------------------------------------------------------------------------------------------------
@@ -279,9 +276,12 @@ def test_a_comment_that_may_hold_an_argument_is_not_skipped_for_certain(sent: st
 @pytest.mark.parametrize(
     "comment", ["// as the user said: now (see [1])", "# it's so", '/* "x": 1 */', "// http://a.b/", '// not "x"]}']
 )
-def test_a_comment_that_is_nothing_else_is_skipped(comment: str) -> None:
+def test_a_comment_is_skipped_as_a_guess(comment: str) -> None:
     text = f'<tool_call>{{"name": "f", "arguments": {{"note": "x", {comment}\n"dry_run": true}}}}</tool_call>'
-    assert runnable(parse(text, tools=NOTE, format="hermes")) == [("f", {"note": "x", "dry_run": True})]
+    assert runnable(parse(text, tools=NOTE, format="hermes")) == []
+    lenient = parse(text, tools=NOTE, format="hermes", repair="lenient")
+    assert runnable(lenient) == [("f", {"note": "x", "dry_run": True})]
+    assert [(made.rule, made.kind) for call in lenient.calls for made in call.repairs] == [("comment", "guess")]
 
 
 @pytest.mark.parametrize(
