@@ -238,7 +238,7 @@ def test_serve_answers_until_it_is_interrupted(number: int, llama: Path, tmp_pat
     assert shown["model"] == "own" and said(address, "/v1/models", key=shown["key"])
     os.kill(serving.pid, number)
     rest, errors = serving.communicate(timeout=60)
-    assert (serving.returncode, rest) == (0, "") and errors.endswith("rightcall: ended\n")
+    assert (serving.returncode, rest) == (0, "") and errors.endswith("rightcall: stopped\n")
     assert "the chat template of the model does not support tools" in errors and shown["key"] not in errors
     assert falls_silent(address)
 

@@ -69,6 +69,9 @@ class Scripted(BaseBackend):
         yield Answer(**{name: getattr(reply, name) for name in reply.__struct_fields__})
 
 
+EMPTY = "has neither content nor calls"  # the fault of a silent model's message
+
+
 def roles(conversation: Conversation) -> list[str]:
     return [message["role"] for message in conversation.messages]
 
@@ -129,7 +132,7 @@ def test_a_model_with_one_fault_is_nudged_and_the_run_ends(fault: str) -> None:
     assert [each for each in trace if isinstance(each, Intervention)] == runner.conversation.interventions
     assert Trace.from_json(trace.to_json()) == trace
     assert f"guard  {policy}: " in str(trace)
-    assert not [each for each in history_faults(runner.conversation.messages, profile="vllm") if "nothing" not in each]
+    assert not [each for each in history_faults(runner.conversation.messages, profile="vllm") if EMPTY not in each]
 
 
 def test_required_steps_and_a_terminal_tool_hold_over_a_run() -> None:
@@ -337,7 +340,7 @@ def test_a_run_goes_on_from_every_line_of_its_journal_and_nothing_runs_twice(tmp
         over = runner.run_sync()
         assert (over.status, over.answer) == ("done", "All done.") and state["status"] in ("open", "done")
         assert not [
-            each for each in history_faults(runner.conversation.messages, profile="vllm") if "nothing" not in each
+            each for each in history_faults(runner.conversation.messages, profile="vllm") if EMPTY not in each
         ]
         runner.close()
     assert ran == ["a", "b", "c"]
