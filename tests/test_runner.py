@@ -339,9 +339,7 @@ def test_a_run_goes_on_from_every_line_of_its_journal_and_nothing_runs_twice(tmp
         assert before[0] == "go"
         over = runner.run_sync()
         assert (over.status, over.answer) == ("done", "All done.") and state["status"] in ("open", "done")
-        assert not [
-            each for each in history_faults(runner.conversation.messages, profile="vllm") if EMPTY not in each
-        ]
+        assert not [each for each in history_faults(runner.conversation.messages, profile="vllm") if EMPTY not in each]
         runner.close()
     assert ran == ["a", "b", "c"]
 
