@@ -88,23 +88,12 @@ def test_what_is_taken_back_costs_no_more_than_what_was_read_since(what: str) ->
 
 # -- detection looks no further than it must ---------------------------------------------------------------------------
 
-# What bounds the search for an opener, and texts whose every beginning of one is none.
-BOUNDS = {
-    "for damaged ones": ("_NEAR = 131_072", ["<", "<|", "<tool_call", "<arg_key"]),
-    "for what so often was none": ("_FAR = 524_288", ["<function="]),
-}
 
-
-@pytest.mark.parametrize("bound, units", BOUNDS.values(), ids=BOUNDS)
-def test_a_hostile_text_is_not_searched_to_its_end_for_every_opener(bound: str, units: list[str]) -> None:
-    without = {
-        "rightcall.parsing.detection": lambda source: source.replace(bound, bound.partition("=")[0] + "= 1 << 40")
-    }
-    packages = shared(), Metered(without)
-    for unit in units:
-        text = unit * (2_000_000 // len(unit))
-        bounded, unbounded = [steps_of_detect(package, text) for package in packages]
-        assert bounded < 0.8 * unbounded, unit
+def test_a_hostile_text_is_not_searched_to_its_end_for_every_opener() -> None:
+    without = {"rightcall.parsing.detection": lambda source: source.replace("_FAR = 524_288", "_FAR = 1 << 40")}
+    text = "<function=" * 200_000  # every beginning of an opener is none
+    bounded, unbounded = [steps_of_detect(package, text) for package in (shared(), Metered(without))]
+    assert bounded < 0.9 * unbounded
 
 
 def steps_of_detect(package: Metered, text: str) -> int:

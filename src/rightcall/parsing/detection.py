@@ -33,7 +33,6 @@ _WORD = Pat(r"[^\W\d][\w.\-]{0,255}+", r"(?:[^\W\d][\w.\-]{0,255}+)?", sure=RUN)
 _PART = 3  # characters of a marker that are searched for before the whole
 _MAX_PLACES = 4_096  # remembered places of a marker
 _FAR = 524_288  # characters searched after so many places that were no opener
-_NEAR = 131_072  # characters searched for a damaged opener
 _REPEATED = 16  # openers in the ranked text
 _WINDOW = 2_560  # characters around the first opener by which formats are ranked
 
@@ -98,8 +97,6 @@ class _Places:
     def _search(self, finder: Finder, start: int) -> int:
         """Return the first place of an opener from `start` on, or -1. Testing the places of its literal beginning one
         by one is faster than a search, if they are few."""
-        if finder.is_loose:
-            return finder.first(self.text, start, start + _NEAR)
         if not finder.anchor or finder.first_of(self.text, [start]) == start:
             return finder.first(self.text, start)
         places = self._places_of(finder.anchor)

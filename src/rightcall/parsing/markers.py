@@ -329,8 +329,6 @@ class Finder:
         self._first, self._rest = (first, rest) if is_late else ("", whole)
         # Literal text by which the pattern can be found.
         self.anchor = pat.prefix if not is_late and pat.head and len(pat.prefix) > _SHORT_PREFIX else ""
-        # A damaged marker, of which only one or two characters are certain.
-        self.is_loose = not is_late and not self.anchor
 
     @cached_property
     def _patterns(self) -> tuple[re.Pattern[str], re.Pattern[str]]:
