@@ -157,19 +157,11 @@ def test_a_bracket_that_closes_a_call_is_none_too_many() -> None:
     assert (len(reply.calls), codes(reply)) == (2, [])
 
 
-SHUT = [
-    (name, body.close)
-    for name, format in FORMATS.items()
-    for body in format.bodies
-    if isinstance(body, NameThenJson) and isinstance(body.close, str) and body.close.startswith("</")
-]
-
-
-@pytest.mark.parametrize(("name", "close"), SHUT)
-@pytest.mark.parametrize("letters", [1, 2, 3])
-def test_a_closing_tag_cut_short_behind_json_closes_the_call_and_is_told(name: str, close: str, letters: int) -> None:
-    calls = [Call("delete_rows", {"table": "users"}), Call("delete_rows", {"table": close[:-2] + ">"})]
-    text = render(calls, format=name, tools=TOOLS).replace(f"}}{close}", f"}}{close[: -letters - 1]}>") + "\nGood day."
-    reply = hold_of_every_cut(text, Setting(name, TOOLS))
-    assert [call.arguments for call in reply.calls] == [call.arguments for call in calls]
-    assert reply.content == "Good day." and {problem.code for problem in reply.problems} == {"unclosed"}
+def test_a_closing_tag_cut_short_behind_json_is_reported() -> None:
+    for letters in (1, 2, 3):
+        sent = {"table": "</functio>"}
+        text = render([Call("delete_rows", sent)] * 2, format="functionary_v31", tools=TOOLS)
+        text = text.replace("}</function>", f"}}{'</function'[:-letters]}>")
+        reply = hold_of_every_cut(text, Setting("functionary_v31", TOOLS))
+        assert all(call.arguments == sent for call in reply.calls)
+        assert set(codes(reply)) == {"trailing_content", "unclosed"}

@@ -110,6 +110,9 @@ def test_a_reply_that_is_nothing_but_calls_is_taken_whatever_the_format(format: 
 def test_another_formats_markers_are_taken_with_the_text_around_them(format: str, shape: str) -> None:
     text, calls = AROUND[shape]
     reply = read(text, format)
+    if format == "glm45" and shape in ("hermes", "two blocks"):  # GLM opens its calls with the same tag
+        assert runnable(reply) == [] and {code for code, _ in blocking(reply)} == {"invalid_call"}
+        return
     assert runnable(reply) == calls
     assert set(wrong(reply)) - {"unclosed"} == {"rescued"}
     assert reply.content.startswith("Let me look.")
@@ -414,7 +417,7 @@ def test_reasoning_off_makes_a_call_in_think_tags_an_ordinary_call() -> None:
 
 
 def test_calls_behind_reasoning_are_rescued_and_the_reasoning_is_kept_once() -> None:
-    for format in ("glm45", "kimi_k2"):
+    for format in ("seed_oss", "kimi_k2"):
         reply = read(f"<think>Plan.</think>\n{hermes(OSLO)}", format)
         assert runnable(reply) == weather("Oslo")
         assert reply.reasoning == "Plan."

@@ -360,8 +360,8 @@ def test_what_any_model_ends_a_turn_with_is_no_text_where_nothing_follows(name: 
 
 
 @pytest.mark.parametrize("name", sampled(name for name, format in FORMATS.items() if "</s>" not in format.ends))
-@pytest.mark.parametrize("text", ["Llama 2 writes </s> last.", "It was <s>20</s>"])
-def test_the_end_of_another_models_turn_is_text_before_text_and_where_it_strikes_out(name: str, text: str) -> None:
+def test_the_end_of_another_models_turn_is_text_before_text(name: str) -> None:
+    text = "Llama 2 writes </s> last."
     assert (read(text, name).content, read(text, name).problems) == (text, ())
 
 

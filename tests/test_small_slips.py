@@ -80,7 +80,7 @@ def test_a_closing_tag_with_letters_too_many_never_becomes_part_of_a_value_that_
 
 @pytest.mark.parametrize("name", ["qwen3_coder", "glm45", "minimax_m2", "deepseek_v32"])
 def test_a_value_may_hold_tags_that_are_nearly_its_close(name: str) -> None:
-    body = FORMATS[name].body
+    body = FORMATS[name].bodies[0]
     assert isinstance(body, Params)
     near = marker_alternatives(body.value_close)[0].strip()[:-1] + "List>"
     for word in (near, f"a {near} b", f"a\n{near}"):
@@ -123,12 +123,11 @@ def test_a_header_without_a_role_is_a_header() -> None:
     assert parse(said, format="harmony").content == said
 
 
-def test_the_name_of_a_channel_between_two_messages_is_no_text() -> None:
+def test_the_name_of_a_channel_between_two_messages_is_text() -> None:
     call = '<|channel|>commentary to=functions.lookup<|message|>{"word": "owl", "n": 3}<|call|>'
     reply = hold_of_every_cut(f"{call}commentary{call}assistant{call}commentary is rare", Setting("harmony", TOOLS))
     assert [call.arguments for call in reply.calls] == [OWL, OWL, OWL]
-    assert reply.content == "commentary is rare"
-    assert {problem.code for problem in reply.problems} == {"stray_marker"}
+    assert reply.content == "commentary\nassistant\ncommentary is rare"
 
 
 @pytest.mark.parametrize(
