@@ -247,6 +247,30 @@ def replace(format: Format, **changes: Any) -> Format:
     return msgspec.structs.replace(format, **{"aliases": (), "models": "", **changes})
 
 
+def add_spellings(format: Format, text: str, *spellings: str) -> Format:
+    """Return a format that also parses the tags of its section and of its calls with other spellings of `text`.
+
+    All tags of a call have the same spelling, so each spelling is a body of its own. Tags are `Special` if their
+    spelling is one.
+    """
+    tags = ("open", "param", "value_close", "close", "empty")
+    bodies = [
+        msgspec.structs.replace(body, **{tag: _spell(getattr(body, tag), text, spelling) for tag in tags})
+        for spelling in spellings
+        for body in format.bodies
+    ]
+    section = [(*marker_alternatives(side), *_spell(side, text, *spellings)) for side in format.section or ()]
+    return msgspec.structs.replace(format, body=(*format.bodies, *bodies), section=tuple(section) or None)
+
+
+def _spell(marker: Marker, text: str, *spellings: str) -> tuple[str, ...]:
+    """Return the alternatives of a marker with each of the spellings in place of `text`."""
+    spelled = [
+        (str(each).replace(text, spelling), spelling) for spelling in spellings for each in marker_alternatives(marker)
+    ]
+    return tuple([Special(tag, kind.tokens) if isinstance(kind, Special) else tag for tag, kind in spelled])
+
+
 def marker_alternatives(marker: Marker) -> tuple[str, ...]:
     """Return the alternatives of a marker as a tuple."""
     return (marker,) if isinstance(marker, str) else marker
