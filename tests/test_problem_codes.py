@@ -33,7 +33,7 @@ LAYERS = (
     "tools/with_pydantic.py",
 )
 TABLES = {"_CODES", "OPEN_CODE"}
-MAKING = {"ValueFault", "Problem", "problem", "_problem", "Undecodable", "Fault", "fail", "note", "block_pending"}
+MAKING = {"ValueFault", "Problem", "problem", "_make_problem", "Undecodable", "Fault", "fail", "note", "block_pending"}
 MAKING |= {"Broken", "BadValue", "LostEnd", "_Refused"}
 WORD = re.compile(r"[a-z]+(?:_[a-z]+)*").fullmatch
 

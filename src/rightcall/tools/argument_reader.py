@@ -34,7 +34,8 @@ Parameters = Mapping[str, inspect.Parameter]
 
 class ArgumentReader(NamedTuple):
     """The schema of a tool's arguments and their conversion. `read` converts JSON arguments; `accept` converts
-    arguments of a Python caller, which may have the declared types already. Both raise `ConversionError`."""
+    arguments of a Python caller, which may have the declared types already. Both raise `ConversionError`, and leave the
+    given dict unchanged."""
 
     schema: Json
     read: Callable[[Json], Any]
@@ -46,10 +47,10 @@ class UnresolvedAnnotation(Refused):
 
 
 def function_reader(parameters: Parameters, label: str) -> ArgumentReader:
-    """Return the reader for a function's parameters; `read` returns the arguments by name, with defaults. Raises
-    `Refused`."""
+    """Return the reader for a function's parameters; its results are the arguments by name, with the defaults of absent
+    ones. Annotations that only pydantic knows make pydantic the reader. Raises `Refused`."""
     try:
-        return _read_parameters(parameters, label)
+        return _build_reader(parameters, label)
     except NeedsPydantic:
         from rightcall.tools.with_pydantic import pydantic_function
 
@@ -57,10 +58,11 @@ def function_reader(parameters: Parameters, label: str) -> ArgumentReader:
 
 
 def class_reader(cls: Any, label: str) -> ArgumentReader:
-    """Return the reader for a class; `read` returns an instance. Raises `Refused`."""
+    """Return the reader for a class; its result is an instance, or a dict for a TypedDict. Annotations that only
+    pydantic knows make pydantic the reader. Raises `Refused`."""
     meanings = TypeResolver()
     try:
-        meaning = meanings.root(cls)
+        meaning = meanings.resolve_root(cls)
     except NeedsPydantic:
         from rightcall.tools.with_pydantic import pydantic_class
 
@@ -80,8 +82,9 @@ def unresolved_annotation(label: str, error: NameError) -> UnresolvedAnnotation:
     )
 
 
-def _read_parameters(parameters: Parameters, label: str) -> ArgumentReader:
-    """Build the reader from the parameters' annotations; `**kwargs` allow further arguments."""
+def _build_reader(parameters: Parameters, label: str) -> ArgumentReader:
+    """Return the reader for the parameters' annotations. Other arguments are faults, unless `**kwargs` allow them.
+    Raises `Refused` or `NeedsPydantic`."""
     meanings = TypeResolver()
     entries: list[ResolvedField] = []
     rest: JsonType | None = None
@@ -103,7 +106,8 @@ def _read_parameters(parameters: Parameters, label: str) -> ArgumentReader:
 
 
 def _limit_depth(read: Callable[[Json], Any]) -> Callable[[Json], Any]:
-    """Wrap a reader so that a too deep value is a `ConversionError` instead of a RecursionError."""
+    """Wrap a reader so that a too deep value is a `ConversionError` instead of a RecursionError. The limit is that of
+    Python."""
 
     def read_all(arguments: Json) -> Any:
         try:
@@ -115,13 +119,14 @@ def _limit_depth(read: Callable[[Json], Any]) -> Callable[[Json], Any]:
 
 
 def _reject_argument(value: Any) -> Any:
+    """Raise a `ConversionError` for an argument that is not declared."""
     raise ConversionError([ValueFault("unknown_argument", "is no argument of this tool")])
 
 
 def _resolve_hint(meanings: TypeResolver, name: str, hint: Any, label: str) -> JsonType:
     """Resolve the annotation of one parameter. Raises `Refused` if it has no JSON Schema."""
     try:
-        return meanings.of(hint)
+        return meanings.resolve(hint)
     except UnsupportedType as unsupported:
         raise _unsupported_parameter(f"parameter {name!r} of {label}", hint, unsupported) from None
     except NameError as error:
@@ -140,11 +145,14 @@ def _unsupported_parameter(who: str, hint: Any, unsupported: UnsupportedType) ->
 
 
 def type_name(hint: Any) -> str:
+    """Return a type as text for a message: a class's qualified name, any other annotation as Python shows it, without
+    `typing.`."""
     is_bare = isinstance(hint, type) and not typing.get_args(hint)
     return str(hint.__qualname__ if is_bare else hint).replace("typing.", "")
 
 
 def _with_definitions(schema: Json, meanings: TypeResolver) -> Json:
+    """Return a copy of the schema with the resolver's definitions, if there are any, and sorted keywords."""
     defined = {"$defs": meanings.definitions} if meanings.definitions else {}
     return typing.cast(Json, _sort_keywords({**schema, **defined}))
 
@@ -157,7 +165,7 @@ def _sort_keywords(schema: Any) -> Any:
 
 
 def _sort_value(key: str, value: Any) -> Any:
-    """Sort inside the value of a keyword; values such as defaults stay as they are."""
+    """Return the value of a keyword with its subschemas sorted; values such as defaults stay as they are."""
     if key in ("default", "enum", "const"):
         return value
     return (

@@ -88,7 +88,8 @@ def check(call: Call | Reply, tools: Toolset | Iterable[ToolLike] | None, *, ind
 
     - `call`: a `Call`, or a `Reply` for all of its attempts. Blocking `Call.problems` are returned at once.
     - `tools`: the callable tools, as in `parse`; None checks only that the call is readable.
-    - `index`: the position of the call in its reply, copied to the problems; None if there is none.
+    - `index`: the position of the call in its reply, copied to the problems; None if there is none. That of a `Reply`'s
+      call is always its own.
     """
     toolset = Toolset.of(tools)
     if isinstance(call, Reply):
@@ -97,7 +98,8 @@ def check(call: Call | Reply, tools: Toolset | Iterable[ToolLike] | None, *, ind
 
 
 def _check_call(call: Call, toolset: Toolset | None, index: int | None) -> list[Problem]:
-    """Check one call: known problems, the name, the completeness, and then the arguments."""
+    """Return the problems of one call: its known ones, else those of its name and completeness, else those of its
+    arguments."""
     if call.problems and (blocking := [problem for problem in call.problems if problem.blocking]):
         return blocking
     tool = toolset.get(call.name) if toolset is not None else None
@@ -112,13 +114,15 @@ def _check_call(call: Call, toolset: Toolset | None, index: int | None) -> list[
 
 
 def argument_text_problem(call: Call) -> tuple[str, str] | None:
-    """Return code and message if the arguments differ from the argument text, else None. Empty text and null stand for
-    `{}`."""
+    """Return code and message if the arguments differ from the argument text, or the text has no JSON object; else
+    None. Empty text and null are `{}`."""
     text = call.json
     if not text or (text == "{}" and not call.arguments):
         return None
     value = _decode_argument_text(text)
-    if isinstance(value, dict) and (_is_same(value, call.arguments) or _is_same(value, _round_trip(call.arguments))):
+    if isinstance(value, dict) and (
+        _is_same_json(value, call.arguments) or _is_same_json(value, _round_trip(call.arguments))
+    ):
         return None
     if call.arguments or isinstance(value, dict):
         return "arguments_disagree", "the call's arguments are not what its argument text says; send the call again"
@@ -126,7 +130,7 @@ def argument_text_problem(call: Call) -> tuple[str, str] | None:
 
 
 def _decode_argument_text(text: str) -> Any:
-    """Decode argument text; blank text and null are `{}`."""
+    """Decode argument text; blank text and null are `{}`. Text that is no JSON gives an `Undecodable`."""
     value = decode(text, _ANY_DEPTH)
     return {} if value is None or (isinstance(value, str) and not value.strip()) else value
 
@@ -138,8 +142,8 @@ def _no_object_problem(value: Any, text: str) -> tuple[str, str] | None:
     return "arguments_not_object", "the arguments must be a JSON object; send one"
 
 
-def _is_same(one: Any, other: Any) -> bool:
-    """Compare two JSON values of any depth; true is not 1."""
+def _is_same_json(one: Any, other: Any) -> bool:
+    """Compare two JSON values of any depth; 1 equals 1.0, but not true."""
     pairs = [(one, other)]
     while pairs:
         one, other = pairs.pop()
@@ -157,8 +161,8 @@ def _is_same(one: Any, other: Any) -> bool:
 
 
 def _round_trip(arguments: dict[str, Any]) -> Any:
-    """Return the arguments as JSON reads them back, since a program may have used tuples or keys that are not
-    strings."""
+    """Return the arguments as JSON reads them back, since a program may have used tuples or keys that are not strings;
+    None if JSON cannot represent them."""
     try:
         return decode(json.dumps(arguments), _ANY_DEPTH)
     except (TypeError, ValueError, RecursionError):
@@ -166,8 +170,8 @@ def _round_trip(arguments: dict[str, Any]) -> Any:
 
 
 def name_problem(name: str, tools: Toolset | None) -> tuple[str, str] | None:
-    """Return code and message for a name that is not a declared tool; None if no tools are declared and the name is
-    well-formed."""
+    """Return code and message for a name without a callable tool; None if no tools are declared and the name is
+    well-formed. Do not ask for a name that is callable: it would be reported as unknown."""
     if not _NAME(name):
         if not name.strip():
             return "invalid_name", "the call has no tool name; send the name of a tool with its arguments"
@@ -187,7 +191,7 @@ def name_problem(name: str, tools: Toolset | None) -> tuple[str, str] | None:
 
 
 def describe_tool_names(tools: Toolset) -> str:
-    """List the available tools for a message, at most 20."""
+    """List the callable tools for a message, at most 20, in the order of declaration."""
     names = [tool.name for tool in tools]
     if not names:
         return "no tools may be called here"
@@ -198,7 +202,8 @@ def describe_tool_names(tools: Toolset) -> str:
 
 
 def argument_problems(tool: Tool, arguments: dict[str, Any], index: int | None) -> list[Problem]:
-    """Return the problems of the arguments against the tool's schema, the most useful first."""
+    """Return the problems of the arguments against the tool's schema, the most useful first; at most five, of which the
+    last one counts the omitted ones. Arguments that are too large to be checked are a problem."""
     if not is_finite(arguments):
         return [Problem(*_NOT_FINITE, call=index)]
     if fits_schema(tool, arguments):
@@ -210,14 +215,15 @@ def argument_problems(tool: Tool, arguments: dict[str, Any], index: int | None) 
         return [] if is_certain else [Problem(*_TOO_MANY, call=index)]
     missing = _missing_problems(found, tool, arguments, index)
     others = [error for error in found if not _is_missing(error, tool, arguments)]
-    problems = missing + [_problem(error, tool, arguments, index) for error in others[:LOOK_AT]]
+    problems = missing + [_make_problem(error, tool, arguments, index) for error in others[:LOOK_AT]]
     problems.sort(key=lambda problem: _ORDER.index(problem.code) if problem.code in _ORDER else len(_ORDER))
     omitted = len(missing) + len(others) - _MOST
     return problems if omitted <= 0 else [*problems[: _MOST - 1], _append_count(problems[_MOST - 1], omitted)]
 
 
 def _find_errors(tool: Tool, arguments: dict[str, Any]) -> tuple[list[Any], bool]:
-    """Return the schema errors to report, and whether an empty list proves that there is none."""
+    """Return the schema errors to report, and whether an empty list proves that there is none. A report that is limited
+    in size comes before a complete one."""
     is_certain = False
     for look in iter_error_reports(tool, arguments):
         is_certain = look.is_whole
@@ -227,13 +233,14 @@ def _find_errors(tool: Tool, arguments: dict[str, Any]) -> tuple[list[Any], bool
 
 
 def _append_count(problem: Problem, omitted: int) -> Problem:
-    """Append the number of omitted problems to a message."""
+    """Return the problem with the number of omitted problems in its message, which is shortened to `_LONGEST`."""
     more = f" (and {omitted} more problem{'s' if omitted > 1 else ''} of this call)"
     return msgspec.structs.replace(problem, message=problem.message[: _LONGEST - len(more)] + more)
 
 
 def _is_missing(error: Any, tool: Tool, arguments: dict[str, Any]) -> bool:
-    """Return True if a required argument is absent, or null where null is not allowed."""
+    """Return True if a required argument is absent, or if a required argument at the top is null where null is not
+    allowed."""
     if error.kind.name == "required":
         return True
     steps = error_path(error)
@@ -242,14 +249,14 @@ def _is_missing(error: Any, tool: Tool, arguments: dict[str, Any]) -> bool:
 
 
 def _missing_problems(found: list[Any], tool: Tool, arguments: dict[str, Any], index: int | None) -> list[Problem]:
-    """Return one problem for each object with missing arguments, naming all of them."""
+    """Return one problem for each object with missing arguments, naming all of them. Other errors are ignored."""
     lacking: dict[str, list[Any]] = {}
     for error in found:
         if _is_missing(error, tool, arguments):
             steps = error_path(error) if error.kind.name == "required" else error_path(error)[:-1]
             lacking.setdefault(steps_pointer(steps), []).append(error)
     return [
-        _problem(errors[0], tool, arguments, index)
+        _make_problem(errors[0], tool, arguments, index)
         if len(errors) == 1
         else _combined_missing_problem(errors, where, index)
         for where, errors in lacking.items()
@@ -257,7 +264,7 @@ def _missing_problems(found: list[Any], tool: Tool, arguments: dict[str, Any], i
 
 
 def _combined_missing_problem(errors: list[Any], where: str, index: int | None) -> Problem:
-    """Return the problem of an object that lacks several arguments."""
+    """Return the problem of an object that lacks several arguments, or has null for them. `where` is its pointer."""
     absent = [
         _display_path([*error_path(error), error.kind.property]) for error in errors if error.kind.name == "required"
     ]
@@ -272,7 +279,8 @@ def _combined_missing_problem(errors: list[Any], where: str, index: int | None) 
 
 
 def _join_names(names: list[str]) -> str:
-    """Join names for a message; the number of omitted ones is added if there are too many."""
+    """Join names for a message, each cut to 80 characters; if there are more than `_MOST_NAMES`, the others are
+    counted. There must be at least one."""
     shown = [name[:80] for name in names[:_MOST_NAMES]]
     if len(names) > len(shown):
         return f"{', '.join(shown)} and {len(names) - len(shown)} more"
@@ -280,11 +288,12 @@ def _join_names(names: list[str]) -> str:
 
 
 def _describe_received(value: Any) -> str:
+    """List the first 20 keys of an object, sorted; "no arguments" for an empty object or another value."""
     return (", ".join(sorted(map(str, value))[:20])[:300] if isinstance(value, dict) else "") or "no arguments"
 
 
-def _problem(error: Any, tool: Tool, arguments: dict[str, Any], index: int | None) -> Problem:
-    """Return the problem of one schema error."""
+def _make_problem(error: Any, tool: Tool, arguments: dict[str, Any], index: int | None) -> Problem:
+    """Return the problem of one schema error, with a code of `_CODES` or "schema", and a message for the model."""
     kind = error.kind
     code = _CODES.get(kind.name, "schema")
     steps = error_path(error)
@@ -321,14 +330,16 @@ def _is_required(tool: Tool, steps: list[Any]) -> bool:
 
 
 def _describe_alternatives(kind: Any, size: int) -> str:
-    """Describe in short what the alternatives of an `anyOf` or `oneOf` expect."""
+    """Describe in short what the alternatives of an `anyOf` or `oneOf` expect, at most eight. `size` is the number of
+    steps to the value that they check."""
     expected = list(dict.fromkeys([_describe_expected(found, size) for found in kind.context[:9] if found]))
     more = [f"{len(kind.context) - 8} more forms"] if len(kind.context) > 9 else []
     return " or ".join([text[:120] for text in expected[:8]] + more)[:400]
 
 
 def _describe_expected(found: list[Any], size: int) -> str:
-    """Describe what one alternative expects, given its errors."""
+    """Describe what one alternative expects, by the first of its errors. `size` is the number of steps to the value
+    that it checks."""
     error = found[0]
     inner = error_path(error)[size:]
     if inner:
@@ -348,7 +359,7 @@ def _describe_expected(found: list[Any], size: int) -> str:
 
 
 def _unknown_argument_message(kind: Any, steps: list[Any], tool: Tool) -> str:
-    """Return the message for an unknown argument, with the known ones of that object."""
+    """Return the message for unknown arguments, at most five, with up to 20 known ones of that object."""
     names = [str(name) for name in getattr(kind, "unexpected", ())][:5]
     if kind.name == "propertyNames":
         names = [str(kind.error.instance)]
@@ -360,10 +371,12 @@ def _unknown_argument_message(kind: Any, steps: list[Any], tool: Tool) -> str:
 
 
 def steps_pointer(steps: Iterable[Any]) -> str:
+    """Return steps as a JSON pointer, without lone surrogates; "" for no steps."""
     return writable("".join(map(pointer_step, steps)))
 
 
 def _display_path(steps: list[Any]) -> str:
+    """Return steps as `a.b[0]` for a message, cut to 200 characters; "the arguments" for no steps."""
     text = "".join([f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps]).removeprefix(".")
     return text[:200] or "the arguments"
 
@@ -379,17 +392,19 @@ _TYPE_NAMES |= {"array": "an array", "object": "an object"}
 
 
 def _describe_types(types: Iterable[str]) -> str:
+    """Return JSON type names in words for a message, joined by "or"."""
     return " or ".join([_TYPE_NAMES.get(name, name) for name in types])
 
 
 def _describe_value(value: Any) -> str:
+    """Return a value as JSON of at most 80 characters for a message, after its type for strings, lists and objects."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     kind = "the string " if isinstance(value, str) else "the object " if isinstance(value, dict) else ""
     return ("the array " if isinstance(value, list) else kind) + (text if len(text) <= 80 else text[:77] + "...")
 
 
 def _describe_choices(options: Any) -> str:
-    """Describe the allowed values, at most 20."""
+    """Describe the allowed values, at most 20. A value that is no list is the only one."""
     values = options if isinstance(options, list) else [options]
     texts = [json.dumps(value, ensure_ascii=False) for value in values[:20]]
     if len(values) == 1:

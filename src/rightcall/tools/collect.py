@@ -33,7 +33,8 @@ _DEEPEST = 8
 
 
 class FoundTool(NamedTuple):
-    """A tool, or the reason why there is none. `source` names its form and place: `openai at /tools/0`."""
+    """A tool, or the reason why there is none. `source` names its form and place: `openai at /tools/0`; `mended` has
+    the repairs of its schemas, `patterns` the size that its patterns compile to."""
 
     tool: Tool | Refused
     source: str
@@ -42,7 +43,8 @@ class FoundTool(NamedTuple):
 
 
 def to_tool(definition: ToolLike) -> Tool:
-    """Return the tool that a `Tool`, a function, a class or any provider's definition describes. Raises `BadTools`."""
+    """Return the tool that a `Tool`, a function, a class or any provider's definition describes. Raises `BadTools` if
+    it cannot be used, and unless there is exactly one."""
     found = list(collect_tools(definition))
     if len(found) != 1:
         raise Refused("", f"one tool is needed here, and there are {len(found)}", "pass several to Toolset")
@@ -52,9 +54,13 @@ def to_tool(definition: ToolLike) -> Tool:
 
 
 def collect_tools(source: object, path: str = "", root: Any = None, depth: int = 0) -> Iterator[FoundTool]:
-    """Yield every tool in a source: functions, classes, definitions, registries, and lists of them at any depth."""
+    """Yield every tool in a source: functions, classes, definitions, registries, and lists of them, to a depth of
+    eight. What is no usable tool is yielded as `Refused`, not raised.
+
+    `path` is the place of the source for messages, and `root` the outermost list or registry, for references.
+    """
     if isinstance(source, Tool):
-        yield _collect_one(lambda: _checked_tool(source, "Tool"), path)
+        yield _collect_one(lambda: _check_tool_schemas(source, "Tool"), path)
     elif depth < _DEEPEST and not isinstance(source, type) and callable(getattr(source, "model_dump", None)):
         dumped = source.model_dump(by_alias=True, exclude_none=True, mode="json")  # type: ignore[attr-defined]
         yield from collect_tools(dumped, path, root, depth + 1)
@@ -74,7 +80,8 @@ def collect_tools(source: object, path: str = "", root: Any = None, depth: int =
 
 
 def _collect_mapping(source: Mapping[str, Any], path: str, root: Any, depth: int) -> Iterator[FoundTool]:
-    """Yield the tools of a definition, or of a list inside it."""
+    """Yield the tools of a definition, or of a list inside it: `tools`, `functions`, or the `result` of an MCP
+    listing."""
     from rightcall.tools.provider_forms import definition_tool
 
     wrapped = [key for key in _LISTS if key in source] if not any(key in source for key in _DEFINING) else []
@@ -93,16 +100,17 @@ def _collect_mapping(source: Mapping[str, Any], path: str, root: Any, depth: int
 
 
 def _from_callable(function: Callable[..., Any]) -> ParsedDefinition:
-    """Return the tool of a function or class."""
+    """Return the tool of a function or class, with its qualified name as the form. Raises `Refused`."""
     from rightcall.tools.functions import callable_tool
 
     tool = callable_tool(function)
     source = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', tool.name)}".lstrip(".")
-    return _checked_tool(tool, source)
+    return _check_tool_schemas(tool, source)
 
 
-def _checked_tool(tool: Tool, form: str) -> ParsedDefinition:
-    """Return the tool after checks; with repaired schemas if repairs were needed."""
+def _check_tool_schemas(tool: Tool, form: str) -> ParsedDefinition:
+    """Return the tool after checks, unchanged unless its schemas needed repairs; the given tool is never changed.
+    Raises `Refused`."""
     from rightcall.tools.provider_forms import ParsedDefinition, check_tool, repair_schemas
 
     output = tool.output_schema
@@ -125,7 +133,8 @@ def _checked_tool(tool: Tool, form: str) -> ParsedDefinition:
 
 
 def _plain_schema(schema: Any, at: str, tool: str) -> Any:
-    """Return a copy of the schema as plain JSON. Raises `Refused` with the place `at`."""
+    """Return a deep copy of the schema as plain JSON. Raises `Refused` with the place `at` if JSON cannot represent
+    it."""
     if not isinstance(schema, Mapping):
         raise Refused(at, f"a JSON Schema is an object, not {type(schema).__name__}", "write a dict", tool=tool)
     try:
@@ -135,7 +144,7 @@ def _plain_schema(schema: Any, at: str, tool: str) -> Any:
 
 
 def _collect_one(make: Callable[[], ParsedDefinition], path: str) -> FoundTool:
-    """Return the tool that `make` builds, or its error, with the place `path`."""
+    """Return the tool that `make` builds, or the `Refused` that it raises, each with `path` before the places in it."""
     try:
         made = make()
     except Refused as refused:
@@ -145,5 +154,5 @@ def _collect_one(make: Callable[[], ParsedDefinition], path: str) -> FoundTool:
 
 
 def _source_label(form: str, path: str) -> str:
-    """Return a label such as `openai at /tools/0`."""
+    """Return a label such as `openai at /tools/0`; "the definition" if form and path are empty."""
     return f"{form} at {path}" if form and path else form or path or "the definition"

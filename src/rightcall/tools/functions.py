@@ -57,8 +57,8 @@ class Binding(msgspec.Struct, frozen=True, eq=False):
     no_parameters: bool = False
 
     def typed(self, arguments: Json) -> Typed | tuple[Problem, ...]:
-        """Return the arguments with the function's types, or the problems. A user's validator that raises anything but
-        a ValueError or an AssertionError is not caught."""
+        """Return the arguments with the function's types, or the problems, at least one. Without `validate` they are a
+        deep copy. A user's validator that raises anything but a ValueError or an AssertionError is not caught."""
         if self.no_parameters and not arguments:
             return {}
         if self.validate is None:
@@ -76,7 +76,8 @@ class Fields(dict[str, Any]):
 
 
 def is_async(function: Any) -> bool:
-    """Return True for an `async def`, whose call returns a coroutine and nothing else."""
+    """Return True for an `async def`, whose call returns a coroutine and nothing else; also inside a partial, or as the
+    `__call__` of an object. An async generator is not one."""
     while isinstance(function, functools.partial):
         function = function.func
     if not inspect.isroutine(function):
@@ -86,22 +87,23 @@ def is_async(function: Any) -> bool:
 
 
 def attach_binding(run: Callable[..., Any], bound: Binding) -> Callable[..., Any]:
+    """Store the binding in the function, and return the function."""
     setattr(run, _BINDING, bound)
     return run
 
 
 def get_binding(run: Callable[..., Any] | None) -> Binding | None:
-    """Return the binding of a `Tool.run`; None for a callable that takes JSON unchanged."""
+    """Return the binding of a `Tool.run`; None for None, and for a callable that takes JSON unchanged."""
     return getattr(run, _BINDING, None)
 
 
 def conversion_problems(misfit: ConversionError) -> tuple[Problem, ...]:
-    """Return the problems of a failed conversion, worded for the model."""
+    """Return the problems of a failed conversion, worded for the model; they block and have no call index."""
     return tuple([_fault_problem(fault) for fault in misfit.faults])
 
 
 def _fault_problem(fault: ValueFault) -> Problem:
-    """Return one fault as a problem."""
+    """Return one fault as a blocking problem with its pointer."""
     steps = [str(each) for each in fault.steps]
     path = "".join(map(pointer_step, steps))
     where = ".".join(steps)[:200] or "the arguments"
@@ -188,7 +190,8 @@ def tool(
 
 
 def _mark_tool(function: F, options: ToolOptions) -> F:
-    """Attach the options to a function; build the tool at once if its annotations resolve."""
+    """Attach the options to a function and return it; build and check the tool at once if its annotations resolve.
+    Raises `Refused` if the function takes no attributes or cannot be a tool."""
     inner = function.__func__ if isinstance(function, (staticmethod, classmethod)) else function
     try:
         setattr(inner, _OPTIONS, options)
@@ -204,7 +207,8 @@ def _mark_tool(function: F, options: ToolOptions) -> F:
 
 
 def callable_tool(function: Callable[..., Any]) -> Tool:
-    """Return the tool of a function or a class. Raises `BadTools`."""
+    """Return the tool of a function or a class: the one that `tool` built, or a new one, which is not checked. Raises
+    `BadTools`."""
     own = getattr(function, "__dict__", {})
     if isinstance(own.get(_TOOL), Tool):
         return typing.cast(Tool, own[_TOOL])
@@ -222,18 +226,20 @@ def callable_tool(function: Callable[..., Any]) -> Tool:
 
 
 def is_marked(value: object) -> bool:
-    """Return True if `tool` marked this value."""
+    """Return True if `tool` marked this value itself, and not a base class."""
     return _OPTIONS in getattr(value, "__dict__", {})
 
 
 def is_class_tool(value: object) -> bool:
+    """Return True for a class that can be a tool: a pydantic model, a dataclass or a TypedDict."""
     return isinstance(value, type) and (
         hasattr(value, "model_json_schema") or dataclasses.is_dataclass(value) or typing.is_typeddict(value)
     )
 
 
 def class_tool(cls: type[Any], name: str, options: ToolOptions) -> Tool:
-    """Return the tool of a class whose fields are the arguments; running the tool creates an instance."""
+    """Return the tool of a class whose fields are the arguments; running the tool creates an instance. Raises
+    `Refused`."""
     if not is_class_tool(cls):
         cure = "pass a function, a pydantic model, a dataclass or a TypedDict"
         raise Refused("", f"the class {function_label(cls)} has no fields that a model could fill in", cure)
@@ -257,13 +263,14 @@ def class_tool(cls: type[Any], name: str, options: ToolOptions) -> Tool:
 
 
 def _field_names(cls: Any) -> list[str]:
+    """Return the field names of a dataclass or a pydantic model."""
     return (
         [field.name for field in dataclasses.fields(cls)] if dataclasses.is_dataclass(cls) else list(cls.model_fields)
     )
 
 
 def _function_tool(function: Callable[..., Any], name: str, options: ToolOptions) -> Tool:
-    """Return the tool of a function."""
+    """Return the tool of a function. Raises `Refused`."""
     parameters = resolve_parameters(function)
     docs = read_docstring(function_docstring(function))
     reader = function_reader(parameters, function_label(function))
@@ -272,7 +279,7 @@ def _function_tool(function: Callable[..., Any], name: str, options: ToolOptions
 
 
 def _build_tool(name: str, description: str, schema: Json, run: Callable[..., Any], options: ToolOptions) -> Tool:
-    """Return a tool from its parts; the options override the docstring's description."""
+    """Return a tool from its parts; the description and all else in the options override those of the function."""
     return Tool(
         name=name,
         description=description if options.description is None else options.description,
@@ -286,7 +293,7 @@ def _build_tool(name: str, description: str, schema: Json, run: Callable[..., An
 
 
 def _add_descriptions(schema: Json, texts: Mapping[str, str]) -> None:
-    """Add the docstring's descriptions to the properties that have none."""
+    """Add the docstring's descriptions to the properties of the schema that have none. The schema is changed."""
     for key, inner in schema.get("properties", {}).items():
         if key in texts and isinstance(inner, dict):
             inner.setdefault("description", texts[key])
@@ -295,8 +302,8 @@ def _add_descriptions(schema: Json, texts: Mapping[str, str]) -> None:
 def _make_runner(
     function: Callable[..., Any], parameters: Mapping[str, inspect.Parameter], reader: ArgumentReader
 ) -> Any:
-    """Return the `Tool.run` of a function: it converts the arguments and calls the function, asynchronously if it is
-    async."""
+    """Return the `Tool.run` of a function, with its binding: it converts arguments by keyword and calls the function,
+    asynchronously if it is async. It raises `MalformedArguments` for arguments that do not fit."""
     positional = [key for key, parameter in parameters.items() if parameter.kind is parameter.POSITIONAL_ONLY]
 
     def call_by_name(typed: Typed) -> Any:
@@ -320,7 +327,7 @@ def _make_runner(
 
 
 def _accept_arguments(reader: ArgumentReader, arguments: Json) -> Any:
-    """Convert the arguments of a Python caller. Raises `MalformedArguments`."""
+    """Convert the arguments of a Python caller. Raises `MalformedArguments`, with the problems."""
     try:
         return reader.accept(arguments)
     except ConversionError as misfit:

@@ -35,11 +35,13 @@ _SNAKE: dict[str, str] = {
 
 
 def is_openapi(schema: Any) -> bool:
+    """Return True for a schema in Gemini's notation: its `type` is a type name in capitals."""
     return isinstance(schema, dict) and isinstance(schema.get("type"), str) and schema["type"] in _CAPITALS
 
 
 def from_openapi(schema: Any) -> Any:
-    """Convert a Gemini schema to JSON Schema. Keywords in camel and snake case are known, `anyOf` and `any_of`."""
+    """Return a Gemini schema as JSON Schema; the given one is not changed. Keywords in camel and snake case are known,
+    `anyOf` and `any_of`. A value that is no dict is returned unchanged."""
     if not isinstance(schema, dict):
         return schema
     found: Json = {_SNAKE.get(str(word), str(word)): value for word, value in schema.items()}
@@ -54,7 +56,7 @@ def from_openapi(schema: Any) -> Any:
 
 
 def _from_keyword(word: str, value: Any) -> Any:
-    """Convert the value of one keyword of a Gemini schema."""
+    """Return the JSON Schema value of one keyword of a Gemini schema; unknown keywords keep theirs."""
     if word == "type" and isinstance(value, str):
         return value.lower()
     if word in _COUNTS and isinstance(value, str) and value.isascii() and value.isdigit():
@@ -67,13 +69,14 @@ def _from_keyword(word: str, value: Any) -> Any:
 
 
 def to_openapi(schema: Json) -> Json | None:
-    """Return the Gemini schema that converts back to exactly this schema; None if there is none."""
+    """Return the Gemini schema that converts back to exactly this schema; None if there is none. The schema is not
+    changed."""
     new = _to_openapi(schema)
     return new if new is not None and from_openapi(new) == schema else None
 
 
 def _to_openapi(schema: Any) -> Json | None:
-    """Convert a schema to Gemini's form; None if a keyword has no equivalent."""
+    """Return a schema in Gemini's form; None if a keyword has no equivalent, or if it is no dict."""
     if (
         not isinstance(schema, dict)
         or not schema.keys() <= _OPENAPI_KEYWORDS
@@ -94,7 +97,8 @@ def _to_openapi(schema: Any) -> Json | None:
 
 
 def _to_openapi_parts(new: Json) -> Json | None:
-    """Convert the subschemas; None if one of them has no equivalent."""
+    """Convert the subschemas of `new` in place and return it; None if one of them has no equivalent, or for empty
+    `properties`."""
     if "items" in new:
         new["items"] = _to_openapi(new["items"])
     if "properties" in new:
@@ -129,7 +133,7 @@ class _RawDefinition(msgspec.Struct, kw_only=True):
 
 
 class ParsedDefinition(msgspec.Struct, frozen=True):
-    """A tool, the form of its definition, and the repairs of its schemas."""
+    """A tool, the form of its definition, and the repairs of its schemas, which the tool has already."""
 
     tool: Tool
     form: str
@@ -138,7 +142,8 @@ class ParsedDefinition(msgspec.Struct, frozen=True):
 
 
 def definition_tool(definition: Mapping[str, Any], root: Any = None) -> ParsedDefinition:
-    """Parse a tool definition. `root` is the registry that contains it. Raises `Refused`."""
+    """Parse and check a tool definition in any form, which is not changed. `root` is the registry that contains it, for
+    references (None: the definition itself). Raises `Refused`."""
     for recognises, read in _FORMS:
         if recognises(definition):
             return _parse_raw(read(definition, definition if root is None else root))
@@ -155,7 +160,7 @@ def _unknown_form(definition: Mapping[str, Any]) -> Refused:
 
 
 def _parse_raw(raw: _RawDefinition) -> ParsedDefinition:
-    """Build the tool from the parts of a definition; errors name the tool."""
+    """Build and check the tool from the parts of a definition. Raises `Refused`, with the name of the tool."""
     name = _check_name(raw.inner.get("name"), f"{raw.at}/name")
     try:
         return _build_tool(raw, name)
@@ -164,7 +169,10 @@ def _parse_raw(raw: _RawDefinition) -> ParsedDefinition:
 
 
 def _build_tool(raw: _RawDefinition, name: str) -> ParsedDefinition:
-    """Build and check the tool from the parts of a definition."""
+    """Build, repair and check the tool from the parts of a definition. Raises `Refused`.
+
+    A name that was shortened for a provider is replaced by the tool's own name, if the definition has it.
+    """
     output, output_at = (
         (raw.output, raw.output_at) if raw.output is not None else _find_output_schema(raw.inner, raw.at)
     )
@@ -179,8 +187,8 @@ def _build_tool(raw: _RawDefinition, name: str) -> ParsedDefinition:
     tool = Tool(
         name=own_name if isinstance(own_name, str) and is_wire_name_of(name, own_name) else name,
         description=_check_description(raw.inner.get("description"), f"{raw.at}/description"),
-        parameters=_checked_schema(NO_PARAMETERS if raw.parameters is None else raw.parameters, raw.parameters_at),
-        output_schema=None if output is None else _checked_schema(output, output_at),
+        parameters=_copy_schema(NO_PARAMETERS if raw.parameters is None else raw.parameters, raw.parameters_at),
+        output_schema=None if output is None else _copy_schema(output, output_at),
         aliases=_read_aliases(flags.get("aliases"), raw.at),
         read_only=flags.get("read_only") is True,
         compact=flags.get("compact") is True,
@@ -192,14 +200,15 @@ def _build_tool(raw: _RawDefinition, name: str) -> ParsedDefinition:
 def repair_schemas(
     tool: Tool, parameters_at: str = "/parameters", output_at: str = "/output_schema"
 ) -> tuple[SchemaFix, ...]:
-    """Repair the schemas of a tool in place; they must be copies. Return the repairs."""
+    """Repair the schemas of a tool in place; they must be copies. Return the repairs, whose paths begin with those
+    given."""
     done = [(parameters_at, note) for note in fix_schema(tool.parameters)]
     done += [(output_at, note) for note in fix_schema(tool.output_schema)] if tool.output_schema is not None else []
     return tuple(SchemaFix(tool.name, at + path, before, after) for at, (path, before, after) in done)
 
 
 def check_tool(tool: Tool, parameters_at: str = "/parameters", output_at: str = "/output_schema") -> int:
-    """Check that a tool is usable, and return the size that its patterns compile to. Raises `Refused`.
+    """Check that a tool is usable, and return the size that its patterns compile to, in bytes, about. Raises `Refused`.
 
     The paths are the places of its schemas in the definition.
     """
@@ -223,7 +232,7 @@ _T = TypeVar("_T")
 
 
 def _with_context(at: str, tool: Tool, check: Callable[[], _T]) -> _T:
-    """Run a check; a `Refused` gets the place and the tool's name."""
+    """Return the result of a check. A `Refused` that it raises gets the place and the tool's name."""
     try:
         return check()
     except Refused as refused:
@@ -231,7 +240,7 @@ def _with_context(at: str, tool: Tool, check: Callable[[], _T]) -> _T:
 
 
 def _check_parameters(tool: Tool) -> int:
-    """Check the parameters' schema, and return the size that its patterns compile to."""
+    """Check the parameters' schema, and return the size that its patterns compile to. Raises `Refused`."""
     facts = check_parameters(tool.parameters)
     patterns = check_patterns(facts.patterns)
     if facts.refers:  # drafts differ in what a reference means; a schema without one always compiles
@@ -249,13 +258,14 @@ def _check_name(name: Any, at: str) -> str:
 
 
 def _check_description(text: Any, at: str) -> str:
+    """Return the description, "" for None. Raises `Refused` if it is not text."""
     if text is not None and not isinstance(text, str):
         raise Refused(at, f"a description is text, not {type(text).__name__}", "write a string")
     return text or ""
 
 
-def _checked_schema(given: Any, at: str) -> Json:
-    """Return a copy of the schema as plain JSON. Raises `Refused` with the place `at`."""
+def _copy_schema(given: Any, at: str) -> Json:
+    """Return a deep copy of the schema as plain JSON. Raises `Refused` with the place `at` if it is no object."""
     if not isinstance(given, Mapping):
         raise Refused(
             at, f"a JSON Schema object is needed, not {type(given).__name__}", 'write {"type": "object", ...}'
@@ -267,12 +277,14 @@ def _checked_schema(given: Any, at: str) -> Json:
 
 
 def _find_output_schema(inner: Mapping[str, Any], at: str) -> tuple[Any, str]:
+    """Return the output schema under the first key of `_OUTPUTS` that has one, and its path; None if there is none."""
     key = next((key for key in _OUTPUTS if inner.get(key) is not None), OUTPUTS[0])
     return inner.get(key), f"{at}/{key}"
 
 
 def _read_extension(inner: Mapping[str, Any], at: str) -> Json:
-    """Return the fields that only this library uses, such as aliases and flags."""
+    """Return a copy of the fields that only this library uses, such as aliases and flags; empty if there are none.
+    Raises `Refused` if they are no object."""
     given = inner.get(EXTENSION, {})
     if not isinstance(given, Mapping):
         raise Refused(f"{at}/{EXTENSION}", "it must be an object", "remove it")
@@ -280,7 +292,7 @@ def _read_extension(inner: Mapping[str, Any], at: str) -> Json:
 
 
 def _read_aliases(given: Any, at: str) -> dict[str, str]:
-    """Return the aliases. Raises `Refused` unless they map names to names."""
+    """Return a copy of the aliases; empty for None. Raises `Refused` unless they map names to names."""
     if given is None:
         return {}
     if not isinstance(given, Mapping) or not all(isinstance(x, str) for pair in given.items() for x in pair):
@@ -288,27 +300,31 @@ def _read_aliases(given: Any, at: str) -> dict[str, str]:
     return dict(given)
 
 
-def _read_function(definition: Mapping[str, Any], root: Any) -> _RawDefinition:
-    """Read the form of Chat: the tool is inside `function`."""
+def _read_chat(definition: Mapping[str, Any], root: Any) -> _RawDefinition:
+    """Return the parts of a definition in the form of Chat: the tool is inside `function`."""
     inner = definition["function"]
     key = "input_schema" if "parameters" not in inner and "input_schema" in inner else "parameters"
     at = f"/function/{key}"
     return _RawDefinition(form="chat", inner=inner, at="/function", parameters=inner.get(key), parameters_at=at)
 
 
-def _read_flat(definition: Mapping[str, Any], root: Any) -> _RawDefinition:
+def _read_top_level_parameters(definition: Mapping[str, Any], root: Any) -> _RawDefinition:
+    """Return the parts of a definition with `parameters` at the top: the form of Responses if its `type` is "function",
+    else the bare form. `root` is not needed."""
     given = definition.get("parameters")
     form = "responses" if definition.get("type") == "function" else "bare"
     return _RawDefinition(form=form, inner=definition, parameters=given, parameters_at="/parameters")
 
 
 def _read_anthropic(definition: Mapping[str, Any], root: Any) -> _RawDefinition:
+    """Return the parts of a definition of Anthropic: the schema is in `input_schema`."""
     given = definition["input_schema"]
     return _RawDefinition(form="messages", inner=definition, parameters=given, parameters_at="/input_schema")
 
 
 def _read_mcp(definition: Mapping[str, Any], root: Any) -> _RawDefinition:
-    """Read the form of MCP, with the hints in its annotations and our fields in `_meta`."""
+    """Return the parts of a definition of MCP. Its annotation `readOnlyHint` marks it as read-only, and `_meta` has our
+    fields."""
     hints = definition.get("annotations")
     flags: Json = {"read_only": True} if isinstance(hints, Mapping) and hints.get("readOnlyHint") is True else {}
     meta = definition.get("_meta")
@@ -323,7 +339,7 @@ def _read_mcp(definition: Mapping[str, Any], root: Any) -> _RawDefinition:
 
 
 def _read_gemini(definition: Mapping[str, Any], root: Any) -> _RawDefinition:
-    """Read the form of Gemini, with schemas in either notation."""
+    """Return the parts of a definition of Gemini, with schemas in either notation."""
     parameters, parameters_at = _find_schema(definition, "parameters", "parametersJsonSchema", "parameters_json_schema")
     output, output_at = _find_schema(definition, "response", "responseJsonSchema", "response_json_schema")
     return _RawDefinition(
@@ -337,16 +353,17 @@ def _read_gemini(definition: Mapping[str, Any], root: Any) -> _RawDefinition:
 
 
 def _find_schema(definition: Mapping[str, Any], openapi: str, *json_schema: str) -> tuple[Any, str]:
-    """Return the schema under one of several keys, converted from Gemini's notation if needed, and its path."""
+    """Return the schema and its path: under the first key in `json_schema` that has one, else that under `openapi`,
+    converted from Gemini's notation; None if there is none."""
     for key in json_schema:
         if definition.get(key) is not None:
             return definition[key], f"/{key}"
     given = definition.get(openapi)
-    return (None if given is None else from_openapi(_checked_schema(given, f"/{openapi}"))), f"/{openapi}"
+    return (None if given is None else from_openapi(_copy_schema(given, f"/{openapi}"))), f"/{openapi}"
 
 
 def _read_custom(definition: Mapping[str, Any], root: Any) -> _RawDefinition:
-    """Read a custom tool, whose input is free text: one argument, `input`."""
+    """Return the parts of a custom tool, whose input is free text: one argument, `input`."""
     nested = isinstance(definition.get("custom"), Mapping)
     schema = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
     return _RawDefinition(
@@ -358,17 +375,18 @@ def _read_custom(definition: Mapping[str, Any], root: Any) -> _RawDefinition:
 
 
 def _read_registry(definition: Mapping[str, Any], root: Any) -> _RawDefinition:
-    """Read the registry form: a map of parameters instead of a schema."""
+    """Return the parts of a definition in the registry form, whose map of parameters is converted to a schema;
+    references point into `root`."""
     at = "/parameters"
     try:
-        schema = parameters_schema(_checked_schema(definition["parameters"], at), root)
+        schema = parameters_schema(_copy_schema(definition["parameters"], at), root)
     except Refused as refused:
         raise refused.within(tool=str(definition.get("name", ""))) from None
     return _RawDefinition(form="registry", inner=definition, parameters=schema, parameters_at=at)
 
 
 def _read_json_schema(definition: Mapping[str, Any], root: Any) -> _RawDefinition:
-    """Read a JSON Schema with a name or title as a tool."""
+    """Return the parts of a JSON Schema with a name or title, which is a tool with this schema."""
     name = definition["name"] if isinstance(definition.get("name"), str) else definition.get("title")
     schema = {key: value for key, value in definition.items() if key not in ("name", "title", "description")}
     inner = {"name": name, "description": definition.get("description")}
@@ -376,6 +394,7 @@ def _read_json_schema(definition: Mapping[str, Any], root: Any) -> _RawDefinitio
 
 
 def _has_name(definition: Mapping[str, Any]) -> bool:
+    """Return True if the definition has a `name` that is not null."""
     return definition.get("name") is not None
 
 
@@ -389,12 +408,14 @@ _GEMINI_KEYS = {
 
 
 def _is_gemini(definition: Mapping[str, Any]) -> bool:
+    """Return True for a definition with a name and Gemini's schema fields or notation."""
     return _has_name(definition) and (
         not _GEMINI_KEYS.isdisjoint(definition) or is_openapi(definition.get("parameters"))
     )
 
 
 def _is_json_schema(definition: Mapping[str, Any]) -> bool:
+    """Return True for a JSON Schema with `properties` and a name or title, and without `parameters`."""
     named = isinstance(definition.get("name"), str) or isinstance(definition.get("title"), str)
     return named and "parameters" not in definition and isinstance(definition.get("properties"), Mapping)
 
@@ -404,23 +425,24 @@ Reader = Callable[[Mapping[str, Any], Any], _RawDefinition]
 
 # The first that recognises a definition reads it.
 _FORMS: tuple[tuple[Recogniser, Reader], ...] = (
-    (lambda d: isinstance(d.get("function"), Mapping), _read_function),
+    (lambda d: isinstance(d.get("function"), Mapping), _read_chat),
     (lambda d: _has_name(d) and "input_schema" in d, _read_anthropic),
     (lambda d: _has_name(d) and "inputSchema" in d, _read_mcp),
     (lambda d: d.get("type") == "custom" and (_has_name(d) or isinstance(d.get("custom"), Mapping)), _read_custom),
-    (lambda d: _has_name(d) and d.get("type") == "function", _read_flat),
+    (lambda d: _has_name(d) and d.get("type") == "function", _read_top_level_parameters),
     (_is_gemini, _read_gemini),
     (_is_json_schema, _read_json_schema),
     (lambda d: _has_name(d) and is_registry(d.get("parameters")), _read_registry),
-    (_has_name, _read_flat),
+    (_has_name, _read_top_level_parameters),
 )
 
 
 def to_provider(tools: Tools, provider: str, *, extensions: bool = False) -> list[Json]:
-    """Return the list to send as `tools`. `extensions` adds fields that the form does not define; hosted servers reject
-    them.
+    """Return the list to send as `tools`, in the order of declaration; for "gemini" it has one object with all
+    declarations. Names are those that the provider accepts. `extensions` adds fields that the form does not define;
+    hosted servers reject them.
 
-    A schema without a type is sent as an object.
+    A schema without a type is sent as an object. Raises `CallerError` for an unknown provider.
     """
     form = check_provider(provider)
     write = _WRITERS[form]
@@ -431,11 +453,12 @@ def to_provider(tools: Tools, provider: str, *, extensions: bool = False) -> lis
 
 
 def _write_chat(tool: Tool, name: str, extensions: bool) -> Json:
+    """Return the definition in the form of Chat and Ollama."""
     return {"type": "function", "function": {**_flat_fields(tool, name), **_extension_fields(tool, name, extensions)}}
 
 
 def _write_responses(tool: Tool, name: str, extensions: bool) -> Json:
-    """Write the form of Responses, which would make every argument required without `strict: false`."""
+    """Return the definition in the form of Responses, with `strict: false`."""
     # Without "strict" this API makes every argument required.
     return {
         "type": "function",
@@ -446,16 +469,19 @@ def _write_responses(tool: Tool, name: str, extensions: bool) -> Json:
 
 
 def _flat_fields(tool: Tool, name: str) -> Json:
+    """Return the name, description and parameters of a definition, as Chat and Responses write them."""
     return {"name": name, "description": tool.description, "parameters": _as_object_schema(tool.parameters)}
 
 
 def _write_messages(tool: Tool, name: str, extensions: bool) -> Json:
+    """Return the definition in the form of Anthropic."""
     written = {"name": name, "description": tool.description, "input_schema": _as_object_schema(tool.parameters)}
     return {**written, **_extension_fields(tool, name, extensions)}
 
 
 def _write_gemini(tool: Tool, name: str, extensions: bool) -> Json:
-    """Write the form of Gemini; schemas without an equivalent in its notation go into the JSON Schema fields."""
+    """Return the definition in the form of Gemini; schemas without an equivalent in its notation go into the JSON
+    Schema fields."""
     written: Json = {"name": name, "description": tool.description}
     if _as_object_schema(tool.parameters) != NO_PARAMETERS:  # Gemini rejects an object without properties
         written |= _gemini_schema_field("parameters", _as_object_schema(tool.parameters))
@@ -465,12 +491,14 @@ def _write_gemini(tool: Tool, name: str, extensions: bool) -> Json:
 
 
 def _gemini_schema_field(key: str, schema: Json) -> Json:
+    """Return the schema as the field `key` in Gemini's notation, or as JSON Schema under `keyJsonSchema` if it has
+    none."""
     openapi = to_openapi(schema)
     return {f"{key}JsonSchema": schema} if openapi is None else {key: openapi}
 
 
 def _write_mcp(tool: Tool, name: str, extensions: bool) -> Json:
-    """Write the form of MCP; fields without a place go into `_meta`."""
+    """Return the definition in the form of MCP; `extensions` adds what has no place in it under `_meta`."""
     written: Json = {"name": name, "inputSchema": _as_object_schema(tool.parameters)}
     if tool.description:
         written["description"] = tool.description
@@ -485,13 +513,16 @@ def _write_mcp(tool: Tool, name: str, extensions: bool) -> Json:
 
 
 def _as_object_schema(schema: Json) -> Json:
+    """Return the schema with a type and `properties`, unless it is a reference or has them; the given one is not
+    changed."""
     if "type" in schema and "properties" in schema:
         return schema
     return {"type": "object", **({} if "$ref" in schema else {"properties": {}}), **schema}
 
 
 def _extension_fields(tool: Tool, name: str, extensions: bool, *, output: bool = True) -> Json:
-    """Return the extension fields: output schema and flags."""
+    """Return the extension fields: flags, the tool's own name if it differs from `name`, and with `output` the output
+    schema. Empty without `extensions`."""
     if not extensions:
         return {}
     marks = _unsupported_fields(tool, name)
@@ -500,7 +531,8 @@ def _extension_fields(tool: Tool, name: str, extensions: bool, *, output: bool =
 
 
 def _unsupported_fields(tool: Tool, name: str) -> Json:
-    """Return the fields that no provider defines, if they differ from their defaults."""
+    """Return the fields that no provider defines, if they differ from their defaults, and the tool's name if it differs
+    from `name`."""
     marks: dict[str, Any] = {"aliases": tool.aliases, "read_only": tool.read_only, "compact": tool.compact}
     marks = {key: value for key, value in marks.items() if value}
     return marks if name == tool.name else {"name": tool.name, **marks}

@@ -50,17 +50,19 @@ def _is_no_parameter(value: Any) -> bool:
 
 
 def parameters_schema(parameters: Mapping[str, Any], root: Any) -> Json:
-    """Return the JSON Schema of a map of parameters: required ones first, then by name."""
+    """Return the JSON Schema of a map of parameters: required ones first, then by name. Other arguments are not
+    allowed. Raises `Refused` for a reference that points at nothing in `root`."""
     writer = _RegistryWriter(root)
     required = sorted(key for key, given in parameters.items() if not _is_optional(given))
     names = required + sorted(parameters.keys() - set(required))
-    properties = {key: writer.parameter(parameters[key], pointer_step(key)) for key in names}
+    properties = {key: writer.convert_parameter(parameters[key], pointer_step(key)) for key in names}
     schema: Json = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
     definitions = writer.finish()
     return {**schema, "$defs": definitions} if definitions else schema
 
 
 def _is_optional(given: Any) -> bool:
+    """Return True if a parameter is an object with `"required": false`."""
     return isinstance(given, Mapping) and given.get("required") is False
 
 
@@ -74,28 +76,31 @@ class _RegistryWriter:
         self.waiting: list[tuple[str, Any, str]] = []
 
     def finish(self) -> Json:
-        """Return the collected definitions, after converting those that they reference in turn."""
+        """Return the collected definitions, after converting those that they reference in turn. Call this last."""
         while self.waiting:
             name, target, path = self.waiting.pop()
-            self.definitions[name] = self.schema(copy_plain(target), path)
+            self.definitions[name] = self.convert_schema(copy_plain(target), path)
         return self.definitions
 
-    def parameter(self, given: Any, path: str) -> Json:
-        """Convert one parameter; a string is a description."""
+    def convert_parameter(self, given: Any, path: str) -> Json:
+        """Return the schema of one parameter; a value that is no object is its description."""
         if not isinstance(given, Mapping):
             return text_schema(str(given))
-        schema: Json = self.schema(given, path)
+        schema: Json = self.convert_schema(given, path)
         if not isinstance(schema.get("required"), list):
             schema.pop("required", None)
         return schema
 
-    def schema(self, given: Any, path: str) -> Any:
-        """Convert a definition; a string is a type, and `example` becomes `examples`."""
+    def convert_schema(self, given: Any, path: str) -> Any:
+        """Return a definition as a schema: a string is a type, `example` becomes `examples`, the type `any` is dropped.
+        Any other value that is no object is returned unchanged."""
         if isinstance(given, str):
             given = {"type": given}
         if not isinstance(given, Mapping):
             return given
-        new: Json = {word: self.keyword(word, value, f"{path}{pointer_step(word)}") for word, value in given.items()}
+        new: Json = {
+            word: self.convert_keyword(word, value, f"{path}{pointer_step(word)}") for word, value in given.items()
+        }
         if "example" in new and not isinstance(new.get("examples"), list):
             new["examples"] = [new["example"]]
         new.pop("example", None)
@@ -103,33 +108,36 @@ class _RegistryWriter:
             del new["type"]
         return _collect_required(new, given.get("properties"))
 
-    def keyword(self, key: str, value: Any, path: str) -> Any:
-        """Convert the value of one keyword."""
+    def convert_keyword(self, key: str, value: Any, path: str) -> Any:
+        """Return the converted value of one keyword; `path` is its place for errors."""
         if key == "type":
             return [_type_name(item) for item in value] if isinstance(value, list) else _type_name(value)
         if key == "$ref" and isinstance(value, str):
-            return self.reference(value, path)
+            return self.convert_reference(value, path)
         if key in LISTS and isinstance(value, list):
-            return [self.schema(item, f"{path}/{at}") for at, item in enumerate(value)]
+            return [self.convert_schema(item, f"{path}/{at}") for at, item in enumerate(value)]
         if key in MAPS and isinstance(value, Mapping):
             return {
-                name: _drop_required_flag(self.schema(item, path + pointer_step(name))) for name, item in value.items()
+                name: _drop_required_flag(self.convert_schema(item, path + pointer_step(name)))
+                for name, item in value.items()
             }
-        return self.schema(value, path) if key in ONE else value
+        return self.convert_schema(value, path) if key in ONE else value
 
-    def reference(self, ref: str, path: str) -> str:
-        """Return the reference to the copied target. Raises `Refused` if the target does not exist."""
+    def convert_reference(self, ref: str, path: str) -> str:
+        """Return the reference to the target's copy in `$defs`, which is made at the first reference. Raises `Refused`
+        if the target does not exist."""
         if ref not in self.names:
             target = self.refs.get(ref)
             if target is None:
                 raise Refused(path, f"{ref[:80]!r} points at nothing in this registry", "correct the reference")
-            self.names[ref] = name = self.fresh(ref.rpartition("/")[2] or "root")
+            self.names[ref] = name = self.unused_name(ref.rpartition("/")[2] or "root")
             self.definitions[name] = {}
             self.waiting.append((name, target, path))
         return f"#/$defs/{escape_step(self.names[ref])}"
 
-    def fresh(self, name: str) -> str:
-        """Return an unused name: targets at different places are different types."""
+    def unused_name(self, name: str) -> str:
+        """Return the name, with a number if `definitions` has it already. It is not reserved: add the definition before
+        the next call."""
         number, new = 1, name
         while new in self.definitions:
             number, new = number + 1, f"{name}{number + 1}"
@@ -137,11 +145,13 @@ class _RegistryWriter:
 
 
 def _type_name(given: Any) -> Any:
+    """Return the JSON Schema type that a word such as `int` means; any other value unchanged."""
     return type_of_word(given) or given if isinstance(given, str) else given
 
 
 def _collect_required(new: Json, properties: Any) -> Json:
-    """Add properties that are marked as required themselves to `required` of their object."""
+    """Return the schema with the properties that are marked as required themselves added to its `required`.
+    `properties` are those before conversion."""
     if not isinstance(properties, Mapping):
         return new
     flagged = [key for key, item in properties.items() if isinstance(item, Mapping) and item.get("required") is True]
@@ -151,7 +161,7 @@ def _collect_required(new: Json, properties: Any) -> Json:
 
 
 def _drop_required_flag(schema: Any) -> Any:
-    """Return the schema without a boolean `required`."""
+    """Return the schema without a boolean `required`; a list remains."""
     if isinstance(schema, dict) and isinstance(schema.get("required"), bool):
         return {word: value for word, value in schema.items() if word != "required"}
     return schema

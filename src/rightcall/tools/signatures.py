@@ -42,7 +42,8 @@ class ParsedDocstring(NamedTuple):
 
 
 def read_docstring(text: str | None) -> ParsedDocstring:
-    """Parse a docstring. Never raises: text in no known style becomes the description."""
+    """Parse a docstring in any of the three styles. Never raises: text in no known style becomes the description.
+    Parameters without a text, and sections such as Returns, are left out."""
     lines = inspect.cleandoc(text or "").splitlines()
     kept: list[str] = []
     found: dict[str, str] = {}
@@ -55,12 +56,14 @@ def read_docstring(text: str | None) -> ParsedDocstring:
 
 
 def _keep_line(lines: list[str], at: int, kept: list[str]) -> int:
+    """Add a line to the description, and return the number of the next line."""
     kept.append(lines[at])
     return at + 1
 
 
 def _read_field(lines: list[str], at: int, found: dict[str, str]) -> int:
-    """Parse a Sphinx field, `:param int city: Where.`. Return the line after it, or 0."""
+    """Parse a Sphinx field, `:param int city: Where.`, with its indented lines. Return the number of the line after it,
+    or 0 if there is none. The first text of a parameter counts."""
     match = _FIELD(lines[at])
     if match is None or match["field"] not in _FIELDS:
         return 0
@@ -68,12 +71,15 @@ def _read_field(lines: list[str], at: int, found: dict[str, str]) -> int:
     while end < len(lines) and lines[end][:1] in (" ", "\t"):
         end += 1
     if match["field"] in _PARAMETER_FIELDS and match["argument"].split():
-        found.setdefault(match["argument"].split()[-1].lstrip("*"), _join([match["text"] or "", *lines[at + 1 : end]]))
+        found.setdefault(
+            match["argument"].split()[-1].lstrip("*"), _join_lines([match["text"] or "", *lines[at + 1 : end]])
+        )
     return end
 
 
 def _read_section(lines: list[str], at: int, found: dict[str, str]) -> int:
-    """Parse a Google or NumPy section. Return the line after it, or 0."""
+    """Parse a Google or NumPy section; only those of parameters add to `found`. Return the number of the line after it,
+    or 0 if there is none."""
     match = _HEADER(lines[at])
     title = match[1].strip().lower() if match else ""
     if title not in _PARAMETERS and title not in _RESULTS:
@@ -86,8 +92,8 @@ def _read_section(lines: list[str], at: int, found: dict[str, str]) -> int:
 
 
 def _read_google_section(lines: list[str], at: int, found: dict[str, str]) -> int:
-    """Parse the indented lines of a section; an entry starts at the indentation of the first. Return the line after
-    it."""
+    """Parse the indented lines of a section from `at` on; an entry starts at the indentation of the first. Return the
+    number of the line after them."""
     end = at
     while end < len(lines) and (not lines[end].strip() or _indent(lines[end]) > 0):
         end += 1
@@ -97,8 +103,8 @@ def _read_google_section(lines: list[str], at: int, found: dict[str, str]) -> in
 
 
 def _read_numpy_section(lines: list[str], at: int, found: dict[str, str]) -> int:
-    """Parse the lines up to the next underlined title; an entry starts without indentation. Return the line after
-    it."""
+    """Parse the lines from `at` up to the next underlined title; an entry starts without indentation. Return the number
+    of the line after them."""
     end = at
     while end < len(lines) and not (end + 1 < len(lines) and lines[end].strip() and _UNDERLINE(lines[end + 1])):
         end += 1
@@ -107,7 +113,8 @@ def _read_numpy_section(lines: list[str], at: int, found: dict[str, str]) -> int
 
 
 def _read_entries(body: list[str], margin: int, entry: Entry, found: dict[str, str]) -> None:
-    """Parse the entries of a section; lines in between continue an entry."""
+    """Add the texts of a section's entries to `found`; other lines continue an entry. `margin` is the indentation of an
+    entry."""
     names: list[str] = []
     texts: dict[str, list[str]] = {}
     for line in body:
@@ -120,19 +127,22 @@ def _read_entries(body: list[str], margin: int, entry: Entry, found: dict[str, s
             for name in names:
                 texts[name].append(line)
     for name, parts in texts.items():
-        found.setdefault(name, _join(parts))
+        found.setdefault(name, _join_lines(parts))
 
 
 def _indent(line: str) -> int:
+    """Return the number of white space characters before a line's text."""
     return len(line) - len(line.lstrip())
 
 
-def _join(lines: list[str]) -> str:
+def _join_lines(lines: list[str]) -> str:
+    """Join lines, stripped and without blank ones, with spaces."""
     return " ".join(line.strip() for line in lines if line.strip())
 
 
 def resolve_parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """Return the parameters that a model may fill in, with resolved types.
+    """Return the parameters that a model may fill in, with resolved types; those that a partial fixed are left out. A
+    parameter without an annotation gets `Any`, and one with the default None also takes null.
 
     Raises `Refused` for `*args`, a method without its object, and annotations that cannot be resolved.
     """
@@ -157,13 +167,14 @@ def resolve_parameters(function: Callable[..., Any]) -> dict[str, inspect.Parame
 
 
 def _with_hint(parameter: inspect.Parameter, hint: Any) -> inspect.Parameter:
+    """Return the parameter with this annotation, which includes None if that is its default."""
     if parameter.default is None and not allows_none(hint):
         hint = hint | None
     return parameter.replace(annotation=hint)
 
 
 def _resolve_hints(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the annotations of a function. Raises `Refused`."""
+    """Return the annotations of a function, resolved, with the notes of `Annotated`. Raises `Refused`."""
     try:
         return typing.get_type_hints(annotated_function(function), include_extras=True)
     except NameError as error:
@@ -175,14 +186,15 @@ def _resolve_hints(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def annotated_function(function: Callable[..., Any]) -> Any:
-    """Return the function with the annotations: inside a partial, or the `__call__` of an object."""
+    """Return the function with the annotations: that inside a partial, or the `__call__` of an object's or class's
+    type."""
     while isinstance(function, functools.partial):
         function = function.func
     return function if inspect.isroutine(function) else type(function).__call__
 
 
 def _partial_keywords(function: Callable[..., Any]) -> set[str]:
-    """Return the parameters that a partial has fixed already."""
+    """Return the names of the parameters that a partial, or a partial of partials, has fixed by keyword."""
     found: set[str] = set()
     while isinstance(function, functools.partial):
         found |= function.keywords.keys()
@@ -191,7 +203,8 @@ def _partial_keywords(function: Callable[..., Any]) -> set[str]:
 
 
 def function_name(function: Any) -> str:
-    """Return the name of a function. Raises `Refused` for a lambda."""
+    """Return the name of a function, or of a callable object's class; that inside a partial. Raises `Refused` for a
+    lambda."""
     while isinstance(function, functools.partial):
         function = function.func
     name = getattr(function, "__name__", None) or type(function).__name__
@@ -201,7 +214,8 @@ def function_name(function: Any) -> str:
 
 
 def function_docstring(function: Any) -> str | None:
-    """Return the docstring of a function, or of a callable object's `__call__` or class."""
+    """Return the cleaned docstring of a function, or of a callable object's `__call__` or class; None if there is
+    none."""
     while isinstance(function, functools.partial):
         function = function.func
     return inspect.getdoc(function if inspect.isroutine(function) else type(function).__call__) or inspect.getdoc(
@@ -210,11 +224,14 @@ def function_docstring(function: Any) -> str | None:
 
 
 def function_label(function: Any) -> str:
+    """Return the qualified name of a function, of that inside a partial, or of an object's class, with `()`, for
+    messages."""
     function = annotated_function(function) if isinstance(function, functools.partial) else function
     return f"{getattr(function, '__qualname__', type(function).__qualname__)}()"
 
 
 def is_in_class_body(function: Any) -> bool:
-    """Return True for a function that was defined in a class and is not bound to an object."""
+    """Return True for a function that was defined in a class and is not bound to an object, a static method too. A
+    class inside a function counts."""
     outer = getattr(function, "__qualname__", "").rpartition(".")[0]
     return inspect.isfunction(function) and bool(outer) and not outer.endswith("<locals>")

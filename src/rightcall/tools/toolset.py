@@ -33,7 +33,7 @@ class Param(msgspec.Struct, frozen=True):
 
 
 def list_parameters(tool: Tool) -> tuple[Param, ...]:
-    """Return the parameters of a tool: required ones first, then by name."""
+    """Return the parameters of a tool at the top level: required ones first, then by name."""
     listed = tool.parameters.get("required")
     required = set(listed) if isinstance(listed, list) else set()
     found = [_read_parameter(key, schema, key in required) for key, schema in properties(tool.parameters).items()]
@@ -41,7 +41,7 @@ def list_parameters(tool: Tool) -> tuple[Param, ...]:
 
 
 def _read_parameter(name: str, given: Any, required: bool) -> Param:
-    """Return one parameter from its property schema."""
+    """Return one parameter from its property schema; a schema that is no object counts as `{}`."""
     schema = given if isinstance(given, dict) else {}
     text = schema.get("description")
     default = schema.get("default", msgspec.UNSET)
@@ -49,7 +49,7 @@ def _read_parameter(name: str, given: Any, required: bool) -> Param:
 
 
 def examples(schema: Json) -> tuple[Any, ...]:
-    """Return the examples of a schema; a list under `examples` takes precedence over a single `example`."""
+    """Return the examples of a schema, or (); a list under `examples` takes precedence over a single `example`."""
     if isinstance(schema.get("examples"), list):
         return tuple(schema["examples"])
     return (schema["example"],) if "example" in schema else ()
@@ -80,12 +80,15 @@ _HASHES = 4  # number of hashed spellings of a name that are recognised
 
 
 def check_provider(provider: str) -> str:
-    """Return the canonical name of a form of tools: an API, or `mcp`."""
+    """Return the canonical name of a form of tools: an API, the name of its SDK, or `mcp`. Raises `CallerError` for
+    another."""
     return api_name(provider, NAME_RULES, what="form of tools")
 
 
 def wire_names(names: Iterable[str], provider: str) -> dict[str, str]:
-    """Map each name to the name that the provider accepts; the results are unique."""
+    """Map each name to one that the provider accepts: itself if it is valid, else one with valid characters, with a
+    hash if it was cut or is taken. The results are unique and do not depend on the order of the names. Raises
+    `CallerError` for an unknown provider."""
     rule = NAME_RULES[check_provider(provider)]
     all_names = list(names)
     found = {name: name for name in all_names if _is_valid_name(name, rule)}
@@ -110,6 +113,7 @@ def is_wire_name_of(wire: str, name: str) -> bool:
 
 
 def _is_valid_name(name: str, rule: NameRule) -> bool:
+    """Return True if the provider accepts the name as it is."""
     return len(name) <= rule.longest and re.fullmatch(f"[{rule.first}][{rule.rest}]*", name) is not None
 
 
@@ -120,12 +124,14 @@ def _fit_name(name: str, rule: NameRule) -> str:
 
 
 def _replace_characters(name: str, rule: NameRule) -> str:
+    """Return the name with invalid characters replaced by `_`, and `_` before an invalid first one. It may be too
+    long."""
     new = re.sub(f"[^{rule.rest}]", "_", name)
     return new if re.match(f"[{rule.first}]", new) else "_" + new
 
 
 def _hashed_names(name: str, rule: NameRule) -> Iterator[str]:
-    """Yield replacement names that end in a hash of the name."""
+    """Yield replacement names that end in a hash of the name, without end; each is short enough."""
     import hashlib
 
     base = _replace_characters(name, rule)[: rule.longest - 9]
@@ -151,6 +157,7 @@ _MOST_NEAR = 2_000  # names that are compared to find a similar one
 
 
 def _letter_pairs(text: str) -> set[str]:
+    """Return the pairs of adjacent characters in a text."""
     return {text[i : i + 2] for i in range(len(text) - 1)}
 
 
@@ -191,7 +198,8 @@ class Toolset:
 
     @classmethod
     def lenient(cls, *sources: Tools, replace: bool = False) -> Toolset:
-        """Return the usable tools of `sources`; `refused` lists the others with reasons. `replace` as in `Toolset`."""
+        """Return the usable tools of `sources`; `refused` lists the others with reasons. `replace` as in `Toolset`.
+        Unusable definitions never raise."""
         made = cls.__new__(cls)
         made._fill(_label_sources(sources), replace, _leave_out_everything)
         return made
@@ -226,7 +234,8 @@ class Toolset:
         return tools
 
     def _fill(self, sources: Mapping[str, Tools], replace: bool, leaves_out: Callable[[Refused], bool]) -> None:
-        """Collect the tools of all sources; `leaves_out` decides which errors are recorded instead of raised."""
+        """Collect the tools of all sources and set all attributes; `leaves_out` decides which errors are recorded
+        instead of raised."""
         by_name: dict[str, Tool] = {}
         origins: dict[str, str] = {}
         clashes: list[Clash] = []
@@ -275,7 +284,7 @@ class Toolset:
         return f"Toolset({', '.join(self._by_name)})"
 
     def get(self, name: str) -> Tool | None:
-        """Return the tool with this `name`, or None."""
+        """Return the callable tool with this `name`, or None."""
         return self._by_name.get(name)
 
     @property
@@ -284,11 +293,13 @@ class Toolset:
         return tuple(sorted(self._by_name))
 
     def source(self, name: str) -> str:
-        """Return where the tool of this `name` was declared, as a phrase; "" for an undeclared tool."""
+        """Return where the tool of this `name` was declared, as a phrase; "" for a name that is undeclared or outside
+        the scope."""
         return self._sources.get(name, "") if name in self._by_name else ""
 
     def scoped(self, names: Iterable[str]) -> Toolset:
-        """Return the same tools with only these `names` callable. A scope of a scope never allows more."""
+        """Return the same tools with only these `names` callable, of which unknown ones are ignored; a string is one
+        name. A scope of a scope never allows more."""
         made = object.__new__(Toolset)
         for slot in self.__slots__:
             setattr(made, slot, getattr(self, slot))
@@ -306,7 +317,8 @@ class Toolset:
         return made
 
     def registered(self, *sources: Tools) -> Toolset:
-        """Return these tools and those of `sources`; a new tool replaces one of the same name. The scope is kept."""
+        """Return a new toolset of these tools and those of `sources`; a new tool replaces one of the same name. The
+        scope is kept, so a new name outside it is not callable. Raises `BadTools`."""
         whole = object.__new__(Toolset)
         for slot in self.__slots__:
             setattr(whole, slot, getattr(self, slot))
@@ -322,7 +334,8 @@ class Toolset:
         return None if name in self._by_name else "unknown_tool"
 
     def left_out(self, name: str) -> Refusal | None:
-        """Return why a definition of this `name` is unusable, if one was declared and left out."""
+        """Return why a definition of this `name` is unusable, if one was declared and left out; None if a tool has this
+        name."""
         return None if name in self._all else next((each for each in self.refused if each.tool == name), None)
 
     @property
@@ -335,7 +348,8 @@ class Toolset:
         return tuple(out)
 
     def kinds(self, name: str) -> dict[str, Kind]:
-        """Return the kind of each declared argument of the tool `name`; empty for an undeclared tool."""
+        """Return the kind of each declared argument of the callable tool `name`, by argument; empty for any other
+        name."""
         tool = self._by_name.get(name)
         if tool is None:
             return {}
@@ -345,8 +359,8 @@ class Toolset:
         return found
 
     def nearest(self, name: str) -> list[str]:
-        """Return up to three declared names that are similar to `name`, most similar first. Only the first 2,000 tools
-        are compared."""
+        """Return up to three callable names that are similar to `name`, most similar first. Only the first 2,000 tools
+        are compared, and the first 64 characters of `name`."""
         # Close matching is too slow for a thousand tools: only those that share the most letter pairs are compared.
         import difflib
 
@@ -358,24 +372,24 @@ class Toolset:
         return difflib.get_close_matches(name[:64], [other for count, other in shared if count], 3, 0.5)
 
     def schema(self, name: str) -> Json | None:
-        """Return the schema that checks calls of the tool of this `name`: its parameters as plain 2020-12, without
-        patterns that a linear engine cannot run. None for an undeclared tool."""
+        """Return the schema that checks calls of the callable tool of this `name`: its parameters as plain 2020-12,
+        without patterns that a linear engine cannot run. None for any other name. Do not change it: it is shared."""
         tool = self._by_name.get(name)
-        return None if tool is None else self._check(tool)[0]
+        return None if tool is None else self._relax(tool)[0]
 
     @property
     def relaxed(self) -> tuple[SchemaRelaxation, ...]:
         """The parts of the declared schemas that are not checked, with reasons."""
-        return tuple(relaxation for tool in self for relaxation in self._check(tool)[1])
+        return tuple(relaxation for tool in self for relaxation in self._relax(tool)[1])
 
     def relaxations_of(self, name: str) -> tuple[SchemaRelaxation, ...]:
         """Return the unchecked parts of the schema of the tool of this `name`, with reasons. Empty for an undeclared
         tool."""
         tool = self._by_name.get(name)
-        return () if tool is None else self._check(tool)[1]
+        return () if tool is None else self._relax(tool)[1]
 
-    def _check(self, tool: Tool) -> tuple[Json, tuple[SchemaRelaxation, ...]]:
-        """Return the schema that checks calls of a tool, and what was relaxed in it."""
+    def _relax(self, tool: Tool) -> tuple[Json, tuple[SchemaRelaxation, ...]]:
+        """Return the schema that checks calls of a tool, and what was relaxed in it; both are computed once."""
         found = self._checked.get(tool.name)
         if found is None:
             found = self._checked[tool.name] = relax_schema(tool.name, tool.parameters)
@@ -393,17 +407,19 @@ class Toolset:
         return to_provider(self, api, extensions=extensions)
 
     def wire_names(self, api: str) -> dict[str, str]:
-        """Return the name of each tool in this `api`, or `mcp`; it does not depend on the scope."""
-        to_wire = self._names(api)[0]
+        """Return the name of each callable tool in this `api`, or `mcp`; a name does not depend on the scope. Raises
+        `CallerError` for an unknown API."""
+        to_wire = self._wire_name_maps(api)[0]
         return {name: to_wire[name] for name in self._by_name}
 
     def from_wire_name(self, api: str, wire: str) -> str | None:
-        """Return the tool name for the `wire` name of this `api`, or None."""
-        name = self._names(api)[1].get(wire)
+        """Return the callable tool's name for the `wire` name of this `api`, or None. Raises `CallerError` for an
+        unknown API."""
+        name = self._wire_name_maps(api)[1].get(wire)
         return name if name in self._by_name else None
 
-    def _names(self, api: str) -> tuple[dict[str, str], dict[str, str]]:
-        """Return the wire names of all tools and their inverse."""
+    def _wire_name_maps(self, api: str) -> tuple[dict[str, str], dict[str, str]]:
+        """Return the wire names of all tools, also outside the scope, and their inverse; both are computed once."""
         api = check_provider(api)
         found = self._wire.get(api)
         if found is None:
@@ -419,10 +435,12 @@ Tools = Toolset | ToolLike | Iterable[ToolLike | Toolset | Iterable[ToolLike]]
 
 
 def _leave_out_nothing(refused: Refused) -> bool:
+    """Return False: every unusable definition is raised."""
     return False
 
 
 def _leave_out_everything(refused: Refused) -> bool:
+    """Return True: every unusable definition is recorded."""
     return True
 
 
@@ -435,11 +453,13 @@ def _too_many_patterns(tool: Tool) -> Refused:
 
 
 def _leave_out_data(refused: Refused) -> bool:
+    """Return True for an error in data, such as the tools of a request, and False for one in the caller's own code."""
     return refused.given
 
 
 def without_code(tools: Toolset) -> Toolset:
-    """Return the same tools without functions: enough to parse replies, and safe to send to another process."""
+    """Return the same tools in the same scope without functions: enough to parse replies, and safe to send to another
+    process."""
     made = object.__new__(Toolset)
     for slot in Toolset.__slots__:
         setattr(made, slot, getattr(tools, slot))
@@ -449,7 +469,8 @@ def without_code(tools: Toolset) -> Toolset:
 
 
 def is_none_choice(choice: object) -> bool:
-    """Return True if this tool choice forbids every call: `"none"`, `{"type": "none"}`, `{"mode": "NONE"}`."""
+    """Return True if this tool choice forbids every call: `"none"`, `{"type": "none"}`, `{"mode": "NONE"}`, in any
+    case."""
     if isinstance(choice, Mapping):
         config = choice.get("functionCallingConfig", choice.get("function_calling_config"))
         fields = config if isinstance(config, Mapping) else choice
@@ -458,11 +479,12 @@ def is_none_choice(choice: object) -> bool:
 
 
 def _label_sources(sources: Sequence[Tools]) -> dict[str, Tools]:
+    """Return the sources by label: "" for a single one, else `/0`, `/1`, ..."""
     return {"": sources[0]} if len(sources) == 1 else {f"/{at}": source for at, source in enumerate(sources)}
 
 
 def _iterate_tools(source: Tools, label: str) -> Iterator[FoundTool]:
-    """Yield the tools of one source with their origin."""
+    """Yield the tools of one source with their origin, which begins with the label; unusable ones as `Refused`."""
     if isinstance(source, Toolset):
         mended: dict[str, list[SchemaFix]] = {}
         for note in source.mended:
@@ -477,5 +499,5 @@ def _iterate_tools(source: Tools, label: str) -> Iterator[FoundTool]:
 
 
 def _is_same_tool(one: Tool, other: Tool) -> bool:
-    """Compare two tools without their functions."""
+    """Return True if two tools are equal except for their functions."""
     return all(getattr(one, field) == getattr(other, field) for field in Tool.__struct_fields__ if field != "run")

@@ -41,7 +41,8 @@ from rightcall.types import Json
 
 
 def union_type(members: list[JsonType]) -> JsonType:
-    """Return the type of alternatives; equal schemas are merged, and null is last."""
+    """Return the type of alternatives; equal schemas are merged, and null is last. A value is read by the alternative
+    that fits best, as `_read_alternative` says."""
     schemas: list[Json] = []
     for member in members:
         schemas += [each for each in _alternatives(member.schema) if each not in schemas]
@@ -51,7 +52,7 @@ def union_type(members: list[JsonType]) -> JsonType:
     schema = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
     if not others:
         return NULL
-    read = others[0].read if len(others) == 1 else _best_alternative(others)
+    read = others[0].read if len(others) == 1 else _make_union_reader(others)
     if not nullable:
         return JsonType(schema, read)
     return JsonType(schema, lambda value: None if value is None else read(value))
@@ -62,7 +63,7 @@ def _alternatives(schema: Json) -> list[Json]:
     return schema["anyOf"] if schema.keys() == {"anyOf"} else [schema]
 
 
-def _best_alternative(members: list[JsonType]) -> Read:
+def _make_union_reader(members: list[JsonType]) -> Read:
     """Return a reader that picks the best-fitting alternative.
 
     Alternatives that contain each other would read an inner value once per path to it, which doubles with each level.
@@ -102,8 +103,8 @@ def _read_or_error(members: list[JsonType], value: Any) -> Any:
 
 
 def _read_alternative(members: list[JsonType], value: Any) -> Any:
-    """Return the value as the alternative that fits best: most fields in common, then fewest conversions. Raises
-    `ConversionError` if none fits."""
+    """Return the value as the alternative that fits best: most fields in common, then one that converts nothing, then
+    the first. Raises `ConversionError` if none fits."""
     found: list[tuple[JsonType, Any]] = []
     faults: list[ValueFault] = []
     for member in members:
@@ -120,7 +121,8 @@ def _read_alternative(members: list[JsonType], value: Any) -> Any:
 
 
 def _is_changed(value: Any, made: Any) -> bool:
-    """Return True if reading converted the value: to another kind of number, a tuple, or an Enum member."""
+    """Return True if reading converted the value: to another kind of number, a tuple, or an Enum member. Inner values
+    of lists are compared, those of objects are not."""
     if isinstance(value, list):
         return not isinstance(made, list) or any(_is_changed(*pair) for pair in zip(value, made, strict=False))
     if isinstance(made, enum.Enum):
@@ -129,8 +131,8 @@ def _is_changed(value: Any, made: Any) -> bool:
 
 
 def _combine_faults(faults: list[ValueFault]) -> ConversionError:
-    """Return one error for a value that fits no alternative: faults inside it, and one fault that lists what the
-    alternatives expect."""
+    """Return one error for a value that fits no alternative: all faults inside it, and one fault that lists what the
+    alternatives expect of the value itself, if any of them says so."""
     messages = dict.fromkeys([fault.message for fault in faults if not fault.steps])
     inside = [fault for fault in faults if fault.steps]
     kinds = {fault.code for fault in faults}
@@ -164,7 +166,8 @@ _ARRAYS = (list, tuple, set, frozenset, collections.deque)
 
 
 def array_type(item: JsonType, make: Callable[[list[Any]], Any], *, unique: bool = False) -> JsonType:
-    """Return the type of an array with equal items; `make` converts the list."""
+    """Return the type of an array with equal items; `make` converts the list. `unique` sets `uniqueItems` in the schema
+    only: equal items are not rejected."""
     schema: Json = {"items": item.schema, "type": "array", **({"uniqueItems": True} if unique else {})}
     read_item = item.read
 
@@ -179,14 +182,15 @@ def array_type(item: JsonType, make: Callable[[list[Any]], Any], *, unique: bool
 
 
 def check_array(value: Any) -> Iterable[Any]:
-    """Return the value if it is a list or similar. Raises `ConversionError`."""
+    """Return the value unchanged if it is a list, tuple, set, frozenset or deque. Raises `ConversionError`."""
     if type(value) is list or isinstance(value, _ARRAYS):
         return value
     raise wrong_type_error("should be an array")
 
 
 def tuple_type(items: list[JsonType], fewest: int, make: Callable[[list[Any]], Any]) -> JsonType:
-    """Return the type of an array with a type for each position; positions after `fewest` are optional."""
+    """Return the type of an array with a type for each position; only the first `fewest` are required. `make`
+    converts the list, which may be shorter than `items`."""
     schema: Json = {"maxItems": len(items), "minItems": fewest, "type": "array"}
     if items:
         schema["prefixItems"] = [item.schema for item in items]
@@ -211,7 +215,8 @@ def tuple_type(items: list[JsonType], fewest: int, make: Callable[[list[Any]], A
 
 
 def mapping_type(key: JsonType, value: JsonType, make: Callable[[dict[Any, Any]], Any]) -> JsonType:
-    """Return the type of an object with any keys. Constraints of `key` go into `propertyNames`."""
+    """Return the type of an object with any keys; `make` converts the dict. Constraints of `key` go into
+    `propertyNames`."""
     names = dict(key.schema)
     schema: Json = {"additionalProperties": value.schema or True, "type": "object"}
     if "$ref" in names or (names.get("type") == "string" and len(names) > 1):
@@ -239,7 +244,7 @@ def mapping_type(key: JsonType, value: JsonType, make: Callable[[dict[Any, Any]]
 
 
 def _key_reader(read: Read) -> Read:
-    """Return a reader for keys. A key is text: for another type, the text is decoded as JSON."""
+    """Return a reader for keys. A key is text: if its type does not take the text, the text is decoded as JSON."""
 
     def read_key(name: Any) -> Any:
         try:
@@ -278,7 +283,7 @@ class ResolvedField(NamedTuple):
 
 
 def fields_schema(entries: Iterable[ResolvedField]) -> Json:
-    """Return the object schema of the fields."""
+    """Return the object schema of the fields, in their order. It does not forbid others."""
     properties = {}
     required = []
     for field, meaning in entries:
@@ -292,8 +297,8 @@ def fields_schema(entries: Iterable[ResolvedField]) -> Json:
 
 
 def fields_reader(entries: Iterable[ResolvedField], rest: Read | None = None) -> Callable[[Any], dict[str, Any]]:
-    """Return a reader for an object with these fields, in their order. `rest` reads other fields; without it they are
-    ignored."""
+    """Return a reader for an object with these fields, in their order; it returns a dict without absent fields. `rest`
+    reads other fields; without it they are left out."""
     readers = [(field.name, meaning.read, field.required) for field, meaning in entries]
     names = frozenset([name for name, _, _ in readers])
 
@@ -326,7 +331,8 @@ def fields_reader(entries: Iterable[ResolvedField], rest: Read | None = None) ->
 def fill_defaults(
     entries: Iterable[ResolvedField], read: Callable[[Any], dict[str, Any]]
 ) -> Callable[[Any], dict[str, Any]]:
-    """Return the reader with defaults added for absent fields. A mutable default is copied."""
+    """Return the reader with defaults added for absent fields; the same reader if no field has one. A default that is
+    not hashable is copied deeply."""
     defaults = {field.name: field.default for field, _ in entries if field.default is not NOTHING}
     if not defaults:
         return read
@@ -345,7 +351,8 @@ def fill_defaults(
 
 
 def class_hints(cls: Any) -> dict[str, Any]:
-    """Return the resolved annotations of a class, which may refer to itself. Raises NameError."""
+    """Return the resolved annotations of a class, which may refer to itself, with the notes of `Annotated`. Raises
+    NameError, or `UnsupportedType` for an annotation that is no type."""
     try:
         return typing.get_type_hints(cls, localns={cls.__name__: cls}, include_extras=True)
     except TypeError as error:
@@ -353,13 +360,14 @@ def class_hints(cls: Any) -> dict[str, Any]:
 
 
 def class_description(cls: Any) -> Json:
-    """Return the class docstring as `description`, unless Python generated it."""
+    """Return `{"description": ...}` with the class's own docstring; empty if it has none, or Python generated it."""
     notes = inspect.cleandoc(vars(cls).get("__doc__") or "")
     return {"description": notes} if notes and not notes.startswith(f"{cls.__name__}(") else {}
 
 
 def dataclass_fields(cls: Any) -> list[AnnotatedField]:
-    """Return the parameters that create an instance: including InitVar, excluding fields without `init`."""
+    """Return the parameters that create an instance: including InitVar, excluding fields without `init`. A default
+    factory has no default that can be shown."""
     hints = class_hints(cls)
     declared = {field.name: field for field in dataclasses.fields(cls)}
     found = []
@@ -384,7 +392,8 @@ def _field_description(field: dataclasses.Field[Any] | None) -> str:
 
 
 def typed_dict_fields(cls: Any) -> list[AnnotatedField]:
-    """Return the fields of a TypedDict, with Required, NotRequired and ReadOnly resolved."""
+    """Return the fields of a TypedDict, with Required, NotRequired and ReadOnly resolved and removed from the
+    annotations."""
     found = []
     for name, hint in class_hints(cls).items():
         required = name in cls.__required_keys__
@@ -396,7 +405,8 @@ def typed_dict_fields(cls: Any) -> list[AnnotatedField]:
 
 
 def _qualifier(hint: Any) -> str:
-    """Return `Required` for `Required[int]`, from `typing` or `typing_extensions`."""
+    """Return the name of the form around an annotation, `Required` for `Required[int]`, from `typing` or
+    `typing_extensions`; "" if there is none."""
     return str(getattr(typing.get_origin(hint), "_name", ""))
 
 
@@ -411,7 +421,8 @@ def named_tuple_fields(cls: Any) -> list[AnnotatedField]:
 
 
 def instance_reader(cls: Any, read: Callable[[Any], dict[str, Any]]) -> Read:
-    """Return a reader that creates an instance from its fields. A ValueError of the class is a fault of the value."""
+    """Return a reader that creates an instance from the fields that `read` returns. An instance of the class is
+    returned itself; a ValueError or AssertionError of the class is a fault of the value."""
 
     def read_instance(value: Any) -> Any:
         if type(value) is not dict and isinstance(value, cls):
@@ -442,7 +453,8 @@ class _Definition:
         self.keys |= json_type.keys
 
     def reference(self) -> JsonType:
-        """Return a type that refers to this definition."""
+        """Return a type that refers to this definition, and count the use. Its reader works once the definition is
+        resolved."""
         self.uses += 1
         return JsonType({"$ref": f"#/$defs/{self.name}"}, lambda value: self.type.read(value), self.keys)
 
@@ -454,37 +466,41 @@ class TypeResolver:
         self.definitions: dict[str, Json] = {}
         self._definitions: dict[Any, _Definition] = {}
 
-    def of(self, hint: Any) -> JsonType:
-        """Return the JSON type of an annotation. Raises `UnsupportedType` or `NeedsPydantic`."""
+    def resolve(self, hint: Any) -> JsonType:
+        """Return the JSON type of an annotation; classes with fields become definitions. Raises `UnsupportedType` or
+        `NeedsPydantic`."""
         if typing.get_origin(hint) is typing.Annotated:
             return self._resolve_annotated(hint)
         return _scalar(hint) or self._resolve_special(hint) or self._resolve_class(hint)
 
-    def root(self, cls: Any) -> JsonType:
-        """Return the JSON type of a class with its fields inline."""
-        self.of(cls)
+    def resolve_root(self, cls: Any) -> JsonType:
+        """Return the JSON type of a class with its fields inline. Its definition remains only if something refers to
+        it."""
+        self.resolve(cls)
         definition = self._definitions[cls]
         if definition.uses == 1:  # nothing else refers to it
             del self.definitions[definition.name]
         return definition.type
 
     def _fields(self, cls: Any, fields: list[AnnotatedField], given: dict[Any, Any]) -> list[ResolvedField]:
+        """Resolve fields of a class; `given` replaces its type variables."""
         return [ResolvedField(field, self._field(cls, field, given)) for field in fields]
 
     def _field(self, cls: Any, field: AnnotatedField, given: dict[Any, Any]) -> JsonType:
-        """Resolve one field; an error names the field."""
+        """Resolve one field; an `UnsupportedType` gets the field's place."""
         try:
-            return self.of(_substitute(field.hint, given) if given else field.hint)
+            return self.resolve(_substitute(field.hint, given) if given else field.hint)
         except UnsupportedType as unsupported:
             unsupported.place = unsupported.place or f"{cls.__name__}.{field.name}"
             raise
 
     def _resolve_annotated(self, hint: Any) -> JsonType:
-        """Resolve `Annotated`: bounds and descriptions are added to the schema."""
+        """Resolve `Annotated`: bounds and a description are added to the schema, other notes are ignored. Raises
+        `NeedsPydantic` for notes of pydantic."""
         inner, notes = typing.get_args(hint)[0], hint.__metadata__
         if any(type(note).__module__.partition(".")[0] == "pydantic" or _is_pydantic(note) for note in notes):
             raise NeedsPydantic
-        meaning = self.of(inner)
+        meaning = self.resolve(inner)
         bounds = {word: limit for note in notes for word, limit in bounds_of(note).items()}
         if bounds:
             meaning = self._resolve_bounded(hint, inner, meaning, bounds)
@@ -492,10 +508,11 @@ class TypeResolver:
         return meaning._replace(schema={**meaning.schema, "description": text}) if text else meaning
 
     def _resolve_bounded(self, hint: Any, inner: Any, meaning: JsonType, bounds: dict[str, Any]) -> JsonType:
-        """Apply bounds; in a union they apply to each alternative except null."""
+        """Return the type with bounds; in a union they apply to each alternative except null. Raises
+        `UnsupportedType`."""
         if typing.get_origin(inner) not in (typing.Union, types.UnionType):
             return bounded_type(hint, meaning, bounds)
-        members = [(each, self.of(each)) for each in typing.get_args(inner)]
+        members = [(each, self.resolve(each)) for each in typing.get_args(inner)]
         return union_type([one if each is type(None) else bounded_type(hint, one, bounds) for each, one in members])
 
     def _resolve_special(self, hint: Any) -> JsonType | None:
@@ -504,24 +521,25 @@ class TypeResolver:
         if origin is typing.Literal:
             return literal_type(hint, inner)
         if origin in (typing.Union, types.UnionType):
-            return union_type([self.of(each) for each in inner])
+            return union_type([self.resolve(each) for each in inner])
         if isinstance(hint, typing.NewType):
-            return self.of(hint.__supertype__)
+            return self.resolve(hint.__supertype__)
         if isinstance(hint, typing.TypeVar):
             return self._resolve_type_variable(hint)
         alias = origin if origin is not None else hint
         if type(alias).__name__ == "TypeAliasType":
             value = _substitute(alias.__value__, dict(zip(alias.__type_params__, inner, strict=False)))
-            return self._define(hint, _definition_name(alias, inner), lambda: self.of(value))
+            return self._define(hint, _definition_name(alias, inner), lambda: self.resolve(value))
         return None
 
     def _resolve_type_variable(self, hint: Any) -> JsonType:
+        """Resolve a type variable to the union of its constraints, to its bound, or to anything."""
         if hint.__constraints__:
-            return union_type([self.of(each) for each in hint.__constraints__])
-        return ANYTHING if hint.__bound__ is None else self.of(hint.__bound__)
+            return union_type([self.resolve(each) for each in hint.__constraints__])
+        return ANYTHING if hint.__bound__ is None else self.resolve(hint.__bound__)
 
     def _resolve_class(self, hint: Any) -> JsonType:
-        """Resolve a container, a scalar, an Enum, or a class with fields."""
+        """Resolve a container, a scalar, an Enum, or a class with fields. Raises `UnsupportedType` for any other."""
         cls, inner = typing.get_origin(hint) or hint, typing.get_args(hint)
         if _is_pydantic(cls):
             raise NeedsPydantic
@@ -542,28 +560,31 @@ class TypeResolver:
         if cls is tuple:
             return array_type(ANYTHING, tuple) if hint in (tuple, typing.Tuple) else self._resolve_tuple(inner)  # noqa: UP006
         if cls in LISTS or cls in SETS:
-            item = self.of(inner[0]) if inner else ANYTHING
+            item = self.resolve(inner[0]) if inner else ANYTHING
             return array_type(item, LISTS.get(cls) or SETS[cls], unique=cls in SETS)
         if cls in DICTS:
             key, value = inner or (Any, Any)
-            return mapping_type(self._resolve_key(key), self.of(value), DICTS[cls])
+            return mapping_type(self._resolve_key(key), self.resolve(value), DICTS[cls])
         return None
 
     def _resolve_key(self, hint: Any) -> JsonType:
         """Resolve the key type of a mapping. Raises `UnsupportedType` for types that text cannot express."""
-        meaning = self.of(hint)
+        meaning = self.resolve(hint)
         target = self.definitions.get(str(meaning.schema.get("$ref")).rpartition("/")[2], meaning.schema)
         if target.get("type") in ("array", "object", "null"):
             raise UnsupportedType(hint, "cannot be the key of a JSON object, which is text", "use str for the keys")
         return meaning
 
     def _resolve_tuple(self, inner: tuple[Any, ...]) -> JsonType:
+        """Resolve the items of a tuple's annotation: `tuple[int, ...]` is an array, any other has one type for each
+        position."""
         if len(inner) == 2 and inner[1] is ...:
-            return array_type(self.of(inner[0]), tuple)
-        return tuple_type([self.of(each) for each in inner], len(inner), tuple)
+            return array_type(self.resolve(inner[0]), tuple)
+        return tuple_type([self.resolve(each) for each in inner], len(inner), tuple)
 
     def _define(self, key: Any, name: str, build: Callable[[], JsonType]) -> JsonType:
-        """Return a reference to the definition of `key`, building it at first use."""
+        """Return a reference to the definition of `key`, which `build` makes at first use. A class may refer to
+        itself."""
         definition = self._definitions.get(key)
         if definition is None:
             definition = self._definitions[key] = _Definition(self._unused_name(key, name))
@@ -573,7 +594,8 @@ class TypeResolver:
         return definition.reference()
 
     def _unused_name(self, key: Any, name: str) -> str:
-        """Return a definition name that no other class has."""
+        """Return a definition name that no other class has: `name`, else one with the module, else one with a
+        number."""
         if name not in self.definitions:
             return name
         longer = _identifier(
@@ -584,11 +606,13 @@ class TypeResolver:
     # -- classes with fields -------------------------------------------------------------------------------------------
 
     def _dataclass(self, cls: Any, given: dict[Any, Any]) -> JsonType:
+        """Return the type of a dataclass: an object, which is read as an instance. Other keys are ignored."""
         entries = self._fields(cls, dataclass_fields(cls), given)
         read = instance_reader(cls, fields_reader(entries))
         return JsonType({**class_description(cls), **fields_schema(entries)}, read, _field_names(entries))
 
     def _typed_dict(self, cls: Any, given: dict[Any, Any]) -> JsonType:
+        """Return the type of a TypedDict: an object, which is read as a dict without other keys."""
         entries = self._fields(cls, typed_dict_fields(cls), given)
         schema = {**class_description(cls), **fields_schema(entries)}
         return JsonType(schema, fields_reader(entries), _field_names(entries))
@@ -617,15 +641,18 @@ def _scalar(hint: Any) -> JsonType | None:
 
 
 def _is_pydantic(value: Any) -> bool:
+    """Return True if a class or value says that pydantic must read it."""
     return any(hasattr(value, name) for name in _OF_PYDANTIC)
 
 
 def _field_names(entries: list[ResolvedField]) -> frozenset[str]:
+    """Return the names of resolved fields."""
     return frozenset([entry.field.name for entry in entries])
 
 
 def _substitute(hint: Any, given: dict[Any, Any]) -> Any:
-    """Return the annotation with type variables replaced: `list[T]` as `list[int]`."""
+    """Return the annotation with type variables replaced: `list[T]` as `list[int]`. Variables that `given` lacks
+    remain."""
     if isinstance(hint, typing.TypeVar):
         return given.get(hint, hint)
     free = getattr(hint, "__parameters__", ())
@@ -633,9 +660,11 @@ def _substitute(hint: Any, given: dict[Any, Any]) -> Any:
 
 
 def _definition_name(cls: Any, inner: tuple[Any, ...]) -> str:
+    """Return the name of a class's definition, with its type arguments: `Box_int_`."""
     names = [each.__name__ if isinstance(each, type) else str(each) for each in inner]
     return _identifier(f"{cls.__name__}[{', '.join(names)}]") if inner else str(cls.__name__)
 
 
 def _identifier(text: str) -> str:
+    """Return text with all but letters, digits, `_`, `.` and `-` replaced by `_`."""
     return re.sub(r"[^\w.-]", "_", text)

@@ -1,6 +1,6 @@
 """JSON types of single values: scalars, choices, constraints, annotations and defaults.
 
-json_type = TypeResolver().of(date)
+json_type = TypeResolver().resolve(date)
 json_type.schema                  # {"format": "date", "type": "string"}
 json_type.read("2026-05-17")      # date(2026, 5, 17), or raises `ConversionError`
 """
@@ -29,8 +29,8 @@ from rightcall.types import Json
 
 
 def annotation_text(hint: Any) -> str:
-    """Return the description in `Annotated`: a string, a `Doc("text")` or a `Meta(description="text")`; "" if there is
-    none."""
+    """Return the first description in `Annotated`: a string, a `Doc("text")` or a `Meta(description="text")`; "" if
+    there is none."""
     for note in getattr(hint, "__metadata__", ()):
         text = note if isinstance(note, str) else getattr(note, "documentation", getattr(note, "description", None))
         if isinstance(text, str):
@@ -39,7 +39,7 @@ def annotation_text(hint: Any) -> str:
 
 
 def allows_none(hint: Any) -> bool:
-    """Return True if the annotation includes None."""
+    """Return True if the annotation includes None, as `Any` and `object` do. A type variable or an alias does not."""
     if hint in (Any, None, type(None), object):
         return True
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
@@ -58,7 +58,8 @@ NOT_JSON = NotJson()
 
 
 def to_json_value(value: Any) -> Any:
-    """Return the JSON form of a Python value, or `NOT_JSON`."""
+    """Return the JSON form of a Python value as msgspec writes it, or `NOT_JSON`. Bytes must be UTF-8, NaN has no
+    form."""
     try:
         made = msgspec.to_builtins(value, builtin_types=(bytes,), enc_hook=_encode_path)
         return json.loads(json.dumps(made, allow_nan=False, default=bytes.decode))
@@ -67,12 +68,13 @@ def to_json_value(value: Any) -> Any:
 
 
 def with_default(schema: Json, value: Any) -> Json:
-    """Return the schema with this default, if JSON can represent it."""
+    """Return a copy of the schema with this default, or the schema itself if JSON cannot represent the value."""
     default = to_json_value(value)
     return schema if default is NOT_JSON else {**schema, "default": default}
 
 
 def _encode_path(value: Any) -> Any:
+    """Return a path as text. Raises `TypeError` for any other value."""
     if isinstance(value, pathlib.PurePath):
         return str(value)
     raise TypeError(value)
@@ -101,7 +103,7 @@ class ValueFault(NamedTuple):
 
 
 class ConversionError(Exception):
-    """A value that cannot be converted to the annotated type."""
+    """A value that cannot be converted to the annotated type. `faults` has the first five different ones."""
 
     def __init__(self, faults: Iterable[ValueFault]) -> None:
         self.faults = tuple(dict.fromkeys(faults))[:MOST_FAULTS]
@@ -128,15 +130,18 @@ class NeedsPydantic(Exception):
 
 
 def wrong_type_error(message: str) -> ConversionError:
+    """Return a `ConversionError` with one fault, of the code "wrong_type"."""
     return ConversionError([ValueFault("wrong_type", message)])
 
 
 def invalid_value_error(message: str) -> ConversionError:
+    """Return a `ConversionError` with one fault, of the code "invalid_argument"."""
     return ConversionError([ValueFault("invalid_argument", message)])
 
 
 def read_each(read: Read, values: Iterable[Any]) -> list[Any]:
-    """Read every item, and raise the faults of all items together."""
+    """Return the list of all items, read. Raises a `ConversionError` with the faults of the items, once there are
+    `MOST_FAULTS` of them or at the end."""
     made: list[Any] = []
     faults: list[ValueFault] = []
     for at, value in enumerate(values):
@@ -152,7 +157,7 @@ def read_each(read: Read, values: Iterable[Any]) -> list[Any]:
 
 
 def copy_json(value: Any) -> Any:
-    """Return a deep copy, so that a tool cannot change the call that its arguments came from."""
+    """Return a deep copy of dicts and lists, so that a tool cannot change the call that its arguments came from."""
     if isinstance(value, dict):
         return {key: copy_json(item) for key, item in value.items()}
     return [copy_json(item) for item in value] if isinstance(value, list) else value
@@ -185,7 +190,8 @@ _BOUND_CHECKS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
 
 
 def bounds_of(note: Any) -> dict[str, Any]:
-    """Return the bounds that an annotation in `Annotated` sets; empty for anything else."""
+    """Return the bounds that an annotation in `Annotated` sets; empty for anything else than msgspec's and
+    annotated_types'."""
     if not isinstance(note, msgspec.Meta) and type(note).__module__ != "annotated_types":
         return {}
     found = {word: getattr(note, word, None) for word in _ALL}
@@ -193,8 +199,8 @@ def bounds_of(note: Any) -> dict[str, Any]:
 
 
 def bounded_type(hint: Any, meaning: JsonType, bounds: dict[str, Any]) -> JsonType:
-    """Return the type with bounds in its schema and its reader. Raises `UnsupportedType` for a bound that does not
-    apply."""
+    """Return the type with bounds in its schema and its reader; a pattern is only in the schema. Raises
+    `UnsupportedType` for a bound that does not apply."""
     words = _WORDS.get(str(meaning.schema.get("type")), {})
     if strange := next((word for word in bounds if word not in words), None):
         raise UnsupportedType(
@@ -218,7 +224,7 @@ _MOST_NAMED = 20
 
 
 def literal_type(hint: Any, values: tuple[Any, ...]) -> JsonType:
-    """Return the type of a `Literal`."""
+    """Return the type of a `Literal` with these values. Raises `UnsupportedType` for one that JSON cannot represent."""
     options = _json_options(hint, values)
     values_json = [each for each, _ in options]
     schema: Json = {"const": values_json[0]} if len(values_json) == 1 else {"enum": values_json}
@@ -226,7 +232,8 @@ def literal_type(hint: Any, values: tuple[Any, ...]) -> JsonType:
 
 
 def enum_type(cls: type[enum.Enum]) -> JsonType:
-    """Return the type of an Enum; its JSON form is the value of the member."""
+    """Return the type of an Enum, whose JSON form is the value of the member; it is read as the member. Raises
+    `UnsupportedType` for an Enum without members, and for values that JSON cannot represent."""
     members = list(cls)
     if not members:
         raise UnsupportedType(cls, "is an Enum without members", "give it some")
@@ -249,20 +256,22 @@ def _json_options(hint: Any, values: Iterable[Any]) -> list[tuple[Any, Any]]:
 
 
 def _common_type(values: list[Any]) -> Json:
-    """Return `type` for values of one JSON type, else {}."""
+    """Return `{"type": ...}` for values of one JSON type, else {}; also {} for objects."""
     kinds = {type(each) for each in values}
     return {"type": _TYPES[kinds.pop()]} if len(kinds) == 1 and kinds <= _TYPES.keys() else {}
 
 
 def _equality_key(value: Any) -> Any:
-    """Return a key that is equal for values that are equal in JSON: 1 and 1.0, but not 1 and true."""
+    """Return a key that is equal for values that are equal in JSON: 1 and 1.0, but not 1 and true. It may not be
+    hashable."""
     if isinstance(value, (list, dict)):
         return json.dumps(value, sort_keys=True), list
     return value, type(value) is bool
 
 
 def _option_reader(options: list[tuple[Any, Any]], own: tuple[type[Any], ...] = ()) -> Read:
-    """Return a reader that accepts the options only; an instance of `own` is returned as it is."""
+    """Return a reader that takes only the JSON form of an option, and returns the option's value. An instance of `own`
+    is returned unchanged."""
     found = {_equality_key(option): value for option, value in reversed(options)}
     named = ", ".join([json.dumps(option, ensure_ascii=False) for option, _ in options[:_MOST_NAMED]])
     more = ", ..." if len(options) > _MOST_NAMED else ""
@@ -279,13 +288,14 @@ def _option_reader(options: list[tuple[Any, Any]], own: tuple[type[Any], ...] = 
 
 
 def _read_string(value: Any) -> str:
+    """Return a string unchanged. Raises `ConversionError` for any other value."""
     if isinstance(value, str):
         return value
     raise wrong_type_error("should be a string")
 
 
 def _read_integer(value: Any) -> int:
-    """Read an integer; 2.0 is one, as in JSON Schema."""
+    """Return an integer; 2.0 is one, as in JSON Schema, but true is not. Raises `ConversionError`."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if isinstance(value, float) and value.is_integer():
@@ -294,7 +304,7 @@ def _read_integer(value: Any) -> int:
 
 
 def _read_number(value: Any) -> float:
-    """Read a number as float. Raises `ConversionError` if it is too large."""
+    """Return a number as float. Raises `ConversionError` if it is none, or too large."""
     if isinstance(value, float):
         return value
     if isinstance(value, int) and not isinstance(value, bool):
@@ -306,18 +316,20 @@ def _read_number(value: Any) -> float:
 
 
 def _read_boolean(value: Any) -> bool:
+    """Return true or false unchanged. Raises `ConversionError` for any other value."""
     if isinstance(value, bool):
         return value
     raise wrong_type_error("should be true or false")
 
 
 def _read_null(value: Any) -> None:
+    """Raise `ConversionError` for any value but None."""
     if value is not None:
         raise wrong_type_error("should be null")
 
 
 def _read_bytes(value: Any) -> bytes:
-    """Read a string as UTF-8 bytes."""
+    """Return a string as UTF-8 bytes, and bytes unchanged. Raises `ConversionError`."""
     if isinstance(value, (bytes, bytearray)):
         return bytes(value)
     try:
@@ -327,7 +339,7 @@ def _read_bytes(value: Any) -> bytes:
 
 
 def _read_decimal(value: Any) -> Decimal:
-    """Read a number or a numeric string as Decimal."""
+    """Return a number or a numeric string as a finite Decimal. Raises `ConversionError`."""
     if isinstance(value, Decimal):
         return value
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
@@ -345,18 +357,21 @@ def _read_decimal(value: Any) -> Decimal:
 
 
 def _parse_date(text: str) -> dt.date:
+    """Parse an ISO date of ten characters. Raises ValueError."""
     if len(text) != 10:
         raise ValueError
     return dt.date.fromisoformat(text)
 
 
 def _parse_date_time(text: str) -> dt.datetime:
+    """Parse an ISO date and time with dashes in its date; a date alone is none. Raises ValueError."""
     if len(text) <= 10 or text[4] != "-" or text[7] != "-":  # excludes weeks, days of the year and bare digits
         raise ValueError
     return dt.datetime.fromisoformat(text.upper())
 
 
 def _parse_time(text: str) -> dt.time:
+    """Parse an ISO time with colons. Raises ValueError."""
     if ":" not in text:
         raise ValueError
     return dt.time.fromisoformat(text.upper())
@@ -370,7 +385,8 @@ _DURATION = re.compile(
 
 
 def _parse_duration(text: str) -> dt.timedelta:
-    """Parse an ISO 8601 duration. Raises ValueError."""
+    """Parse an ISO 8601 duration of weeks, days, hours, minutes and seconds; years and months have no fixed length.
+    Raises ValueError or OverflowError."""
     found = _DURATION(text.upper())
     if found is None:
         raise ValueError
@@ -379,7 +395,8 @@ def _parse_duration(text: str) -> dt.timedelta:
 
 
 def _text_type(kind: type[Any], format: str, parse: Callable[[str], Any], example: str) -> JsonType:
-    """Return the type of values that JSON writes as text in this format."""
+    """Return the type of values that JSON writes as text in this format. A `kind` is returned unchanged; `example` is
+    for the message."""
 
     def read(value: Any) -> Any:
         if isinstance(value, kind):
@@ -393,6 +410,7 @@ def _text_type(kind: type[Any], format: str, parse: Callable[[str], Any], exampl
 
 
 def _scalar_type(type: str, read: Read) -> JsonType:
+    """Return the type with this JSON type name and reader."""
     return JsonType({"type": type}, read)
 
 

@@ -26,11 +26,12 @@ _CODES = {"missing": "missing", "missing_argument": "missing", "missing_keyword_
 
 
 def pydantic_function(parameters: Parameters, label: str) -> ArgumentReader:
-    """Return the reader for a function's parameters."""
+    """Return the reader for a function's parameters; its results are the arguments by name. Raises `Refused`, or
+    `MissingExtra` without pydantic."""
     made: dict[Any, Any] = {}
     hints = {key: _readable_type(parameter.annotation, made) for key, parameter in parameters.items()}
-    adapter = _adapter(_argument_collector(parameters, hints), hints, label)
-    schema = _schema(adapter, hints, label)
+    adapter = _make_adapter(_argument_collector(parameters, hints), hints, label)
+    schema = _make_schema(adapter, hints, label)
     for key, text in {key: annotation_text(hint) for key, hint in hints.items()}.items():
         inner = schema.get("properties", {}).get(key)
         if text and isinstance(inner, dict):
@@ -46,17 +47,18 @@ def pydantic_function(parameters: Parameters, label: str) -> ArgumentReader:
 
 
 def pydantic_class(cls: Any, label: str) -> ArgumentReader:
-    """Return the reader for a class."""
-    adapter = _adapter(_readable_type(cls, {}), {}, label)
+    """Return the reader for a class; its result is an instance. Raises `Refused`."""
+    adapter = _make_adapter(_readable_type(cls, {}), {}, label)
     return ArgumentReader(
-        _schema(adapter, {}, label, cls.__name__),
+        _make_schema(adapter, {}, label, cls.__name__),
         functools.partial(_read_json, functools.partial(adapter.validate_json, strict=True)),
         functools.partial(_accept_python, adapter.validate_python),
     )
 
 
 def _argument_collector(parameters: Parameters, hints: Mapping[str, Any]) -> Callable[..., Any]:
-    """Return a function with the same parameters, all by keyword, that returns its typed arguments."""
+    """Return a function with the same parameters, all by keyword and with the types in `hints`, that returns its
+    arguments."""
 
     def collect(**arguments: Any) -> Json:
         return arguments
@@ -76,8 +78,9 @@ def _argument_collector(parameters: Parameters, hints: Mapping[str, Any]) -> Cal
 # -- schemas -----------------------------------------------------------------------------------------------------------
 
 
-def _adapter(target: Any, hints: Mapping[str, Any], label: str) -> Any:
-    """Return pydantic's TypeAdapter. Raises `Refused`."""
+def _make_adapter(target: Any, hints: Mapping[str, Any], label: str) -> Any:
+    """Return pydantic's `TypeAdapter` of `target`. Raises `Refused`, which names the first parameter of `hints` that
+    has no schema; `label` names the function or class."""
     require_extra("pydantic")
     from pydantic import PydanticUserError, TypeAdapter
 
@@ -87,8 +90,8 @@ def _adapter(target: Any, hints: Mapping[str, Any], label: str) -> Any:
         raise _schema_error(hints, label, error) from error
 
 
-def _schema(adapter: Any, hints: Mapping[str, Any], label: str, name: str = "") -> Json:
-    """Return the schema of an adapter. Raises `Refused`."""
+def _make_schema(adapter: Any, hints: Mapping[str, Any], label: str, name: str = "") -> Json:
+    """Return the schema of an adapter. A title that equals `name` is left out. Raises `Refused`, as `_make_adapter`."""
     from pydantic import PydanticUserError
 
     try:
@@ -98,7 +101,7 @@ def _schema(adapter: Any, hints: Mapping[str, Any], label: str, name: str = "") 
 
 
 def _schema_error(hints: Mapping[str, Any], label: str, error: Exception) -> Refused:
-    """Return the error that names the parameter whose type has no JSON Schema."""
+    """Return the error that names the first parameter whose type has no JSON Schema, or else the function or class."""
     from pydantic import PydanticUserError, TypeAdapter
 
     for key, hint in hints.items():
@@ -111,7 +114,7 @@ def _schema_error(hints: Mapping[str, Any], label: str, error: Exception) -> Ref
 
 
 @functools.cache
-def _generator() -> type[Any]:
+def _generator_class() -> type[Any]:
     """Return the schema generator class; created at first use, since pydantic is optional."""
     from pydantic.json_schema import GenerateJsonSchema
 
@@ -127,8 +130,9 @@ def _generator() -> type[Any]:
 
 
 def _object_schema(adapter: Any, name: str) -> Json:
-    """Return the schema of an adapter with its root inline, even if the type refers to itself."""
-    schema: Json = adapter.json_schema(schema_generator=_generator())
+    """Return the schema of an adapter with its root inline, even if the type refers to itself. Titles derived from
+    names are left out."""
+    schema: Json = adapter.json_schema(schema_generator=_generator_class())
     definitions: Json = schema.get("$defs", {})
     for key, inner in definitions.items():
         if key.endswith(str(inner.get("title"))):
@@ -146,27 +150,28 @@ def _object_schema(adapter: Any, name: str) -> Json:
 
 
 def _read_json(validate: Callable[[str], Any], arguments: Json, *, convert: bool = True) -> Any:
-    """Convert JSON arguments. A float such as 2.0 for an integer is converted, once."""
+    """Return JSON arguments as pydantic's `validate` reads them. Floats such as 2.0 for an integer are converted, if
+    nothing else is wrong. Raises `ConversionError`."""
     try:
         return validate(json.dumps(arguments))
     except ValueError as error:
         found = _list_errors(error)
     if convert and (whole := _convert_whole_numbers(arguments, found)) is not None:
         return _read_json(validate, whole, convert=False)
-    raise ConversionError([_fault(each) for each in found])
+    raise ConversionError([_convert_error(each) for each in found])
 
 
 def _accept_python(validate: Callable[[Json], Any], arguments: Json) -> Any:
-    """Convert arguments of a Python caller."""
+    """Return the arguments of a Python caller as `validate` reads them. Raises `ConversionError`."""
     try:
         return validate(arguments)
     except ValueError as error:
         found = _list_errors(error)
-    raise ConversionError([_fault(each) for each in found])
+    raise ConversionError([_convert_error(each) for each in found])
 
 
 def _list_errors(error: ValueError) -> list[Any]:
-    """Return pydantic's errors; any other ValueError is raised again."""
+    """Return pydantic's errors; a ValueError that is not pydantic's is raised again."""
     listed = getattr(error, "errors", None)
     if listed is None:
         raise error
@@ -174,21 +179,23 @@ def _list_errors(error: ValueError) -> list[Any]:
 
 
 def _convert_whole_numbers(arguments: Json, found: list[Any]) -> Json | None:
-    """Return the arguments with 2 instead of 2.0, as JSON Schema allows, if that is all that is wrong; else None."""
-    if not all(_is_whole(each) for each in found):
+    """Return the arguments with 2 instead of 2.0, as JSON Schema allows, if that is all that is wrong; else None. The
+    given ones are not changed."""
+    if not all(_is_whole_number(each) for each in found):
         return None
     for each in found:
         arguments = _replace_at(arguments, each["loc"], int(each["input"]))
     return arguments
 
 
-def _is_whole(error: Mapping[str, Any]) -> bool:
+def _is_whole_number(error: Mapping[str, Any]) -> bool:
+    """Return True if the error is that an integer was written as a float such as 2.0."""
     given = error["input"]
     return error["type"] == "int_type" and isinstance(given, float) and given.is_integer()
 
 
 def _replace_at(value: Any, steps: tuple[Any, ...], new: int) -> Any:
-    """Return a copy with one value replaced. A step that leads nowhere (a union's label) changes nothing."""
+    """Return a copy with the value at `steps` replaced. A step that leads nowhere (a union's label) changes nothing."""
     if not steps:
         return new
     first, rest = steps[0], steps[1:]
@@ -199,7 +206,8 @@ def _replace_at(value: Any, steps: tuple[Any, ...], new: int) -> Any:
     return value
 
 
-def _fault(error: Mapping[str, Any]) -> ValueFault:
+def _convert_error(error: Mapping[str, Any]) -> ValueFault:
+    """Return one of pydantic's errors as a fault with a code of ours."""
     code = "wrong_type" if str(error["type"]).endswith("_type") else _CODES.get(error["type"], "invalid_argument")
     message = str(error["msg"])[:400]
     return ValueFault(code, f"{message[:1].lower()}{message[1:]}", tuple(error["loc"]))
@@ -209,14 +217,15 @@ def _fault(error: Mapping[str, Any]) -> ValueFault:
 
 
 def _readable_type(hint: Any, made: dict[Any, Any]) -> Any:
-    """Return the type in a form that pydantic can read: before Python 3.12 it cannot read `typing.TypedDict`.
+    """Return the type in a form that pydantic can read: before Python 3.12 it cannot read `typing.TypedDict`; later it
+    is returned unchanged.
 
     `made` keeps the converted types, so that one type stays one type.
     """
     if sys.version_info >= (3, 12):
         return hint
     if typing.is_typeddict(hint):
-        return _typed_dict(hint, made)
+        return _convert_typed_dict(hint, made)
     inner, origin = typing.get_args(hint), typing.get_origin(hint)
     if not inner or origin is typing.Literal:
         return hint
@@ -228,8 +237,8 @@ def _readable_type(hint: Any, made: dict[Any, Any]) -> Any:
     return functools.reduce(operator.or_, changed) if origin in (types.UnionType, typing.Union) else origin[changed]
 
 
-def _typed_dict(old: Any, made: dict[Any, Any]) -> Any:
-    """Convert one `typing.TypedDict` to the one of `typing_extensions`."""
+def _convert_typed_dict(old: Any, made: dict[Any, Any]) -> Any:
+    """Return a `typing.TypedDict` as one of `typing_extensions`; one of those unchanged. `made` gets it."""
     import typing_extensions
 
     if type(old).__module__ != "typing" or old in made:
@@ -248,4 +257,5 @@ def _typed_dict(old: Any, made: dict[Any, Any]) -> Any:
 
 
 def _strip_qualifier(hint: Any) -> Any:
+    """Return the annotation inside `Required` or `NotRequired`."""
     return typing.get_args(hint)[0] if typing.get_origin(hint) in (typing.Required, typing.NotRequired) else hint
