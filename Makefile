@@ -104,7 +104,7 @@ servers: $(VENV)/.dev ## install real model servers, run each with a small model
 	PYTHONPATH=evals:tests $(RUN) -m real_servers $(SERVER) $(if $(API),--api $(API)) $(if $(CLIENTS),--clients)
 
 killtest: $(VENV)/.dev ## kill captures and evaluations for minutes, and every command that writes at every step
-	RIGHTCALL_KILL_SECONDS=$${RIGHTCALL_KILL_SECONDS:-120} $(RUN) -m pytest -s -k killed tests/test_capture_resume.py tests/test_evaluation.py tests/test_files_written.py
+	RIGHTCALL_SWEEP=1 RIGHTCALL_KILL_SECONDS=$${RIGHTCALL_KILL_SECONDS:-120} $(RUN) -m pytest -s -k killed tests/test_capture_resume.py tests/test_evaluation.py tests/test_files_written.py
 
 pagetests: $(VENV)/.dev ## check every page in a real browser, at three widths, light and dark; needs Chromium
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \

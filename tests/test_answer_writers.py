@@ -106,7 +106,7 @@ endings = st.one_of(
 
 
 @pytest.mark.parametrize("api", WRITERS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=settings().max_examples * 3)
 @given(given=st.lists(steps, max_size=12), ending=endings, late=st.lists(steps, max_size=2))
 def test_every_stream_of_a_writer_conforms(api: Api, given: list[Any], ending: Any, late: list[Any]) -> None:
     writer = writer_of(api)
@@ -115,7 +115,7 @@ def test_every_stream_of_a_writer_conforms(api: Api, given: list[Any], ending: A
     assert not any(getattr(writer, name)(*arguments) for name, *arguments in [*late, ending])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=settings().max_examples * 2)
 @given(given=st.lists(steps, max_size=8), ending=endings)
 def test_a_gemini_stream_may_be_one_json_array(given: list[Any], ending: Any) -> None:
     writer = writer_of("gemini", as_array=True)
@@ -189,7 +189,7 @@ def agrees(api: Api, reply: Reply, given: list[Any], finish: str) -> None:
 
 
 @pytest.mark.parametrize("api", WRITERS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=settings().max_examples * 3)
 @given(given=st.lists(runs, max_size=6), finish=st.sampled_from(FINISHES))
 def test_what_is_written_is_read_back(api: Api, given: list[Any], finish: str) -> None:
     writer = writer_of(api)
@@ -200,7 +200,7 @@ def test_what_is_written_is_read_back(api: Api, given: list[Any], finish: str) -
 
 
 @pytest.mark.parametrize("api", WRITERS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=settings().max_examples * 3)
 @given(given=st.lists(runs, max_size=6), finish=st.sampled_from(FINISHES))
 def test_a_whole_answer_is_read_back_and_says_what_a_streamed_one_does(api: Api, given: list[Any], finish: str) -> None:
     parts: list[Any] = []

@@ -79,7 +79,7 @@ def reply_of(text: str, thought: str, made: Sequence[Any], at: int) -> Reply:
     return Reply(tuple(parts))
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=settings().max_examples * 3)
 @given(conversation=turns)
 def test_the_same_conversation_is_the_same_turn_in_every_api(conversation: list[Any]) -> None:
     """Each history is kept as its API writes it, the guard's words too; what the guard says never differs."""
@@ -100,7 +100,7 @@ def test_the_same_conversation_is_the_same_turn_in_every_api(conversation: list[
             assert named[api] == states["chat"], api
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=settings().max_examples * 2)
 @given(conversation=turns, api=st.sampled_from(APIS))
 def test_what_comes_out_is_a_history_of_chat_and_stays_as_it_is(conversation: list[Any], api: str) -> None:
     history: list[Any] = [asked(api)]

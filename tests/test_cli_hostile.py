@@ -31,9 +31,9 @@ def hostile_reply() -> str:
     "flags", [[], ["--explain"], ["--json"], ["--json", "--explain"], ["--explain", "--stream", "1"]]
 )
 def test_a_reply_can_neither_steer_the_terminal_nor_hide(flags: list[str]) -> None:
-    done = process("parse", "-f", "hermes", *flags, stdin=hostile_reply().encode())
-    assert unseen(done.stdout.decode()) == []
-    assert b"[red]not red[/red]" in done.stdout and b":skull:" in done.stdout
+    done = run("parse", "-f", "hermes", *flags, stdin=hostile_reply().encode())
+    assert unseen(done.stdout) == []
+    assert "[red]not red[/red]" in done.stdout and ":skull:" in done.stdout
 
 
 def test_colours_are_ours_alone() -> None:
@@ -47,8 +47,8 @@ def test_names_problems_and_raw_text_are_made_visible(tmp_path: Path) -> None:
     tools.write_text('[{"name": "f"}]')
     named = f'<tool_call>{{"name": {json.dumps(HOSTILE)}, "arguments": {{"\u202e": 1}}}}</tool_call>'
     for text in (named, named[:-20], f'<tool_call>{{"name": "{HOSTILE}'):
-        done = process("parse", "-f", "hermes", "--explain", "--tools", str(tools), stdin=text.encode())
-        assert unseen(done.stdout.decode() + done.stderr.decode()) == []
+        done = run("parse", "-f", "hermes", "--explain", "--tools", str(tools), stdin=text.encode())
+        assert unseen(done.stdout + done.stderr) == []
 
 
 def test_what_the_caller_wrote_is_made_visible_too(tmp_path: Path) -> None:
@@ -76,8 +76,8 @@ def test_rendered_text_is_exact_in_a_pipe() -> None:
 def test_a_lone_surrogate_does_not_end_in_a_traceback() -> None:
     text = REPLY.replace("Oslo", "\\ud800")
     for flags in ([], ["--json"], ["--explain"]):
-        done = process("parse", "-f", "hermes", *flags, stdin=text.encode())
-        assert b"Traceback" not in done.stderr and b"\\ud800" in done.stdout
+        done = run("parse", "-f", "hermes", *flags, stdin=text.encode())
+        assert isinstance(done.exception, SystemExit | None) and "\\ud800" in done.stdout
     text_part = json.dumps([{"type": "text", "text": "\ud800"}]).encode()
     done = process("render", "-f", "hermes", stdin=text_part)
     assert done.returncode == 1 and b"surrogate" in done.stderr

@@ -24,6 +24,7 @@ from rightcall.errors import CallerError, FileFailed
 from rightcall.types import Json
 from support.captured import CONVERSATIONS, FORGE_ROW, conversation, rows, write
 from support.command import failed, run
+from support.format_sample import selected
 
 
 def dropped(entries: list[Json], near: float | None = None) -> list[int]:
@@ -190,7 +191,7 @@ def _made(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if not path.name.endswith(".manifest.json")}
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", selected(COMMANDS, kept=["label", "export to Parquet"]))
 def test_two_workers_write_what_one_writes(
     name: str, many: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

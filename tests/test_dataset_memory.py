@@ -19,6 +19,7 @@ from rightcall.datasets.releasing import redact_files
 from rightcall.datasets.splitting import split
 from rightcall.storage.jsonl import encode_row
 from support.captured import CONVERSATIONS, conversation
+from support.format_sample import selected
 
 SMALL, LARGE = 100, 1_000
 
@@ -40,8 +41,6 @@ COMMANDS: dict[str, Callable[[Path, Path], Any]] = {
     "assemble": lambda rows, out: assemble([out.parent / f"{rows.stem}.verifier"], out / "a"),
     "import": lambda rows, out: import_files([out.parent / f"{rows.stem}.sft"], out / "a", refused=_ignore, jobs=1),
 }
-
-TESTED = ("label", "dedupe", "redact", "export", "import")  # the sweep tests the others
 
 
 @pytest.fixture(scope="module")
@@ -68,9 +67,7 @@ def peak(command: Callable[[Path, Path], Any], rows: Path, out: Path) -> int:
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize(
-    "name", [name if name in TESTED else pytest.param(name, marks=pytest.mark.sweep) for name in COMMANDS]
-)
+@pytest.mark.parametrize("name", selected(COMMANDS, kept=["label", "export"]))
 def test_ten_times_the_rows_take_no_more_memory(name: str, files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_files, "PART", 20_000)  # small enough for the small file to have several
     out = files[0].parent / name

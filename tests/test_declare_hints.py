@@ -333,7 +333,7 @@ def fitting(hint: Any) -> st.SearchStrategy[Any]:
     return SCALARS if not inner else values_of(inner[0])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=settings().max_examples * 4)
 @given(HINTS, st.data())
 def test_schemas_and_values_of_annotations_agree_with_pydantic(hint: Any, data: st.DataObject) -> None:
     mine, judge = ours(hint), theirs(hint)

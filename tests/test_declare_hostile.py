@@ -6,6 +6,7 @@ import json
 import os
 import resource
 from collections.abc import Callable
+from itertools import cycle, product
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from rightcall.formats import FORMATS
 from rightcall.schema.limits import MAX_CHAIN, MAX_EXPANSION, MAX_PATTERNS, MAX_SCHEMAS, pattern_size
 from rightcall.schema.validation import iter_error_reports
 from rightcall.types import Json
+from support.format_sample import selected
 from support.hostile_tools import TEXT, TOOLSETS, tool
 from support.odd_schemas import VALUES, parameters, tools_of, uses
 from support.steps import MOST, growth_of, shared
@@ -212,9 +214,14 @@ def _text(tools: Any) -> str:
     return f'<tool_call>{{"name": "{name}", "arguments": {json.dumps(ARGUMENTS)}}}</tool_call>'
 
 
-@pytest.mark.parametrize("used", USED)
-@pytest.mark.parametrize("name", GROWING)
-def test_four_times_the_tools_take_four_times_the_steps(name: str, used: str) -> None:
+@pytest.mark.parametrize(
+    "pair",
+    selected(product(GROWING, USED), kept=list(zip(GROWING, cycle(USED), strict=False))),
+    ids="-".join,
+)
+def test_four_times_the_tools_take_four_times_the_steps(pair: tuple[str, str]) -> None:
+    name, used = pair
+
     def work(rightcall: Any, _: Any, size: int) -> None:
         tools = rightcall.Toolset.lenient(TOOLSETS[name](size))
         if len(tools):

@@ -408,7 +408,7 @@ _SAYABLE = st.recursive(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=settings().max_examples * 2)
 @given(_SAYABLE)
 def test_what_goes_out_in_geminis_own_words_comes_back_the_same(schema: Json) -> None:
     tool = Tool(name="f", parameters={"type": "object", "properties": {"x": schema}})

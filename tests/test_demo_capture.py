@@ -6,27 +6,33 @@ from pathlib import Path
 import pytest
 
 from rightcall.cli import demo_model
-from rightcall.cli.demo_model import CAPTURE_RECORDING, MODES, run_demo_capture
+from rightcall.cli.demo_model import CAPTURE_RECORDING, MODES, CaptureDemo, run_demo_capture
 from support.command import run
 from support.stand_in_llama import DIES, model_file, put
 
 
-def test_the_recording_gives_rows_that_are_sound_and_a_file_for_a_trainer(tmp_path: Path) -> None:
-    found = run_demo_capture(tmp_path, recorded=True)
+@pytest.fixture(scope="module")
+def captured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, CaptureDemo]:
+    folder = tmp_path_factory.mktemp("demo")
+    return folder, run_demo_capture(folder, recorded=True)
+
+
+def test_the_recording_gives_rows_that_are_sound_and_a_file_for_a_trainer(captured: tuple[Path, CaptureDemo]) -> None:
+    found = captured[1]
     assert list(found.runs) == list(MODES) and found.source == "a recording of smollm2 (as you asked)"
     assert found.report.bad == 0 and found.report.rows == sum(run.tally.rows for run in found.runs.values()) > 0
     assert found.exported.examples > 0 and all(Path(path).exists() for _, path in found.files)
     assert all(run.tally.total.scenarios == 9 and run.tally.total.valid > 0 for run in found.runs.values())
 
 
-def test_the_demo_can_be_shown_again_in_the_same_folder(tmp_path: Path) -> None:
-    before = run_demo_capture(tmp_path, recorded=True).report.rows
-    (tmp_path / "mine.txt").write_text("x")
-    assert run_demo_capture(tmp_path, recorded=True).report.rows == before and (tmp_path / "mine.txt").exists()
+def test_the_demo_can_be_shown_again_in_the_same_folder(captured: tuple[Path, CaptureDemo]) -> None:
+    folder, first = captured
+    (folder / "mine.txt").write_text("x")
+    assert run_demo_capture(folder, recorded=True).report.rows == first.report.rows and (folder / "mine.txt").exists()
 
 
-def test_a_grammar_makes_more_calls_that_hold(tmp_path: Path) -> None:
-    runs = run_demo_capture(tmp_path, recorded=True).runs
+def test_a_grammar_makes_more_valid_calls(captured: tuple[Path, CaptureDemo]) -> None:
+    runs = captured[1].runs
     free, held = [runs[name].tally.total for name in ("parse", "grammar")]
     assert held.valid / held.calls > free.valid / free.calls
 

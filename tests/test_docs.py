@@ -13,6 +13,7 @@ import contextlib
 import io
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+
+from support.command import run
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [
@@ -42,6 +45,9 @@ COMMAND = re.compile(r"(?:^|\|\s*)(?:rightcall|cat|echo|printf)(?:\s|$)")
 PYTHON = {"python", "py", "python3"}
 OUTPUT = {"text", "output"}
 CONSOLE = {"console", "sh", "bash", "shell"}
+SHELL = re.compile(r"[|&;<>$`*]")  # what only a shell understands
+TERMINAL = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
+COLOURS = ("FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "GITHUB_ACTIONS")
 
 
 class Block(NamedTuple):
@@ -108,20 +114,33 @@ def run_console(block: Block, where: str, folder: Path) -> None:
     for command, shown in commands(block.body):
         if not COMMAND.search(command):
             continue
-        done = subprocess.run(
-            ["sh", "-c", command],
-            cwd=folder,
-            env=environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            timeout=120,
-        )
+        status, printed = run_command(command, folder)
         if shown.strip():
-            compare(shown, done.stdout, f"{where}: {command}")
-        elif done.returncode:
-            raise Mismatch(f"{where}: {command}\nended with {done.returncode}:\n{done.stdout}")
+            compare(shown, printed, f"{where}: {command}")
+        elif status:
+            raise Mismatch(f"{where}: {command}\nended with {status}:\n{printed}")
+
+
+def run_command(command: str, folder: Path) -> tuple[int, str]:
+    """Run a command; return its exit status and its output.
+
+    Only what needs a shell starts a process, and `--rows`, which writes to the file descriptor of standard output.
+    """
+    words = shlex.split(command)
+    if words[0] == "rightcall" and "--rows" not in words and not SHELL.search(command):
+        result = run(*words[1:], env={**dict.fromkeys(COLOURS), **TERMINAL})
+        return result.exit_code, result.output
+    done = subprocess.run(
+        ["sh", "-c", command],
+        cwd=folder,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        timeout=120,
+    )
+    return done.returncode, done.stdout
 
 
 def commands(body: str) -> Iterator[tuple[str, str]]:
@@ -133,15 +152,9 @@ def commands(body: str) -> Iterator[tuple[str, str]]:
 
 def environment() -> dict[str, str]:
     """This environment with our rightcall first on the path, and no colours or widths of this terminal."""
-    ours = {
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
-        "COLUMNS": "100",
-        "NO_COLOR": "1",
-        "PYTHONUTF8": "1",
-        "TERM": "dumb",
-    }
-    colours = {"FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "GITHUB_ACTIONS"}
-    return {key: value for key, value in os.environ.items() if key not in colours} | ours
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    inherited = {key: value for key, value in os.environ.items() if key not in COLOURS}
+    return {**inherited, **TERMINAL, "PATH": path, "PYTHONUTF8": "1"}
 
 
 def compare(shown: str, printed: str, where: str) -> None:

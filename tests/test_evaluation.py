@@ -21,6 +21,7 @@ from rightcall.evaluation.eval_rows import RecordedRun, read_evaluation
 from rightcall.evaluation.eval_tally import EvalTally
 from rightcall.evaluation.suites import find_cases, question_cases
 from support.command import failed, run
+from support.format_sample import selected
 from support.scripted_server import scripted
 from support.stub_model import served
 
@@ -416,7 +417,7 @@ def test_cases_of_the_leaderboard_that_are_not_here_say_how_to_get_them(
 # -- kills -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("concurrency", [1, 4])
+@pytest.mark.parametrize("concurrency", selected([1, 4], kept=[4]))
 def test_an_evaluation_killed_again_and_again_keeps_every_row_it_acknowledged(concurrency: int, tmp_path: Path) -> None:
     """Real processes, ended by SIGKILL at random moments for a second; RIGHTCALL_KILL_SECONDS says how many."""
     seconds = os.environ.get("RIGHTCALL_KILL_SECONDS", "1")

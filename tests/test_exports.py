@@ -1,6 +1,5 @@
 """What `import rightcall` gives, and what it costs. A new public name is added here on purpose, or not at all."""
 
-import ast
 import importlib
 import inspect
 import pkgutil
@@ -168,8 +167,8 @@ def test_a_module_has_a_name_of_its_own() -> None:
 
 
 def test_a_class_has_a_name_of_its_own() -> None:
-    trees = [ast.parse(file.read_text("utf-8")) for file in (ROOT / "src").rglob("*.py")]
-    names = Counter(node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef))
+    sources = [file.read_text("utf-8") for file in (ROOT / "src").rglob("*.py")]
+    names = Counter(name for source in sources for name in re.findall(r"(?m)^class (\w+)", source))
     assert {name for name, count in names.items() if count > 1} == set()
 
 

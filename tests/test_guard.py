@@ -516,7 +516,7 @@ guards = st.sampled_from(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=settings().max_examples * 5)
 @given(guard=guards, turns=st.lists(replies, max_size=17), choice=st.sampled_from(["auto", "required", "none", "edit"]))
 def test_in_any_conversation_nothing_is_lost_and_every_call_has_its_result(
     guard: Guard, turns: list[Reply], choice: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import Any, NamedTuple
 
 import pytest
@@ -49,6 +49,11 @@ def sampled(values: Iterable[Any] = FORMATS, format_of: Callable[[Any], str] = s
     A value whose name is no format, such as "auto", is always kept.
     """
     return sampled_rows([(value,) for value in values], lambda row: format_of(row[0]))
+
+
+def selected(values: Iterable[Any], kept: Container[Any]) -> list[Any]:
+    """Return the values of a parameter that is no format. Those that are not in `kept` have the mark `sweep`."""
+    return [value if value in kept else pytest.param(value, marks=pytest.mark.sweep) for value in values]
 
 
 def sampled_rows(rows: Iterable[tuple[Any, ...]], format_of: Callable[[Any], str] = lambda row: row[0]) -> list[Any]:
