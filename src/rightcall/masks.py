@@ -87,8 +87,8 @@ class _Greedy:
 
 
 class Matcher:
-    """Follows one reply through a `grammar`, token by token. The special tokens of the `vocabulary` are used as such
-    where the grammar has them. Raises `GrammarCompileError` for a grammar that llguidance refuses."""
+    """Follows one reply through a `grammar`, token by token. The special tokens of the `vocabulary` are used where the
+    grammar has them. Raises `GrammarCompileError` for a grammar that llguidance rejects."""
 
     def __init__(self, grammar: Grammar, vocabulary: Vocabulary) -> None:
         from llguidance import LLMatcher
@@ -103,18 +103,18 @@ class Matcher:
             raise GrammarCompileError(f"llguidance refuses it: {self._matcher.get_error()[:500]}")
 
     def mask(self) -> bytes:
-        """One bit per token, the first token in the lowest bit of the first byte. The end's bit is set where the reply
-        may end."""
+        """Return one bit per token, with the first token in the lowest bit of the first byte. The bit of the end token
+        is set where the reply may end."""
         found = bytes(self._matcher.compute_bitmask())
         self._check()
         return found
 
     def allows(self, token: int) -> bool:
-        """May this `token` come next?"""
+        """Return whether this `token` may come next."""
         return 0 <= token < len(self.vocabulary.tokens) and bool(self.mask()[token >> 3] >> (token & 7) & 1)
 
     def accept(self, token: int) -> bool:
-        """Takes this `token`; False, and nothing is taken, if it is not allowed."""
+        """Consume this `token` and return whether it was allowed; if not, the state is unchanged."""
         if token == self.vocabulary.eos:
             return self.may_end
         if not 0 <= token < len(self.vocabulary.tokens):

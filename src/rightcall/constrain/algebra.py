@@ -27,13 +27,13 @@ class Lit(msgspec.Struct, frozen=True):
 
 
 class Token(msgspec.Struct, frozen=True):
-    """One token of the model's vocabulary, or its text where an engine knows no tokens."""
+    """One token of the model's vocabulary; for engines without tokens, its text."""
 
     text: str
 
 
 class Chars(msgspec.Struct, frozen=True):
-    """One character out of these spans of code points, sorted and apart from each other; never a surrogate."""
+    """One character of these spans of code points, which are sorted, disjoint and without surrogates."""
 
     spans: tuple[Span, ...]
 
@@ -45,15 +45,19 @@ class Ref(msgspec.Struct, frozen=True):
 
 
 class Seq(msgspec.Struct, frozen=True):
+    """These nodes, one after the other."""
+
     items: tuple[Node, ...]
 
 
 class Alt(msgspec.Struct, frozen=True):
+    """Any one of these nodes; without items, a node that matches nothing."""
+
     items: tuple[Node, ...]
 
 
 class Repeat(msgspec.Struct, frozen=True):
-    """So often; `most=None` means without end."""
+    """`least` to `most` repetitions of a node; no upper limit if `most` is None."""
 
     item: Node
     least: int = 0
@@ -61,14 +65,14 @@ class Repeat(msgspec.Struct, frozen=True):
 
 
 class Lexeme(msgspec.Struct, frozen=True):
-    """Regular, and one terminal: nothing outside it depends on where inside it one is."""
+    """A regular node that becomes one terminal: nothing outside depends on the position inside it."""
 
     item: Node
 
 
 class Upto(msgspec.Struct, frozen=True):
-    """Free text followed by `stop`. Neither `stop` nor any of `without` occurs in the text. `closed`: the text
-    opens nothing that would quote `stop`."""
+    """Free text followed by `stop`. Neither `stop` nor any of `without` occurs in the text. `closed`: the text must not
+    open a construct that would quote `stop`."""
 
     stop: tuple[Lit | Token, ...]
     least: int = 0
@@ -85,9 +89,9 @@ class Free(msgspec.Struct, frozen=True):
 
 
 class Word(msgspec.Struct, frozen=True):
-    """Characters between two delimiters that are none of these words: the name of an undeclared argument.
+    """Characters between two delimiters that are none of the words in `without`: the name of an undeclared argument.
 
-    With `inside` they are in that regular language as well."""
+    With `inside`, the name must also match that regular node."""
 
     open: str
     char: Node
@@ -99,12 +103,15 @@ class Word(msgspec.Struct, frozen=True):
 
 
 class Member(msgspec.Struct, frozen=True):
+    """A member of an `AnyOrder`."""
+
     node: Node
     required: bool = False
 
 
 class AnyOrder(msgspec.Struct, frozen=True):
-    """Each member at most once, the required ones always, in any order; `extra` as often as wanted between them."""
+    """Each member at most once and each required member exactly once, in any order; `extra` any number of times between
+    them."""
 
     members: tuple[Member, ...]
     separator: Node
@@ -122,7 +129,7 @@ NEVER = Alt(())
 
 
 def seq(*items: Node) -> Node:
-    """In this order; literals that touch are one."""
+    """Return a sequence of nodes. Adjacent literals are joined, and a sequence with an impossible node is `NEVER`."""
     out: list[Node] = []
     for item in items:
         for piece in item.items if type(item) is Seq else (item,):
@@ -139,7 +146,7 @@ def seq(*items: Node) -> Node:
 
 
 def alt(*items: Node) -> Node:
-    """Any of these, each once; what can never be is left out."""
+    """Return an alternative of nodes without duplicates and impossible ones."""
     if len(items) == 1:
         return items[0]
     out: dict[Node, None] = {}
@@ -150,10 +157,12 @@ def alt(*items: Node) -> Node:
 
 
 def maybe(item: Node) -> Node:
+    """Return a node that matches `item` or nothing."""
     return EMPTY if type(item) in (Seq, Alt) and not item.items else Repeat(item, 0, 1)  # type: ignore[union-attr]
 
 
 def repeat(item: Node, least: int = 0, most: int | None = None) -> Node:
+    """Return `item` repeated `least` to `most` times, simplified where possible."""
     if most == 0 or item == EMPTY:
         return EMPTY
     if item == NEVER:
@@ -163,7 +172,7 @@ def repeat(item: Node, least: int = 0, most: int | None = None) -> Node:
 
 @lru_cache(1024)
 def chars(*spans: Span | str) -> Chars:
-    """The characters of these spans and texts."""
+    """Return the characters of these spans and texts."""
     pairs = [
         pair for span in spans for pair in ([span] if isinstance(span, tuple) else [(ord(c), ord(c)) for c in span])
     ]
@@ -171,6 +180,7 @@ def chars(*spans: Span | str) -> Chars:
 
 
 def inverse(found: Chars) -> Chars:
+    """Return all characters except these."""
     out: list[Span] = []
     at = 0
     for low, high in _merged([*found.spans, _SURROGATES], keep=True):
@@ -183,19 +193,23 @@ def inverse(found: Chars) -> Chars:
 
 
 def both(one: Chars, other: Chars) -> Chars:
+    """Return the characters that are in both sets."""
     pairs = [(max(a, c), min(b, d)) for a, b in one.spans for c, d in other.spans if max(a, c) <= min(b, d)]
     return Chars(_merged(pairs))
 
 
 def minus(one: Chars, other: Chars) -> Chars:
+    """Return the characters of `one` that are not in `other`."""
     return both(one, inverse(other))
 
 
 def has(found: Chars, char: str) -> bool:
+    """Return whether a set contains a character."""
     return any(low <= ord(char) <= high for low, high in found.spans)
 
 
 def _merged(pairs: Iterable[Span], keep: bool = False) -> tuple[Span, ...]:
+    """Sort spans and merge those that touch; surrogates are removed unless `keep`."""
     out: list[Span] = []
     for low, high in sorted(pairs):
         if out and low <= out[-1][1] + 1:
@@ -238,6 +252,7 @@ _LEAVES = frozenset((Lit, Token, Chars, Free, Lexeme, Upto, Word))  # in these t
 
 
 def children(node: Node) -> tuple[Node, ...]:
+    """Return the nodes directly inside a node."""
     look = _CHILDREN.get(type(node))
     return look(node) if look is not None else ()
 
@@ -278,6 +293,7 @@ def lengths(node: Node) -> tuple[int, int | None]:
 
 
 def _ends(items: tuple[Node, ...]) -> tuple[list[int], list[int | None]]:
+    """Return the shortest and the longest lengths of several nodes."""
     found = [lengths(item) for item in items]
     return [least for least, _ in found], [most for _, most in found]
 
@@ -297,7 +313,7 @@ def alphabet(node: Node) -> Chars:
 
 
 def sized(node: Node, least: int, most: int | None) -> Node | None:
-    """The texts of these lengths; None where that cannot be said by counting one repeat."""
+    """Return the texts of a node with these lengths; None if one counted repeat cannot express that."""
     low, high = lengths(node)
     if low >= least and (most is None or (high is not None and high <= most)):
         return node
@@ -318,8 +334,8 @@ MAX_ANY = 4
 
 
 def declared_order(node: AnyOrder, prefix: str) -> tuple[Node, dict[str, Node]]:
-    """The start, and rules for what may follow each member up to the first that is required. `least` and `most` are not
-    counted here."""
+    """Return the start, and rules for the members in declared order, one for each position up to the first required
+    member. Does not enforce `least` and `most`."""
     members = node.members
     needed = next((at for at, member in enumerate(members) if member.required), len(members))
     following = [seq(node.separator, member.node) for member in members]
@@ -345,7 +361,7 @@ def declared_order(node: AnyOrder, prefix: str) -> tuple[Node, dict[str, Node]]:
 
 
 def all_orders(node: AnyOrder, prefix: str) -> tuple[Node, dict[str, Node]]:
-    """The start, and a rule for every set of members that were written."""
+    """Return the start, and a rule for every set of members written so far."""
     rules: dict[str, Node] = {}
     everything = (1 << len(node.members)) - 1
     needed = sum(1 << at for at, member in enumerate(node.members) if member.required)
@@ -378,7 +394,7 @@ def all_orders(node: AnyOrder, prefix: str) -> tuple[Node, dict[str, Node]]:
 
 
 def reachable_rules(rules: dict[str, Node], *starts: str) -> dict[str, Node]:
-    """The rules that the start needs, in the order in which they are first mentioned."""
+    """Return the rules that the starts refer to, directly or not, in the order in which they are found."""
     found: dict[str, Node] = {}
     waiting = list(starts)
     while waiting:

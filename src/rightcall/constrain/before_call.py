@@ -52,7 +52,7 @@ Row = list[tuple[Chars, str]]
 
 @cache
 def states() -> dict[str, Row]:
-    """The last paragraph as a machine: behind which characters, of each state, which other. It may end in any."""
+    """Return the last paragraph as a state machine: the transitions of each state. The text may end in any state."""
     rows: dict[str, Row] = {}
     for name, other in (("free", _OTHER), ("plain", _NO_COLON), ("note", _NO_DATE)):
         behind = f"{name}-a"  # the last was a letter or a digit
@@ -64,35 +64,36 @@ def states() -> dict[str, Row]:
         (chars(" "), "blank"),
         (chars("("), "note"),
         (chars(";,"), "free"),
-        *_following(rows, ""),
+        *_states_after_prefix(rows, ""),
     ]
     return rows
 
 
-def _behind(rows: dict[str, Row], word: str) -> Row:
-    """What may follow where the first word of a line is this one, or longer."""
+def _states_after_word(rows: dict[str, Row], word: str) -> Row:
+    """Return the transitions after this first word of a line, or a prefix of a longer word."""
     lines = {**dict.fromkeys(_DATES, "plain-a"), _DIFF: "note-a"}
     if word in lines:
         return rows[lines[word]]
     rest, other = ("plain", _NO_COLON) if word in _ROLES else ("free", _OTHER)
     ends = [(DIGIT, f"{rest}-a"), (other, rest), (_APOSTROPHE, rest), (_BREAK, "line")]
-    return [*ends, *_following(rows, word)]
+    return [*ends, *_states_after_prefix(rows, word)]
 
 
-def _following(rows: dict[str, Row], begun: str) -> Row:
-    """What may follow where the first word of a line begins like this."""
-    words = [word for word in (*_ROLES, *_DATES, _DIFF) if word.startswith(begun) and word != begun]
-    heads = sorted({word[len(begun)] for word in words})
+def _states_after_prefix(rows: dict[str, Row], prefix: str) -> Row:
+    """Return the transitions within the first word of a line after this prefix."""
+    words = [word for word in (*_ROLES, *_DATES, _DIFF) if word.startswith(prefix) and word != prefix]
+    heads = sorted({word[len(prefix)] for word in words})
     for head in heads:
-        rows[f"w{begun}{head}"] = _behind(rows, begun + head)
-    row = [(chars(head + head.upper()), f"w{begun}{head}") for head in heads]
+        rows[f"w{prefix}{head}"] = _states_after_word(rows, prefix + head)
+    row = [(chars(head + head.upper()), f"w{prefix}{head}") for head in heads]
     known = chars("".join([head + head.upper() for head in heads]))
     return [*row, (minus(_ASCII, known) if heads else _ASCII, "free-a"), (LETTER, "free-a")]
 
 
 @cache
 def regex() -> str:
-    """The same text as a regular expression, its paragraphs too, but for the lines of `records`."""
+    """Return a regular expression for the same text, with all its paragraphs; it does not exclude the lines of
+    `records`."""
     word = regex_text(Chars((*_ASCII.spans, *LETTER.spans)))
     rest = f"(?:(?:{word}|[0-9])'?|{regex_text(_OTHER)})*"
     line = f"(?:(?:{word}'?|[(;,]){rest})?"
@@ -101,7 +102,7 @@ def regex() -> str:
 
 @cache
 def records() -> str:
-    """A text whose last paragraph has a line that may be one of a transcript or a log."""
+    """Return a regular expression for text whose last paragraph has a line that looks like a transcript or a log."""
     behind = "[ !#$%&()*+,.\\x2f;=?^_\u2019'0-9-][^\\n:]*"
     bad = (
         f"(?i:{'|'.join(_ROLES)})(?:{behind})?:|(?i:{'|'.join(_DATES)})[^\\n:]*:|(?:\\(|(?i:{_DIFF}))[^\\n]*[:.\\x2f-]"

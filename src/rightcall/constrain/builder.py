@@ -32,14 +32,13 @@ from rightcall.formats.spec import Marker, Special, marker_alternatives
 
 
 class GrammarBounds(msgspec.Struct, frozen=True):
-    """How long what a grammar allows may get; None: any length.
+    """Maximum lengths in a grammar; None: no limit.
 
     - `string`: characters of a string.
     - `array`: items of an array.
     - `digits`: digits of a number.
     - `text`: characters of free text.
-    - `calls`: calls in a reply.
-    """
+    - `calls`: calls in a reply."""
 
     string: int | None = None
     array: int | None = None
@@ -54,6 +53,8 @@ GAP = maybe(Ref("space"))
 
 
 class Builder:
+    """The rules of a grammar under construction, and what it cannot express (`limits`)."""
+
     def __init__(self, bounds: GrammarBounds, *, exact: bool = False, points: bool = False) -> None:
         self.rules: dict[str, Node] = {} if exact else {"space": SPACE}
         self.bounds = bounds
@@ -65,18 +66,20 @@ class Builder:
         self._deferred: list[tuple[str, Callable[[], Node]]] = []
 
     def gap(self, rendered: str = "") -> Node:
-        """White space, where `render` writes this."""
+        """Return optional white space; with `exact`, the text that `render` writes there."""
         return Lit(rendered) if self.exact else GAP
 
     def define_rule(self, name: str, make: Callable[[], Node]) -> Ref:
-        """The rule of this name, made when it is first asked for; it may refer to itself."""
+        """Return a reference to the rule `name`, which `make` builds on the first request. The rule may refer to
+        itself."""
         if name not in self.rules:
             self.rules[name] = Lit("")
             self.rules[name] = make()
         return Ref(name)
 
-    def deferred(self, name: str, make: Callable[[], Node]) -> Ref:
-        """The rule of this name, made by `complete`: a chain of names may be longer than Python can nest calls."""
+    def define_deferred_rule(self, name: str, make: Callable[[], Node]) -> Ref:
+        """Return a reference to the rule `name`, which `complete` builds, since a chain of rules may be longer than
+        Python's recursion limit."""
         if name not in self.rules:
             self.rules[name] = NEVER
             self._deferred.append((name, make))
@@ -89,7 +92,8 @@ class Builder:
             self.rules[name] = make()
 
     def shared(self, key: Hashable, prefix: str, make: Callable[[], Node]) -> Node:
-        """One rule for everything that has this key."""
+        """Return a reference to the one rule for this key, which `make` builds on the first request. A literal or a
+        reference is returned itself."""
         found = self._known.get(key)
         if found is None:
             node = make()
@@ -100,11 +104,12 @@ class Builder:
             self.rules[found.name] = node
         return found
 
-    def part(self, node: Node) -> Node:
-        """A rule of its own for a piece that would nest others too deep."""
+    def extract_rule(self, node: Node) -> Node:
+        """Move a node to a rule, to limit the nesting of others."""
         return self.shared(("part", node), "part", lambda: node)
 
     def limit(self, tool: str, path: str, keyword: str, allows: str) -> None:
+        """Record a keyword that the grammar cannot express."""
         self.limits[Relaxation(tool, path, keyword, allows)] = None
 
 
@@ -124,10 +129,12 @@ class Edges(NamedTuple):
 
 
 def first(marker: Marker) -> str:
+    """Return the first spelling of a marker."""
     return marker_alternatives(marker)[0]
 
 
 def split_marker(marker: str) -> Edges:
+    """Split a marker into its core and the white space around it."""
     core = marker.strip(BLANKS)
     if not core:
         return Edges("", "", str(marker))
@@ -142,13 +149,14 @@ def pieces(marker: str, **holes: str | Node) -> list[Node]:
     at, text = 0, str(marker)
     for token in getattr(marker, "tokens", ()):
         where = text.index(token, at)
-        out += _filled(text[at:where], holes)
+        out += _fill_holes(text[at:where], holes)
         out.append(Token(token))
         at = where + len(token)
-    return out + _filled(text[at:], holes)
+    return out + _fill_holes(text[at:], holes)
 
 
-def _filled(text: str, holes: dict[str, str | Node]) -> list[Node]:
+def _fill_holes(text: str, holes: dict[str, str | Node]) -> list[Node]:
+    """Return the nodes of a text, its placeholders replaced."""
     out: list[Node] = []
     for i, piece in enumerate(_HOLE.split(text)):
         filling = holes.get(piece, HOLES.get(piece)) if i % 2 else piece
@@ -159,7 +167,7 @@ def _filled(text: str, holes: dict[str, str | Node]) -> list[Node]:
 
 
 def stop_sequence(nodes: Sequence[Node]) -> tuple[Lit | Token, ...]:
-    """These pieces as what free text can stop at, literals that touch being one."""
+    """Return these literals and tokens as the `stop` of free text; adjacent literals are joined."""
     out: list[Lit | Token] = []
     for node in nodes:
         assert isinstance(node, (Lit, Token))
@@ -171,6 +179,7 @@ def stop_sequence(nodes: Sequence[Node]) -> tuple[Lit | Token, ...]:
 
 
 def text_of(stop: tuple[Lit | Token, ...]) -> str:
+    """Return the text of a stop sequence."""
     return "".join(piece.text for piece in stop)
 
 

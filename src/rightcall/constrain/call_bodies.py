@@ -42,6 +42,7 @@ class Python(Json):
     kind = "python"
 
     def constant(self, text: str) -> Node:
+        """Return a constant as a Python literal, a simple string in either quotes."""
         if text in _WORDS:
             return Lit(_WORDS[text])
         if text[0] == '"':
@@ -62,7 +63,7 @@ class Python(Json):
         return self.book.define_rule(name, lambda: Lexeme(alt(double, single) if most != 0 else double))
 
     def arguments(self, name: str, shape: Object) -> Node:
-        """`name(key=value, ...)`."""
+        """Return the node of `name(key=value, ...)`."""
         made = [Member(self.keyword(field), field.required) for field in shape.fields]
         extra = None
         if shape.extra != NOTHING and shape.keys is None:
@@ -79,6 +80,7 @@ class Python(Json):
         return seq(Lit(f"{name}("), gap, in_any_order(made, self.separator(), extra, shape), gap, Lit(")"))
 
     def keyword(self, field: Field) -> Node:
+        """Return `key=value`; `NEVER` for a name that is not allowed there."""
         if not _PYTHON_KEY(field.name):
             return NEVER
         return seq(Lit(f"{field.name}="), self.value(field.shape))
@@ -90,7 +92,7 @@ _TAG = "EOF"
 
 
 class Ts(Json):
-    """`literal` writes a value as this wire renders it."""
+    """Values as TypeScript literals. `literal` writes a value as `render` does."""
 
     kind = "ts"
 
@@ -111,15 +113,15 @@ class Ts(Json):
         return alt(quoted, self._heredoc(most)) if shape.least < 2 else quoted
 
     def constant(self, text: str) -> Node:
-        """A string of several lines may be a heredoc, as `render` writes it."""
+        """Return a constant. A string of several lines may also be a heredoc, as `render` writes it."""
         value = json.loads(text)
         if not isinstance(value, str) or "\n" not in value:
             return super().constant(text)
         return alt(super().constant(text), Lit(self.literal(value)))
 
     def _heredoc(self, most: int | None) -> Node:
-        """A text no line of which begins with the tag, blanks before it or not. A blank right before the tag stands
-        nowhere in it."""
+        """Return a heredoc: no line of its text begins with the tag, also after blanks, and no blank precedes the
+        tag."""
         stop = (Lit(f"\n{_TAG}"),)
         rest = Upto(stop, 0, None if most is None else max(most - 1, 0), (f" {_TAG}", f"\t{_TAG}"))
         heads = [_TAG[:at] for at in range(len(_TAG))]
@@ -160,8 +162,8 @@ _BLANKS = " \t\r\n"
 
 
 class Braces(Json):
-    """Bare keys, and strings between two quotes of the format's own. `raw`: inside a list or an object a quoted text
-    that is valid JSON would be read as that."""
+    """Values with bare keys, and strings between two quotes that the format defines. `raw`: inside a list or an object,
+    a quoted text that is valid JSON would be parsed as JSON."""
 
     kind = "braces"
 
@@ -176,6 +178,7 @@ class Braces(Json):
         return Lit(",")
 
     def quoted(self, shape: TextShape, *, bare: bool) -> Node:
+        """Return a text in the format's quotes. `bare`: in raw mode, exclude texts that would be parsed as JSON."""
         most = self.most(shape)
         if shape.pattern is not None:
             return seq(*self.quote, Lexeme(shape.pattern), *self.quote)
@@ -194,14 +197,15 @@ class Braces(Json):
         return super().constant(text)
 
     def argument(self, shape: Shape) -> Node:
-        """A value right under the call where the schema wants text: a quoted one stays as it is, a bare number becomes
-        text."""
+        """Return a top-level value whose schema wants text. A quoted value is always text there, and a number would
+        become text, so numbers are excluded."""
         parts = [one for one in options(shape) if not isinstance(one, Number)]
         return alt(
             *[self.quoted(one, bare=False) if isinstance(one, TextShape) else self.top_constants(one) for one in parts]
         )
 
     def top_constants(self, shape: Shape) -> Node:
+        """Return the constants of a top-level text argument."""
         if not isinstance(shape, OneOf):
             return self.value(shape)
         texts = [json.loads(text) for text in shape.texts if text[0] == '"']
@@ -250,7 +254,7 @@ def _is_json(text: str) -> bool:
 
 
 def _no_json(stop: tuple[Lit | Token, ...], least: int, most: int | None) -> Node:
-    """Text up to the quote that no JSON reader takes for something other than text."""
+    """Return text up to the quote that no JSON reader parses as a value other than text."""
     rest = None if most is None else max(most - 1, 0)
     tail = Upto(stop, max(least - 1, 0), rest)
     odd = chars('-0123456789"[{' + _BLANKS)

@@ -47,7 +47,7 @@ class Rule(msgspec.Struct, frozen=True):
 
 
 def show(node: Node) -> str:
-    """The piece in the notation of the picture and of `str(grammar)`."""
+    """Return a node in the notation of `str(grammar)` and of the picture."""
     match node:
         case Seq(items):
             return " ".join(map(_inside, items)) or "''"
@@ -130,7 +130,7 @@ class Drawn(NamedTuple):
 
 
 def svg(grammar: Grammar, tool: str) -> str:
-    """The rules of this tool's call, one below the other."""
+    """Return a picture of the rules of this tool's call, one below the other."""
     if tool not in grammar.called:
         raise CallerError(f"the grammar has no call of {tool!r}; it has {', '.join(grammar.called[:10]) or 'none'}")
     rules = _needed(grammar, f"call_{grammar.called.index(tool)}")
@@ -155,6 +155,7 @@ def svg(grammar: Grammar, tool: str) -> str:
 
 
 def _needed(grammar: Grammar, start: str) -> list[str]:
+    """Return the names of the rules that a rule refers to, directly or not."""
     found: dict[str, None] = {start: None}
     waiting = [start]
     while waiting:

@@ -55,13 +55,14 @@ _LOOSE = frozenset((Alt, Seq, Repeat))  # in a sequence these need parentheses
 
 
 def emit_gbnf(grammar: Grammar, tokens: dict[str, int] | bool = False) -> str:
+    """Return a grammar in GBNF."""
     return emit_gbnf_with_limits(grammar, tokens)[0]
 
 
 def emit_gbnf_with_limits(
     grammar: Grammar, tokens: dict[str, int] | bool = False
 ) -> tuple[str, tuple[Relaxation, ...]]:
-    """Return the text, and what GBNF cannot express beyond the grammar's own relaxations."""
+    """Return a grammar in GBNF, and what GBNF cannot express beyond the grammar's own relaxations."""
     writer = _Gbnf(grammar, tokens)
     return writer.text(), tuple(dict.fromkeys(writer.limits))
 
@@ -87,7 +88,7 @@ class _Gbnf:
         return self.writers[type(node)](node)
 
     def _writers(self) -> dict[type, Callable[[Any], str]]:
-        """By type, because there are thousands of pieces."""
+        """Return the writer of each node type, in a table because grammars have thousands of nodes."""
         return {
             Lit: lambda node: _quoted(node.text),
             Token: lambda node: self.token(node.text) if self.is_token(node.text) else _quoted(node.text),
@@ -118,15 +119,17 @@ class _Gbnf:
 
     def repeat(self, node: Repeat) -> str:
         counted = node.least > 1 or (node.most or 0) > 1
-        return (self.single(node.item) if counted else self.inside(node.item)) + _times(node.least, node.most)
+        return (self.as_symbol(node.item) if counted else self.inside(node.item)) + _times(node.least, node.most)
 
     def inside(self, node: Node) -> str:
+        """Return a node as an operand, in parentheses where needed."""
         text = self.node(node)
         kind = type(node.item) if type(node) is Lexeme else type(node)
         return f"({text})" if kind in _LOOSE and " " in text else text
 
-    def single(self, node: Node) -> str:
-        """One symbol: llama.cpp multiplies what is in parentheses, and soon finds the product insane."""
+    def as_symbol(self, node: Node) -> str:
+        """Return a node as one symbol. llama.cpp multiplies out a counted group in parentheses and rejects the result
+        when it is too large."""
         if isinstance(node, (Ref, Chars)):
             return self.node(node)
         key = ("single", node)
@@ -137,6 +140,7 @@ class _Gbnf:
         return self.known[key]
 
     def is_token(self, text: str) -> bool:
+        """Return whether a text can be written as a token of the vocabulary."""
         return (
             text in self.tokens
             if isinstance(self.tokens, dict)
@@ -151,7 +155,7 @@ class _Gbnf:
     def upto(self, node: Upto) -> str:
         stop = "".join(piece.text for piece in node.stop)
         if node.closed and node.most is None:
-            return f"{self.closed(stop, node.without)} " + " ".join(map(self.node, node.stop))
+            return f"{self.text_before_call(stop, node.without)} " + " ".join(map(self.node, node.stop))
         if self.is_token(node.stop[0].text) and isinstance(node.stop[0], Token):
             text = self.free((stop, *node.without), node.most)
             return f"{text} " + " ".join(map(self.node, node.stop))
@@ -160,12 +164,12 @@ class _Gbnf:
             self.limits.append(Relaxation("", "", "minLength", f"a shorter text before {stop!r}"))
         if node.most is None:
             return self.search(stop, node.without)
-        name = self.pieces(stop, (*node.without, *OPENING) if node.closed else node.without)
+        name = self.counted_pieces(stop, (*node.without, *OPENING) if node.closed else node.without)
         return f"{name}{_times(0, node.most)} {name}-end"
 
-    def closed(self, stop: str, without: tuple[str, ...]) -> str:
-        """Text that shows nothing of what follows it: paragraphs, and a last one that opens nothing. Where what follows
-        begins with a letter, it stands behind an empty line."""
+    def text_before_call(self, stop: str, without: tuple[str, ...]) -> str:
+        """Return text that does not quote the call after it: paragraphs, and a last paragraph that opens no quoting
+        construct. Before a call that begins with a letter, an empty line is required."""
         others = tuple(text for text in (stop, *without) if "<" not in text)
         paragraphs = f"{self.search(_EMPTY_LINE, ('<', *others))}*"
         if stop[0] not in "<[]":
@@ -180,24 +184,25 @@ class _Gbnf:
         return f"{paragraphs} {self.known['closed']}"
 
     def free(self, without: tuple[str, ...], most: int | None) -> str:
+        """Return free text without certain texts."""
         if not without:
             return "[^\\u0000]" + _times(0, most)
         if most is not None:
-            name = self.pieces("", without)
+            name = self.counted_pieces("", without)
             return f"{name}{_times(0, most)} {name}-end"
         return self.search("", without)
 
     def search(self, stop: str, without: tuple[str, ...]) -> str:
-        """The search for the first of several texts, as rules: at `stop` it ends, the others are never completed."""
+        """Return the rule that searches for several texts at once: it ends after `stop`, and the others never occur."""
         key = ("search", stop, without)
         if key not in self.known:
             name = self.known[key] = f"upto{len(self.known)}" if stop else f"free{len(self.known)}"
             _Search(stop, without, name).write(self)
         return self.known[key]
 
-    def pieces(self, stop: str, without: tuple[str, ...]) -> str:
-        """The same search cut into pieces that can be counted: a character, or a beginning of a text that came to
-        nothing."""
+    def counted_pieces(self, stop: str, without: tuple[str, ...]) -> str:
+        """Return the rule of one countable piece of that search: a character, or a partial match that was not
+        completed."""
         key = ("pieces", stop, without)
         if key not in self.known:
             name = self.known[key] = f"piece{len(self.known)}"
@@ -211,17 +216,18 @@ class _Gbnf:
     # -- names ---------------------------------------------------------------------------------------------------------
 
     def word(self, node: Word) -> str:
+        """Return the name of an undeclared argument between its delimiters."""
         if node.inside is not None:
             return f"{_quoted(node.open)} {self.inside(node.inside)} {_quoted(node.close)}"
         key = ("word", node)
         if key not in self.known:
             name = self.known[key] = f"word{len(self.known)}"
             words = sorted(word for word in node.without if "\\" not in word and len(word) <= _LONGEST)
-            self.other_than(words, node, name)
+            self.write_other_names(words, node, name)
         return self.known[key]
 
-    def other_than(self, words: list[str], node: Word, name: str) -> None:
-        """Characters that make none of these words: a rule for every beginning of a word that may be written."""
+    def write_other_names(self, words: list[str], node: Word, name: str) -> None:
+        """Write the rules of names that are none of `words`: one rule for every prefix of a word."""
         self.rule(f"{name}-any", Repeat(node.char))
         plain, rest = _plain_and_rest(node.char)
         beginnings = _beginnings(words)
@@ -235,6 +241,7 @@ class _Gbnf:
         self.rule(name, seq(Lit(node.open), Ref(states[""]), Lit(node.close)))
 
     def any_order(self, node: AnyOrder) -> str:
+        """Write the rules of an object's members and return its start."""
         prefix = f"order{len(self.known)}"
         self.known[prefix] = prefix
         for at, member in enumerate(node.members):
@@ -257,7 +264,7 @@ def _plain_and_rest(char: Node) -> tuple[Chars, list[Node]]:
 
 
 def _beginnings(words: list[str]) -> dict[str, list[str]]:
-    """Every beginning of a word, in order, and the characters behind it that make a longer one."""
+    """Return every prefix of the words, in order, with the characters that lead to a longer prefix."""
     known = {word[:size] for word in words for size in range(len(word) + 1)} | {""}
     following: dict[str, list[str]] = {beginning: [] for beginning in sorted(known)}
     for beginning in following:
@@ -267,7 +274,7 @@ def _beginnings(words: list[str]) -> dict[str, list[str]]:
 
 
 class _Search:
-    """The states of a search for several texts at once: how much of which is written. One ends it."""
+    """The states of a search for several texts at once; each state is the longest prefix matched so far."""
 
     def __init__(self, stop: str, without: tuple[str, ...], name: str) -> None:
         self.stop, self.name = stop, name
@@ -282,7 +289,7 @@ class _Search:
         return self.name if not prefix else f"{self.name}-{self.numbers[prefix]}"
 
     def after(self, prefix: str, char: str) -> str | None:
-        """The state behind this character; None: a text was completed."""
+        """Return the state after this character; None if a text was completed."""
         text = prefix + char
         while text not in self.numbers:
             if text in self.texts:
@@ -292,13 +299,15 @@ class _Search:
         return None if any(text.endswith(whole) for whole in self.texts) else text
 
     def ends(self, prefix: str, char: str) -> bool:
+        """Return whether this character completes `stop`, and no other text."""
         text = prefix + char
         forbidden = any(text.endswith(other) for other in self.texts if other != self.stop)
         return bool(self.stop) and text.endswith(self.stop) and not forbidden
 
     def write_pieces(self, gbnf: _Gbnf) -> None:
-        """One piece leads from the search's start back to it; `-end` leads from there to the stop, or to the end of the
-        text. A piece falls back within the search a few times only, so that it cannot run on."""
+        """Write the rules of countable pieces. One piece leads from the start of the search back to it; `-end` leads
+        from there to the stop, or to the end of the text. The number of fallbacks within a piece is limited, so that it
+        cannot grow without end."""
         most = _FALLBACKS if len(self.prefixes) < 60 else _FEW
         for left in range(most + 1):
             for prefix in self.prefixes[1:]:
@@ -318,7 +327,7 @@ class _Search:
         gbnf.lines.append(f"{rule} ::= " + (" | ".join(options) or _NEVER))
 
     def _option(self, prefix: str, char: str, left: int, ending: str) -> str:
-        """What a piece may go on with by this character, if anything."""
+        """Return how a piece continues with this character; "" if it cannot."""
         after = self.after(prefix, char)
         if after is None:
             return _quoted(char) if ending and self.ends(prefix, char) else ""
@@ -326,6 +335,7 @@ class _Search:
         return f"{_quoted(char)} {self.name}{ending}-{fuel}-{self.numbers[after]}" if after and fuel >= 0 else ""
 
     def write(self, gbnf: _Gbnf) -> None:
+        """Write a rule for every state of the search."""
         for prefix in self.prefixes:
             options = [f"{_class(inverse(chars(''.join(self.alphabet))).spans)} {self.name}"]
             same: dict[str, list[str]] = {}
@@ -376,5 +386,6 @@ def _point(code: int) -> str:
 
 
 def _escape(code: int) -> str:
-    """No `\\x5C`: llama.cpp reads two digits behind it, xgrammar as many as there are."""
+    """Return the escape of a code point. `\\x5C` is not used: llama.cpp reads two digits after it, xgrammar as many as
+    follow."""
     return f"\\u{code:04X}" if code < 0x10000 else f"\\U{code:08X}"

@@ -37,7 +37,7 @@ Server = Literal["llama.cpp", "vllm", "sglang", "ollama", "openai", "anthropic"]
 
 
 class GrammarOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a grammar was asked to say: the options of `grammar`, which says what each is. Raises `CallerError`."""
+    """The options of `grammar`, which documents them. Raises `CallerError` for invalid values."""
 
     format: Format
     choice: Choice = "auto"
@@ -61,12 +61,12 @@ class GrammarOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def only_calls(self) -> bool:
-        """Is a reply nothing but calls?"""
+        """Whether a reply consists of nothing but calls."""
         return self.choice not in ("auto", "none") and not self.text and self.thinking == "none"
 
     @property
     def thinking(self) -> Reasoning:
-        """`reasoning` in a word."""
+        """The option `reasoning`, with True and False as "auto" and "none"."""
         if isinstance(self.reasoning, bool):
             return "auto" if self.reasoning else "none"
         return self.reasoning
@@ -86,17 +86,16 @@ def _join_alternatives(known: tuple[str | bool, ...]) -> str:
 
 
 class Grammar(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """What `grammar` gives: the replies that are allowed, in every engine's spelling. Immutable.
+    """A grammar of the allowed replies, independent of any engine. Immutable.
 
-    - `start`: the rule that a reply begins with.
+    - `start`: the rule of the whole reply.
     - `definitions`: each rule's name and its node.
-    - `relaxations`: what the grammar does not hold a model to: each has the `tool`, the `path` and the `keyword` of its
-      schema, and what it `allows` instead. `check` still says it.
-    - `omitted`: tools that cannot be written at all, and why.
-    - `frame`: the parts of a call, for engines that take them one by one.
-    - `triggers`: the texts by which a call begins, for engines that wake up only there; `lazy` is then the start.
-    - `tools`, `options`: what it was made of; the options are those of `grammar`.
-    """
+    - `relaxations`: the constraints that the grammar does not enforce: each has the `tool`, the `path` and the
+    `keyword` of its schema, and what it `allows` instead. `check` still enforces them.
+    - `omitted`: the tools that cannot be expressed at all, each with the reason.
+    - `frame`: the parts of a reply with calls, for engines that take them one by one.
+    - `triggers`: the texts at which a lazy engine starts to constrain; `lazy` is then the start rule.
+    - `tools`, `options`: the inputs of the grammar; the options are those of `grammar`."""
 
     start: str
     definitions: dict[str, Node]
@@ -115,12 +114,12 @@ class Grammar(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def choice(self) -> Choice:
-        """Which calls: "auto", "required", "none", or the name of the one tool."""
+        """Which calls are allowed: "auto", "required", "none", or the name of the one tool."""
         return self.options.choice
 
     @property
     def parallel(self) -> bool:
-        """May there be several calls in a reply?"""
+        """Whether a reply may contain several calls."""
         return self.options.parallel
 
     @property
@@ -152,14 +151,15 @@ class Grammar(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return tuple(sorted(found))
 
     def rendered(self) -> Grammar:
-        """The same with all white space as `render` writes it."""
+        """Return the same grammar with white space exactly as `render` writes it."""
         return build(self.tools, msgspec.structs.replace(self.options, whitespace="rendered"))
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.rules))
 
     def begun(self) -> Grammar:
-        """The same, but a reply begins with the opener of its first call: for engines that wait for a trigger."""
+        """Return the same grammar for a reply that begins with the opener of its first call, for engines that wait for
+        a trigger."""
         if not self.lazy:
             return self
         return msgspec.structs.replace(
@@ -167,52 +167,53 @@ class Grammar(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         )
 
     def gbnf(self, *, tokens: dict[str, int] | bool = False) -> str:
-        """For llama.cpp. Special tokens are written as their text, as names (`tokens=True`), or as the ids given."""
+        """Return the grammar in GBNF, for llama.cpp. Special tokens are written as their text, as names
+        (`tokens=True`), or as the given ids."""
         from rightcall.constrain.gbnf import emit_gbnf
 
         return emit_gbnf(self, tokens)
 
     def lark(self, *, tokens: dict[str, int] | bool = False) -> str:
-        """For llguidance. `tokens=True` where the tokenizer has the format's special tokens under their names; ids
-        where a name is not written `<...>`."""
+        """Return the grammar in Lark, for llguidance. Pass `tokens=True` if the tokenizer has the format's special
+        tokens under their names; pass ids for names that are not written `<...>`."""
         from rightcall.constrain.lark import emit_lark
 
         return emit_lark(self, tokens)
 
     def structural_tag(self) -> Json:
-        """For xgrammar, and so for vLLM and SGLang."""
+        """Return a structural tag, for xgrammar, and therefore for vLLM and SGLang."""
         from rightcall.constrain.structural_tag import emit_structural_tag
 
         return emit_structural_tag(self)
 
     def json_schema(self, *, dialect: str = "") -> Json:
-        """One JSON Schema for a call, or for a list of calls. `dialect` is "" for plain JSON Schema, or a server's name
-        for what it takes."""
+        """Return a JSON Schema for a call, or for a list of calls. `dialect` is "" for plain JSON Schema, or the name
+        of a server to use only the keywords that it accepts."""
         from rightcall.constrain.json_schema import emit_json_schema
 
         return emit_json_schema(self, dialect)
 
     def regex(self) -> str:
-        """One regular expression. Raises `GrammarCompileError` where the language is not regular."""
+        """Return a regular expression. Raises `GrammarCompileError` if the language is not regular."""
         from rightcall.constrain.regex import emit_regex
 
         return emit_regex(self)
 
     def for_server(self, server: Server) -> Json:
-        """Exactly the fields to add to a request to this `server`. Raises `CallerError` for one that is not known."""
+        """Return exactly the fields to add to a request to this `server`. Raises `CallerError` for an unknown one."""
         from rightcall.constrain.server_requests import fragment
 
         return fragment(self, server)
 
     def for_server_with_limits(self, server: Server) -> tuple[Json, tuple[Relaxation, ...]]:
-        """The fields for this `server`, and everything that they do not enforce: `relaxations` and what this server
-        does not support."""
+        """Return the fields for this `server`, and everything that they do not enforce: `relaxations`, and what this
+        server does not support."""
         from rightcall.constrain.server_requests import fragment_and_limits
 
         return fragment_and_limits(self, server)
 
     def svg(self, tool: str) -> str:
-        """A picture of the grammar of the `tool` of this name."""
+        """Return a picture of the grammar of the `tool` with this name."""
         from rightcall.constrain.display import svg
 
         return svg(self, tool)
@@ -241,26 +242,25 @@ def grammar(
     isolate: Literal["omit", "open"] = "omit",
     strict: bool = False,
 ) -> Grammar:
-    """The grammar of replies in a format with calls of these tools. What cannot be said is listed in `relaxations`, and
-    a tool that cannot be written at all in `omitted`.
+    """Return the grammar of replies in a format with calls of these tools. Constraints that cannot be expressed are
+    listed in `relaxations`, and tools that cannot be expressed at all in `omitted`.
 
-    - `tools`: what may be called, as in `parse`.
+    - `tools`: the tools that may be called, as in `parse`.
     - `format`: a name, an alias or a `Format`.
     - `choice`: "auto" (a reply may be text or calls), "required", "none", or the name of the one tool to call.
     - `parallel`: allow several calls in a reply.
-    - `reasoning`: does a thinking section come first? "none", "auto" (it may), "required", or "open": the prompt has
-      already begun it. True and False are "auto" and "none".
+    - `reasoning`: whether a thinking section comes first: "none", "auto" (optional), "required", or "open" if the
+    prompt has already begun it. True and False are "auto" and "none".
     - `text`: allow text before a required call.
-    - `arguments`: "schema", or "any" to fix the shape of a call alone.
+    - `arguments`: "schema", or "any" to constrain only the shape of a call.
     - `undeclared`: allow members that a schema neither declares nor forbids.
-    - `formats`: hold strings to the `format` of their schema (dates, addresses ...).
-    - `whitespace`: "flexible", or "rendered": just as `render` writes it.
-    - `bounds`: the most characters, items, digits and calls; None for the usual.
-    - `isolate`: a tool that cannot be written is left out ("omit"), or may be called with any arguments ("open").
-    - `strict`: raise instead of relaxing or leaving out.
+    - `formats`: enforce the `format` of strings (dates, addresses ...).
+    - `whitespace`: "flexible", or "rendered": exactly as `render` writes it.
+    - `bounds`: the maximum numbers of characters, items, digits and calls; None for the defaults.
+    - `isolate`: omit a tool that cannot be expressed ("omit"), or allow it with any arguments ("open").
+    - `strict`: raise instead of relaxing or omitting.
 
-    Raises `EmptyToolList`, `CallerError` for a choice that is no tool, `GrammarCompileError`.
-    """
+    Raises `EmptyToolList`, `CallerError` for a choice that is not a tool, `GrammarCompileError`."""
     options = GrammarOptions(
         format=find(format),
         choice=choice,
@@ -281,24 +281,24 @@ def grammar(
 
 
 def build(tools: Toolset | None, options: GrammarOptions) -> Grammar:
-    """The grammar that these options ask for. Raises as `grammar` does."""
+    """Return the grammar for these options. Raises the errors of `grammar`."""
     if not tools and options.choice != "none":
         raise EmptyToolList
     assert tools is not None
     book = Builder(options.bounds, exact=options.whitespace == "rendered")
-    sources = _Sources(tools, book, options)
-    usable = sources.usable(_chosen(tools, options.choice))
+    tool_shapes = _ToolShapes(tools, book, options)
+    usable = tool_shapes.read_tools(_select_tools(tools, options.choice))
     named = options.choice not in _CHOICES
     choice = "required" if named else options.choice
     replies = Replies(options.format, book, ReplyConstraints(choice, options.parallel, options.thinking, options.text))
     replies.named_choice = named
-    start = replies.build(usable) if usable else _only_text(replies)
+    start = replies.build(usable) if usable else text_only(replies)
     book.complete()
     return Grammar(
         start=start,
         definitions=_needed_rules(book.rules, start, replies.lazy),
-        relaxations=tuple(dict.fromkeys([*sources.limits, *book.limits])),
-        omitted=sources.omitted,
+        relaxations=tuple(dict.fromkeys([*tool_shapes.limits, *book.limits])),
+        omitted=tool_shapes.omitted,
         frame=replies.frame,
         triggers=replies.triggers,
         lazy=replies.lazy,
@@ -310,8 +310,8 @@ def build(tools: Toolset | None, options: GrammarOptions) -> Grammar:
 _CHOICES = ("auto", "required", "none")
 
 
-def _chosen(toolset: Toolset, choice: str) -> list[Tool]:
-    """The tools that a reply may call."""
+def _select_tools(toolset: Toolset, choice: str) -> list[Tool]:
+    """Return the tools that a reply may call."""
     if choice in _CHOICES:
         return [] if choice == "none" else list(toolset)
     if choice not in toolset:
@@ -320,19 +320,14 @@ def _chosen(toolset: Toolset, choice: str) -> list[Tool]:
     return [tool for tool in toolset if tool.name == choice]
 
 
-def _only_text(replies: Replies) -> str:
-    """No call may be made: text alone."""
-    return text_only(replies)
-
-
 def _needed_rules(rules: dict[str, Node], start: str, lazy: str) -> dict[str, Node]:
-    """What the start needs, and what an engine needs that waits for a trigger."""
+    """Return the rules that the start refers to, and those of the start for lazy engines."""
     found = reachable_rules(rules, start, *([lazy] if lazy else []))
     return {start: rules[start], **{name: node for name, node in rules.items() if name in found and name != start}}
 
 
 def refuse(relaxations: tuple[Relaxation, ...], omitted: dict[str, str]) -> None:
-    """What `strict` is: the first thing that cannot be said is an error."""
+    """Raise `GrammarCompileError` for the first omitted tool or relaxation; this implements `strict`."""
     if omitted:
         name, why = next(iter(omitted.items()))
         raise GrammarCompileError(f"tool {name!r} cannot be written: {why}")
@@ -344,8 +339,8 @@ def refuse(relaxations: tuple[Relaxation, ...], omitted: dict[str, str]) -> None
         )
 
 
-class _Sources:
-    """What each tool's arguments look like, or why it is left out."""
+class _ToolShapes:
+    """Reads the arguments of each tool, or the reason why it is omitted."""
 
     def __init__(self, toolset: Toolset, book: Builder, options: GrammarOptions) -> None:
         self.toolset, self.book, self.options, self.format = toolset, book, options, options.format
@@ -354,14 +349,15 @@ class _Sources:
         self.count = 0
         self.left = MAX_ALL_SHAPES
 
-    def usable(self, tools: list[Tool]) -> list[ArgumentsShape]:
-        """Those that can be written; at least one, if there are any."""
+    def read_tools(self, tools: list[Tool]) -> list[ArgumentsShape]:
+        """Return the shapes of the tools that can be expressed. Raises `GrammarCompileError` if there are none."""
         known = [shape for tool in tools if (shape := self.tool(tool)) is not None]
         if tools and not known:
             raise GrammarCompileError("; ".join(f"{name}: {why}" for name, why in list(self.omitted.items())[:3]))
         return known
 
     def tool(self, tool: Tool) -> ArgumentsShape | None:
+        """Return the arguments of a tool; None if it is omitted."""
         body = self.format.bodies[0]
         if not BODIES[type(body)].carries_name(body, tool.name):
             self.omitted[tool.name] = f"format {self.format.name!r} cannot write this name so that it reads back"
@@ -381,7 +377,7 @@ class _Sources:
         self.left -= most - max(0, shapes.left)
         shape, named = without_endless(shape, shapes.named) if shapes.named else (shape, shapes.named)
         known = ArgumentsShape(tool.name, shape, named, lambda: self.toolset.kinds(tool.name), prefix)
-        why = self._impossible(known)
+        why = self._explain_impossible(known)
         if not why:
             self.limits |= shapes.limits
             for one in self.toolset.relaxations_of(tool.name):
@@ -400,7 +396,8 @@ class _Sources:
         fields = tuple(Field(key, ANYTHING) for key in declared) if isinstance(declared, dict) else ()
         return ArgumentsShape(tool.name, Object(fields, said=True), {}, dict, prefix)
 
-    def _impossible(self, known: ArgumentsShape) -> str:
+    def _explain_impossible(self, known: ArgumentsShape) -> str:
+        """Return the reason why a tool cannot be expressed; "" if it can."""
         if known.shape == NOTHING:
             return "no arguments can fit its schema"
         body = self.format.bodies[0]
@@ -416,7 +413,8 @@ class _Sources:
 def value_grammar(
     schema: Json | bool, *, undeclared: bool = False, formats: bool = False, bounds: GrammarBounds | None = None
 ) -> Grammar:
-    """JSON text that fits this schema, which must be plain 2020-12 as `Toolset.schema` gives it."""
+    """Return the grammar of JSON text that fits this schema, which must be plain 2020-12 as returned by
+    `Toolset.schema`."""
     root: Json = schema if isinstance(schema, dict) else {"allOf": [schema]}
     shapes = Shapes("", root, extras=undeclared, formats=formats)
     shape = shapes.read()

@@ -48,7 +48,8 @@ MAX_MEMBERS = 1_000  # of one object: an engine follows a chain of rules as deep
 
 
 class Relaxation(msgspec.Struct, frozen=True):
-    """What a grammar cannot say: where, which keyword, and what is therefore allowed. `check` still says it."""
+    """A constraint that a grammar cannot express: its place, its keyword, and what is therefore allowed. `check` still
+    enforces it."""
 
     tool: str
     path: str
@@ -77,6 +78,7 @@ class Intersection:
         self._weights: dict[int, tuple[Shape, int]] = {}  # by identity; the shape is kept, so that its id stays its own
 
     def limit(self, path: str, keyword: str, allows: str) -> None:
+        """Record a keyword that no shape expresses."""
         self.limits[Relaxation(self.tool, path, keyword, allows)] = None
 
     def new_name(self) -> str:
@@ -98,6 +100,8 @@ class Intersection:
         return one_of([value for value, answer in answers if answer is not False])
 
     def patterned(self, node: Node, least: int, most: int | None, path: str) -> Shape:
+        """Return the texts of a pattern with these lengths; without the lengths, and reported, where a pattern cannot
+        be counted."""
         fitting = sized(node, least, most)
         if fitting is None:
             self.limit(
@@ -107,7 +111,7 @@ class Intersection:
         return TextShape(0, None, fitting)
 
     def intersect(self, one: Shape, other: Shape, path: str) -> Shape:
-        """What both let through."""
+        """Return the values that both shapes accept."""
         if isinstance(one, Anything) or one == other:
             return other
         if isinstance(other, Anything):
@@ -130,8 +134,8 @@ class Intersection:
         return union(*(self.intersect(a, b, path) for a, b in pairs))
 
     def all_of(self, shapes: list[Shape], path: str) -> Shape:
-        """What all of them let through: met in pairs, so that a long list of objects does not go over all members of
-        the first with every further one."""
+        """Return the values that all shapes accept. Intersects in pairs, so that a long list of objects does not visit
+        all members of the first with each further one."""
         while len(shapes) > 1:
             pairs = zip(shapes[::2], [*shapes[1::2], ANYTHING], strict=False)
             shapes = [self.intersect(one, other, path) for one, other in pairs]
@@ -150,6 +154,7 @@ class Intersection:
         return found
 
     def _parts_of(self, shape: Shape) -> tuple[Shape, ...]:
+        """Return the shapes whose intersection a reference names; any other shape itself."""
         known = self._parts.get(shape.name) if isinstance(shape, ShapeReference) else None
         return (shape,) if known is None else known[0]
 
@@ -169,7 +174,8 @@ class Intersection:
                 waiting.append(self.named[shape.name] or ANYTHING)
 
     def _unnamed(self, shapes: Iterable[Shape]) -> list[Shape]:
-        """The shapes that names stand for. One that stands for itself is refused with its schema (`check_schema`)."""
+        """Return the shapes that references lead to. A reference to itself is rejected with its schema
+        (`check_schema`)."""
         found: dict[Shape, None] = {}
         seen: set[Shape] = set()
         waiting = [*shapes][::-1]
@@ -189,7 +195,7 @@ class Intersection:
         return shape
 
     def weight(self, shape: Shape) -> int:
-        """The number of shapes in a shape, each counted as often as it occurs."""
+        """Return the number of shapes in a shape, each counted as often as it occurs."""
         known = self._weights.get(id(shape))
         if known is None:
             parts = inner_shapes(shape)
@@ -298,6 +304,7 @@ def matches(pattern: str, name: str) -> bool:
 def _tighter(
     one: tuple[Decimal | None, bool], other: tuple[Decimal | None, bool], sign: int
 ) -> tuple[Decimal | None, bool]:
+    """Return the tighter of two bounds of a range; `sign` is 1 for the lower one."""
     if one[0] is None or other[0] is None:
         return one if other[0] is None else other
     if one[0] == other[0]:
@@ -306,10 +313,12 @@ def _tighter(
 
 
 def _least(one: int | None, other: int | None) -> int | None:
+    """Return the smaller of two upper limits, where None is no limit."""
     return other if one is None else one if other is None else min(one, other)
 
 
 def number_shape(shape: Number) -> Shape:
+    """Return a range of numbers, or `NOTHING` if it is empty."""
     low, high = shape.low, shape.high
     if low is not None and high is not None and (low > high or (low == high and (shape.low_open or shape.high_open))):
         return NOTHING
@@ -317,7 +326,7 @@ def number_shape(shape: Number) -> Shape:
 
 
 def array_shape(shape: Array) -> Shape:
-    """Without places that nothing can fill."""
+    """Return an array without positions that nothing can fill, or `NOTHING` if too few items remain."""
     prefix, most = shape.prefix, shape.most
     for at, one in enumerate(prefix):
         if one == NOTHING:
@@ -331,7 +340,7 @@ def array_shape(shape: Array) -> Shape:
 
 
 def object_shape(shape: Object) -> Shape:
-    """Without members that nothing can fill."""
+    """Return an object without members that nothing can fill, or `NOTHING` if such a member is required."""
     required = [field for field in shape.fields if field.required]
     if any(field.shape == NOTHING for field in required) or (shape.most is not None and len(required) > shape.most):
         return NOTHING
@@ -352,7 +361,7 @@ Known = dict[str, Shape | None]
 
 
 def without_endless(shape: Shape, named: Known) -> tuple[Shape, Known]:
-    """The same where what never ends is nothing: a member that may be left out then is."""
+    """Return the shapes without those that have no finite value: `NOTHING` replaces them."""
     ending = _ending_names(named)
     if ending is None or len(ending) == len(named):
         return shape, named
@@ -361,7 +370,7 @@ def without_endless(shape: Shape, named: Known) -> tuple[Shape, Known]:
 
 
 def _ending_names(named: Known) -> set[str] | None:
-    """Those whose shapes have a finite value; None if it would take too long to tell."""
+    """Return the names of the shapes with a finite value; None if the limit of rounds is exceeded."""
     ending: set[str] = set()
     for _ in range(_ROUNDS):
         size = len(ending)
@@ -374,7 +383,7 @@ def _ending_names(named: Known) -> set[str] | None:
 
 
 def _ends(shape: Shape, ending: set[str]) -> bool:
-    """Has it a finite value, if these names have?"""
+    """Return whether a shape has a finite value, given the names that have one."""
     match shape:
         case ShapeReference(name):
             return name in ending
@@ -389,6 +398,7 @@ def _ends(shape: Shape, ending: set[str]) -> bool:
 
 
 def _pruned(shape: Shape, ending: set[str]) -> Shape:
+    """Return a shape in which references to endless shapes are `NOTHING`."""
     match shape:
         case ShapeReference(name):
             return shape if name in ending else NOTHING

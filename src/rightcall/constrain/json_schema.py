@@ -33,8 +33,10 @@ _FORBIDS_NOTHING = frozenset("$comment examples default deprecated readOnly writ
 
 
 class SchemaDialect(msgspec.Struct, frozen=True):
-    """`words`: the keywords that pass, None for all. `closed`: objects take no undeclared members. `all_required`: what
-    may be left out is sent as null instead. `recursive`: a schema may be part of itself."""
+    """The JSON Schema keywords that a server accepts.
+
+    `words`: the accepted keywords, None for all. `closed`: objects take no undeclared members. `all_required`: optional
+    members are sent as null instead of being omitted. `recursive`: a schema may contain itself."""
 
     words: frozenset[str] | None = None
     closed: bool = False
@@ -77,6 +79,7 @@ DIALECTS: dict[str, SchemaDialect] = {
 
 
 def dialect_of(name: str) -> SchemaDialect:
+    """Return the dialect of this name. Raises `CallerError` for an unknown one."""
     found = DIALECTS.get(name)
     if found is None:
         raise CallerError(
@@ -86,11 +89,12 @@ def dialect_of(name: str) -> SchemaDialect:
 
 
 def emit_json_schema(grammar: Grammar, dialect: str = "") -> Json:
+    """Return a JSON Schema for what a reply holds."""
     return call_schema(grammar, dialect)[0]
 
 
 def call_schema(grammar: Grammar, dialect: str) -> tuple[Json, tuple[Relaxation, ...]]:
-    """The schema of what a reply holds: one call, or a list of calls."""
+    """Return the JSON Schema of the content of a reply, one call or a list of calls, and what it cannot express."""
     body = grammar.format.bodies[0]
     keys = BODIES[type(body)].keys(body)
     names = (keys[0][0], keys[1][0]) if keys is not None else ("name", "arguments")
@@ -102,7 +106,7 @@ def call_schema(grammar: Grammar, dialect: str) -> tuple[Json, tuple[Relaxation,
             continue
         schema, made = project(grammar.tools.schema(name) or {}, dialect, name)
         limits += made
-        defs[f"tool_{at}"] = _moved(schema, f"#/$defs/tool_{at}")
+        defs[f"tool_{at}"] = _rebase(schema, f"#/$defs/tool_{at}")
         fields = {names[0]: {"type": "string", "const": name}, names[1]: {"$ref": f"#/$defs/tool_{at}"}}
         calls.append({"type": "object", "properties": fields, "required": list(names), "additionalProperties": False})
     one: Json = calls[0] if len(calls) == 1 else {"anyOf": calls}
@@ -113,25 +117,25 @@ def call_schema(grammar: Grammar, dialect: str) -> tuple[Json, tuple[Relaxation,
     return {**whole, "$defs": defs}, tuple(limits)
 
 
-def _moved(value: Any, under: str) -> Any:
+def _rebase(value: Any, under: str) -> Any:
     """Rebase references for a schema that was moved. Constants are not references."""
     if isinstance(value, dict):
-        return {key: _moved_member(key, item, under) for key, item in value.items()}
-    return [_moved(item, under) for item in value] if isinstance(value, list) else value
+        return {key: _rebase_member(key, item, under) for key, item in value.items()}
+    return [_rebase(item, under) for item in value] if isinstance(value, list) else value
 
 
-def _moved_member(key: str, item: Any, under: str) -> Any:
+def _rebase_member(key: str, item: Any, under: str) -> Any:
     if key in REFS and isinstance(item, str) and (item == "#" or item.startswith("#/")):
         return under + item[1:]
     if key in _VALUES:
         return item
     if key in MAPS and isinstance(item, dict):
-        return {name: _moved(part, under) for name, part in item.items()}
-    return _moved(item, under)
+        return {name: _rebase(part, under) for name, part in item.items()}
+    return _rebase(item, under)
 
 
 def project(schema: Json, dialect: str, tool: str = "") -> tuple[Json, tuple[Relaxation, ...]]:
-    """The schema in that dialect, and what it therefore no longer says."""
+    """Return the schema in that dialect, and the constraints that it therefore loses."""
     projector = _Projector(schema, dialect_of(dialect), tool)
     made = projector.schema(schema, "")
     moved: Json = {}
@@ -156,6 +160,7 @@ class _Projector:
         self.limits.append(Relaxation(self.tool, path, word, allows))
 
     def schema(self, schema: Any, path: str) -> Any:
+        """Return a schema in the dialect, and record the keywords that it loses."""
         if not isinstance(schema, dict):
             return self._boolean(schema)
         if not self.dialect.recursive and self._is_circular(schema):
@@ -164,8 +169,8 @@ class _Projector:
             return {"type": "object", "additionalProperties": False} if self.dialect.closed else {}
         made = {}
         for word, value in schema.items():
-            if self._passes(word, value, path):
-                made[word] = self._inside(word, value, f"{path}{pointer_step(word)}")
+            if self._keeps_keyword(word, value, path):
+                made[word] = self._keyword_value(word, value, f"{path}{pointer_step(word)}")
         if self.dialect.closed:
             self._close(made, schema, path)
         if self.dialect.all_required:
@@ -173,7 +178,8 @@ class _Projector:
         return made
 
     def _reference(self, ref: str) -> str:
-        """The same target where it is found afterwards: a keyword on the way to it, or its anchor, may be gone."""
+        """Return a reference that is still valid after projection: the dialect may drop a keyword on its path, or its
+        anchor."""
         head, _, rest = ref.removeprefix("#/").partition("/")
         kept = self.dialect.words is None or (head == "$defs" and "/" not in rest)
         target = self.refs.get(ref)
@@ -194,7 +200,9 @@ class _Projector:
         target = self.refs.get(schema["$ref"])
         return self.circles.get(id(schema)) == self.circles.get(id(target), -1)
 
-    def _passes(self, word: str, value: Any, path: str) -> bool:
+    def _keeps_keyword(self, word: str, value: Any, path: str) -> bool:
+        """Return whether the dialect accepts this keyword with this value. If not, record what the schema then allows;
+        annotations and `$anchor` are dropped without a record."""
         if word == "$anchor":
             return False  # what refers to it says a path instead
         allows = self._allowed_without(word, value)
@@ -203,7 +211,7 @@ class _Projector:
         return not allows
 
     def _allowed_without(self, word: str, value: Any) -> str:
-        """What is allowed without this keyword, where the engine does not take it."""
+        """Return what the schema allows without this keyword; "" if the engine accepts the keyword."""
         dialect = self.dialect
         if dialect.words is not None and word not in dialect.words:
             return "what this keyword forbids: the engine does not know it"
@@ -213,7 +221,8 @@ class _Projector:
             return "fewer items"
         return ""
 
-    def _inside(self, word: str, value: Any, path: str) -> Any:
+    def _keyword_value(self, word: str, value: Any, path: str) -> Any:
+        """Return the value of a keyword with its subschemas projected."""
         if word == "$ref":
             return self._reference(value)
         if word in LISTS:
@@ -223,6 +232,7 @@ class _Projector:
         return self.schema(value, path) if word in ONE else value
 
     def _close(self, made: Json, schema: Json, path: str) -> None:
+        """Forbid undeclared members of an object, and record it if the schema allows them."""
         said = schema.get("type")
         if "properties" in made or said == "object" or (isinstance(said, list) and "object" in said):
             # A schema without `properties` describes its members here, or not at all.
@@ -236,6 +246,7 @@ class _Projector:
             made.setdefault("properties", {})
 
     def _require(self, made: Json, path: str) -> None:
+        """Make all members required; optional ones may then be null."""
         properties = made.get("properties")
         if not isinstance(properties, dict):
             return
@@ -249,7 +260,8 @@ class _Projector:
 
 
 def _circles(root: Json, refs: Refs) -> dict[int, int]:
-    """Schemas that are part of each other have one number. Two walks, the second against the arrows."""
+    """Return a number for each schema; schemas that contain each other have the same number (strongly connected
+    components)."""
     back: dict[int, list[int]] = {id(root): []}
     seen: set[int] = set()
     order: list[int] = []
@@ -261,7 +273,7 @@ def _circles(root: Json, refs: Refs) -> dict[int, int]:
         elif id(here) not in seen:
             seen.add(id(here))
             waiting.append((here, True))
-            for part in _led_to(here, refs):
+            for part in _successors(here, refs):
                 back.setdefault(id(part), []).append(id(here))
                 waiting.append((part, False))
     found: dict[int, int] = {}
@@ -275,12 +287,14 @@ def _circles(root: Json, refs: Refs) -> dict[int, int]:
     return found
 
 
-def _led_to(schema: Json, refs: Refs) -> list[Json]:
+def _successors(schema: Json, refs: Refs) -> list[Json]:
+    """Return the subschemas and the targets of references of a schema."""
     found = [*direct_subschemas(schema), *map(refs.get, references(schema))]
     return [one for one in found if isinstance(one, dict)]
 
 
 def _or_null(schema: Any) -> Json:
+    """Return a schema that also accepts null."""
     if isinstance(schema, dict) and "type" in schema and "enum" not in schema and "const" not in schema:
         said = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
         return schema if "null" in said else {**schema, "type": [*said, "null"]}

@@ -92,18 +92,19 @@ KEY_CHAR = alt(_PLAIN, seq(Lit("\\"), chars('"\\bfnrt')), _LOW, _HIGH)
 
 
 def json_strings(text: str) -> list[str]:
-    """A string as JSON writes it, and as it does where everything but ASCII is escaped."""
+    """Return the spellings of a string in JSON: as it is, and with all but ASCII escaped."""
     plain = quoted(text)
     return [plain] if plain.isascii() else [plain, json.dumps(text)]
 
 
 @lru_cache(4096)
 def json_string(text: str, after: str = "") -> Node:
+    """Return the node of a string constant in JSON."""
     return alt(*[Lit(spelled + after) for spelled in json_strings(text)])
 
 
 class Json:
-    """Values as JSON. `prefix` keeps the recursive names of one tool apart from another's."""
+    """Writes shapes as JSON. `prefix` distinguishes the recursive rules of different tools."""
 
     kind = "json"
 
@@ -111,6 +112,7 @@ class Json:
         self.book, self.prefix, self._named = book, prefix, named or {}
 
     def value(self, shape: Shape) -> Node:
+        """Return the node of a value of this shape."""
         if type(shape) is TextShape:
             return self.text(shape)
         if type(shape) is OneOf:
@@ -123,7 +125,7 @@ class Json:
             return alt(*map(self.value, shape.options))
         if type(shape) is ShapeReference:
             name = shape.name
-            return self.book.deferred(
+            return self.book.define_deferred_rule(
                 f"{self.kind}_{self.prefix}{name}", lambda: self.value(self._named.get(name) or ANYTHING)
             )
         assert isinstance(shape, (Array, Object))
@@ -143,7 +145,7 @@ class Json:
     # -- scalars -------------------------------------------------------------------------------------------------------
 
     def constants(self, texts: Sequence[str]) -> Node:
-        return alt(*[self.constant(text) for text in texts if _carried(text)])
+        return alt(*[self.constant(text) for text in texts if _has_no_surrogates(text)])
 
     def constant(self, text: str) -> Node:
         if text[0] in "[{":
@@ -151,6 +153,7 @@ class Json:
         return json_string(json.loads(text)) if text[0] == '"' else alt(*map(Lit, _spellings(text, self.book.points)))
 
     def text(self, shape: TextShape) -> Node:
+        """Return the node of a string; with a pattern, of its matches in JSON escapes."""
         if shape.pattern is not None:
             pattern = shape.pattern
             return self.book.shared(
@@ -163,6 +166,7 @@ class Json:
         )
 
     def most(self, shape: TextShape) -> int | None:
+        """Return the maximum length of a text, bounds included; None for no limit."""
         tops = [top for top in (shape.most, self.book.bounds.string) if top is not None]
         return max(min(tops), shape.least) if tops else None
 
@@ -176,7 +180,7 @@ class Json:
             )
         if shape.integer:
             return self.book.shared(
-                ("n", shape), "number", lambda: integers(*_whole(shape), most, point=self.book.points)
+                ("n", shape), "number", lambda: integers(*_whole_ends(shape), most, point=self.book.points)
             )
         return self.book.shared(
             ("n", shape), "number", lambda: numbers(shape.low, shape.high, shape.low_open, shape.high_open, most)
@@ -212,6 +216,7 @@ class Json:
         return seq(Lit("{"), gap, Lit("}")) if inside == EMPTY else seq(Lit("{"), gap, inside, gap, Lit("}"))
 
     def members(self, fields: Sequence[Field], shape: Object) -> Node:
+        """Return the members of an object and the separators between them."""
         made = [Member(self.member(field), field.required) for field in fields]
         return in_any_order(made, self.separator(), self.extra(shape), shape)
 
@@ -219,6 +224,7 @@ class Json:
         return seq(json_string(field.name, ":"), self.book.gap(" "), self.value(field.shape))
 
     def extra(self, shape: Object) -> Node | None:
+        """Return the node of an undeclared member; None if there can be none."""
         if shape.extra == NOTHING:
             return None
         if self.kind == "json" and not shape.fields and shape.keys is None:
@@ -247,30 +253,31 @@ def in_any_order(members: list[Member], separator: Node, extra: Node | None, sha
     return AnyOrder(tuple(members), separator, extra, least, most)
 
 
-def _further(rest: Node, separator: Node, begun: int, least: int, most: int | None) -> Node:
-    """The items behind as many as have begun."""
+def _further_items(rest: Node, separator: Node, begun: int, least: int, most: int | None) -> Node:
+    """Return the items after the first `begun` ones."""
     if rest == NEVER:
         return EMPTY
     return repeat(seq(separator, rest), max(least - begun, 0), None if most is None else most - begun)
 
 
 def _row(first: list[Node], rest: Node, separator: Node, least: int, most: int | None, book: Builder) -> Node:
+    """Return the items of an array: the first ones by position, then `rest`."""
     if most == 0:
         return EMPTY
     fixed = first if most is None else first[:most]
-    tail = _further(rest, separator, max(len(fixed), 1), least, most)
+    tail = _further_items(rest, separator, max(len(fixed), 1), least, most)
     if not fixed:
         return seq(rest, tail) if least else maybe(seq(rest, tail))
     needed = min(least, len(fixed))
     for at in range(len(fixed) - 1, needed - 1, -1):
         tail = maybe(seq(separator, fixed[at], tail) if at else seq(fixed[at], tail))
         if at % _NESTED == _NESTED - 1:  # an optional item is nested in the one before it
-            tail = book.part(tail)
+            tail = book.extract_rule(tail)
     return seq(*[piece for item in fixed[:needed] for piece in (separator, item)][1:], tail)
 
 
-def _whole(shape: Number) -> tuple[int | None, int | None]:
-    """The first and the last whole number of a range."""
+def _whole_ends(shape: Number) -> tuple[int | None, int | None]:
+    """Return the first and the last integer of a range."""
     low = high = None
     if shape.low is not None:
         low = int(shape.low.to_integral_value("ROUND_CEILING"))
@@ -282,8 +289,8 @@ def _whole(shape: Number) -> tuple[int | None, int | None]:
 
 
 def _spellings(text: str, points: bool) -> list[str]:
-    """A number without a fraction has two spellings: JSON Schema treats 3 and 3.0 as equal. A whole number that is
-    declared without a point is written with one only where the grammar allows `points`."""
+    """Return the spellings of a constant. JSON Schema treats 3 and 3.0 as equal, so a number without a fraction has
+    two; an integer without a point is written with one only if the grammar allows `points`."""
     if text[0] in "-0123456789":
         if text.endswith(".0"):
             return [text, text[:-2]]
@@ -294,12 +301,14 @@ def _spellings(text: str, points: bool) -> list[str]:
     return [text]
 
 
-def _carried(text: str) -> bool:
+def _has_no_surrogates(text: str) -> bool:
+    """Return whether a text contains no lone surrogate."""
     return text.isascii() or text.encode("utf-8", "replace").decode() == text
 
 
 class ArgumentsShape:
-    """`kinds` gives how the text of each argument is read, `prefix` keeps the rules of two tools apart."""
+    """The arguments of one tool. `kinds` returns how the text of each argument is parsed; `prefix` distinguishes the
+    rules of different tools."""
 
     def __init__(
         self, name: str, shape: Shape, named: dict[str, Shape | None], kinds: Callable[[], dict[str, Kind]], prefix: str
@@ -308,11 +317,12 @@ class ArgumentsShape:
         self.body: list[Node] | None = None  # as its format writes it, once that was asked for
 
     def json(self, builder: Builder) -> Node:
-        """All of them as one JSON object."""
+        """Return the node of all arguments as one JSON object."""
         return Json(builder, self.prefix, self.named).value(self.shape)
 
     def object(self) -> Object | None:
-        """Their shape where members are written one by one. Of several the first: tools take one object."""
+        """Return the shape of the arguments where members are written one by one. Of several objects, the first one is
+        used."""
         shape = self.shape
         for _ in range(32):
             name = getattr(shape, "name", None)

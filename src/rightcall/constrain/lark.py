@@ -39,6 +39,7 @@ _LOOSE = frozenset((Alt, Seq, Free))  # in a sequence these need parentheses
 
 
 def emit_lark(grammar: Grammar, tokens: dict[str, int] | bool = False) -> str:
+    """Return a grammar in Lark."""
     return _Lark(grammar, tokens).text()
 
 
@@ -73,7 +74,7 @@ class _Lark:
         return f"/{regex_text(node)}/"
 
     def is_token(self, piece: Lit | Token) -> bool:
-        """Can this be written as a token of the vocabulary?"""
+        """Return whether a piece can be written as a token of the vocabulary."""
         if not isinstance(piece, Token) or self.tokens is False:
             return False
         return piece.text in self.tokens if isinstance(self.tokens, dict) else _is_name(piece.text)
@@ -85,7 +86,7 @@ class _Lark:
         return self.writers[type(node)](node)
 
     def _writers(self) -> dict[type, Callable[[Any], str]]:
-        """By type, because there are thousands of pieces."""
+        """Return the writer of each node type, in a table because grammars have thousands of nodes."""
         return {
             Lit: lambda node: _quoted(node.text),
             Token: lambda node: self.token(node) if self.is_token(node) else _quoted(node.text),
@@ -115,7 +116,7 @@ class _Lark:
         return " ".join(out) or '""'
 
     def beside(self, node: Node) -> str:
-        """A piece of a sequence: a sequence in it needs no parentheses."""
+        """Return a part of a sequence; a nested sequence needs no parentheses."""
         return self.node(node) if type(node) is Seq else self.inside(node)
 
     def reference(self, node: Ref) -> str:
@@ -140,6 +141,7 @@ class _Lark:
         return f"({text})" if type(node) in _LOOSE else text
 
     def define(self, prefix: str, says: str, options: str = "") -> str:
+        """Return the name of the rule or terminal with this content, which is written on the first request."""
         key = prefix + options + says
         found = self.known.get(key)
         if found is None:
@@ -178,11 +180,11 @@ class _Lark:
         says = f"/{_sized_text(node)}{regex_text(Lit(stop))}/"
         if node.without or node.closed:
             says += f" & ~/{anywhere(node.without)}/" if node.without else ""
-            says = self.define("L", f"({says}{self.closed(stop) if node.closed else ''})")
+            says = self.define("L", f"({says}{self.text_before_call(stop) if node.closed else ''})")
         lazy = self.define("lazy", says, "[lazy]")
         return " ".join([lazy, *map(self.node, node.stop[size:])])
 
-    def closed(self, stop: str) -> str:
+    def text_before_call(self, stop: str) -> str:
         """Text that quotes nothing, followed by `stop`, which occurs nowhere else."""
         end = regex_text(Lit(stop))
         return f" & /{before_call.regex()}{end}/ & ~/{before_call.records()}{end}/ & ~/(?s:.*){end}(?s:.+)/"
@@ -212,7 +214,8 @@ class _Lark:
         return self.with_bits(node)
 
     def with_bits(self, node: AnyOrder) -> str:
-        """One bit per member; the required ones have the lowest. Members beyond the bits are not counted."""
+        """Return the members in any order, tracked by one bit each; required members have the lowest bits. Members
+        beyond the available bits are not counted."""
         members = sorted(node.members, key=lambda member: not member.required)
         needed = min(sum(member.required for member in members), MAX_ANY_ORDER)
         are_counted = len(members) <= MAX_ANY_ORDER
@@ -245,13 +248,13 @@ def _and(conditions: list[str]) -> str:
 
 
 def _room_for_one(node: AnyOrder) -> list[str]:
-    """The condition under which one member more may come, if there is one."""
+    """Return the condition under which one more member may follow; nothing if there is no such limit."""
     count = len(node.members)
     return [f"bit_count_lt([0:{count}], {node.most})"] if node.most is not None and node.most < count else []
 
 
 def _sized_text(node: Upto) -> str:
-    """Any text of the size that the node asks for."""
+    """Return a regular expression for any text of the node's length."""
     if not node.least and node.most is None:
         return "(?s:.*)"
     return f"(?s:.{{{node.least},{'' if node.most is None else node.most}}})"
@@ -267,7 +270,7 @@ def _times(least: int, most: int | None) -> str:
 
 
 def _is_name(text: str) -> bool:
-    """Lark writes a token `<name>`: any other must be given as an id."""
+    """Return whether Lark can write a token as `<name>`; any other token must be given as an id."""
     return len(text) > 2 and text[0] == "<" and text[-1] == ">" and not any(c in "<> \n[]" for c in text[1:-1])
 
 

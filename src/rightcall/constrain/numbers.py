@@ -26,11 +26,12 @@ def _some(most: int | None) -> Node:
 
 
 def natural(most: int | None = None) -> Node:
+    """Return a natural number without leading zeros."""
     return alt(Lit("0"), seq(_NONZERO, digits(0, None if most is None else most - 1)))
 
 
 def _exponents() -> Node:
-    """Up to 307: beyond that a number is no longer finite. A small one becomes 0 at last."""
+    """Return exponents up to 307, since larger numbers are not finite. Very small numbers become 0."""
     two, sign = repeat(DIGIT, 1, 2), maybe(Lit("+"))
     up = seq(sign, alt(two, seq(chars("12"), DIGIT, DIGIT), seq(Lit("30"), chars((0x30, 0x37)))))
     down = seq(Lit("-"), alt(two, seq(chars("123"), DIGIT, DIGIT)))
@@ -50,11 +51,12 @@ _TOP = seq(Lit("1"), maybe(seq(Lit("."), _TOP_PARTS)), Lit("e+308"))
 
 
 def any_integer(most: int | None = None, *, point: bool = False) -> Node:
-    """A whole number; with `point` it may be written 3.0."""
+    """Return any integer; with `point` it may be written 3.0."""
     return Lexeme(seq(_SIGN, natural(most), maybe(Lit(".0")) if point else EMPTY))
 
 
 def any_number(most: int | None = None) -> Node:
+    """Return any finite number."""
     plain = seq(natural(most), maybe(seq(Lit("."), _some(most))))
     short = seq(DIGIT, maybe(seq(Lit("."), _some(most))), _exponents())
     return Lexeme(seq(_SIGN, alt(plain, short, _TOP)))
@@ -65,19 +67,20 @@ def any_number(most: int | None = None) -> Node:
 
 @lru_cache(1024)
 def integers(low: int | None, high: int | None, most: int | None = None, *, point: bool = False) -> Node:
-    """The whole numbers of a range that has at least one end."""
-    below = _whole_from_zero(None if high is None else -high, None if low is None else -low, most)
-    above = _whole_from_zero(low, high, most)
+    """Return the integers of a range with at least one bound."""
+    below = _whole_not_negative(None if high is None else -high, None if low is None else -low, most)
+    above = _whole_not_negative(low, high, most)
     found = alt(seq(Lit("-"), below), above)
     return NEVER if found == NEVER else Lexeme(seq(found, maybe(Lit(".0")) if point else EMPTY))
 
 
-def _whole_from_zero(low: int | None, high: int | None, most: int | None) -> Node:
-    """The whole numbers of the range that are not below zero."""
+def _whole_not_negative(low: int | None, high: int | None, most: int | None) -> Node:
+    """Return the integers of the range that are not negative."""
     return NEVER if high is not None and high < 0 else _naturals(max(low or 0, 0), high, most)
 
 
 def _naturals(low: int, high: int | None, most: int | None = None) -> Node:
+    """Return the natural numbers from `low` to `high`."""
     if high is None:
         size = len(str(low))
         more = None if most is None else max(most - 1, size)
@@ -89,28 +92,28 @@ def _naturals(low: int, high: int | None, most: int | None = None) -> Node:
     for size in range(len(a), len(b) + 1):
         first = a if size == len(a) else "1" + "0" * (size - 1)
         last = b if size == len(b) else "9" * size
-        parts.append(_same_length(first, last))
+        parts.append(_digits_of_same_length(first, last))
     return alt(*parts)
 
 
-def _same_length(low: str, high: str) -> Node:
-    """The digit strings between two of the same length."""
+def _digits_of_same_length(low: str, high: str) -> Node:
+    """Return the digit strings between two of the same length."""
     if not low:
         return EMPTY
     if low[0] == high[0]:
-        return seq(Lit(low[0]), _same_length(low[1:], high[1:]))
+        return seq(Lit(low[0]), _digits_of_same_length(low[1:], high[1:]))
     rest = len(low) - 1
-    a, b = int(low[0]), int(high[0])
+    first_digit, last_digit = int(low[0]), int(high[0])
     parts: list[Node] = []
     if low[1:] != "0" * rest:
-        parts.append(seq(Lit(low[0]), _same_length(low[1:], "9" * rest)))
-        a += 1
+        parts.append(seq(Lit(low[0]), _digits_of_same_length(low[1:], "9" * rest)))
+        first_digit += 1
     last: list[Node] = []
     if high[1:] != "9" * rest:
-        last.append(seq(Lit(high[0]), _same_length("0" * rest, high[1:])))
-        b -= 1
-    if a <= b:
-        parts.append(seq(chars((48 + a, 48 + b)), digits(rest, rest)))
+        last.append(seq(Lit(high[0]), _digits_of_same_length("0" * rest, high[1:])))
+        last_digit -= 1
+    if first_digit <= last_digit:
+        parts.append(seq(chars((48 + first_digit, 48 + last_digit)), digits(rest, rest)))
     return alt(*parts, *last)
 
 
@@ -118,19 +121,20 @@ def _same_length(low: str, high: str) -> Node:
 
 
 def _mantissa_of(value: Decimal) -> Decimal:
+    """Return a number scaled to one digit before the point."""
     return value.scaleb(-value.adjusted())
 
 
 @lru_cache(64)
-def _exponent(first: int, last: int) -> Node:
-    """The exponents from `first` to `last`, which have one sign; one of a single digit may begin with a zero."""
+def _exponents_between(first: int, last: int) -> Node:
+    """Return the exponents from `first` to `last`, which have the same sign; a single digit may have a leading zero."""
     if first > last:
         return NEVER
     low, high = sorted((abs(first), abs(last)))
     sizes = [(2, 1, 99), (3, 100, 999)] if high > 9 else [(2, 1, 9)]
     sizes += [(1, 1, 9)] if low < 10 else []
     parts = [
-        _same_length(f"{max(low, least):0{size}}", f"{min(high, most):0{size}}")
+        _digits_of_same_length(f"{max(low, least):0{size}}", f"{min(high, most):0{size}}")
         for size, least, most in sizes
         if max(low, least) <= min(high, most)
     ]
@@ -138,62 +142,66 @@ def _exponent(first: int, last: int) -> Node:
 
 
 class Range:
-    """Numbers from `low` to `high`, an end that is `open` not among them; None is no end. Never negative here."""
+    """Non-negative numbers from `low` to `high`; an `open` bound is excluded, and None is no bound."""
 
     def __init__(self, low: Decimal, high: Decimal | None, low_open: bool, high_open: bool, most: int | None) -> None:
         self.low, self.high, self.low_open, self.high_open, self.most = low, high, low_open, high_open, most
 
     def node(self) -> Node:
+        """Return all numbers of the range."""
         if self.high is not None and (
             self.low > self.high or (self.low == self.high and (self.low_open or self.high_open))
         ):
             return NEVER
-        return alt(self._plain(), *self._short())
+        return alt(self._plain(), *self._with_exponent())
 
     def _plain(self) -> Node:
-        whole, part = _split(self.low)
+        """Return the numbers written without an exponent."""
+        whole, part = _split_decimal(self.low)
         if self.high is None:
             rest = seq(_naturals(whole + 1, None, self.most), self._any())
-            return alt(seq(Lit(str(whole)), self._above(part, self.low_open)), rest)
-        top, end = _split(self.high)
+            return alt(seq(Lit(str(whole)), self._fraction_from(part, self.low_open)), rest)
+        top, end = _split_decimal(self.high)
         if whole == top:
-            return seq(Lit(str(whole)), self._between(part, end))
+            return seq(Lit(str(whole)), self._fraction_between(part, end))
         between = seq(_naturals(whole + 1, top - 1), self._any()) if whole + 1 <= top - 1 else NEVER
         return alt(
-            seq(Lit(str(whole)), self._above(part, self.low_open)),
+            seq(Lit(str(whole)), self._fraction_from(part, self.low_open)),
             between,
-            seq(Lit(str(top)), self._below(end, self.high_open)),
+            seq(Lit(str(top)), self._fraction_up_to(end, self.high_open)),
         )
 
-    def _short(self) -> list[Node]:
-        """Those written with an exponent."""
+    def _with_exponent(self) -> list[Node]:
+        """Return the numbers written with an exponent."""
         found = [self._with_exponents(*exponents) for exponents in _EXPONENTS]
         return [*found, _TOP] if self.high is None and self.low <= _LARGE else found
 
     def _with_exponents(self, first: int, last: int) -> Node:
-        """Those whose exponent is one of these: any mantissa, but between those of the ends where they have it too."""
+        """Return the numbers with one of these exponents: any mantissa strictly inside the range, a limited one at its
+        bounds."""
         bottom = self.low.adjusted() if self.low else first - 1
         top = last + 1 if self.high is None else self.high.adjusted() if self.high else first - 1
         start, stop = Decimal(1), Decimal(10)
-        parts = [seq(_NONZERO, self._any(), _exponent(max(first, bottom + 1), min(last, top - 1)))]
+        parts = [seq(_NONZERO, self._any(), _exponents_between(max(first, bottom + 1), min(last, top - 1)))]
         if first <= bottom <= last:
             same = bottom == top
             end, is_open = (_mantissa_of(self.high), self.high_open) if same and self.high else (stop, True)
             inside = Range(_mantissa_of(self.low), end, self.low_open, is_open, self.most)._plain()
-            parts.append(seq(inside, _exponent(bottom, bottom)))
+            parts.append(seq(inside, _exponents_between(bottom, bottom)))
         if self.high is not None and first <= top <= last and top > bottom:
             inside = Range(start, _mantissa_of(self.high), False, self.high_open, self.most)._plain()
-            parts.append(seq(inside, _exponent(top, top)))
+            parts.append(seq(inside, _exponents_between(top, top)))
         return alt(*parts)
 
     def _any(self) -> Node:
+        """Return any fraction, or none."""
         return maybe(seq(Lit("."), _some(self.most)))
 
     def _tail(self) -> Node:
         return digits(0, self.most)
 
-    def _above(self, part: str, is_open: bool) -> Node:
-        """A fraction, or none, that is not below `.part`."""
+    def _fraction_from(self, part: str, is_open: bool) -> Node:
+        """Return a fraction, or none, of at least `.part`."""
         if not part and not is_open:
             return self._any()
         return seq(Lit("."), self._digits_above(part, is_open))
@@ -205,8 +213,8 @@ class Range:
         same = seq(Lit(part[0]), self._digits_above(part[1:], is_open))
         return alt(same, seq(chars((49 + head, 57)), self._tail())) if head < 9 else same
 
-    def _below(self, part: str, is_open: bool) -> Node:
-        """A fraction, or none, that is not above `.part`."""
+    def _fraction_up_to(self, part: str, is_open: bool) -> Node:
+        """Return a fraction, or none, of at most `.part`."""
         if not part:
             return NEVER if is_open else maybe(seq(Lit("."), repeat(Lit("0"), 1, self.most)))
         return maybe(seq(Lit("."), self._digits_below(part, is_open, first=True)))
@@ -221,29 +229,30 @@ class Range:
         same = seq(Lit(part[0]), rest)
         return alt(seq(chars((48, 47 + head)), self._tail()), same) if head else same
 
-    def _between(self, low: str, high: str) -> Node:
+    def _fraction_between(self, low: str, high: str) -> Node:
+        """Return a fraction, or none, from `.low` to `.high`."""
         if not low and not self.low_open:
-            return self._below(high, self.high_open)
+            return self._fraction_up_to(high, self.high_open)
         return seq(Lit("."), self._digits_between(low, high))
 
     def _digits_between(self, low: str, high: str) -> Node:
         if not high:
             return NEVER if self.high_open or low or self.low_open else repeat(Lit("0"), 0, self.most)
-        a, b = int(low[:1] or "0"), int(high[0])
-        if a == b:
-            if not low and not self.low_open and not a:
+        first, last = int(low[:1] or "0"), int(high[0])
+        if first == last:
+            if not low and not self.low_open and not first:
                 return seq(Lit("0"), maybe(self._digits_below(high[1:], self.high_open)))
             inner = self._digits_between(low[1:], high[1:])
-            return seq(Lit(str(a)), inner)
-        middle = seq(chars((49 + a, 47 + b)), self._tail()) if b - a > 1 else NEVER
-        lower = seq(Lit(str(a)), self._digits_above(low[1:], self.low_open))
+            return seq(Lit(str(first)), inner)
+        middle = seq(chars((49 + first, 47 + last)), self._tail()) if last - first > 1 else NEVER
+        lower = seq(Lit(str(first)), self._digits_above(low[1:], self.low_open))
         rest = self._digits_below(high[1:], self.high_open)
-        upper = seq(Lit(str(b)), maybe(rest) if high[1:] else rest)
+        upper = seq(Lit(str(last)), maybe(rest) if high[1:] else rest)
         return alt(lower, middle, upper)
 
 
-def _split(value: Decimal) -> tuple[int, str]:
-    """The whole part, and the digits of the fraction without the zeros at their end."""
+def _split_decimal(value: Decimal) -> tuple[int, str]:
+    """Return the integer part, and the digits of the fraction without trailing zeros."""
     whole = int(value)
     fraction = value - whole
     text = f"{fraction:f}".partition(".")[2].rstrip("0")
@@ -253,15 +262,15 @@ def _split(value: Decimal) -> tuple[int, str]:
 def numbers(
     low: Decimal | None, high: Decimal | None, low_open: bool, high_open: bool, most: int | None = None
 ) -> Node:
-    """The numbers of a range that has at least one end."""
-    below = _from_zero(None if high is None else -high, None if low is None else -low, high_open, low_open, most)
-    above = _from_zero(low, high, low_open, high_open, most)
+    """Return the numbers of a range with at least one bound."""
+    below = _not_negative(None if high is None else -high, None if low is None else -low, high_open, low_open, most)
+    above = _not_negative(low, high, low_open, high_open, most)
     found = alt(seq(Lit("-"), below), above)
     return NEVER if found == NEVER else Lexeme(found)
 
 
-def _from_zero(low: Decimal | None, high: Decimal | None, low_open: bool, high_open: bool, most: int | None) -> Node:
-    """The numbers of the range that are not below zero."""
+def _not_negative(low: Decimal | None, high: Decimal | None, low_open: bool, high_open: bool, most: int | None) -> Node:
+    """Return the numbers of the range that are not negative."""
     zero = Decimal(0)
     if high is not None and (high < zero or (high == zero and high_open)):
         return NEVER

@@ -51,11 +51,11 @@ ANY_TEXT = Repeat(ANY)
 
 
 class Irregular(Exception):
-    """Not in the subset; the message says what."""
+    """The pattern is outside the supported subset; the message gives the reason."""
 
 
 def read_pattern(pattern: str) -> Node:
-    """Return the texts that match as a whole: any text may surround a pattern that is not anchored."""
+    """Return the node of the texts that match a pattern. Any text may surround a pattern without anchors."""
     if len(pattern) > MAX_PATTERN:
         raise Irregular(f"longer than {MAX_PATTERN} characters")
     return _read(pattern)
@@ -63,7 +63,7 @@ def read_pattern(pattern: str) -> Node:
 
 @lru_cache
 def read_format(name: str) -> Node:
-    """The texts of a `format` that `FORMAT_PATTERNS` has."""
+    """Return the node of a `format` in `FORMAT_PATTERNS`."""
     return _read(FORMAT_PATTERNS[name])
 
 
@@ -78,7 +78,7 @@ def _read(pattern: str) -> Node:
 
 
 def copies(node: Node) -> int:
-    """How many characters long a text of this is when written out, counted repeats included."""
+    """Return the length of a node with all counted repeats written out."""
     match node:
         case Seq(items) | Alt(items):
             return sum(map(copies, items))
@@ -114,7 +114,7 @@ class _PatternReader:
         return False
 
     def branches(self, *, top: bool = False) -> Node:
-        """`top`: anchors count here, and a branch without one may be inside other text."""
+        """Return alternatives. `top`: anchors are allowed, and a branch without one may be inside other text."""
         found = [self.branch(top)]
         while self.skip("|"):
             found.append(self.branch(top))
@@ -237,7 +237,7 @@ class _PatternReader:
         return inverse(found) if negative else found
 
     def spans(self) -> Sequence[tuple[int, int] | str]:
-        """A character, a class or a span between brackets."""
+        """Return a character, a class or a range between brackets."""
         if self.peek() == "[":
             raise Irregular("'[' inside a class")  # nested classes, which engines read differently
         low = self.member()
@@ -274,7 +274,7 @@ _ESCAPED = chars((0, 0x1F), '"\\')
 
 
 def escape_in_json(node: Node) -> Node:
-    """Return the same texts as they are written between the quotes of a JSON string."""
+    """Return the same texts as written between the quotes of a JSON string."""
     match node:
         case Lit(text):
             return Lit("".join(map(json_char, text)))
@@ -315,7 +315,8 @@ _HEX = "[0-9a-fA-F]"
 
 
 def _ipv6() -> str:
-    """Eight groups; `::` stands for one or more of them, and the last two may be an IPv4 address."""
+    """Return the pattern of an IPv6 address: eight groups, where `::` replaces one or more and an IPv4 address may
+    replace the last two."""
     group = f"{_HEX}{{1,4}}"
     last = f"(?:{group}:{group}|{_IPV4})"
     forms = [f"(?:{group}:){{6}}{last}", f"::(?:{group}:){{5}}{last}"]

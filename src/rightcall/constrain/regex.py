@@ -46,7 +46,7 @@ _SPECIAL = set("\\.+*?()|[]{}^$#&-~/\"' ")
 
 @lru_cache(4096)
 def regex_text(node: Node) -> str:
-    """A regular expression as Rust and Python read it. The node must be regular."""
+    """Return a regular node as a regular expression for Rust and Python."""
     match node:
         case Lit(text) | Token(text):
             return "".join(map(regex_char, text))
@@ -107,7 +107,7 @@ def _point(code: int) -> str:
 
 
 def anywhere(texts: tuple[str, ...]) -> str:
-    """Matches a text that holds one of these."""
+    """Return a pattern for text that contains one of these."""
     return "(?s:.*)(?:" + "|".join([regex_text(Lit(text)) for text in texts]) + ")(?s:.*)"
 
 
@@ -121,10 +121,13 @@ _NO_SHORT_REGEX: dict[type[Node], str] = {
 
 
 def emit_regex(grammar: Grammar) -> str:
+    """Return a grammar as one regular expression."""
     return regex_text(_Regular(grammar).expand(Ref(grammar.start)))
 
 
 class _Regular:
+    """Expands the rules of a grammar into one regular node, within a size limit."""
+
     def __init__(self, grammar: Grammar) -> None:
         self.rules = dict(grammar.definitions)
         self.open: dict[str, None] = {}
@@ -137,6 +140,7 @@ class _Regular:
             raise GrammarCompileError(f"the regular expression has over {MAX_SIZE:,} pieces; take a grammar instead")
 
     def expand(self, node: Node) -> Node:
+        """Return a node without references."""
         self.count(node)
         match node:
             case Ref(name):
@@ -160,6 +164,7 @@ class _Regular:
         return node
 
     def rule(self, name: str) -> Node:
+        """Return a rule expanded. Raises `GrammarCompileError` for a recursive one."""
         if name in self.open:
             raise GrammarCompileError(
                 f"the rule {name!r} is part of itself, so the language is not regular; take a grammar instead"
@@ -198,8 +203,8 @@ class _Regular:
 
 
 def marker_free(stop: str, least: int, most: int | None) -> Node:
-    """Text in which `stop` does not stand, nor begin where it follows: characters that do not begin it, and beginnings
-    of it with a character that does not go on with it."""
+    """Return text in which `stop` does not occur and does not overlap its end: characters that do not begin `stop`, and
+    prefixes of it that another character follows."""
     if not stop:
         return repeat(ANY, least, most)
     if stop[0] in stop[1:]:

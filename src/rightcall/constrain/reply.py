@@ -39,8 +39,8 @@ from rightcall.formats.spec import Channels, Format, Pair, marker_alternatives
 
 
 class ReplyFrame(msgspec.Struct, frozen=True):
-    """The parts of a reply with calls, for engines that take them one by one: the text before the first call, one
-    call per tool, the text between two and after the last. `joined` is False where the only tool's arguments are
+    """The parts of a reply with calls, for engines that take them one by one: the text before the first call, one node
+    per tool, the text between two calls and after the last one. `joined` is False if the arguments of the only tool are
     the whole reply."""
 
     before: Node = EMPTY
@@ -51,6 +51,8 @@ class ReplyFrame(msgspec.Struct, frozen=True):
 
 
 class ReplyConstraints:
+    """The options that concern the whole reply."""
+
     def __init__(self, choice: str, parallel: bool, reasoning: str, text: bool) -> None:
         self.choice = choice  # auto, required or none
         self.parallel, self.reasoning, self.text = parallel, reasoning, text
@@ -61,7 +63,7 @@ class ReplyConstraints:
 
 
 class Replies:
-    """Adds the rules of a reply to a book."""
+    """Builds the rules of a reply."""
 
     def __init__(self, format: Format, book: Builder, options: ReplyConstraints) -> None:
         self.format, self.book, self.options = format, book, options
@@ -78,7 +80,7 @@ class Replies:
     # -- one call ------------------------------------------------------------------------------------------------------
 
     def call(self, tool: ArgumentsShape) -> list[Node]:
-        """A call with the markers that are its own."""
+        """Return a call with the markers that surround each call."""
         inside = tool.body or CALL_GRAMMARS[type(self.body)](self.body, tool, self.book)
         if self.wrap is not None and not self.outer:
             return inside
@@ -90,7 +92,7 @@ class Replies:
         return self._marker(self.format.call[0], name=name) if self.opens is None else self.opens
 
     def _marker(self, marker: str | tuple[str, ...], **holes: str) -> list[Node]:
-        """A marker, the white space around it optional."""
+        """Return a marker with optional white space around it."""
         found = split_marker(first(marker))
         before = [self.book.gap(found.before)] if found.before else []
         after = [self.book.gap(found.after)] if found.after else []
@@ -114,6 +116,7 @@ class Replies:
         return before, after
 
     def _wrap(self, text: str, closing: bool = False) -> list[Node]:
+        """Return the opening or closing text of a list of calls."""
         core = text.strip(BLANKS)
         if not core:
             return [Lit(text)] if text else []
@@ -132,7 +135,7 @@ class Replies:
     # -- all calls -----------------------------------------------------------------------------------------------------
 
     def build(self, tools: list[ArgumentsShape]) -> str:
-        """Adds everything, and gives the name of the start."""
+        """Define all rules and return the name of the start."""
         if self.format.channels is not None:
             return Messages(self, self.format.channels).build(tools)
         if self._arguments_only(tools):
@@ -142,6 +145,7 @@ class Replies:
         return self._around_calls(tools)
 
     def _around_calls(self, tools: list[ArgumentsShape]) -> str:
+        """Define the rules of calls with the markers around them, and return the name of the start."""
         before, after = self.around()
         calls = [(tool, self.call(tool)) for tool in tools]
         opener = self._opener(before, calls)
@@ -167,7 +171,7 @@ class Replies:
         return "reply"
 
     def _arguments_only(self, tools: list[ArgumentsShape]) -> bool:
-        """The request named the tool, so that the reply is nothing but its arguments."""
+        """Return whether a reply consists of the arguments alone, because the request names the tool."""
         named = any(BODIES[type(body)].is_named_outside(body) for body in self.format.bodies[1:])
         return named and self.options.choice == "required" and len(tools) == 1 and self.named_choice
 
@@ -178,7 +182,7 @@ class Replies:
         return "reply"
 
     def _opener(self, before: list[Node], calls: list[tuple[ArgumentsShape, list[Node]]]) -> tuple[Lit | Token, ...]:
-        """The pieces by which every call begins, up to the first hole or blank."""
+        """Return the pieces with which every call begins, up to the first placeholder or blank."""
         if self.outer:
             return ()
         marker = first(self.format.section[0]) if self.format.section else first(self.format.call[0])
@@ -193,11 +197,12 @@ class Replies:
         return stop_sequence(out)
 
     def _call_rule(self, opener: tuple[Lit | Token, ...], calls: list[tuple[ArgumentsShape, list[Node]]]) -> None:
-        """`call`: one alternative per tool. What follows the opener is a rule of its own, for text that ends in it."""
+        """Define `call` with one alternative per tool. The part after the opener is a separate rule, for text that ends
+        with the opener."""
         rules = self.book.rules
         names = []
         for at, (_, call) in enumerate(calls):
-            rules[f"call_{at}"] = seq(*_behind(call, opener))
+            rules[f"call_{at}"] = seq(*_without_opener(call, opener))
             names.append(f"call_{at}")
         gap = (
             [self.book.gap(split_marker(first(self.format.call[0])).before)]
@@ -208,11 +213,12 @@ class Replies:
         rules["call"] = Alt(tuple(made)) if len(made) != 1 else made[0]
 
     def _repeated(self) -> Node:
+        """Return one call or more."""
         most = self.book.bounds.calls
         return seq(Ref("call"), repeat(seq(self.joint(), Ref("call")), 0, None if most is None else most - 1))
 
     def _reply(self, block: Node, opener: tuple[Lit | Token, ...], lead: bool) -> Node:
-        """Reasoning, text and calls."""
+        """Return reasoning, text and calls, as the choice allows."""
         choice = self.options.choice
         thinking = self.thinking()
         if self.outer:
@@ -227,24 +233,24 @@ class Replies:
             )
             return {"auto": alt(block, text), "required": block, "none": text}[choice]
         if choice == "none":
-            return seq(thinking, repeat(self.wrapped(), 0, 4), self.text())
+            return seq(thinking, repeat(self.delimited_text(), 0, 4), self.text())
         if not opener:
             return seq(thinking, block if choice == "required" else alt(block, self._no_bracket()))
         if choice == "required" and not self.options.text:
             return seq(thinking, block)
         rest = self._after_opener(block, opener, lead)
         upto = seq(Upto(opener, 0, self.book.bounds.text, self._without(opener), True), rest)
-        wrapped = self.wrapped()
+        wrapped = self.delimited_text()
         if choice == "required":
             return seq(thinking, repeat(wrapped, 0, 1), upto)
         most = self.book.bounds.calls if self.options.parallel else 1
         return seq(thinking, repeat(alt(wrapped, upto), 0, most), self.text())
 
     def _after_opener(self, block: Node, opener: tuple[Lit | Token, ...], lead: bool) -> Node:
-        """The block, its opener already written."""
+        """Return the block of calls without its opener, which has been written."""
         rules = self.book.rules
         if lead:
-            return seq(*_behind(list(block.items) if hasattr(block, "items") else [block], opener))
+            return seq(*_without_opener(list(block.items) if hasattr(block, "items") else [block], opener))
         names = [name for name in rules if name.startswith("call_")]
         rules["called"] = alt(*map(Ref, names))
         if not self.options.parallel:
@@ -260,7 +266,7 @@ class Replies:
     # -- text and reasoning --------------------------------------------------------------------------------------------
 
     def thinking(self) -> Node:
-        """The thinking section at the beginning, as the options ask for it."""
+        """Return the reasoning section at the beginning, as the options require it."""
         if self.options.reasoning == "none" or self.format.reasoning is None:
             return EMPTY
         section = self._section(self.format.reasoning, opened=self.options.reasoning == "open")
@@ -270,6 +276,7 @@ class Replies:
         return maybe(section) if self.options.reasoning == "auto" else section
 
     def _section(self, pair: Pair, opened: bool = False) -> Node:
+        """Return a section between two markers; `opened`: its first marker has been written."""
         begin, end = split_marker(first(pair[0])), split_marker(first(pair[1]))
         opens = (
             []
@@ -279,12 +286,13 @@ class Replies:
         close = Upto(stop_sequence(pieces(end.core)), 0, self.book.bounds.text)
         return seq(*opens, close)
 
-    def wrapped(self) -> Node:
-        """Text between the format's own markers for it."""
+    def delimited_text(self) -> Node:
+        """Return text between the format's markers for it."""
         pairs = [pair for pair in self.format.content if first(pair[1]).strip(BLANKS)]
-        return alt(*map(self._wrapped, pairs)) if pairs else NEVER
+        return alt(*map(self._delimited_by, pairs)) if pairs else NEVER
 
-    def _wrapped(self, pair: Pair) -> Node:
+    def _delimited_by(self, pair: Pair) -> Node:
+        """Return text between these markers."""
         if not first(pair[0]).strip(BLANKS):  # it begins with the reply, or behind the reasoning
             close = stop_sequence(pieces(split_marker(first(pair[1])).core))
             return Upto(close, 0, self.book.bounds.text, self.openers() + self._sections())
@@ -293,14 +301,15 @@ class Replies:
         return Seq((opener, self._section(pair, opened=True)))
 
     def text(self) -> Node:
+        """Return free text up to the end of the reply, in which no call begins."""
         return Free(self.openers() + self._sections(), self.book.bounds.text)
 
     def _no_bracket(self) -> Node:
-        """Text where a call has no opener: it must not begin like one."""
+        """Return text that does not begin with a bracket, for calls without an opener."""
         return maybe(seq(inverse(chars("[{" + BLANKS)), self.text()))
 
     def openers(self) -> tuple[str, ...]:
-        """Everything by which a parser sees a call begin."""
+        """Return all texts at which the parser begins a call."""
         format = self.format
         markers = [
             *marker_alternatives(format.section[0] if format.section else ""),
@@ -312,7 +321,7 @@ class Replies:
         return tuple(dict.fromkeys(head for head in heads if head.strip(BLANKS) and len(head) > 2))
 
     def _sections(self) -> tuple[str, ...]:
-        """What begins or ends a section that is no plain text."""
+        """Return the markers of sections that are not plain text."""
         pairs = [*([self.format.reasoning] if self.format.reasoning else []), *self.format.content]
         pairs = [pair for pair in pairs if first(pair[0]).strip(BLANKS)]
         found = [split_marker(text).core for pair in pairs for marker in pair for text in marker_alternatives(marker)]
@@ -327,8 +336,8 @@ class Replies:
         return (*others, *sections, *fences, *RESULTS)
 
 
-def _behind(nodes: list[Node], opener: tuple[Lit | Token, ...]) -> list[Node]:
-    """These pieces without the opener that they begin with."""
+def _without_opener(nodes: list[Node], opener: tuple[Lit | Token, ...]) -> list[Node]:
+    """Return these nodes without the opener that they begin with."""
     rest = list(nodes)
     while opener and (not isinstance(rest[0], (Lit, Token)) or not rest[0].text.strip(BLANKS)):
         rest = rest[1:]  # white space before the opener
@@ -348,7 +357,7 @@ def _behind(nodes: list[Node], opener: tuple[Lit | Token, ...]) -> list[Node]:
 
 
 def text_only(replies: Replies) -> str:
-    """A reply without calls."""
+    """Define a reply without calls and return the name of its start."""
     channels = replies.format.channels
     if channels is not None:
         return replies.start_with(Messages(replies, channels).reply(EMPTY, EMPTY))
@@ -359,7 +368,7 @@ _ALLOWED = (":", "\uff1a", ">")  # most texts hold a colon, and headers begin wi
 
 
 class Messages:
-    """Replies made of messages, each with a header that says what it is. The first has no start."""
+    """Builds replies of messages, each with a header that gives its kind. The first message has no start marker."""
 
     def __init__(self, replies: Replies, channels: Channels) -> None:
         self.replies, self.channels = replies, channels
@@ -367,6 +376,7 @@ class Messages:
         self.start = pieces(first(channels.start))
 
     def build(self, tools: list[ArgumentsShape]) -> str:
+        """Define all rules and return the name of the start."""
         book = self.book
         made = [seq(*self.call(tool)) for tool in tools]
         for at, node in enumerate(made):
@@ -388,6 +398,7 @@ class Messages:
         return self.replies.start_with(self.reply(calls, start))
 
     def _lazy(self) -> None:
+        """Set the trigger and the start rule for lazy engines, if the header of a call is unique."""
         header = self.channels.messages["call"][0]
         head = str(header).partition("{name}")[0]
         others = [str(opens) for kind, (opens, _) in self.channels.messages.items() if kind != "call"]
@@ -405,20 +416,21 @@ class Messages:
         return [*pieces(opens, name=tool.name), *inside, *pieces(closes)]
 
     def _message(self, kind: str) -> Node:
-        """A whole message of text or reasoning that another one follows."""
+        """Return a complete message of text or reasoning, followed by the start of another one."""
         opens, closes = self.channels.messages[kind]  # type: ignore[index]
         if str(closes):
             return seq(*pieces(opens), Upto(stop_sequence(pieces(closes)), 0, self.book.bounds.text), *self.start)
         return seq(*pieces(opens), self._until_next())
 
     def _until_next(self) -> Upto:
-        """Text up to the next header, of a message that has no end of its own. Unless the header is a line of its own,
-        what the text leaves open would show it."""
+        """Return text up to the next header, for a message without an end marker. Unless the header is on its own line,
+        an open quotation or similar would quote it, so these are excluded."""
         own_line = text_of(stop_sequence(self.start)).startswith("\n")
         opening = () if own_line else tuple([each for each in OPENING if each not in _ALLOWED])
         return Upto(stop_sequence(self.start), 0, self.book.bounds.text, opening)
 
     def reply(self, calls: Node, start: Node) -> Node:
+        """Return reasoning, text and calls as messages."""
         options = self.options
         thinking: Node = EMPTY
         if options.reasoning != "none" and "reasoning" in self.channels.messages:
@@ -432,7 +444,7 @@ class Messages:
         return seq(thinking, Ref("messages"))
 
     def _chain(self, calls: Node, start: Node) -> Node:
-        """Messages of text and calls, one after the other. The last text may go without its end."""
+        """Return messages of text and calls. The last text may lack its end marker."""
         opens, closes = self.channels.messages["content"]
         more = seq(start, Ref("messages"))
         without = tuple(dict.fromkeys([str(first(self.channels.start)).strip(BLANKS), *map(str, self.channels.ends)]))
@@ -447,5 +459,6 @@ class Messages:
         return alt(content, seq(Ref("call"), maybe(more) if self.options.parallel else EMPTY))
 
     def _end_of_open_reasoning(self) -> Node:
+        """Return the rest of a reasoning message that the prompt began."""
         closes = self.channels.messages["reasoning"][1]
         return seq(Upto(stop_sequence(pieces(closes)), 0, self.book.bounds.text), *self.start)

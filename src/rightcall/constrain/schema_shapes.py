@@ -67,7 +67,7 @@ class ScalarShapes(Intersection):
     formats = False  # whether `format` is asserted
 
     def count(self, schema: Json, word: str, path: str) -> int | None:
-        """A count that engines can repeat."""
+        """Return a count limited to what engines can repeat."""
         value = schema.get(word)
         if value is None:
             return None
@@ -103,9 +103,11 @@ class ScalarShapes(Intersection):
     def number(self, schema: Json, path: str, integer: bool) -> Shape:
         if _NUMBER_WORDS.isdisjoint(schema):
             return _ANY_INTEGER if integer else _ANY_NUMBER
-        bounds = {word: schema[word] for word in _BOUNDS if word in schema and self.bounded(schema[word], word, path)}
-        low, low_open = _end(bounds.get("minimum"), bounds.get("exclusiveMinimum"), max)
-        high, high_open = _end(bounds.get("maximum"), bounds.get("exclusiveMaximum"), min)
+        bounds = {
+            word: schema[word] for word in _BOUNDS if word in schema and self.is_small_bound(schema[word], word, path)
+        }
+        low, low_open = _tighter_end(bounds.get("minimum"), bounds.get("exclusiveMinimum"), max)
+        high, high_open = _tighter_end(bounds.get("maximum"), bounds.get("exclusiveMaximum"), min)
         step_ = schema.get("multipleOf")
         if step_ is not None:
             whole = Decimal(repr(step_)) if isinstance(step_, float) else Decimal(step_)
@@ -116,16 +118,16 @@ class ScalarShapes(Intersection):
                 integer = integer or whole == whole.to_integral_value()
         return number_shape(Number(integer, low, high, low_open, high_open))
 
-    def bounded(self, value: float, word: str, path: str) -> bool:
-        """Has this bound few enough digits to be written out?"""
+    def is_small_bound(self, value: float, word: str, path: str) -> bool:
+        """Return whether a bound has few enough digits to be written out; report it if not."""
         small = abs(value) < 10**MAX_DIGITS and (isinstance(value, int) or len(f"{_decimal(value):f}") <= MAX_DIGITS)
         if not small:
             self.limit(f"{path}/{word}", word, "any number: the bound has too many digits")
         return small
 
 
-def _end(inside: Any, outside: Any, tighter: Any) -> tuple[Decimal | None, bool]:
-    """The tighter of an end that belongs to the range and one that does not."""
+def _tighter_end(inside: Any, outside: Any, tighter: Any) -> tuple[Decimal | None, bool]:
+    """Return the tighter of an inclusive and an exclusive bound, and whether it is exclusive."""
     if inside is None or outside is None:
         one = inside if outside is None else outside
         return (None, False) if one is None else (_decimal(one), inside is None)
@@ -147,7 +149,7 @@ class MemberShapes(ScalarShapes):
     extras = False  # undeclared members are allowed where the schema does not speak of them
 
     def shape(self, schema: Any, path: str, depth: int) -> Shape:
-        """What a schema says: read by the class that reads all of them."""
+        """Return the shape of a schema; the subclass reads all keywords."""
         raise NotImplementedError
 
     def object(self, schema: Json, path: str, depth: int) -> Shape:
@@ -168,15 +170,15 @@ class MemberShapes(ScalarShapes):
             Field(key, self.shape(value, f"{path}/properties{pointer_step(key)}", depth + 1), key in required)
             for key, value in declared.items()
         ]
-        fields = self.met_patterns(fields, schema, path, depth)
+        fields = self.apply_name_patterns(fields, schema, path, depth)
         undeclared = [key for key in required if key not in declared]
-        fields += [self.named_extra(key, schema, extra, path, depth) for key in undeclared]
-        self.dependent(schema, path)
+        fields += [self.undeclared_required(key, schema, extra, path, depth) for key in undeclared]
+        self.report_dependent_members(schema, path)
         least, most = self.member_counts(schema, path, fields, extra)
         return object_shape(Object(tuple(fields), extra, keys, least, most, said))
 
-    def dependent(self, schema: Json, path: str) -> None:
-        """What one member asks of others cannot be said."""
+    def report_dependent_members(self, schema: Json, path: str) -> None:
+        """Report the keywords that relate members to each other, which a grammar cannot express."""
         for word in ("dependentRequired", "dependentSchemas", "propertyNames"):
             if word in schema and schema[word] not in ({}, True):
                 self.limit(f"{path}/{word}", word, "members that it forbids")
@@ -190,7 +192,7 @@ class MemberShapes(ScalarShapes):
     def drop_member_limits(
         self, fields: list[Field], least: int, most: int | None, path: str
     ) -> tuple[int, int | None]:
-        """Undeclared members are not distinguished, so they cannot be counted."""
+        """Report limits of the number of members: undeclared members are not distinguished and cannot be counted."""
         certain = sum(field.required for field in fields)
         if least > certain:
             self.limit(f"{path}/minProperties", "minProperties", "fewer members")
@@ -199,7 +201,7 @@ class MemberShapes(ScalarShapes):
         return 0, None
 
     def undeclared(self, schema: Json, path: str, depth: int) -> tuple[Shape, Any, bool]:
-        """The shape of members that are not declared, what their names must match, and whether the schema says so."""
+        """Return the shape of undeclared members, the pattern of their names, and whether the schema mentions them."""
         said = "additionalProperties" in schema
         patterns: Json = schema.get("patternProperties", {})
         if said:
@@ -224,8 +226,8 @@ class MemberShapes(ScalarShapes):
         self.limit(at, "patternProperties", "any value under an undeclared name")
         return ANYTHING, None, True
 
-    def met_patterns(self, fields: list[Field], schema: Json, path: str, depth: int) -> list[Field]:
-        """A declared member whose name also matches a pattern must fit both."""
+    def apply_name_patterns(self, fields: list[Field], schema: Json, path: str, depth: int) -> list[Field]:
+        """Intersect declared members with the patterns that their names match."""
         patterns: Json = schema.get("patternProperties", {})
         if len(patterns) * len(fields) > MAX_MATCHED:
             self.limit(f"{path}/patternProperties", "patternProperties", "what patterns forbid of declared members")
@@ -238,8 +240,8 @@ class MemberShapes(ScalarShapes):
                     fields[i] = Field(field.name, met, field.required)
         return fields
 
-    def named_extra(self, key: str, schema: Json, extra: Shape, path: str, depth: int) -> Field:
-        """A member that is required but not declared."""
+    def undeclared_required(self, key: str, schema: Json, extra: Shape, path: str, depth: int) -> Field:
+        """Return a member that is required but not declared."""
         said = "additionalProperties" in schema
         found = [
             self.shape(value, path, depth + 1)
@@ -283,7 +285,7 @@ class Shapes(MemberShapes):
         self.open: dict[int, str] = {}  # the schemas being read, and the name of each that turned out recursive
 
     def read(self, among: Shape = ANYTHING) -> Shape:
-        """The shape of the whole schema, of the kind `among`."""
+        """Return the shape of the whole schema, restricted to the kind `among`."""
         found = self.shape(self.root, "", 0)
         if type(found) is not type(among):
             found = self.intersect(found, among, "")
@@ -305,55 +307,58 @@ class Shapes(MemberShapes):
             self.limit(path, what, f"any value: the schema is beyond the {what} a grammar is made for")
             return ANYTHING
         self.open[id(schema)] = ""
-        found = self.whole(schema, path, depth)
+        found = self.read_keywords(schema, path, depth)
         name = self.open.pop(id(schema))
         if not name:
             return found
         self.named[name] = found
         return ShapeReference(name)
 
-    def whole(self, schema: Json, path: str, depth: int) -> Shape:
-        found = self.stated(schema, path, depth)
+    def read_keywords(self, schema: Json, path: str, depth: int) -> Shape:
+        """Return the shape of one schema object from all its keywords."""
+        found = self.read_level(schema, path, depth)
         if not _BESIDE.isdisjoint(schema):
             for word in _IN_PLACE:
                 if word in schema:
-                    found = self.in_place(found, word, schema, path, depth)
+                    found = self.apply_in_place(found, word, schema, path, depth)
         if "enum" in schema or "const" in schema:
             # Last, so that the constants are checked against all keywords beside them.
-            found = self.stated_constants(found, schema, path)
+            found = self.read_constants(found, schema, path)
         if "unevaluatedProperties" in schema:
             found = self.unevaluated_members(found, schema, path)
-        if "unevaluatedItems" in schema and not _lets_all(schema["unevaluatedItems"]):
+        if "unevaluatedItems" in schema and not _accepts_all(schema["unevaluatedItems"]):
             self.limit(f"{path}/unevaluatedItems", "unevaluatedItems", "what no other keyword speaks of")
         return found
 
-    def stated_constants(self, found: Shape, schema: Json, path: str) -> Shape:
+    def read_constants(self, found: Shape, schema: Json, path: str) -> Shape:
+        """Return the constants of `enum` and `const` that the other keywords accept."""
         word = "const" if "const" in schema else "enum"
         values = [schema["const"]] if word == "const" else schema["enum"]
         if word == "const" and "enum" in schema:
             values = [value for value in values if holds(one_of(schema["enum"]), value)]
-        if _count(values, MAX_CONSTANTS) > MAX_CONSTANTS:
+        if _weight_of_constants(values, MAX_CONSTANTS) > MAX_CONSTANTS:
             self.limit(f"{path}/{word}", word, f"other values: a grammar is made for at most {MAX_CONSTANTS:,}")
             return found
         return self.constants(found, values, path, word)
 
-    def in_place(self, found: Shape, word: str, schema: Json, path: str, depth: int) -> Shape:
+    def apply_in_place(self, found: Shape, word: str, schema: Json, path: str, depth: int) -> Shape:
+        """Intersect a shape with a keyword that applies to the same value."""
         at = f"{path}/{word}"
         value = schema[word]
         if word in ("allOf", "anyOf", "oneOf"):
             parts = [self.shape(part, f"{at}/{i}", depth + 1) for i, part in enumerate(value)]
             return self.all_of([found, *parts], at) if word == "allOf" else self.one_of(found, parts, word, at)
         if word == "not":
-            return self.without(found, value, at)
+            return self.exclude(found, value, at)
         if word == "if":
-            return self.condition(found, schema, path, depth)
+            return self.read_condition(found, schema, path, depth)
         target = self.refs.get(value)
         if not isinstance(target, (dict, bool)) or word != "$ref":
             self.limit(at, word, "any value: only plain references are followed")
             return found
         return self.intersect(found, self.shape(target, fragment_of(value), depth + 1), at)
 
-    def condition(self, found: Shape, schema: Json, path: str, depth: int) -> Shape:
+    def read_condition(self, found: Shape, schema: Json, path: str, depth: int) -> Shape:
         self.limit(f"{path}/if", "if", "what either branch allows")
         sides = [self.shape(schema.get(word, True), f"{path}/{word}", depth + 1) for word in ("then", "else")]
         return self.intersect(found, union(*sides), f"{path}/if")
@@ -366,19 +371,19 @@ class Shapes(MemberShapes):
             self.left = min(self.left, comparison.left // COMPARISONS_PER_STEP)
         return self.intersect(found, union(*parts), at)
 
-    def without(self, found: Shape, value: Any, at: str) -> Shape:
-        """`not`, where it is about types alone."""
-        if _lets_all(value):
+    def exclude(self, found: Shape, value: Any, at: str) -> Shape:
+        """Apply `not` if it only excludes types; otherwise report it."""
+        if _accepts_all(value):
             return NOTHING
         if value is False:
             return found
         if isinstance(value, dict) and set(value) - _NOTES == {"type"}:
             said = value["type"] if isinstance(value["type"], list) else [value["type"]]
-            return self.without_types(found, said, at)
+            return self.exclude_types(found, said, at)
         self.limit(at, "not", "what it forbids")
         return found
 
-    def without_types(self, found: Shape, said: list[str], at: str) -> Shape:
+    def exclude_types(self, found: Shape, said: list[str], at: str) -> Shape:
         kept = [word for word in _KINDS if word not in said]
         if "integer" in said and "number" in kept:
             self.limit(at, "not", "whole numbers")
@@ -386,16 +391,17 @@ class Shapes(MemberShapes):
 
     def unevaluated_members(self, found: Shape, schema: Json, path: str) -> Shape:
         value = schema["unevaluatedProperties"]
-        if _lets_all(value):
-            return union(*(_spoken(one) for one in options(found))) if _has_no_reference(found) else found
+        if _accepts_all(value):
+            return union(*(_allow_undeclared(one) for one in options(found))) if _has_no_reference(found) else found
         if value is False and _CONDITIONAL.isdisjoint(schema) and _has_no_reference(found):
-            return union(*(_closed(one) for one in options(found)))
+            return union(*(_forbid_undeclared(one) for one in options(found)))
         self.limit(f"{path}/unevaluatedProperties", "unevaluatedProperties", "what no other keyword speaks of")
         return found
 
     # -- what the keywords of one level say ----------------------------------------------------------------------------
 
-    def stated(self, schema: Json, path: str, depth: int) -> Shape:
+    def read_level(self, schema: Json, path: str, depth: int) -> Shape:
+        """Return the shape from `type` and the keywords of each type."""
         said = schema.get("type")
         asserts_format = self.formats and "format" in schema
         if asserts_format and schema["format"] not in FORMAT_PATTERNS:
@@ -435,11 +441,11 @@ class Shapes(MemberShapes):
         if schema.get("uniqueItems") is True and (most is None or most > 1):
             self.limit(f"{path}/uniqueItems", "uniqueItems", "items that come twice")
         if "contains" in schema:
-            self.contained(schema, path)
+            self.report_contains(schema, path)
         return array_shape(Array(prefix, items, least, most))
 
-    def contained(self, schema: Json, path: str) -> None:
-        """What `contains` asks for cannot be said."""
+    def report_contains(self, schema: Json, path: str) -> None:
+        """Report `contains`, which a grammar cannot express."""
         if schema.get("minContains") != 0:
             self.limit(f"{path}/contains", "contains", "arrays without such an item")
         elif "maxContains" in schema:
@@ -464,8 +470,9 @@ _WORDS = frozenset(
 )
 
 
-def _count(values: list[Any], most: int) -> int:
-    """How many values there are, those inside others ten times: each becomes a rule. Beyond `most` only that."""
+def _weight_of_constants(values: list[Any], most: int) -> int:
+    """Return the number of values, where nested ones count ten times because each becomes a rule. Stops beyond
+    `most`."""
     count, waiting = len(values), list(values)
     while waiting and count <= most:
         here = waiting.pop()
@@ -475,7 +482,8 @@ def _count(values: list[Any], most: int) -> int:
     return count
 
 
-def _lets_all(schema: Any) -> bool:
+def _accepts_all(schema: Any) -> bool:
+    """Return whether a schema accepts every value."""
     return schema is True or schema == {}
 
 
@@ -483,8 +491,8 @@ def _has_no_reference(shape: Shape) -> bool:
     return not any(isinstance(one, ShapeReference) for one in options(shape))
 
 
-def _spoken(shape: Shape) -> Shape:
-    """The schema says that undeclared members are allowed: a keyword further out cannot forbid them again."""
+def _allow_undeclared(shape: Shape) -> Shape:
+    """Return an object whose undeclared members are explicitly allowed, so that an outer keyword cannot forbid them."""
     return (
         msgspec.structs.replace(shape, extra=ANYTHING, said=True)
         if isinstance(shape, Object) and not shape.said
@@ -492,7 +500,8 @@ def _spoken(shape: Shape) -> Shape:
     )
 
 
-def _closed(shape: Shape) -> Shape:
+def _forbid_undeclared(shape: Shape) -> Shape:
+    """Return an object without undeclared members, unless its schema mentions them."""
     if not isinstance(shape, Object) or shape.said:
         return shape
     fields = tuple(one if one.evaluated else Field(one.name, NOTHING, one.required) for one in shape.fields)

@@ -28,10 +28,12 @@ _WORD = 1  # llama.cpp's number for a trigger that is a text
 
 
 def fragment(grammar: Grammar, server: str) -> Json:
+    """Return the fields to add to a request to this server."""
     return fragment_and_limits(grammar, server)[0]
 
 
 def fragment_and_limits(grammar: Grammar, server: str) -> Made:
+    """Return the fields to add to a request to this server, and all that they do not enforce."""
     make = SERVERS.get(server)
     if make is None:
         raise CallerError(f"there is no server {server!r}; name one of {', '.join(SERVERS)}")
@@ -68,7 +70,7 @@ def _sglang(grammar: Grammar) -> Made:
 
 
 def _ollama(grammar: Grammar) -> Made:
-    """It takes a JSON Schema for the whole reply, which is then bare JSON: only a required call can be enforced."""
+    """Return a JSON Schema for the whole reply, which is then bare JSON: only a required call can be enforced."""
     if grammar.choice == "auto":
         raise GrammarCompileError("ollama takes no grammar for calls that are optional; ask for choice='required'")
     if grammar.choice == "none":

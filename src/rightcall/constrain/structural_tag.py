@@ -25,14 +25,16 @@ if TYPE_CHECKING:
 
 
 def emit_structural_tag(grammar: Grammar) -> Json:
+    """Return a structural tag."""
     return emit_structural_tag_with_limits(grammar)[0]
 
 
 def emit_structural_tag_with_limits(grammar: Grammar) -> tuple[Json, tuple[Relaxation, ...]]:
+    """Return a structural tag, and what it cannot express. Raises `GrammarCompileError` for a grammar without calls."""
     if grammar.choice == "none":
         raise GrammarCompileError("a structural tag begins a call; without calls send none")
     writer = _Tags(grammar.rendered())
-    return {"type": "structural_tag", "format": writer.format()}, tuple(dict.fromkeys(writer.limits))
+    return {"type": "structural_tag", "format": writer.build_format()}, tuple(dict.fromkeys(writer.limits))
 
 
 class _Tags:
@@ -40,28 +42,30 @@ class _Tags:
         self.grammar, self.rules, self.frame = exact, exact.definitions, exact.frame
         self.limits: list[Relaxation] = []
 
-    def format(self) -> Json:
+    def build_format(self) -> Json:
+        """Return the `format` of the structural tag: triggered tags if calls are optional, a sequence if one is
+        required, only the arguments if the request names the tool. Adds to `limits` what it cannot express."""
         optional = self.grammar.choice == "auto"
         if optional and not self.grammar.triggers:
-            return self.whole()
+            return self.whole_reply_grammar()
         self.limits += self.unexpressed_options()
         if not self.frame.joined:  # the request named the tool: its arguments are the whole reply
             return self.content(self.grammar.called[0], list(self.frame.calls))
         before, after = _texts(_items(self.frame.before)), _texts(_items(self.frame.after))
-        calls = self.calls(optional and not before)
+        calls = self.call_tags(optional and not before)
         if optional:
             return self.triggered(before, calls, after)
         parts = [part for part in (_const(before), calls, _const(after)) if part.get("value") != ""]
         return calls if len(parts) == 1 else {"type": "sequence", "elements": parts}
 
-    def whole(self) -> Json:
-        """Nothing tells where a call begins but the beginning of the reply: all of it is one grammar."""
+    def whole_reply_grammar(self) -> Json:
+        """Return one grammar for the whole reply, since calls have no opener that could trigger a tag."""
         text, made = emit_gbnf_with_limits(msgspec.structs.replace(self.grammar, lazy=""))
         self.limits += made
         return {"type": "grammar", "grammar": text}
 
-    def calls(self, bare: bool) -> Json:
-        """`bare`: white space before the opener belongs to the free text in front of it."""
+    def call_tags(self, bare: bool) -> Json:
+        """Return the tags of all calls. `bare`: white space before the opener belongs to the free text before it."""
         nodes = zip(self.grammar.called, self.frame.calls, strict=True)
         return {
             "type": "tags_with_separator",
@@ -72,6 +76,7 @@ class _Tags:
         }
 
     def triggered(self, before: str, calls: Json, after: str) -> Json:
+        """Return tags that an opener in free text triggers."""
         tags = calls["tags"]
         if before or after:
             tags = [{"type": "tag", "begin": before.lstrip(BLANKS), "content": calls, "end": after}]
@@ -84,6 +89,7 @@ class _Tags:
         }
 
     def tag(self, name: str, items: Sequence[Node], bare: bool) -> Json:
+        """Return the tag of one tool: its fixed beginning and end, and the content between them."""
         fixed = [isinstance(item, (Lit, Token)) for item in items]
         if all(fixed):
             text = _texts(items)
@@ -95,6 +101,7 @@ class _Tags:
         return {**tag, "begin": tag["begin"].lstrip(BLANKS)} if bare else tag
 
     def content(self, name: str, inside: list[Node]) -> Json:
+        """Return the content of a tag: a JSON Schema for JSON arguments, else a grammar."""
         # Where the arguments can only be {}, what is left may be an id.
         arguments = len(inside) == 1 and not isinstance(inside[0], Lexeme)
         if arguments and BODIES[type(self.grammar.format.bodies[0])].holds_json:
@@ -114,7 +121,7 @@ class _Tags:
         return {"type": "object"} if any_arguments else self.grammar.tools.schema(name) or {}
 
     def unexpressed_options(self) -> list[Relaxation]:
-        """What was asked of the whole reply and does not go into tags."""
+        """Return the options for the whole reply that tags cannot express."""
         asked = self.grammar.options
         found: list[Relaxation] = []
         if self.grammar.choice == "auto":

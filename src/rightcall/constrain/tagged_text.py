@@ -82,11 +82,13 @@ class TagShapes:
             field.name, field.name, lambda stop: self.by_kind(kind, field.shape, stop, field.name), field.shape
         )
 
-    def _behind(self, rendered: str) -> Node:
-        """White space behind a value: other than a line break, it would not tell a body's close from the value's."""
+    def _space_after_value(self, rendered: str) -> Node:
+        """Return the white space after a value. Other than a line break, it would make the end of the body
+        ambiguous."""
         return maybe(Lit("\n")) if rendered in ("", "\n") and not self.book.exact else self.book.gap(rendered)
 
     def parameter(self, key: str | Node, name: str, write: object, shape: Shape) -> Node:
+        """Return an argument in its tags."""
         close = split_marker(first(self.body.value_close))
         opener = split_marker(first(self.body.param))
         line = opener.after if "\n" in opener.after else ""
@@ -96,28 +98,33 @@ class TagShapes:
         if self.body.types:
             return alt(
                 *[
-                    seq(*self._open(opener, key, word, line), value, self._behind(close.after))
+                    seq(*self._open(opener, key, word, line), value, self._space_after_value(close.after))
                     for word, value in self.typed(shape, stop, name)
                 ]
             )
         value = write(stop)  # type: ignore[operator]
-        return seq(*self._open(opener, key, "", line), value, self._behind(close.after)) if value != NEVER else NEVER
+        return (
+            seq(*self._open(opener, key, "", line), value, self._space_after_value(close.after))
+            if value != NEVER
+            else NEVER
+        )
 
     def _open(self, opener: tuple[str, str, str], key: str | Node, word: str, line: str) -> list[Node]:
         nodes = pieces(opener[1], key=escape_name(self.body, key) if isinstance(key, str) else key, type=word)
         if isinstance(key, Word):
-            nodes = _closed_word(nodes, key)
+            nodes = _merge_literals(nodes, key)
         return [*nodes, Lit(line)]
 
     # -- values --------------------------------------------------------------------------------------------------------
 
     def by_kind(self, kind: Kind, shape: Shape, stop: Stop, name: str) -> Node:
+        """Return a value with its closing tag, written as the parser reads an argument of this kind."""
         if kind == "any":
             return self.any(shape, stop)
         parts = options(self.unfold(shape))
         if kind == "json":
-            return self.containers(_others(parts), stop)
-        words, nulls = _words(parts), []
+            return self.containers(_without_texts(parts), stop)
+        words, nulls = _text_constants(parts), []
         if kind == "nullable":
             words = [word for word in words if word not in ("null", "None")]
             nulls = [seq(Lit("null"), *stop)] if _has_null(parts) else []
@@ -125,13 +132,13 @@ class TagShapes:
         return alt(*texts, *[self.word(word, stop) for word in words], *nulls)
 
     def any(self, shape: Shape, stop: Stop) -> Node:
-        """Nobody says how the text is read: as JSON if it is some."""
+        """Return a value of unknown kind: the parser reads it as JSON if it is valid JSON."""
         if shape == ANYTHING:
             return self.free(TextShape(), stop)
         return seq(alt(*map(self.json.value, options(self.unfold(shape)))), *stop)
 
     def typed(self, shape: Shape, stop: Stop, name: str) -> list[tuple[str, Node]]:
-        """The type is in the tag."""
+        """Return the type word of the tag and the value for each alternative of a shape."""
         words = {"string": "", "json": ""}
         for word, kind in self.body.types.items():
             words[kind] = words[kind] or word
@@ -154,9 +161,11 @@ class TagShapes:
         return [(word, node) for word, node in found if node != NEVER]
 
     def type_word(self, name: str, default: str) -> str:
+        """Return the word for a type in the tag."""
         return name if self.body.types.get(name) == "json" else default
 
     def unfold(self, shape: Shape) -> Shape:
+        """Return a shape with its top-level references resolved."""
         for _ in range(32):
             if not isinstance(shape, ShapeReference):
                 break
@@ -208,19 +217,19 @@ class TagShapes:
         return alt(*[self.nested(one, stop, 0) for one in shapes])
 
     def nested(self, shape: Shape, stop: Stop, depth: int) -> Node:
-        """A list or an object as tags inside tags, a scalar as text. An object with undeclared names is JSON: no
-        grammar makes a free name agree with the one in its end tag."""
+        """Return a list or an object as nested tags, and a scalar as text. An object with undeclared names is written
+        as JSON, since a grammar cannot make a free name agree with its closing tag."""
         if isinstance(shape, ShapeReference):
             shape = self.unfold(shape)
         if depth > 8 or _has_free_names(shape):
-            return seq(self.json.value(shape), *stop) if depth == 0 else self.leaf(shape, stop)
+            return seq(self.json.value(shape), *stop) if depth == 0 else self.scalar_with_closing_tag(shape, stop)
         if isinstance(shape, Array):
             inside = self.row(shape, depth)
         elif isinstance(shape, Object):
             made = [Member(self.child(field.name, field.shape, depth), field.required) for field in shape.fields]
             inside = in_any_order(made, EMPTY, None, shape)
         else:
-            return self.leaf(shape, stop)
+            return self.scalar_with_closing_tag(shape, stop)
         return NEVER if inside == NEVER else seq(inside, *stop)
 
     def row(self, shape: Array, depth: int) -> Node:
@@ -236,35 +245,38 @@ class TagShapes:
         opener, close = first(self.body.param), first(self.body.value_close)
         return seq(*pieces(opener, key=name), self.nested(shape, stop_sequence(pieces(close, key=name)), depth + 1))
 
-    def leaf(self, shape: Shape, stop: Stop) -> Node:
+    def scalar_with_closing_tag(self, shape: Shape, stop: Stop) -> Node:
+        """Return the node of a value that is neither object nor list, with its closing tag: raw text if the shape
+        allows any text, else its text constants, else JSON."""
         parts = options(self.unfold(shape))
         texts = [one for one in parts if isinstance(one, TextShape)]
         if texts:
-            return self.leaf_text(texts, stop)
-        words = _words(parts)
+            return self.text_with_closing_tag(texts, stop)
+        words = _text_constants(parts)
         if words:
             return alt(*[self.word(word, stop) for word in words])
         return seq(alt(*[self.json.value(one) for one in parts if not isinstance(one, (Array, Object))]), *stop)
 
-    def leaf_text(self, texts: list[TextShape], stop: Stop) -> Node:
+    def text_with_closing_tag(self, texts: list[TextShape], stop: Stop) -> Node:
+        """Return a text inside nested tags, with its closing tag."""
         without = self.tags_in_text(stop)
         found = [Upto(stop, one.least, self.json.most(one), without) for one in texts if one.pattern is None]
         return alt(*found, *[seq(Lexeme(one.pattern), *stop) for one in texts if one.pattern is not None])
 
     def tags_in_text(self, stop: Stop) -> tuple[str, ...]:
-        """What a text inside tags must not hold, because it would be read as more tags."""
+        """Return the texts that a text inside tags must not contain, because they would be parsed as further tags."""
         opens = first(self.body.param).partition("{key}")[0].strip(BLANKS)
         return tuple(opens + char for char in _NAME_BEGINS if opens + char not in text_of(stop))
 
 
-def _words(parts: Iterable[Shape]) -> list[str]:
-    """The constants that are texts."""
+def _text_constants(parts: Iterable[Shape]) -> list[str]:
+    """Return the constants that are texts."""
     return [json.loads(text) for one in parts if isinstance(one, OneOf) for text in one.texts if text[0] == '"']
 
 
-def _others(parts: Iterable[Shape]) -> list[Shape]:
-    """What is no text."""
-    unworded = [_unworded(one) for one in parts if not isinstance(one, TextShape)]
+def _without_texts(parts: Iterable[Shape]) -> list[Shape]:
+    """Return the shapes without texts and text constants."""
+    unworded = [_without_text_constants(one) for one in parts if not isinstance(one, TextShape)]
     return [one for one in unworded if one != NOTHING]
 
 
@@ -278,7 +290,7 @@ def _has_free_names(shape: Shape) -> bool:
     return isinstance(shape, Object) and shape.extra != NOTHING
 
 
-def _unworded(shape: Shape) -> Shape:
+def _without_text_constants(shape: Shape) -> Shape:
     if not isinstance(shape, OneOf):
         return shape
     texts = tuple(text for text in shape.texts if text[0] != '"')
@@ -291,8 +303,8 @@ def _type_of(value: object) -> str:
     return "object" if isinstance(value, dict) else "array" if isinstance(value, list) else "number"
 
 
-def _closed_word(nodes: list[Node], word: Word) -> list[Node]:
-    """The name of an undeclared argument is one terminal with the literals that touch it."""
+def _merge_literals(nodes: list[Node], word: Word) -> list[Node]:
+    """Merge the name of an undeclared argument with the literals next to it into one terminal."""
     at = nodes.index(word)
     before = nodes[at - 1] if at and isinstance(nodes[at - 1], Lit) else None
     after = nodes[at + 1] if at + 1 < len(nodes) and isinstance(nodes[at + 1], Lit) else None

@@ -25,16 +25,22 @@ class Anything(msgspec.Struct, frozen=True):
 
 
 class OneOf(msgspec.Struct, frozen=True):
+    """One of these constants, as canonical JSON."""
+
     texts: tuple[str, ...]
 
 
 class TextShape(msgspec.Struct, frozen=True):
+    """A string with `least` to `most` characters; with a pattern, of its texts."""
+
     least: int = 0
     most: int | None = None
     pattern: Node | None = None
 
 
 class Number(msgspec.Struct, frozen=True):
+    """A number from `low` to `high`; an `open` bound is excluded."""
+
     integer: bool = False
     low: Decimal | None = None
     high: Decimal | None = None
@@ -43,6 +49,8 @@ class Number(msgspec.Struct, frozen=True):
 
 
 class Array(msgspec.Struct, frozen=True, cache_hash=True):
+    """A list: the first items by position, then `items`."""
+
     prefix: tuple[Shape, ...]
     items: Shape
     least: int = 0
@@ -59,8 +67,8 @@ class Field(msgspec.Struct, frozen=True):
 
 
 class Object(msgspec.Struct, frozen=True, cache_hash=True):
-    """`extra` is the shape of undeclared members, `keys` what their names must match if not None. `said` is False where
-    the schema does not mention undeclared members, so that they are allowed by default."""
+    """`extra` is the shape of undeclared members, `keys` the pattern of their names if not None. `said` is False if the
+    schema does not mention undeclared members, so that they are allowed by default."""
 
     fields: tuple[Field, ...] = ()
     extra: Shape = Anything()
@@ -71,11 +79,13 @@ class Object(msgspec.Struct, frozen=True, cache_hash=True):
 
 
 class Union(msgspec.Struct, frozen=True, cache_hash=True):
+    """Any of several shapes; without options, no value."""
+
     options: tuple[Shape, ...]
 
 
 class ShapeReference(msgspec.Struct, frozen=True):
-    """A shape that is part of itself, by its name in `Shapes.named`."""
+    """A recursive shape, by its name in `Shapes.named`."""
 
     name: str
 
@@ -90,18 +100,19 @@ KINDS: tuple[Shape, ...] = (Object(), Array((), ANYTHING), TextShape(), Number()
 
 
 def one_of(values: list[Any]) -> Shape:
+    """Return the shape of these constants."""
     texts = dict.fromkeys([quoted(v) if type(v) is str else json.dumps(v, ensure_ascii=False) for v in values])
     return OneOf(tuple(texts)) if texts else NOTHING
 
 
 def whole_text(value: Any) -> bool:
-    """Can it be written? Half a character (a lone surrogate) cannot, and no engine takes a grammar that has one."""
+    """Return whether a value contains no lone surrogate, which no engine accepts in a grammar."""
     text = value if type(value) is str else json.dumps(value, ensure_ascii=False)
     return text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def shape_of_value(value: Any) -> Shape:
-    """The shape of one value, a container taken apart."""
+    """Return the shape of one value; containers become shapes of their items."""
     if isinstance(value, dict):
         return Object(tuple(Field(key, shape_of_value(item), True) for key, item in value.items()), NOTHING, said=True)
     if isinstance(value, list):
@@ -110,7 +121,7 @@ def shape_of_value(value: Any) -> Shape:
 
 
 def union(*shapes: Shape) -> Shape:
-    """Any of these; constants are gathered."""
+    """Return the union of shapes, with all constants in one `OneOf`."""
     out: dict[Shape, None] = {}
     texts: dict[str, None] = {}
     for shape in shapes:
@@ -126,11 +137,12 @@ def union(*shapes: Shape) -> Shape:
 
 
 def options(shape: Shape) -> tuple[Shape, ...]:
+    """Return the alternatives of a shape."""
     return shape.options if type(shape) is Union else KINDS if type(shape) is Anything else (shape,)
 
 
 def inner_shapes(shape: Shape) -> tuple[Shape, ...]:
-    """The shapes that a shape is made of, one level down."""
+    """Return the shapes directly inside a shape."""
     match shape:
         case Union(parts):
             return parts
@@ -142,7 +154,7 @@ def inner_shapes(shape: Shape) -> tuple[Shape, ...]:
 
 
 def holds(shape: Shape, value: Any) -> bool | None:
-    """Is this value of that shape? None where it would take a regular expression or a name to tell."""
+    """Return whether a value is of a shape; None if that takes a regular expression or a reference."""
     match shape:
         case Anything():
             return True
@@ -196,7 +208,7 @@ def _any(found: list[bool | None]) -> bool | None:
 
 
 def _key(value: Any) -> Hashable:
-    """Equal for what JSON Schema takes for equal: 1 and 1.0 are, 1 and true are not."""
+    """Return a key that is equal for values that JSON Schema treats as equal: 1 and 1.0 are, 1 and true are not."""
     if isinstance(value, dict):
         return "object", frozenset((key, _key(item)) for key, item in value.items())
     if isinstance(value, list):
@@ -214,7 +226,7 @@ def _in_range(shape: Number, value: Any) -> bool:
 
 
 def _in_order(small: Decimal | None, large: Decimal | None, is_open: bool) -> bool:
-    """None is no end; an open end is not among the numbers."""
+    """Return whether two bounds are in order. None is no bound, and an open bound excludes equality."""
     return small is None or large is None or small < large or (small == large and not is_open)
 
 
