@@ -81,6 +81,11 @@ _TRACE = (
 )
 
 
+def _select(row: Json, names: Iterable[str]) -> Json:
+    """Return the fields with these names; None for one that is missing."""
+    return {name: row.get(name) for name in names}
+
+
 def forge_row(row: Json) -> Json | None:
     """Return the row of `forge-dataset-capture/v1`; None for what that schema cannot hold: an outcome, a call without a
     result, and a call that does not fit its tool."""
@@ -91,16 +96,16 @@ def forge_row(row: Json) -> Json | None:
     kept = ("private_agent_log", "public_export_allowed", "redaction", "release")
     made: Json = {
         "schema_version": FORGE,
-        **{name: row.get(name) for name in _SHARED},
+        **_select(row, _SHARED),
         "candidate_call": {name: row["candidate_call"][name] for name in ("name", "arguments")},
         "tool_result": {"status": result.get("status", "ok"), "content": result.get("content")},
-        "proxy_trace": {name: trace.get(name) for name in _TRACE},
+        "proxy_trace": _select(trace, _TRACE),
         "metadata": {
             **{name: marks[name] for name in kept if name in marks},
             "provenance": {
                 "source": provenance.get("source") or "rightcall",
                 "captured_at_unix_ms": provenance.get("captured_at_unix_ms"),
-                **{name: trace.get(name) for name in ("domain", "scenario", "run_index")},
+                **_select(trace, ("domain", "scenario", "run_index")),
             },
         },
     }
@@ -165,7 +170,7 @@ def notebook_row(row: Json) -> Json:
     return {
         "kind": "tool_call",
         "label": row["label"],
-        **{name: entry.get(name) for name in _INPUT},
+        **_select(entry, _INPUT),
         "metadata": {
             **(entry.get("metadata") or {}),
             "generator": "rightcall",

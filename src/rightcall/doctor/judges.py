@@ -427,17 +427,14 @@ def judge_reasoning(case: ProbedCase) -> ProbeFinding:
 
 def judge_truncation(case: ProbedCase) -> ProbeFinding:
     """An answer that reached `max_tokens` says so, and has no truncated call that looks complete."""
-    for call in case.answer.calls:
-        found = _truncation(call)
-        if found and not case.answer.is_cut:
-            return server_fault("cut_but_run", f"{found}, and the answer ends with {case.answer.finish or 'no reason'}")
     if case.answer.is_cut:
         found_in_text = find_call_in_text(case)
         return found_in_text if found_in_text is not None and found_in_text.slug == "call_as_text" else OK
-    if case.answer.written_tokens is not None and case.answer.written_tokens >= case.question.max_tokens:
-        return server_fault(
-            "cut_but_run", f"the limit was reached, and the answer ends with {case.answer.finish or 'no reason'}"
-        )
+    found = next(filter(None, map(_truncation, case.answer.calls)), "")
+    if not found and (case.answer.written_tokens or 0) >= case.question.max_tokens:
+        found = "the limit was reached"
+    if found:
+        return server_fault("cut_but_run", f"{found}, and the answer ends with {case.answer.finish or 'no reason'}")
     return model_failure(f"the answer was over within {case.question.max_tokens} tokens")
 
 

@@ -196,14 +196,14 @@ class Guard:
 
 def _decision(reply: Reply, run: Sequence[Call], said: Sequence[Intervention]) -> Decision:
     """Return whether to run calls, ask again, or end the task."""
-    if any(each.action == "stop" for each in said):
+    actions = {each.action for each in said}
+    if "stop" in actions:
         return "stop"
     if run:
         return "run"
-    if reply.attempts or any(each.action == "nudge" for each in said):
-        over = any(each.action == "end" for each in said) and not any(each.action == "refuse" for each in said)
-        return "done" if over else "again"
-    return "done"
+    if not reply.attempts and "nudge" not in actions:
+        return "done"
+    return "done" if "end" in actions and "refuse" not in actions else "again"
 
 
 def _result(call: Call, each: Intervention) -> Result:

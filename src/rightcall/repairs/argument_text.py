@@ -95,7 +95,7 @@ def has_odd_key(value: Any) -> bool:
 def may_be_incomplete(open: tuple[Any, ...], arguments: Any, tool: Tool | None) -> bool:
     """Return whether a value that was open at the end of the text may be incomplete. Arguments that have every property
     of a closed schema are complete."""
-    if any(value is None or isinstance(value, list) for value in open):
+    if any(isinstance(value, list | None) for value in open):
         return True
     if not any(value is arguments for value in open):
         return False

@@ -71,8 +71,7 @@ class MessagesRules(StreamRules):
             self.report("a block begins before the last has stopped")
         if self._stop:
             self.report("a block begins after the stop_reason")
-        if payload.get("index") != self._blocks or type(payload.get("index")) is not int:
-            self.report(f"the block's `index` must be {self._blocks}, not {payload.get('index')!r:.40}")
+        self._check_index("block's `index`", payload)
         self._open, self._pieces = obj(payload.get("content_block")) or {}, []
         self.check_texts(self._open, "type")
         if self._open.get("type") == "tool_use":
@@ -85,12 +84,17 @@ class MessagesRules(StreamRules):
         if block.get("input") != input or type(block.get("input")) is not dict:
             self.report(f"`input` must be an object, empty where deltas follow, not {block.get('input')!r:.40}")
 
+    def _check_index(self, name: str, payload: Json) -> None:
+        """Report an index that is not the number of the current block."""
+        index = payload.get("index")
+        if index != self._blocks or type(index) is not int:
+            self.report(f"the {name} must be {self._blocks}, not {index!r:.40}")
+
     def _on_content_block_delta(self, payload: Json) -> None:
         if self._open is None:
             self.report("a delta comes while no block is open")
             return
-        if payload.get("index") != self._blocks or type(payload.get("index")) is not int:
-            self.report(f"the delta's `index` must be {self._blocks}, not {payload.get('index')!r:.40}")
+        self._check_index("delta's `index`", payload)
         delta = obj(payload.get("delta")) or {}
         kind, field = _BLOCK_DELTAS.get(str(delta.get("type")), ("", ""))
         if not field:
@@ -107,8 +111,7 @@ class MessagesRules(StreamRules):
         if self._open is None:
             self.report("a block stops that is not open")
             return
-        if payload.get("index") != self._blocks or type(payload.get("index")) is not int:
-            self.report(f"the `index` must be {self._blocks}, not {payload.get('index')!r:.40}")
+        self._check_index("`index`", payload)
         content = "".join(self._pieces)
         if self._open.get("type") == "text" and not content.strip():
             self.report("a text block is empty; some clients take it for the answer")
