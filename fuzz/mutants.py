@@ -183,7 +183,12 @@ class Judge:
 def run(check: str, tree: Path, limit: float) -> Run:
     """A check that does not end in time has failed."""
     started = time.monotonic()
-    environment = {**os.environ, "PYTHONPATH": "src:tests:evals", "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": "src:tests:evals",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "RIGHTCALL_SWEEP": "1",
+    }
     process = subprocess.Popen(
         command(check),
         cwd=tree,

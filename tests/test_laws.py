@@ -52,6 +52,7 @@ from support.replies import BARE, Json
 from support.samples import samples, toolset
 
 every_format = pytest.mark.parametrize("name", sampled())
+FEW = settings(max_examples=max(settings().max_examples // 2, 1))  # `make laws` takes 300 for each law and format
 
 
 # -- what a wire cannot carry ------------------------------------------------------------------------------------------
@@ -178,6 +179,7 @@ def rendered(format: Format, parts: list[Part], made: Made) -> str | None:
 
 
 @every_format
+@FEW
 @given(data=st.data())
 def test_any_text_parses_the_same_under_every_chunking_without_loss(name: str, data: st.DataObject) -> None:
     text = data.draw(made_of_markers(FORMATS[name]))
@@ -188,6 +190,7 @@ def test_any_text_parses_the_same_under_every_chunking_without_loss(name: str, d
 
 
 @every_format
+@FEW
 @given(data=st.data())
 def test_a_damaged_sample_parses_the_same_under_every_chunking_without_loss(name: str, data: st.DataObject) -> None:
     sample = data.draw(st.sampled_from([s for s in samples() if s.format == name and len(s.text) < 500]))
@@ -196,6 +199,7 @@ def test_a_damaged_sample_parses_the_same_under_every_chunking_without_loss(name
 
 
 @every_format
+@FEW
 @given(data=st.data())
 def test_a_rendered_reply_parses_the_same_under_every_chunking(name: str, data: st.DataObject) -> None:
     format = FORMATS[name]
@@ -207,6 +211,7 @@ def test_a_rendered_reply_parses_the_same_under_every_chunking(name: str, data: 
 
 
 @every_format
+@FEW
 @given(data=st.data())
 def test_what_is_held_back_gives_the_same_reply_and_never_takes_text_back(name: str, data: st.DataObject) -> None:
     text = data.draw(made_of_markers(FORMATS[name]))
@@ -218,7 +223,7 @@ def test_what_is_held_back_gives_the_same_reply_and_never_takes_text_back(name: 
 
 
 @every_format
-@settings(max_examples=settings().max_examples // 2)
+@FEW
 @given(data=st.data())
 def test_no_prefix_completes_a_call_that_the_whole_does_not_have(name: str, data: st.DataObject) -> None:
     format = FORMATS[name]
@@ -243,6 +248,7 @@ def test_no_prefix_completes_a_call_that_the_whole_does_not_have(name: str, data
 
 
 @every_format
+@FEW
 @given(data=st.data())
 def test_a_reply_reads_back_as_it_was_rendered(name: str, data: st.DataObject) -> None:
     format = FORMATS[name]
@@ -296,6 +302,7 @@ def test_a_literal_carries_any_arguments(data: st.DataObject) -> None:
 
 
 @every_format
+@FEW
 @given(data=st.data())
 def test_text_with_the_formats_own_markers_is_carried_unchanged_or_refused(name: str, data: st.DataObject) -> None:
     format = FORMATS[name]

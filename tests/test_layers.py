@@ -266,7 +266,7 @@ def file_access(path: str, source: str) -> Iterator[str]:
 def file_writing(path: str, source: str) -> Iterator[str]:
     """What may be written over is decided in one place. Whoever writes otherwise has a name for how it is opened."""
     yield from only_in(MAY_WRITE, WRITING, path, source)
-    if not MAY_WRITE.isdisjoint({path, layer_of(path)}):
+    if not MAY_WRITE.isdisjoint({path, layer_of(path)}) or "open(" not in source:
         return
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call) and any(set(mode) & set("wax+") for mode in modes(node)):

@@ -26,6 +26,7 @@ def write_package(folder: Path, **modules: str) -> list[measure.Source]:
     return measure.read_package(folder / "src")
 
 
+@pytest.mark.sweep  # it parses the package several times
 def test_goals_that_were_reached_stay_reached() -> None:
     rows = {row.name: row for row in measure.measure()}
     assert rows.keys() >= measure.REACHED

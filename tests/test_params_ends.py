@@ -22,7 +22,7 @@ from rightcall.formats.spec import Params, marker_alternatives
 from rightcall.parsing.compile import compile_format
 from rightcall.testing.laws.damage import marker_places
 from support.cuts import Setting, hold_of_every_cut
-from support.format_sample import sampled
+from support.format_sample import sampled, selected
 from support.replies import INTEGER, STRING, tool
 
 TOOLS = Toolset([tool("lookup", word=STRING, n=INTEGER), tool("ping")])
@@ -151,10 +151,11 @@ def test_a_value_that_lost_its_close_ends_with_its_call_or_blocks_it_and_no_othe
         assert all_arguments(reply) == [only, BAT] and codes(reply) == ["unclosed_argument"]
 
 
+OTHER_CLOSES = ["</arg>", "</value>", "</word>", "</param>", "</arg_value>", "</\uff5cDSML\uff5cvalue>"]
+
+
 @every_tagged
-@pytest.mark.parametrize(
-    "close", ["</arg>", "</value>", "</word>", "</param>", "</arg_value>", "</\uff5cDSML\uff5cvalue>"]
-)
+@pytest.mark.parametrize("close", selected(OTHER_CLOSES, kept=["</arg>", "</word>"]))
 def test_a_value_that_another_tag_closes_blocks_its_call(wire: Tagged, close: str) -> None:
     own = first(wire.body.value_close).replace("{key}", "word")
     if close in own:
@@ -445,7 +446,7 @@ CLOSED = [
 ]
 
 
-@pytest.mark.parametrize("wire", CLOSED, ids=lambda wire: wire.name)
+@tagged_formats(CLOSED.__contains__)
 @pytest.mark.parametrize("letters", [1, 2, 3])
 def test_a_call_whose_closing_tag_is_cut_short_takes_nothing_with_it(wire: Tagged, letters: int) -> None:
     close = first(wire.body.close)
@@ -456,7 +457,7 @@ def test_a_call_whose_closing_tag_is_cut_short_takes_nothing_with_it(wire: Tagge
     assert len(reply.attempts) <= 3 and reply.problems
 
 
-@pytest.mark.parametrize("wire", [wire for wire in CLOSED if not wire.format.channels], ids=lambda wire: wire.name)
+@tagged_formats(lambda wire: wire in CLOSED and not wire.format.channels)
 def test_a_value_that_holds_such_a_tag_is_never_cut_off_at_it(wire: Tagged) -> None:
     close, whole = first(wire.body.close), written(wire, {"word": "a"})
     behind = whole[whole.rindex(first(wire.body.value_close)) :]

@@ -13,6 +13,7 @@ from rightcall import Call, Reply, Tool, Toolset, render, repair
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Params, marker_alternatives
 from support.cuts import Setting, hold_of_every_cut
+from support.format_sample import sampled
 from support.replies import INTEGER, STRING
 
 Args = dict[str, Any]
@@ -69,7 +70,7 @@ IN_PROPERTIES = {
 }
 
 
-@pytest.mark.parametrize("format", PYTHONIC)
+@pytest.mark.parametrize("format", sampled(PYTHONIC))
 @pytest.mark.parametrize(("call", "arguments"), IN_PROPERTIES.values(), ids=IN_PROPERTIES)
 def test_arguments_in_properties_are_the_arguments(call: str, arguments: Args, format: str) -> None:
     reply = parsed(PYTHONIC[format] % call, format)
@@ -224,7 +225,7 @@ def with_tags(text: str, tags: SplitTags) -> str:
     )
 
 
-@pytest.mark.parametrize("format", SPLIT_TAGS)
+@pytest.mark.parametrize("format", sampled(SPLIT_TAGS))
 @pytest.mark.parametrize("case", [*DAMAGED_TAGS, *DAMAGED_FIRST_TAGS])
 def test_damaged_tags_around_keys_and_values_are_repaired(case: str, format: str) -> None:
     text, calls = (DAMAGED_TAGS | DAMAGED_FIRST_TAGS)[case]
@@ -236,7 +237,7 @@ def test_damaged_tags_around_keys_and_values_are_repaired(case: str, format: str
     assert set(rules(reply)) == {"broken_opener"}
 
 
-@pytest.mark.parametrize("format", SPLIT_TAGS)
+@pytest.mark.parametrize("format", sampled(SPLIT_TAGS))
 @pytest.mark.parametrize("case", UNCERTAIN_TAGS)
 def test_damaged_tags_that_leave_a_doubt_are_reported(case: str, format: str) -> None:
     reply = parsed(with_tags(UNCERTAIN_TAGS[case], SPLIT_TAGS[format]), format.split()[0])
@@ -283,7 +284,7 @@ NO_MISNAMED_OPENERS = {
 }
 
 
-@pytest.mark.parametrize("format", CODER)
+@pytest.mark.parametrize("format", sampled(CODER))
 @pytest.mark.parametrize(("inside", "name", "arguments"), MISNAMED_OPENERS.values(), ids=MISNAMED_OPENERS)
 def test_the_tag_of_an_argument_that_names_a_tool_opens_its_call(
     inside: str, name: str, arguments: Args, format: str
@@ -300,7 +301,7 @@ def test_the_tag_of_an_argument_that_names_a_tool_opens_its_call(
         assert rules(reply) == ["broken_opener"]
 
 
-@pytest.mark.parametrize("format", CODER)
+@pytest.mark.parametrize("format", sampled(CODER))
 @pytest.mark.parametrize("inside", NO_MISNAMED_OPENERS.values(), ids=NO_MISNAMED_OPENERS)
 def test_the_tag_of_an_argument_that_names_no_tool_is_reported(inside: str, format: str) -> None:
     closes = "" if inside.endswith("ls") else f"\n</{CODER[format]}>"
@@ -327,7 +328,7 @@ def without_last_close(name: str, arguments: Args, format: str) -> str:
     return before + after
 
 
-@pytest.mark.parametrize("format", UNCLOSED)
+@pytest.mark.parametrize("format", sampled(UNCLOSED))
 @pytest.mark.parametrize(("name", "arguments"), VALUES.values(), ids=VALUES)
 def test_the_end_of_the_call_closes_its_last_value(name: str, arguments: Args, format: str) -> None:
     text = without_last_close(name, arguments, format)
@@ -343,14 +344,14 @@ def test_one_closing_marker_does_not_end_a_value_without_closing_tag(format: str
 
 
 # Muse ends each message with a special token: what follows it is no part of a value.
-@pytest.mark.parametrize("format", [format for format in UNCLOSED if format != "muse"])
+@pytest.mark.parametrize("format", sampled(format for format in UNCLOSED if format != "muse"))
 def test_another_call_does_not_end_a_value_without_closing_tag(format: str) -> None:
     text = without_last_close("bash", {"command": "ls"}, format)  # a file may show the end of a call and another one
     reply = parsed(f"{text}\n{text}", format)
     assert len(reply.calls) < 2 and "ambiguous_end" in [problem.code for problem in reply.problems]
 
 
-@pytest.mark.parametrize("format", [format for format in UNCLOSED if format != "muse"])
+@pytest.mark.parametrize("format", sampled(format for format in UNCLOSED if format != "muse"))
 def test_a_value_whose_end_is_uncertain_is_reported(format: str) -> None:
     text = without_last_close("bash", {"command": "VALUE"}, format)
     closing = text.partition("VALUE")[2].strip()
@@ -393,7 +394,7 @@ NO_BLANKS = {
 }
 
 
-@pytest.mark.parametrize("format", WITH_JSON)
+@pytest.mark.parametrize("format", sampled(WITH_JSON))
 @pytest.mark.parametrize(("arguments", "lines"), ESCAPED_BLANKS.values(), ids=ESCAPED_BLANKS)
 def test_escapes_between_json_values_are_white_space(arguments: str, lines: list[int], format: str) -> None:
     reply = parsed(WITH_JSON[format] % ("view", arguments), format)
@@ -401,7 +402,7 @@ def test_escapes_between_json_values_are_white_space(arguments: str, lines: list
     assert rules(reply) == ["bad_escape"]
 
 
-@pytest.mark.parametrize("format", WITH_JSON)
+@pytest.mark.parametrize("format", sampled(WITH_JSON))
 @pytest.mark.parametrize("arguments", NO_BLANKS.values(), ids=NO_BLANKS)
 def test_escapes_that_may_belong_to_a_value_are_reported(arguments: str, format: str) -> None:
     reply = parsed(WITH_JSON[format] % ("view", arguments), format)
@@ -445,7 +446,7 @@ NO_REMAINS = {
 }
 
 
-@pytest.mark.parametrize("format", ["auto", "qwen3_coder", "deepseek_v32", "deepseek_v41", "hermes"])
+@pytest.mark.parametrize("format", sampled(["auto", "qwen3_coder", "deepseek_v32", "deepseek_v41", "hermes"]))
 @pytest.mark.parametrize("text", REMAINS.values(), ids=REMAINS)
 def test_the_remains_of_an_opener_are_reported(text: str, format: str) -> None:
     reply = parsed(text, format)
@@ -477,7 +478,7 @@ def dsml(calls: list[tuple[str, Args]], format: str) -> str:
     return render([Call(name, arguments) for name, arguments in calls], format=written, tools=TOOLS)
 
 
-@pytest.mark.parametrize("format", DSML)
+@pytest.mark.parametrize("format", sampled(DSML))
 @pytest.mark.parametrize("bars", BARS.values(), ids=BARS)
 @pytest.mark.parametrize("calls", DSML_CALLS.values(), ids=DSML_CALLS)
 def test_the_bars_of_dsml_may_be_doubled_or_ascii(calls: list[tuple[str, Args]], bars: str, format: str) -> None:
@@ -487,7 +488,7 @@ def test_the_bars_of_dsml_may_be_doubled_or_ascii(calls: list[tuple[str, Args]],
     assert (len(reply.calls), reply.content.strip()) == (len(calls), "I look.")
 
 
-@pytest.mark.parametrize("format", DSML)
+@pytest.mark.parametrize("format", sampled(DSML))
 @pytest.mark.parametrize("bars", BARS.values(), ids=BARS)
 def test_other_bars_do_not_hide_a_doubt(bars: str, format: str) -> None:
     text = dsml([("bash", {"command": "VALUE"})], format).replace("｜DSML｜", f"{bars}DSML{bars}")
@@ -507,7 +508,7 @@ def test_other_bars_do_not_hide_a_doubt(bars: str, format: str) -> None:
     assert parsed(quoted, format).calls == ()
 
 
-@pytest.mark.parametrize("format", DSML)
+@pytest.mark.parametrize("format", sampled(DSML))
 @pytest.mark.parametrize("bars", BARS.values(), ids=BARS)
 def test_tags_with_other_bars_in_a_value_are_text(bars: str, format: str) -> None:
     for calls in DSML_CALLS.values():

@@ -18,6 +18,7 @@ from rightcall import Reply, Tool, Toolset, parse
 from rightcall.formats import find
 from rightcall.testing.laws import auto_law, case_from_line, check_case, cut_law, opener_law
 from rightcall.testing.laws.samples import TOOLS
+from support.format_sample import selected
 
 FOLDER = Path(__file__).resolve().parent / "corpus" / "regressions"
 LOOKUP = Toolset(
@@ -49,10 +50,7 @@ def name(row: Row) -> str:
     return f"{row['file']}:{row['line']} {row['format']}"
 
 
-every_line = pytest.mark.parametrize("row", rows(), ids=name)
-
-
-@every_line
+@pytest.mark.parametrize("row", selected(rows(), kept=rows()[::3]), ids=name)
 def test_a_line_keeps_the_laws(row: Row) -> None:
     format, text, tools = find(row["format"]), row["text"], TOOLSETS[row["tools"]]
     if text:
