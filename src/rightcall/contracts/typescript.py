@@ -15,7 +15,7 @@ import msgspec
 
 from rightcall.formats import find
 from rightcall.formats.spec import Format, marker_alternatives
-from rightcall.schema.walk import REFS, Refs, all_schemas, reachable
+from rightcall.schema.walk import REFS, Refs, all_schemas, schemas_and_targets
 from rightcall.strict_json import unescape_step
 from rightcall.tools.toolset import Tools, Toolset, examples
 from rightcall.types import Json, Tool
@@ -413,7 +413,7 @@ class TypeNames:
 
     def _collect(self, number: int, refs: Refs) -> None:
         """Add the targets of all references of one document."""
-        for schema in reachable(refs):
+        for schema in schemas_and_targets(refs):
             for ref, target in _targets(schema, refs):
                 if (number, id(target)) not in self._places:
                     self._places[number, id(target)] = _Place(number, refs, target, preferred_name(ref, refs.root))
@@ -551,7 +551,8 @@ class Declarations:
         return f"type {name} = {self.text.type(self._types[name])}{comment};"
 
     def _ordered(self, starts: list[TypeExpr]) -> list[str]:
-        """Return the names of the shared types that are reachable from `starts`, each after the types it uses."""
+        """Return the names of the shared types that are schemas_and_targets from `starts`, each after the types it
+        uses."""
         done: dict[str, None] = {}
         opened: set[str] = set()
         stack = [(name, False) for start in reversed(starts) for name in reversed(_used(start))]

@@ -24,7 +24,7 @@ from rightcall.repairs.loose_json import FloatText, UnreadableJson, decode_escap
 from rightcall.schema.limits import KEYWORDS_PER_STEP, MAX_REPAIR_ERRORS, MAX_REPAIR_STEPS
 from rightcall.schema.places import MISSING, Places, allows_fraction, allows_type_of, value_at_place
 from rightcall.schema.unknown_names import unknown_arguments
-from rightcall.schema.validation import all_errors, checkable, compiled_schema, error_path, fits_schema
+from rightcall.schema.validation import all_errors, compiled_schema, error_path, fits_schema, make_checkable
 from rightcall.strict_json import MAX_DEPTH, Undecodable, decode
 from rightcall.tools.checks import steps_pointer
 from rightcall.types import Json, Repair, Tool
@@ -526,7 +526,7 @@ class _SchemaRepair:
 
     def _faults(self, value: Any) -> list[SchemaFault]:
         """Validate a value; return the errors and the unknown arguments that the schema does not explicitly allow."""
-        wrong = all_errors(self.tool, checkable(value), MAX_REPAIR_ERRORS)
+        wrong = all_errors(self.tool, make_checkable(value), MAX_REPAIR_ERRORS)
         if wrong is None:
             raise _TooManyFaults
         found = [_to_fault(error) for error in wrong]

@@ -29,9 +29,9 @@ from rightcall.schema.walk import (
     REFS,
     Refs,
     fragment_of,
-    in_place,
-    reachable,
     references,
+    schemas_and_targets,
+    schemas_in_place,
     subschemas,
 )
 from rightcall.strict_json import pointer_step
@@ -59,13 +59,14 @@ _MAX_TYPE_NAME = 100
 
 
 def type_of_word(name: str) -> str | None:
-    """Return the JSON type that one word names, "integer" for "int"; None if it names none, or any type."""
+    """Return the JSON type that one word in lower case names, "integer" for "int"; None if it names none, or any
+    type."""
     return _TYPE_OF_WORD.get(name)
 
 
 def schema_of_type_name(name: Any, depth: int = 3) -> Json | None:
-    """Return the schema for the name of a type, such as `list[str]` or `int | None`; None if the name is not
-    understood."""
+    """Return the schema for the name of a type in any case, such as `list[str]` or `int | None`; `{}` for any type,
+    None if the name is not understood. `depth` is the number of names that may be inside each other."""
     if not isinstance(name, str) or len(name) > _MAX_TYPE_NAME or not depth:
         return None
     folded = name.strip().lower().removeprefix("typing.")
@@ -74,7 +75,7 @@ def schema_of_type_name(name: Any, depth: int = 3) -> Json | None:
     if folded in _TYPE_OF_WORD:
         return {"type": _TYPE_OF_WORD[folded]}
     if folded.endswith("[]"):
-        return _list_of(folded[:-2], depth)
+        return _schema_of_list(folded[:-2], depth)
     inside = _GENERIC.fullmatch(folded)
     if inside is not None:
         return _schema_of_generic(inside[1], (inside[2] or inside[3] or " ")[:-1], depth)
@@ -83,25 +84,27 @@ def schema_of_type_name(name: Any, depth: int = 3) -> Json | None:
 
 
 def _schema_of_generic(outer: str, inner: str, depth: int) -> Json | None:
-    """Return the schema for `list[str]`, `Optional[int]` or `dict[str, int]`; None for other generic types."""
+    """Return the schema for `list[str]`, `Optional[int]`, `Union[...]` or `dict[str, int]`, whose values are not
+    restricted; None for other generic types."""
     if outer == "optional":
         return union_of_types([schema_of_type_name(inner, depth - 1), {"type": "null"}])
     if outer == "union":
         return union_of_types([schema_of_type_name(part, depth - 1) for part in inner.split(",")])
     kind = _TYPE_OF_WORD.get(outer)
     if kind == "array":
-        return {"type": "array"} if "," in inner or outer == "tuple" else _list_of(inner, depth)
+        return {"type": "array"} if "," in inner or outer == "tuple" else _schema_of_list(inner, depth)
     return {"type": "object"} if kind == "object" else None
 
 
-def _list_of(inner: str, depth: int) -> Json | None:
-    """Return the schema of an array whose items have this type name."""
+def _schema_of_list(inner: str, depth: int) -> Json | None:
+    """Return the schema of an array whose items have this type name; None if the name is not understood."""
     item = schema_of_type_name(inner, depth - 1)
     return None if item is None else {"type": "array", "items": item} if item else {"type": "array"}
 
 
 def union_of_types(schemas: list[Json | None]) -> Json | None:
-    """Return the union of schemas that only have a type; None if one of them is None or says more."""
+    """Return the union of schemas that only have a type, `{}` if one allows any; None if one of them is None or says
+    more."""
     if any(schema is None or schema.keys() > {"type"} for schema in schemas):
         return None
     if any(not schema for schema in schemas):
@@ -114,7 +117,8 @@ _MAX_INT_BITS = 14_000  # bits: beyond, Python does not write it as digits
 
 
 def copy_plain(value: Any) -> Any:
-    """Return a copy made of dicts, lists and scalars, within the limits of depth and size. Raises `Refused`."""
+    """Return a deep copy made of dicts, lists and scalars, in which a class as the value of `type` becomes its name.
+    Raises `Refused` for what is not JSON, and beyond the limits of depth and size."""
     return _Copier().copy(value, "", 0)
 
 
@@ -125,21 +129,22 @@ class _Copier:
         self.left = MAX_SIZE
 
     def copy(self, value: Any, path: str, depth: int) -> Any:
-        """Return the copy of the value at this path."""
+        """Return the copy of the value at this path and depth. Raises `Refused`."""
         self.spend(value, depth)
         if isinstance(value, Mapping):
             return {
-                self.key(key, path): self.copy(
+                self.check_key(key, path): self.copy(
                     _type_name(item) if key == "type" else item, path + pointer_step(key), depth + 1
                 )
                 for key, item in value.items()
             }
         if isinstance(value, (list, tuple)):
             return [self.copy(item, path + pointer_step(at), depth + 1) for at, item in enumerate(value)]
-        return _scalar(value, path)
+        return _check_scalar(value, path)
 
     def spend(self, value: Any, depth: int) -> None:
-        """Count the size of a value. Raises `Refused` beyond the limits."""
+        """Subtract the size of a value, without its parts, from what is left. Raises `Refused` beyond the limits of
+        size and depth."""
         self.left -= 1 + (len(value) if isinstance(value, str) else 0)
         if self.left < 0:
             raise Refused("", f"the schema has more than {MAX_SIZE:,} characters", "declare a smaller one")
@@ -148,16 +153,18 @@ class _Copier:
                 "", f"the schema is nested deeper than {MAX_DEPTH} levels", "use $defs and $ref to flatten it"
             )
 
-    def key(self, key: Any, path: str) -> str:
-        """Return a key of an object. Raises `Refused` if it is not a string."""
+    def check_key(self, key: Any, path: str) -> str:
+        """Return a key of an object, and subtract its length from what is left. Raises `Refused` if it is not a
+        string."""
         if not isinstance(key, str):
             raise Refused(path, f"the key {key!r} is no string", "write it in quotes")
         self.left -= len(key)
         return key
 
 
-def _scalar(value: Any, path: str) -> Any:
-    """Return a scalar. Raises `Refused` if it is not JSON."""
+def _check_scalar(value: Any, path: str) -> Any:
+    """Return a scalar unchanged. Raises `Refused` if it is not JSON, such as NaN or a tuple, or too large an
+    integer."""
     if isinstance(value, int) and value.bit_length() > _MAX_INT_BITS:
         raise Refused(path, "a whole number of thousands of digits", "write a smaller one")
     if value is None or isinstance(value, (str, bool, int)) or (isinstance(value, float) and math.isfinite(value)):
@@ -167,7 +174,7 @@ def _scalar(value: Any, path: str) -> Any:
 
 
 def _type_name(said: Any) -> Any:
-    """Return the name of a class: Python code may declare `{"type": str}`."""
+    """Return the name of a class, as Python code may declare `{"type": str}`; any other value unchanged."""
     return said.__name__ if isinstance(said, type) else said
 
 
@@ -191,8 +198,8 @@ Note = tuple[str, str, str]  # path, before, after
 
 
 def fix_schema(schema: Json) -> list[Note]:
-    """Correct unambiguous faults of a schema in place, and return what was corrected. It must be a copy made by
-    `copy_plain`."""
+    """Correct unambiguous faults of a schema and its subschemas in place, and return what was corrected. It must be a
+    copy made by `copy_plain`. Other faults remain, for `check_schema`."""
     notes: list[Note] = []
     waiting: list[tuple[str, Json]] = [("", schema)]
     while waiting:
@@ -204,27 +211,29 @@ def fix_schema(schema: Json) -> list[Note]:
 
 
 def text_schema(text: str) -> Json:
-    """Return the schema of a parameter that is declared as a text: a string, unless the text names a type."""
+    """Return the schema of a parameter that is declared as a text: a string, unless the text is the name of a type. The
+    text is its description."""
     return {"type": type_of_word(text.strip()) or "string", "description": text}
 
 
 def _remove_nulls(schema: Json, path: str, notes: list[Note]) -> None:
-    """Remove keywords that are null, which serializers write for unset fields."""
+    """Remove keywords that are null, which serializers write for unset fields; null under other keys, such as
+    `default`, remains."""
     if None not in schema.values():
         return
-    for key in [key for key, value in schema.items() if value is None and _is_keyword(key)]:
+    for key in [key for key, value in schema.items() if value is None and _is_unset_by_null(key)]:
         del schema[key]
         notes.append((path + pointer_step(key), "null", "nothing said"))
 
 
-def _is_keyword(key: str) -> bool:
+def _is_unset_by_null(key: str) -> bool:
     """Return whether null in this keyword means that it is unset."""
     known = key in ONE or key in LISTS or key in MAPS or key in _NUMBERS
     return known or key in ("type", "required", "enum", "description", "title", "format", "pattern", "nullable")
 
 
 def _fix_type(schema: Json, path: str, notes: list[Note]) -> None:
-    """Replace the name of a type by the schema that it means."""
+    """Replace the name of a type by the schema that it means. Other keywords of the schema are not replaced."""
     said = schema.get("type")
     found = _meaning_of_type(said, "enum" in schema) if "type" in schema else None
     if found is None:
@@ -241,7 +250,8 @@ def _are_distinct(names: list[Any]) -> bool:
 
 
 def _meaning_of_type(said: Any, has_enum: bool) -> Json | None:
-    """Return the schema that a `type` means; None if it is valid, or not understood."""
+    """Return the schema that a `type` means; None if it is valid, or not understood. `has_enum`: the schema has an
+    `enum`."""
     names = said if isinstance(said, list) else [said]
     if not names or (all(name in TYPES for name in names) and _are_distinct(names)):
         return None
@@ -255,7 +265,7 @@ def _meaning_of_type(said: Any, has_enum: bool) -> Json | None:
 
 
 def _fix_required(schema: Json, path: str, notes: list[Note]) -> None:
-    """Correct `required`: flags in properties, one name without a list, repeated names."""
+    """Correct `required`: flags in properties, one name without a list, repeated names. Any other value remains."""
     said, inner = schema.get("required"), schema.get("properties")
     declared = inner if isinstance(inner, dict) else {}
     flagged = _take_required_flags(declared, path, notes)
@@ -274,12 +284,12 @@ def _fix_required(schema: Json, path: str, notes: list[Note]) -> None:
 
 
 def _without_repetitions(names: list[Any]) -> list[Any]:
-    """Return each name once. A list with other values than names is not changed."""
+    """Return a list of each name once. A list with other values than names is returned unchanged."""
     return list(dict.fromkeys(names)) if all(isinstance(name, str) for name in names) else names
 
 
 def _take_required_flags(properties: Json, path: str, notes: list[Note]) -> list[str]:
-    """Remove boolean `required` from properties, and return the names of those that were true."""
+    """Remove boolean `required` from properties and note it, and return the names of those that were true."""
     found: list[str] = []
     for key, item in properties.items():
         if isinstance(item, dict) and isinstance(item.get("required"), bool):
@@ -303,7 +313,7 @@ def _fix_text_properties(schema: Json, path: str, notes: list[Note]) -> None:
 
 
 def _fix_numbers(schema: Json, path: str, notes: list[Note]) -> None:
-    """Replace numbers in quotation marks by numbers."""
+    """Replace the text of a number in a keyword for numbers by the number."""
     for key in () if _NUMERIC.isdisjoint(schema) else _NUMBERS:
         said = schema.get(key)
         if isinstance(said, str) and (number := _parse_number(said)) is not None:
@@ -312,7 +322,7 @@ def _fix_numbers(schema: Json, path: str, notes: list[Note]) -> None:
 
 
 def _parse_number(text: str) -> int | float | None:
-    """Return the number that a text spells, or None."""
+    """Return the number that a text of at most 15 characters and digits spells, or None."""
     digits = text.strip().removeprefix("-")
     if not digits.isascii() or len(digits) > 15:
         return None
@@ -340,14 +350,15 @@ _METASCHEMAS = {f"{scheme}://json-schema.org/{draft}/schema" for scheme in ("htt
 
 
 class Facts(NamedTuple):
-    """What makes a sound schema costly: whether it has references, and its patterns."""
+    """What makes a sound schema costly: whether it has references, and the patterns of all its schemas."""
 
     refers: bool
     patterns: frozenset[str]
 
 
 def check_parameters(schema: Json) -> Facts:
-    """Raise `Refused` unless this is a sound schema of a tool's arguments, which are always an object."""
+    """Return the facts of a sound schema of a tool's arguments, whose `type` must admit an object. Raises `Refused` for
+    any other. It must be a copy made by `copy_plain`."""
     said = schema.get("type")
     if said is not None and said != "object" and not (isinstance(said, list) and "object" in said):
         raise Refused("/type", f"arguments are an object, not {said!r}", 'write "type": "object"')
@@ -355,7 +366,8 @@ def check_parameters(schema: Json) -> Facts:
 
 
 def check_schema(schema: Json) -> Facts:
-    """Raise `Refused` unless this is a sound schema. It must be a copy made by `copy_plain`."""
+    """Return the facts of a sound schema. Raises `Refused`, with the path, for the first fault. It must be a copy made
+    by `copy_plain`."""
     checker = _Checker(schema)
     checker.run()
     if checker.refers:
@@ -375,26 +387,27 @@ class _Checker:
         self.refers = False
 
     def run(self) -> None:
-        """Check all schemas. Raises `Refused` for the first fault."""
+        """Check all schemas and the targets of references, and collect the facts. Raises `Refused` for the first
+        fault."""
         waiting: list[tuple[str, Any]] = [("", self.root)]
         while waiting:
             path, schema = waiting.pop()
             if isinstance(schema, bool) or id(schema) in self.seen:
                 continue
             if not isinstance(schema, dict):
-                raise Refused(path, f"{_short(schema)} is no schema", 'write an object such as {"type": "string"}')
+                raise Refused(path, f"{_shorten(schema)} is no schema", 'write an object such as {"type": "string"}')
             self.seen.add(id(schema))
             if len(self.seen) > MAX_SCHEMAS:
                 raise Refused("", f"it has more than {MAX_SCHEMAS:,} schemas inside", "declare a smaller one")
-            self.keywords(schema, path)
+            self.check_keywords(schema, path)
             waiting += [(path + sub.path, sub.schema) for sub in subschemas(schema)][::-1]
             if not REFERRING.isdisjoint(schema):
                 for word in REFS:
                     if word in schema:
-                        waiting.append((self.where(schema[word]), self.target(schema[word], path, word)))
+                        waiting.append((self.target_path(schema[word]), self.find_target(schema[word], path, word)))
 
-    def keywords(self, schema: Json, path: str) -> None:
-        """Check the keywords of one schema and collect its patterns."""
+    def check_keywords(self, schema: Json, path: str) -> None:
+        """Check the keywords of one schema, without its subschemas, and collect its patterns. Raises `Refused`."""
         for word, value in schema.items():
             check = _CHECKS.get(word)
             wrong = check(value) if check is not None else None
@@ -403,16 +416,17 @@ class _Checker:
         self.patterns.update([schema["pattern"]] if "pattern" in schema else ())
         self.patterns.update(schema.get("patternProperties", ()))
 
-    def where(self, ref: Any) -> str:
-        """Return the path of the target of a reference."""
+    def target_path(self, ref: Any) -> str:
+        """Return the path of the target of a reference; "" if it is no text."""
         return fragment_of(ref) if isinstance(ref, str) else ""
 
-    def target(self, ref: Any, path: str, word: str) -> Any:
-        """Return the schema that a reference points at. Raises `Refused` if it points elsewhere."""
+    def find_target(self, ref: Any, path: str, word: str) -> Any:
+        """Return the schema that a reference points at. Raises `Refused` if it points outside the document or at no
+        schema."""
         self.refers = True
         at = f"{path}/{word}"
         if not isinstance(ref, str):
-            raise Refused(at, f"{_short(ref)} is no reference", 'write one such as "#/$defs/City"')
+            raise Refused(at, f"{_shorten(ref)} is no reference", 'write one such as "#/$defs/City"')
         if not ref.startswith("#"):
             cause = f"{ref[:80]!r} points outside this schema, and nothing is ever fetched"
             raise Refused(at, cause, 'copy what it means under "$defs" and point there with "#/$defs/..."')
@@ -442,8 +456,8 @@ Fault = tuple[str, str]  # cause and cure
 KeywordCheck = Callable[[Any], Fault | None]
 
 
-def _short(value: Any) -> str:
-    """Return a value as text, shortened for messages."""
+def _shorten(value: Any) -> str:
+    """Return the `repr` of a value, cut to 60 characters for messages."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -452,41 +466,41 @@ def _require(holds: Callable[[Any], bool], what: str) -> KeywordCheck:
     """Return a check that reports a fault unless `holds` is true; `what` names the expected value."""
 
     def check(value: Any) -> Fault | None:
-        return None if holds(value) else (f"{_short(value)} is not {what}", f"write {what}, or remove the keyword")
+        return None if holds(value) else (f"{_shorten(value)} is not {what}", f"write {what}, or remove the keyword")
 
     return check
 
 
 def _check_type(value: Any) -> Fault | None:
-    """Return the fault of a `type`, or None."""
+    """Return cause and cure of the fault of a `type`, or None."""
     names = value if isinstance(value, list) else [value]
     for name in names:
         if name not in TYPES:
             said = (schema_of_type_name(name) or {}).get("type")
             cure = f"write {said!r}" if said in TYPES else f"write one of {', '.join(TYPES)}, or leave it out"
-            return f"{_short(name)} is no JSON Schema type", cure
+            return f"{_shorten(name)} is no JSON Schema type", cure
     if not names or len(set(names)) < len(names):
-        return f"{_short(value)} is no list of different types", "name each type once"
+        return f"{_shorten(value)} is no list of different types", "name each type once"
     return None
 
 
 def _check_required(value: Any) -> Fault | None:
-    """Return the fault of a `required`, or None."""
+    """Return cause and cure of the fault of a `required`, or None."""
     if isinstance(value, bool):
         return (
             "required is a list of property names, not a boolean",
             "name the property in the list of the object it is in",
         )
     if not _is_string_list(value):
-        return f"{_short(value)} is no list of property names", 'write a list such as ["city"]'
+        return f"{_shorten(value)} is no list of property names", 'write a list such as ["city"]'
     return None
 
 
 def _check_metaschema(value: Any) -> Fault | None:
-    """Return the fault of a `$schema`, or None."""
+    """Return cause and cure of the fault of a `$schema`, or None. Fragments are ignored."""
     if isinstance(value, str) and value.rstrip("#") in _METASCHEMAS:
         return None
-    return f"{_short(value)} is no published draft, and nothing is ever fetched", "remove it"
+    return f"{_shorten(value)} is no published draft, and nothing is ever fetched", "remove it"
 
 
 def _is_string_list(value: Any) -> bool:
@@ -495,10 +509,12 @@ def _is_string_list(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
+    """Return whether a value is a number; true and false are none."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _is_count(value: Any) -> bool:
+    """Return whether a value is a whole number of at least 0; 2.0 is one."""
     return _is_number(value) and value >= 0 and value == int(value)
 
 
@@ -558,9 +574,9 @@ _CHECKS: dict[str, KeywordCheck] = {
 
 def _check_expansion(refs: Refs) -> None:
     """Raise `Refused` if checking one value may cost too much: a schema applies itself to the same value, or applies
-    too many or too long chains of others."""
+    too many or too long chains of others, at one place or in sum."""
     done: dict[int, tuple[int, int]] = {}  # schemas that apply, longest chain
-    all_ = list(reachable(refs))
+    all_ = list(schemas_and_targets(refs))
     for start in all_:
         if id(start) not in done:
             _expand(start, refs, done)
@@ -572,9 +588,10 @@ _MULTIPLIES = ("its references and combinators multiply beyond what can be check
 
 
 def _expand(start: Json, refs: Refs, done: dict[int, tuple[int, int]]) -> None:
-    """Compute the cost of a schema and of all schemas that apply to the same value, without recursion."""
+    """Compute the cost of a schema and of all schemas that apply to the same value into `done`, without recursion.
+    Raises `Refused` for a schema that applies itself, and beyond the limits."""
     open_: set[int] = {id(start)}
-    below = in_place(start, refs)
+    below = schemas_in_place(start, refs)
     stack = [(start, below, iter(below))]
     while stack:
         here, below, left = stack[-1]
@@ -587,13 +604,13 @@ def _expand(start: Json, refs: Refs, done: dict[int, tuple[int, int]]) -> None:
             raise Refused("", "a reference leads back to itself without end", "let it point at a part of the value")
         else:
             open_.add(id(new))
-            below = in_place(new, refs)
+            below = schemas_in_place(new, refs)
             stack.append((new, below, iter(below)))
 
 
 def _total_cost(below: list[tuple[int, int]]) -> tuple[int, int]:
-    """Return the number of schemas and the longest chain, given those of the applied schemas. Raises `Refused` beyond
-    the limits."""
+    """Return the number of schemas and the longest chain, this schema included, given those of the applied schemas.
+    Raises `Refused` beyond the limits."""
     count = 1 + sum(cost for cost, _ in below)
     chain = 1 + max((length for _, length in below), default=0)
     if count > MAX_EXPANSION or chain > MAX_CHAIN:
@@ -605,7 +622,8 @@ _ANY_VALUE = frozenset(("const", "default", "examples", "example"))
 
 
 def is_keyword(word: str, value: Any) -> bool:
-    """Return whether this is a keyword of JSON Schema with a valid value."""
+    """Return whether this is a keyword of JSON Schema with a valid value. Only this value is checked, not the schemas
+    in it."""
     if word in ONE or word in REFS:
         return isinstance(value, (dict, bool)) if word in ONE else isinstance(value, str)
     check = _CHECKS.get(word)

@@ -49,7 +49,7 @@ class Refused(BadTools):
         self.tool, self.path, self.cause, self.cure = tool, path, cause, cure
 
     def within(self, prefix: str = "", *, tool: str = "") -> Refused:
-        """Return the same fault with a path from further outside."""
+        """Return a new error with `prefix` before the path, and this tool if the error names none."""
         seen = Refused(prefix + self.path, self.cause, self.cure, tool=self.tool or tool)
         seen.given = self.given
         return seen
@@ -77,7 +77,8 @@ _PIECES = re.compile(
 
 
 def check_patterns(patterns: Iterable[str]) -> int:
-    """Return the cost of all patterns of one tool. Raises `Refused` if it is too large."""
+    """Return the estimated size, in bytes, of all patterns of one tool; a repeated one counts again. Raises `Refused`
+    beyond `MAX_PATTERNS`."""
     size = sum(map(pattern_size, patterns))
     if size > MAX_PATTERNS:
         cause = f"its patterns compile to about {size / 1e6:.1f} MB, and {MAX_PATTERNS / 1e6:g} MB is the most"
@@ -90,8 +91,8 @@ CURE = "use fewer or shorter patterns, without large counts and classes of Unico
 
 @lru_cache(4096)
 def pattern_size(pattern: str) -> int:
-    """Return the estimated size of a compiled pattern in bytes, at most `REGEX_SIZE`: a larger pattern is not
-    compiled."""
+    """Return the estimated size of a compiled pattern in bytes, at most `REGEX_SIZE`: a larger pattern is not compiled.
+    An invalid pattern has a size too."""
     opened: list[int] = []  # the cost of the enclosing groups, up to where each begins
     here, last = 0, 0  # of this group, and of the previous piece
     for piece in _PIECES.finditer(pattern):

@@ -22,74 +22,79 @@ _BRANCHES = ("anyOf", "oneOf", "allOf")
 
 
 class Places:
-    """The schemas of places in the arguments of one tool."""
+    """The schemas of places in the arguments of one tool. `root` is its schema of parameters, which must not change."""
 
     def __init__(self, root: Any) -> None:
         self.refs = refs_of(root)
-        self.root = self._resolved(root)
+        self.root = self._resolve(root)
 
     def at(self, where: list[Any]) -> Any:
-        """Return the schema of a place, or None."""
+        """Return the schema of a place, without references at its top; None if the schema does not tell."""
         schema = self.root
         for step in where:
             schema = self.inner(schema, step)
         return schema
 
     def inner(self, schema: Any, step: Any) -> Any:
-        """Return the schema one step further down: of a property, or of an item."""
+        """Return the schema one step further down, for a key or an index: from the schema or the first of its
+        alternatives that has one. `additionalProperties` and `items` count; None, or a boolean, if there is none."""
         if type(schema) is dict and type(step) is str and type(declared := schema.get("properties")) is dict:
             inner = declared.get(step)
             if type(inner) is dict:  # most are declared directly
-                return self._resolved(inner)
+                return self._resolve(inner)
         inner = None
         for option in self._alternatives(schema):
             if isinstance(step, int):
                 items = option.get("prefixItems")
                 inner = items[step] if isinstance(items, list) and step < len(items) else option.get("items")
             else:
-                inner = _mapping(option.get("properties")).get(step, option.get("additionalProperties"))
+                inner = _as_dict(option.get("properties")).get(step, option.get("additionalProperties"))
             if isinstance(inner, dict):
                 break
-        return self._resolved(inner)
+        return self._resolve(inner)
 
     def default(self, where: list[Any]) -> Any:
-        """Return the declared default of a place, or `MISSING`."""
+        """Return the declared default of a place, which may be None, or `MISSING`."""
         schema = self.at(where)
         return schema.get("default", MISSING) if isinstance(schema, dict) else MISSING
 
     def properties(self, schema: Any) -> Json:
-        """Return the schema of every declared argument, including those from references and `allOf` at the root."""
+        """Return the schema of every declared property of an object's schema, those of its references and alternatives
+        included. Do not change it: it is cached."""
         kept = self.refs.declared.get(id(schema))
         if kept is None:
             found: Json = {}
             for option in self._alternatives(schema):
-                found = {**_mapping(option.get("properties")), **found}
+                found = {**_as_dict(option.get("properties")), **found}
             kept = self.refs.declared[id(schema)] = schema, found
         return kept[1]
 
-    def only(self, schema: Any) -> Any:
-        """Return the schema without the alternative null, if one other alternative remains; else the schema itself."""
-        schema = self._resolved(schema)
+    def without_null(self, schema: Any) -> Any:
+        """Resolve a schema, and return the only alternative besides null of its `anyOf` or `oneOf`. Return the resolved
+        schema if there are several, if it has `properties`, and for a list of types."""
+        schema = self._resolve(schema)
         branches = [schema.get(word) for word in ("anyOf", "oneOf")] if isinstance(schema, dict) else []
         for found in branches:
             others = [each for each in found if not _is_null(each)] if isinstance(found, list) else []
             if len(others) == 1 and "properties" not in schema:
-                return self._resolved(others[0])
+                return self._resolve(others[0])
         return schema
 
     def _alternatives(self, schema: Any) -> Iterator[Json]:
-        """Yield a schema and its alternatives, breadth first."""
+        """Yield a schema and its alternatives in `anyOf`, `oneOf` and `allOf`, at any depth, breadth first and
+        resolved; at most 32."""
         waiting, found = [schema], 0
         while waiting and found < _MOST_REFS:
-            here = self._resolved(waiting.pop(0))
+            here = self._resolve(waiting.pop(0))
             if isinstance(here, dict):
                 yield here
                 found += 1
                 for word in _BRANCHES:
                     waiting += here[word] if isinstance(here.get(word), list) else ()
 
-    def _resolved(self, schema: Any) -> Any:
-        """Return the schema that a reference leads to. A schema with properties of its own is not replaced."""
+    def _resolve(self, schema: Any) -> Any:
+        """Return the schema that a reference leads to, or None. A schema without a reference, or with properties of its
+        own, is returned unchanged."""
         if type(schema) is dict and "$ref" not in schema:
             return schema
         for _ in range(_MOST_REFS):
@@ -100,11 +105,12 @@ class Places:
 
 
 def _is_null(schema: Any) -> bool:
+    """Return whether a schema declares only the type null."""
     return isinstance(schema, dict) and schema.get("type") == "null"
 
 
 def value_at_place(value: Any, where: list[Any]) -> Any:
-    """Return the value at a place of the arguments, or `MISSING`."""
+    """Return the value at a place of the arguments, which may be None, or `MISSING`."""
     for step in where:
         try:
             value = value[step]
@@ -113,7 +119,8 @@ def value_at_place(value: Any, where: list[Any]) -> Any:
     return value
 
 
-def _mapping(value: Any) -> Json:
+def _as_dict(value: Any) -> Json:
+    """Return the value if it is a dict, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
@@ -138,19 +145,20 @@ _NAMES_OF: dict[type, frozenset[str]] = {
 
 
 def kinds(tool: Tool) -> dict[str, Kind]:
-    """Return the kind of every declared argument."""
+    """Return the kind of every declared argument, by name, in the order of `properties`."""
     refs = refs_of(tool.parameters)
     return {key: kind(schema, refs) for key, schema in properties(tool.parameters, refs).items()}
 
 
 def properties(parameters: Json, refs: Refs | None = None) -> Json:
-    """The schema of every declared argument, those that the root takes from a reference or from `allOf` included."""
+    """Return the schema of every declared argument, by name, those that the root takes from a reference or from `allOf`
+    included; of a name that is declared twice, the first. `refs` is the resolver of the same document."""
     refs = refs or refs_of(parameters)
     found: Json = {}
     waiting: list[Any] = [parameters]
     for here in waiting:
         if isinstance(here, dict):
-            for key, schema in _mapping(here.get("properties")).items():
+            for key, schema in _as_dict(here.get("properties")).items():
                 found.setdefault(key, schema)
             waiting += [refs.get(here["$ref"])] if isinstance(here.get("$ref"), str) else []
             waiting += here["allOf"] if isinstance(here.get("allOf"), list) else []
@@ -160,7 +168,8 @@ def properties(parameters: Json, refs: Refs | None = None) -> Json:
 
 
 def kind(schema: Any, root: Any) -> Kind:
-    """Return the kind of a schema. `root` is the document in which references are resolved, or its `Refs`."""
+    """Return the kind of a schema, by its types and keywords alone. `root` is the document in which references are
+    resolved, or its `Refs`."""
     types = _types(schema, root if isinstance(root, Refs) else refs_of(root), 0)
     if types is None:
         return "any"
@@ -172,42 +181,43 @@ def kind(schema: Any, root: Any) -> Kind:
 
 
 def wants_text(schema: Any, root: Any) -> bool:
-    """Return whether a schema accepts strings and no numbers."""
+    """Return whether a schema accepts strings and no numbers. A schema without types accepts both."""
     types = _types(schema, root if isinstance(root, Refs) else refs_of(root), 0)
     return types is not None and "string" in types and types.isdisjoint(("integer", "number", "other"))
 
 
 def allows_type_of(schema: Any, value: Any, root: Any) -> bool:
-    """Return whether the type of this value is accepted. Nothing else is checked."""
+    """Return whether the type of this value is accepted; an integer counts as a number. Nothing else is checked."""
     types = _types(schema, root if isinstance(root, Refs) else refs_of(root), 0)
     return types is None or "other" in types or not types.isdisjoint(_NAMES_OF.get(type(value), _NUMBERS))
 
 
 def allows_fraction(schema: Any, root: Any) -> bool:
-    """Return whether a number with a fraction is accepted. Only types are checked."""
+    """Return whether a number with a fraction is accepted. Only types are checked; a schema without types accepts
+    it."""
     types = _types(schema, root if isinstance(root, Refs) else refs_of(root), 0)
     return types is None or not types.isdisjoint(("number", "other"))
 
 
 def allows_nesting(schema: Any, root: Any) -> bool:
-    """Return whether a list or an object is accepted, among other types."""
+    """Return whether a list or an object is accepted, perhaps among other types; also by a schema without types."""
     types = _types(schema, root if isinstance(root, Refs) else refs_of(root), 0)
     return types is None or not types.isdisjoint(("array", "object", "other"))
 
 
 def _types(schema: Any, refs: Refs, depth: int) -> set[str] | None:
-    """Return the JSON types that a schema accepts, None if it does not restrict them. The result is cached by
-    schema."""
+    """Return the JSON types that a schema accepts, None if it does not restrict them. The result is cached by schema;
+    do not change it. "other" stands for the types of constants that are neither text nor null."""
     if not isinstance(schema, dict) or depth > MAX_CHAIN:
         return None
     known = refs.types.get(id(schema))
     if known is None:
-        known = refs.types[id(schema)] = schema, _types_of(schema, refs, depth + 1)
+        known = refs.types[id(schema)] = schema, _compute_types(schema, refs, depth + 1)
     return known[1]
 
 
-def _types_of(schema: Json, refs: Refs, depth: int) -> set[str] | None:
-    """Return the JSON types that a schema accepts, None if it does not restrict them."""
+def _compute_types(schema: Json, refs: Refs, depth: int) -> set[str] | None:
+    """Return the JSON types that a schema accepts, None if it does not restrict them, without the cache."""
     found = _declared_types(schema)
     for word in ("anyOf", "oneOf"):
         if isinstance(schema.get(word), list):
@@ -220,7 +230,8 @@ def _types_of(schema: Json, refs: Refs, depth: int) -> set[str] | None:
 
 
 def _declared_types(schema: dict[str, Any]) -> set[str] | None:
-    """Return the types in `type`, `const` or `enum` of this schema alone, or None."""
+    """Return the types in `type`, or else `const`, or else `enum` of this schema alone, with null if it is `nullable`;
+    None if it has none of these."""
     said = schema.get("type")
     if isinstance(said, str | list):
         names = {name for name in ([said] if isinstance(said, str) else said) if isinstance(name, str)}
@@ -239,15 +250,17 @@ def _type_of(value: Any) -> str:
 
 
 def _union_of(sets: list[set[str] | None]) -> set[str] | None:
-    """Return the union of sets of types; None if one of them is unrestricted."""
+    """Return the union of sets of types; None, which is unrestricted, if one of them is None or there are none."""
     return None if None in sets or not sets else set().union(*(s for s in sets if s is not None))
 
 
 def _intersection_of(a: set[str] | None, b: set[str] | None) -> set[str] | None:
-    """Return the types in both sets; None is unrestricted. Disjoint sets give the first one."""
+    """Return the types in both sets; None is unrestricted. Disjoint sets give the first one, so that some type is
+    left."""
     return b if a is None else a if b is None else a & b or a
 
 
 def resolve(ref: str, root: Any) -> Any:
-    """Return the target of a local reference (`#/$defs/City`); None for any other reference, which is never fetched."""
+    """Return the target of a local reference (`#/$defs/City`); None for any other reference, which is never fetched,
+    and for a missing target."""
     return refs_of(root).get(ref)

@@ -23,8 +23,8 @@ from rightcall.schema.walk import (
     Refs,
     all_schemas,
     fragment_of,
-    reachable,
     references,
+    schemas_and_targets,
     subschemas,
 )
 from rightcall.strict_json import pointer_step
@@ -49,10 +49,11 @@ class SchemaRelaxation(msgspec.Struct, frozen=True):
 
 
 def relax_schema(tool: str, parameters: Json) -> tuple[Json, tuple[SchemaRelaxation, ...]]:
-    """Return the copy to compile, and what was left out of it. Every reference in it points into its `$defs` or to its
-    root, because drafts differ in where an anchor counts and which places a pointer may name."""
+    """Return the copy to compile, and what was left out of it, each once. Every reference in it points into its `$defs`
+    or to its root, because drafts differ in where an anchor counts and which places a pointer may name. `parameters` is
+    not changed and must be sound."""
     relaxer = _Relaxer(tool, Refs(parameters))
-    return relaxer.whole(parameters), tuple(dict.fromkeys(relaxer.made))
+    return relaxer.copy_document(parameters), tuple(dict.fromkeys(relaxer.made))
 
 
 # Keywords that drafts up to 7 ignore. In them a `$ref` also replaces all keywords next to it.
@@ -66,7 +67,7 @@ _UNKNOWN_BEFORE = {"draft-04": _AFTER_4, "draft-06": _AFTER_6, "draft-07": _AFTE
 
 
 def _draft_of(root: Any) -> str:
-    """Return the draft in `$schema` if it is draft 7 or earlier, else ""."""
+    """Return the draft in `$schema`, such as "draft-07", if it is draft 4, 6 or 7, else ""."""
     said = root.get("$schema") if isinstance(root, dict) else None
     found = _DRAFT.search(said) if isinstance(said, str) else None
     return found[1] if found is not None else ""
@@ -77,7 +78,8 @@ _LOOKS_AROUND = re.compile(r"(?<!\\)(?:\\\\)*(?:\(\?<?[=!]|\\[1-9]|\\k<)")
 
 
 def _reason_for(pattern: str) -> str:
-    """Return why a pattern is not compiled: it backtracks, it is too large, or it is not supported."""
+    """Return why a pattern is not compiled: it backtracks, it is too large, or it is not supported. Call it only for
+    such a pattern."""
     if _LOOKS_AROUND.search(pattern):
         return "no regex engine that runs in linear time takes this pattern (look-around or a back-reference)"
     if pattern_size(pattern) >= REGEX_SIZE or _are_supported([pattern], _LARGER):
@@ -90,13 +92,13 @@ _LARGER = 16 * REGEX_SIZE
 
 @lru_cache(4096)
 def runs_in_linear_time(pattern: str) -> bool:
-    """Return whether the regex engine that never backtracks supports this pattern. It has no look-around and no
-    back-references."""
+    """Return whether the regex engine that never backtracks compiles this pattern within `REGEX_SIZE`. It has no
+    look-around and no back-references; an invalid pattern does not compile."""
     return _are_supported([pattern])
 
 
 def _are_supported(patterns: list[str], size_limit: int = REGEX_SIZE) -> bool:
-    """Return whether the regex engine compiles all these patterns."""
+    """Return whether the regex engine compiles all these patterns, each within the limit."""
     import jsonschema_rs
 
     options = jsonschema_rs.RegexOptions(size_limit=size_limit)
@@ -126,7 +128,7 @@ class _Relaxer:
         self.made: list[SchemaRelaxation] = []
         named, patterns = set[str](), set[str]()
         taken: dict[str, int] = {}
-        for schema in reachable(refs):
+        for schema in schemas_and_targets(refs):
             named.update(schema.get("patternProperties", ()))
             patterns.update([schema["pattern"]] if "pattern" in schema else ())
             for ref in references(schema):
@@ -139,81 +141,84 @@ class _Relaxer:
         self.ref_stands_alone = draft in _UNKNOWN_BEFORE
         self.names_lost = not named.isdisjoint(self.refused)
 
-    def whole(self, root: Json) -> Json:
-        """Return the copy of the root, with the targets of references in its `$defs`."""
-        copy = self.copy(root, "")
+    def copy_document(self, root: Json) -> Json:
+        """Return the copy of the root, with the targets of references in its `$defs`, and fill `made`. Call it once."""
+        copy = self.copy_schema(root, "")
         definitions: Json = {}
         while self.waiting:
             name = next(iter(self.waiting))
             schema, path = self.waiting.pop(name)
-            definitions[name.removeprefix("#/$defs/")] = self.copy(schema, path)
+            definitions[name.removeprefix("#/$defs/")] = self.copy_schema(schema, path)
         return {**copy, "$defs": definitions} if definitions else copy
 
-    def schema(self, schema: Any, path: str) -> Any:
-        """Return the copy of a subschema. Targets of references move to `$defs`, with a reference in their place."""
+    def copy_subschema(self, schema: Any, path: str) -> Any:
+        """Return the copy of a subschema. Targets of references move to `$defs`, with a reference in their place. A
+        value that is no object is returned unchanged."""
         if not isinstance(schema, dict):
             return schema
-        return {"$ref": self.name(schema, path)} if id(schema) in self.names else self.copy(schema, path)
+        return {"$ref": self.name_target(schema, path)} if id(schema) in self.names else self.copy_schema(schema, path)
 
-    def name(self, schema: Json, path: str) -> str:
-        """Return the new reference of a target, which is copied later."""
+    def name_target(self, schema: Json, path: str) -> str:
+        """Return the new reference of a target, and register the target to be copied later."""
         name = self.names[id(schema)]
         if name not in self.copied:
             self.copied.add(name)
             self.waiting[name] = schema, path
         return name
 
-    def copy(self, schema: Json, path: str) -> Json:
-        """Return the copy of one schema object."""
+    def copy_schema(self, schema: Json, path: str) -> Json:
+        """Return the copy of one schema object, with its subschemas, in the notation of 2020-12 and without unsupported
+        patterns."""
         if self.ref_stands_alone and isinstance(schema.get("$ref"), str):
             schema = {"$ref": schema["$ref"]}
         words = [(word, value) for word, value in schema.items() if word not in _LEFT_OUT and word not in self.unknown]
-        copy = {word: self.keyword(word, value, f"{path}{pointer_step(word)}") for word, value in words}
+        copy = {word: self.copy_keyword(word, value, f"{path}{pointer_step(word)}") for word, value in words}
         _modernize(copy)
-        self.point(copy, schema)
+        self.add_references(copy, schema)
         if self.refused:
-            self.relax(copy, schema, path)
+            self.drop_patterns(copy, schema, path)
         if copy.pop("nullable", None) is True:
             _allow_null(copy)
         return copy
 
-    def point(self, copy: Json, schema: Json) -> None:
-        """Replace the references of a schema by plain `$ref`. In one document without inner ids all kinds of references
-        mean the same."""
+    def add_references(self, copy: Json, schema: Json) -> None:
+        """Add the references of `schema` to its copy as plain `$ref`, or in `allOf`. In one document without inner ids
+        all kinds of references mean the same."""
         for ref in references(schema):
             target = self.refs.get(ref)
             if target is True:
                 continue
-            made: Any = {"$ref": self.name(target, fragment_of(ref))} if isinstance(target, dict) else False
+            made: Any = {"$ref": self.name_target(target, fragment_of(ref))} if isinstance(target, dict) else False
             if made is False or "$ref" in copy:
                 copy["allOf"] = [*copy.get("allOf", ()), made]
             else:
                 copy |= made
 
-    def keyword(self, word: str, value: Any, path: str) -> Any:
-        """Return the copy of the value of a keyword."""
+    def copy_keyword(self, word: str, value: Any, path: str) -> Any:
+        """Return the copy of the value of a keyword; values without schemas are not copied."""
         if word in LISTS or (word == "items" and isinstance(value, list)):
-            return [self.schema(item, f"{path}/{at}") for at, item in enumerate(value)]
+            return [self.copy_subschema(item, f"{path}/{at}") for at, item in enumerate(value)]
         if word in MAPS:
-            return {key: self.schema(item, path + pointer_step(key)) for key, item in value.items()}
-        return self.schema(value, path) if word in ONE else value
+            return {key: self.copy_subschema(item, path + pointer_step(key)) for key, item in value.items()}
+        return self.copy_subschema(value, path) if word in ONE else value
 
-    def relax(self, copy: Json, schema: Json, path: str) -> None:
-        """Leave out the unsupported patterns of a schema, and what would forbid more without them."""
+    def drop_patterns(self, copy: Json, schema: Json, path: str) -> None:
+        """Leave out the unsupported patterns of a schema from its copy, and what would forbid more without them."""
         if copy.get("pattern") in self.refused:
             self.drop(copy, "pattern", path, _reason_for(copy["pattern"]))
         named = [key for key in copy.get("patternProperties", ()) if key in self.refused]
         for key in named:
             del copy["patternProperties"][key]
-            self.note(f"{path}/patternProperties{pointer_step(key)}", "patternProperties", _reason_for(key))
+            self.record(f"{path}/patternProperties{pointer_step(key)}", "patternProperties", _reason_for(key))
         if named:
             self.drop(copy, "additionalProperties", path, "a pattern beside it that allows names was left out")
         if self.names_lost:
             self.drop(copy, "unevaluatedProperties", path, "a pattern that allows names was left out")
-        self.relax_around(copy, schema, path)
+        self.drop_forbidding(copy, schema, path)
 
-    def relax_around(self, copy: Json, schema: Json, path: str) -> None:
-        """Leave out the keywords that forbid more when a schema inside them accepts more."""
+    def drop_forbidding(self, copy: Json, schema: Json, path: str) -> None:
+        """Leave out, from the copy, the keywords that forbid more when a schema inside them accepts more; `oneOf`
+        becomes `anyOf`."""
         inside = {
             sub.keyword for sub in subschemas(schema) if sub.keyword in _FORBIDDING and self.may_change(sub.schema)
         }
@@ -226,7 +231,7 @@ class _Relaxer:
         if "contains" in inside:
             self.drop(copy, "maxContains", path, why)
         if "oneOf" in inside:
-            self.note(f"{path}/oneOf", "oneOf", f"{why}; it is checked as anyOf")
+            self.record(f"{path}/oneOf", "oneOf", f"{why}; it is checked as anyOf")
             copy.setdefault("allOf", []).append({"anyOf": copy.pop("oneOf")})
 
     def may_change(self, schema: Any) -> bool:
@@ -240,18 +245,18 @@ class _Relaxer:
         )
 
     def drop(self, copy: Json, word: str, path: str, reason: str) -> None:
-        """Remove a keyword from the copy and record it."""
+        """Remove a keyword from the copy and record it; do nothing if the copy does not have it."""
         if word in copy:
             del copy[word]
-            self.note(f"{path}{pointer_step(word)}", word, reason)
+            self.record(f"{path}{pointer_step(word)}", word, reason)
 
-    def note(self, path: str, word: str, reason: str) -> None:
+    def record(self, path: str, word: str, reason: str) -> None:
         """Record that a keyword is not checked."""
         self.made.append(SchemaRelaxation(self.tool, path, word, reason))
 
 
 def _modernize(schema: Json) -> None:
-    """Replace the notation of older drafts by that of 2020-12."""
+    """Replace the notation of older drafts by that of 2020-12, in place and without the subschemas."""
     if isinstance(schema.get("items"), list):
         schema["prefixItems"] = schema.pop("items")
         if "additionalItems" in schema:
@@ -267,7 +272,7 @@ def _modernize(schema: Json) -> None:
 
 
 def _allow_null(schema: Json) -> None:
-    """Express `nullable: true` of OpenAPI in JSON Schema."""
+    """Express `nullable: true` of OpenAPI in JSON Schema, in place."""
     if "type" in schema:
         said = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
         schema["type"] = said if "null" in said else [*said, "null"]
@@ -286,7 +291,8 @@ def _allow_null(schema: Json) -> None:
 
 
 def _unused_name(ref: str, taken: dict[str, int]) -> str:
-    """Return an unused name for the target of a reference: its last step if that is plain."""
+    """Return an unused name for the target of a reference, and count it in `taken`: its last step if that is plain,
+    else "part", with a number if it is taken."""
     last = ref.rpartition("/")[2]
     name = last if _PLAIN_NAME(last) else "part"
     count = taken[name] = taken.get(name, 0) + 1

@@ -22,7 +22,8 @@ _ELSEWHERE = frozenset(("$ref", "anyOf", "oneOf"))
 
 
 class KnownShape:
-    """The names that a schema declares, and the shapes below it that declare some."""
+    """The names that a schema declares, and the shapes below it that declare some. Without `names`, any name is allowed
+    here."""
 
     __slots__ = ("inner", "items", "names")
 
@@ -33,7 +34,8 @@ class KnownShape:
 
 
 def unknown_arguments(tool: Tool, arguments: Any) -> list[list[Any]]:
-    """Return the places of all arguments with undeclared names."""
+    """Return the places of all arguments with undeclared names, outer ones first. Where the schema has one of `_OPEN`,
+    any name is declared."""
     found: list[list[Any]] = []
     shape = _shape_of(tool)[2]
     if shape is not None:
@@ -42,7 +44,8 @@ def unknown_arguments(tool: Tool, arguments: Any) -> list[list[Any]]:
 
 
 def needs_no_repair(tool: Tool, arguments: dict[str, Any]) -> bool:
-    """Return whether the arguments fit, without undeclared names and aliases, and are not a call themselves.
+    """Return whether the arguments fit, without undeclared names, and are not a call themselves; False for a tool with
+    aliases.
 
     It is called for every call, so what it needs of the tool is cached.
     """
@@ -60,9 +63,10 @@ def needs_no_repair(tool: Tool, arguments: dict[str, Any]) -> bool:
 
 
 def is_schema_echo(tool: Tool, arguments: dict[str, Any]) -> bool:
-    """Return whether the arguments are inside an undeclared object named `properties`, as in the schema of the tool.
+    """Return whether the arguments are only an object named `properties`, as in the schema of the tool, which does not
+    declare that name and does not allow any name.
 
-    LFM2 writes `f(properties={...})` (ml-explore/mlx-swift-lm#481). A tool that allows any name may be meant to get it.
+    LFM2 writes `f(properties={...})` (ml-explore/mlx-swift-lm#481).
     """
     schema = tool.parameters
     declared = schema.get("properties")
@@ -72,12 +76,12 @@ def is_schema_echo(tool: Tool, arguments: dict[str, Any]) -> bool:
 
 
 def _may_be_call(arguments: dict[str, Any]) -> bool:
-    """Return whether the arguments hold a function, or the keys of arguments of a call."""
+    """Return whether the arguments have a `function` that is an object, or a key of a call for its arguments."""
     return isinstance(arguments.get("function"), dict) or not _ARGUMENT_KEYS.isdisjoint(arguments)
 
 
 def _find_unknown(value: Any, shape: KnownShape, where: list[Any], found: list[list[Any]]) -> None:
-    """Append the places of undeclared names in a value to `found`."""
+    """Append the places of undeclared names in a value, which is at `where`, to `found`."""
     if isinstance(value, dict):
         if shape.names and not value.keys() <= shape.names:
             found += [[*where, key] for key in value if key not in shape.names]
@@ -93,12 +97,12 @@ _SHAPES: ToolCache[tuple[Tool, Callable[[Any], bool], KnownShape | None]] = Tool
 
 
 def _shape_of(tool: Tool) -> tuple[Tool, Callable[[Any], bool], KnownShape | None]:
-    """Return, cached, the tool, a predicate that accepts most fitting arguments without undeclared names, and its
-    shape. The tool is kept with them, because an id is only unique among living objects."""
+    """Return, cached, the tool, a predicate that accepts most fitting arguments without undeclared names, and its shape
+    (None: it declares nothing). The tool is kept with them, because an id is only unique among living objects."""
     found = _SHAPES.found.get(id(tool))
     if found is None:
         compiled = compiled_schema(tool)
-        shape = _shape(tool.parameters, Places(tool.parameters))
+        shape = _build_shape(tool.parameters, Places(tool.parameters))
         is_small = compiled.keyword_count <= _MAX_CLOSED and compiled.is_always_light
         closed = _close_schema(compiled.schema, shape) if is_small else None
         is_closed = _never if closed is None else compile_schema(closed).is_valid
@@ -107,12 +111,13 @@ def _shape_of(tool: Tool) -> tuple[Tool, Callable[[Any], bool], KnownShape | Non
 
 
 def _never(arguments: Any) -> bool:
+    """Return False."""
     return False
 
 
 def _close_schema(schema: Any, shape: KnownShape | None) -> Any:
-    """Return the schema with `additionalProperties: false` in all places of the shape; None if one is behind a
-    reference or an alternative."""
+    """Return a copy of the schema with `additionalProperties: false` in all places of the shape, or the schema itself
+    without a shape; None if a place is behind a reference or an alternative."""
     if shape is None:
         return schema
     declared = schema.get("properties", {})
@@ -126,13 +131,14 @@ def _close_schema(schema: Any, shape: KnownShape | None) -> Any:
     return None if None in (made.get("items", True), *made.get("properties", {}).values()) else made
 
 
-def _shape(root: Any, places: Places) -> KnownShape | None:
-    """Return the shape of a schema, None if it declares nothing. The shape of a recursive schema is recursive."""
+def _build_shape(root: Any, places: Places) -> KnownShape | None:
+    """Return the shape of a schema, None if it has neither properties nor items. The shape of a recursive schema is
+    recursive."""
     made: dict[int, KnownShape] = {}
     waiting: list[Json] = []
 
     def shape(schema: Any) -> KnownShape | None:
-        schema = places.only(schema)
+        schema = places.without_null(schema)
         if not isinstance(schema, dict) or ("properties" not in schema and "items" not in schema):
             return None
         if id(schema) not in made:

@@ -14,7 +14,7 @@ from math import copysign, isfinite, isinf
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from rightcall.schema.limits import MAX_ERRORS, MAX_REPAIR_ERRORS, REGEX_SIZE, STEPS_PER_CALL, STEPS_PER_VALUE, Refused
-from rightcall.schema.walk import LISTS, MAPS, ONE, Refs, all_schemas, in_place, reachable, subschemas
+from rightcall.schema.walk import LISTS, MAPS, ONE, Refs, all_schemas, schemas_and_targets, schemas_in_place, subschemas
 from rightcall.types import Json, Tool
 
 _MAX_LEVELS = 6  # deeper levels are treated alike
@@ -43,41 +43,45 @@ class Steps:
     def __init__(self, schema: Json) -> None:
         self._refs = Refs(schema)
         self._cost: dict[int, Cost] = {}
-        for each in reachable(self._refs):
-            self._add_up(each)
+        for each in schemas_and_targets(self._refs):
+            self._compute_cost(each)
         self._deep = _maximum_cost(list(self._cost.values()))
-        self._costs = self._by_level(schema)
+        self._costs = self._costs_by_level(schema)
 
     @property
     def most(self) -> int:
-        """Return the highest cost of one value or part, at any place."""
+        """Return the highest cost of one value and one part, at any place."""
         return sum(self._deep)
 
-    def and_size(self, value: Any) -> tuple[int, int]:
-        """Return the highest number of steps that checking this value can take, and the size of the value."""
-        levels = _levels(value)
+    def estimate(self, value: Any) -> tuple[int, int]:
+        """Return the highest number of steps that checking this value can take, and its size: the number of its values
+        and parts."""
+        levels = _count_levels(value)
         steps = sum(level.values * cost.whole + level.parts * cost.part for level, cost in self._with_costs(levels))
         return steps, sum(level.values + level.parts for level in levels)
 
-    def errors(self, value: Any) -> int:
-        """Return the first errors of the arguments, at most `most`."""
+    def estimate_errors(self, value: Any) -> int:
+        """Return how many values all errors of these arguments can have together, at most: each error has a copy of its
+        value."""
         found = inside = 0
-        for level, cost in reversed(self._with_costs(_levels(value))):
+        for level, cost in reversed(self._with_costs(_count_levels(value))):
             inside += level.values
             found += cost.whole * (inside + _ERROR_SIZE * level.values)
         return found
 
     def _with_costs(self, levels: list[Level]) -> list[tuple[Level, Cost]]:
-        """Pair the levels of a value with the costs of their schemas."""
+        """Pair the levels of a value with the costs of their schemas; levels beyond `_MAX_LEVELS` get the highest
+        cost."""
         costs = [*self._costs[: len(levels)], *[self._deep] * (len(levels) - _MAX_LEVELS)]
         return list(zip(levels, costs, strict=True))
 
-    def _add_up(self, start: Json) -> None:
-        """Compute the cost of a schema: its own and that of all schemas that apply to the same value."""
+    def _compute_cost(self, start: Json) -> None:
+        """Store the cost of a schema, and of those that apply to the same value: its own and that of all schemas that
+        it applies."""
         stack = [start]
         while stack:
             here = stack[-1]
-            below = in_place(here, self._refs)
+            below = schemas_in_place(here, self._refs)
             new = [each for each in below if id(each) not in self._cost]
             if new:
                 stack += new
@@ -85,8 +89,8 @@ class Steps:
                 costs = [cost_of_keywords(here), *[self._cost[id(each)] for each in below]]
                 self._cost[id(stack.pop())] = Cost(*map(sum, zip(*costs, strict=True)))
 
-    def _by_level(self, schema: Json) -> list[Cost]:
-        """Return the highest cost at each of the first levels."""
+    def _costs_by_level(self, schema: Json) -> list[Cost]:
+        """Return the highest cost at each of the first `_MAX_LEVELS` levels."""
         found: list[Cost] = []
         level = [schema]
         for _ in range(_MAX_LEVELS):
@@ -95,7 +99,7 @@ class Steps:
         return found
 
     def _below(self, level: list[Json]) -> list[Json]:
-        """Return the schemas of the values inside those that these schemas apply to."""
+        """Return the schemas of the values inside those that these schemas apply to. `level` is emptied."""
         seen: set[int] = set()
         inner: dict[int, Json] = {}
         while level:
@@ -103,19 +107,19 @@ class Steps:
             if id(here) in seen:
                 continue
             seen.add(id(here))
-            level += in_place(here, self._refs)
+            level += schemas_in_place(here, self._refs)
             subs = [sub.schema for sub in subschemas(here) if sub.keyword not in _IN_PLACE]
             inner.update({id(each): each for each in subs if isinstance(each, dict)})
         return list(inner.values())
 
 
 def _maximum_cost(costs: list[Cost]) -> Cost:
-    """Return the highest cost of each kind."""
+    """Return the highest cost of each kind; 1 for no costs."""
     return Cost(max([cost.whole for cost in costs], default=1), max([cost.part for cost in costs], default=1))
 
 
 def cost_of_keywords(schema: Json) -> Cost:
-    """Return the cost of the keywords of one schema, in units of a plain keyword."""
+    """Return the cost of the keywords of one schema, without its subschemas, in units of a plain keyword."""
     whole = len(schema) + len(schema.get("required", ())) + len(schema.get("dependentRequired", ()))
     whole += len(schema.get("dependentSchemas", ()))
     part = 1 + 10 * ("uniqueItems" in schema) + 4 * len(schema.get("patternProperties", ()))
@@ -129,8 +133,8 @@ def cost_of_keywords(schema: Json) -> Cost:
     return Cost(whole, part)
 
 
-def _levels(value: Any) -> list[Level]:
-    """Count the values and parts of a value at each depth."""
+def _count_levels(value: Any) -> list[Level]:
+    """Count the values and parts of a value at each depth, the value itself first."""
     found: list[Level] = []
     values: list[Any] = [value]
     while values:
@@ -161,11 +165,11 @@ _MAX_TOOLS = 4_096
 
 
 class CompiledSchema:
-    """The compiled schema of a tool.
+    """The compiled schema of a tool. Making it raises ValueError if the validator does not accept the schema.
 
     - `validator`: the validator of jsonschema-rs.
     - `keyword_count`: the cost of all its keywords. `size` also counts constants.
-    - `is_light`: checking is cheap for any arguments.
+    - `is_light`: checking is known to be cheap for any arguments; `is_always_light` finds out.
     """
 
     __slots__ = ("_has_small_errors", "_steps", "is_light", "keyword_count", "schema", "size", "tool", "validator")
@@ -185,7 +189,7 @@ class CompiledSchema:
 
     @property
     def steps(self) -> Steps:
-        """Return the estimate of costs, which is made when it is first needed."""
+        """Return the estimate of costs, which is made when it is first needed; `is_light` is then exact."""
         if self._steps is None:
             self._steps = Steps(self.schema)
             self.is_light = self.is_light or self._steps.most <= STEPS_PER_VALUE
@@ -197,23 +201,25 @@ class CompiledSchema:
         return self.is_light or self.steps.most <= STEPS_PER_VALUE
 
     def is_too_much(self, arguments: Any) -> bool:
-        """Return whether checking these arguments may take too long. Then they do not fit."""
+        """Return whether checking these arguments may take too long. Then they are not checked, and count as not
+        fitting."""
         if self.is_light:
             return False
-        steps, size = self.steps.and_size(arguments)
+        steps, size = self.steps.estimate(arguments)
         return steps > STEPS_PER_CALL + STEPS_PER_VALUE * size
 
     @property
     def has_small_errors(self) -> bool:
-        """Return whether the first error of any arguments is small. An error of alternatives holds all errors of
-        each."""
+        """Return whether the first error of any arguments is small: no schema has a large union, whose error holds all
+        errors of each alternative."""
         if self._has_small_errors is None:
-            self._has_small_errors = not any(_has_large_errors(each) for each in all_schemas(self.schema))
+            self._has_small_errors = not any(_has_large_union(each) for each in all_schemas(self.schema))
         return self._has_small_errors
 
 
-def _has_large_errors(schema: Json) -> bool:
-    """Return whether an error of this schema may hold many errors of alternatives."""
+def _has_large_union(schema: Json) -> bool:
+    """Return whether the `anyOf` or `oneOf` of this schema, not of inner ones, can give an error with many inner
+    errors: an alternative has subschemas or a reference, or there are more than `_MAX_ALTERNATIVES`."""
     alternatives = [*schema.get("anyOf", ()), *schema.get("oneOf", ())]
     inward = any(isinstance(each, dict) and not _INWARD.isdisjoint(each) for each in alternatives)
     return inward or len(alternatives) > _MAX_ALTERNATIVES
@@ -223,14 +229,16 @@ T = TypeVar("T")
 
 
 class ToolCache(Generic[T]):
-    """A cache by the identity of tools; its values must keep the tool alive. It is cleared beyond a size."""
+    """A cache by the identity of tools; its values must keep the tool alive. Beyond a size, all of it is dropped.
+    `found` has the values by `id(tool)`."""
 
     def __init__(self) -> None:
         self.found: dict[int, T] = {}
         self._size = 0
 
     def keep(self, tool: Tool, made: T, size: int) -> T:
-        """Store and return a value for a tool."""
+        """Store a value for a tool, whose cost is `size`, and return it. All others are dropped first if the cache is
+        too large."""
         if self._size > _MAX_KEYWORDS or len(self.found) > _MAX_TOOLS:
             self.found.clear()
             self._size = 0
@@ -243,7 +251,8 @@ _COMPILED: ToolCache[CompiledSchema] = ToolCache()
 
 
 def compiled_schema(tool: Tool) -> CompiledSchema:
-    """Return the compiled schema of a tool, from the cache."""
+    """Return the compiled schema of a tool, from the cache if it is there. Raises ValueError if the schema cannot be
+    compiled."""
     found = _COMPILED.found.get(id(tool))
     if found is None:
         found = CompiledSchema(tool)
@@ -261,7 +270,7 @@ def check_compiles(tool: Tool) -> None:
 
 
 def compile_schema(schema: Json) -> Any:
-    """Return a validator of a schema that has only assertions."""
+    """Return a validator of a schema that has only assertions. Raises ValueError if the schema is invalid."""
     import jsonschema_rs
 
     # Linear in the length of the text, whatever the pattern.
@@ -270,21 +279,22 @@ def compile_schema(schema: Json) -> Any:
 
 
 def _keep_assertions(schema: Any) -> Any:
-    """Return a copy of a schema with only the keywords that are checked; annotations may have any value."""
+    """Return a copy of a schema with only the keywords that are checked; annotations may have any value. A value that
+    is no object is returned unchanged."""
     if not isinstance(schema, dict):
         return schema
     return {word: _keep_value(word, value) for word, value in schema.items() if word in _ASSERTING}
 
 
 def _keep_value(word: str, value: Any) -> Any:
-    """Return the copy of the value of a keyword."""
+    """Return the copy of the value of a keyword, in the form that the validator accepts."""
     if word in LISTS:
         return [_keep_assertions(item) for item in value]
     if word in MAPS or word == "$defs":
-        return {checkable(key): _keep_assertions(item) for key, item in value.items()}
+        return {make_checkable(key): _keep_assertions(item) for key, item in value.items()}
     if word in _COUNTS:
         return min(int(value), _MAX_COUNT)
-    return _keep_assertions(value) if word in ONE else checkable(value)
+    return _keep_assertions(value) if word in ONE else make_checkable(value)
 
 
 # -- values that the validator does not accept -------------------------------------------------------------------------
@@ -294,14 +304,15 @@ _LONE = re.compile("[\ud800-\udfff]")
 SURROGATE_SHIFT = 0x10F800 - 0xD800
 
 
-def checkable(value: Any, items: int | None = None) -> Any:
-    """Return a copy of a value that the validator accepts; lists longer than `items` are truncated."""
+def make_checkable(value: Any, items: int | None = None) -> Any:
+    """Return a deep copy of a value that the validator accepts: lone surrogates and infinity are replaced. Lists longer
+    than `items` are truncated (None: none)."""
     if isinstance(value, str):
         return value if value.isascii() else _LONE.sub(lambda found: chr(ord(found.group()) + SURROGATE_SHIFT), value)
     if isinstance(value, list):
-        return [checkable(item, items) for item in value[:items]]
+        return [make_checkable(item, items) for item in value[:items]]
     if isinstance(value, dict):
-        return {checkable(key): checkable(item, items) for key, item in value.items()}
+        return {make_checkable(key): make_checkable(item, items) for key, item in value.items()}
     if isinstance(value, float):
         return copysign(sys.float_info.max, value) if isinf(value) else float(value)
     return value
@@ -312,17 +323,18 @@ _LONG_LISTS = (500, 50, 5, 1)  # items: of longer lists only the beginning is ch
 
 
 def validator(tool: Tool) -> Any:
-    """Return the validator of the tool's schema."""
+    """Return the validator of the tool's schema, from the cache."""
     return compiled_schema(tool).validator
 
 
 def is_too_much(tool: Tool, arguments: Any) -> bool:
-    """Would it take too long to check these arguments? Then they do not fit."""
+    """Return whether checking these arguments may take too long. Then they are not checked, and count as not
+    fitting."""
     return compiled_schema(tool).is_too_much(arguments)
 
 
 def fits_schema(tool: Tool, arguments: Any) -> bool:
-    """Return whether the arguments fit the tool's schema."""
+    """Return whether the arguments fit the tool's schema; False if checking them may take too long."""
     compiled = compiled_schema(tool)
     if not compiled.is_light and compiled.is_too_much(arguments):
         return False
@@ -330,26 +342,28 @@ def fits_schema(tool: Tool, arguments: Any) -> bool:
         if compiled.validator.is_valid(arguments):
             return True
     except ValueError:  # a lone surrogate
-        return bool(compiled.validator.is_valid(checkable(arguments)))
+        return bool(compiled.validator.is_valid(make_checkable(arguments)))
     return False
 
 
 class ErrorReport(NamedTuple):
-    """Errors, and whether these are all there are."""
+    """The errors of arguments. `is_whole`: these are all there are, so that an empty list proves that the arguments
+    fit."""
 
     errors: list[Any]
     is_whole: bool
 
 
 def iter_error_reports(tool: Tool, arguments: Any) -> Iterator[ErrorReport]:
-    """Yield the errors of the beginnings of very long lists, then those of the whole arguments. All errors are made
-    before the first is yielded, and each costs; nothing is yielded if that is too much."""
+    """Yield the errors of the beginnings of very long lists, then those of the whole arguments, or if those may be too
+    many, the first error, where it is small. A report may be empty; nothing is yielded if checking may take too long.
+    """
     compiled = compiled_schema(tool)
     if compiled.is_too_much(arguments):
         return
-    whole = checkable(arguments)
+    whole = make_checkable(arguments)
     for items in _LONG_LISTS:
-        cut = checkable(arguments, items)
+        cut = make_checkable(arguments, items)
         found = all_errors(tool, cut)
         if found is not None:
             yield ErrorReport(found, is_whole=False)
@@ -362,34 +376,36 @@ def iter_error_reports(tool: Tool, arguments: Any) -> Iterator[ErrorReport]:
 
 
 def errors(tool: Tool, arguments: Any, most: int | None = LOOK_AT) -> list[Any]:
-    """The first so many errors."""
+    """Return the first `most` errors (None: all) of the first report that has any; an empty list if none has."""
     return next((look.errors[:most] for look in iter_error_reports(tool, arguments) if look.errors), [])
 
 
 def all_errors(tool: Tool, arguments: Any, most: int = MAX_ERRORS) -> list[Any] | None:
-    """Return every error of jsonschema-rs, None if there may be too many. `arguments` must be made by `checkable`."""
+    """Return every error of jsonschema-rs, None if they may hold more than `most` values. `arguments` must be made by
+    `make_checkable`."""
     compiled = compiled_schema(tool)
-    return _list_errors(compiled.validator, arguments) if compiled.steps.errors(arguments) <= most else None
+    return _list_errors(compiled.validator, arguments) if compiled.steps.estimate_errors(arguments) <= most else None
 
 
 def _list_errors(validator: Any, arguments: Any) -> list[Any]:
-    """Return all errors, those of alternatives replaced by `closest`."""
-    return [fault for error in validator.iter_errors(arguments) for fault in closest(error)]
+    """Return all errors, those of alternatives replaced by `closest_errors`."""
+    return [fault for error in validator.iter_errors(arguments) for fault in closest_errors(error)]
 
 
 def _first_error(validator: Any, arguments: Any) -> list[Any]:
-    """Return the first error, or none."""
+    """Return a list with the first error, or with those that `closest_errors` puts in its place; empty if there is
+    none."""
     from jsonschema_rs import ValidationError
 
     try:
         validator.validate(arguments)
     except ValidationError as error:
-        return closest(error)
+        return closest_errors(error)
     return []
 
 
-def closest(error: Any) -> list[Any]:
-    """Return the errors of the one alternative that was certainly meant; else the error itself.
+def closest_errors(error: Any) -> list[Any]:
+    """Return the errors of the one alternative that was certainly meant, in turn replaced; else the error itself alone.
 
     An alternative of another type was not meant, nor one with another constant that distinguishes the alternatives.
     """
@@ -399,11 +415,11 @@ def closest(error: Any) -> list[Any]:
     near = [found for found in error.kind.context if found and not any(_is_other_type(each, size) for each in found)]
     if len(near) > 1:
         near = [found for found in near if not any(_is_other_tag(each, size + 1) for each in found)]
-    return [fault for inner in near[0] for fault in closest(inner)] if len(near) == 1 else [error]
+    return [fault for inner in near[0] for fault in closest_errors(inner)] if len(near) == 1 else [error]
 
 
 def _is_other_type(error: Any, size: int) -> bool:
-    """Return whether an error says that the value at this depth has another type."""
+    """Return whether an error says that the value after `size` steps has another type than the alternative takes."""
     if len(error.instance_path) != size:
         return False
     return error.kind.name == "type" or type(error.instance) not in map(
@@ -412,12 +428,13 @@ def _is_other_type(error: Any, size: int) -> bool:
 
 
 def _is_other_tag(error: Any, size: int) -> bool:
-    """Return whether an error says that a constant at this depth differs."""
+    """Return whether this is an error of `const` or `enum`, of any number of values, after `size` steps: then the
+    alternative is distinguished from others by its tag, and was not meant."""
     return len(error.instance_path) == size and error.kind.name in ("const", "enum")
 
 
 def allowed_values(kind: Any) -> list[Any]:
-    """Return the values that an `enum` or `const` allows."""
+    """Return the values that the `enum` or `const` of an error's kind allows; an empty list for any other kind."""
     return list(kind.options) if kind.name == "enum" else [kind.expected_value] if kind.name == "const" else []
 
 
@@ -427,7 +444,7 @@ _STAND_IN = re.compile("[\U0010f800-\U0010ffff]")
 
 
 def error_path(error: Any) -> list[Any]:
-    """Return the path of the error in the original arguments."""
+    """Return the path of the error in the original arguments, with lone surrogates restored, as a new list."""
     return [step if isinstance(step, int) else _STAND_IN.sub(_restore_surrogate, step) for step in error.instance_path]
 
 
@@ -437,14 +454,14 @@ def _restore_surrogate(found: re.Match[str]) -> str:
 
 
 def writable(text: str) -> str:
-    """Replace lone surrogates and their stand-ins by escapes, so that a message is valid UTF-8."""
+    """Return the text with lone surrogates and their stand-ins as escapes, so that a message is valid UTF-8."""
     if text.isascii():
         return text
     return _STAND_IN.sub(_restore_surrogate, text).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def is_finite(value: Any) -> bool:
-    """Return whether every number in a value is one that JSON can represent."""
+    """Return whether no number in a value is NaN or infinite. Keys are not looked at."""
     if isinstance(value, dict):
         return all(map(is_finite, value.values()))
     if isinstance(value, list):

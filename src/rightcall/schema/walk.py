@@ -38,7 +38,8 @@ class Sub(NamedTuple):
 
 
 def subschemas(schema: Json) -> Iterator[Sub]:
-    """Yield the schemas one level down, with their keyword and path."""
+    """Yield the schemas one level down, with their keyword and relative path. What is in the place of a schema is
+    yielded even if it is no object."""
     for word, value in () if _HOLDERS.isdisjoint(schema) else schema.items():
         if word in LISTS or (word == "items" and isinstance(value, list)):
             for at, item in enumerate(value if isinstance(value, list) else ()):
@@ -52,7 +53,7 @@ def subschemas(schema: Json) -> Iterator[Sub]:
 
 
 def direct_subschemas(schema: Json) -> list[Any]:
-    """Return the schemas one level down without their paths, which take most of the time."""
+    """Return what `subschemas` yields without keywords and paths, which take most of the time."""
     found: list[Any] = []
     for word, value in () if _HOLDERS.isdisjoint(schema) else schema.items():
         if word in LISTS or (word == "items" and isinstance(value, list)):
@@ -67,26 +68,27 @@ def direct_subschemas(schema: Json) -> list[Any]:
 
 
 def references(schema: Json) -> list[str]:
-    """Return the references that a schema itself contains."""
+    """Return the references that a schema itself contains, without those of its subschemas."""
     if REFERRING.isdisjoint(schema):
         return []
     return [schema[word] for word in REFS if isinstance(schema.get(word), str)]
 
 
 class Refs:
-    """Resolves the local references of one document, each of them once."""
+    """Resolves the local references of one document, each of them once. The document must not change."""
 
     def __init__(self, root: Any) -> None:
         self.root = root
         self._found: dict[str, Any] = {}
-        self._anchors: dict[str, Json] | None = None
+        self._collect_anchors: dict[str, Json] | None = None
         # Caches of other modules. Each entry keeps its schema, because an id is only unique among living objects.
         self.types: dict[int, tuple[Json, set[str] | None]] = {}
         self.declared: dict[int, tuple[Any, Json]] = {}
         self.folded: dict[int, dict[str, list[str]]] = {}
 
     def get(self, ref: str) -> Any:
-        """Return the target of `#/$defs/City` or `#city`; None for any other reference, which is never fetched."""
+        """Return the target of `#/$defs/City` or `#city`; None if there is none, and for any other reference, which is
+        never fetched. A target may be no schema."""
         found = self._found.get(ref, _UNKNOWN)
         if found is _UNKNOWN:
             found = self._found[ref] = self._follow(fragment_of(ref)) if ref.startswith("#") else None
@@ -95,9 +97,9 @@ class Refs:
     def _follow(self, pointer: str) -> Any:
         """Return the value at a JSON Pointer or anchor, or None."""
         if pointer and not pointer.startswith("/"):
-            if self._anchors is None:
-                self._anchors = _anchors(self.root)
-            return self._anchors.get(pointer)
+            if self._collect_anchors is None:
+                self._collect_anchors = _collect_anchors(self.root)
+            return self._collect_anchors.get(pointer)
         here = self.root
         for part in pointer.split("/")[1:]:
             part = unescape_step(part)
@@ -109,7 +111,7 @@ class Refs:
 
 
 def fragment_of(ref: str) -> str:
-    """Return the JSON Pointer or anchor of a reference into the same document."""
+    """Return the JSON Pointer or anchor of a reference, which must begin with `#`."""
     from urllib.parse import unquote
 
     return unquote(ref[1:]) if "%" in ref else ref[1:]
@@ -120,7 +122,7 @@ _MAX_DOCUMENTS = 256  # documents
 
 
 def refs_of(root: Any) -> Refs:
-    """Return the resolver of a document, which is cached while the document is in use."""
+    """Return the resolver of a document, from a cache by identity, which is cleared when full."""
     found = _REFS.get(id(root))
     if found is None:
         if len(_REFS) >= _MAX_DOCUMENTS:
@@ -129,7 +131,7 @@ def refs_of(root: Any) -> Refs:
     return found
 
 
-def _anchors(root: Any) -> dict[str, Json]:
+def _collect_anchors(root: Any) -> dict[str, Json]:
     """Return the schemas of a document by their anchors. Drafts 4 to 7 write `"$id": "#city"`, or `id`."""
     found: dict[str, Json] = {}
     for schema in all_schemas(root):
@@ -140,7 +142,7 @@ def _anchors(root: Any) -> dict[str, Json]:
 
 
 def all_schemas(root: Any) -> Iterator[Json]:
-    """Yield every schema of a document that is an object, the root included."""
+    """Yield every schema of a document that is an object, the root included. References are not followed."""
     waiting: list[Any] = [root]
     while waiting:
         here = waiting.pop()
@@ -149,8 +151,9 @@ def all_schemas(root: Any) -> Iterator[Json]:
             waiting += direct_subschemas(here)
 
 
-def reachable(refs: Refs) -> Iterator[Json]:
-    """Yield every schema of a document once, targets of references included."""
+def schemas_and_targets(refs: Refs) -> Iterator[Json]:
+    """Yield each schema of a document once: all subschemas, unreferenced definitions included, and the targets of
+    references, which may be in places that hold no schemas."""
     seen: set[int] = set()
     waiting: list[Any] = [refs.root]
     while waiting:
@@ -162,8 +165,9 @@ def reachable(refs: Refs) -> Iterator[Json]:
             waiting += map(refs.get, references(here))
 
 
-def in_place(schema: Json, refs: Refs) -> list[Json]:
-    """Return the schemas that apply to the same value as this schema."""
+def schemas_in_place(schema: Json, refs: Refs) -> list[Json]:
+    """Return the schemas that apply to the same value as this schema: its alternatives, conditions and references'
+    targets, one level down."""
     if _IN_PLACE.isdisjoint(schema):
         return []
     found = [refs.get(ref) for ref in references(schema)]
