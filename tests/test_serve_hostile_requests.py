@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rightcall.backends.profiles import BY_API, UNKNOWN, find_profile
@@ -58,7 +58,6 @@ def all_ways(api: Any, body: Any) -> None:
 
 
 @pytest.mark.parametrize("api", READERS)
-@settings(max_examples=25)
 @given(entries=ENTRIES, tools=VALUES | ENTRIES, rest=st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=6))
 def test_a_body_of_wrong_types_is_read_or_refused(api: Any, entries: list[Json], tools: Any, rest: Json) -> None:
     all_ways(api, {**rest, **dict.fromkeys(LISTS, entries), "tools": tools})

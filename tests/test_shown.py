@@ -15,7 +15,7 @@ from rightcall.formats.spec import Format, marker_alternatives
 from rightcall.parsing.shown import last_fence, only_fence, shows
 from rightcall.testing.laws import cut_law
 from rightcall.testing.laws.samples import TOOLS as LAW_TOOLS
-from support.format_sample import sampled
+from support.format_sample import sampled, selected
 from support.replies import codes
 from support.steps import Way, growth
 
@@ -368,7 +368,7 @@ def test_neither_of_two_calls_in_one_quotation_runs(name: str, quotation: str) -
 
 
 @pytest.mark.parametrize("name", sampled())
-@pytest.mark.parametrize("quotation", QUOTATIONS)
+@pytest.mark.parametrize("quotation", selected(QUOTATIONS, kept=["double quotes", "a fence"]))
 def test_neither_of_two_calls_in_one_quotation_in_reasoning_runs(name: str, quotation: str) -> None:
     shown = QUOTATIONS[quotation].replace("{}", render(TWO_CALLS, format=name, tools=LAW_TOOLS))
     for opens, closes in reasoning_markers(FORMATS[name]):

@@ -60,6 +60,7 @@ def test_an_attack_leaves_a_linear_pattern_alone(source: str) -> None:
     assert patterns.slow(patterns.Found(source, 0, "", ("match",))) is None
 
 
+@pytest.mark.sweep  # it loads the package a second time
 def test_the_patterns_of_the_source_are_known() -> None:
     found = {each.place.partition(":")[0] for each in patterns.known()}
     assert {"parsing/markers.py", "repairs/loose_json.py"} <= found

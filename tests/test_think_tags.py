@@ -7,7 +7,7 @@ import pytest
 from rightcall import Call, CannotCarry, Reply, Text, Toolset, parse, render
 from rightcall.formats import FORMATS
 from support.cuts import Setting, hold_of_every_cut
-from support.format_sample import sampled
+from support.format_sample import sampled, selected
 from support.replies import codes
 
 _WORD = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
@@ -36,8 +36,8 @@ def _words(reply: Reply) -> list[str]:
 
 
 @every_format
-@pytest.mark.parametrize("finish", [None, "length"])
-def test_a_rehearsal_in_tags_is_thought_and_the_answer_is_the_answer(name: str, finish: str | None) -> None:
+@pytest.mark.parametrize("finish", selected([None, "length"], kept=[None]))
+def test_a_call_in_think_tags_is_reasoning_and_the_text_after_them_the_answer(name: str, finish: str | None) -> None:
     text = f"\n<think>\nI could send {_call(name, 'owl')} but the user forbids it.\n</think>\n\nNo."
     reply = _read(name, text, finish=finish)
     assert not reply.attempts and reply.content == "No."
@@ -45,7 +45,7 @@ def test_a_rehearsal_in_tags_is_thought_and_the_answer_is_the_answer(name: str, 
 
 
 @every_format
-def test_auto_runs_no_rehearsal_in_tags(name: str) -> None:
+def test_auto_runs_no_call_in_think_tags(name: str) -> None:
     reply = _read("auto", f"<think>\nI could send {_call(name, 'owl')} but the user forbids it.\n</think>\n\nNo.")
     assert not reply.attempts and "think" not in reply.content and "No." in reply.content
 
