@@ -187,7 +187,7 @@ class TimedHead(asyncio.Protocol):
         self._inner.connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
-        """Pass the data on; stop the timer at the end of the first head."""
+        """Pass the data on, and stop the timer at the end of the first request head."""
         if self._timer is not None:
             seen = self._last + data if self._last else data.lstrip(b"\r\n")  # empty lines may precede the head
             self._last = seen[-3:]

@@ -50,7 +50,8 @@ def visible(text: str, *, one_line: bool = False) -> str:
 
 
 def brief(text: str, most: int = 160) -> str:
-    """Return the text on one line, cut to `most` characters."""
+    """Return the first `most` characters on one line with invisible ones escaped, and ` … (N more)` if the text is
+    longer. The result may be longer than `most`."""
     if len(text) <= most:
         return visible(text, one_line=True)
     return visible(text[:most], one_line=True) + f" … ({len(text) - most} more)"

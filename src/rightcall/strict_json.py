@@ -121,6 +121,7 @@ class DuplicateKey(msgspec.Struct, frozen=True):
 
     @property
     def code(self) -> str:
+        """The problem code: "duplicate_argument" for a key at the top, "duplicate_key" for one inside a value."""
         return "duplicate_argument" if self.at_top else "duplicate_key"
 
     @property

@@ -278,24 +278,25 @@ class Reply(msgspec.Struct, frozen=True):
         return tuple([part for part in self.parts if type(part) is Call and not part.ok])
 
     def message(self, api: str = "chat") -> Any:
-        """The assistant's turn for the history, as this API wants it back; for `responses` a list of items.
+        """Return the assistant's turn for the history in the form of this API; for `responses` a list of items.
 
-        Every attempt is in it, so that each can be answered (`answers`). Arguments are always a JSON object: the text
-        as it came where that is one, else `{}`. What the provider wants back unseen goes back to where it came from.
+        It contains every attempt, so that each can be answered (`answers`). Arguments are always a JSON object: the
+        original text if it is one, else `{}`. Opaque fields of the provider are returned to it unchanged.
 
-        - `api`: `chat`, `responses`, `messages`, `gemini` or `ollama`, or the name of its SDK.
-        """
+        - `api`: `chat`, `responses`, `messages`, `gemini` or `ollama`, or the name of its SDK."""
         from rightcall.providers.history_messages import write_message
 
         return write_message(self, api)
 
     def to_json(self) -> Json:
-        """Plain JSON data, to be kept or sent: the fields, and `content`, `reasoning`, `calls` and `refused` too."""
+        """Return plain JSON data to store or send: the fields, and also `content`, `reasoning`, `calls` and
+        `refused`."""
         plain: Json = to_json(self)
         return plain
 
     def raise_for_problems(self) -> None:
-        """Raises what the first blocking problem is: `UnknownTool` or `MalformedArguments`. Else does nothing."""
+        """Raise the error of the first blocking problem: `UnknownTool` or `MalformedArguments`. Do nothing without
+        one."""
         blocking = tuple([problem for problem in self.problems if problem.blocking])
         if blocking:
             first = blocking[0]

@@ -51,7 +51,7 @@ class Wire:
 
     @asynccontextmanager
     async def open(self, sent: HttpRequest) -> AsyncIterator[HttpResponse]:
-        """Sends, and gives what comes back. The connection is closed unless the answer was read to its end."""
+        """Send a request and yield the response. The connection is closed unless the response was read to its end."""
         kept = self._kept
         is_ours = kept is not None and kept[0] is asyncio.get_running_loop()
         session = kept[1] if kept is not None and is_ours else self._session()
@@ -123,6 +123,7 @@ class Wire:
 
 
 def out_of_time(url: str, total: float) -> TimedOut:
+    """Return the error for a request that exceeds the total time limit."""
     return TimedOut(f"{url}: not done within {total:g} s, all tries together; raise the total limit", "total")
 
 
@@ -131,7 +132,7 @@ def _when(limit: float, sent: HttpRequest) -> float:
 
 
 def auth_headers(key: Key | None, api: Api) -> dict[str, str]:
-    """The header that carries the key, as servers of this API look for it."""
+    """Return the header that carries the key, in the form that servers of this API expect."""
     if key is None:
         return {}
     if api == "messages" and key.name != "ANTHROPIC_AUTH_TOKEN":
@@ -152,7 +153,7 @@ def _json(body: Any) -> bytes:
 
 
 def _reason(error: BaseException) -> str:
-    """What the operating system or the HTTP parser says, on one line and not too long."""
+    """Return the error of the operating system or the HTTP parser, on one line of at most 300 characters."""
     inner = getattr(error, "os_error", None) or getattr(error, "certificate_error", None) or error
     said = getattr(inner, "strerror", None) or getattr(inner, "message", None) or str(inner) or type(inner).__name__
     line = " ".join(str(said).split())

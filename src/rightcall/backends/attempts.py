@@ -58,12 +58,13 @@ class Asking:
         self.tries: list[Try] = []
 
     async def get(self, sent: HttpRequest) -> tuple[dict[str, str], Any]:
+        """Return headers and JSON of a response. Raises a `BackendError`."""
         async with self._open_response(sent) as received:
             body = await self._whole(received, sent.url)
             return received.headers, _json(body, sent.url, self._scrub)
 
     async def events(self, plan: RequestPlan) -> AsyncGenerator[Event | Answer]:
-        """What the server says as events, then the answer."""
+        """Yield the events of the answer, then the answer itself."""
         reader, facts = _reader(plan), AnswerMetadata(plan.api)
         raw: list[Json] = []
         url = request_address(self._backend.address, plan.api, plan.model, stream=plan.stream)
@@ -103,7 +104,7 @@ class Asking:
     # -- tries ---------------------------------------------------------------------------------------------------------
 
     async def _persistent(self, sent: HttpRequest, plan: RequestPlan) -> AsyncGenerator[Payload]:
-        """The payloads of the first try that gives any. After the first payload nothing is tried again."""
+        """Yield the payloads of the first attempt that yields any. After the first payload there are no retries."""
         while True:
             given = False
             try:
@@ -122,7 +123,7 @@ class Asking:
                 await self._wait(error)
 
     async def _wait(self, error: BackendError) -> None:
-        """Waits, if another try makes sense. Raises the error if none does."""
+        """Wait before the next attempt. Raises the error if there is none."""
         status = error.status if isinstance(error, StatusError) else 0
         seconds = wait_before(len(self.tries) + 1, error, self._backend.retries)
         is_late = seconds is not None and self._loop.time() + seconds > self._begun + self._total
@@ -133,7 +134,7 @@ class Asking:
         await asyncio.sleep(seconds)
 
     async def _payloads(self, sent: HttpRequest, *, stream: bool) -> AsyncGenerator[Payload]:
-        """One try."""
+        """Yield the payloads of one attempt."""
         async with self._open_response(sent) as received:
             if not stream:
                 for payload in self._read_whole(await self._whole(received, sent.url), sent.url):
@@ -144,7 +145,7 @@ class Asking:
                     yield payload
 
     def _read_whole(self, body: bytes, url: str) -> list[Payload]:
-        """The payload of an answer, or all of them if the server streamed though it was not asked to."""
+        """Return the payload of an answer; all payloads if the server streamed unasked."""
         reader = ServerEvents(longest=MAX_BODY)
         found = [*reader.feed(body), *reader.close()]
         if any(isinstance(payload, dict) for payload in found):
@@ -153,6 +154,8 @@ class Asking:
         return [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, dict)]
 
     async def _streamed(self, received: HttpResponse, url: str) -> AsyncGenerator[Payload]:
+        """Yield the payloads of a stream. A stream that breaks off ends with a `Fault`; one without any payload raises
+        `DecodeError`."""
         reader, given, size = ServerEvents(longest=MAX_LINE), False, 0
         try:
             async with aclosing(self._chunks(received)) as chunks:
@@ -185,7 +188,7 @@ class Asking:
             raise DecodeError(self._scrub(_no_json(url, said)), self._scrub(said))
 
     def _clean(self, payload: Payload) -> Payload:
-        """A payload that may be shown: an error or a fault may repeat what was sent, the key too."""
+        """Return a payload without secrets: an error or a fault may repeat the request with its key."""
         if isinstance(payload, Signal):
             return payload
         if isinstance(payload, Fault):
@@ -196,7 +199,7 @@ class Asking:
 
     @asynccontextmanager
     async def _open_response(self, sent: HttpRequest) -> AsyncIterator[HttpResponse]:
-        """The server's answer, if its status is 2xx."""
+        """Send the request and yield the response if its status is 2xx. Raises a `StatusError` for any other."""
         bounded = msgspec.structs.replace(sent, deadline=self._begun + self._total)
         async with AsyncExitStack() as stack:
             async with self._limit(sent.url):
@@ -207,6 +210,7 @@ class Asking:
             yield received
 
     async def _refusal(self, received: HttpResponse, url: str) -> StatusError:
+        """Return the error for a response with another status than 2xx."""
         try:
             body = await self._whole(received, url, most=MAX_ERROR, cut=True)
         except BackendError:  # what it would have said is lost, that it refused is not
@@ -220,6 +224,7 @@ class Asking:
         return kind(self._scrub(message), status, said, after)
 
     async def _whole(self, received: HttpResponse, url: str, *, most: int = 0, cut: bool = False) -> bytes:
+        """Return the body of a response. Raises `AnswerTooLarge` beyond `most` bytes, unless `cut`."""
         most = most or MAX_BODY
         pieces: list[bytes] = []
         size = 0
@@ -250,7 +255,7 @@ class Asking:
             raise out_of_time(url, self._total) from None
 
     def _raise_for_error(self, payload: Json, url: str) -> None:
-        """An error in place of an answer."""
+        """Raise `ProviderError` if the payload is an error instead of an answer."""
         error = payload.get("error")
         if not error or any(payload.get(key) for key in ("choices", "output", "message")):
             return
@@ -285,8 +290,7 @@ def _no_answer(url: str, api: str, raw: list[Json]) -> str:
 
 
 async def _drain(chunks: AsyncIterator[bytes]) -> None:
-    """The server said that it is done. A connection that is read to its end can be used again; one that stays open
-    for no reason is not waited for."""
+    """Read the rest of a finished stream, so that its connection can be used again. Gives up after a short timeout."""
     try:
         async with asyncio.timeout(_PATIENCE):
             async for _ in chunks:
@@ -312,7 +316,7 @@ def _cure(status: int) -> str:
 
 
 def _ending(plan: RequestPlan, reader: Stream, facts: AnswerMetadata) -> Iterator[Event]:
-    """What the end of the answer tells; a stream whose end was never said was cut off."""
+    """Yield the events at the end of the answer; a stream without an end marker was truncated."""
     if plan.stream and not facts.is_over and not _faulty(reader):
         yield from reader.feed(Fault("truncated", _UNFINISHED))
     for event in reader.close():
@@ -320,12 +324,12 @@ def _ending(plan: RequestPlan, reader: Stream, facts: AnswerMetadata) -> Iterato
 
 
 def _faulty(reader: Stream) -> bool:
-    """Was it already said that the end is missing?"""
+    """Return whether a missing end was already reported."""
     return any(problem.code in ("truncated", "too_large", "provider_error") for problem in reader.reply.problems)
 
 
 def first_choice(payload: Json) -> Json:
-    """The payload without the other choices: they are alternatives, not one turn, and their calls must not all run."""
+    """Return the payload with only the first choice: the others are alternatives, and their calls must not run too."""
     choices = payload.get("choices")
     if not isinstance(choices, list) or not any(_is_another(choice, at) for at, choice in enumerate(choices)):
         return payload
@@ -338,12 +342,12 @@ def _is_another(choice: Any, at: int) -> bool:
 
 
 def shorten_message(said: str) -> str:
-    """What a server said, within bounds; where it was cut is marked."""
+    """Return a server's message, cut to a maximum length with a note."""
     return said if len(said) <= _SHOWN else f"{said[:_SHOWN].rstrip()} ... ({len(said) - _SHOWN:,} characters more)"
 
 
 def _with_errors(payload: Json, clean: Callable[[Any], Any]) -> Json:
-    """The payload with the error that it is, or that its response or one of its choices holds, made clean."""
+    """Return the payload with `clean` applied to its error, and to those of its response and its choices."""
     if payload.get("error"):
         return dict(clean(payload))
     out = payload

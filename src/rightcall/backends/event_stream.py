@@ -74,7 +74,8 @@ class ServerEvents:
         return out
 
     def close(self, *, broken: bool = False) -> list[Payload]:
-        """The stream ended. What is unfinished still counts, unless the connection `broke`."""
+        """End the stream and return its last payloads. An unfinished event is returned too, unless the connection is
+        `broken`."""
         out: list[Payload] = []
         if broken or self.too_long:
             return out
@@ -116,7 +117,8 @@ class ServerEvents:
             self._event = value
 
     def _ended_without_a_blank_line(self, following: str) -> bool:
-        """Some servers leave out the blank line. One line that is whole is over when another begins."""
+        """Return whether the current event is complete although no blank line follows: its one line is complete JSON
+        and another data line begins."""
         if len(self._data) != 1 or not following.startswith(("{", "[DONE]")):
             return False
         return self._data[0].endswith("}") and not isinstance(decode(self._data[0], _DEPTH), Undecodable)

@@ -140,7 +140,7 @@ class LocalServer:
         """Return the reason why the child has ended."""
         if not self._finish.alive:
             return LocalServerError(f"the server of {self.model} was closed; start another one")
-        return _exit_error(self.model, self._process.wait(), _last_error(self._log))
+        return _exit_error(self.model, self._process.wait(), _main_error(self._log))
 
     def _ready(self, order: dict[str, Any], wait: float) -> dict[str, Any]:
         """Send the order to the child and return its answer once the model is ready.
@@ -162,7 +162,7 @@ class LocalServer:
             raise self.why()
         answer: dict[str, Any] = json.loads(line)
         if "address" not in answer:
-            raise _start_error(self.model, answer, order["port"], _last_error(self._log))
+            raise _start_error(self.model, answer, order["port"], _main_error(self._log))
         return answer
 
     def _line(self, until: float) -> bytes | None:
@@ -283,8 +283,9 @@ def _count_processors() -> int:
     return os.cpu_count() or 1
 
 
-def _last_error(log: IO[bytes]) -> str:
-    """Return the most telling error in llama.cpp's log, without its timestamp. The first error of a chain says most."""
+def _main_error(log: IO[bytes]) -> str:
+    """Return the first error line in the last 20,000 bytes of llama.cpp's log, without its timestamp. Lines about
+    loading, invalid values or bounds are preferred; without an error line, the last line of the log is returned."""
     log.seek(max(0, log.seek(0, os.SEEK_END) - 20_000))
     lines = log.read().decode("utf-8", "replace").splitlines()
     complaints = [line.partition(" E ")[2] for line in lines if " E " in line] or lines[-1:]

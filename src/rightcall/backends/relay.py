@@ -22,7 +22,7 @@ _GONE = "llama.cpp did not answer"
 
 
 async def relay(order: dict[str, Any], socket: str, ready: Callable[[str], None]) -> None:
-    """Serves until it is cancelled. `ready` is told the address."""
+    """Serve until cancelled. `ready` is called with the address."""
     import aiohttp
 
     limits = aiohttp.ClientTimeout(total=None)
@@ -59,7 +59,7 @@ def _passing(session: aiohttp.ClientSession) -> Any:
 
 
 async def _copied(got: aiohttp.ClientResponse, request: web.Request) -> web.StreamResponse:
-    """The answer, piece by piece as it comes. One that breaks off breaks off."""
+    """Copy the response piece by piece. If the upstream breaks off, the connection to the client is aborted too."""
     import aiohttp
     from aiohttp import web
 

@@ -321,7 +321,8 @@ def _requested_schema(format: Any) -> Json | None:
     return obj(inner.get("schema")) or {} if found.get("type") == "json_schema" else None
 
 
-def _chat_format(schema: Json, name: str = "") -> Json:
+def _chat_response_format(schema: Json, name: str = "") -> Json:
+    """Return Chat's `response_format` for a JSON schema; `json_object` for an empty schema, which means any JSON."""
     if not schema:
         return {"type": "json_object"}
     return {"type": "json_schema", "json_schema": {"name": name or "answer", "schema": schema}}
@@ -348,7 +349,7 @@ def _write_messages_format(format: Any) -> Any:
 
 def _read_messages_format(format: Any) -> Any:
     schema = obj((obj(format) or {}).get("schema"))
-    return None if schema is None else _chat_format(schema)
+    return None if schema is None else _chat_response_format(schema)
 
 
 def _write_ollama_format(format: Any) -> Any:
@@ -357,7 +358,13 @@ def _write_ollama_format(format: Any) -> Any:
 
 
 def _read_ollama_format(format: Any) -> Any:
-    return _chat_format({}) if format == "json" else _chat_format(found) if (found := obj(format)) else None
+    return (
+        _chat_response_format({})
+        if format == "json"
+        else _chat_response_format(found)
+        if (found := obj(format))
+        else None
+    )
 
 
 def _write_gemini_format(format: Any) -> Any:
@@ -373,8 +380,8 @@ def _read_gemini_format(config: Any) -> Any:
     for name in ("responseJsonSchema", "responseSchema"):
         schema = obj(_get_field(config, (name,)))
         if schema is not None:
-            return _chat_format(from_openapi(schema) if is_openapi(schema) else schema)
-    return _chat_format({}) if text(_get_field(config, ("responseMimeType",))) == "application/json" else None
+            return _chat_response_format(from_openapi(schema) if is_openapi(schema) else schema)
+    return _chat_response_format({}) if text(_get_field(config, ("responseMimeType",))) == "application/json" else None
 
 
 def _lower(value: Any) -> Any:

@@ -47,29 +47,29 @@ class Watch:
     """Callbacks of a `Capture`. They do nothing here; override those that are needed."""
 
     def start(self, run: Capture) -> None:
-        """The files of this `run` are open; no request has been sent."""
+        """Report that the files of this `run` are open. No request has been sent."""
 
     def cut(self, path: Path, size: int) -> None:
-        """An incomplete last line of `size` bytes was cut off the file at `path`."""
+        """Report that an incomplete last line of `size` bytes was removed from the file at `path`."""
 
     def scenario(self, task: Task) -> None:
-        """The scenario of this `task` begins, or continues."""
+        """Report that the scenario of this `task` begins or is resumed."""
 
     def renamed(self, entry: JournalEntry, call: int, received: str, used: str) -> None:
-        """The call with the index `call` of the answer `entry` had the id of an earlier call (`received`); it now has
-        the id `used`."""
+        """Report a duplicate call id: the call with the index `call` of the answer `entry` came with the id `received`
+        of an earlier call, and now has the id `used`."""
 
     def row(self, row: Json) -> None:
-        """This `row` is on disk."""
+        """Report that this `row` is on disk."""
 
     def failed(self, task: Task, error: Exception) -> None:
-        """The scenario of this `task` failed with this `error`."""
+        """Report that the scenario of this `task` failed with this `error`."""
 
     def done(self, task: Task) -> None:
-        """The scenario of this `task` has ended, or failed."""
+        """Report that the scenario of this `task` has ended or failed."""
 
     def complete(self, run: Capture) -> None:
-        """All scenarios of this `run` have ended."""
+        """Report that all scenarios of this `run` have ended."""
 
 
 class Capture:
@@ -161,6 +161,7 @@ class Capture:
                 await file.flush()
 
     async def _run_remaining_tasks(self, remaining: Iterator[Task], rows: Commits, journal: Commits) -> None:
+        """Run tasks until none remains. One worker; several share the iterator."""
         for task in remaining:
             if self._past.is_done(task.key):
                 self.resumed += 1
@@ -174,6 +175,7 @@ class Capture:
             self._watch.done(task)
 
     def _count_error(self, task: Task, error: Exception) -> None:
+        """Count and report a failed scenario. Raises `CaptureFailed` beyond `max_scenario_errors`."""
         self.errors += 1
         self._last_error = error
         self._watch.failed(task, error)
@@ -188,7 +190,7 @@ class Capture:
         scenario = ScenarioRun(task, self.settings, at=self._now(), group=self._past.group(task.key))
         for entry in self._past.entries(task.key):
             scenario.replay(entry)
-            await self._write_rows(scenario, entry, rows, journal)
+            await self._execute_and_write_rows(scenario, entry, rows, journal)
         while not scenario.ended:
             answer = await self._backend.complete(scenario.request())
             entry = scenario.entry(answer, at=unix_ms())
@@ -196,9 +198,14 @@ class Capture:
             for index, (received, call) in enumerate(zip(entry.received, entry.calls, strict=True)):
                 if received != call.id:
                     self._watch.renamed(entry, index, received, call.id)
-            await self._write_rows(scenario, entry, rows, journal)
+            await self._execute_and_write_rows(scenario, entry, rows, journal)
 
-    async def _write_rows(self, scenario: ScenarioRun, entry: JournalEntry, rows: Commits, journal: Commits) -> None:
+    async def _execute_and_write_rows(
+        self, scenario: ScenarioRun, entry: JournalEntry, rows: Commits, journal: Commits
+    ) -> None:
+        """Execute the calls of a journaled answer and append its rows, without those of an earlier run. `journal` gets
+        only the results of real tools."""
+
         async def run(index: int, call: Call) -> StubOutcome:
             return await self._run_call(scenario.task, entry, index, call, journal)
 

@@ -154,13 +154,14 @@ class ScenarioRun:
                 problems=[*call.problems, *shared],
             )
             self._add_result(call, result)
-        for row in self._outcome_rows(entry, before):
+        for row in self._finish_scenario(entry, before):
             yield row
         self._turn += 1
         self.ids.next_turn()
 
-    def _outcome_rows(self, entry: JournalEntry, before: Sequence[Json]) -> Iterator[Json]:
-        """Yield the row of the scenario's outcome, if it has ended."""
+    def _finish_scenario(self, entry: JournalEntry, before: Sequence[Json]) -> Iterator[Json]:
+        """If this answer has no calls or is the last that `max_turns` allows, set `ended` and yield the row of the
+        outcome."""
         if entry.calls and entry.turn + 1 < self.settings.max_turns:
             return
         self.ended = True

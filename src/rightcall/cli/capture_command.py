@@ -408,9 +408,11 @@ class CaptureProgress(Watch):
         )
 
     def cut(self, path: Path, size: int) -> None:
+        """Print a warning that the incomplete last line of the file, `size` bytes long, was removed."""
         self._print_line(f"capture warning {path}: the last line is incomplete; its {size} bytes are removed")
 
     def scenario(self, task: Task) -> None:
+        """Print that a scenario begins."""
         if not self._quiet:
             self._print_line(f"capture scenario {self._describe(task)}")
 
@@ -419,6 +421,8 @@ class CaptureProgress(Watch):
         return f"{task.number}/{self._total} {where} model={task.model}"
 
     def renamed(self, entry: JournalEntry, call: int, received: str, used: str) -> None:
+        """Print a warning that the model repeated a call id (`received`), and which id the call gets instead
+        (`used`)."""
         where = f"group={entry.group} turn={entry.turn + 1} call={call + 1}"
         self._print_line(f"capture warning {where} duplicate call id {received}; this call gets id {used}")
 
@@ -436,6 +440,7 @@ class CaptureProgress(Watch):
         self._print_line(f"capture row group={row['example_group_id']} turn={trace['turn'] + 1} {what}")
 
     def failed(self, task: Task, error: Exception) -> None:
+        """Print a warning that the scenario of this task failed. `Capture` counts the errors."""
         self._print_line(f"capture warning scenario {self._describe(task)} failed: {error}")
 
     def done(self, task: Task) -> None:

@@ -321,12 +321,15 @@ class EvalProgress(EvalWatch):
             )
 
     def cut(self, path: Path, size: int) -> None:
+        """Print a warning that the incomplete last line of the file, `size` bytes long, was removed."""
         self._print_line(f"warning {path}: the last line is incomplete; its {size} bytes are removed")
 
     def notice(self, text: str) -> None:
+        """Print a text."""
         self._print_line(text)
 
     def failed(self, case: EvalCase, configuration: str, error: Exception) -> None:
+        """Print a warning that a case failed in a configuration."""
         self._print_line(f"warning {case.key} {configuration} failed: {error}")
 
     def done(self, run: Evaluation) -> None:

@@ -72,7 +72,7 @@ def summaries() -> dict[str, tuple[str, str]]:
     """Return every name that can be explained, with its kind and a sentence."""
     problems = {each.code: ("problem", each.cause) for each in CODES.values()}
     rules = {rule.name: ("repair", rule.what) for rule in RULES}
-    events = {name: ("event", _split_docstring(event)[0]) for name, event in _EVENTS.items()}
+    events = {name: ("event", _split_event_docstring(event)[0]) for name, event in _EVENTS.items()}
     return {
         **problems,
         **rules,
@@ -108,11 +108,13 @@ def _rule_topic(rule: RepairRule) -> Topic:
 
 
 def _event_topic(name: str) -> Topic:
-    about, fields = _split_docstring(_EVENTS[name])
+    about, fields = _split_event_docstring(_EVENTS[name])
     return Topic("event", name, about, {"fields": fields})
 
 
-def _split_docstring(event: type) -> tuple[str, str]:
+def _split_event_docstring(event: type) -> tuple[str, str]:
+    """Return the first paragraph of an event class's docstring on one line, and the rest, which describes its
+    fields."""
     about, _, fields = inspect.cleandoc(event.__doc__ or "").partition("\n\n")
     return " ".join(about.split()), fields.strip()
 

@@ -169,10 +169,7 @@ def check_format_command(
     samples: Annotated[int, typer.Option(min=1, max=100_000, metavar="N", help="Number of samples.")] = 60,
     json: AsJson = False,
 ) -> None:
-    """Test a format of your own: does it parse what it renders, for any chunking of the text?
-
-    Exit codes: 0 the format keeps every law, 1 it breaks one, 2 the file defines no format.
-    """
+    """Test whether a format of your own parses what it renders, for any chunking of the text."""
     from rightcall.testing.laws import check_format
 
     if not file:

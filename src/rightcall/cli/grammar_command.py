@@ -68,7 +68,7 @@ class AllowedReplies(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
 
     def grammar(self, tools: Toolset | None, format: str | Format) -> Grammar:
-        """Raises `CallerError`, `GrammarCompileError`."""
+        """Return the grammar for these options. Raises `CallerError`, `GrammarCompileError`."""
         return make_grammar(
             tools or (),
             format=format,
@@ -117,7 +117,7 @@ def grammar_command(
     else:
         _write(result if isinstance(result, str) else format_json(result))
         _show_limits(limits)
-        _show_omitted(made.omitted)
+        _show_omitted_tools(made.omitted)
     if made.omitted:
         raise typer.Exit(1)
 
@@ -132,7 +132,8 @@ def _choose_format(name: str, file: str | None) -> str | Format:
     return chosen
 
 
-def _show_omitted(omitted: dict[str, str]) -> None:
+def _show_omitted_tools(omitted: dict[str, str]) -> None:
+    """Print, on standard error, each tool that the grammar omits, with the reason."""
     for name, why in omitted.items():
         print_message(f"left out: {name}: {why}")
 

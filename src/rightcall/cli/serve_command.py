@@ -146,7 +146,7 @@ async def _serve(source: SettingsSource, settings: ProxySettings, as_json: bool)
 
 
 def _on_signals(stop: asyncio.Event, again: asyncio.Event) -> None:
-    """The first Ctrl-C asks for an end, the second insists on it."""
+    """Set `stop` at the first Ctrl-C; the second one ends the process at once."""
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
 
@@ -190,7 +190,7 @@ async def _reload(proxy: Any, source: SettingsSource, before: ProxySettings) -> 
 
 
 def _print_address(settings: ProxySettings, address: str, as_json: bool) -> None:
-    """Where it is and how clients are pointed at it: on standard error, or for programs on standard output."""
+    """Print the address and how to configure clients: on standard error, or as JSON on standard output."""
     if as_json:
         typer.echo(json_line({"address": address, "upstreams": [_upstream(each) for each in settings.upstream]}))
         return

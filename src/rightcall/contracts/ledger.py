@@ -173,7 +173,8 @@ class Ledger:
         )
 
     def text(self) -> str:
-        """Return the ledger as text for the prompt; "" while it is empty."""
+        """Return the `<task_ledger>` block for the prompt: the task, the deliverables with their status, the rationale
+        and the last observations; "" without deliverables, rationale and observations."""
         state = self.state
         if not (state.deliverables or state.rationale or state.observations):
             return ""

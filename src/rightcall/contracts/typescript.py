@@ -376,14 +376,15 @@ def is_reserved(name: str) -> bool:
 
 
 class _Place(msgspec.Struct, eq=False):
-    """A target of references in one document. `kind` tells targets apart, more precisely with each round."""
+    """A target of references in one document. `class_hash` is equal for targets of one class; each round
+    of `_refine_classes` separates more of them."""
 
     document: int
     refs: Refs
     target: Json
     name: str
     inner: list[_Place] = []
-    kind: int = 0
+    class_hash: int = 0
 
 
 class TypeNames:
@@ -397,8 +398,8 @@ class TypeNames:
         for number, root in enumerate(documents):
             self._roots.append(root)
             self._collect(number, Refs(root))
-        self._link()
-        self._refine_kinds()
+        self._connect_targets()
+        self._refine_classes()
         self._called: dict[int, str] = {}
         self._taken: dict[str, int] = {}
 
@@ -407,9 +408,9 @@ class TypeNames:
 
         Of several targets with the same preferred name, the first that is asked for gets it without a number."""
         place = self._places.get((document, id(target)))
-        if place is not None and place.kind not in self._called:
-            self._called[place.kind] = _fresh(place.name, self._taken)
-        return None if place is None else self._called[place.kind]
+        if place is not None and place.class_hash not in self._called:
+            self._called[place.class_hash] = _fresh(place.name, self._taken)
+        return None if place is None else self._called[place.class_hash]
 
     def _collect(self, number: int, refs: Refs) -> None:
         """Add the targets of all references of one document."""
@@ -418,27 +419,28 @@ class TypeNames:
                 if (number, id(target)) not in self._places:
                     self._places[number, id(target)] = _Place(number, refs, target, preferred_name(ref, refs.root))
 
-    def _link(self) -> None:
-        """Connect each target with the targets of its own references, and give it a first kind."""
+    def _connect_targets(self) -> None:
+        """Connect each target with the targets of its own references, and set its class to a hash of its name and
+        schema."""
         for place in self._places.values():
             inner = {
                 ref: target for schema in all_schemas(place.target) for ref, target in _targets(schema, place.refs)
             }
             place.inner = [self._places[place.document, id(inner[ref])] for ref in sorted(inner)]
-            place.kind = hash((place.name, json.dumps(place.target, sort_keys=True)))
+            place.class_hash = hash((place.name, json.dumps(place.target, sort_keys=True)))
 
-    def _refine_kinds(self) -> None:
-        """Refine the kinds until targets that lead to different targets have different kinds."""
+    def _refine_classes(self) -> None:
+        """Refine the classes until targets that lead to different targets are in different classes."""
         places = list(self._places.values())
-        count = len({place.kind for place in places})
+        count = len({place.class_hash for place in places})
         for _ in range(_ROUNDS):
-            kinds = [hash((place.kind, *[inner.kind for inner in place.inner])) for place in places]
+            kinds = [hash((place.class_hash, *[inner.class_hash for inner in place.inner])) for place in places]
             for place, kind in zip(places, kinds, strict=True):
-                place.kind = kind
+                place.class_hash = kind
             if count == (count := len(set(kinds))):
                 return
         for place in places:  # a chain longer than the rounds: nothing is shared between documents
-            place.kind = hash((place.document, place.kind))
+            place.class_hash = hash((place.document, place.class_hash))
 
 
 def _targets(schema: Json, refs: Refs) -> Iterator[tuple[str, Json]]:
@@ -635,8 +637,8 @@ class _TypeReader:
         return _intersection(known)
 
     def reference(self, ref: str) -> TypeExpr:
-        """Return the named type of a reference, and queue its target; unknown for one that resolves to nothing
-        useful."""
+        """Return the named type of a reference and queue its target. A reference that does not resolve keeps the name
+        that it suggests, with nothing queued; `UNKNOWN` for a boolean schema or a reference that suggests no name."""
         target = self.refs.get(ref)
         name = self.names.of(self.document, target) if isinstance(target, dict) else preferred_name(ref)
         if isinstance(target, bool) or not name or not preferred_name(ref, self.refs.root):

@@ -92,7 +92,8 @@ def _is_request(request: Json) -> bool:
 
 
 def _is_response(response: Any) -> bool:
-    """A list is a response only if it is a stream: the items of a Responses conversation are that conversation."""
+    """Return whether a value is a response. A list is one only if it is a stream: otherwise it is a Responses
+    conversation."""
     if isinstance(response, list):
         return _is_stream(response)
     return isinstance(response, dict | str) and bool(response)

@@ -40,8 +40,8 @@ COMBINED, MANIFEST = "training.jsonl", "dataset_manifest.json"
 
 
 class Assembled(msgspec.Struct, frozen=True):
-    """What an assembly came to, in rows: `accepted`, `duplicates`, `conflicts`, `dropped` because of one, and in
-    `quarantine`. `combined_path` is the merged file."""
+    """The result of an assembly, in rows: `accepted`, `duplicates`, `conflicts`, `dropped` because of a conflict, and
+    in `quarantine`. `combined_path` is the merged file."""
 
     accepted: int
     duplicates: int
@@ -60,17 +60,16 @@ def assemble(
     seen: Seen | None = None,
     force: bool = False,
 ) -> Assembled:
-    """Files of training rows as one, without doubles and without contradictions: writes the combined rows,
-    notebook.jsonl (the same laid flat), conflicts.jsonl, quarantine.jsonl and dataset_manifest.json.
+    """Merge files of training rows without duplicates and contradictions. Writes the combined rows, notebook.jsonl (the
+    same rows flattened), conflicts.jsonl, quarantine.jsonl and dataset_manifest.json.
 
-    - `paths`: the files; of the same input with the same label the first is kept.
+    - `paths`: the files; of rows with the same input and label the first is kept.
     - `out_dir`: the folder to write into.
     - `combined`: the name of the merged file.
-    - `drop_conflicts`: an input that has two labels goes altogether; otherwise its first row stays.
+    - `drop_conflicts`: drop all rows of an input with two labels; otherwise its first row is kept.
     - `seen`, `force`: as in `export`.
 
-    Raises `CallerError` for a name that is taken.
-    """
+    Raises `CallerError` for a name that is already used."""
     files, folder = [Path(path) for path in paths], Path(out_dir)
     names = _names(combined)
     if len({*names.values(), MANIFEST}) <= len(names):
@@ -152,6 +151,7 @@ class _Merge:
         return stats
 
     def _add(self, at: int, line: Line, row: Json, conflicts: WholeFile) -> str:
+        """Record a row and return the count it belongs to: "accepted", "duplicates" or "conflicts"."""
         text = model_input(row["input"])
         key = digest(text)
         known = self.db.execute("SELECT label, file, number, place, size FROM inputs WHERE key = ?", (key,)).fetchone()
@@ -173,10 +173,11 @@ class _Merge:
         return "conflicts"
 
     def _conflict_side(self, file: int, number: int, row: Json) -> Json:
+        """Return one of two contradicting rows, with its file and line."""
         return {"path": str(self.files[file]), "line_number": number, "label": row["label"], "row": row}
 
     def write(self, out: WholeFile, notebook: WholeFile, drop: bool) -> tuple[Counter[str], int]:
-        """The accepted rows in the order they came; gives the counts of their labels, and how many were dropped."""
+        """Write the accepted rows in their order. Return the counts of their labels, and how many rows were dropped."""
         labels: Counter[str] = Counter()
         dropped = 0
         for file, place, size, bad in self.db.execute("SELECT file, place, size, bad FROM inputs ORDER BY rowid"):
@@ -191,7 +192,7 @@ class _Merge:
 
 
 def _wrong(row: Json | LineFault) -> tuple[str, str] | None:
-    """Why a row cannot be taken: a reason in one word, and in many."""
+    """Return why a row is rejected, as a code and as a message; None if it is valid."""
     if isinstance(row, LineFault):
         return "invalid_json", row.message
     if row.get("schema_version") != TRAINING:
@@ -204,7 +205,7 @@ def _wrong(row: Json | LineFault) -> tuple[str, str] | None:
 
 
 def says_public(row: Json) -> str:
-    """Where in a row it says that it is public, in words; "" if nowhere."""
+    """Return which field of a row marks it as public, as a message; "" if none does."""
     waiting: list[tuple[str, Any]] = [("", row)]
     while waiting:
         path, value = waiting.pop()

@@ -442,7 +442,8 @@ def _plausible_text(schema: Json, words: Sequence[str]) -> str:
 
 
 def plausible_arguments(schema: Json, hints: Json, words: Sequence[str], depth: int = 0) -> Json:
-    """Return an object with its required properties, and the others that the hints have."""
+    """Return arguments with the required properties, and the optional ones in `hints`. A value from `hints` is used
+    unchecked, the others are made from their schemas; the caller must validate the result."""
     properties, required = _properties(schema), schema.get("required")
     wanted = [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
     names = dict.fromkeys([*wanted, *(name for name in properties if name in hints)])

@@ -20,7 +20,7 @@ _BATCH = 1_000  # rows of a group, at least
 
 
 def pack_table(rows: list[Json], columns: Json) -> bytes:
-    """Rows as a table, on its way from the process that made them."""
+    """Return rows as a serialized Arrow table, to send to the writing process."""
     arrow, _ = _pyarrow()
     stored = [{name: _stored(row.get(name), feature) for name, feature in columns.items()} for row in rows]
     schema = _schema(arrow, columns)
@@ -34,7 +34,7 @@ def pack_table(rows: list[Json], columns: Json) -> bytes:
 def write_tables(
     tables: Iterable[bytes], out: WholeFile, *, shape: str, turns: bool, columns: Json, public: bool
 ) -> None:
-    """Tables as one file of Parquet, a thousand rows or more in a group."""
+    """Write tables as one Parquet file, with at least a thousand rows in a group."""
     arrow, parquet = _pyarrow()
     marks = {
         "huggingface": json.dumps({"info": {"features": columns}}),
@@ -97,7 +97,7 @@ def _column(arrow: Any, values: list[Any], wanted: Any) -> Any:
 
 
 def _storage(arrow: Any, kind: Any) -> Any:
-    """The same type with plain text where JSON is: arrays can be made of that from values."""
+    """Return the type with plain text instead of JSON: Arrow can make arrays of it from values."""
     if arrow.types.is_list(kind):
         return arrow.list_(_storage(arrow, kind.value_type))
     if arrow.types.is_struct(kind):
@@ -107,7 +107,7 @@ def _storage(arrow: Any, kind: Any) -> Any:
 
 
 def _marked(arrow: Any, array: Any, kind: Any) -> Any:
-    """The array with its JSON marked as such."""
+    """Return the array with its JSON columns typed as JSON."""
     if array.type == kind:
         return array
     if arrow.types.is_list(kind):
@@ -121,7 +121,7 @@ def _marked(arrow: Any, array: Any, kind: Any) -> Any:
 
 
 def _stored(value: Any, feature: Json) -> Any:
-    """The value as its column holds it. A lone surrogate, which Parquet's text cannot hold, becomes U+FFFD."""
+    """Return a value as its column stores it. A lone surrogate, which Parquet cannot store, becomes U+FFFD."""
     kind = feature.get("_type")
     if value is None:
         return None

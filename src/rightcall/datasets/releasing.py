@@ -78,8 +78,8 @@ _OURS = re.compile(
 
 
 class Redactor(Scrubber):
-    """Replaces what is secret, what is personal, and the terms, in one run. `key` makes two runs agree; without one
-    nobody can."""
+    """Replaces secrets, personal data and the given terms in one pass. Two runs replace equally only with the same
+    `key`; without one, it is random."""
 
     def __init__(self, terms: Iterable[str] = (), *, key: bytes | None = None) -> None:
         named = sorted({term for term in terms if term.strip()}, key=lambda term: (-len(term), term))
@@ -92,7 +92,7 @@ class Redactor(Scrubber):
         self.counts: Counter[str] = Counter()
 
     def redact(self, row: Json) -> Json:
-        """The row without what was found, and marked so that `release` can tell."""
+        """Return the row without its secrets and personal data, marked so that `release` accepts it."""
         before = self.counts.copy()
         cleaned: Json = self.value(
             {key: value for key, value in row.items() if key not in ("schema_version", "metadata")}
@@ -105,14 +105,15 @@ class Redactor(Scrubber):
         return made
 
     def number(self, value: Any) -> Any:
-        """A card's number may be one of JSON's."""
+        """Replace a card number that is a JSON number."""
         if type(value) is int and 10**14 <= value < 10**16 and _luhn(str(value)):
             self.counts["card"] += 1
             return 10 ** (len(str(value)) - 1)
         return value
 
     def text(self, text: str) -> str:
-        """Keys and short texts come again and again: those without a find are kept."""
+        """Return the text redacted. Short texts without a finding are remembered, because keys and short texts recur
+        often."""
         if text in self._clean:
             return text
         cleaned = super().text(text)
@@ -126,11 +127,13 @@ class Redactor(Scrubber):
         return said in _STAYS or _OURS(said) is not None or super().is_kept(kind, said)
 
     def _count_and_replace(self, kind: str, said: str) -> str:
+        """Count a finding and return its replacement."""
         self.counts[kind] += 1
         return self._word(kind, said)
 
     def _word(self, name: str, said: str) -> str:
-        """A word of the same kind, the same for the same value. A card number stays a number, for JSON's sake."""
+        """Return a replacement of the same kind, equal for equal values. A card number stays a number, so that JSON
+        stays valid."""
         tag = blake2b(said.casefold().encode("utf-8", "surrogatepass"), key=self._key[:64], digest_size=4).hexdigest()
         if name == "card":
             return "1" + "0" * (sum(char.isdigit() for char in said) - 1)
@@ -140,7 +143,7 @@ class Redactor(Scrubber):
 
 
 def redaction_digest(row: Json) -> str:
-    """Of everything that was redacted: whatever is changed afterwards changes it."""
+    """Return a digest of everything that was redacted, which shows any later change."""
     marks = ("redaction", "release", "private_agent_log", "public_export_allowed")
     kept = {key: value for key, value in row["metadata"].items() if key not in marks}
     plain = json.dumps({**row, "metadata": kept}, sort_keys=True, separators=(",", ":"))
@@ -148,7 +151,7 @@ def redaction_digest(row: Json) -> str:
 
 
 def why_not(row: Json) -> str:
-    """Why this row may not be released, in words; "" if it may."""
+    """Return why this row must not be released; "" if it may be."""
     mark = row["metadata"].get("redaction")
     if not isinstance(mark, dict) or mark.get("version") != VERSION:
         return "it was not redacted; run `rightcall dataset redact` first"
@@ -158,7 +161,7 @@ def why_not(row: Json) -> str:
 
 
 def is_released(row: Json) -> str:
-    """Why this row is not public, in words; "" if it is."""
+    """Return why this row is not public; "" if it is."""
     marks = row.get("metadata")
     if not isinstance(marks, dict) or not isinstance(marks.get("release"), dict):
         return "it was not released; run `rightcall dataset redact`, then `rightcall dataset release`"
@@ -178,17 +181,16 @@ def redact_files(
     seen: Seen | None = None,
     force: bool = False,
 ) -> tuple[int, Counter[str]]:
-    """Writes the rows without secrets and without what tells who somebody is (addresses, numbers, home folders). The
-    same value is replaced by the same word everywhere. It finds patterns, not meaning: a name in a sentence stays.
-    Gives how many rows there are, and what was found how often.
+    """Write the rows without secrets and personal data (addresses, numbers, home folders). A value is replaced by the
+    same word everywhere. Patterns are found, not meaning: a name in a sentence remains. Return the number of rows, and
+    how often each kind was found.
 
     - `paths`: captures.
     - `output`: the file.
-    - `terms`: words of your own that are replaced too.
+    - `terms`: further words to replace.
     - `seen`, `force`: as in `export`.
 
-    Raises `BadRows`.
-    """
+    Raises `BadRows`."""
     redactor, files = Redactor(terms), list(paths)
     with WholeFile(output, REDACTED, sources=files, force=force) as out:
         for where, row in read_row_files(files, seen=seen):
@@ -209,18 +211,17 @@ def release_files(
     seen: Seen | None = None,
     force: bool = False,
 ) -> tuple[int, int]:
-    """Writes the rows that may be released, marked public: those that were redacted and have not changed since. Gives
-    how many were released, and how many were not.
+    """Write the rows that may be released, marked public: those that were redacted and not changed afterwards. Return
+    the numbers of released and of refused rows.
 
     - `paths`: redacted captures.
     - `output`: the file.
-    - `by`: who answers for it.
-    - `note`: why, for whoever reads the rows.
-    - `refused`: is told of each row that may not, with its place and the reason.
+    - `by`: who is responsible for the release.
+    - `note`: the reason, for readers of the rows.
+    - `refused`: is called for each refused row, with its place and the reason.
     - `seen`, `force`: as in `export`.
 
-    Raises `BadRows`, and `CallerError` without a name.
-    """
+    Raises `BadRows`, and `CallerError` without a name."""
     if not by.strip():
         raise CallerError("say who answers for the release: --by NAME")
     mark = {"by": by, "note": note, "at_unix_ms": unix_ms()}

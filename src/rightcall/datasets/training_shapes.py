@@ -115,7 +115,8 @@ def _good_messages(conversation: CapturedConversation) -> list[Json]:
 def _turn_examples(
     conversation: CapturedConversation, make: Callable[[CapturedConversation, CapturedTurn], Json]
 ) -> Examples:
-    """Yield one example of each good turn."""
+    """Yield one result for each turn: the example from `make`, or a `LeftOut` with the reason if the turn is bad,
+    unusable or cannot be represented."""
     for turn in conversation.turns:
         if turn.good is False or turn.unusable:
             yield LeftOut("a bad turn" if turn.good is False else turn.unusable)
@@ -127,7 +128,8 @@ def _turn_examples(
 
 
 def _call_examples(conversation: CapturedConversation, make: Callable[[Json], Json | None], missing: str) -> Examples:
-    """Yield one example of each call; `missing` is the reason if `make` returns None."""
+    """Yield one result for each call: the example from `make`, or a `LeftOut` with the reason; `missing` is the reason
+    if `make` returns None."""
     for turn in conversation.turns:
         for row in turn.rows:
             if turn.is_outcome:
@@ -141,7 +143,8 @@ def _call_examples(conversation: CapturedConversation, make: Callable[[Json], Js
 
 
 def _openai_sft(conversation: CapturedConversation, options: ShapeOptions) -> Examples:
-    """{"messages", "tools", "parallel_tool_calls"}; arguments are text; a bad turn has weight 0: not learned from."""
+    """Yield {"messages", "tools", "parallel_tool_calls"} with arguments as text. A bad turn has weight 0, so that it is
+    not learned."""
     end, before = _split_at_last_good(conversation)
     messages = [*_history(end, objects=False), _answer(end, objects=False)]
     for turn in before:
@@ -152,7 +155,7 @@ def _openai_sft(conversation: CapturedConversation, options: ShapeOptions) -> Ex
 
 
 def _trl_sft(conversation: CapturedConversation, options: ShapeOptions) -> Examples:
-    """{"messages", "tools"}, or with single turns {"prompt", "completion", "tools"}; arguments are objects."""
+    """Yield {"messages", "tools"}, or for single turns {"prompt", "completion", "tools"}, with arguments as objects."""
     if options.turns:
         yield from _turn_examples(conversation, _prompt_and_completion)
     else:
@@ -165,7 +168,7 @@ def _prompt_and_completion(conversation: CapturedConversation, turn: CapturedTur
 
 
 def _trl_kto(conversation: CapturedConversation, options: ShapeOptions) -> Examples:
-    """{"prompt", "completion", "label", "tools"}: each turn with whether it is good; unlabelled turns are left out."""
+    """Yield {"prompt", "completion", "label", "tools"} for each labelled turn; the label says whether it is good."""
     for turn in conversation.turns:
         if turn.good is None or not turn.has_answer:
             yield LeftOut("a turn without a label" if turn.good is None else "ended without an answer")
@@ -182,8 +185,8 @@ def _trl_kto(conversation: CapturedConversation, options: ShapeOptions) -> Examp
 
 
 def _trl_preference(conversation: CapturedConversation, options: ShapeOptions) -> Examples:
-    """{"prompt", "chosen", "rejected", "tools"}: a repaired call against the call that the model sent, and the good
-    turn that followed a bad one against the bad one."""
+    """Yield {"prompt", "chosen", "rejected", "tools"}: a repaired call preferred to the call that the model sent, and
+    the good turn after a bad one preferred to the bad one."""
     turns = conversation.turns
     found = False
     for turn, following in zip(turns, [*turns[1:], None], strict=True):
@@ -293,18 +296,18 @@ def _sharegpt_value(values: list[Any]) -> str:
 
 
 def _verifier(conversation: CapturedConversation, options: ShapeOptions) -> Examples:
-    """`toolcall-verifier-training/v1`: each call that has a label."""
+    """Yield `toolcall-verifier-training/v1` for each call that has a label."""
     return _call_examples(conversation, training_row, "a row without a label")
 
 
 def _forge_capture(conversation: CapturedConversation, options: ShapeOptions) -> Examples:
-    """`forge-dataset-capture/v1`: each call that was answered and that fits its tool."""
+    """Yield `forge-dataset-capture/v1` for each call that was answered and that fits its tool."""
     return _call_examples(conversation, forge_row, "a call that does not fit its tool, or that nothing answered")
 
 
 def _text(conversation: CapturedConversation, options: ShapeOptions) -> Examples:
-    """{"prompt", "completion", "format", "tools"}: each good turn, and its history, as the model would write them in
-    that format. With a contract, the prompt is exactly what a backend would send."""
+    """Yield {"prompt", "completion", "format", "tools"} for each good turn, with its history as the model would write
+    it in that format. With a contract, the prompt is exactly what a backend would send."""
     assert options.format is not None
     format = options.format
 

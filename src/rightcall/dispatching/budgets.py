@@ -101,7 +101,7 @@ class Budget:
 
     @property
     def utilisation(self) -> float:
-        """Return the share in use, from 0 to 1; 1 for a capacity of 0."""
+        """Return used divided by capacity: above 1 if more was spent than the capacity; 1 for a capacity of 0."""
         return self._used / self.capacity if self.capacity else 1.0
 
     def try_reserve(self, cost: float) -> bool:

@@ -319,13 +319,13 @@ async def invoke(batch: Batch, index: int, call: Call, rows: list[Row]) -> Ended
             answer = hook.before(invocation)
             if answer is not None:
                 answer = await (answer if type(answer) is CoroutineType else _resolve(answer))
-                if answer is not None and _blocks(answer):
+                if answer is not None and _blocks_call(answer):
                     break
             at += 1
     except _RAISED as error:
         return await _finish_hook_error(batch, invocation, rows, at, error)
     if at < len(batch.hooks):
-        return await _finish_stopped(batch, invocation, rows, at, answer)
+        return await _finish_blocked_call(batch, invocation, rows, at, answer)
     started = perf_counter()
     try:
         if plan.runs_here and not batch.isolate:
@@ -365,8 +365,9 @@ async def _resolve(answer: Any) -> Any:
     return await answer if inspect.isawaitable(answer) else answer
 
 
-def _blocks(answer: Any) -> bool:
-    """Return whether this answer of a hook keeps the call from running. Raises `TypeError` for an invalid answer."""
+def _blocks_call(answer: Any) -> bool:
+    """Return True for `Skip` and `Terminate`, False for `Continue`. Raises `TypeError` for anything else, also for
+    None, which the caller handles."""
     if not isinstance(answer, (Continue, Skip, Terminate)):
         raise TypeError(f"a hook answers with Continue, Skip, Terminate or None, not {answer!r:.80}")
     return not isinstance(answer, Continue)
@@ -438,10 +439,11 @@ def _finish_after_hooks(
     return _finish(invocation, _bounded(batch, result), rows, errors, None, result.reason)
 
 
-async def _finish_stopped(
+async def _finish_blocked_call(
     batch: Batch, invocation: Invocation, rows: list[Row], at: int, answer: Skip | Terminate
 ) -> Ended:
-    """End a call that hook `at` did not let run: skip it, or terminate the batch."""
+    """End a call that hook `at` blocked. `Skip`: its output is the result, and `after` of all hooks is called.
+    `Terminate`: the call fails, `cleanup` of all hooks is called, and the error that ends the batch is returned too."""
     call, index, reason = invocation.call, invocation.index, answer.reason
     if isinstance(answer, Skip):
         result = Result(call, answer.output, kind="skipped", reason=reason)

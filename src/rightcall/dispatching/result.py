@@ -146,12 +146,13 @@ def answers(reply: Reply, results: Iterable[Result] = (), *, api: str = "chat") 
     - `api`: `chat`, `responses`, `messages`, `gemini` or `ollama`, or the name of its SDK.
     """
     given = list(results)
-    outcomes = [_custom(_result(call, given).outcome, reply) for call in reply.attempts]
+    outcomes = [_custom(_take_result(call, given).outcome, reply) for call in reply.attempts]
     return write_results(api, outcomes, feedback(_without_calls(reply)))
 
 
-def _result(call: Call, given: list[Result]) -> Result:
-    """Return the result of a call and remove it from `given`, so that no result answers two calls."""
+def _take_result(call: Call, given: list[Result]) -> Result:
+    """Remove and return the result with the call's id, or with its name if it has no id. Without one, return a
+    rejection with the problems for an invalid call, and a `not_run` result for a valid one."""
     for at, result in enumerate(given):
         if result.id == call.id and (call.id or result.name == call.name):
             return given.pop(at)

@@ -128,7 +128,7 @@ def _is_announced(said: str, case: ProbedCase) -> bool:
 
 
 def judge_calls(case: ProbedCase) -> ProbeFinding:
-    """There is a call, of a declared tool, and its arguments are readable."""
+    """Judge whether there is a call of a declared tool with readable arguments."""
     if not case.answer.calls:
         return explain_missing_call(case)
     for call in case.answer.calls:
@@ -211,7 +211,7 @@ def _brief_json(value: Any) -> str:
 
 
 def judge_schema_fit(case: ProbedCase) -> ProbeFinding:
-    """The arguments, as a client reads them, fit the schema of the tool."""
+    """Judge whether the arguments, as a client reads them, fit the schema of the tool."""
     found = judge_calls(case)
     if found.verdict != "ok":
         return found
@@ -249,7 +249,7 @@ def _is_encoded_json(value: Any) -> bool:
 
 
 def judge_unicode(case: ProbedCase) -> ProbeFinding:
-    """The arguments fit the schema, and no character was damaged."""
+    """Judge whether the arguments fit the schema and no character is damaged."""
     found = judge_schema_fit(case)
     if found.verdict == "ok":
         said = json.dumps([call.value for call in case.answer.calls], ensure_ascii=False)
@@ -259,7 +259,7 @@ def judge_unicode(case: ProbedCase) -> ProbeFinding:
 
 
 def judge_long_argument(case: ProbedCase) -> ProbeFinding:
-    """A long argument is complete."""
+    """Judge whether a long argument is complete."""
     found = judge_schema_fit(case)
     if found.verdict != "ok":
         return found
@@ -270,7 +270,7 @@ def judge_long_argument(case: ProbedCase) -> ProbeFinding:
 
 
 def judge_two_calls(case: ProbedCase) -> ProbeFinding:
-    """There are two calls in one answer."""
+    """Judge whether there are two calls in one answer."""
     found = judge_calls(case)
     if found.verdict != "ok":
         return found
@@ -287,19 +287,20 @@ _NO_CALL = ProbeFinding("not offered", "", "there is no call to look at")
 
 
 def judge_acceptance(case: ProbedCase) -> ProbeFinding:
-    """The server accepted the request; its answer does not matter."""
+    """Judge whether the server accepted the request; its answer does not matter."""
     return OK
 
 
 def judge_text(case: ProbedCase) -> ProbeFinding:
-    """The answer has text."""
+    """Judge whether the answer has text."""
     if not case.answer.text.strip():
         return model_failure("the answer says nothing" + (", but thinks" if case.answer.reasoning else ""))
     return OK
 
 
 def judge_leak(case: ProbedCase) -> ProbeFinding:
-    """No call is left in the text of the answer."""
+    """Judge whether the calls arrive as calls: a server fault if the text contains one, the explanation of the missing
+    call if there is none at all, else OK."""
     found = find_call_in_text(case)
     if found is not None:
         return found
@@ -322,17 +323,17 @@ def _more_text(faults: list[RuleViolation]) -> str:
 
 
 def judge_ids(case: ProbedCase) -> ProbeFinding:
-    """Every call has an id of its own. Calls of Gemini and Ollama need none."""
+    """Judge whether every call has its own id. Calls of Gemini and Ollama need none."""
     return _judge_rules(case, "bad_ids")
 
 
 def judge_index(case: ProbedCase) -> ProbeFinding:
-    """The pieces of streamed calls can be joined."""
+    """Judge whether the pieces of streamed calls can be joined."""
     return _judge_rules(case, "bad_index")
 
 
 def judge_finish(case: ProbedCase) -> ProbeFinding:
-    """The answer ends once, with the right reason. UnreadableJson arguments are the matter of other judges."""
+    """Judge whether the answer ends once, with the right reason. Unreadable arguments are left to other judges."""
     if case.answer.calls and case.answer.finish in ("tool_calls", "tool_use"):
         readable = [each for each in case.violations if not _UNREADABLE_CALLS.search(each.says)]
         case = msgspec.structs.replace(case, violations=tuple(readable))
@@ -340,7 +341,7 @@ def judge_finish(case: ProbedCase) -> ProbeFinding:
 
 
 def judge_events(case: ProbedCase) -> ProbeFinding:
-    """The answer has the events and fields that strict clients of the dialect require."""
+    """Judge whether the answer has the events and fields that strict clients of the dialect require."""
     faults = case.violations_of("bad_translation", "broken_arguments")
     return server_fault(faults[0].slug, faults[0].says + _more_text(faults)) if faults else OK
 
@@ -376,7 +377,7 @@ def _allowed_tools(case: ProbedCase) -> list[str]:
 
 
 def judge_strict_tool(case: ProbedCase) -> ProbeFinding:
-    """The arguments of a strict tool fit its schema, which the server must enforce."""
+    """Judge whether the arguments of a strict tool fit its schema, which the server must enforce."""
     found = judge_required_call(case)
     if found.verdict != "ok":
         return found
@@ -403,7 +404,7 @@ def judge_forbidden_call(case: ProbedCase) -> ProbeFinding:
 
 
 def judge_history(case: ProbedCase) -> ProbeFinding:
-    """The server accepts a history with a result, and the answer has text."""
+    """Judge whether the server accepts a history with a result and answers with text."""
     if case.answer.calls:
         return model_failure("the model called the tool again in place of an answer", "repeated_calls")
     found = find_call_in_text(case)
@@ -411,7 +412,7 @@ def judge_history(case: ProbedCase) -> ProbeFinding:
 
 
 def judge_reasoning(case: ProbedCase) -> ProbeFinding:
-    """Reasoning is in its own field, and contains no call."""
+    """Judge whether reasoning is in its own field and contains no call."""
     if _THINK.search(case.answer.text):
         return server_fault("think_tags", "the tags of reasoning stand in the text")
     found = find_call_in_text(case)
@@ -426,7 +427,7 @@ def judge_reasoning(case: ProbedCase) -> ProbeFinding:
 
 
 def judge_truncation(case: ProbedCase) -> ProbeFinding:
-    """An answer that reached `max_tokens` says so, and has no truncated call that looks complete."""
+    """Judge whether an answer that reached `max_tokens` reports it, and has no truncated call that looks complete."""
     if case.answer.is_cut:
         found_in_text = find_call_in_text(case)
         return found_in_text if found_in_text is not None and found_in_text.slug == "call_as_text" else OK
@@ -458,8 +459,8 @@ def _prompt_tokens(case: ProbedCase, name: str) -> int | None:
 
 
 def judge_tool_tokens(case: ProbedCase) -> ProbeFinding:
-    """The prompt has more tokens with tools than without. If the counts do not show it, a server none of whose answers
-    has a call drops the tools."""
+    """Judge whether the prompt has more tokens with tools than without. If the counts do not show it, a server none of
+    whose answers has a call drops the tools."""
     own, bare = case.answer.prompt_tokens, _prompt_tokens(case, "toolless")
     if own is not None and bare is not None and own >= bare + _MIN_TOOL_TOKENS:
         return ProbeFinding("ok", "", f"{bare} tokens without tools, {own} with one")
@@ -478,7 +479,7 @@ def _has_any_call(case: ProbedCase) -> bool:
 
 
 def judge_prompt_length(case: ProbedCase) -> ProbeFinding:
-    """The server counts all tokens of a long prompt."""
+    """Judge whether the server counts all tokens of a long prompt."""
     own, plain = case.answer.prompt_tokens, _prompt_tokens(case, "plain")
     if own is None:
         return ProbeFinding("not offered", "", "the server counts no prompt tokens")
@@ -490,7 +491,7 @@ def judge_prompt_length(case: ProbedCase) -> ProbeFinding:
 
 
 def judge_prompt_refusal(case: ProbedCase) -> ProbeFinding:
-    """The server rejects a prompt that is too long, and says so, which is right."""
+    """Judge whether the server rejects a prompt that is too long with a message, which is right."""
     return ProbeFinding("ok", "", f"the window is smaller than {FILLER_WORDS:,} words, and the server says so")
 
 
@@ -498,7 +499,7 @@ def judge_prompt_refusal(case: ProbedCase) -> ProbeFinding:
 
 
 def judge_constraint(case: ProbedCase) -> ProbeFinding:
-    """The answer fits the requested schema."""
+    """Judge whether the answer fits the requested schema."""
     try:
         holds = json.loads(case.answer.text) == {"animal": MARK}
     except (ValueError, RecursionError):
@@ -512,7 +513,7 @@ def judge_constraint(case: ProbedCase) -> ProbeFinding:
 
 
 def judge_first_byte(case: ProbedCase) -> ProbeFinding:
-    """The first byte comes soon, and a stream does not come in one piece at its end."""
+    """Judge whether the first byte comes soon, and a stream does not come in one piece at its end."""
     first = f"first byte after {case.raw.first_byte:.2f} s, {case.raw.seconds:.2f} s in all"
     if case.raw.first_byte > case.patience:
         return server_fault("idle_stream", first)
@@ -529,7 +530,7 @@ def judge_silence(case: ProbedCase) -> ProbeFinding:
 
 
 def judge_stream_equality(case: ProbedCase) -> ProbeFinding:
-    """The streamed answer has the calls of the whole answer."""
+    """Judge whether the streamed answer has the calls of the complete answer."""
     other = case.others.get((case.question.name, "whole"))
     if other is None or not other.raw.is_ok or not other.answer.calls:
         return OK if case.answer.calls else _NO_CALL

@@ -120,7 +120,8 @@ def _chart(tally: EvalTally, metric: Metric) -> BarChart:
     return BarChart(LABELS[metric], tuple(rows), HINTS[metric])
 
 
-def _description(name: str) -> str:
+def _configuration_description(name: str) -> str:
+    """Return what a configuration does; "" for an unknown name."""
     return CONFIGURATIONS[name].about if name in CONFIGURATIONS else ""
 
 
@@ -129,7 +130,12 @@ def _figures(tally: EvalTally) -> PageTable:
     columns += [PageColumn(LABELS[metric], HINTS[metric]) for metric in tally.metrics]
     columns += [PageColumn(*each) for each in _COST_COLUMNS]
     rows = [
-        (NamedCell(name, _description(name)), len(tally.of(name)), *_rates(tally, name), *_costs(tally, name))
+        (
+            NamedCell(name, _configuration_description(name)),
+            len(tally.of(name)),
+            *_rates(tally, name),
+            *_costs(tally, name),
+        )
         for name in tally.configurations
     ]
     return PageTable("Configurations", tuple(columns), tuple(rows))

@@ -173,22 +173,22 @@ class EvalWatch:
     """Callbacks of an `Evaluation`. They do nothing here; override those that are needed."""
 
     def start(self, run: Evaluation) -> None:
-        """The file of this `run` is open; no request has been sent."""
+        """Report that the file of this `run` is open. No request has been sent."""
 
     def cut(self, path: Path, size: int) -> None:
-        """An incomplete last line of `size` bytes was cut off the file at `path`."""
+        """Report that an incomplete last line of `size` bytes was removed from the file at `path`."""
 
     def notice(self, text: str) -> None:
-        """There is a `text` to show the user."""
+        """Report a `text` for the user."""
 
     def row(self, row: EvalRow) -> None:
-        """This `row` is on disk."""
+        """Report that this `row` is on disk."""
 
     def failed(self, case: EvalCase, configuration: str, error: Exception) -> None:
-        """The `case` failed in this `configuration` with this `error`; a run that resumes repeats it."""
+        """Report that the `case` failed in this `configuration` with this `error`; a resumed run repeats it."""
 
     def done(self, run: Evaluation) -> None:
-        """One more case has ended."""
+        """Report that one more case has ended."""
 
 
 class Evaluation:

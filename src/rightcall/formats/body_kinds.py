@@ -114,11 +114,11 @@ class BodyKind(Generic[B]):
         return ""
 
     def is_named_outside(self, body: B) -> bool:
-        """Does the body contain only arguments, because a header or the request contains the name?"""
+        """Return whether the body contains only arguments, because a header or the request contains the name."""
         return False
 
     def carries_name(self, body: B, name: str) -> bool:
-        """Can the body be written with this name so that it is parsed with the same name?"""
+        """Return whether the body can be written with this name so that it is parsed with the same name."""
         return bool(_is_name(name))
 
 
@@ -280,7 +280,8 @@ class ParamsKind(BodyKind[Params]):
 
 
 def _check_item(where: str, body: Params) -> None:
-    """Nested tags are found by their keys: both tags must say it, behind something that tells a tag."""
+    """Reject tags that cannot be nested: nested tags are found by their keys, so both tags must contain the key after a
+    literal."""
     if not body.item:
         return
     if not _ITEM(body.item):
@@ -315,7 +316,7 @@ def _check_escapes(where: str, escapes: dict[str, str]) -> None:
 
 
 def _write_param(body: Params, key: str, value: Any) -> str:
-    """One argument."""
+    """Return one argument in its tags."""
     key = escape_name(body, key)
     opener = first_alternative(body.param).replace("{type}", _find_type_word(body, value)).replace("{key}", key)
     close = first_alternative(body.value_close).replace("{key}", key)
@@ -329,12 +330,12 @@ def _write_param(body: Params, key: str, value: Any) -> str:
 
 
 def _find_quotes(body: Params, text: str, close: str) -> tuple[str, str]:
-    """What stands around a text that holds the tag which closes it."""
+    """Return the quotes around a text that contains its own closing tag."""
     return body.quote if body.quote and close and close in text else ("", "")
 
 
 def _find_type_word(body: Params, value: Any) -> str:
-    """What to write in a `{type}` hole."""
+    """Return the word for a `{type}` placeholder."""
     wanted = "string" if isinstance(value, str) else "json"
     name = _JSON_TYPES.get(type(value), "string")
     if body.types.get(name) == wanted:
@@ -379,6 +380,8 @@ def _write_python_value(value: Any) -> str:
 
 class BracedKind(BodyKind[Braced]):
     def write(self, body: Braced, call: Call, arguments: str, index: int) -> str:
+        """Return a call with bare keys and quoted texts: the opening marker, then `call.arguments` in braces.
+        `arguments` is not used, since the notation is not JSON."""
         return fill_marker(body.open, call, index) + _write_braced_value(body, call.arguments)
 
     def markers(self, body: Braced) -> tuple[Marker, ...]:
@@ -410,6 +413,7 @@ class TsCallKind(BodyKind[TsCall]):
     found_on_lines = True
 
     def write(self, body: TsCall, call: Call, arguments: str, index: int) -> str:
+        """Return a call as TypeScript. `arguments` is not used, since the notation is not JSON."""
         return f"{call.name}({write_literal(call.arguments)})"
 
     def markers(self, body: TsCall) -> tuple[Marker, ...]:
@@ -431,7 +435,7 @@ class TsCallKind(BodyKind[TsCall]):
 
 
 def write_literal(value: Any) -> str:
-    """A value as TypeScript writes it. A string of several lines is a heredoc, which needs no escapes."""
+    """Return a value as a TypeScript literal. A string of several lines is a heredoc, which needs no escapes."""
     if isinstance(value, dict):
         entries = [f"{key if _IDENTIFIER(key) else encode(key)}: {write_literal(v)}" for key, v in value.items()]
         return f"{{ {', '.join(entries)} }}" if entries else "{}"
@@ -444,7 +448,7 @@ def write_literal(value: Any) -> str:
 
 
 def _free_tag(text: str) -> str:
-    """A tag that no line of the text begins with."""
+    """Return a heredoc tag with which no line of the text begins."""
     number = 1
     while closing(tag := f"EOF{number}" if number > 1 else "EOF").search(f"\n{text}\n"):
         number += 1

@@ -21,7 +21,8 @@ def special_tokens(format: Format) -> tuple[str, ...]:
 
 
 def marker_texts(format: Format) -> tuple[str, ...]:
-    """Return the texts of a format's markers."""
+    """Return every string in the marker fields of a format and its bodies, in order; also empty and repeated ones, and
+    key names of bodies."""
     return tuple(_iterate_texts(format))
 
 

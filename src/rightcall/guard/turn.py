@@ -56,8 +56,10 @@ class PastCall:
             self._fingerprint = fingerprint(Call(self.name, self.arguments, " "))
         return self._fingerprint
 
-    def _answer(self, result: str, is_error: bool | None) -> None:
-        """Set result and outcome from the text of the answer. Notes of policies at its end are removed."""
+    def _set_answer(self, result: str, is_error: bool | None) -> None:
+        """Set `result` and `outcome` from the text of the tool's answer: "refused" if a policy answered or the call was
+        not run, else "failed" or "ok" by `is_error`, or by the text if that is None. Notes of policies are removed from
+        the end; `told` and `noted` get the policies' names."""
         if _MARK in result:
             found = _TOLD.match(result)
             while not found and (note := _TOLD.match(result, (end := result.rfind("\n")) + 1)):
@@ -205,7 +207,7 @@ def _turns(messages: Sequence[Mapping[str, Any]]) -> list[PastTurn]:
             answered = True
             call = waiting.pop(text(message.get("tool_call_id")), None)
             if call is not None:
-                call._answer(content_text(message.get("content")), message.get("is_error"))
+                call._set_answer(content_text(message.get("content")), message.get("is_error"))
                 if made and (call.told or call.noted):
                     made[-1][2].update({call.told, *call.noted} - {""})
         elif role == "user" and _TOLD.match(said := content_text(message.get("content"))):

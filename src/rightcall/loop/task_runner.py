@@ -68,7 +68,7 @@ class RunNotes(Hook):
         elif isinstance(event, Done):
             self._text.append(Text(event.text))
         elif isinstance(event, Recast):
-            self._recast(event)
+            self._reclassify_last_text(event)
         elif isinstance(event, CallEnd):
             self._flush()
             self.note("call", **to_json(event.call))
@@ -90,8 +90,9 @@ class RunNotes(Hook):
         elif isinstance(event, Over):
             self.over(event.status, event.reason, event.answer)
 
-    def _recast(self, event: Recast) -> None:
-        """Change the kind of the last `chars` characters: to reasoning or to text."""
+    def _reclassify_last_text(self, event: Recast) -> None:
+        """Take the last `chars` characters out of the collected text (of the reasoning for "thought"). For "reasoning"
+        they are added again as reasoning; for the other kinds they were part of a call and are dropped."""
         left, kind = event.chars, Reasoning if event.kind == "thought" else Text
         moved: list[str] = []
         for at in range(len(self._text) - 1, -1, -1):
@@ -480,7 +481,7 @@ class Runner:
                     raise
                 continue
             except asyncio.CancelledError:
-                self._end("cancelled", "the run was cancelled")
+                self._end_conversation("cancelled", "the run was cancelled")
                 raise
             try:
                 for intervention in judged.interventions:
@@ -500,14 +501,15 @@ class Runner:
         """Return the next request, or None after ending a task that is over its time."""
         request = self.next_request()
         if request is not None and self._is_late():
-            self._end("stopped", f"the task took longer than {self._seconds:g} seconds")
+            self._end_conversation("stopped", f"the task took longer than {self._seconds:g} seconds")
             return None
         return request
 
     def _is_late(self) -> bool:
         return self._until is not None and asyncio.get_running_loop().time() >= self._until
 
-    def _end(self, status: Status, reason: str) -> None:
+    def _end_conversation(self, status: Status, reason: str) -> None:
+        """End the conversation with this status and reason, and save it in the journal if there is one."""
         self.conversation.end(status, reason)
         self._write()
 
@@ -521,13 +523,13 @@ class Runner:
         except DispatchStopped as stopped:
             results = stopped.results
             self.give(results)
-            self._end("stopped", str(stopped))
+            self._end_conversation("stopped", str(stopped))
         except TimeoutError as late:
             results = getattr(late.__cause__, "results", lost)  # the loop ends by itself: it is late
             self.give(results)
         except asyncio.CancelledError as cancelled:
             self.give(getattr(cancelled, "results", lost))
-            self._end("cancelled", "the run was cancelled")
+            self._end_conversation("cancelled", "the run was cancelled")
             raise
         else:
             self.give(results)

@@ -39,19 +39,18 @@ async def connect(
     headers: Mapping[str, str] | None = None,
     env: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Toolset]:
-    """An async context manager: the tools of an MCP server, as long as the connection stands. A definition that cannot
-    be used is left out and stands in `tools.refused`.
+    """Yield the tools of an MCP server while connected; an async context manager. Definitions that cannot be used are
+    omitted and listed in `tools.refused`.
 
-    - `server`: a URL (streamable HTTP), or the words of a command that is started and asked over its standard input and
-      output.
-    - `trust_annotations`: believe the server that a tool only reads.
+    - `server`: a URL (streamable HTTP), or the words of a command that is started and used over its standard input and
+    output.
+    - `trust_annotations`: trust the server's annotation that a tool only reads.
     - `prefix`: put before the tools' names.
-    - `seconds`: how long each answer may take.
-    - `headers`: go with every request over HTTP.
-    - `env`: the environment of the command, which otherwise sees little of ours.
+    - `seconds`: the time limit of each answer.
+    - `headers`: are sent with every request over HTTP.
+    - `env`: the environment of the command, which otherwise gets only a few of our variables.
 
-    Raises `BackendError` for a server that cannot be used, `CallerError` for what is none.
-    """
+    Raises `BackendError` for a server that cannot be used, `CallerError` for an invalid `server`."""
     require_extra("mcp")
     from mcp import Client
 
@@ -62,7 +61,7 @@ async def connect(
             _transport(server, headers, env) as transport,
             Client(transport, read_timeout_seconds=seconds) as client,
         ):
-            tools = await _toolset(client, trust_annotations, prefix)
+            tools = await _list_tools(client, trust_annotations, prefix)
             stands = True
             try:
                 yield tools
@@ -99,12 +98,13 @@ async def _transport(
     elif not server.startswith(("http://", "https://")):
         raise CallerError(f"{server!r:.80} is no URL; pass http://... or https://..., or a command as a list of words")
     else:
-        async with _over_http(server, dict(headers or {})) as transport:
+        async with _http_transport(server, dict(headers or {})) as transport:
             yield transport
 
 
 @asynccontextmanager
-async def _over_http(url: str, headers: dict[str, str]) -> AsyncIterator[Any]:
+async def _http_transport(url: str, headers: dict[str, str]) -> AsyncIterator[Any]:
+    """Yield a transport for the SDK's `Client`, which connects with it. Its HTTP client is closed at the end."""
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
@@ -112,8 +112,10 @@ async def _over_http(url: str, headers: dict[str, str]) -> AsyncIterator[Any]:
         yield streamable_http_client(url, http_client=http)
 
 
-async def _toolset(client: Client, trust_annotations: bool, prefix: str) -> Toolset:
-    """All pages of the listing, as far as that is reasonable."""
+async def _list_tools(client: Client, trust_annotations: bool, prefix: str) -> Toolset:
+    """List the server's tools, page by page, and return them as a runnable toolset. Definitions that cannot be used are
+    in `refused`. Stops at a repeated cursor or after `_MOST_PAGES` pages; raises `BackendError` beyond `MOST_TOOLS`
+    tools."""
     listed: list[Json] = []
     cursor: str | None = None
     seen: set[str | None] = set()
@@ -154,8 +156,8 @@ def _runner(client: Client, name: str) -> Callable[..., Any]:
 
 
 def output(result: CallToolResult) -> Any:
-    """What the tool gave: its structured content where there is some, else its text, else its blocks as they are.
-    Raises `ToolError` where the server says that it failed."""
+    """Return the output of a tool: its structured content if there is any, else its text, else its content blocks.
+    Raises `ToolError` if the server reports a failure."""
     blocks: list[Json] = [block.model_dump(by_alias=True, exclude_none=True, mode="json") for block in result.content]
     texts = [str(block["text"]) for block in blocks if block.get("type") == "text"]
     if result.is_error:
@@ -166,7 +168,7 @@ def output(result: CallToolResult) -> Any:
 
 
 def _without_secrets(server: str | Sequence[str]) -> str:
-    """Without what may be a secret: the query, a user's password, a command's options."""
+    """Return the address of a server without possible secrets: the query, a password, the options of a command."""
     if not isinstance(server, str):
         return " ".join(list(server)[:1])
     parts = urlsplit(server)

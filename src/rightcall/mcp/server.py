@@ -47,15 +47,14 @@ def server_of(
     limits: RunLimits | None = None,
     repair: str = "safe",
 ) -> Server[Any]:
-    """The SDK's server, for those who run it in a way of their own. Each call is repaired, checked, dispatched and
-    bounded.
+    """Return the SDK's server, to run it in another way than `serve_stdio` and `serve_http`. Each call is repaired,
+    checked, dispatched and bounded.
 
-    - `tools`: what is served; each must have code to run.
-    - `name`: what the server calls itself.
-    - `hooks`: asked before each call and told after it, as in `dispatch`.
-    - `limits`: as in `dispatch`; None: the usual, and outputs cut to size.
-    - `repair`: "off", "safe" or "lenient", as in `parse`.
-    """
+    - `tools`: the tools to serve. A tool without code is listed, and a call of it fails.
+    - `name`: the name that the server reports.
+    - `hooks`: called before and after each call, as in `dispatch`.
+    - `limits`: as in `dispatch`; None: the default limits, with bounded outputs.
+    - `repair`: "off", "safe" or "lenient", as in `parse`; it is not checked here."""
     require_extra("mcp")
     from mcp import types
     from mcp.server.lowlevel import Server
@@ -72,7 +71,7 @@ def server_of(
 
     async def on_call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         call = Call(names.get(params.name, params.name), dict(params.arguments or {}), "", random_id())
-        return await _answer(repaired(call, toolset, policy=repair), toolset, asked, bounds)
+        return await _call_tool(repaired(call, toolset, policy=repair), toolset, asked, bounds)
 
     return Server(name, version=__version__, on_list_tools=on_list_tools, on_call_tool=on_call_tool)
 
@@ -83,7 +82,8 @@ def _to_sdk_tool(definition: Mapping[str, Any]) -> Any:
     return types.Tool.model_validate(definition)
 
 
-async def _answer(call: Call, tools: Toolset, hooks: tuple[HookLike, ...], limits: RunLimits) -> CallToolResult:
+async def _call_tool(call: Call, tools: Toolset, hooks: tuple[HookLike, ...], limits: RunLimits) -> CallToolResult:
+    """Dispatch one call and return its result, `isError` if it failed. Raises `MCPError` for an unknown tool."""
     from mcp import MCPError
 
     if call.name not in tools:
@@ -110,7 +110,7 @@ def _result(result: Result) -> CallToolResult:
 
 
 def _structured(output: Any) -> Json | None:
-    """Objects only: clients of the older versions take nothing else."""
+    """Return the output if it is an object: clients of older versions accept nothing else."""
     return output if isinstance(output, dict) else None
 
 
@@ -118,7 +118,7 @@ def _structured(output: Any) -> Json | None:
 
 
 def serve_stdio(tools: Tools, *, name: str = "rightcall", hooks: Iterable[HookLike] = (), repair: str = "safe") -> None:
-    """Serves the client that started this process, until it goes away. What tools print goes to standard error.
+    """Serve the client that started this process until it disconnects. Output that tools print goes to standard error.
     `tools`, `name`, `hooks` and `repair` are those of `server_of`."""
     server = server_of(tools, name=name, hooks=hooks, repair=repair)
 
@@ -145,16 +145,14 @@ def serve_http(
     hooks: Iterable[HookLike] = (),
     repair: str = "safe",
 ) -> None:
-    """Serves `http://host:port/mcp` until it is stopped. `tools`, `name`, `hooks` and `repair` are those of
-    `server_of`.
+    """Serve `http://host:port/mcp` until stopped. `tools`, `name`, `hooks` and `repair` are those of `server_of`.
 
-    - `host`: 127.0.0.1 for this machine alone; another address serves others too.
-    - `port`: where to listen.
-    - `key`: what clients must send as a bearer token. It must be given, unless `no_key`.
-    - `no_key`: every program on this machine may call the tools.
-    - `origins`: web pages that may use it too.
-    - `hosts`: names beside the address by which clients may ask for it.
-    """
+    - `host`: 127.0.0.1 for this machine only; another address serves other machines too.
+    - `port`: the port to listen on.
+    - `key`: the bearer token that clients must send. Required unless `no_key`.
+    - `no_key`: allow every program on this machine to call the tools.
+    - `origins`: web pages that may use the server.
+    - `hosts`: further host names under which clients may reach it."""
     import uvicorn
 
     app = http_app(
@@ -172,7 +170,8 @@ def serve_http(
 
 
 def listening(limits: RequestLimits = _LIMITS) -> Json:
-    """How uvicorn is to listen: no web sockets, and heads that are neither too large nor too slow."""
+    """Return the options with which uvicorn listens: no web sockets, and limits for the size and the time of request
+    heads."""
     from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
     def timed(*given: Any, **named: Any) -> TimedHead:
@@ -193,7 +192,7 @@ def http_app(
     hooks: Iterable[HookLike] = (),
     repair: str = "safe",
 ) -> Any:
-    """The same as an ASGI application."""
+    """Return the server of `serve_http` as an ASGI application."""
     require_extra("mcp")
     from mcp.server.transport_security import TransportSecuritySettings
 

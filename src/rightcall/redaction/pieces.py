@@ -108,7 +108,8 @@ def _scrub_joined_strings(lines: list[PieceLine], scrubber: Scrubber) -> set[int
 
 
 def _scrub_series(places: list[StringPosition], strings: list[str], scrubber: Scrubber) -> set[int]:
-    """Scrub strings of several events as one text, write them back, and return the numbers of the changed events."""
+    """Remove secrets from strings that are read as one text, and store each string again. Return the numbers of the
+    changed events. If an escape hid a secret, the first string gets all of the text."""
     text = "".join(strings)
     found = scrubber.find_secrets(text)
     clean = _replace_across(strings, found, text, scrubber)

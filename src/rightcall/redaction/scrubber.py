@@ -69,7 +69,8 @@ class Scrubber:
         return "".join([*pieces, text[at:]]) if pieces else text
 
     def word_for(self, text: str, found: FoundSecret) -> str:
-        """Return the replacement of a secret."""
+        """Return the text that replaces a secret: "0" for a number, so that JSON stays JSON, else `stand_in` of its
+        kind and unescaped value (`[key]` by default)."""
         said = text[found.start : found.end]
         return "0" if found.number else self._stand_in(found.kind, _unescaped(said))
 
@@ -135,7 +136,8 @@ class Scrubber:
         return self._property(name, value) if is_schema(value) else self.hidden(value)
 
     def _property(self, name: Any, schema: Any) -> Any:
-        """Return the schema of a property. Under a secret name, its sample values are hidden."""
+        """Return the schema of a property. Under a secret name the values of `default`, `const`, `example` and
+        `examples` are replaced; `enum` and all other keywords are scrubbed as anywhere else."""
         if not isinstance(schema, dict) or not isinstance(name, str) or not is_secret_name(name):
             return self.value(schema)
         return {

@@ -77,6 +77,7 @@ def _refuse(constant: str) -> None:
 
 
 def _kind(value: Any) -> str:
+    """Return the type of a JSON value other than an object in words for a message: "a list", "true or false"."""
     names = {list: "a list", str: "a string", bool: "true or false", type(None): "null"}
     return names.get(type(value), "a number")
 

@@ -242,6 +242,7 @@ class PartedFile:
             os.lseek(handle, size, os.SEEK_SET)
 
     def _note(self, entry: Json) -> None:
+        """Append a line to the journal, without syncing. Raises `FileFailed`."""
         self._step("write", write_all, self._notes, encode_row(entry))
 
     def _step(self, name: str, do: Any, *given: Any) -> Any:

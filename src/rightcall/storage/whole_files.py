@@ -137,6 +137,7 @@ class WholeFile:
         _close([self], error)
 
     def _buffered(self, handle: int) -> IO[bytes]:
+        """Return a file object that writes bytes to the handle through a buffer of 1 MiB, and closes the handle."""
         return os.fdopen(handle, "wb", 1 << 20)
 
     def _step(self, name: str, do: Any, *given: Any) -> Any:
@@ -170,7 +171,8 @@ class Outputs:
 
 
 def _close(outputs: Sequence[WholeFile], error: BaseException | None) -> None:
-    """Publish all outputs if there was no error, and discard them in any case."""
+    """Publish all outputs after all have been finished and checked. With an `error`, or at the first failure, discard
+    what is not published yet; the failure is raised."""
     try:
         if error is None:
             for each in outputs:

@@ -56,10 +56,8 @@ def _read_lines(handle: int, path: str, first: int, most: int) -> str:
 
 
 def _iterate_lines(handle: int) -> Iterator[bytes]:
-    """Yield lines with their line ends. A line longer than `MOST_BYTES` is cut.
-
-    Raises `ToolError` beyond `MOST_SCANNED` bytes.
-    """
+    """Yield lines with their line ends. A line much longer than `MOST_BYTES` lacks a part after its first `MOST_BYTES`
+    bytes, and remains longer than these. Raises `ToolError` once more than `MOST_SCANNED` bytes are read."""
     rest, read = b"", 0
     while chunk := os.read(handle, _CHUNK):
         read += len(chunk)

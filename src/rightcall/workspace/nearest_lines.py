@@ -69,5 +69,6 @@ def _letter_pairs(line: str) -> Counter[str]:
 
 
 def _quote_lines(lines: list[str]) -> str:
+    """Return the first `_SHOWN` lines as one text, each cut to `_LONGEST` characters, and "..." if there are more."""
     shown = [line[:_LONGEST] for line in lines[:_SHOWN]]
     return "\n".join([*shown, "..."] if len(lines) > _SHOWN else shown)

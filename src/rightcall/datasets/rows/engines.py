@@ -314,9 +314,12 @@ class _Pool:
             if events & selectors.EVENT_WRITE:
                 self._flush(worker)
             else:
-                self._receive(worker)
+                self._read_results(worker)
 
-    def _receive(self, worker: _Worker) -> None:
+    def _read_results(self, worker: _Worker) -> None:
+        """Read from a worker and store each complete result. Raises the error that its work raised. At the end of the
+        output the worker is removed and its items are retried; raises `WorkerLost` if an item has ended too many
+        workers."""
         data = os.read(worker.output, 1 << 20)
         if not data:
             self._remove_worker(worker)
@@ -328,7 +331,8 @@ class _Pool:
             self._results[number] = message
 
     def _remove_worker(self, worker: _Worker) -> None:
-        """Put the items of a worker that has ended back. Its first item may have ended it."""
+        """Remove a worker that has ended and put its items back. Raises `WorkerLost` if its first item has ended too
+        many."""
         for handle in (worker.input, worker.output):
             if handle in self._selector.get_map():
                 self._selector.unregister(handle)
@@ -448,21 +452,21 @@ def _ray_session(jobs: int | None) -> Iterator[None]:
     is_own = not ray.is_initialized()
     if is_own:
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-        _silence_ray()
+        _limit_ray_logging()
         local: dict[str, Any] = {"num_cpus": jobs or count_cores(), "include_dashboard": False}
         ray.init(log_to_driver=False, logging_level=logging.ERROR, **({} if os.environ.get("RAY_ADDRESS") else local))
     try:
         context = DataContext.get_current()
         context.execution_options.preserve_order = True
         context.enable_progress_bars = False
-        _silence_ray()
+        _limit_ray_logging()
         yield
     finally:
         if is_own:
             ray.shutdown()
 
 
-def _silence_ray() -> None:
-    """Hide Ray's reports of each step; failures are raised."""
+def _limit_ray_logging() -> None:
+    """Set the loggers `ray` and `ray.data` to ERROR, so that reports of progress are not logged."""
     for name in ("ray", "ray.data"):
         logging.getLogger(name).setLevel(logging.ERROR)

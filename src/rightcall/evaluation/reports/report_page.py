@@ -94,7 +94,8 @@ def change_name(change: RateChange) -> str:
 
 
 def ranked_findings(group: ReplyGroup, kind: str) -> list[tuple[Finding, Share]]:
-    """Return the findings of a kind with their shares, the most frequent first."""
+    """Return the findings of a kind, the most frequent first, each with its share of the calls or of the replies, as
+    `MEASURES` defines for the kind."""
     found = [finding for finding in group.found if finding.kind == kind]
     found.sort(key=lambda finding: (-group.found[finding], finding.name))
     return [(finding, group.finding_share(finding)) for finding in found]

@@ -55,6 +55,8 @@ def _check_payload(event: StreamedEvent) -> StreamedEvent:
 
 
 def _json_lines(text: str) -> Iterator[StreamedEvent]:
+    """Yield the event of each line of a stream of JSON lines. A blank line, a line of server-sent events and a missing
+    line end yield an event with a `fault`."""
     if text and not text.endswith("\n"):
         yield StreamedEvent(fault="the last line has no end")
     for line in text.removesuffix("\n").split("\n") if text else ():

@@ -18,12 +18,11 @@ from rightcall.types import Call, Reply
 
 
 def auto_law(format: Format, text: str, *, tools: Toolset | None = None, how: How = USUAL) -> list[Violation]:
-    """Every runnable call that `auto` finds, the named format finds too, in the same order.
+    """Check that the named format finds every runnable call that `auto` finds, in the same order.
 
     - `format`: the format of the text.
     - `text`: any text in this format.
-    - `tools`, `how`: as in `cut_law`.
-    """
+    - `tools`, `how`: as in `cut_law`."""
     try:
         found = read("auto", [text], tools=tools, how=how).reply
         own_reply = read(format, [text], tools=tools, how=how).reply
@@ -67,8 +66,8 @@ def _is_before_reasoning(format: Format, detected: str, text: str, call: Call) -
 
 
 def _is_quoted(text: str, call: Call, named: Reply) -> bool:
-    """Tell whether the text before the call, as the named format reads it, opens code or a quotation. A call that could
-    not be parsed may leave one open."""
+    """Return whether the text before the call, as the named format reads it, has a backtick or leaves code or a
+    quotation open. Closed code counts too: a call that could not be parsed may be inside it."""
     at = text.rfind(call.raw)
     before = [
         text[span.start : min(span.end, at)] for span in named.spans or () if span.kind == "text" and span.start < at

@@ -148,12 +148,11 @@ def cut_cases(format: Format, seed: int, count: int) -> Iterator[Case]:
 
 
 def events_law(got: Reading, text: str, *, live: bool = False) -> list[Violation]:
-    """The events add up to the reply, and the pieces of a call's arguments are its arguments.
+    """Check that the events add up to the reply, and that the pieces of a call's arguments are its arguments.
 
     - `got`: the events and the reply of a parse.
     - `text`: the text.
-    - `live`: whether it was parsed live, so that pieces are a preview.
-    """
+    - `live`: whether it was parsed live, so that pieces are a preview."""
     what = _reply_mismatch(got) or _calls_mismatch(got, live)
     return [Violation("events", what, text)] if what else []
 

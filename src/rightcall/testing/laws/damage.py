@@ -46,16 +46,15 @@ def truncation_law(
     how: How = USUAL,
     prefixes: int = _PREFIXES,
 ) -> list[Violation]:
-    """No prefix of the text has a complete call that the whole text does not have at that position. If the finish
-    reason says that the answer was truncated, only complete calls before the end are runnable: no rescued call, and
-    none in reasoning.
+    """Check that no prefix of the text has a complete call that the whole text does not have at that position. If the
+    finish reason reports a truncated answer, only complete calls before the end are runnable: no rescued call, and none
+    in reasoning.
 
     - `format`: the format of the text.
     - `text`: any text.
     - `tools`, `how`: as in `cut_law`.
     - `seed`: selects the prefixes.
-    - `prefixes`: the number of prefixes.
-    """
+    - `prefixes`: the number of prefixes."""
     try:
         whole = read(format, [text], tools=tools, how=how).reply
         for end in _prefix_lengths(text, seed, prefixes):
@@ -110,12 +109,11 @@ _PLACEHOLDER_WORD = "zqvalueqz"
 def ends_law(
     format: Format, text: str, value: str, *, tools: Toolset | None = None, how: How = USUAL
 ) -> list[Violation]:
-    """A call of `take_note` whose argument `text` has this `value` does not run with another value.
+    """Check that a call of `take_note` whose argument `text` has this `value` does not run with another value.
 
     - `format`: a format with raw values.
     - `text`: the text to parse, which contains `value`.
-    - `tools`, `how`: as in `cut_law`.
-    """
+    - `tools`, `how`: as in `cut_law`."""
     try:
         for got in read(format, [text], tools=tools, how=how).reply.calls:
             given = got.arguments.get("text")
@@ -167,14 +165,13 @@ _SECOND_FAULT = 0.25  # probability of a second removed marker
 def swallowing_law(
     format: Format, text: str, sent: Sequence[Part], *, tools: Toolset | None = None, how: How = USUAL
 ) -> list[Violation]:
-    """If pieces of markers are removed from a text: no more calls are runnable than were rendered, and none has a
-    string of another call, or an opening tag, in an argument that did not contain it.
+    """Check a text from which pieces of markers were removed: no more calls are runnable than were rendered, and none
+    has a string of another call, or an opening tag, in an argument that did not contain it.
 
     - `format`: the format of the text.
     - `text`: the rendered text without these pieces.
     - `sent`: the rendered parts.
-    - `tools`, `how`: as in `cut_law`.
-    """
+    - `tools`, `how`: as in `cut_law`."""
     calls = [part for part in sent if isinstance(part, Call)]
     try:
         ran = read(format, [text], tools=tools, how=how).reply.calls

@@ -24,8 +24,9 @@ _REMOVED_BY_REPAIR = ("comment", "code_fence")  # may be between a call and its 
 
 
 def nothing_lost_law(format: str | Format, text: str, reply: Reply) -> list[Violation]:
-    """Every character of the `text` belongs to the text, the reasoning, a call or a marker of this `reply`, which was
-    parsed in this `format` with spans; spans of markers contain nothing but markers, and text that a repair names."""
+    """Check that every character of the `text` belongs to the text, the reasoning, a call or a marker of this `reply`,
+    which was parsed in this `format` with spans; spans of markers contain nothing but markers, and text that a repair
+    names."""
     what = _coverage_fault(text, reply) or _content_fault(text, reply) or _marker_fault(format, text, reply)
     return [Violation("nothing lost", what, text)] if what else []
 

@@ -39,13 +39,12 @@ _NAME_CONTINUES = re.compile(r"[^<>\"'`{}()\[\]|=/\s,\\]").match  # the name is 
 
 
 def opener_law(format: Format, text: str, *, tools: Toolset | None = None, how: How = USUAL) -> list[Violation]:
-    """An opener is never ignored: it begins an attempt, is part of reasoning, or leads to a problem. If a body follows,
-    or the name of a declared tool where the body begins with one, there must be an attempt.
+    """Check that an opener is never ignored: it begins an attempt, is part of reasoning, or leads to a problem. If a
+    body follows, or the name of a declared tool where the body begins with one, there must be an attempt.
 
     - `format`: the format of the openers.
     - `text`: any text.
-    - `tools`, `how`: as in `cut_law`.
-    """
+    - `tools`, `how`: as in `cut_law`."""
     try:
         reply = read(format, [text], tools=tools, how=how).reply
         for at, end in _openers_in(format, text, tools):

@@ -24,13 +24,12 @@ from rightcall.types import Call, Part, Reply
 def round_trip_law(
     format: Format, parts: Sequence[Part], *, tools: Toolset | None = None, must_carry: bool = False, how: How = USUAL
 ) -> list[Violation]:
-    """A rendered reply is parsed back equal.
+    """Check that a rendered reply is parsed back equal.
 
     - `format`: the format.
     - `parts`: texts, reasoning and calls.
     - `tools`, `how`: as in `cut_law`.
-    - `must_carry`: whether `CannotCarry` is a violation too.
-    """
+    - `must_carry`: whether `CannotCarry` is a violation too."""
     try:
         text = render(parts, format=format, tools=tools)
     except CannotCarry as error:
@@ -82,13 +81,12 @@ Pairs = list[tuple[str, Any]]
 def keys_law(
     format: Format, text: str, written: Sequence[WrittenKey], *, tools: Toolset | None = None, how: How = USUAL
 ) -> list[Violation]:
-    """Each key of the text is in the arguments with its value, or a repair or problem names it.
+    """Check that each key of the text is in the arguments with its value, or that a repair or problem names it.
 
     - `format`: the format of the text.
     - `text`: the text to parse.
     - `written`: the keys of the text, with their values.
-    - `tools`, `how`: as in `cut_law`.
-    """
+    - `tools`, `how`: as in `cut_law`."""
     try:
         reply = read(format, [text], tools=tools, how=how).reply
         for key in written:
@@ -198,6 +196,8 @@ def _find_envelope(text: str, name: str, args: str) -> tuple[int, int, Pairs] | 
 def _envelope_variants(
     name: str, args: str, other: tuple[str, ...], rest: Pairs
 ) -> Iterator[tuple[Pairs, list[WrittenKey]]]:
+    """Yield envelopes of one call with unknown, repeated and misplaced keys; each as its members, and the keys with
+    their values that the keys law looks for."""
     named, city = (name, "get_weather"), WrittenKey(("city", args), _TEXT)
     held: tuple[str, Any] = (args, {"city": _TEXT})
     days, where = WrittenKey(("days", args), 3), WrittenKey(("zqwhereqz",), _OTHER)

@@ -327,6 +327,7 @@ def _object(dice: Random, markers: list[str], depth: int) -> dict[str, Any]:
 
 
 def _value(dice: Random, markers: list[str], depth: int) -> Any:
+    """Return a random JSON value at this depth. From depth 3 on it is a scalar."""
     kind = dice.randrange(6 if depth < 3 else 4)
     if kind == 0:
         return dice.choice((None, True, False))
