@@ -1,19 +1,19 @@
-"""Bare keys in braces:  call:f{k:<|"|>v<|"|>,n:1,l:[{a:true}]}   as the Gemma family writes them.
+"""Parse calls whose arguments have bare keys in braces, `call:f{k:<|"|>v<|"|>,n:1,l:[{a:true}]}`, as Gemma writes them.
 
-Strings stand between two quote tokens. A quote closes one only if what follows can follow a value: a comma and a key or
-a value, or a bracket that is itself followed by structure.
+A string is between two quote tokens. A quote closes it only if what follows can follow a value: a comma and a key or a
+value, or a bracket that is itself followed by structure.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cached_property, lru_cache, partial
 from json.encoder import encode_basestring as quoted
-from typing import Any
+from typing import Any, NamedTuple
 
 from rightcall.formats.body_kinds import first_alternative
-from rightcall.formats.spec import HOLES, Braced, Format
+from rightcall.formats.spec import Braced, Format
 from rightcall.parsing.argument_values import (
     TEXT_KINDS,
     Read,
@@ -32,7 +32,7 @@ from rightcall.parsing.buffer import Broken, Cut, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder
 from rightcall.parsing.markers import (
     END,
-    NAME,
+    NAMED,
     TEXT_END,
     Holes,
     Pat,
@@ -54,9 +54,7 @@ from rightcall.parsing.values.notation import (
     SURROGATE_PAIR,
     FullMatch,
     Match,
-    Notation,
     Quote,
-    StringText,
     Taken,
     braces,
     easy_without,
@@ -65,79 +63,112 @@ from rightcall.parsing.values.value_reader import BadValue, Ends, Odd, Unfinishe
 from rightcall.strict_json import Undecodable, decode_unique, pointer_step
 from rightcall.types import Repair
 
-PAIRS = (*[(mark, mark) for mark in "\"'`\u201d\u2019"], ("\u201c", "\u201d"), ("\u2018", "\u2019"))
-MARKS = "".join([opens for opens, _ in PAIRS])
+# Models also write ordinary quotes (ollama#17882).
+_ORDINARY_QUOTES = (*[(mark, mark) for mark in "\"'`\u201d\u2019"], ("\u201c", "\u201d"), ("\u2018", "\u2019"))
+_QUOTE_MARKS = "".join([opens for opens, _ in _ORDINARY_QUOTES])
+_MAX_SHOWN = 200
 _ESCAPE = seq(literal("\\"), Pat(rf"(?:{SURROGATE_PAIR}|[\s\S])", ""))
-_SOUND = re.compile(r"(?:[^\\]++|\\(?:[\"'`\\/bfnrt]|u[0-9a-fA-F]{4}))*+").fullmatch
-_SHOWN = 200
-KEY_IN_QUOTES = r"[^\s:{}\[\],<>\"'`\\]{1,256}+"
-_KEY = re.compile(rf"([\"'`])({KEY_IN_QUOTES})\1(?=[ \t\r\n]{{0,8}}+:)").match
+_has_json_escapes = re.compile(r"(?:[^\\]++|\\(?:[\"'`\\/bfnrt]|u[0-9a-fA-F]{4}))*+").fullmatch
+
+_WORD = Pat(r"[^\s:{}\[\],<>\"']{1,256}+", r"[^\s:{}\[\],<>\"']{0,256}+")
+_KEY = Pat(BRACED_KEY, BRACED_KEY.replace("{1,256}", "{0,256}"))
+_QUOTED_KEY = r"[^\s:{}\[\],<>\"'`\\]{1,256}+"
+_match_quoted_key = re.compile(rf"([\"'`])({_QUOTED_KEY})\1(?=[ \t\r\n]{{0,8}}+:)").match
+# An argument after which Python's sign is written, or before which the comma is missing: the group names the case.
+_NAME, _NAME_PART = r"[\w$.\-]{1,64}+", r"[\w$.\-]{0,64}+"
+_ASSIGNMENT = seq(Pat(f"(?P<assigned>{_NAME})", _NAME_PART), blanks(), literal("="))
+_ASSIGNMENT_PROBE = Probe(_ASSIGNMENT)
+_ADJACENT = seq(blanks(), Pat(f"(?P<adjacent>{_NAME})", _NAME_PART), blanks(), Pat("[:=]", ""))
 
 
-class Ordinary:
-    """Behind its first quote. `inner`: a quote stands in it that was not escaped; `lost`: it has no end."""
+class QuoteSyntax(NamedTuple):
+    """How a kind of string ends. `follows` finds the quote with what must follow it; `stop` markers in `scan` end the
+    call."""
 
-    __slots__ = ("_close", "_follows", "_scan", "easy", "inner", "lost", "odd")
+    close: str
+    scan: Scan[str]
+    follows: Probe
+    easy: FullMatch
+    has_escapes: bool
+
+
+class LookaheadString:
+    """Reads a string whose closing quote is the first one that structure follows.
+
+    - `has_inner_quote`: it contains an unescaped quote.
+    - `lost`: the call ended before it was closed.
+    - `may_follow`: decides whether a key, which `follows` found in a group, may follow the string.
+    """
+
+    __slots__ = ("_syntax", "easy", "has_inner_quote", "lost", "may_follow", "odd")
     has_hole = False
 
-    def __init__(self, close: str, scan: Scan[str], follows: Probe, easy: FullMatch) -> None:
-        self._close, self._scan, self._follows, self.easy = close, scan, follows, easy
-        self.odd = self.inner = self.lost = False
+    def __init__(self, syntax: QuoteSyntax) -> None:
+        self._syntax, self.easy = syntax, syntax.easy
+        self.odd = self.has_inner_quote = self.lost = False
+        self.may_follow: Callable[[re.Match[str]], bool] | None = None
 
     def take(self, text: str, pos: int, ended: bool) -> Taken:
-        start, search = pos, self._scan.ended if ended else self._scan.search
+        start, scan = pos, self._syntax.scan
+        search = scan.ended if ended else scan.search
         while (found := search(text, pos)) is not None:
-            at, sign = found.start(), "" if found.lastindex is None else self._scan.actions[found.lastindex]
-            if sign == "quote":
-                closes = self._follows.at(text, at, ended)
-                if closes:
-                    return at + 1, self._decoded(text[start:at]), True
-                sign = "" if closes is None else sign
-                self.inner = self.inner or closes is False
-            if sign == "escape" and not ended and len(text) - at < LONGEST:
-                sign = ""
-            if not sign or sign == "stop":
-                self.lost = sign == "stop"
-                return at, self._decoded(text[start:at]), False
+            at, action = found.start(), "" if found.lastindex is None else scan.actions[found.lastindex]
+            if action == "quote":
+                is_closed = self._is_closed_at(text, at, ended)
+                if is_closed:
+                    return at + len(self._syntax.close), self._decode(text[start:at]), True
+                if is_closed is None:
+                    action = ""
+                else:
+                    self.has_inner_quote = True
+            elif action == "escape" and not ended and len(text) - at < LONGEST:
+                action = ""
+            if not action or action == "stop":
+                self.lost = action == "stop"
+                return at, self._decode(text[start:at]), False
             pos = found.end()
-        return len(text), self._decoded(text[start:]), False
+        return len(text), self._decode(text[start:]), False
 
-    def _decoded(self, text: str) -> str:
-        if "\\" not in text:
+    def _is_closed_at(self, text: str, at: int, ended: bool) -> bool | None:
+        """Return whether the quote here closes the string; None if more text is needed to tell."""
+        found = self._syntax.follows.at(text, at, ended)
+        if not found or found.lastgroup is None:
+            return None if found is None else bool(found)
+        return self.may_follow is not None and not self.has_inner_quote and self.may_follow(found)
+
+    def _decode(self, text: str) -> str:
+        if "\\" not in text or not self._syntax.has_escapes:
             return text
-        self.odd = self.odd or _SOUND(text) is None
+        self.odd = self.odd or _has_json_escapes(text) is None
         return PYTHON_ESCAPES.read(text)
 
     def plain(self, text: str) -> tuple[str, int] | None:
-        return (text, len(text)) if self.easy(text) else None
+        found = self._syntax.scan.search(text, 0)
+        if found is None:
+            return text, len(text)
+        return (text[: found.start()], found.start()) if found.lastindex is None else None
 
 
-def ordinary(stops: list[Pat], after: Pat) -> tuple[Quote, ...]:
-    """The quotes of such strings: one of `stops` ends the call, `after` is what follows a value."""
-    return tuple([Quote(opens, closes, PYTHON_ESCAPES, make=_maker(closes, stops, after)) for opens, closes in PAIRS])
+class BracedValueReader(ValueReader):
+    """Parses lists and objects. `in_ordinary_quotes` has each key and string in such quotes as it was written, and
+    whether its end is a guess."""
 
+    def __init__(self, syntax: ArgumentSyntax, text: str, pos: int, *, depth: int, ended: bool) -> None:
+        super().__init__(syntax.notation, text, pos, depth=depth, ended=ended)
+        self._is_raw = syntax.body.quoted == "raw"
+        self.in_ordinary_quotes: list[tuple[str, bool]] = []
 
-def _maker(close: str, stops: list[Pat], after: Pat) -> Callable[[], StringText]:
-    scan = Scan([("escape", _ESCAPE), ("quote", literal(close)), *[("stop", stop) for stop in stops]])
-    follows = presence(seq(literal(close), blanks(), after))
-    easy = easy_without(close + "".join([stop.head or "<" for stop in stops]))
-    return lambda: Ordinary(close, scan, follows, easy)
-
-
-class OrdinaryReader(ValueReader):
-    """Reads such strings inside lists and objects; `ordinary` says how each was written, and whether it is a guess."""
-
-    def __init__(self, notation: Notation, text: str, pos: int, *, depth: int, ended: bool) -> None:
-        super().__init__(notation, text, pos, depth=depth, ended=ended)
-        self.ordinary: list[tuple[str, bool]] = []
+    def string_value(self, text: str) -> tuple[str, Any]:
+        return typed(text, "any", self.depth)[:2] if self._is_raw else super().string_value(text)
 
     def _text(self, char: str) -> str | None:
-        if char not in MARKS:
+        if char not in _QUOTE_MARKS:
             return super()._text(char)
         begin = self.pos
         found = opening(self.notation, self.text, begin, self.ended)
         assert found is not None
         string, start = found
+        assert isinstance(string, LookaheadString)
         self.pos, text, closed = string.take(self.text, start, self.ended)
         if not closed:
             if not self.ended:
@@ -146,392 +177,336 @@ class OrdinaryReader(ValueReader):
         written = self.text[begin : self.pos]
         if string.odd:
             self.escaped.append(Odd(self._path(), written[1:-1]))
-        self.ordinary.append((written, isinstance(string, Ordinary) and string.inner))
+        self.in_ordinary_quotes.append((written, string.has_inner_quote))
         return text
 
     def _key(self, char: str) -> tuple[str, bool]:
-        if char not in MARKS:
-            key = self._key_in_tokens()
-            return super()._key(char) if key is None else (key, True)
-        found = _KEY(self.text, self.pos)
-        if found is None:
-            if not self.ended:
-                raise Unfinished
-            raise BadValue("invalid_argument_name", f"a key stands without quotes, not with {char}")
-        self.ordinary.append((found.group(), False))
-        self.pos = found.end()
-        return found.group(2), True
-
-    def _key_in_tokens(self) -> str | None:
-        """A key between the format's own quotes: models write one as they write any string."""
         quote = self.notation.quotes[0].open
-        if not self.text.startswith(quote, self.pos):
-            return None
-        found = _key_between(quote)(self.text, self.pos)
+        if char in _QUOTE_MARKS:
+            found = _match_quoted_key(self.text, self.pos)
+            message = f"a key stands without quotes, not with {char}"
+        elif self.text.startswith(quote, self.pos):
+            # Models write a key as they write any string.
+            found = _match_key_in_tokens(quote)(self.text, self.pos)
+            message = f"a key must be a name, and no more than that stand in {quote}"
+        else:
+            return super()._key(char)
         if found is None:
-            if not self.ended:
-                raise Unfinished
-            raise BadValue("invalid_argument_name", f"a key must be a name, and no more than that stand in {quote}")
+            raise BadValue("invalid_argument_name", message) if self.ended else Unfinished
+        if char in _QUOTE_MARKS:
+            self.in_ordinary_quotes.append((found.group(), False))
         self.pos = found.end()
-        return found.group(1).strip()
+        return found.group(2).strip(), True
 
 
 @lru_cache(16)
-def _key_between(quote: str) -> Match:
+def _match_key_in_tokens(quote: str) -> Match:
     mark = re.escape(quote)
-    return re.compile(rf"{mark}([^:{{}}\[\]<>\r\n]{{1,256}}+){mark}(?=[ \t\r\n]{{0,8}}+:)").match
+    return re.compile(rf"({mark})([^:{{}}\[\]<>\r\n]{{1,256}}+){mark}(?=[ \t\r\n]{{0,8}}+:)").match
 
 
-def receipts(path: str, found: list[tuple[str, bool]], quote: str) -> tuple[Repair, ...]:
-    """The receipt of one argument's strings: of a guess, if there is one among them."""
-    for written, guess in sorted(found, key=lambda each: not each[1])[:1]:
-        after = quote + written[1:-1] + quote
-        return (Repair("ordinary_quotes", "guess" if guess else "exact", path, written[:_SHOWN], after[:_SHOWN]),)
-    return ()
+class CallMarkers(NamedTuple):
+    """The markers around the calls of a format: those before and behind one call, and all that may follow one."""
+
+    opens: list[Pat]
+    closes: list[Pat]
+    after: list[Pat]
 
 
-_WORD = Pat(r"[^\s:{}\[\],<>\"']{1,256}+", r"[^\s:{}\[\],<>\"']{0,256}+")
-KEY = Pat(BRACED_KEY, BRACED_KEY.replace("{1,256}", "{0,256}"))
-KEY_TEXT = Pat(KEY_IN_QUOTES, KEY_IN_QUOTES.replace("{1,256}", "{0,256}"))
-KEY_PROBE = Probe(seq(KEY, blanks(), literal(":")))
+class ArgumentSyntax:
+    """Parses the arguments between one pair of brackets."""
 
+    def __init__(self, body: Braced, markers: CallMarkers, brackets: str) -> None:
+        self.body, self._close = body, brackets[1]
+        quote = literal(body.quote)
+        self._quote = Probe(quote)
+        # A key of braces may contain brackets and `=`.
+        key = _KEY if brackets == "{}" else Pat(_NAME, _NAME_PART)
+        self._key = Probe(seq(key, blanks(), literal(":")))
+        self.another_call = lookahead(seq(alt(*templates(body.open)), blanks(), literal(brackets[0])))
+        after = [*markers.after, self.another_call]
+        value = alt(quote, *map(literal, JSON_WORDS), Pat(rf"[-+.0-9\[{{{_QUOTE_MARKS}]", ""))
+        # Text before a colon is a key if a value follows. In ordinary quotes, which any text has, it must be one word.
+        entry, word = seq(_KEY, blanks(), literal(":"), blanks(), value), seq(_WORD, blanks(), literal(":"))
+        follows = self._follow_value([word, entry, value], after)
+        token = QuoteSyntax(
+            body.quote,
+            Scan([("quote", quote)]),
+            presence(seq(quote, alt(self._follow_value([word, entry, value, _ASSIGNMENT], after), _ADJACENT))),
+            easy_without(body.quote[0]),
+            has_escapes=False,
+        )
+        # A string without the first character of its quote inside, before what has arrived and must follow it.
+        token_source = re.escape(body.quote)
+        end = presence(seq(quote, follows)).pat.whole.replace(TEXT_END, "(?!)")
+        simple = rf"{token_source}([^{re.escape(body.quote[0])}]*+){end}{token_source}"
+        stops = "".join([stop.head or "<" for stop in markers.closes])
+        follows = self._follow_value([word, value, _ASSIGNMENT], after)
+        ordinary = []
+        for opens, closes in _ORDINARY_QUOTES:
+            scan = Scan([("escape", _ESCAPE), ("quote", literal(closes)), *[("stop", stop) for stop in markers.closes]])
+            probe = presence(seq(literal(closes), follows))
+            syntax = QuoteSyntax(closes, scan, probe, easy_without(closes + stops), has_escapes=True)
+            ordinary.append(Quote(opens, closes, PYTHON_ESCAPES, make=partial(LookaheadString, syntax)))
+        self._new_token_string = partial(LookaheadString, token)
+        self.notation = braces(body.quote, self._new_token_string, tuple(ordinary), simple, brackets.strip("{}"))
+        in_quotes = [
+            seq(mark, Pat(_QUOTED_KEY, _QUOTED_KEY.replace("{1,256}", "{0,256}")), mark)
+            for mark in (quote, *map(literal, _QUOTE_MARKS[:3]))
+        ]
+        self._quoted_key = Probe(seq(alt(*in_quotes), blanks(), literal(":")))
+        # What shows that a string may have been closed too late.
+        blank, closer = r"[ \t\r\n]{0,8}+", re.escape(self._close)
+        openers = [seq(pat, blanks(), alt(*templates(body.open)), blanks(), Pat("[{(]", "")) for pat in markers.opens]
+        self._find_openers = re.compile(alt(*openers).whole).finditer
+        close = seq(Pat("[})]", ""), blanks(), alt(*markers.closes)) if markers.closes else None
+        self._find_close = None if close is None else re.compile(close.whole).search
+        self._find_end_of_call = re.compile(seq(quote, blanks(), literal(self._close)).whole).search
+        self._find_edge = re.compile(rf"[,:\[{{]{blank}{token_source}|{token_source}{blank}[,\]{closer}}}]").search
 
-def named(body: Braced) -> tuple[Pat, ...]:
-    """A call's name and what opens its arguments."""
-    return (alt(*templates(body.open)), blanks(), literal("{"))
+    def _follow_value(self, entries: list[Pat], after: list[Pat]) -> Pat:
+        """Return the pattern of what follows a string: another entry or item, or a bracket that structure follows."""
+        brackets = Pat(rf"[}}\]{re.escape(self._close)}]", "")
+        return seq(
+            blanks(),
+            alt(
+                seq(literal(","), blanks(), alt(*entries)),
+                seq(brackets, blanks(), alt(literal(","), brackets, *after, END)),
+                END,
+            ),
+        )
 
+    def has_uncertain_end(self, value: Any) -> bool:
+        """Return whether one of the strings in a value may have been closed before.
 
-class TokenQuoted:
-    """A string between two quote tokens. A token that nothing structural follows is text."""
-
-    __slots__ = ("_follows", "_quote", "_scan", "easy")
-    odd = has_hole = lost = False
-
-    def __init__(self, quote: str, scan: Scan[str], follows: Probe) -> None:
-        self.easy = easy_without(quote[0])
-        self._quote, self._scan, self._follows = quote, scan, follows
-
-    def take(self, text: str, pos: int, ended: bool) -> Taken:
-        start = pos
-        search = self._scan.ended if ended else self._scan.search
-        while (found := search(text, pos)) is not None:
-            at = found.start()
-            closes = None if found.lastindex is None else self._follows.at(text, at, ended)
-            if closes is None:
-                return at, text[start:at], False
-            if closes:
-                return at + len(self._quote), text[start:at], True
-            pos = at + 1
-        return len(text), text[start:], False
-
-    def plain(self, text: str) -> tuple[str, int] | None:
-        found = self._scan.search(text, 0)
-        if found is None:
-            return text, len(text)
-        return (text[: found.start()], found.start()) if found.lastindex is None else None
-
-
-def simple_string(quote: str, follows: Probe) -> str:
-    """A string without a piece of its quote in it, before what has arrived and can only follow a string: what
-    `TokenQuoted` takes there, and its text is the group."""
-    mark = re.escape(quote)
-    return rf"{mark}([^{re.escape(quote[0])}]*+){follows.pat.whole.replace(TEXT_END, '(?!)')}{mark}"
-
-
-def behind_value(entry: Pat | None, value: Pat, after: list[Pat]) -> Pat:
-    """What follows a string: another entry or item, or a bracket that structure follows."""
-    deeper = Pat(r"[,}\]]", "")
-    entries = [seq(_WORD, blanks(), literal(":")), *([] if entry is None else [entry])]
-    return alt(
-        seq(literal(","), blanks(), alt(*entries, value)),
-        seq(Pat(r"[}\]]", ""), blanks(), alt(deeper, *after, END)),
-        END,
-    )
-
-
-def without_word(body: Braced) -> list[Probe]:
-    """A name where the word is missing that should stand before it: with its colon, or before its arguments."""
-    if not heads(body)[0]:
-        return []
-    name = NAME._replace(whole=f"(?P<name>{HOLES['name']})")
-    return [Probe(seq(literal(":"), name)), Probe(seq(name, blanks(), lookahead(literal("{"))))]
-
-
-def heads(body: Braced) -> list[str]:
-    """What stands before the name."""
-    opens = (body.open,) if isinstance(body.open, str) else body.open
-    return sorted({"", *[str(text).split("{name}")[0].strip() for text in opens]}, key=len, reverse=True)
-
-
-class UnsureEnds:
-    """Finds values whose end is not certain: one of their strings may have been closed before.
-
-    Such a value contains the beginning of another call that does not end in it, or a quote token where this call would
-    have ended, where another string would have begun or ended, or at an edge of a string.
-    """
-
-    def __init__(self, body: Braced, calls: list[Pat], closes: list[Pat]) -> None:
-        self._quote = str(body.quote)
-        quote, blank = re.escape(self._quote), r"[ \t\r\n]{0,8}+"
-        self._openers = re.compile(alt(*[seq(pat, blanks(), *named(body)) for pat in calls]).whole).finditer
-        self._close = re.compile(seq(literal("}"), blanks(), alt(*closes)).whole).search if closes else None
-        self._end_of_call = re.compile(seq(literal(body.quote), blanks(), literal("}")).whole).search
-        self._edge = re.compile(rf"[,:\[{{]{blank}{quote}|{quote}{blank}[,}}\]]").search
-
-    def has(self, value: Any) -> bool:
+        Such a value contains the beginning of another call that does not end in it, or a quote token where this call
+        would have ended, where another string would have begun or ended, or at an edge of a string.
+        """
         text = value if isinstance(value, str) else str(value)
-        if self._has_open_call(text):
-            return True
-        if self._quote not in text:
-            return False
-        is_over = isinstance(value, str) and self._end_of_call(value) is not None
-        return is_over or self._edge(text) is not None or self._is_quoted_twice(value)
-
-    def _has_open_call(self, text: str) -> bool:
         last = -1
-        for found in self._openers(text):
+        for found in self._find_openers(text):
             last = found.end()
-        return last >= 0 and (self._close is None or self._close(text, last - 1) is None)
+        if last >= 0 and (self._find_close is None or self._find_close(text, last - 1) is None):
+            return True
+        if self.body.quote not in text:
+            return False
+        is_over = isinstance(value, str) and self._find_end_of_call(value) is not None
+        return is_over or self._find_edge(text) is not None or self._is_quoted_twice(value)
 
     def _is_quoted_twice(self, value: Any) -> bool:
-        """Does a string in it begin or end with the quote token? Then a model wrote the token twice."""
+        """Return whether a string in the value begins or ends with the quote token, which a model then wrote twice."""
         if isinstance(value, str):
-            return value.startswith(self._quote) or value.endswith(self._quote)
+            return value.startswith(self.body.quote) or value.endswith(self.body.quote)
         items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
         return any(map(self._is_quoted_twice, items))
 
+    # -- keys ----------------------------------------------------------------------------------------------------------
 
-class BracedReader(BodyReader):
-    def __init__(self, body: Braced, format: Format, around: Around) -> None:
-        after, calls, closes = around.after, templates(format.call[0]), templates(format.call[1])
-        self.body = body
-        self.open = Holes(body.open)
-        nameless = seq(*[alt(*[literal(head) for head in heads(body)])], blanks(), literal("{"))
-        self._nameless = Probe(lookahead(nameless))
-        self.begins = self.open.probe
-        self._short = without_word(body)
-        quote = literal(body.quote)
-        self.quote = Probe(quote)
-        words = [literal(word) for word in JSON_WORDS]
-        value = alt(quote, *words, Pat(rf"[-+.0-9\[{{{MARKS}]", ""))
-        # Words before a colon are a key where a value follows, and rather more text behind quotes that any text has.
-        another = lookahead(seq(*named(body)))
-        self._another = Probe(another)
-        after = [*after, another]
-        behind = behind_value(seq(KEY, blanks(), literal(":"), blanks(), value), value, after)
-        follows = presence(seq(quote, blanks(), behind))
-        simple = simple_string(str(body.quote), follows)
-        others = ordinary(closes, behind_value(None, value, after))
-        self._token = token = TokenQuoted(str(body.quote), Scan([("quote", quote)]), follows)
-        self.notation = braces(str(body.quote), lambda: token, others, simple)  # the token has no state
-        self._unsure_ends = UnsureEnds(body, calls, closes)
-        in_quotes = [seq(mark, KEY_TEXT, mark) for mark in (quote, *map(literal, MARKS[:3]))]
-        self._keys = Probe(seq(alt(*in_quotes), blanks(), literal(":")))
-
-    def read(self, p: CallBuilder, *, bare: bool) -> Steps[None]:
-        yield from self._call(p, bare)
-        while not bare and (yield from self._is_another(p)):
-            yield from self._call(p, bare)
-
-    def _is_another(self, p: CallBuilder) -> Steps[bool]:
-        """Does a second call follow inside the same markers?"""
-        return bool(p.char() or (yield from p.peek())) and bool((yield from p.test(self._another)))
-
-    def _call(self, p: CallBuilder, bare: bool) -> Steps[None]:
-        p.begin_text()
-        yield from self._begin(p, bare)
-        char = p.char() or (yield from p.peek())
-        if not char:
-            raise Cut
-        if char != "{":
-            raise Broken("invalid_call", f"a call needs '{{' after its name, found {char!r}")
-        p.advance()
-        values = yield from self._members(p)
-        if values:
-            p.give("}")
-        assert p.call is not None
-        for key in [key for key, value in values.items() if self._unsure_ends.has(value)]:
-            message = f"the argument {key!r} looks like the end of a call or of another text, so its own is unsure"
-            cure = "close each string and each call, and write no markers of this format into a value"
-            p.problem("ambiguous_end", f"{message}; {cure}", "/" + key, call=p.call.index)
-        p.finish(values, empty=not values)
-
-    def _begin(self, p: CallBuilder, bare: bool) -> Steps[None]:
-        """The opening tag with the name."""
-        is_sure = p.block is not None and p.block.is_special and not bare
-        found = self.open.probe.at(p.buf, p.pos, p.ended)
-        if found is None:
-            found = yield from p.test(self.open.probe)
-        if not found:
-            if not bare and (yield from p.test(self._nameless)):
-                raise Broken("invalid_name", "the call has no tool name; send the name of a tool with its arguments")
-            yield from self._without_word(p, is_sure)
-        else:
-            name = self.open.fill(found).get("name", "")
-            p.take_match(found)
-            char = p.char() or (yield from p.peek())
-            is_known = p.tools is None or name in p.tools
-            if not char and not is_known:
-                raise Cut  # the name may have gone on
-            if char and char != "{" and not is_sure and (bare or p.tools is None or not is_known):
-                raise NotACall
-            p.begin(name)
-
-    def _without_word(self, p: CallBuilder, is_sure: bool) -> Steps[None]:
-        """Behind a special token the word before the name may be missing; a receipt says so."""
-        found = None
-        for probe in self._short if is_sure else ():
-            found = found or (yield from p.test(probe))
-        if found is None or p.policy(found["name"]) == "off":
-            raise NotACall
-        before, after = found.group().rstrip(), first_alternative(self.body.open).replace("{name}", found["name"])
-        p.take_match(found)
-        p.begin(found["name"], repairs=(Repair("broken_opener", "exact", "", before, after),))
-
-    def _members(self, p: CallBuilder) -> Steps[dict[str, Any]]:
+    def read(self, builder: CallBuilder) -> Steps[dict[str, Any]]:
+        """Take the arguments up to their closing bracket, and give their JSON to the call without the last brace."""
         values: dict[str, Any] = {}
+        follows_comma = True
         while True:
-            char = p.char() or (yield from p.peek())
-            if char == "}":
-                p.advance()
+            char = builder.char() or (yield from builder.peek())
+            if char == self._close:
+                builder.advance()
                 return values
             if char == ",":
-                p.advance()
+                builder.advance()
+                follows_comma = True
                 continue
-            key = yield from self._key(p)
+            if not char:
+                raise Cut
+            found = self._key.at(builder.buf, builder.pos, builder.ended)
+            if found is None:
+                found = yield from builder.test(self._key)
+            if found:
+                key = found.group()[:-1].strip()
+                builder.take_match(found)
+            else:
+                key = yield from self._read_damaged_key(builder, values)
             if key in values:
                 raise Broken("duplicate_argument", f"the argument {key!r} is given twice", f"/{key}")
+            if not follows_comma:
+                self._add_missing_comma(builder, key)
+            is_assigned = not found and builder.buf[builder.pos - 1] == "="
             prefix = (", " if values else "{") + quoted(key) + ": "
-            values[key] = yield from self._argument(p, key, prefix)
+            values[key] = None  # given, for the check of the key that follows
+            values[key] = yield from self._read_value(builder, key, prefix, values, is_assigned=is_assigned)
+            follows_comma = False
 
-    def _key(self, p: CallBuilder) -> Steps[str]:
-        if not (p.char() or (yield from p.peek())):
-            raise Cut
-        found = KEY_PROBE.at(p.buf, p.pos, p.ended)
-        if found is None:
-            found = yield from p.test(KEY_PROBE)
-        if not found and (key := (yield from self._quoted_key(p))):
+    def _read_damaged_key(self, builder: CallBuilder, values: dict[str, Any]) -> Steps[str]:
+        """Take a key in quotes, or with `=` behind it (ollama#17882, omlx#1886)."""
+        call = builder.call
+        assert call is not None
+        found = yield from builder.test(self._quoted_key)
+        if found:
+            self._require_repair(builder)
+            written = found.group()[:-1].strip()
+            size = len(self.body.quote) if written.startswith(self.body.quote) else 1
+            key = written[size:-size]
+            call.add_repairs(Repair("ordinary_quotes", "exact", pointer_step(key), written, key))
+            builder.take_match(found)
             return key
-        if not found:
-            if p.ended and KEY_PROBE.is_begun(p.buf, p.pos):
-                p.take_all()
-                raise Cut
-            raise Broken("invalid_argument_name", "an argument must be written key:value")
-        p.take_match(found)
-        return found.group()[:-1].strip()
+        found = yield from builder.test(_ASSIGNMENT_PROBE)
+        if found and self._may_follow(builder, values, True, found):
+            key = found["assigned"]
+            call.add_repairs(Repair("keyword_arguments", "exact", pointer_step(key), found.group(), key + ":"))
+            builder.take_match(found)
+            return key
+        if builder.ended and self._key.is_begun(builder.buf, builder.pos):
+            builder.take_all()
+            raise Cut
+        raise Broken("invalid_argument_name", "an argument must be written key:value")
 
-    def _quoted_key(self, p: CallBuilder) -> Steps[str]:
-        """A key in quotes, which has none here; "" where there is none."""
-        found = yield from p.test(self._keys)
-        if not found or p.call is None:
-            return ""
-        self._may_repair(p, p.call.name)
-        written = found.group()[:-1].strip()
-        size = len(self.body.quote) if written.startswith(self.body.quote) else 1
-        key = written[size:-size]
-        p.call.add_repairs(Repair("ordinary_quotes", "exact", pointer_step(key), written, key))
-        p.take_match(found)
-        return key
+    def _may_follow(self, builder: CallBuilder, values: dict[str, Any], is_sure: bool, found: re.Match[str]) -> bool:
+        """Return whether the key that a pattern found is a declared argument that was not given yet. Without declared
+        tools `is_sure` decides, and a comma must precede the key."""
+        call = builder.call
+        assert call is not None
+        if builder.policy(call.name) == "off":
+            return False
+        if builder.tools is None:
+            return is_sure and found.lastgroup == "assigned"
+        key = found[found.lastgroup or 0]
+        return key in call.kinds and key not in values
 
-    def _argument(self, p: CallBuilder, key: str, prefix: str) -> Steps[Any]:
-        kind = p.kind(key) or "any"
-        usual = self.notation.usual_value(p.buf, p.pos)
-        if usual is not None and (at_once := self._usual(p, usual, kind)) is not None:
-            p.take_match(usual)
-            p.give(prefix + at_once[0])
-            return at_once[1]
-        char = p.char() or (yield from p.peek())
+    def _add_missing_comma(self, builder: CallBuilder, key: str) -> None:
+        """Add the receipt of a comma that is missing before an argument (yzma#243), which must be declared."""
+        call = builder.call
+        assert call is not None
+        if builder.policy(call.name) == "off" or (builder.tools is not None and key not in call.kinds):
+            raise Broken("invalid_value", f"a comma is missing before the argument {key!r}")
+        call.add_repairs(Repair("missing_comma", "schema", pointer_step(key), key, f",{key}"))
+
+    # -- values --------------------------------------------------------------------------------------------------------
+
+    def _read_value(
+        self, builder: CallBuilder, key: str, prefix: str, values: dict[str, Any], *, is_assigned: bool
+    ) -> Steps[Any]:
+        """Take a value, give its JSON to the call and return it."""
+        kind = builder.kind(key) or "any"
+        usual = self.notation.usual_value(builder.buf, builder.pos)
+        if usual is not None:
+            text = usual[usual.lastindex or 0]
+            json_value = None
+            if usual.lastindex == 3:
+                json_value = self._interpret_string(builder, text, kind)
+            elif usual.lastindex == 1 and not self._may_be_text(kind):
+                json_value = text, int(text)
+            if json_value is not None:
+                builder.take_match(usual)
+                builder.give(prefix + json_value[0])
+                return json_value[1]
+        char = builder.char() or (yield from builder.peek())
         if not char:
             raise Cut
-        if p.buf.startswith(self.body.quote, p.pos) or (char == self.body.quote[0] and (yield from p.test(self.quote))):
-            p.advance(len(self.body.quote))
-            return (yield from self._quoted(p, self._token, kind, prefix))
-        if char in MARKS:
-            return (yield from self._ordinary(p, key, kind, prefix))
-        read = (yield from self._nested(p, key)) if char in "[{" else (yield from self._bare(p, kind))
-        json, value = meant(p, key, read)
-        p.give(prefix + json)
+        is_quote = builder.buf.startswith(self.body.quote, builder.pos)
+        if is_quote or (char == self.body.quote[0] and (yield from builder.test(self._quote))):
+            builder.advance(len(self.body.quote))
+            text = self._new_token_string()
+            text.may_follow = partial(self._may_follow, builder, values, True)
+            return (yield from self._read_string(builder, text, kind, prefix))
+        if char in _QUOTE_MARKS:
+            may_follow = partial(self._may_follow, builder, values, is_assigned)
+            return (yield from self._read_ordinary_string(builder, key, kind, prefix, may_follow))
+        if char in "[{":
+            read = yield from self._read_nested(builder, key)
+        else:
+            read = yield from self._read_bare(builder, kind)
+        json, value = meant(builder, key, read)
+        builder.give(prefix + json)
         return value
-
-    def _usual(self, p: CallBuilder, found: re.Match[str], kind: str) -> tuple[str, Any] | None:
-        """A string or a whole number that is all there; None for what else the schema must be asked of."""
-        text = found[found.lastindex or 0]
-        if found.lastindex == 3:
-            return self._typed_text(p, text, kind)
-        return (text, int(text)) if found.lastindex == 1 and not self._may_be_text(kind) else None
 
     def _may_be_text(self, kind: str) -> bool:
-        """May a value without its first quote be a string?"""
+        """Return whether a value without quotes may be a string that lost its first one."""
         return kind in TEXT_KINDS or (kind == "any" and self.body.quoted == "string")
 
-    def _typed_text(self, p: CallBuilder, text: str, kind: str) -> tuple[str, Any]:
-        """What stood between quotes: a string, or where quotes say nothing about types, what the schema says."""
+    def _interpret_string(self, builder: CallBuilder, text: str, kind: str) -> tuple[str, Any]:
+        """Return JSON and value of what was between quotes. If quotes say nothing about types, the schema decides."""
         is_raw = self.body.quoted == "raw" and kind != "plain"
-        return typed(text, kind, p.limits.depth)[:2] if is_raw else (quoted(text), text)
+        return typed(text, kind, builder.limits.depth)[:2] if is_raw else (quoted(text), text)
 
-    def _ordinary(self, p: CallBuilder, key: str, kind: str, prefix: str) -> Steps[Any]:
-        """A string between quotes that are not this format's."""
-        assert p.call is not None
-        self._may_repair(p, p.call.name)
-        taken = p.capture()
-        try:
-            text = yield from string_at(p, self.notation)
-            assert isinstance(text, Ordinary)
-            value = yield from self._quoted(p, text, kind, prefix)
-        except (Broken, Cut):
-            p.drop(taken)
-            raise
-        written = p.release(taken)
-        if text.odd:
-            p.call.add_repairs(bad_escape(pointer_step(key), written[1:-1]))
-        p.call.add_repairs(*receipts(pointer_step(key), [(written, text.inner)], self.body.quote))
+    def _read_string(self, builder: CallBuilder, text: LookaheadString, kind: str, prefix: str) -> Steps[Any]:
+        """Take a string behind its opening quote. A plain string is given while it arrives."""
+        if kind == "plain":
+            builder.give(prefix + '"')
+            value = yield from string(builder, text, give=True)
+            builder.give('"')
+            return value
+        json, value = self._interpret_string(builder, (yield from string(builder, text, give=False)), kind)
+        builder.give(prefix + json)
         return value
 
-    def _may_repair(self, p: CallBuilder, name: str) -> None:
-        if p.policy(name) == "off":
+    def _read_ordinary_string(
+        self, builder: CallBuilder, key: str, kind: str, prefix: str, may_follow: Callable[[re.Match[str]], bool]
+    ) -> Steps[Any]:
+        """Take a string between quotes that are not this format's."""
+        self._require_repair(builder)
+        taken = builder.capture()
+        try:
+            text = yield from string_at(builder, self.notation)
+            assert isinstance(text, LookaheadString)
+            text.may_follow = may_follow
+            value = yield from self._read_string(builder, text, kind, prefix)
+        except (Broken, Cut):
+            builder.drop(taken)
+            raise
+        written = builder.release(taken)
+        if text.odd:
+            assert builder.call is not None
+            builder.call.add_repairs(bad_escape(pointer_step(key), written[1:-1]))
+        self._add_quote_repair(builder, key, [(written, text.has_inner_quote)])
+        return value
+
+    def _require_repair(self, builder: CallBuilder) -> None:
+        """Raise `Broken` for ordinary quotes if the call must not be repaired."""
+        if builder.call is not None and builder.policy(builder.call.name) == "off":
             raise Broken("invalid_value", f"these are not this format's quotes; use {self.body.quote}")
 
-    def _quoted(self, p: CallBuilder, inside: StringText, kind: str, prefix: str) -> Steps[Any]:
-        """A value between quotes."""
-        give = kind == "plain"
-        if give:
-            p.give(prefix + '"')
-        text = yield from string(p, inside, give=give)
-        if give:
-            p.give('"')
-            return text
-        json, value = self._typed_text(p, text, kind)
-        p.give(prefix + json)
-        return value
+    def _add_quote_repair(self, builder: CallBuilder, key: str, strings: list[tuple[str, bool]]) -> None:
+        """Add one receipt for the strings of an argument: that of a guess if there is one."""
+        assert builder.call is not None
+        written, is_guess = next((each for each in strings if each[1]), strings[0])
+        after = self.body.quote + written[1:-1] + self.body.quote
+        shown = pointer_step(key), written[:_MAX_SHOWN], after[:_MAX_SHOWN]
+        builder.call.add_repairs(Repair("ordinary_quotes", "guess" if is_guess else "exact", *shown))
 
-    def _reader(self, p: CallBuilder, text: str, pos: int, *, ended: bool) -> OrdinaryReader:
-        make = _Typed if self.body.quoted == "raw" else OrdinaryReader
-        return make(self.notation, text, pos, depth=p.limits.depth - 1, ended=ended)
-
-    def _nested(self, p: CallBuilder, key: str) -> Steps[Read]:
-        reader = self._reader(p, p.buf, p.pos, ended=False)
-        found = all_there(p, reader)
+    def _read_nested(self, builder: CallBuilder, key: str) -> Steps[Read]:
+        """Take a list or an object."""
+        depth = builder.limits.depth - 1
+        reader = BracedValueReader(self, builder.buf, builder.pos, depth=depth, ended=False)
+        found = all_there(builder, reader)
         if found is None:
-            close = p.compiled.call_ends.close
+            close = builder.compiled.call_ends.close
             stop = None if close is None else close.at
-            text = yield from skipped(p, Ends(self.notation, stop=stop, stops="<"))
-            reader = self._reader(p, text, 0, ended=True)
+            text = yield from skipped(builder, Ends(self.notation, stop=stop, stops="<"))
+            reader = BracedValueReader(self, text, 0, depth=depth, ended=True)
             found = whole(reader)
-        if reader.ordinary:
-            assert p.call is not None
-            self._may_repair(p, p.call.name)
-            p.call.add_repairs(*receipts(pointer_step(key), reader.ordinary, self.body.quote))
+        if reader.in_ordinary_quotes:
+            self._require_repair(builder)
+            self._add_quote_repair(builder, key, reader.in_ordinary_quotes)
         return found
 
-    def _bare(self, p: CallBuilder, kind: str) -> Steps[Read]:
-        """A number, a word, or text that should have been quoted."""
-        text = (yield from _until(p, self.notation)).strip()
-        if not text or p.buf[p.pos] in "<[{" or p.buf[p.pos] == self.body.quote[0]:
-            raise Broken("invalid_value", f"no value can be read at {p.buf[p.pos]!r}; strings need {self.body.quote}")
+    def _read_bare(self, builder: CallBuilder, kind: str) -> Steps[Read]:
+        """Take a number, a word, or text that should have been quoted."""
+        taken = builder.capture()
+        while True:
+            found = self.notation.bare_value(builder.buf, builder.pos)
+            builder.advance(0 if found is None else found.end() - builder.pos)
+            if builder.pos < len(builder.buf):
+                break
+            if builder.ended:
+                builder.drop(taken)
+                raise Cut
+            yield
+        text, char = builder.release(taken).strip(), builder.buf[builder.pos]
+        if not text or char in "<[{(" or char == self.body.quote[0]:
+            raise Broken("invalid_value", f"no value can be read at {char!r}; strings need {self.body.quote}")
         words = self.notation.words
         if text in words and (kind != "plain" or words[text] is None):
             return Read(to_json(words[text]), words[text])
-        value = decode_unique(text, p.limits.depth)[0]
+        value = decode_unique(text, builder.limits.depth)[0]
         if isinstance(value, Undecodable):
             if value.code == "not_finite":
                 raise Broken(value.code, value.message)
@@ -539,22 +514,83 @@ class BracedReader(BodyReader):
         return Read(quoted(text), text) if kind in TEXT_KINDS else Read(text, value)
 
 
-class _Typed(OrdinaryReader):
-    """Quotes say nothing about types: what is between them is JSON, or text."""
+class BracedReader(BodyReader):
+    def __init__(self, body: Braced, format: Format, around: Around) -> None:
+        self.body = body
+        self._markers = CallMarkers(templates(format.call[0]), templates(format.call[1]), around.after)
+        self._in_braces = ArgumentSyntax(body, self._markers, "{}")
+        self._another_call = Probe(self._in_braces.another_call)
+        self.open = Holes(body.open)
+        self.begins = self.open.probe
+        opens = (body.open,) if isinstance(body.open, str) else body.open
+        before_name = sorted({"", *[str(text).split("{name}")[0].strip() for text in opens]}, key=len, reverse=True)
+        nameless = seq(alt(*map(literal, before_name)), blanks(), literal("{"))
+        self._nameless = Probe(lookahead(nameless))
+        # A name without the word before it: with the colon of that word, or directly before the arguments.
+        wordless = [seq(literal(":"), NAMED), seq(NAMED, blanks(), lookahead(literal("{")))] if before_name[0] else []
+        self._without_word = [Probe(pat) for pat in wordless]
 
-    def string_value(self, text: str) -> tuple[str, Any]:
-        return typed(text, "any", self.depth)[:2]
+    @cached_property
+    def _in_parentheses(self) -> ArgumentSyntax:
+        """Round brackets as in Python, `call:f(k=<|"|>v<|"|>)` (omlx#1886, vllm#53657)."""
+        return ArgumentSyntax(self.body, self._markers, "()")
 
+    def read(self, builder: CallBuilder, *, bare: bool) -> Steps[None]:
+        yield from self._read_call(builder, bare)
+        # More calls may follow between the same markers.
+        while not bare and (builder.char() or (yield from builder.peek())):
+            if not (yield from builder.test(self._another_call)):
+                return
+            yield from self._read_call(builder, bare)
 
-def _until(p: CallBuilder, notation: Notation) -> Steps[str]:
-    """A bare value, up to what ends it."""
-    taken = p.capture()
-    while True:
-        found = notation.bare_value(p.buf, p.pos)
-        p.advance(0 if found is None else found.end() - p.pos)
-        if p.pos < len(p.buf):
-            return p.release(taken)
-        if p.ended:
-            p.drop(taken)
+    def _read_call(self, builder: CallBuilder, bare: bool) -> Steps[None]:
+        builder.begin_text()
+        yield from self._begin_call(builder, bare)
+        char = builder.char() or (yield from builder.peek())
+        if not char:
             raise Cut
-        yield
+        call = builder.call
+        assert call is not None
+        syntax = self._in_braces
+        if char == "(" and not bare and builder.policy(call.name) != "off":
+            syntax = self._in_parentheses
+            builder.add_repair("keyword_arguments", f"{call.name}(", f"{call.name}{{")
+        elif char != "{":
+            raise Broken("invalid_call", f"a call needs '{{' after its name, found {char!r}")
+        builder.advance()
+        values = yield from syntax.read(builder)
+        if values:
+            builder.give("}")
+        for key in [key for key, value in values.items() if syntax.has_uncertain_end(value)]:
+            message = f"the argument {key!r} looks like the end of a call or of another text, so its own is unsure"
+            cure = "close each string and each call, and write no markers of this format into a value"
+            builder.problem("ambiguous_end", f"{message}; {cure}", "/" + key, call=call.index)
+        builder.finish(values, empty=not values)
+
+    def _begin_call(self, builder: CallBuilder, bare: bool) -> Steps[None]:
+        """Take the opening tag with the name and begin the call."""
+        is_sure = builder.block is not None and builder.block.is_special and not bare
+        found = self.open.probe.at(builder.buf, builder.pos, builder.ended)
+        if found is None:
+            found = yield from builder.test(self.open.probe)
+        if found:
+            name = self.open.fill(found).get("name", "")
+            builder.take_match(found)
+            char = builder.char() or (yield from builder.peek())
+            is_known = builder.tools is None or name in builder.tools
+            if not char and not is_known:
+                raise Cut  # the name may have gone on
+            if char and char != "{" and not is_sure and (bare or builder.tools is None or not is_known):
+                raise NotACall
+            builder.begin(name)
+            return
+        if not bare and (yield from builder.test(self._nameless)):
+            raise Broken("invalid_name", "the call has no tool name; send the name of a tool with its arguments")
+        # Behind a special token the word before the name may be missing.
+        for probe in self._without_word if is_sure else ():
+            found = found or (yield from builder.test(probe))
+        if not found or builder.policy(found["name"]) == "off":
+            raise NotACall
+        before, after = found.group().rstrip(), first_alternative(self.body.open).replace("{name}", found["name"])
+        builder.take_match(found)
+        builder.begin(found["name"], repairs=(Repair("broken_opener", "exact", "", before, after),))

@@ -408,9 +408,15 @@ _BRACED_WORD = r"[^\s:{}\[\],<>\"']"
 BRACED_KEY = rf"{_BRACED_WORD}{{1,256}}+(?:[ \t]{{1,4}}+{_BRACED_WORD}{{1,256}}+){{0,32}}+"
 
 
-def braces(quote: str, make: Callable[[], StringText], others: tuple[Quote, ...], simple: str) -> Notation:
-    """Bare keys, and strings between two of these, which `make` reads; or, where a value begins, between others.
-    `simple`: a pattern of such strings that hold no piece of a quote."""
+def braces(
+    quote: str, make: Callable[[], StringText], others: tuple[Quote, ...], simple: str, around: str = ""
+) -> Notation:
+    """Return the notation with bare keys, and strings between two of these quotes, which `make` reads, or, where a
+    value begins, between others.
+
+    - `simple`: a pattern of such strings that contain no piece of a quote.
+    - `around`: the brackets around all values, if they are none of these values' own.
+    """
     head = re.escape(quote[0])
     shy = "".join([other.open for other in others])
     return Notation(
@@ -422,7 +428,7 @@ def braces(quote: str, make: Callable[[], StringText], others: tuple[Quote, ...]
         words=_BOTH,
         space=_BLANK,
         number=None,
-        bare_value=re.compile(rf"[^,{{}}\[\]<{head}]++").match,
+        bare_value=re.compile(rf"[^,{{}}\[\]<{head}{re.escape(around)}]++").match,
         bare_key=re.compile(BRACED_KEY).match,
         entries=_entries(rf"(?![{re.escape(quote[0] + shy)}])({BRACED_KEY})"),
         usual_value=usual_values(simple),
