@@ -107,17 +107,16 @@ def string_at(p: CallBuilder, notation: Notation) -> Steps[StringText | None]:
 
 
 def string(p: CallBuilder, text: StringText, *, give: bool) -> Steps[str]:
-    """The rest of a string, to its end. With `give` it goes out while it arrives."""
+    """Take the remainder of a string, to its end. With `give` it is emitted while it arrives."""
     pieces: list[str] = []
+    decoded: list[str] = []  # what the sink consumed
     sink: Sink | None = None
 
     def record(consumed: str) -> None:
-        plain = text.plain(consumed)
-        assert plain is not None and plain[1] == len(consumed)
-        decoded = plain[0]
-        pieces.append(decoded)
+        pieces.extend(decoded)
         if give:
-            p.record_given(quoted(decoded)[1:-1])
+            p.record_given(quoted("".join(decoded))[1:-1])
+        decoded.clear()
 
     while True:
         end, piece, closed = text.take(p.buf, p.pos, p.ended)
@@ -133,13 +132,14 @@ def string(p: CallBuilder, text: StringText, *, give: bool) -> Steps[str]:
         if p.ended:
             p.take_all()
             raise Cut
-        sink = sink or _sink(p, text, live=give and p.options.live)
+        sink = sink or _string_sink(p, text, decoded, live=give and p.options.live)
         p.listen(sink, record)
         yield
 
 
-def _sink(p: CallBuilder, text: StringText, *, live: bool) -> Sink:
-    """Consume what arrives inside a string. Only pieces that decode without the text before them are taken."""
+def _string_sink(p: CallBuilder, text: StringText, decoded: list[str], *, live: bool) -> Sink:
+    """Return a sink for text inside a string, which adds its content to `decoded`. It consumes only pieces that decode
+    without the text before them."""
     consumed, easy, plain, index = p.consumed, text.easy, text.plain, p.call.index if p.call is not None else 0
 
     def sink(piece: str) -> list[Event] | None:
@@ -147,14 +147,16 @@ def _sink(p: CallBuilder, text: StringText, *, live: bool) -> Sink:
             return None
         if not p.buf and easy(piece):
             consumed.append(piece)
+            decoded.append(piece)
             return [Arguments(index, piece)] if live else []
         written = p.buf + piece
         found = plain(written)
         if found is None:
             return None
-        decoded, size = found
+        content, size = found
         p.consume(written, size)
-        return [Arguments(index, quoted(decoded)[1:-1])] if live and size else []
+        decoded.append(content)
+        return [Arguments(index, quoted(content)[1:-1])] if live and size else []
 
     return sink
 
