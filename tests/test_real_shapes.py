@@ -516,3 +516,211 @@ def test_tags_with_other_bars_in_a_value_are_text(bars: str, format: str) -> Non
         for content in (inside, f"Write\n{inside}\nonce.", inside.rpartition("</")[0], inside.partition("\n")[2]):
             call = ("write_file", {"path": "a.md", "content": content})
             assert ran(dsml([call], format), format) == [call]
+
+
+# -- Kimi: ids as clients give them back (exo-explore/exo#2281), ids of another API (vllm-project/vllm#32146) ---
+
+KIMI = (
+    "<|tool_calls_section_begin|><|tool_call_begin|>%s<|tool_call_argument_begin|>%s<|tool_call_end|>"
+    "<|tool_calls_section_end|>"
+)
+OSLO = '{"city": "Oslo", "days": 2}'
+
+
+def kimi(id: str, arguments: str, *names: str) -> Reply:
+    tools = Toolset([*TOOLS, *[declared(name, city=STRING, days=INTEGER) for name in names]])
+    replies = [hold_of_every_cut(KIMI % (id, arguments), Setting(format, tools)) for format in ("kimi_k2", "auto")]
+    assert replies[0].calls == replies[1].calls
+    return replies[0]
+
+
+@pytest.mark.parametrize(
+    ("id", "name", "others"),
+    [
+        ("functions_get_weather_1", "get_weather", ()),
+        ("functions_get_weather_12", "get_weather", ("get_weather_2",)),
+        ("functions_get_weather_1_2", "get_weather_1", ("get_weather_1",)),
+        ("functions_maps_route_0", "maps.route", ("maps.route",)),
+        ("functions_get-weather_0", "get-weather", ("get-weather",)),
+        ("functions_get_weather_1", "functions_get_weather_1", ("functions_get_weather_1",)),  # a name, not an id
+    ],
+)
+def test_an_id_without_its_signs_names_the_only_tool_that_fits(id: str, name: str, others: tuple[str, ...]) -> None:
+    reply = kimi(id, OSLO, *others)
+    assert [(call.name, call.arguments) for call in reply.calls] == [(name, {"city": "Oslo", "days": 2})]
+    assert rules(reply) == ([] if id == name else ["namespace"])
+    if id != name:
+        assert reply.calls[0].id == f"functions.{name}:{id.rpartition('_')[2]}"
+
+
+@pytest.mark.parametrize(
+    ("id", "others"),
+    [
+        ("functions_get_weather_1", ("get_weather_1",)),  # the number may belong to the name
+        ("functions_maps_route_0", ("maps.route", "maps_route")),
+        ("functions_get_weather", ()),
+        ("functions_get_weather_x", ()),
+        ("functions_get_weather_1_2", ()),
+        ("functions_weather_1", ()),
+        ("get_weather_1", ()),
+    ],
+)
+def test_an_id_without_its_signs_that_leaves_a_doubt_is_reported(id: str, others: tuple[str, ...]) -> None:
+    reply = kimi(id, OSLO, *others)
+    assert not reply.calls and "unknown_tool" in {problem.code for problem in reply.problems}
+
+
+@pytest.mark.parametrize("id", ["call_abc123def456", "chatcmpl-tool-0f3a9c"])
+def test_a_whole_call_after_an_id_of_another_api_is_that_call(id: str) -> None:
+    for members in (f'"name": "get_weather", "arguments": {OSLO}', f'"arguments":{OSLO},"name":"get_weather"'):
+        reply = kimi(id, f"{{{members}}}")
+        assert [(call.name, call.arguments) for call in reply.calls] == [("get_weather", {"city": "Oslo", "days": 2})]
+        assert rules(reply) == ["hoisted_name", "unwrapped"]
+    reply = kimi(id, '{"name": "list_mailboxes", "arguments": {}}')
+    assert [(call.name, call.arguments) for call in reply.calls] == [("list_mailboxes", {})]
+
+
+@pytest.mark.parametrize(
+    ("id", "arguments"),
+    [
+        ("call_1", OSLO),
+        ("call_1", f'{{"name": "forecast", "arguments": {OSLO}}}'),
+        ("call_1", f'{{"name": "get_weather", "arguments": {OSLO}, "limit": 1}}'),
+        ("call_1", '{"name": "get_weather", "arguments": "Oslo"}'),
+        ("call_1", '{"name": "get_weather", "city": "Oslo"}'),
+        ("call_1", '[{"name": "get_weather", "arguments": {"city": "Oslo"}}]'),
+        ("call_1", '{"name": "get_weather", "arguments": {"city": "Oslo"}'),
+        ("call_1", '{"name": "run", "arguments": {}}'),  # `run` has an argument of that name
+        ("weather_1", f'{{"name": "get_weather", "arguments": {OSLO}}}'),
+    ],
+)
+def test_other_arguments_after_an_id_of_another_api_are_reported(id: str, arguments: str) -> None:
+    tools = Toolset([*TOOLS, declared("run", arguments={"type": "object"})])
+    reply = hold_of_every_cut(KIMI % (id, arguments), Setting("kimi_k2", tools))
+    assert not reply.calls and "unknown_tool" in {problem.code for problem in reply.problems}
+
+
+def test_ids_of_kimi_are_names_without_declared_tools_and_without_repair() -> None:
+    for id in ("functions_get_weather_1", "call_1"):
+        text = KIMI % (id, f'{{"name": "get_weather", "arguments": {OSLO}}}')
+        assert [call.name for call in hold_of_every_cut(text, Setting("kimi_k2")).calls] == [id]
+        assert not hold_of_every_cut(text, Setting("kimi_k2", TOOLS, repair="off")).calls
+
+
+def test_a_number_in_place_of_a_name_before_the_end_is_truncated() -> None:
+    reply = parsed("<|tool_call_begin|>0<|tool_call_argument_begin|>", "kimi_k2")
+    assert [problem.code for problem in reply.problems] == ["truncated"]
+
+
+# -- Gemma: `key='v'` (ollama#17882), round brackets (omlx#1886, vllm#53657), a missing comma (yzma#243) ---
+
+GEMMA = {
+    "gemma4": ("<|tool_call>", '<|"|>', "<tool_call|>"),
+    "auto": ("<|tool_call>", '<|"|>', "<tool_call|>"),
+    "functiongemma": ("<start_function_call>", "<escape>", "<end_function_call>"),
+}
+# `Q` is the format's quote.
+KEYWORDS: dict[str, tuple[str, str, Args]] = {
+    "one": ("{command='ls'}", "bash", {"command": "ls"}),
+    "the second": ("{command:QlsQ,timeout=3}", "bash", {"command": "ls", "timeout": 3}),
+    "a later string": ("{path:QaQ,content='b'}", "write_file", {"path": "a", "content": "b"}),
+    "double quotes": ('{path="a.py", content="b"}', "write_file", {"path": "a.py", "content": "b"}),
+    "the format's quotes": ("{path=QaQ,content=QbQ}", "write_file", {"path": "a", "content": "b"}),
+    "both signs": ("{path='a',content:'b'}", "write_file", {"path": "a", "content": "b"}),
+    "blanks": ("{path = 'a', content = 'b'}", "write_file", {"path": "a", "content": "b"}),
+    "other types": ("{query='x',limit=3,exact=true}", "search", {"query": "x", "limit": 3, "exact": True}),
+    "a list": ("{path='a',view_range=[1,2]}", "view", {"path": "a", "view_range": [1, 2]}),
+    "assignments in a value": ("{command:Qmake A='b', timeout=3Q}", "bash", {"command": "make A='b', timeout=3"}),
+    "assignments in quotes": ("{command=\"a='b', c='d'\"}", "bash", {"command": "a='b', c='d'"}),
+    "commas in quotes": ("{path='a',content='x, y: z, w=1'}", "write_file", {"path": "a", "content": "x, y: z, w=1"}),
+    "escaped quotes": ("{path='a',content='it\\'s'}", "write_file", {"path": "a", "content": "it's"}),
+    "a bracket in quotes": ("{command='f()}'}", "bash", {"command": "f()}"}),
+    "round": ("(command=QlsQ)", "bash", {"command": "ls"}),
+    "round with colons": ("(command:Qls -aQ, timeout: 3)", "bash", {"command": "ls -a", "timeout": 3}),
+    "round with quotes": ("(path='a', content=\"b\")", "write_file", {"path": "a", "content": "b"}),
+    "round without arguments": ("()", "list_mailboxes", {}),
+    "round with a list": ("(path=QaQ, view_range=[1, 2])", "view", {"path": "a", "view_range": [1, 2]}),
+    "round with a list of strings": ("(labels=[QaQ, QbQ])", "tag", {"labels": ["a", "b"]}),
+    "round with an object": ("(options={a:1,b:QcQ})", "tag", {"options": {"a": 1, "b": "c"}}),
+    "round, brackets in a value": ("(command=Qf(a), g(b)Q)", "bash", {"command": "f(a), g(b)"}),
+    "round, a word": ("(query=Oslo, limit=3)", "search", {"query": "Oslo", "limit": 3}),
+}
+ADJACENT: dict[str, tuple[str, str, Args]] = {
+    "a number": ("{command:QlsQtimeout:3}", "bash", {"command": "ls", "timeout": 3}),
+    "a string": ("{path:QaQcontent:QbQ}", "write_file", {"path": "a", "content": "b"}),
+    "a blank": ("{path:QaQ content:QbQ}", "write_file", {"path": "a", "content": "b"}),
+    "in the middle": ("{limit:3,query:QxQexact:true}", "search", {"limit": 3, "query": "x", "exact": True}),
+    "before a list": ("{path:QaQview_range:[1,2]}", "view", {"path": "a", "view_range": [1, 2]}),
+    "after a list": ("{view_range:[1,2]path:QaQ}", "view", {"path": "a", "view_range": [1, 2]}),
+    "two": ("{query:QxQlimit:3,exact:true}", "search", {"query": "x", "limit": 3, "exact": True}),
+}
+UNCERTAIN_BRACES = {
+    "an undeclared argument": "bash{command:QlsQ,cwd='/tmp'}",
+    "an undeclared argument alone": "bash{cwd='/tmp'}",
+    "an undeclared argument without a comma": "bash{command:QlsQcwd:Q/tmpQ}",
+    "an argument twice": "bash{command='ls',command='pwd'}",
+    "an argument twice without a comma": "bash{command:QlsQcommand:QpwdQ}",
+    "an assignment in a string": "write_file{content:'set path='a', mode='b'',path:QxQ}",
+    "an inner quote before an argument": "write_file{content='it's', path='x'}",
+    "an open quote": "bash{command='ls}",
+    "an open quote in front": "write_file{path='a,content='b'}",
+    "a string with half an argument": "search{query:QsaysQlimit:5Q}",
+    "text after a value": "bash{command:QlsQ3,timeout:5}",
+    "text after a quote": "bash{command='ls' -la,timeout=3}",
+    "a bare value before the argument": "search{limit:3 query:QxQ}",
+    "another bracket": "bash(command=QlsQ}",
+    "a brace closed by another bracket": "bash{command:QlsQ)",
+    "an open bracket": "bash(command=QlsQ",
+    "a value without its key": "bash(QlsQ)",
+    "a value in brackets": "bash(timeout=(3), command=QlsQ)",
+    "a bracket twice": "bash(command=QlsQ))",
+    "text after the bracket": "bash(command=QlsQ) and more",
+    "an unknown tool": "zsh(command=QlsQ)",
+    "a call as a value": "bash(command=str(QlsQ))",
+    "a second call": "list_mailboxes()call:bash(command=QlsQ)call:bash(command='x'",
+}
+
+
+@pytest.mark.parametrize("format", GEMMA)
+@pytest.mark.parametrize("case", [*KEYWORDS, *[f"no comma, {case}" for case in ADJACENT]])
+def test_arguments_of_gemma_as_in_python_or_without_a_comma_are_read(case: str, format: str) -> None:
+    inside, name, arguments = (KEYWORDS | {f"no comma, {case}": each for case, each in ADJACENT.items()})[case]
+    opens, quote, closes = GEMMA[format]
+    text = opens + f"call:{name}{inside.replace('Q', quote)}" + closes
+    reply = parsed(f"I look.\n{text}", format)
+    assert [(call.name, call.arguments) for call in reply.calls] == [(name, arguments)]
+    rule = "missing_comma" if case.startswith("no comma") else "keyword_arguments"
+    assert rule in rules(reply) or case == "assignments in a value"
+    assert ran(text + text, format) == [(name, arguments)] * 2
+    if rules(reply):
+        off = hold_of_every_cut(text, Setting(format, TOOLS, repair="off"))
+        assert not off.calls and off.problems
+
+
+@pytest.mark.parametrize("format", GEMMA)
+@pytest.mark.parametrize("inside", UNCERTAIN_BRACES.values(), ids=UNCERTAIN_BRACES)
+def test_arguments_of_gemma_that_leave_a_doubt_are_reported(inside: str, format: str) -> None:
+    opens, quote, closes = GEMMA[format]
+    reply = parsed(opens + "call:" + inside.replace("Q", quote) + closes, format)
+    assert not [call for call in reply.calls if call.name != "list_mailboxes"] and reply.problems
+
+
+@pytest.mark.parametrize("format", GEMMA)
+def test_without_declared_tools_a_comma_must_precede_the_next_argument(format: str) -> None:
+    opens, quote, closes = GEMMA[format]
+    for inside, arguments in {
+        "{a:QxQ,b='y'}": {"a": "x", "b": "y"},
+        "{a='x',b='y'}": {"a": "x", "b": "y"},
+        "(a='x', b=QyQ)": {"a": "x", "b": "y"},
+        "{a:QxQb:QyQ}": None,
+        "{a:'x',b='y'}": None,  # `x',b='y` may be one string
+    }.items():
+        reply = hold_of_every_cut(opens + "call:f" + inside.replace("Q", quote) + closes, Setting(format))
+        assert [call.arguments for call in reply.calls] == ([arguments] if arguments else [])
+        assert arguments or reply.problems
+
+
+@pytest.mark.parametrize("format", GEMMA)
+def test_round_brackets_are_a_call_only_between_markers(format: str) -> None:
+    for text in ("I use call:bash(command='ls') for that.", "call:bash(command='ls')"):
+        assert parsed(text, format).calls == ()

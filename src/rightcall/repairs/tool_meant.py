@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json as stdlib
 import re
+from functools import partial
 from typing import Any
 
 from rightcall.repairs.schema_repair import fold
@@ -15,6 +16,7 @@ _CONTROL = re.compile(r"<\|.*|\|>.*|<｜.*|\x00.*", re.S)
 _TOKEN = re.compile(r"<[|｜][^|｜<>]{1,64}[|｜]>")
 _SPLIT = re.compile(r"__|[./:]")
 _METHOD = ".call"
+_sanitize = partial(re.compile(r"[^A-Za-z0-9_-]").sub, "_")
 _SIGNS = dict.fromkeys(map(ord, "_-."))  # allowed in a name next to letters and digits
 _NAME_KEYS = ("name", "tool", "tool_name", "function")
 _LONGEST = 512  # a longer name is not compared with the tools: each comparison costs
@@ -156,6 +158,23 @@ def name_in_id(id: str, tools: Toolset | None) -> str:
         name = before if before and number.isdigit() else id
     name = name.removeprefix("functions.")
     return name if name in tools else ""
+
+
+def tool_in_id(name: str, index: str, tools: Toolset | None) -> str:
+    """Return the one declared tool whose name is in an id in which every other sign became `_`, as `functions_f_0`; ""
+    if another tool may be meant: the index may be a part of its name."""
+    found = [tool.name for tool in tools or () if _sanitize(tool.name) in (name, f"{name}_{index}")]
+    return found[0] if len(found) == 1 and _sanitize(found[0]) == name else ""
+
+
+def tool_of_call(arguments: Any, tools: Toolset | None) -> str:
+    """Return the declared tool of a whole call in place of its arguments, `{"name": "f", "arguments": {...}}`; "" for
+    anything else. A tool with one of these arguments may have been meant without them."""
+    if tools is None or type(arguments) is not dict or arguments.keys() != {"name", "arguments"}:
+        return ""
+    name = arguments["name"]
+    tool = tools.get(name) if isinstance(name, str) and type(arguments["arguments"]) is dict else None
+    return "" if tool is None or declared(tool.parameters) & {"name", "arguments"} else tool.name
 
 
 def _is_namespace(word: str, name: str, tools: Toolset | None) -> bool:

@@ -25,7 +25,7 @@ from rightcall.parsing.markers import (
 )
 from rightcall.repairs.envelope_repair import LooseCall, read_loose_arguments
 from rightcall.repairs.loose_json import FENCE_LABEL
-from rightcall.repairs.tool_meant import find_name, resolve_tool_name
+from rightcall.repairs.tool_meant import find_name, resolve_tool_name, tool_in_id, tool_of_call
 from rightcall.strict_json import Undecodable, decode, is_deep, scan_unique
 from rightcall.types import Repair
 
@@ -39,6 +39,7 @@ _NAME_THEN_OBJECT = Probe(seq(NAME, blanks(), lookahead(literal("{"))))
 # A fence with an info string: one without may as well be the end of another fence.
 _LABELLED_FENCE = Probe(seq(literal("```"), Pat(FENCE_LABEL, f"(?:{FENCE_LABEL})?+", sure=RUN), literal("\n")))
 _ODD_BEHIND = frozenset(',"{}])')  # arguments: brackets too many, another object, or a part that was lost
+_FOREIGN_ID = re.compile(r"(?:call_|chatcmpl-tool-)[\w\-]++").fullmatch  # of another API, which names no tool
 _NO_ARGUMENTS = "no arguments follow the name of the tool; send a JSON object with them"
 _NO_MARKER = "what stands between the name of the tool and its arguments is not as it must be; send the call again"
 
@@ -58,6 +59,9 @@ class NameThenJsonReader(BodyReader):
         # What stands before a name says nothing by itself.
         self._labels = {re.split(r"\{|<", text)[0].strip() for text in marker_alternatives(body.open)} - {""}
         self._id_holes = re.findall(r"\{(\w+)\}", body.id)
+        # An id as clients give it back, `functions_f_0`, which the model then imitates (exo#2281).
+        imitated = re.sub(r"[^\w{}\-]", "_", body.id).replace("{name}", "(.+)").replace("{index}", "([0-9]{1,9})")
+        self._imitated_id = re.compile(imitated or "(?!)").fullmatch
         self._said = self._groups(body)
         self.begins = Probe(alt(*templates(body.open))) if self.open else Probe.never()
 
@@ -70,7 +74,7 @@ class NameThenJsonReader(BodyReader):
             return None
         named, id, groups = self._said[opener.lastindex]
         name = opener[named]
-        if name in self._labels or name.isdigit():
+        if name in self._labels or name.isdigit() or (self.body.id and not id and not p.is_declared(name)):
             return None
         begin = opener.end()
         try:
@@ -118,11 +122,22 @@ class NameThenJsonReader(BodyReader):
             yield from self._name_alone(p, name, size, cut)
         else:
             p.take_match(found)
-        if self._is_counter(p, name):
-            yield from p.peek()
-            yield from _nameless(p, self.close)
-            return
-        p.begin(name, id and id % found.group(*groups))
+        id = id and id % found.group(*groups)
+        is_counter = self._is_counter(p, name)
+        is_foreign_id = self.body.id and not id and p.tools is not None and _FOREIGN_ID(name) and not _declared(p, name)
+        if is_counter or is_foreign_id:
+            char = yield from p.peek()
+            if is_counter and not char:
+                raise Cut
+            if is_counter or char == "{":
+                yield from _nameless(p, self.close, "" if is_counter else name)
+                return
+        repairs: tuple[Repair, ...] = ()
+        imitated = self._imitated_id(name) if not id and p.tools is not None and not p.is_declared(name) else None
+        if imitated is not None and p.policy(name) != "off" and (tool := tool_in_id(imitated[1], imitated[2], p.tools)):
+            repairs = (Repair("namespace", "schema", "", name, tool),)
+            name, id = tool, self.body.id.replace("{name}", tool).replace("{index}", imitated[2])
+        p.begin(name, id, repairs)
         yield from read_arguments_of(p, self.close)
 
     def _is_counter(self, p: CallBuilder, name: str) -> bool:
@@ -201,17 +216,24 @@ def _declared(p: CallBuilder, name: str) -> str:
     return settled if p.is_declared(settled) else ""
 
 
-def _nameless(p: CallBuilder, close: Probe | None) -> Steps[None]:
-    """Arguments with no name before them."""
+def _nameless(p: CallBuilder, close: Probe | None, id: str = "") -> Steps[None]:
+    """Parse arguments with no name before them, or with an id that names no tool (vllm#32146)."""
     p.begin_arguments()
     try:
         text, value = yield from p.take_json()
+    except Cut:
+        if id:
+            p.take_all()
+            p.begin(id)
+        raise
     except LostJsonEnd:
-        p.begin("")
+        p.begin(id)
         raise Broken("invalid_json", "the call is not valid JSON; send its name and a JSON object") from None
-    name = ""
+    name = id
     repairs: tuple[Repair, ...] = ()
-    if p.policy("") != "off":
+    if id and (tool := tool_of_call(value, p.tools)) and p.policy(tool) != "off":
+        name, repairs = tool, (Repair("hoisted_name", "schema", "", id, tool),)
+    elif not id and p.policy("") != "off":
         name, text, repairs = find_name(value, text, p.tools)
     p.begin(name, "", repairs).parts.append(text)
     yield from _end_arguments(p, close, Undecodable)
