@@ -78,7 +78,7 @@ TAKEN_BACK = {
 
 
 @pytest.mark.parametrize("what", TAKEN_BACK)
-def test_what_is_taken_back_costs_no_more_than_what_was_read_since(what: str) -> None:
+def test_taking_calls_back_is_linear(what: str) -> None:
     format, unit = TAKEN_BACK[what]
     found = {
         way: growth(lambda size: unit * (size // len(unit)), Way(format, *how), size=1_500) for way, how in WAYS.items()

@@ -63,7 +63,7 @@ def test_a_line_keeps_the_laws(row: Row) -> None:
 
 
 @pytest.mark.parametrize("row", [row for row in rows() if "expect" in row], ids=name)
-def test_a_line_gives_what_it_says(row: Row) -> None:
+def test_a_line_gives_the_expected_reply(row: Row) -> None:
     reply = parse(row["text"], format=row["format"], tools=TOOLSETS[row["tools"]])
     wrong = {key: got for key, want in row["expect"].items() if (got := QUESTIONS[key](reply, want)) is not True}
     assert wrong == {}, (row["why"], [(call.name, call.arguments) for call in reply.attempts], reply.problems)

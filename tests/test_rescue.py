@@ -98,7 +98,7 @@ STRANGERS = ["glm45", "kimi_k2", "harmony", "functionary_v31", "gemma4", "deepse
 
 @pytest.mark.parametrize("format", STRANGERS)
 @pytest.mark.parametrize("shape", WHOLE)
-def test_a_reply_that_is_nothing_but_calls_is_taken_whatever_the_format(format: str, shape: str) -> None:
+def test_a_reply_of_nothing_but_calls_is_rescued_in_every_format(format: str, shape: str) -> None:
     text, calls = WHOLE[shape]
     reply = read(text, format)
     assert (runnable(reply), reply.content, reply.reasoning) == (calls, "", "")
@@ -171,7 +171,7 @@ def test_calls_of_the_named_format_are_never_rescued() -> None:
 # -- events ------------------------------------------------------------------------------------------------------------
 
 
-def test_text_that_was_given_out_is_taken_back_with_a_recast() -> None:
+def test_emitted_text_is_taken_back_with_a_recast() -> None:
     got = read_chunks(list(OSLO), Setting("glm45", TOOLS))
     recast = [event for event in got.events if isinstance(event, Recast)]
     assert recast == [Recast(len(OSLO), "call")]
@@ -179,7 +179,7 @@ def test_text_that_was_given_out_is_taken_back_with_a_recast() -> None:
     assert [type(part) for part in got.reply.parts] == [Call]
 
 
-def test_text_around_is_given_again_behind_the_recast() -> None:
+def test_surrounding_text_is_emitted_again_after_the_recast() -> None:
     text = f"Let me look.\n{hermes(OSLO)}\nDone."
     got = read_chunks(list(text), Setting("kimi_k2", TOOLS))
     assert [type(part) for part in got.reply.parts] == [Text, Call, Text]
@@ -392,7 +392,7 @@ def test_a_rehearsal_is_not_run_where_the_reply_has_more_to_say(
     assert "call_in_reasoning" not in codes(reply)
 
 
-def test_a_call_in_reasoning_reads_the_same_however_it_is_cut() -> None:
+def test_a_call_in_reasoning_parses_the_same_under_every_chunking() -> None:
     reply = read(f"<think>{THOUGHT}</think>", "hermes")
     assert [type(part) for part in reply.parts] == [Reasoning, Call]
 
@@ -416,7 +416,7 @@ def test_reasoning_off_makes_a_call_in_think_tags_an_ordinary_call() -> None:
     assert (runnable(reply), codes(reply), reply.reasoning) == (weather("Oslo"), [], "")
 
 
-def test_calls_behind_reasoning_are_rescued_and_the_reasoning_is_kept_once() -> None:
+def test_calls_after_reasoning_are_rescued_and_the_reasoning_is_kept_once() -> None:
     for format in ("seed_oss", "kimi_k2"):
         reply = read(f"<think>Plan.</think>\n{hermes(OSLO)}", format)
         assert runnable(reply) == weather("Oslo")
@@ -426,7 +426,7 @@ def test_calls_behind_reasoning_are_rescued_and_the_reasoning_is_kept_once() -> 
         assert blocking(bare) == []
 
 
-def test_a_bare_call_behind_reasoning_is_rescued() -> None:
+def test_a_bare_call_after_reasoning_is_rescued() -> None:
     for format in ("hermes", "auto"):
         reply = parse(f"<think>Plan.</think>\n\n{OSLO}", format=format, tools=TOOLS)
         assert (runnable(reply), reply.reasoning) == (weather("Oslo"), "Plan.")

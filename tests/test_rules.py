@@ -288,7 +288,7 @@ def test_prose_that_mentions_an_opener_stays_text(name: str, opener: str) -> Non
 @pytest.mark.parametrize(
     "name, opener", sampled_rows(pair for pair in MENTIONS if pair[0] not in BARE and "```" not in pair[1])
 )
-def test_a_call_behind_prose_that_mentions_the_opener_is_still_read(name: str, opener: str) -> None:
+def test_a_call_after_prose_that_mentions_the_opener_is_parsed(name: str, opener: str) -> None:
     call = render(made("f", s="x"), format=name, tools=TOOLS)
     reply = read(f"Use {opener} to call a tool: \n{call}", name)
     assert runnable(reply) == [("f", {"s": "x"})]
@@ -348,7 +348,7 @@ def test_end_of_turn_tokens_are_never_content(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*sampled(), "auto"])
-def test_what_any_model_ends_a_turn_with_is_no_text_where_nothing_follows(name: str) -> None:
+def test_the_end_of_another_models_turn_is_no_text_at_the_end(name: str) -> None:
     """A format is written by models of other families too, and none knows the tokens of all."""
     call = render(made("f", s="x"), format="hermes" if name == "auto" else name, tools=TOOLS)
     for number, token in enumerate(LAST_TOKENS):
@@ -389,7 +389,7 @@ def test_the_end_of_another_models_turn_is_text_before_text(name: str) -> None:
         ("hermes", "Look.<|im_end|>" + hermes('{"name": "f", "arguments": {"s": "x"}}')),
     ],
 )
-def test_a_reply_goes_on_behind_an_end_token_in_its_middle(format: str, text: str) -> None:
+def test_a_reply_continues_after_an_end_token(format: str, text: str) -> None:
     reply = read(text, format)
     assert (args(reply), reply.content) == ([("f", {"s": "x"})], "Look.")
     assert reply.problems == ()

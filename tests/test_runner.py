@@ -98,7 +98,7 @@ FAULTS: dict[str, tuple[list[str], str, str]] = {
 }
 
 
-def test_one_call_at_a_time_is_asked_for_and_held_whatever_the_model_does() -> None:
+def test_one_call_at_a_time_is_requested_and_enforced() -> None:
     both = call("look", place="a") + call("change", place="a", to="b")
     model = Scripted(both, call("change", place="a", to="b"), "Done.")
     runner = Runner(model, TOOLS, parallel=False)
@@ -178,7 +178,7 @@ def test_a_required_choice_holds_until_a_call_was_made() -> None:
     assert [request.choice for request in model.asked] == ["required", "required", "auto"]
 
 
-def test_a_cancelled_run_keeps_what_was_done_and_every_call_has_a_result() -> None:
+def test_a_cancelled_run_keeps_its_results_and_every_call_has_one() -> None:
     started = asyncio.Event()
 
     async def wait(place: str) -> str:
@@ -234,7 +234,7 @@ async def never(place: str) -> str:
 
 
 @pytest.mark.parametrize("model", [Hanging(""), Scripted(call("never", place="a"))], ids=["the model", "a tool"])
-def test_a_task_ends_at_its_time_limit_whatever_is_slow(model: Scripted) -> None:
+def test_a_task_ends_at_its_time_limit(model: Scripted) -> None:
     runner = Runner(model, [never], seconds=0.05)
     over = runner.run_sync("go")
     assert (over.status, over.reason) == ("stopped", "the task took longer than 0.05 seconds")
@@ -402,7 +402,7 @@ MESSAGES = st.lists(
 
 @settings(max_examples=100, deadline=None)
 @given(groups=MESSAGES, tokens=st.integers(0, 3_000))
-def test_no_call_is_separated_from_its_result_whatever_the_window(groups: list[list[Any]], tokens: int) -> None:
+def test_no_call_is_separated_from_its_result_in_any_window(groups: list[list[Any]], tokens: int) -> None:
     messages = [{"role": "system", "content": "s"}, {"role": "user", "content": "first"}, *itertools.chain(*groups)]
     kept = fit(messages, tokens)
     assert kept[:2] == messages[:2]
@@ -419,7 +419,7 @@ def test_no_call_is_separated_from_its_result_whatever_the_window(groups: list[l
         assert kept == messages
 
 
-def test_the_last_user_message_is_kept_however_old() -> None:
+def test_the_last_user_message_is_always_kept() -> None:
     turns = [{"role": "assistant", "content": "x" * 400}] * 300
     talk = [{"role": "user", "content": "first"}, *turns, {"role": "user", "content": "now this"}, *turns]
     kept = fit([*talk, {"role": "user", "content": "[guard: silence] Your reply was empty."}], 2_000)

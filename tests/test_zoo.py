@@ -38,7 +38,7 @@ def visits() -> Iterator[Visits]:
 
 
 @pytest.mark.parametrize("server, api, way", CASES, ids=IDS)
-def test_a_client_breaks_at_it_and_does_not_behind_the_proxy(
+def test_a_client_fails_without_the_proxy_and_works_with_it(
     visits: Visits, server: BadServer, api: str, way: str
 ) -> None:
     stream = way == "stream"
@@ -51,7 +51,7 @@ def test_a_client_breaks_at_it_and_does_not_behind_the_proxy(
 
 
 @pytest.mark.parametrize("server, api", PAIRS, ids=PAIR_IDS)
-def test_a_client_of_any_other_dialect_gets_what_was_meant(visits: Visits, server: BadServer, api: str) -> None:
+def test_a_client_of_any_other_dialect_gets_the_intended_answer(visits: Visits, server: BadServer, api: str) -> None:
     stream = "stream" in server.ways
     for client in _clients(server, api):
         heard = visits.proxied(server, api, stream=stream, client=client)
@@ -76,7 +76,7 @@ SDK_PAIRS = [(server, api) for server, api in PAIRS if _is_plain(server)]
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("server, api", SDK_PAIRS, ids=[f"{server.name}-{api}" for server, api in SDK_PAIRS])
-def test_the_providers_own_sdk_gets_what_was_meant(visits: Visits, server: BadServer, api: str) -> None:
+def test_the_sdk_of_the_provider_gets_the_intended_answer(visits: Visits, server: BadServer, api: str) -> None:
     stream = "stream" in server.ways
     seen, body = visits.by_sdk(server, api, stream=stream)
     assert not unmeant(seen, server.meant(Question(api, body, stream)))

@@ -1,4 +1,4 @@
-"""Texts that once ran with other arguments than were meant, each with the receipt of a certain repair."""
+"""Repairs that once ran a call with other arguments than intended, each with the receipt of a certain repair."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def test_text_after_a_bracket_is_never_dropped(text: str) -> None:
     assert runnable(reply) in ([], [("delete_files", {"filter": {"glob": "*"}, "dry_run": True})])
 
 
-def test_a_bracket_that_could_have_stood_in_two_places_is_a_guess() -> None:
+def test_a_bracket_with_two_possible_places_is_a_guess() -> None:
     text = '<tool_call>{"name": "delete_files", "arguments": {"filter": {"glob": "*", "dry_run": true}}</tool_call>'
     assert runnable(parse(text, tools=DELETE, format="hermes")) == []
     lenient = parse(text, tools=DELETE, format="hermes", repair="lenient")
     assert {(made.rule, made.kind) for call in lenient.calls for made in call.repairs} == {("missing_closer", "guess")}
 
 
-def test_a_bracket_that_could_have_stood_in_one_place_only_is_put_there() -> None:
+def test_a_bracket_with_one_possible_place_is_inserted() -> None:
     text = '<tool_call>{"name": "delete_files", "arguments": {"dry_run": true, "filter": {"glob": "*"}}</tool_call>'
     reply = parse(text, tools=DELETE, format="hermes")
     assert runnable(reply) == [("delete_files", {"dry_run": True, "filter": {"glob": "*"}})]
@@ -216,7 +216,7 @@ GREP = Toolset([Tool(name="grep", parameters={"type": "object", "properties": {"
         (r"\ud83d\ude00 \d+", "\U0001f600 \\d+"),
     ],
 )
-def test_a_backslash_is_what_was_meant_or_the_call_does_not_run(sent: str, meant: str) -> None:
+def test_a_backslash_has_its_intended_meaning_or_the_call_does_not_run(sent: str, meant: str) -> None:
     text = f'<tool_call>{{"name": "grep", "arguments": {{"pattern": "{sent}"}}}}</tool_call>'
     assert runnable(parse(text, tools=GREP, format="hermes")) in ([], [("grep", {"pattern": meant})])
 

@@ -1,4 +1,4 @@
-"""What a value holds never completes a call that is cut off in it."""
+"""Markers inside a value never complete a call that is truncated in that value."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _cut_texts(format: Format) -> list[str]:
 
 
 @pytest.mark.parametrize("name", sampled(name for name in FORMATS if name not in BARE))
-def test_markers_in_a_value_complete_no_call_that_is_cut_off_behind_them(name: str) -> None:
+def test_markers_in_a_value_complete_no_truncated_call(name: str) -> None:
     texts = _cut_texts(FORMATS[name])
     assert texts
     for text in texts:

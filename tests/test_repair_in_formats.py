@@ -138,7 +138,7 @@ def test_brackets_that_are_missing_are_put_in_only_where_the_end_was_seen(wire: 
 
 
 @pytest.mark.parametrize("wire", KINDS)
-def test_damage_is_read_the_same_however_it_is_cut(wire: str) -> None:
+def test_damage_parses_the_same_under_every_chunking(wire: str) -> None:
     more = [SENT + "}", SENT + "}}", SENT[:-1], '{"city": "q"}' + SENT, f"```json\n{SENT}\n```", SENT + " // x\n"]
     for sent in [*(sent for sent, _ in EXACT.values()), *more]:
         for before in ("", "Hi. "):

@@ -1,4 +1,4 @@
-"""What closes calls: broken, missing or doubled it leaves a note, and so do words that stand before it."""
+"""Closing markers of calls: one that is broken, missing, doubled or preceded by text leaves a problem."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_words_and_a_second_close_of_a_call_say_that_it_had_not_ended(format: st
 
 @pytest.mark.parametrize("format", sampled(SECTIONS))
 @pytest.mark.parametrize("calls", [1, 2])
-def test_words_between_a_call_and_the_close_of_all_calls_are_told(format: str, calls: int) -> None:
+def test_words_between_a_call_and_the_close_of_all_calls_are_reported(format: str, calls: int) -> None:
     sent = [Call("delete_rows", {"table": "users"})] * calls
     text = render(sent, format=format, tools=TOOLS)
     closing = marker_alternatives((FORMATS[format].section or ("", ""))[1])[0].strip()
@@ -95,7 +95,7 @@ def test_words_between_a_call_and_the_close_of_all_calls_are_told(format: str, c
 
 
 @pytest.mark.parametrize("place", ["before", "behind"])
-def test_words_in_a_message_to_a_tool_are_told(place: str) -> None:
+def test_words_in_a_message_to_a_tool_are_reported(place: str) -> None:
     opens, closes = "<atem:function_calls>", "</atem:function_calls>"
     text = written(FORMATS["muse"])
     text = text.replace(opens, "Now. " + opens) if place == "before" else text.replace(closes, closes + " Now.")
@@ -116,7 +116,7 @@ def likely_close(format: Format) -> str:
 
 
 @pytest.mark.parametrize("format", sampled(name for name, format in FORMATS.items() if likely_close(format)))
-def test_a_close_that_the_format_has_not_is_dropped_behind_a_call_and_else_text(format: str) -> None:
+def test_a_close_of_another_format_is_dropped_after_a_call_and_text_elsewhere(format: str) -> None:
     close = likely_close(FORMATS[format])
     text = written(FORMATS[format])
     reply = hold_of_every_cut(f"{text}{close} Done.", Setting(format, TOOLS))
@@ -145,7 +145,7 @@ def test_an_opener_that_is_dropped_tells_two_texts_apart(format: str, opener: st
 
 @pytest.mark.parametrize("name", sampled())
 @pytest.mark.parametrize("tail", ["`", "``", "\n`", "```", " ````"])
-def test_ticks_that_the_text_ends_with_behind_a_call_are_the_same_however_it_is_cut(name: str, tail: str) -> None:
+def test_final_backticks_after_a_call_parse_the_same_under_every_chunking(name: str, tail: str) -> None:
     for text in (written(FORMATS[name]), written(FORMATS[name]).rstrip()):
         hold_of_every_cut(text + tail, Setting(name, TOOLS))
 
@@ -157,7 +157,7 @@ def test_a_bracket_that_closes_a_call_is_none_too_many() -> None:
     assert (len(reply.calls), codes(reply)) == (2, [])
 
 
-def test_a_closing_tag_cut_short_behind_json_is_reported() -> None:
+def test_a_truncated_closing_tag_after_json_is_reported() -> None:
     for letters in (1, 2, 3):
         sent = {"table": "</functio>"}
         text = render([Call("delete_rows", sent)] * 2, format="functionary_v31", tools=TOOLS)

@@ -1,5 +1,4 @@
-"""Small slips of models that have one meaning: each is read as it was meant, in every format that has it, and however
-the text is cut."""
+"""Minor damage with one meaning: it is repaired in every format that can have it, and under every chunking."""
 
 from __future__ import annotations
 
@@ -229,7 +228,7 @@ def test_a_call_whose_number_is_missing_is_read() -> None:
 
 @pytest.mark.parametrize("name", sampled())
 @pytest.mark.parametrize("id", ["#7", "a.b-c", "x" * 40])
-def test_an_opener_missing_a_character_is_awaited_whatever_its_id(name: str, id: str) -> None:
+def test_an_opener_missing_a_character_is_awaited_for_every_id(name: str, id: str) -> None:
     text = render(Call("ping", {}, id="call_0"), format=name, tools=TOOLS).replace("call_0", id)
     if id not in text:
         return  # nothing is written before the name that may be anything
